@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace precast::data {
+
+/// A rectangle of pixels: rows [row, row + height), columns [column, column + width).
+struct Rect {
+  int row = 0;
+  int column = 0;
+  int height = 0;
+  int width = 0;
+  bool operator==(const Rect&) const = default;
+};
+
+/// Borrowed pixels: [height, width, 3] uint8 RGB, rows `stride` bytes apart.
+struct ImageView {
+  const std::uint8_t* pixels = nullptr;
+  int height = 0;
+  int width = 0;
+  std::ptrdiff_t stride = 0;
+
+  [[nodiscard]] const std::uint8_t* row(int y) const { return pixels + y * stride; }
+};
+
+/// Owned pixels: [height, width, 3] uint8 RGB, rows without gaps.
+struct Image {
+  int height = 0;
+  int width = 0;
+  std::vector<std::uint8_t> pixels;
+
+  Image() = default;
+  Image(int height_px, int width_px)
+      : height(height_px),
+        width(width_px),
+        pixels(static_cast<std::size_t>(height_px) * static_cast<std::size_t>(width_px) * 3) {}
+  [[nodiscard]] ImageView view() const {
+    return {pixels.data(), height, width, static_cast<std::ptrdiff_t>(width) * 3};
+  }
+};
+
+}  // namespace precast::data

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "framework/api/batch.h"
+
+namespace precast {
+
+/// What a source is asked for: one pass over the data, or the rest of one.
+struct EpochRequest {
+  std::int64_t epoch = 0;
+  /// Batches already consumed; the pass starts behind them.
+  std::int64_t first_batch = 0;
+  /// Side of the square images.
+  std::int64_t image_size_px = 224;
+  int rank = 0;
+  int world = 1;
+};
+
+/// Where batches come from. One thread at a time.
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+  /// Starts a pass; a pass that is still running is given up.
+  virtual void begin_epoch(const EpochRequest& request) = 0;
+  /// The next batch in order, or nothing at the end of the pass. Rethrows what a worker threw.
+  [[nodiscard]] virtual std::optional<Batch> next() = 0;
+  /// Batches in a whole pass.
+  [[nodiscard]] virtual std::int64_t size() const = 0;
+  /// Samples in a whole pass (those of a dropped last batch not counted).
+  [[nodiscard]] virtual std::int64_t samples() const = 0;
+  /// Seconds that next() has waited for data since the source was made.
+  [[nodiscard]] virtual double seconds_waited() const = 0;
+};
+
+}  // namespace precast

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace precast {
+
+/// Where a run's figures go: the JSON-lines log, TensorBoard files. One thread.
+class MetricSink {
+ public:
+  virtual ~MetricSink() = default;
+  /// One record with ffcv-imagenet's keys where they exist: epoch, current_lr, top_1, top_5,
+  /// val_time, train_loss. A sink that cannot write warns once and goes on: training does not die
+  /// for a log line.
+  virtual void write(const nlohmann::ordered_json& record) = 0;
+};
+
+}  // namespace precast

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "framework/core/registry.h"
+
+namespace precast {
+
+struct ModelSpec;
+
+struct NamedTensor {
+  std::string name;
+  at::Tensor tensor;
+};
+
+/// A network that classifies images. Not thread-safe.
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  /// @param images [N, 3, H, W], float, on the model's device.
+  /// @return logits [N, num_classes].
+  [[nodiscard]] virtual at::Tensor forward(const at::Tensor& images) = 0;
+  /// Leaves of the autograd graph, in the order of Python's named_parameters().
+  [[nodiscard]] virtual std::vector<NamedTensor> parameters() const = 0;
+  /// Parameters and buffers in the order and with the names of Python's state_dict().
+  /// The tensors share memory with the model.
+  [[nodiscard]] virtual std::vector<NamedTensor> state() const = 0;
+  /// Batch statistics and dropout on (training) or off (evaluation).
+  virtual void train(bool training) = 0;
+  /// Moves parameters and buffers; `channels_last` changes the layout of 4-d weights.
+  virtual void to(at::Device device, bool channels_last) = 0;
+};
+
+/// Weights are drawn from libtorch's default CPU generator in torchvision's order: after
+/// at::manual_seed(s) a model equals torchvision's after torch.manual_seed(s).
+using ModelRegistry = Registry<Model, const ModelSpec&>;
+
+}  // namespace precast

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "framework/core/config/node.h"
+
+namespace precast {
+
+/// What a model is built from. Methods edit it before the model exists (BlurPool does). Torch-free.
+struct ModelSpec {
+  /// Registered name: "resnet18".
+  std::string arch = "resnet18";
+  std::int64_t num_classes = 1000;
+  /// Antialias every strided convolution with at least 16 input channels (Zhang, ICML 2019; as
+  /// ffcv-imagenet).
+  bool blurpool = false;
+  /// The recipe's `model.params`: options of this architecture.
+  ConfigNode params;
+};
+
+}  // namespace precast

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/core/registry.h"
+
+namespace precast {
+
+struct NamedTensor;
+
+/// Updates parameters from their gradients. Owns its state, borrows the parameters' memory.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+
+  /// What the gradient scaler knows when a step is taken in fp16.
+  struct Scaled {
+    /// Scalar float32: 1 if any gradient is Inf or NaN (the step must then change nothing).
+    at::Tensor found_inf;
+  };
+
+  /// One update with the rate `lr`. Gradients are already unscaled.
+  virtual void step(double lr, const std::optional<Scaled>& scaled) = 0;
+  /// Drops all gradients (sets them to none).
+  virtual void zero_grad() = 0;
+};
+
+/// The recipe's keys for optimisers.
+struct OptimizerOptions {
+  double momentum = 0.9;
+  double weight_decay = 4e-5;
+  bool nesterov = false;
+  /// Which parameters decay: `legacy` = all whose name does not contain "bn" (ffcv-imagenet: so
+  /// downsample norms and biases decay too); `clean` = only tensors of two or more dimensions.
+  std::string decay_groups = "legacy";
+};
+
+using OptimizerRegistry =
+    Registry<Optimizer, const std::vector<NamedTensor>&, const OptimizerOptions&>;
+
+}  // namespace precast

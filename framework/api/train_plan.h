@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/api/loss.h"
+#include "framework/api/model_spec.h"
+#include "framework/api/optimizer.h"
+#include "framework/api/schedule.h"
+#include "framework/core/export.h"
+
+namespace precast {
+
+enum class Precision { fp32, fp16, bf16 };
+
+/// Everything about a training run that is known before it starts. Methods edit it in configure();
+/// the trainer only reads it. `precast train --dry-run` shows it.
+struct PRECAST_API TrainPlan {
+  ModelSpec model;
+  std::int64_t epochs = 0;
+  std::int64_t steps_per_epoch = 0;
+  /// Samples a step, over all ranks.
+  std::int64_t global_batch_size = 0;
+  /// Side of the square training images, one entry an epoch.
+  std::vector<std::int64_t> image_size_px;
+  std::shared_ptr<const Schedule> schedule;
+  std::string loss = "cross_entropy";
+  LossOptions loss_options;
+  std::string optimizer = "sgd";
+  OptimizerOptions optimizer_options;
+  Precision precision = Precision::fp32;
+  bool channels_last = false;
+
+  /// The rate of one step: linear between the schedule's values at `epoch` and `epoch + 1`, the
+  /// latter never reached (numpy.interp over arange(steps), as ffcv-imagenet).
+  [[nodiscard]] double lr(std::int64_t epoch, std::int64_t step) const;
+};
+
+}  // namespace precast

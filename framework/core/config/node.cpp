@@ -1,0 +1,192 @@
+#include "framework/core/config/node.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <yaml-cpp/yaml.h>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+
+namespace precast {
+namespace {
+
+constexpr int kMaxDepth = 32;
+constexpr std::size_t kMaxNodes = 100'000;
+constexpr std::uint64_t kMaxFileBytes = 4U << 20;
+constexpr std::size_t kShownLength = 60;
+
+/// Copies yaml-cpp's tree into ours. yaml-cpp shares aliased nodes, so a small file can describe a
+/// huge tree: the walk stops at kMaxNodes.
+class Importer {
+ public:
+  Importer(std::string source, Diagnostics& diagnostics)
+      : source_(std::move(source)), diagnostics_(diagnostics) {}
+
+  ConfigNode import(const YAML::Node& yaml, int depth = 0) {
+    ConfigNode node;
+    node.origin = origin(yaml.Mark());
+    if (depth > kMaxDepth || ++count_ > kMaxNodes) {
+      if (!too_large_)
+        diagnostics_.error(node.origin, "", "the document is nested or aliased too deeply");
+      too_large_ = true;
+      return node;
+    }
+    if (yaml.IsScalar()) {
+      node.kind = ConfigNode::Kind::scalar;
+      node.scalar = yaml.Scalar();
+    } else if (yaml.IsSequence()) {
+      node.kind = ConfigNode::Kind::list;
+      for (const YAML::Node& item : yaml) {
+        if (too_large_) break;
+        node.items.push_back(import(item, depth + 1));
+      }
+    } else if (yaml.IsMap()) {
+      import_map(yaml, node, depth);
+    }
+    return node;
+  }
+
+  [[nodiscard]] Origin origin(const YAML::Mark& mark) const {
+    if (mark.is_null()) return {source_, 0, 0};
+    return {source_, mark.line + 1, mark.column + 1};
+  }
+
+ private:
+  void import_map(const YAML::Node& yaml, ConfigNode& node, int depth) {
+    node.kind = ConfigNode::Kind::map;
+    for (const auto& pair : yaml) {
+      if (too_large_) break;
+      const Origin key_origin = origin(pair.first.Mark());
+      if (!pair.first.IsScalar()) {
+        diagnostics_.error(key_origin, "", "expected a name as key, got a list or a map");
+        continue;
+      }
+      const std::string key = pair.first.Scalar();
+      bool duplicate = false;
+      for (const ConfigNode::Entry& entry : node.entries) {
+        if (entry.key != key) continue;
+        duplicate = true;
+        diagnostics_.error(
+            key_origin, key,
+            fmt::format("duplicate key, first given in line {}", entry.key_origin.line));
+      }
+      if (!duplicate) node.entries.push_back({key, key_origin, import(pair.second, depth + 1)});
+    }
+  }
+
+  std::string source_;
+  Diagnostics& diagnostics_;
+  std::size_t count_ = 0;
+  bool too_large_ = false;
+};
+
+bool plain(const std::string& scalar) {
+  return !scalar.empty() && scalar.find_first_of("\"'\\:{}[],#&*!|>%@` \n\t") == std::string::npos;
+}
+
+}  // namespace
+
+std::string Origin::text() const {
+  return line == 0 ? source : fmt::format("{}:{}:{}", source, line, column);
+}
+
+const ConfigNode* ConfigNode::find(std::string_view key) const {
+  for (const Entry& entry : entries) {
+    if (entry.key == key) return &entry.value;
+  }
+  return nullptr;
+}
+
+std::string ConfigNode::flow() const {
+  switch (kind) {
+    case Kind::null:
+      return "null";
+    case Kind::scalar:
+      return plain(scalar) ? scalar : fmt::format("{:?}", scalar);
+    case Kind::list: {
+      std::vector<std::string> parts;
+      for (const ConfigNode& item : items) parts.push_back(item.flow());
+      return fmt::format("[{}]", fmt::join(parts, ", "));
+    }
+    case Kind::map: {
+      std::vector<std::string> parts;
+      for (const Entry& entry : entries) parts.push_back(entry.key + ": " + entry.value.flow());
+      return fmt::format("{{{}}}", fmt::join(parts, ", "));
+    }
+  }
+  return "";
+}
+
+std::string ConfigNode::text() const {
+  if (kind == Kind::null) return "nothing";
+  std::string whole = kind == Kind::scalar ? fmt::format("'{}'", scalar) : flow();
+  if (whole.size() > kShownLength) whole = whole.substr(0, kShownLength) + "...";
+  return whole;
+}
+
+void Diagnostics::error(const Origin& origin, std::string_view key, std::string_view message) {
+  errors_.push_back(
+      fmt::format("{}: {}{}{}", origin.text(), key, key.empty() ? "" : ": ", message));
+}
+
+void Diagnostics::warning(const Origin& origin, std::string_view key, std::string_view message) {
+  warnings_.push_back(
+      fmt::format("{}: {}{}{}", origin.text(), key, key.empty() ? "" : ": ", message));
+}
+
+void Diagnostics::throw_if_errors() const {
+  if (!errors_.empty()) throw ConfigError(fmt::format("{}", fmt::join(errors_, "\n")));
+}
+
+ConfigNode parse_yaml(const std::string& text, const std::string& source,
+                      Diagnostics& diagnostics) {
+  Importer importer(source, diagnostics);
+  ConfigNode top;
+  top.kind = ConfigNode::Kind::map;
+  top.origin = {source, 1, 1};
+  try {
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (documents.size() > 1) {
+      diagnostics.error(importer.origin(documents[1].Mark()), "",
+                        "expected one YAML document, got several");
+      return top;
+    }
+    if (documents.empty() || documents[0].IsNull()) return top;
+    if (!documents[0].IsMap()) {
+      diagnostics.error(importer.origin(documents[0].Mark()), "",
+                        "expected a map of sections (`data:`, `training:` ...)");
+      return top;
+    }
+    return importer.import(documents[0]);
+  } catch (const YAML::Exception& error) {
+    diagnostics.error(importer.origin(error.mark), "", "not valid YAML: " + error.msg);
+  }
+  return top;
+}
+
+ConfigNode parse_yaml_file(const std::filesystem::path& path, Diagnostics& diagnostics) {
+  const std::vector<std::byte> bytes = read_file(path, kMaxFileBytes);
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return parse_yaml(text, path.string(), diagnostics);
+}
+
+ConfigNode parse_override(const std::string& value, const Origin& origin,
+                          Diagnostics& diagnostics) {
+  ConfigNode node;
+  node.origin = origin;
+  const bool structured = value.starts_with('[') || value.starts_with('{');
+  if (!structured) {
+    node.kind = ConfigNode::Kind::scalar;
+    node.scalar = value;
+    return node;
+  }
+  try {
+    node = Importer(origin.source, diagnostics).import(YAML::Load(value));
+    node.origin = origin;
+  } catch (const YAML::Exception& error) {
+    diagnostics.error(origin, "", fmt::format("'{}' is not valid YAML: {}", value, error.msg));
+  }
+  return node;
+}
+
+}  // namespace precast

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "framework/core/export.h"
+
+namespace precast {
+
+/// Where a configuration value was written, for messages.
+struct PRECAST_API Origin {
+  /// A file, or "command line".
+  std::string source;
+  /// 1-based; 0 where there is none.
+  int line = 0;
+  int column = 0;
+
+  /// `recipe.yaml:14:9`, `command line`.
+  [[nodiscard]] std::string text() const;
+};
+
+/// One value of a recipe: a scalar as it was written, a list, or a map. Hides the YAML library from
+/// everyone else.
+struct PRECAST_API ConfigNode {
+  enum class Kind { null, scalar, list, map };
+  struct Entry;
+
+  Kind kind = Kind::null;
+  std::string scalar;
+  std::vector<ConfigNode> items;
+  std::vector<Entry> entries;
+  Origin origin;
+
+  /// The entry's value, or null.
+  [[nodiscard]] const ConfigNode* find(std::string_view key) const;
+  /// As a user would write it in one line, cut at 60 characters; for messages.
+  [[nodiscard]] std::string text() const;
+  /// As JSON-compatible YAML flow text, whole.
+  [[nodiscard]] std::string flow() const;
+};
+
+struct ConfigNode::Entry {
+  std::string key;
+  Origin key_origin;
+  ConfigNode value;
+};
+
+/// All that is wrong with a configuration, gathered so that a user sees it at once. One thread.
+class PRECAST_API Diagnostics {
+ public:
+  /// `file:line:col: key: message`.
+  void error(const Origin& origin, std::string_view key, std::string_view message);
+  void warning(const Origin& origin, std::string_view key, std::string_view message);
+
+  [[nodiscard]] const std::vector<std::string>& errors() const { return errors_; }
+  [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
+  /// @throws ConfigError with one line an error, in the order they were found.
+  void throw_if_errors() const;
+
+ private:
+  std::vector<std::string> errors_;
+  std::vector<std::string> warnings_;
+};
+
+/// Parses one YAML document whose top is a map (an empty document is an empty map).
+/// Duplicate keys, several documents, non-text keys and documents nested or aliased beyond reason
+/// are errors.
+/// @param source the name shown in messages.
+[[nodiscard]] PRECAST_API ConfigNode parse_yaml(const std::string& text, const std::string& source,
+                                                Diagnostics& diagnostics);
+/// @throws IoError if the file cannot be read.
+[[nodiscard]] PRECAST_API ConfigNode parse_yaml_file(const std::filesystem::path& path,
+                                                     Diagnostics& diagnostics);
+/// Parses the value of a command-line override: `0.5`, `sgd`, `[1, 2]`, `{a: 1}`.
+[[nodiscard]] PRECAST_API ConfigNode parse_override(const std::string& value, const Origin& origin,
+                                                    Diagnostics& diagnostics);
+
+}  // namespace precast

@@ -1,0 +1,334 @@
+#include "framework/core/config/schema.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "framework/core/error.h"
+#include "framework/core/suggest.h"
+
+namespace precast {
+namespace {
+
+using Kind = ConfigNode::Kind;
+
+std::optional<bool> parse_bool(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (const char* yes : {"true", "yes", "on", "1"}) {
+    if (lower == yes) return true;
+  }
+  for (const char* no : {"false", "no", "off", "0"}) {
+    if (lower == no) return false;
+  }
+  return std::nullopt;
+}
+
+template <typename Number>
+std::optional<Number> parse_number(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  Number value{};
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure != std::errc() || end != text.data() + text.size() || text.empty())
+    return std::nullopt;
+  return value;
+}
+
+std::optional<std::int64_t> parse_integer(std::string_view text) {
+  if (const auto number = parse_number<std::int64_t>(text)) return number;
+  const auto truth = parse_bool(text);
+  return truth ? std::optional<std::int64_t>(*truth ? 1 : 0) : std::nullopt;
+}
+
+std::optional<double> parse_finite(std::string_view text) {
+  const auto number = parse_number<double>(text);
+  return number && std::isfinite(*number) ? number : std::nullopt;
+}
+
+std::string type_name(const Schema::Target& target) {
+  constexpr const char* kNames[] = {"true or false",   "integer",       "number", "text",
+                                    "list of numbers", "list of names", "YAML"};
+  return kNames[target.index()];
+}
+
+/// Reads `node` into `*target`; false when it does not fit the type.
+bool read(const ConfigNode& node, bool* target) {
+  const auto value = node.kind == Kind::scalar ? parse_bool(node.scalar) : std::nullopt;
+  if (value) *target = *value;
+  return value.has_value();
+}
+bool read(const ConfigNode& node, std::int64_t* target) {
+  const auto value = node.kind == Kind::scalar ? parse_integer(node.scalar) : std::nullopt;
+  if (value) *target = *value;
+  return value.has_value();
+}
+bool read(const ConfigNode& node, double* target) {
+  const auto value = node.kind == Kind::scalar ? parse_finite(node.scalar) : std::nullopt;
+  if (value) *target = *value;
+  return value.has_value();
+}
+bool read(const ConfigNode& node, std::string* target) {
+  if (node.kind != Kind::scalar) return false;
+  *target = node.scalar;
+  return true;
+}
+template <typename Item>
+bool read(const ConfigNode& node, std::vector<Item>* target) {
+  if (node.kind != Kind::list) return false;
+  std::vector<Item> items(node.items.size());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (!read(node.items[i], &items[i])) return false;
+  }
+  *target = std::move(items);
+  return true;
+}
+bool read(const ConfigNode& node, ConfigNode* target) {
+  *target = node;
+  return true;
+}
+
+nlohmann::ordered_json to_json(const ConfigNode& node) {
+  switch (node.kind) {
+    case Kind::null:
+      return nullptr;
+    case Kind::scalar: {
+      if (const auto integer = parse_number<std::int64_t>(node.scalar)) return *integer;
+      if (const auto number = parse_finite(node.scalar)) return *number;
+      if (node.scalar == "true" || node.scalar == "false") return node.scalar == "true";
+      return node.scalar;
+    }
+    case Kind::list: {
+      auto list = nlohmann::ordered_json::array();
+      for (const ConfigNode& item : node.items) list.push_back(to_json(item));
+      return list;
+    }
+    case Kind::map: {
+      auto map = nlohmann::ordered_json::object();
+      for (const ConfigNode::Entry& entry : node.entries) map[entry.key] = to_json(entry.value);
+      return map;
+    }
+  }
+  return nullptr;
+}
+
+nlohmann::ordered_json to_json(const Schema::Target& target) {
+  return std::visit(
+      [](const auto* value) -> nlohmann::ordered_json {
+        if constexpr (std::is_same_v<decltype(value), const ConfigNode*>) {
+          return to_json(*value);
+        } else {
+          return *value;
+        }
+      },
+      target);
+}
+
+}  // namespace
+
+Schema::Key& Schema::Key::min(double low) {
+  min_ = low;
+  return *this;
+}
+Schema::Key& Schema::Key::above(double low) {
+  min_excluded_ = true;
+  return min(low);
+}
+Schema::Key& Schema::Key::max(double high) {
+  max_ = high;
+  return *this;
+}
+Schema::Key& Schema::Key::below(double high) {
+  max_excluded_ = true;
+  return max(high);
+}
+Schema::Key& Schema::Key::choices(std::vector<std::string> names) {
+  choices_ = std::move(names);
+  return *this;
+}
+Schema::Key& Schema::Key::required() {
+  required_ = true;
+  return *this;
+}
+Schema::Key& Schema::Key::dead(std::string reason) {
+  dead_ = std::move(reason);
+  return *this;
+}
+
+Schema::Key& Schema::add(std::string name, Target target, std::string help) {
+  require(!contains(name), fmt::format("key {} is declared once", name));
+  Key& key = keys_.emplace_back();
+  key.name_ = std::move(name);
+  key.target_ = target;
+  key.help_ = std::move(help);
+  return key;
+}
+
+Schema::Key& Schema::add_dead(std::string name, std::string reason) {
+  Key& key = keys_.emplace_back();
+  key.name_ = std::move(name);
+  return key.dead(std::move(reason));
+}
+
+void Schema::apply(const ConfigNode& map, Diagnostics& diagnostics, std::string_view prefix) {
+  if (map.kind == Kind::null) return;
+  if (map.kind != Kind::map) {
+    diagnostics.error(map.origin, prefix,
+                      fmt::format("expected a map of options, got {}", map.text()));
+    return;
+  }
+  walk(map, "", diagnostics, prefix);
+}
+
+void Schema::apply(const Override& override, Diagnostics& diagnostics) {
+  Key* key = const_cast<Key*>(find(override.key));
+  if (key == nullptr) {
+    diagnostics.error(override.value.origin, "--" + override.key, unknown(override.key));
+    return;
+  }
+  assign(*key, override.value, diagnostics, "");
+}
+
+void Schema::walk(const ConfigNode& map, const std::string& path, Diagnostics& diagnostics,
+                  std::string_view prefix) {
+  for (const ConfigNode::Entry& entry : map.entries) {
+    const std::string name = path.empty() ? entry.key : path + "." + entry.key;
+    const std::string shown = prefix.empty() ? name : fmt::format("{}.{}", prefix, name);
+    if (Key* key = const_cast<Key*>(find(name))) {
+      assign(*key, entry.value, diagnostics, prefix);
+      continue;
+    }
+    const bool section = std::ranges::any_of(
+        keys_, [&](const Key& key) { return key.name_.starts_with(name + "."); });
+    if (!section) {
+      diagnostics.error(entry.key_origin, shown, unknown(name));
+    } else if (entry.value.kind == Kind::map) {
+      walk(entry.value, name, diagnostics, prefix);
+    } else if (entry.value.kind != Kind::null) {
+      diagnostics.error(entry.value.origin, shown,
+                        fmt::format("expected a map of keys, got {}", entry.value.text()));
+    }
+  }
+}
+
+void Schema::assign(Key& key, const ConfigNode& value, Diagnostics& diagnostics,
+                    std::string_view prefix) {
+  const std::string shown = prefix.empty() ? key.name_ : fmt::format("{}.{}", prefix, key.name_);
+  if (key.dead_) {
+    diagnostics.warning(value.origin, shown, *key.dead_);
+    return;
+  }
+  const Target& target = *key.target_;
+  const auto fail = [&](std::string_view expected) {
+    diagnostics.error(value.origin, shown,
+                      fmt::format("expected {}, got {}. {}", expected, value.text(), key.help_));
+  };
+
+  // Checks happen on a copy, so that a wrong value never reaches the program.
+  std::visit(
+      [&]<typename T>(T* bound) {
+        T parsed = *bound;
+        if (!read(value, &parsed)) return fail(type_name(target));
+        if constexpr (std::is_same_v<T, std::int64_t> || std::is_same_v<T, double>) {
+          const auto number = static_cast<double>(parsed);
+          const bool low =
+              key.min_ && (key.min_excluded_ ? number <= *key.min_ : number < *key.min_);
+          const bool high =
+              key.max_ && (key.max_excluded_ ? number >= *key.max_ : number > *key.max_);
+          if (low || high) {
+            const char* sign =
+                low ? (key.min_excluded_ ? ">" : ">=") : (key.max_excluded_ ? "<" : "<=");
+            return fail(
+                fmt::format("{} {} {}", type_name(target), sign, low ? *key.min_ : *key.max_));
+          }
+        }
+        if constexpr (std::is_same_v<T, std::string>) {
+          if (!key.choices_.empty() &&
+              std::ranges::find(key.choices_, parsed) == key.choices_.end()) {
+            return diagnostics.error(
+                value.origin, shown,
+                fmt::format("expected one of {}, got {}. {}", fmt::join(key.choices_, ", "),
+                            value.text(), suggest(parsed, key.choices_)));
+          }
+        }
+        *bound = std::move(parsed);
+        key.given_ = true;
+        key.origin_ = value.origin;
+      },
+      target);
+}
+
+void Schema::check_required(const Origin& where, Diagnostics& diagnostics) const {
+  for (const Key& key : keys_) {
+    if (key.required_ && !key.given_) {
+      diagnostics.error(where, key.name_,
+                        fmt::format("missing, and there is no default. {}", key.help_));
+    }
+  }
+}
+
+std::vector<std::string> Schema::names() const {
+  std::vector<std::string> all;
+  for (const Key& key : keys_) all.push_back(key.name_);
+  return all;
+}
+
+const Origin& Schema::origin(std::string_view name) const {
+  require(contains(name), fmt::format("{} is a declared key", name));
+  return find(name)->origin_;
+}
+
+bool Schema::given(std::string_view name) const {
+  require(contains(name), fmt::format("{} is a declared key", name));
+  return find(name)->given_;
+}
+
+nlohmann::ordered_json Schema::values() const {
+  auto all = nlohmann::ordered_json::object();
+  for (const Key& key : keys_) {
+    if (key.target_) all[key.name_] = to_json(*key.target_);
+  }
+  return all;
+}
+
+std::string Schema::help() const {
+  std::string text;
+  for (const Key& key : keys_) {
+    if (!key.target_) continue;
+    const std::string type = key.choices_.empty() ? type_name(*key.target_)
+                                                  : fmt::format("{}", fmt::join(key.choices_, "|"));
+    const std::string standard =
+        key.required_ ? "required" : "default " + to_json(*key.target_).dump();
+    text += fmt::format("  --{:<32} {} ({}; {})\n", key.name_, key.help_, type, standard);
+  }
+  return text;
+}
+
+const Schema::Key* Schema::find(std::string_view name) const {
+  for (const Key& key : keys_) {
+    if (key.name_ == name) return &key;
+  }
+  return nullptr;
+}
+
+std::string Schema::unknown(std::string_view name) const {
+  // A hint across all keys of a large schema would list them all: name only those of the same
+  // section.
+  const std::string_view section = name.substr(0, name.rfind('.') + 1);
+  std::vector<std::string> near;
+  std::set<std::string> sections;
+  for (const Key& key : keys_) {
+    if (key.name_.starts_with(section)) near.push_back(key.name_);
+    sections.insert(key.name_.substr(0, key.name_.find('.')));
+  }
+  if (section.empty() && near.size() > sections.size())
+    near.assign(sections.begin(), sections.end());
+  if (near.empty()) near.assign(sections.begin(), sections.end());
+  return fmt::format("unknown key. {}", suggest(name, near));
+}
+
+}  // namespace precast

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "framework/core/config/node.h"
+#include "framework/core/export.h"
+
+namespace precast {
+
+/// One `--section.key=value` of a command line.
+struct Override {
+  std::string key;
+  ConfigNode value;
+};
+
+/// The keys that a configuration may have. Each key is bound to a variable: its value when the key
+/// is added is the default, and apply() overwrites it. So defaults, checks, `--help` and the
+/// resolved configuration come from one table, and a default stands in one place, the member
+/// initialiser.
+///
+/// Coercions: `true/false/yes/no/on/off/1/0` for bool; a bool where an integer is expected counts
+/// as 1 or 0; numbers are read in decimal (`012` is 12), and `5e-5` is a number. The schema borrows
+/// the variables and must not outlive them. One thread.
+class PRECAST_API Schema {
+ public:
+  using Target = std::variant<bool*, std::int64_t*, double*, std::string*, std::vector<double>*,
+                              std::vector<std::string>*, ConfigNode*>;
+
+  /// What is allowed for one key. Setters return the key, so that a table reads as one line a key.
+  class PRECAST_API Key {
+   public:
+    Key& min(double low);
+    /// Excludes the bound itself: `lr > 0`.
+    Key& above(double low);
+    Key& max(double high);
+    Key& below(double high);
+    Key& choices(std::vector<std::string> names);
+    /// The value must be given.
+    Key& required();
+    /// Accepted for the sake of old files and ignored with this warning.
+    Key& dead(std::string reason);
+
+   private:
+    friend class Schema;
+    std::string name_;
+    std::string help_;
+    std::optional<Target> target_;
+    std::optional<double> min_, max_;
+    bool min_excluded_ = false, max_excluded_ = false;
+    std::vector<std::string> choices_;
+    std::optional<std::string> dead_;
+    bool required_ = false;
+    bool given_ = false;
+    Origin origin_{"default", 0, 0};
+  };
+
+  /// @param name dotted: `lr.lr_peak_epoch`; without a dot for the options of one part.
+  /// The reference stays valid until the next call.
+  Key& add(std::string name, Target target, std::string help);
+  /// A key of old files that does nothing.
+  Key& add_dead(std::string name, std::string reason);
+
+  /// Reads a map of sections (or, for names without dots, a flat map). Wrong keys, types and ranges
+  /// go to `diagnostics`, each with a hint; the variable then keeps its value.
+  /// @param prefix put before key names in messages: "methods[1].ema".
+  void apply(const ConfigNode& map, Diagnostics& diagnostics, std::string_view prefix = "");
+  void apply(const Override& override, Diagnostics& diagnostics);
+  /// Reports required keys that neither call gave. Call last. @param where shown in the message.
+  void check_required(const Origin& where, Diagnostics& diagnostics) const;
+
+  [[nodiscard]] bool contains(std::string_view name) const { return find(name) != nullptr; }
+  [[nodiscard]] std::vector<std::string> names() const;
+  /// Where the value of `name` came from. @throws std::logic_error for an unknown name.
+  [[nodiscard]] const Origin& origin(std::string_view name) const;
+  [[nodiscard]] bool given(std::string_view name) const;
+  /// The values as they are now, flat: {"data.num_workers": 12, ...}.
+  [[nodiscard]] nlohmann::ordered_json values() const;
+  /// One line a key: name, type, default, allowed values, help.
+  [[nodiscard]] std::string help() const;
+
+ private:
+  [[nodiscard]] const Key* find(std::string_view name) const;
+  void walk(const ConfigNode& map, const std::string& path, Diagnostics& diagnostics,
+            std::string_view prefix);
+  void assign(Key& key, const ConfigNode& value, Diagnostics& diagnostics, std::string_view prefix);
+  [[nodiscard]] std::string unknown(std::string_view name) const;
+
+  std::vector<Key> keys_;
+};
+
+}  // namespace precast

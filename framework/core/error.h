@@ -1,0 +1,84 @@
+#pragma once
+
+#include <source_location>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "framework/core/export.h"
+
+namespace precast {
+
+/// Process exit codes; launchers, grids and batch systems act on them.
+enum class ExitCode : int {
+  done = 0,
+  failed = 1,
+  usage = 2,
+  dataset_invalid = 3,
+  checkpoint_invalid = 4,
+  io = 5,
+  environment = 6,
+  loader = 10,
+  out_of_memory = 11,
+  diverged = 12,
+  peer_failed = 13,
+  stalled = 14,
+  preempted = 85,
+};
+
+/// What a user can cause or cure. The message reads
+/// `component: expected X, got Y (where). hint`, and says what to do next where that is known.
+/// Bugs of ours are std::logic_error, thrown by require().
+class PRECAST_API Error : public std::runtime_error {
+ public:
+  explicit Error(const std::string& message, ExitCode code = ExitCode::failed);
+  ~Error() override;
+  [[nodiscard]] ExitCode exit_code() const noexcept { return code_; }
+
+ private:
+  ExitCode code_;
+};
+
+/// A recipe, an override or a command line that is wrong.
+class PRECAST_API ConfigError : public Error {
+ public:
+  explicit ConfigError(const std::string& message) : Error(message, ExitCode::usage) {}
+  ~ConfigError() override;
+};
+
+/// A dataset file or one of its samples that is wrong.
+class PRECAST_API DataError : public Error {
+ public:
+  explicit DataError(const std::string& message) : Error(message, ExitCode::dataset_invalid) {}
+  ~DataError() override;
+};
+
+/// A weights file or a checkpoint that is wrong.
+class PRECAST_API CheckpointError : public Error {
+ public:
+  explicit CheckpointError(const std::string& message)
+      : Error(message, ExitCode::checkpoint_invalid) {}
+  ~CheckpointError() override;
+};
+
+/// The operating system refused to read or write.
+class PRECAST_API IoError : public Error {
+ public:
+  explicit IoError(const std::string& message) : Error(message, ExitCode::io) {}
+  /// `what path: strerror(errno_value)`.
+  IoError(std::string_view what, std::string_view path, int errno_value);
+  ~IoError() override;
+};
+
+/// A GPU, a driver or a library that is missing or does not match.
+class PRECAST_API DeviceError : public Error {
+ public:
+  explicit DeviceError(const std::string& message) : Error(message, ExitCode::environment) {}
+  ~DeviceError() override;
+};
+
+/// Checks an assumption of our own code. @throws std::logic_error naming the caller's place.
+PRECAST_API void require(bool holds, std::string_view assumption,
+                         std::source_location where = std::source_location::current());
+
+}  // namespace precast

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "framework/core/export.h"
+
+namespace precast {
+
+/// The named places where a test can make the program fail. Kept in one list so that a test can
+/// walk them all.
+inline constexpr std::string_view kFailpoints[] = {
+    "atomic_file.before_sync",   "atomic_file.before_rename", "beton.before_header",
+    "beton.before_table",        "loader.before_sample",      "log.before_line",
+    "run_folder.before_weights",
+};
+
+/// Does nothing unless the environment variable PRECAST_FAILPOINTS arms `name`, as in
+/// `beton.before_table=kill,log.before_line=error`: `kill` ends the process as SIGKILL does,
+/// `error` throws an IoError, `sleep:MS` waits. Costs one load of a constant when nothing is armed.
+/// Thread-safe.
+PRECAST_API void failpoint(std::string_view name);
+
+}  // namespace precast

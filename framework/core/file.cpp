@@ -1,0 +1,193 @@
+#include "framework/core/file.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <utility>
+
+#include "framework/core/error.h"
+#include "framework/core/failpoint.h"
+
+namespace precast {
+namespace {
+
+constexpr mode_t kFileMode = 0644;
+constexpr mode_t kFolderMode = 0755;
+
+class PosixFileOps final : public FileOps {
+ public:
+  int create_exclusive(const char* path) override {
+    return ::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFileMode);
+  }
+  int open_append(const char* path) override {
+    return ::open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, kFileMode);
+  }
+  std::ptrdiff_t write(int fd, const void* data, std::size_t size) override {
+    return ::write(fd, data, size);
+  }
+  std::ptrdiff_t pwrite(int fd, const void* data, std::size_t size, std::int64_t offset) override {
+    return ::pwrite(fd, data, size, offset);
+  }
+  int ftruncate(int fd, std::int64_t size) override { return ::ftruncate(fd, size); }
+  int fsync(int fd) override { return ::fsync(fd); }
+  int close(int fd) override { return ::close(fd); }
+  int rename(const char* from, const char* to) override { return ::rename(from, to); }
+  int unlink(const char* path) override { return ::unlink(path); }
+  int mkdir(const char* path) override { return ::mkdir(path, kFolderMode); }
+  int fsync_folder(const char* path) override {
+    const int fd = ::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return -1;
+    const int result = ::fsync(fd);
+    ::close(fd);
+    return result;
+  }
+};
+
+std::string folder_of(const std::filesystem::path& path) {
+  const std::filesystem::path parent = path.parent_path();
+  return parent.empty() ? "." : parent.string();
+}
+
+/// Two writers of one file, in one process or two, never share a temporary name.
+std::string temporary_name(const std::filesystem::path& path) {
+  static std::atomic<unsigned> count{0};
+  return fmt::format("{}.tmp.{}.{}", path.string(), ::getpid(), count++);
+}
+
+/// Repeats `call(data, size, offset)` until all is written. A call that writes nothing counts as a
+/// full disk.
+template <typename Call>
+void write_all(std::span<const std::byte> bytes, std::uint64_t offset, const std::string& path,
+               Call call) {
+  while (!bytes.empty()) {
+    const std::ptrdiff_t written = call(bytes.data(), bytes.size(), offset);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) throw IoError("cannot write", path, written < 0 ? errno : ENOSPC);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    offset += static_cast<std::uint64_t>(written);
+  }
+}
+
+}  // namespace
+
+FileOps::~FileOps() = default;
+
+FileOps& posix_file_ops() {
+  static PosixFileOps ops;
+  return ops;
+}
+
+AtomicFile::AtomicFile(std::filesystem::path path, FileOps& ops)
+    : ops_(ops), path_(std::move(path)), temporary_(temporary_name(path_)) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path_, ignored)) {
+    throw IoError("cannot write", path_.string(), EISDIR);
+  }
+  fd_ = ops_.create_exclusive(temporary_.c_str());
+  if (fd_ < 0) throw IoError("cannot create", path_.string(), errno);
+}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ >= 0) ops_.close(fd_);
+  if (!temporary_.empty()) ops_.unlink(temporary_.c_str());
+}
+
+void AtomicFile::append(std::span<const std::byte> bytes) {
+  write_at(size_, bytes);
+  size_ += bytes.size();
+}
+
+void AtomicFile::append(std::string_view text) {
+  append(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  write_all(bytes, offset, path_.string(),
+            [this](const void* data, std::size_t size, std::uint64_t at) {
+              return ops_.pwrite(fd_, data, size, static_cast<std::int64_t>(at));
+            });
+}
+
+void AtomicFile::commit() {
+  failpoint("atomic_file.before_sync");
+  if (ops_.fsync(fd_) != 0) throw IoError("cannot sync", path_.string(), errno);
+  if (ops_.close(std::exchange(fd_, -1)) != 0) throw IoError("cannot close", path_.string(), errno);
+  failpoint("atomic_file.before_rename");
+  if (ops_.rename(temporary_.c_str(), path_.c_str()) != 0) {
+    throw IoError("cannot rename to", path_.string(), errno);
+  }
+  temporary_.clear();
+  if (ops_.fsync_folder(folder_of(path_).c_str()) != 0) {
+    throw IoError("cannot sync the folder of", path_.string(), errno);
+  }
+}
+
+void write_file(const std::filesystem::path& path, std::string_view text, FileOps& ops) {
+  AtomicFile file(path, ops);
+  file.append(text);
+  file.commit();
+}
+
+std::vector<std::byte> read_file(const std::filesystem::path& path, std::uint64_t max_bytes) {
+  const MappedFile file(path);
+  if (file.bytes().size() > max_bytes) {
+    throw IoError(fmt::format("{}: expected at most {} bytes, got {}", path.string(), max_bytes,
+                              file.bytes().size()));
+  }
+  return {file.bytes().begin(), file.bytes().end()};
+}
+
+void create_folders(const std::filesystem::path& path, FileOps& ops) {
+  std::filesystem::path built;
+  for (const std::filesystem::path& part : path) {
+    built /= part;
+    if (std::filesystem::is_directory(built)) continue;
+    if (ops.mkdir(built.c_str()) != 0 && errno != EEXIST) {
+      throw IoError("cannot create folder", built.string(), errno);
+    }
+    if (!std::filesystem::is_directory(built)) {
+      throw IoError("cannot create folder", built.string(), ENOTDIR);
+    }
+  }
+}
+
+MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) throw IoError("cannot open", path.string(), errno);
+  struct stat status {};
+  const bool regular = ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+  if (!regular) {
+    ::close(fd);
+    throw IoError(fmt::format("cannot read {}: expected a regular file", path.string()));
+  }
+  size_ = static_cast<std::size_t>(status.st_size);
+  if (size_ > 0) {
+    void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd, 0);
+    const int map_errno = errno;
+    ::close(fd);
+    if (mapped == MAP_FAILED) throw IoError("cannot map", path.string(), map_errno);
+    data_ = static_cast<const std::byte*>(mapped);
+  } else {
+    ::close(fd);
+  }
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+void MappedFile::prefetch(std::uint64_t offset, std::uint64_t size) const {
+  if (offset >= size_) return;
+  const std::uint64_t page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::uint64_t start = offset / page * page;
+  const std::uint64_t length = std::min<std::uint64_t>(size + offset - start, size_ - start);
+  // Advice only: a kernel that refuses it loses time, not correctness.
+  ::madvise(const_cast<std::byte*>(data_) + start, length, MADV_WILLNEED);
+}
+
+}  // namespace precast

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/core/export.h"
+
+namespace precast {
+
+/// Every system call that changes a disk, behind one interface, so that a test can make the n-th of
+/// them fail. Functions return as their POSIX namesakes do and set errno. Implementations are
+/// thread-safe.
+class PRECAST_API FileOps {
+ public:
+  virtual ~FileOps();
+  /// Creates a file that must not exist yet, for reading and writing.
+  virtual int create_exclusive(const char* path) = 0;
+  /// Opens a file for appending, creating it where it is missing.
+  virtual int open_append(const char* path) = 0;
+  virtual std::ptrdiff_t write(int fd, const void* data, std::size_t size) = 0;
+  virtual std::ptrdiff_t pwrite(int fd, const void* data, std::size_t size,
+                                std::int64_t offset) = 0;
+  virtual int ftruncate(int fd, std::int64_t size) = 0;
+  virtual int fsync(int fd) = 0;
+  virtual int close(int fd) = 0;
+  virtual int rename(const char* from, const char* to) = 0;
+  virtual int unlink(const char* path) = 0;
+  virtual int mkdir(const char* path) = 0;
+  /// Makes the names in a folder durable.
+  virtual int fsync_folder(const char* path) = 0;
+};
+
+/// The operating system's own calls.
+[[nodiscard]] PRECAST_API FileOps& posix_file_ops();
+
+/// A file that appears under its name complete, or not at all: it is written under a temporary name
+/// in the same folder, then synced and renamed by commit(). Without commit() the destructor removes
+/// it and an older file of the same name stays. Short writes and interrupted calls are continued.
+/// One thread.
+class PRECAST_API AtomicFile {
+ public:
+  /// @throws IoError naming `path` if its folder does not exist or is not writable, or `path` is a
+  /// folder.
+  explicit AtomicFile(std::filesystem::path path, FileOps& ops = posix_file_ops());
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile();
+
+  void append(std::span<const std::byte> bytes);
+  void append(std::string_view text);
+  /// Overwrites what was appended before, or writes past the end; does not move the place of
+  /// append().
+  void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
+  /// Bytes appended so far.
+  [[nodiscard]] std::uint64_t size() const { return size_; }
+  /// Makes the file durable and visible. Call once. @throws IoError
+  void commit();
+
+ private:
+  FileOps& ops_;
+  std::filesystem::path path_;
+  std::string temporary_;
+  int fd_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+/// Writes a whole file atomically. @throws IoError
+PRECAST_API void write_file(const std::filesystem::path& path, std::string_view text,
+                            FileOps& ops = posix_file_ops());
+
+/// Reads a whole file. @param max_bytes refuses larger files. @throws IoError
+[[nodiscard]] PRECAST_API std::vector<std::byte> read_file(const std::filesystem::path& path,
+                                                           std::uint64_t max_bytes = UINT64_MAX);
+
+/// Creates `path` and its missing parents. @throws IoError naming the one that failed.
+PRECAST_API void create_folders(const std::filesystem::path& path, FileOps& ops = posix_file_ops());
+
+/// A file mapped read-only; shared with every other process that maps it. Immovable, thread-safe.
+class PRECAST_API MappedFile {
+ public:
+  /// @throws IoError if `path` is missing, not a regular file or unreadable.
+  explicit MappedFile(const std::filesystem::path& path);
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile();
+
+  [[nodiscard]] std::span<const std::byte> bytes() const { return {data_, size_}; }
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  /// Asks the kernel to read `[offset, offset + size)` ahead.
+  void prefetch(std::uint64_t offset, std::uint64_t size) const;
+
+ private:
+  std::filesystem::path path_;
+  const std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace precast

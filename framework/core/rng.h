@@ -1,0 +1,55 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "framework/core/export.h"
+
+namespace precast {
+
+/// What a stream of random numbers is for; part of its key, so that operations never share draws.
+/// The numbers are part of the reproducibility contract: append, never renumber.
+enum class RandomUse : std::uint8_t {
+  order = 0,
+  crop = 1,
+  flip = 2,
+  write_mode = 3,
+  shuffle_on_write = 4,
+  test = 255,
+};
+
+/// A stream of random numbers that is a pure function of (seed, epoch, position, use):
+/// Philox4x32-10, Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
+/// Creating one costs nothing, so each (sample, operation) has its own, and results do not depend
+/// on which thread runs it. A stream holds 2^34 draws. Not thread-safe; copy it instead.
+class PRECAST_API RandomStream {
+ public:
+  /// @param position the sample's place in the epoch's global order, below 2^40.
+  RandomStream(std::uint64_t seed, std::uint32_t epoch, std::uint64_t position, RandomUse use);
+
+  /// Uniform over all 32-bit values.
+  [[nodiscard]] std::uint32_t next_u32();
+  /// Uniform in [0, bound), without bias. `bound` > 0.
+  [[nodiscard]] std::uint64_t below(std::uint64_t bound);
+  /// Uniform in [0, 1), 53 bits.
+  [[nodiscard]] double uniform();
+  /// Uniform in [low, high).
+  [[nodiscard]] double uniform(double low, double high) { return low + (high - low) * uniform(); }
+
+  /// One Philox4x32-10 block; public for the known-answer test.
+  static std::array<std::uint32_t, 4> block(std::array<std::uint32_t, 4> counter,
+                                            std::array<std::uint32_t, 2> key);
+
+ private:
+  std::array<std::uint32_t, 4> counter_;
+  std::array<std::uint32_t, 2> key_;
+  std::array<std::uint32_t, 4> drawn_{};
+  unsigned used_ = 4;
+};
+
+/// A uniformly random order of 0 .. n-1, a function of (seed, epoch) alone (Fisher-Yates).
+[[nodiscard]] PRECAST_API std::vector<std::uint64_t> random_permutation(
+    std::uint64_t n, std::uint64_t seed, std::uint32_t epoch, RandomUse use = RandomUse::order);
+
+}  // namespace precast

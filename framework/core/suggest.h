@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/core/export.h"
+
+namespace precast {
+
+/// A hint for a misspelt name: `Did you mean 'x'?` when one of `known` is near (Damerau-Levenshtein
+/// distance at most a third of its length), else `Known: a, b, c.`
+[[nodiscard]] PRECAST_API std::string suggest(std::string_view name,
+                                              const std::vector<std::string>& known);
+
+}  // namespace precast

@@ -1,0 +1,18 @@
+include(GNUInstallDirs)
+
+# precast_library(NAME SOURCES ... HEADERS ... [LINK ...] [PRIVATE_LINK ...])
+# A shared library precast_NAME with alias precast::NAME. HEADERS are installed and each is checked to
+# compile on its own (target all_verify_interface_header_sets).
+function(precast_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS;LINK;PRIVATE_LINK" ${ARGN})
+  set(target precast_${name})
+  add_library(${target} SHARED ${ARG_SOURCES})
+  add_library(precast::${name} ALIAS ${target})
+  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARG_HEADERS})
+  target_link_libraries(${target} PUBLIC precast_options ${ARG_LINK} PRIVATE precast_warnings ${ARG_PRIVATE_LINK})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR} INSTALL_RPATH "$ORIGIN")
+  install(TARGETS ${target} EXPORT precastTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    FILE_SET HEADERS DESTINATION include/precast)
+endfunction()
+set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)

@@ -1,0 +1,34 @@
+# Every switch of the build, in one place.
+include(CMakeDependentOption)
+
+set(PRECAST_CUDA "AUTO" CACHE STRING "Build the GPU parts: AUTO (when nvcc is found), ON or OFF")
+set_property(CACHE PRECAST_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(PRECAST_SANITIZE "" CACHE STRING "Sanitizers: empty, 'address;undefined' or 'thread'")
+set(PRECAST_TORCH_DIR "" CACHE PATH "Folder of libtorch (the one with lib/ and include/); empty: ask the .venv")
+option(PRECAST_TORCH "Build the parts that need libtorch; OFF leaves core, data and the dispatcher" ON)
+option(PRECAST_TESTS "Build the tests" ON)
+option(PRECAST_WERROR "Warnings are errors (CI)" OFF)
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+# Executables find their libraries beside them, wherever the tree is installed.
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+
+find_program(PRECAST_CCACHE ccache)
+if(PRECAST_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${PRECAST_CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${PRECAST_CCACHE})
+endif()

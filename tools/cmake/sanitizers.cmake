@@ -1,0 +1,9 @@
+# The wheel's libtorch crashes on load under AddressSanitizer, so sanitizers go with the torch-free build.
+if(PRECAST_SANITIZE)
+  if(PRECAST_TORCH)
+    message(FATAL_ERROR "PRECAST_SANITIZE needs -DPRECAST_TORCH=OFF: libtorch does not load under sanitizers")
+  endif()
+  list(JOIN PRECAST_SANITIZE "," precast_sanitizers)
+  add_compile_options(-fsanitize=${precast_sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer -g -O1)
+  add_link_options(-fsanitize=${precast_sanitizers})
+endif()

@@ -1,0 +1,54 @@
+# precast_torch: libtorch as one target, with or without CUDA.
+#
+# With CUDA, find_package(Torch) is right: it finds the toolkit and adds its definitions. It needs nvcc and
+# TORCH_CUDA_ARCH_LIST (its own GPU probe fails under CMake 3.25). Without CUDA it must not be called at all: it
+# would ask for nvcc. Then libtorch_cpu and libc10 are linked by hand.
+if(NOT PRECAST_TORCH_DIR)
+  set(python ${PROJECT_SOURCE_DIR}/.venv/bin/python)
+  if(NOT EXISTS ${python})
+    message(FATAL_ERROR "libtorch: no ${python}. Run ./tools/setup first, or pass -DPRECAST_TORCH_DIR=<libtorch>.")
+  endif()
+  execute_process(COMMAND ${python} -c "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
+    OUTPUT_VARIABLE torch_dir OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed)
+  if(failed)
+    message(FATAL_ERROR "libtorch: the wheel 'torch' is not in ${python}. Run ./tools/setup.")
+  endif()
+  set(PRECAST_TORCH_DIR ${torch_dir} CACHE PATH "" FORCE)
+endif()
+message(STATUS "libtorch: ${PRECAST_TORCH_DIR}")
+
+find_program(PRECAST_NVCC nvcc HINTS /usr/local/cuda/bin)
+if(PRECAST_CUDA STREQUAL "AUTO")
+  if(PRECAST_NVCC AND EXISTS ${PRECAST_TORCH_DIR}/lib/libtorch_cuda.so)
+    set(precast_cuda ON)
+  else()
+    set(precast_cuda OFF)
+  endif()
+else()
+  set(precast_cuda ${PRECAST_CUDA})
+endif()
+if(precast_cuda AND NOT PRECAST_NVCC)
+  message(FATAL_ERROR "PRECAST_CUDA=ON, but nvcc is not on PATH nor in /usr/local/cuda/bin")
+endif()
+set(PRECAST_WITH_CUDA ${precast_cuda})
+message(STATUS "CUDA: ${PRECAST_WITH_CUDA}")
+
+add_library(precast_torch INTERFACE)
+set_target_properties(precast_torch PROPERTIES EXPORT_NAME torch)
+# Debian's libtorch-style headers are large; only the operators a file names are parsed.
+target_compile_definitions(precast_torch INTERFACE AT_PER_OPERATOR_HEADERS)
+if(PRECAST_WITH_CUDA)
+  if(NOT DEFINED TORCH_CUDA_ARCH_LIST)
+    set(TORCH_CUDA_ARCH_LIST "8.0;9.0;10.0+PTX")
+  endif()
+  set(CMAKE_CUDA_COMPILER ${PRECAST_NVCC})
+  set(Torch_DIR ${PRECAST_TORCH_DIR}/share/cmake/Torch)
+  find_package(Torch REQUIRED)
+  enable_language(CUDA)
+  target_link_libraries(precast_torch INTERFACE ${TORCH_LIBRARIES})
+else()
+  target_include_directories(precast_torch SYSTEM INTERFACE
+    ${PRECAST_TORCH_DIR}/include ${PRECAST_TORCH_DIR}/include/torch/csrc/api/include)
+  target_link_libraries(precast_torch INTERFACE
+    ${PRECAST_TORCH_DIR}/lib/libtorch_cpu.so ${PRECAST_TORCH_DIR}/lib/libc10.so)
+endif()

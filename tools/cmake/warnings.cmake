@@ -1,0 +1,11 @@
+# precast_options: what every target of the project is compiled with.
+add_library(precast_options INTERFACE)
+target_include_directories(precast_options INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/precast>)
+target_compile_features(precast_options INTERFACE cxx_std_20)
+
+add_library(precast_warnings INTERFACE)
+target_compile_options(precast_warnings INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor
+  -Wold-style-cast -Wcast-qual -Woverloaded-virtual>
+  $<$<AND:$<BOOL:${PRECAST_WERROR}>,$<COMPILE_LANGUAGE:CXX>>:-Werror>)

@@ -1,0 +1,16 @@
+// The torch-free program: data and reporting commands run here; those that need libtorch are handed to
+// precast-train, which lies beside it.
+#include <array>
+
+#include "tools/command.h"
+#include "tools/inspect.h"
+#include "tools/write.h"
+
+int main(int argc, char** argv) {
+  using namespace precast::tools;
+  constexpr std::array kCommands = {
+      Command{"write", "write images into a .beton file", run_write},
+      Command{"inspect", "show what a .beton file holds", run_inspect},
+  };
+  return run_command("precast", kCommands, argc, argv);
+}
