@@ -1,0 +1,214 @@
+#include "data/beton/reader.h"
+
+#include <fmt/core.h>
+
+#include <bit>
+
+#include "data/beton/allocation_table.h"
+#include "data/beton/layout.h"
+#include "framework/core/error.h"
+#include "framework/core/suggest.h"
+
+namespace precast::data {
+namespace {
+
+/// expected_size() of a blob whose size only the table knows.
+constexpr std::uint64_t kAnySize = UINT64_MAX;
+
+BetonHeader parse_header(std::span<const std::byte> file, const std::string& place) {
+  if (file.size() < kHeaderBytes) {
+    throw DataError(fmt::format("{}: header: expected {} bytes, got {}. The file is cut off", place,
+                                kHeaderBytes, file.size()));
+  }
+  BetonHeader header;
+  header.version = load<std::uint16_t>(file.data());
+  header.num_fields = load<std::uint16_t>(file.data() + 2);
+  header.page_bytes = load<std::uint32_t>(file.data() + 4);
+  header.num_samples = load<std::uint64_t>(file.data() + 8);
+  header.table_offset = load<std::uint64_t>(file.data() + 16);
+  if (header.version != kBetonVersion) {
+    throw DataError(fmt::format("{}: header: expected version {}, got {}. Is this a .beton file?",
+                                place, kBetonVersion, header.version));
+  }
+  if (header.num_fields == 0 || header.num_fields > kMaxFields) {
+    throw DataError(fmt::format("{}: header: expected 1 to {} fields, got {}", place, kMaxFields,
+                                header.num_fields));
+  }
+  if (!std::has_single_bit(header.page_bytes) || header.page_bytes < kMinPageBytes) {
+    throw DataError(fmt::format(
+        "{}: header: expected a page size that is a power of two of at least {}, got {}", place,
+        kMinPageBytes, header.page_bytes));
+  }
+  if (header.num_samples == 0) {
+    throw DataError(fmt::format("{}: header: expected samples, got none", place));
+  }
+  return header;
+}
+
+const std::byte* pointer_of(const FieldInfo& field, const std::byte* metadata) {
+  return field.type == FieldType::image ? metadata + kImagePointerAt : metadata;
+}
+
+}  // namespace
+
+BetonReader::BetonReader(const std::filesystem::path& path)
+    : file_(path), header_(parse_header(file_.bytes(), place())) {
+  const std::uint64_t metadata_end = check_extents();
+  const AllocationTable table(file_.bytes().subspan(header_.table_offset), header_, metadata_end,
+                              place());
+  blob_bytes_.resize(fields_.size());
+  for (std::size_t i = 0; i < fields_.size(); ++i) {
+    if (has_blob(fields_[i].type)) resolve_blobs(i, table);
+  }
+}
+
+/// Reads the field descriptors and checks that descriptors, metadata and table follow each other
+/// inside the file. @return the end of the metadata.
+std::uint64_t BetonReader::check_extents() {
+  const std::uint64_t file_bytes = file_.bytes().size();
+  metadata_begin_ = kHeaderBytes + std::size_t{header_.num_fields} * kFieldBytes;
+  if (file_bytes < metadata_begin_) {
+    throw DataError(fmt::format(
+        "{}: field descriptors: expected {} bytes for {} fields, got a file of {}. It is cut off",
+        place(), metadata_begin_, header_.num_fields, file_bytes));
+  }
+  if (header_.table_offset == 0) {
+    throw DataError(fmt::format(
+        "{}: header: expected the place of the allocation table, got 0. The program that wrote the "
+        "file was stopped before it had finished; write the file again",
+        place()));
+  }
+  fields_ = parse_fields(file_.bytes().subspan(kHeaderBytes), header_.num_fields, place());
+  std::vector<FieldType> types;
+  for (const FieldInfo& field : fields_) types.push_back(field.type);
+  record_bytes_ = record_layout(types).bytes;
+
+  std::uint64_t end = 0;
+  if (__builtin_mul_overflow(header_.num_samples, std::uint64_t{record_bytes_}, &end) ||
+      __builtin_add_overflow(end, std::uint64_t{metadata_begin_}, &end) || end > file_bytes) {
+    throw DataError(fmt::format(
+        "{}: metadata: expected {} records of {} bytes from {} on, got a file of {} bytes. It is "
+        "cut off, or its header is damaged",
+        place(), header_.num_samples, record_bytes_, metadata_begin_, file_bytes));
+  }
+  if (header_.table_offset < end || header_.table_offset > file_bytes) {
+    throw DataError(fmt::format(
+        "{}: header: expected an allocation table inside [{}, {}], got one at {}. The file is cut "
+        "off, or its header is damaged",
+        place(), end, file_bytes, header_.table_offset));
+  }
+  return end;
+}
+
+/// Checks every pointer of one field against the table and keeps the sizes.
+void BetonReader::resolve_blobs(std::size_t field, const AllocationTable& table) {
+  std::vector<std::uint32_t>& sizes = blob_bytes_[field];
+  sizes.resize(header_.num_samples);
+  std::size_t hint = 0;
+  for (std::uint64_t sample = 0; sample < header_.num_samples; ++sample) {
+    const std::uint64_t expected = expected_size(sample, field);
+    if (expected == 0) continue;
+    const std::uint64_t pointer = blob_offset(sample, field);
+    const Allocation* found = table.find(pointer, hint);
+    if (found == nullptr || found->sample != sample) {
+      throw DataError(fmt::format(
+          "{}: sample {} field '{}': expected a pointer to bytes that the allocation table gives "
+          "to this sample, got {}, where {}",
+          place(), sample, fields_[field].name, pointer,
+          found == nullptr ? std::string("no bytes begin")
+                           : fmt::format("bytes of sample {} begin", found->sample)));
+    }
+    if (expected != kAnySize && found->size != expected) {
+      throw DataError(
+          fmt::format("{}: sample {} field '{}': expected {} bytes, got {} in the "
+                      "allocation table",
+                      place(), sample, fields_[field].name, expected, found->size));
+    }
+    sizes[sample] = static_cast<std::uint32_t>(found->size);
+  }
+}
+
+/// What the metadata says a blob's size must be. @throws DataError for an image of unknown mode or
+/// without pixels.
+std::uint64_t BetonReader::expected_size(std::uint64_t sample, std::size_t field) const {
+  const FieldInfo& info = fields_[field];
+  const std::byte* at = metadata(sample, field);
+  if (info.type == FieldType::ndarray || info.type == FieldType::tensor) return info.value_bytes;
+  if (info.type != FieldType::image) return load<std::uint64_t>(at + 8);
+  const auto mode = std::to_integer<int>(*at);
+  const auto width = load<std::uint16_t>(at + kImageWidthAt);
+  const auto height = load<std::uint16_t>(at + kImageHeightAt);
+  if (mode > 1 || width == 0 || height == 0) {
+    throw DataError(fmt::format(
+        "{}: sample {} field '{}': expected mode 0 (jpg) or 1 (raw) and at least 1 x 1 pixel, got "
+        "mode {} and {} x {}",
+        place(), sample, info.name, mode, width, height));
+  }
+  return mode == 1 ? std::uint64_t{width} * height * 3 : kAnySize;
+}
+
+std::size_t BetonReader::field(std::string_view name) const {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < fields_.size(); ++i) {
+    if (fields_[i].name == name) return i;
+    names.push_back(fields_[i].name);
+  }
+  throw DataError(fmt::format("{}: expected a field named '{}', got none. {}", place(), name,
+                              suggest(name, names)));
+}
+
+std::size_t BetonReader::first_field(FieldType type) const {
+  std::size_t i = 0;
+  while (i < fields_.size() && fields_[i].type != type) ++i;
+  return i;
+}
+
+const std::byte* BetonReader::metadata(std::uint64_t sample, std::size_t field) const {
+  require(sample < header_.num_samples, "the sample exists");
+  require(field < fields_.size(), "the field exists");
+  return file_.bytes().data() + metadata_begin_ + sample * record_bytes_ + fields_[field].offset;
+}
+
+ImageRecord BetonReader::image(std::uint64_t sample, std::size_t field) const {
+  const std::byte* at = metadata(sample, field);
+  require(fields_[field].type == FieldType::image, "image() is asked for an image field");
+  const ImageRecord record{static_cast<ImageMode>(*at), load<std::uint16_t>(at + kImageWidthAt),
+                           load<std::uint16_t>(at + kImageHeightAt), blob(sample, field)};
+  // The mapping shows a change that another process makes after the checks of the constructor.
+  if (record.mode != ImageMode::jpg &&
+      record.bytes.size() !=
+          static_cast<std::size_t>(record.width) * static_cast<std::size_t>(record.height) * 3) {
+    throw DataError(fmt::format("{}: sample {}: changed while it was read", place(), sample));
+  }
+  return record;
+}
+
+std::int64_t BetonReader::integer(std::uint64_t sample, std::size_t field) const {
+  const std::byte* at = metadata(sample, field);
+  require(fields_[field].type == FieldType::integer, "integer() is asked for an int field");
+  return load<std::int64_t>(at);
+}
+
+double BetonReader::floating(std::uint64_t sample, std::size_t field) const {
+  const std::byte* at = metadata(sample, field);
+  require(fields_[field].type == FieldType::floating, "floating() is asked for a float field");
+  return load<double>(at);
+}
+
+std::uint64_t BetonReader::blob_offset(std::uint64_t sample, std::size_t field) const {
+  const std::byte* at = metadata(sample, field);
+  require(has_blob(fields_[field].type), "blob() is asked for a field with bytes");
+  return load<std::uint64_t>(pointer_of(fields_[field], at));
+}
+
+std::span<const std::byte> BetonReader::blob(std::uint64_t sample, std::size_t field) const {
+  const std::uint64_t offset = blob_offset(sample, field);
+  const std::uint64_t size = blob_bytes_[field][sample];
+  if (size == 0) return {};
+  if (offset > header_.table_offset || size > header_.table_offset - offset) {
+    throw DataError(fmt::format("{}: sample {}: changed while it was read", place(), sample));
+  }
+  return file_.bytes().subspan(offset, size);
+}
+
+}  // namespace precast::data

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/beton/field_info.h"
+#include "data/beton/format.h"
+#include "framework/core/export.h"
+#include "framework/core/file.h"
+
+namespace precast::data {
+
+/// One stored image.
+struct ImageRecord {
+  ImageMode mode = ImageMode::raw;
+  /// In pixels. For jpg this is what the metadata says; whoever decodes compares it with the JPEG.
+  int width = 0;
+  int height = 0;
+  /// raw: [height, width, 3] uint8 RGB. jpg: a JPEG file.
+  std::span<const std::byte> bytes;
+};
+
+/// A .beton version 2 file, as FFCV or precast wrote it, mapped read-only. Opening checks every
+/// size and pointer in the file, so that reading a sample needs no further checks and cannot leave
+/// the file (10 million samples: < 2 s, 4 bytes a sample and blob field are kept). Immutable and
+/// thread-safe. Spans live as long as the reader. Indices out of range and a field of another type
+/// are std::logic_error.
+class PRECAST_API BetonReader {
+ public:
+  /// @throws IoError if the file cannot be opened; DataError naming file, place, what was expected
+  /// and what was found if its content is wrong, cut off, or of a writer that was killed.
+  explicit BetonReader(const std::filesystem::path& path);
+
+  [[nodiscard]] const std::filesystem::path& path() const { return file_.path(); }
+  [[nodiscard]] const MappedFile& file() const { return file_; }
+  [[nodiscard]] const BetonHeader& header() const { return header_; }
+  /// In file order.
+  [[nodiscard]] const std::vector<FieldInfo>& fields() const { return fields_; }
+  /// Index of the field of that name. @throws DataError listing the names there are.
+  [[nodiscard]] std::size_t field(std::string_view name) const;
+  /// Index of the first field of that type, or fields().size().
+  [[nodiscard]] std::size_t first_field(FieldType type) const;
+  /// Number of samples, at least 1.
+  [[nodiscard]] std::uint64_t size() const { return header_.num_samples; }
+
+  [[nodiscard]] ImageRecord image(std::uint64_t sample, std::size_t field) const;
+  [[nodiscard]] std::int64_t integer(std::uint64_t sample, std::size_t field) const;
+  [[nodiscard]] double floating(std::uint64_t sample, std::size_t field) const;
+  /// The bytes of an image, bytes, json, ndarray or tensor field.
+  [[nodiscard]] std::span<const std::byte> blob(std::uint64_t sample, std::size_t field) const;
+  /// Where blob() lies in the file. Its page is this divided by header().page_bytes.
+  [[nodiscard]] std::uint64_t blob_offset(std::uint64_t sample, std::size_t field) const;
+
+ private:
+  [[nodiscard]] std::string place() const { return file_.path().string(); }
+  [[nodiscard]] std::uint64_t check_extents();
+  void resolve_blobs(std::size_t field, const class AllocationTable& table);
+  /// The metadata of one field of one sample.
+  [[nodiscard]] const std::byte* metadata(std::uint64_t sample, std::size_t field) const;
+  [[nodiscard]] std::uint64_t expected_size(std::uint64_t sample, std::size_t field) const;
+
+  MappedFile file_;
+  BetonHeader header_;
+  std::vector<FieldInfo> fields_;
+  std::size_t record_bytes_ = 0;
+  std::size_t metadata_begin_ = 0;
+  /// [field][sample]: bytes of the blob; empty for numbers. A page is below 4 GiB, so 32 bits do.
+  std::vector<std::vector<std::uint32_t>> blob_bytes_;
+};
+
+}  // namespace precast::data
