@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "framework/core/export.h"
+
+namespace precast {
+
+/// What the control groups of this process allow (containers and batch systems set them). Groups
+/// are nested, so each number is the tightest one from the process's group up to the mount's root.
+struct CgroupLimits {
+  /// "v1", "v2", "v1+v2" (hybrid), or "none".
+  std::string version = "none";
+  /// CPU time per wall-clock time; 1.5 is one and a half cores. Empty: no limit.
+  std::optional<double> cpus;
+  /// Empty: no limit.
+  std::optional<std::uint64_t> memory_bytes;
+};
+
+/// Reads `root`/proc/self/cgroup and the limit files under `root`/sys/fs/cgroup, versions 1 and 2.
+/// What cannot be read counts as no limit. @param root a test puts a made-up tree here.
+[[nodiscard]] PRECAST_API CgroupLimits cgroup_limits(const std::filesystem::path& root = "/");
+
+/// How many threads can run at once: the cores this process may be scheduled on (affinity: taskset,
+/// Slurm, cpusets), lowered to the CPU quota of its control group, rounded up. At least 1.
+/// std::thread::hardware_concurrency() does not know about quotas.
+[[nodiscard]] PRECAST_API int usable_cores(const std::filesystem::path& root = "/");
+
+/// Bytes of memory this process may use in all: the machine's (MemTotal), lowered to the limit of
+/// its control group. 0 if neither can be read.
+[[nodiscard]] PRECAST_API std::uint64_t memory_limit_bytes(const std::filesystem::path& root = "/");
+
+/// A field of `root`/proc/meminfo, such as "MemTotal" or "MemAvailable", in bytes. Empty if it is
+/// not there.
+[[nodiscard]] PRECAST_API std::optional<std::uint64_t> meminfo_bytes(
+    const std::string& field, const std::filesystem::path& root = "/");
+
+}  // namespace precast

@@ -1,0 +1,130 @@
+# shellcheck shell=bash
+# What setup, test, quickstart and .ci/run share: steps that say what they do and how long it took,
+# failures that say where and what to do, the configuration of a build folder. Sourced, never run.
+set -Eeuo pipefail
+
+# ROOT, VENV, BUILD_DIR and the exit codes are read by the scripts that source this file.
+# shellcheck disable=SC2034
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck disable=SC2034
+VENV=$ROOT/.venv
+BUILD_DIR=${PRECAST_BUILD_DIR:-$ROOT/build}
+[[ $BUILD_DIR == /* ]] || BUILD_DIR=$PWD/$BUILD_DIR
+# Exit codes of framework/core/error.h.
+# shellcheck disable=SC2034
+readonly EXIT_FAILED=1 EXIT_USAGE=2 EXIT_IO=5 EXIT_ENVIRONMENT=6
+
+PROGRAM=$(basename "$0")
+STEP=start
+HEARTBEAT_PID=
+
+say() { printf '%s: %s\n' "$PROGRAM" "$*"; }
+
+# step WHAT: names what comes next; a failure is reported under this name.
+step() {
+  STEP=$1
+  say "$1"
+}
+
+# die EXIT_CODE WHAT CURE: the one way to stop on an expected problem.
+die() {
+  trap - ERR
+  printf '%s: error: %s\n' "$PROGRAM" "$2" >&2
+  printf '%s: to mend it: %s\n' "$PROGRAM" "$3" >&2
+  exit "$1"
+}
+
+stop_heartbeat() {
+  [[ -n $HEARTBEAT_PID ]] || return 0
+  kill "$HEARTBEAT_PID" 2>/dev/null || true
+  wait "$HEARTBEAT_PID" 2>/dev/null || true
+  HEARTBEAT_PID=
+  if [[ -t 1 ]]; then printf '\r\033[K'; fi
+}
+
+unexpected() { # unexpected LINE EXIT_CODE COMMAND
+  stop_heartbeat
+  printf '%s: error: step "%s" failed (line %s, exit code %s): %s\n' "$PROGRAM" "$STEP" "$1" "$2" "$3" >&2
+}
+trap 'unexpected "$LINENO" "$?" "$BASH_COMMAND"' ERR
+trap stop_heartbeat EXIT
+trap 'stop_heartbeat; printf "%s: interrupted in step \"%s\"; run it again to go on\n" "$PROGRAM" "$STEP" >&2; exit 130' INT TERM
+
+# The last line of a log that a person can read, cut to a terminal's width.
+last_line() { tail -c 2000 "$1" 2>/dev/null | tr '\r' '\n' | grep -v '^[[:space:]]*$' | tail -n 1 | cut -c 1-100; }
+
+heartbeat() { # heartbeat LOG: shows that the work lives: a redrawn line on a terminal, else a line now and then
+  local log=$1 begin=$SECONDS pause=20
+  if [[ -t 1 ]]; then pause=1; fi
+  trap - ERR EXIT
+  while sleep "$pause" && kill -0 $$ 2>/dev/null; do
+    if [[ -t 1 ]]; then
+      printf '\r\033[K  %4d s  %s' $((SECONDS - begin)) "$(last_line "$log")"
+    else
+      printf '  %4d s  %s\n' $((SECONDS - begin)) "$(last_line "$log")"
+    fi
+  done
+}
+
+# logged LOG COMMAND...: runs a long command with its output in LOG and signs of life here. Returns
+# the command's exit code; on failure the end of the log has been printed.
+logged() {
+  local log=$1 code=0
+  shift
+  mkdir -p "$(dirname "$log")"
+  : >"$log"
+  heartbeat "$log" &
+  HEARTBEAT_PID=$!
+  "$@" >>"$log" 2>&1 </dev/null || code=$?
+  stop_heartbeat
+  if ((code != 0)); then
+    printf '%s\n' "---- the end of $log ----" >&2
+    # Ninja goes on with other jobs after a failure: the first error may lie far from the end.
+    grep -nE '(^FAILED|error:|ERROR|^E:)' "$log" | head -n 20 >&2 || true
+    printf '%s\n' '----' >&2
+    tail -n 40 "$log" >&2
+  fi
+  return "$code"
+}
+
+elapsed() { # elapsed BEGIN: "1 min 5 s" since BEGIN, a value of SECONDS (0: the start of the script)
+  local s=$((SECONDS - $1))
+  if ((s >= 60)); then printf '%d min %d s' $((s / 60)) $((s % 60)); else printf '%d s' "$s"; fi
+}
+
+# Jobs of a build: PRECAST_JOBS, else the cores, fewer where memory is short: a libtorch source
+# takes up to 2 GB to compile.
+jobs_to_use() {
+  if [[ -n ${PRECAST_JOBS:-} ]]; then
+    printf '%s' "$PRECAST_JOBS"
+    return
+  fi
+  local cores by_memory
+  cores=$(nproc)
+  by_memory=$(awk '/^MemAvailable/ {print int($2 / 2000000)}' /proc/meminfo)
+  ((by_memory >= 1)) || by_memory=1
+  printf '%s' $((cores < by_memory ? cores : by_memory))
+}
+
+# configure FOLDER OPTIONS...: runs CMake in FOLDER, or nothing when it was last run with the same
+# options (Ninja itself notices changed CMakeLists.txt).
+configure() {
+  local folder=$1 wanted
+  shift
+  wanted=$(printf '%s\n' "$ROOT" "$@")
+  if [[ -f $folder/build.ninja && $(cat "$folder/.options" 2>/dev/null) == "$wanted" ]]; then return 0; fi
+  mkdir -p "$folder" || die "$EXIT_IO" "cannot create $folder" "set PRECAST_BUILD_DIR to a folder you can write"
+  if ! logged "$folder/configure.log" cmake -S "$ROOT" -B "$folder" -G Ninja "$@"; then
+    die "$EXIT_ENVIRONMENT" "CMake could not configure $folder" "read the lines above; a fresh folder helps after a change of tools: rm -r '$folder'"
+  fi
+  printf '%s\n' "$wanted" >"$folder/.options"
+}
+
+# build FOLDER TARGETS...: builds with signs of life; nothing to do takes well under a second.
+build() {
+  local folder=$1
+  shift
+  if ! logged "$folder/build.log" cmake --build "$folder" -j "$(jobs_to_use)" --target "$@"; then
+    die "$EXIT_FAILED" "the build failed (whole output: $folder/build.log)" "read the errors above; 'Killed' means too little memory: PRECAST_JOBS=1 $0"
+  fi
+}
