@@ -4,19 +4,9 @@
 #include <optional>
 
 #include "framework/api/batch.h"
+#include "framework/api/epoch_request.h"
 
 namespace precast {
-
-/// What a source is asked for: one pass over the data, or the rest of one.
-struct EpochRequest {
-  std::int64_t epoch = 0;
-  /// Batches already consumed; the pass starts behind them.
-  std::int64_t first_batch = 0;
-  /// Side of the square images.
-  std::int64_t image_size_px = 224;
-  int rank = 0;
-  int world = 1;
-};
 
 /// Where batches come from. One thread at a time.
 class BatchSource {

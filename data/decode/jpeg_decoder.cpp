@@ -1,0 +1,139 @@
+#include "data/decode/jpeg_decoder.h"
+
+#include <fmt/core.h>
+
+#include <csetjmp>
+#include <cstdio>
+// jpeglib.h needs std::FILE and std::size_t declared before it.
+#include <jpeglib.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "framework/core/error.h"
+
+namespace precast::data {
+namespace {
+
+/// Fancy upsampling treats the border of a cropped scanline as the border of the image; one pixel
+/// more on each inner side keeps the region's own pixels exact.
+constexpr int kFancyMargin = 1;
+
+}  // namespace
+
+struct JpegDecoder::State {
+  jpeg_decompress_struct decompress{};
+  jpeg_error_mgr errors{};
+  std::jmp_buf on_error{};
+  char message[JMSG_LENGTH_MAX] = "";
+  std::vector<std::uint8_t> pixels;
+  std::vector<JSAMPROW> row_pointers;
+
+  State() {
+    decompress.err = jpeg_std_error(&errors);
+    errors.error_exit = [](j_common_ptr info) {
+      auto* state = static_cast<State*>(info->client_data);
+      info->err->format_message(info, state->message);
+      std::longjmp(state->on_error, 1);
+    };
+    // The first warning is kept and counted by libjpeg; nothing is printed.
+    errors.emit_message = [](j_common_ptr info, int level) {
+      auto* state = static_cast<State*>(info->client_data);
+      if (level < 0 && info->err->num_warnings++ == 0)
+        info->err->format_message(info, state->message);
+    };
+    decompress.client_data = this;
+    jpeg_create_decompress(&decompress);
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() { jpeg_destroy_decompress(&decompress); }
+
+  /// Reads the header. False with `message` set if libjpeg refuses. No C++ object may live across
+  /// the jump, so these functions hold plain values only.
+  bool read_header(std::span<const std::byte> jpeg) {
+    if (setjmp(on_error) != 0) return false;
+    errors.num_warnings = 0;
+    jpeg_mem_src(&decompress, reinterpret_cast<const unsigned char*>(jpeg.data()), jpeg.size());
+    jpeg_read_header(&decompress, TRUE);
+    return true;
+  }
+
+  /// Starts decoding and narrows it to the region's columns: `first_column` becomes the column at
+  /// which the decoded rows begin.
+  bool start(const Rect& region, int* first_column) {
+    if (setjmp(on_error) != 0) return false;
+    decompress.out_color_space = JCS_RGB;
+    decompress.dct_method = JDCT_IFAST;
+    decompress.do_fancy_upsampling = TRUE;
+    jpeg_start_decompress(&decompress);
+    *first_column = 0;
+    const int width = static_cast<int>(decompress.output_width);
+    if (region.width < width) {
+      const int left = std::max(0, region.column - kFancyMargin);
+      const int right = std::min(width, region.column + region.width + kFancyMargin);
+      auto offset = static_cast<JDIMENSION>(left);
+      auto length = static_cast<JDIMENSION>(right - left);
+      jpeg_crop_scanline(&decompress, &offset, &length);
+      *first_column = static_cast<int>(offset);
+    }
+    return true;
+  }
+
+  bool read_rows(const Rect& region) {
+    if (setjmp(on_error) != 0) return false;
+    jpeg_skip_scanlines(&decompress, static_cast<JDIMENSION>(region.row));
+    int read = 0;
+    while (read < region.height) {
+      read += static_cast<int>(jpeg_read_scanlines(&decompress, row_pointers.data() + read,
+                                                   static_cast<JDIMENSION>(region.height - read)));
+    }
+    jpeg_abort_decompress(&decompress);
+    return true;
+  }
+
+  ImageView decode(std::span<const std::byte> jpeg, int height, int width, const Rect& region) {
+    if (!read_header(jpeg)) throw DataError(fmt::format("not a readable JPEG: {}", message));
+    const auto found_height = decompress.image_height;
+    const auto found_width = decompress.image_width;
+    if (found_height != static_cast<JDIMENSION>(height) ||
+        found_width != static_cast<JDIMENSION>(width)) {
+      throw DataError(fmt::format("expected a JPEG of {} x {} px (w x h), got {} x {}", width,
+                                  height, found_width, found_height));
+    }
+    int first_column = 0;
+    if (!start(region, &first_column)) throw DataError(fmt::format("damaged JPEG: {}", message));
+
+    const std::size_t stride = std::size_t{decompress.output_width} * 3;
+    const auto rows = static_cast<std::size_t>(region.height);
+    pixels.resize(stride * rows);
+    row_pointers.resize(rows);
+    for (std::size_t y = 0; y < rows; ++y) row_pointers[y] = pixels.data() + y * stride;
+    if (!read_rows(region) || errors.num_warnings > 0) {
+      throw DataError(fmt::format("damaged JPEG: {}", message));
+    }
+    return {pixels.data() + std::size_t{3} * static_cast<std::size_t>(region.column - first_column),
+            region.height, region.width, static_cast<std::ptrdiff_t>(stride)};
+  }
+};
+
+JpegDecoder::JpegDecoder() : state_(std::make_unique<State>()) {}
+JpegDecoder::JpegDecoder(JpegDecoder&&) noexcept = default;
+JpegDecoder& JpegDecoder::operator=(JpegDecoder&&) noexcept = default;
+JpegDecoder::~JpegDecoder() = default;
+
+ImageView JpegDecoder::decode(std::span<const std::byte> jpeg, int height, int width,
+                              const Rect& region) {
+  require(region.row >= 0 && region.column >= 0 && region.height > 0 && region.width > 0 &&
+              region.row + region.height <= height && region.column + region.width <= width,
+          "the region lies inside the image");
+  try {
+    return state_->decode(jpeg, height, width, region);
+  } catch (const DataError&) {
+    // A decompressor that failed can refuse the next good image, so it is replaced.
+    state_ = std::make_unique<State>();
+    throw;
+  }
+}
+
+}  // namespace precast::data

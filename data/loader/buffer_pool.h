@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace precast::data {
+
+/// How the memory of batches is obtained: page-locked where a GPU copies from it.
+struct BufferAllocator {
+  std::function<std::byte*(std::size_t bytes)> allocate;
+  std::function<void(std::byte*)> release;
+};
+
+/// Ordinary memory, aligned to 64 bytes.
+[[nodiscard]] BufferAllocator heap_allocator();
+
+/// Recycles buffers of one size. A buffer comes back when its last owner lets go, from any thread,
+/// also after the pool itself is gone. Thread-safe.
+class BufferPool {
+ public:
+  explicit BufferPool(BufferAllocator allocator);
+  BufferPool(const BufferPool&) = delete;
+  BufferPool& operator=(const BufferPool&) = delete;
+  ~BufferPool();
+
+  /// Buffers of another size are freed as they return.
+  void set_size(std::size_t bytes);
+  [[nodiscard]] std::shared_ptr<std::byte> take();
+
+ private:
+  struct Shared;
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace precast::data

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace precast::data {
+
+enum class ElementType { u8, f32, i64, f64 };
+
+[[nodiscard]] constexpr std::size_t element_size(ElementType type) {
+  constexpr std::size_t kSizes[] = {1, 4, 8, 8};
+  return kSizes[static_cast<int>(type)];
+}
+
+/// One field of a batch in host memory, C order: images [N, H, W, 3] uint8 RGB or float32
+/// normalised, integers [N], floats [N].
+struct HostTensor {
+  std::string name;
+  ElementType type = ElementType::u8;
+  std::vector<std::int64_t> shape;
+  std::byte* data = nullptr;
+
+  [[nodiscard]] std::size_t bytes() const {
+    std::size_t count = 1;
+    for (const std::int64_t side : shape) count *= static_cast<std::size_t>(side);
+    return count * element_size(type);
+  }
+  template <typename T>
+  [[nodiscard]] std::span<T> values() const {
+    return {reinterpret_cast<T*>(data), bytes() / sizeof(T)};
+  }
+};
+
+/// The samples of one step, in file-field order. `memory` owns what the fields point at; it returns
+/// to the loader's pool when the last copy of the pointer goes, and is never overwritten before
+/// that.
+struct HostBatch {
+  std::vector<HostTensor> fields;
+  /// Index in the dataset file, [N].
+  std::vector<std::uint64_t> sample_ids;
+  std::shared_ptr<const void> memory;
+};
+
+}  // namespace precast::data

@@ -1,0 +1,311 @@
+#include "data/loader/loader.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "data/beton/reader.h"
+#include "data/loader/sample_decoder.h"
+#include "framework/core/error.h"
+#include "framework/core/failpoint.h"
+
+namespace precast::data {
+namespace {
+
+constexpr std::size_t kFieldAlignment = 64;
+
+std::size_t aligned(std::size_t bytes) {
+  return (bytes + kFieldAlignment - 1) / kFieldAlignment * kFieldAlignment;
+}
+
+/// How one field of the file comes out in a batch.
+struct OutputField {
+  std::size_t field = 0;
+  std::string name;
+  FieldType kind = FieldType::integer;
+  ElementType type = ElementType::i64;
+  /// Values of one sample.
+  std::size_t values = 1;
+  /// Where the field starts in a batch's memory.
+  std::size_t offset = 0;
+
+  [[nodiscard]] std::size_t sample_bytes() const { return values * element_size(type); }
+};
+
+/// One batch being filled. Its atomics are on cache lines of their own.
+struct Slot {
+  alignas(64) std::atomic<std::int64_t> remaining{0};
+  std::shared_ptr<std::byte> memory;
+  std::mutex error_mutex;
+  std::int64_t error_index = std::numeric_limits<std::int64_t>::max();
+  std::exception_ptr error;
+};
+
+}  // namespace
+
+/// What stays the same over all passes.
+struct Loader::Shared {
+  Shared(const BetonReader& beton, ImagePipeline image_pipeline, LoaderOptions loader_options)
+      : reader(beton),
+        pipeline(std::move(image_pipeline)),
+        options(std::move(loader_options)),
+        normalize(pipeline.normalize),
+        pool(options.allocator.allocate ? options.allocator : heap_allocator()) {
+    if (options.batch_size < 1 || options.workers < 1 || options.batches_ahead < 1) {
+      throw ConfigError(
+          fmt::format("loader: expected batch_size, workers and batches_ahead >= 1, got {}, {}, {}",
+                      options.batch_size, options.workers, options.batches_ahead));
+    }
+    for (int w = 0; w < options.workers; ++w) decoders.emplace_back(pipeline, options.seed);
+  }
+
+  const BetonReader& reader;
+  const ImagePipeline pipeline;
+  const LoaderOptions options;
+  const Normalize normalize;
+  BufferPool pool;
+  /// One a worker, kept over passes for their scratch memory.
+  std::vector<SampleDecoder> decoders;
+  double seconds_waited = 0;
+};
+
+/// One pass. The constructor starts the workers, the destructor stops and joins them.
+///
+/// Batch b is filled in slot b % batches_ahead. Workers draw tickets (the pass's samples in order)
+/// from one counter and wait while their sample's batch is not yet open; next() takes the finished
+/// batch out of its slot and opens the slot for batch b + batches_ahead with other memory. So a
+/// consumer that keeps batches costs memory and never a stall.
+class Loader::Pass {
+ public:
+  Pass(Shared& shared, const EpochRequest& request, std::int64_t samples, std::int64_t batches)
+      : shared_(shared),
+        request_(request),
+        samples_(samples),
+        batches_(batches),
+        order_(make_order(shared.options.order, shared.reader.size(), shared.options.seed,
+                          request.epoch)),
+        slots_(static_cast<std::size_t>(shared.options.batches_ahead)),
+        delivered_(request.first_batch) {
+    lay_out_fields();
+    next_ticket_ = request.first_batch * shared.options.batch_size;
+    opened_ = request.first_batch;
+    for (int slot = 0; slot < shared.options.batches_ahead; ++slot) open_next_slot();
+    for (SampleDecoder& decoder : shared.decoders) {
+      workers_.emplace_back([this, &decoder] { work(decoder); });
+    }
+  }
+  Pass(const Pass&) = delete;
+  Pass& operator=(const Pass&) = delete;
+
+  ~Pass() {
+    stopping_ = true;
+    opened_ = std::numeric_limits<std::int64_t>::max();
+    opened_.notify_all();
+    workers_.clear();
+  }
+
+  std::optional<HostBatch> next() {
+    if (delivered_ >= batches_ || stopping_) return std::nullopt;
+    Slot& slot = slot_of(delivered_);
+    wait_until_full(slot);
+    if (slot.error) {
+      stopping_ = true;
+      std::rethrow_exception(slot.error);
+    }
+    HostBatch batch = describe(delivered_, std::exchange(slot.memory, nullptr));
+    ++delivered_;
+    open_next_slot();
+    return batch;
+  }
+
+ private:
+  Slot& slot_of(std::int64_t batch) {
+    return slots_[static_cast<std::size_t>(batch) % slots_.size()];
+  }
+  [[nodiscard]] std::int64_t batch_start(std::int64_t batch) const {
+    return batch * shared_.options.batch_size;
+  }
+  [[nodiscard]] std::int64_t batch_samples(std::int64_t batch) const {
+    return std::min(shared_.options.batch_size, samples_ - batch_start(batch));
+  }
+  /// The place in the global order of this rank's sample number `index`.
+  [[nodiscard]] std::uint64_t position(std::int64_t index) const {
+    return static_cast<std::uint64_t>(index * request_.world + request_.rank);
+  }
+
+  void lay_out_fields() {
+    const auto side = static_cast<std::size_t>(request_.image_size_px);
+    std::size_t offset = 0;
+    const auto& fields = shared_.reader.fields();
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+      OutputField field{.field = f, .name = fields[f].name, .kind = fields[f].type};
+      if (field.kind == FieldType::image) {
+        field.type = shared_.options.normalize ? ElementType::f32 : ElementType::u8;
+        field.values = side * side * 3;
+      } else if (field.kind == FieldType::floating) {
+        field.type = ElementType::f64;
+      } else if (field.kind != FieldType::integer) {
+        continue;
+      }
+      field.offset = offset;
+      offset +=
+          aligned(field.sample_bytes() * static_cast<std::size_t>(shared_.options.batch_size));
+      fields_.push_back(std::move(field));
+    }
+    shared_.pool.set_size(offset);
+  }
+
+  void open_next_slot() {
+    const std::int64_t batch = opened_;
+    if (batch >= batches_) return;
+    Slot& slot = slot_of(batch);
+    slot.memory = shared_.pool.take();
+    slot.remaining = batch_samples(batch);
+    opened_ = batch + 1;
+    opened_.notify_all();
+  }
+
+  void wait_until_full(Slot& slot) {
+    const auto start = std::chrono::steady_clock::now();
+    for (std::int64_t left = slot.remaining; left > 0; left = slot.remaining) {
+      slot.remaining.wait(left);
+    }
+    shared_.seconds_waited +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+
+  HostBatch describe(std::int64_t batch, std::shared_ptr<std::byte> memory) const {
+    HostBatch described;
+    const std::int64_t count = batch_samples(batch);
+    for (const OutputField& field : fields_) {
+      HostTensor tensor{.name = field.name,
+                        .type = field.type,
+                        .shape = {count},
+                        .data = memory.get() + field.offset};
+      if (field.kind == FieldType::image) {
+        tensor.shape.insert(tensor.shape.end(),
+                            {request_.image_size_px, request_.image_size_px, 3});
+      }
+      described.fields.push_back(std::move(tensor));
+    }
+    for (std::int64_t i = 0; i < count; ++i) {
+      described.sample_ids.push_back(order_[position(batch_start(batch) + i)]);
+    }
+    described.memory = std::move(memory);
+    return described;
+  }
+
+  void work(SampleDecoder& decoder) {
+    const std::int64_t end = std::min(samples_, batch_start(batches_));
+    while (!stopping_) {
+      const std::int64_t ticket = next_ticket_.fetch_add(1);
+      if (ticket >= end) return;
+      const std::int64_t batch = ticket / shared_.options.batch_size;
+      for (std::int64_t opened = opened_; opened <= batch; opened = opened_) opened_.wait(opened);
+      if (stopping_) return;
+      fill(decoder, ticket, slot_of(batch));
+    }
+  }
+
+  void fill(SampleDecoder& decoder, std::int64_t ticket, Slot& slot) {
+    try {
+      failpoint("loader.before_sample");
+      read_sample(decoder, ticket, slot.memory.get());
+    } catch (...) {
+      // The lowest sample's error wins, so that the message does not depend on the threads.
+      const std::scoped_lock lock(slot.error_mutex);
+      if (ticket < slot.error_index) {
+        slot.error_index = ticket;
+        slot.error = std::current_exception();
+      }
+    }
+    if (slot.remaining.fetch_sub(1) == 1) slot.remaining.notify_one();
+  }
+
+  void read_sample(SampleDecoder& decoder, std::int64_t ticket, std::byte* memory) {
+    const auto row = static_cast<std::size_t>(ticket % shared_.options.batch_size);
+    const SamplePlace place{
+        .sample = order_[position(ticket)], .position = position(ticket), .epoch = request_.epoch};
+    const auto size_px = static_cast<int>(request_.image_size_px);
+    for (const OutputField& field : fields_) {
+      std::byte* out = memory + field.offset + row * field.sample_bytes();
+      try {
+        if (field.kind == FieldType::integer) {
+          *reinterpret_cast<std::int64_t*>(out) = shared_.reader.integer(place.sample, field.field);
+        } else if (field.kind == FieldType::floating) {
+          *reinterpret_cast<double*>(out) = shared_.reader.floating(place.sample, field.field);
+        } else if (field.type == ElementType::f32) {
+          decoder.decode_normalized(shared_.reader.image(place.sample, field.field), place, size_px,
+                                    shared_.normalize, reinterpret_cast<float*>(out));
+        } else {
+          decoder.decode(shared_.reader.image(place.sample, field.field), place, size_px,
+                         reinterpret_cast<std::uint8_t*>(out));
+        }
+      } catch (const DataError& error) {
+        throw DataError(fmt::format("{}: sample {}, field '{}': {}", shared_.reader.path().string(),
+                                    place.sample, field.name, error.what()));
+      }
+    }
+  }
+
+  Shared& shared_;
+  const EpochRequest request_;
+  const std::int64_t samples_;
+  const std::int64_t batches_;
+  const std::vector<std::uint64_t> order_;
+  std::vector<OutputField> fields_;
+  std::vector<Slot> slots_;
+  /// Batches taken by the consumer; the consumer's alone.
+  std::int64_t delivered_;
+  /// Batches below this number have a slot with memory.
+  alignas(64) std::atomic<std::int64_t> opened_{0};
+  alignas(64) std::atomic<std::int64_t> next_ticket_{0};
+  std::atomic<bool> stopping_{false};
+  std::vector<std::jthread> workers_;
+};
+
+Loader::Loader(const BetonReader& reader, ImagePipeline pipeline, LoaderOptions options)
+    : shared_(std::make_unique<Shared>(reader, std::move(pipeline), std::move(options))) {}
+
+Loader::~Loader() = default;
+
+void Loader::begin_epoch(const EpochRequest& request) {
+  require(request.world > 0 && request.rank >= 0 && request.rank < request.world,
+          "rank lies in world");
+  require(request.image_size_px > 0, "images have a size");
+  pass_.reset();
+  pass_ = std::make_unique<Pass>(*shared_, request, samples(request.world, request.rank),
+                                 batches(request.world, request.rank));
+}
+
+std::optional<HostBatch> Loader::next() {
+  return pass_ ? pass_->next() : std::nullopt;
+}
+
+std::int64_t Loader::batches(int world, int rank) const {
+  const std::int64_t size = shared_->options.batch_size;
+  return (samples(world, rank) + size - 1) / size;
+}
+
+std::int64_t Loader::samples(int world, int rank) const {
+  const auto all = static_cast<std::int64_t>(shared_->reader.size());
+  if (shared_->options.drop_last) {
+    // Every rank takes the steps that the shortest one can take.
+    return all / world / shared_->options.batch_size * shared_->options.batch_size;
+  }
+  return (all - rank + world - 1) / world;
+}
+
+double Loader::seconds_waited() const {
+  return shared_->seconds_waited;
+}
+
+}  // namespace precast::data

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+
+#include "data/image.h"
+#include "framework/core/config/schema.h"
+#include "framework/core/registry.h"
+#include "framework/core/rng.h"
+
+namespace precast::data {
+
+/// Chooses which part of an image becomes the sample; decoding and resizing then touch only that
+/// part. Const and thread-safe.
+class Crop {
+ public:
+  virtual ~Crop() = default;
+  /// Declares the options that a recipe may set, bound to this crop's members.
+  virtual void options(Schema& /*schema*/) {}
+  /// Checks the options once they are read. @return what is wrong, or nothing.
+  [[nodiscard]] virtual std::string problem() const { return {}; }
+  /// @param random the sample's own stream: same stream, same crop.
+  /// @return a region inside height x width with at least one pixel.
+  [[nodiscard]] virtual Rect choose(int height, int width, RandomStream& random) const = 0;
+};
+
+using CropRegistry = Registry<Crop>;
+
+}  // namespace precast::data

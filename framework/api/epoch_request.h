@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+
+namespace precast {
+
+/// What a source of batches is asked for: one pass over the data, or the rest of one. Torch-free.
+struct EpochRequest {
+  std::int64_t epoch = 0;
+  /// Batches already consumed; the pass starts behind them.
+  std::int64_t first_batch = 0;
+  /// Side of the square images.
+  std::int64_t image_size_px = 224;
+  /// The sample at position p of the pass's global order belongs to rank p % world.
+  int rank = 0;
+  int world = 1;
+};
+
+}  // namespace precast
