@@ -36,7 +36,8 @@ message(STATUS "CUDA: ${PRECAST_WITH_CUDA}")
 add_library(precast_torch INTERFACE)
 set_target_properties(precast_torch PROPERTIES EXPORT_NAME torch)
 # Debian's libtorch-style headers are large; only the operators a file names are parsed.
-target_compile_definitions(precast_torch INTERFACE AT_PER_OPERATOR_HEADERS)
+# libtorch's include folder ships a newer fmt, which hides Debian's and has no library to link.
+target_compile_definitions(precast_torch INTERFACE AT_PER_OPERATOR_HEADERS FMT_HEADER_ONLY)
 if(PRECAST_WITH_CUDA)
   if(NOT DEFINED TORCH_CUDA_ARCH_LIST)
     set(TORCH_CUDA_ARCH_LIST "8.0;9.0;10.0+PTX")

@@ -1,0 +1,60 @@
+#include "models/detail/blur_conv.h"
+
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/tensor.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <variant>
+
+namespace precast::models::detail {
+namespace {
+
+constexpr std::int64_t kMinBlurredChannels = 16;
+
+bool above_one(at::IntArrayRef sizes) {
+  return std::ranges::any_of(sizes, [](std::int64_t size) { return size > 1; });
+}
+
+/// A 1x1 kernel without padding reads only the places its stride lands on.
+bool reads_single_places(const torch::nn::Conv2dOptions& conv) {
+  const auto* padding = std::get_if<torch::ExpandingArray<2>>(&conv.padding());
+  return !above_one(*conv.kernel_size()) && padding != nullptr &&
+         std::ranges::all_of(**padding, [](std::int64_t size) { return size == 0; });
+}
+
+}  // namespace
+
+BlurConv2dImpl::BlurConv2dImpl(const torch::nn::Conv2dOptions& conv, bool blurpool)
+    : Conv2dImpl(conv),
+      blurs_(blurpool && above_one(*conv.stride()) && conv.in_channels() >= kMinBlurredChannels),
+      pointwise_(reads_single_places(conv)) {}
+
+at::Tensor BlurConv2dImpl::forward(const at::Tensor& input) {
+  if (!blurs_) return Conv2dImpl::forward(input);
+  const auto blurred = [&](at::IntArrayRef stride) {
+    const at::IntArrayRef padding = 1;
+    return at::conv2d(input, filter_for(input), {}, stride, padding, /*dilation=*/1,
+                      /*groups=*/options.in_channels());
+  };
+  if (!pointwise_) return Conv2dImpl::forward(blurred(1));
+  const at::IntArrayRef no_padding = 0;
+  return at::conv2d(blurred(*options.stride()), weight, bias, /*stride=*/1, no_padding,
+                    /*dilation=*/1, options.groups());
+}
+
+const at::Tensor& BlurConv2dImpl::filter_for(const at::Tensor& input) {
+  if (filter_.defined() && filter_.device() == input.device() &&
+      filter_.scalar_type() == input.scalar_type()) {
+    return filter_;
+  }
+  // A filter made while evaluating must serve a later backward pass.
+  const c10::InferenceMode training(false);
+  const at::Tensor kernel = at::tensor({1., 2., 1., 2., 4., 2., 1., 2., 1.}) / 16.;
+  filter_ = kernel.to(input.device(), input.scalar_type())
+                .view({1, 1, 3, 3})
+                .repeat({options.in_channels(), 1, 1, 1});
+  return filter_;
+}
+
+}  // namespace precast::models::detail

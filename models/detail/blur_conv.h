@@ -1,0 +1,34 @@
+#pragma once
+
+#include <torch/nn/modules/conv.h>
+
+#include "framework/core/export.h"
+
+namespace precast::models::detail {
+
+/// torch::nn::Conv2d that can blur its input first, so that a stride does not alias (Zhang, ICML
+/// 2019, in ffcv-imagenet's form): with `blurpool`, a stride above 1 and at least 16 input
+/// channels, each channel passes through the filter [1,2,1] x [1,2,1] / 16 with zero padding 1.
+/// Otherwise it is Conv2d. The filter is neither a parameter nor a buffer: names and state stay
+/// Conv2d's.
+///
+/// Cost of one blurred layer: one depthwise 3x3 convolution. A 1x1 layer needs the blurred values
+/// only where its stride lands, and computes no others.
+class PRECAST_API BlurConv2dImpl : public torch::nn::Conv2dImpl {
+ public:
+  BlurConv2dImpl(const torch::nn::Conv2dOptions& conv, bool blurpool);
+
+  /// @param input [N, in_channels, H, W] float32, float16 or bfloat16, any layout and device.
+  at::Tensor forward(const at::Tensor& input);
+
+ private:
+  /// The filter for `input`'s device and type; made once for each, not every step.
+  const at::Tensor& filter_for(const at::Tensor& input);
+
+  bool blurs_ = false;
+  bool pointwise_ = false;
+  at::Tensor filter_;
+};
+TORCH_MODULE(BlurConv2d);
+
+}  // namespace precast::models::detail

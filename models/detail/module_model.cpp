@@ -1,0 +1,51 @@
+#include "models/detail/module_model.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <string>
+
+namespace precast::models::detail {
+namespace {
+
+/// Visits as Python's state_dict() does: a module's parameters, its buffers, then its children.
+void collect_state(const torch::nn::Module& module, const std::string& prefix,
+                   std::vector<NamedTensor>& state) {
+  for (const auto& parameter : module.named_parameters(/*recurse=*/false))
+    state.push_back({prefix + parameter.key(), parameter.value().detach()});
+  for (const auto& buffer : module.named_buffers(/*recurse=*/false))
+    state.push_back({prefix + buffer.key(), buffer.value()});
+  for (const auto& child : module.named_children())
+    collect_state(*child.value(), prefix + child.key() + ".", state);
+}
+
+at::Tensor moved(const at::Tensor& tensor, at::Device device, bool channels_last) {
+  if (tensor.dim() != 4) return tensor.to(device);
+  const auto layout = channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
+  return tensor.to(tensor.options().device(device), /*non_blocking=*/false, /*copy=*/false, layout);
+}
+
+}  // namespace
+
+std::vector<NamedTensor> parameters_of(const torch::nn::Module& module) {
+  std::vector<NamedTensor> parameters;
+  for (const auto& parameter : module.named_parameters())
+    parameters.push_back({parameter.key(), parameter.value()});
+  return parameters;
+}
+
+std::vector<NamedTensor> state_of(const torch::nn::Module& module) {
+  std::vector<NamedTensor> state;
+  collect_state(module, "", state);
+  return state;
+}
+
+void move(torch::nn::Module& module, at::Device device, bool channels_last) {
+  const at::NoGradGuard no_grad;
+  for (at::Tensor& parameter : module.parameters()) {
+    parameter.mutable_grad().reset();
+    parameter.set_data(moved(parameter, device, channels_last));
+  }
+  for (at::Tensor& buffer : module.buffers()) buffer.set_data(moved(buffer, device, channels_last));
+}
+
+}  // namespace precast::models::detail

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "framework/api/model.h"
+#include "framework/core/export.h"
+
+namespace precast::models::detail {
+
+/// The tensors of a torch::nn::Module as api::Model promises them. Parameters are the module's own
+/// tensors; in state() they are detached from autograd, with the same memory.
+[[nodiscard]] PRECAST_API std::vector<NamedTensor> parameters_of(const torch::nn::Module& module);
+[[nodiscard]] PRECAST_API std::vector<NamedTensor> state_of(const torch::nn::Module& module);
+/// Keeps the identity of every tensor, so that optimisers built before stay valid; drops gradients.
+PRECAST_API void move(torch::nn::Module& module, at::Device device, bool channels_last);
+
+/// A Model whose work a torch::nn::Module with `at::Tensor forward(const at::Tensor&)` does.
+template <typename Net>
+class ModuleModel final : public Model {
+ public:
+  explicit ModuleModel(std::shared_ptr<Net> net) : net_(std::move(net)) {}
+
+  [[nodiscard]] at::Tensor forward(const at::Tensor& images) override {
+    return net_->forward(images);
+  }
+  [[nodiscard]] std::vector<NamedTensor> parameters() const override {
+    return parameters_of(*net_);
+  }
+  [[nodiscard]] std::vector<NamedTensor> state() const override { return state_of(*net_); }
+  void train(bool training) override { net_->train(training); }
+  void to(at::Device device, bool channels_last) override { move(*net_, device, channels_last); }
+
+ private:
+  std::shared_ptr<Net> net_;
+};
+
+/// Makes a module usable as a model; also for plug-ins.
+template <typename Net>
+[[nodiscard]] std::unique_ptr<Model> as_model(std::shared_ptr<Net> net) {
+  return std::make_unique<ModuleModel<Net>>(std::move(net));
+}
+
+}  // namespace precast::models::detail

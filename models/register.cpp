@@ -1,0 +1,29 @@
+#include "models/register.h"
+
+#include "models/resnet.h"
+
+namespace precast::models {
+namespace {
+
+void add_resnet(ModelRegistry& registry, const char* name, const char* help, ResNetShape shape) {
+  registry.add(name, help, [shape](const ModelSpec& spec) { return make_resnet(shape, spec); });
+}
+
+}  // namespace
+
+void register_models(ModelRegistry& registry) {
+  add_resnet(registry, "resnet18", "ResNet-18, 11.7 M parameters", {.blocks = {2, 2, 2, 2}});
+  add_resnet(registry, "resnet34", "ResNet-34, 21.8 M parameters", {.blocks = {3, 4, 6, 3}});
+  add_resnet(registry, "resnet50", "ResNet-50 v1.5, 25.6 M parameters",
+             {.bottleneck = true, .blocks = {3, 4, 6, 3}});
+  add_resnet(registry, "resnet101", "ResNet-101 v1.5, 44.5 M parameters",
+             {.bottleneck = true, .blocks = {3, 4, 23, 3}});
+  add_resnet(registry, "resnet152", "ResNet-152 v1.5, 60.2 M parameters",
+             {.bottleneck = true, .blocks = {3, 8, 36, 3}});
+  add_resnet(registry, "wide_resnet50_2", "ResNet-50 with inner layers twice as wide, 68.9 M",
+             {.bottleneck = true, .blocks = {3, 4, 6, 3}, .width_per_group = 128});
+  add_resnet(registry, "resnext50_32x4d", "ResNet-50 with 32 groups of 4 channels, 25.0 M",
+             {.bottleneck = true, .blocks = {3, 4, 6, 3}, .groups = 32, .width_per_group = 4});
+}
+
+}  // namespace precast::models

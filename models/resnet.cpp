@@ -1,0 +1,240 @@
+#include "models/resnet.h"
+
+#include <ATen/ops/adaptive_avg_pool2d.h>
+#include <ATen/ops/max_pool2d.h>
+#include <ATen/ops/relu.h>
+#include <fmt/format.h>
+#include <torch/nn/init.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/linear.h>
+
+#include <string>
+#include <vector>
+
+#include "framework/core/config/schema.h"
+#include "framework/core/error.h"
+#include "models/detail/blur_conv.h"
+#include "models/detail/module_model.h"
+
+namespace precast::models {
+namespace {
+
+using detail::BlurConv2d;
+using torch::nn::BatchNorm2d;
+
+struct Options {
+  bool zero_init_residual = false;
+};
+
+Options read_options(const ModelSpec& spec) {
+  if (spec.num_classes < 1) {
+    throw ConfigError(fmt::format("model {}: expected at least 1 class, got {} (num_classes)",
+                                  spec.arch, spec.num_classes));
+  }
+  Options options;
+  Schema schema;
+  schema.add("zero_init_residual", &options.zero_init_residual,
+             "the last norm of each block starts at 0");
+  Diagnostics diagnostics;
+  schema.apply(spec.params, diagnostics, "model.params");
+  diagnostics.throw_if_errors();
+  return options;
+}
+
+/// Builds the layers of a network in torchvision's manner: square kernels, "same" padding, no bias.
+struct ConvMaker {
+  bool blurpool = false;
+
+  [[nodiscard]] BlurConv2d operator()(std::int64_t in, std::int64_t out, std::int64_t kernel,
+                                      std::int64_t stride = 1, std::int64_t groups = 1) const {
+    return BlurConv2d(torch::nn::Conv2dOptions(in, out, kernel)
+                          .stride(stride)
+                          .padding(kernel / 2)
+                          .groups(groups)
+                          .bias(false),
+                      blurpool);
+  }
+};
+
+/// The projection of a block's input where its shape changes.
+struct DownsampleImpl : torch::nn::Module {
+  DownsampleImpl(std::int64_t in, std::int64_t out, std::int64_t stride, const ConvMaker& conv_of)
+      : conv(register_module("0", conv_of(in, out, 1, stride))),
+        bn(register_module("1", BatchNorm2d(out))) {}
+
+  at::Tensor forward(const at::Tensor& x) { return bn(conv(x)); }
+
+  BlurConv2d conv;
+  BatchNorm2d bn;
+};
+TORCH_MODULE(Downsample);
+
+/// One residual block. `downsample` may be empty.
+struct Block : torch::nn::Module {
+  virtual at::Tensor forward(const at::Tensor& x) = 0;
+  /// The norm before the addition.
+  [[nodiscard]] virtual at::Tensor last_norm_weight() const = 0;
+
+ protected:
+  at::Tensor add_shortcut(at::Tensor branch, const at::Tensor& x) {
+    branch.add_(downsample ? downsample->forward(x) : x);
+    return branch.relu_();
+  }
+  Downsample downsample = nullptr;
+};
+
+/// Channels and stride of one block.
+struct BlockShape {
+  std::int64_t in;
+  std::int64_t planes;
+  std::int64_t stride;
+  std::int64_t groups;
+  std::int64_t width_per_group;
+};
+
+struct BasicBlock final : Block {
+  static constexpr std::int64_t kExpansion = 1;
+
+  BasicBlock(const BlockShape& s, Downsample shortcut, const ConvMaker& conv)
+      : conv1(register_module("conv1", conv(s.in, s.planes, 3, s.stride))),
+        bn1(register_module("bn1", BatchNorm2d(s.planes))),
+        conv2(register_module("conv2", conv(s.planes, s.planes, 3))),
+        bn2(register_module("bn2", BatchNorm2d(s.planes))) {
+    if (shortcut) downsample = register_module("downsample", shortcut);
+  }
+
+  at::Tensor forward(const at::Tensor& x) override {
+    const at::Tensor inner = bn1(conv1(x)).relu_();
+    return add_shortcut(bn2(conv2(inner)), x);
+  }
+  [[nodiscard]] at::Tensor last_norm_weight() const override { return bn2->weight; }
+
+  BlurConv2d conv1;
+  BatchNorm2d bn1;
+  BlurConv2d conv2;
+  BatchNorm2d bn2;
+};
+
+struct Bottleneck final : Block {
+  static constexpr std::int64_t kExpansion = 4;
+
+  Bottleneck(const BlockShape& s, Downsample shortcut, const ConvMaker& conv)
+      : width(s.planes * s.width_per_group / 64 * s.groups),
+        conv1(register_module("conv1", conv(s.in, width, 1))),
+        bn1(register_module("bn1", BatchNorm2d(width))),
+        conv2(register_module("conv2", conv(width, width, 3, s.stride, s.groups))),
+        bn2(register_module("bn2", BatchNorm2d(width))),
+        conv3(register_module("conv3", conv(width, s.planes * kExpansion, 1))),
+        bn3(register_module("bn3", BatchNorm2d(s.planes * kExpansion))) {
+    if (shortcut) downsample = register_module("downsample", shortcut);
+  }
+
+  at::Tensor forward(const at::Tensor& x) override {
+    at::Tensor inner = bn1(conv1(x)).relu_();
+    inner = bn2(conv2(inner)).relu_();
+    return add_shortcut(bn3(conv3(inner)), x);
+  }
+  [[nodiscard]] at::Tensor last_norm_weight() const override { return bn3->weight; }
+
+  std::int64_t width;
+  BlurConv2d conv1;
+  BatchNorm2d bn1;
+  BlurConv2d conv2;
+  BatchNorm2d bn2;
+  BlurConv2d conv3;
+  BatchNorm2d bn3;
+};
+
+/// Blocks at one resolution.
+struct StageImpl : torch::nn::Module {
+  void append(const std::shared_ptr<Block>& block) {
+    blocks.push_back(register_module(std::to_string(blocks.size()), block));
+  }
+  at::Tensor forward(at::Tensor x) {
+    for (const auto& block : blocks) x = block->forward(x);
+    return x;
+  }
+  std::vector<std::shared_ptr<Block>> blocks;
+};
+TORCH_MODULE(Stage);
+
+template <typename BlockType>
+struct ResNet : torch::nn::Module {
+  ResNet(const ResNetShape& shape, const ModelSpec& spec, const Options& options)
+      : conv_{spec.blurpool} {
+    conv1 = register_module(
+        "conv1",
+        BlurConv2d(torch::nn::Conv2dOptions(3, kStemChannels, 7).stride(2).padding(3).bias(false),
+                   spec.blurpool));
+    bn1 = register_module("bn1", BatchNorm2d(kStemChannels));
+    std::int64_t in = kStemChannels;
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+      stages[i] = register_module("layer" + std::to_string(i + 1), make_stage(shape, i, in));
+      in = (kStemChannels << i) * BlockType::kExpansion;
+    }
+    fc = register_module("fc", torch::nn::Linear(in, spec.num_classes));
+    initialise(options);
+  }
+
+  at::Tensor forward(const at::Tensor& images) {
+    at::Tensor x = bn1(conv1(images)).relu_();
+    x = at::max_pool2d(x, {3, 3}, {2, 2}, {1, 1});
+    for (Stage& stage : stages) x = stage(x);
+    x = at::adaptive_avg_pool2d(x, {1, 1});
+    return fc(x.flatten(1));
+  }
+
+ private:
+  static constexpr std::int64_t kStemChannels = 64;
+
+  Stage make_stage(const ResNetShape& shape, std::size_t index, std::int64_t in) {
+    const std::int64_t planes = kStemChannels << index;
+    const std::int64_t out = planes * BlockType::kExpansion;
+    const std::int64_t stride = index == 0 ? 1 : 2;
+    Stage stage;
+    for (std::int64_t b = 0; b < shape.blocks[index]; ++b) {
+      const BlockShape block{.in = b == 0 ? in : out,
+                             .planes = planes,
+                             .stride = b == 0 ? stride : 1,
+                             .groups = shape.groups,
+                             .width_per_group = shape.width_per_group};
+      // Made before the block's own layers, as torchvision does: it draws from the same generator.
+      Downsample shortcut = nullptr;
+      if (block.stride != 1 || block.in != out)
+        shortcut = Downsample(block.in, out, block.stride, conv_);
+      stage->append(std::make_shared<BlockType>(block, shortcut, conv_));
+    }
+    return stage;
+  }
+
+  /// After every layer has drawn its default weights; the linear layer keeps them.
+  void initialise(const Options& options) {
+    for (const auto& module : modules(/*include_self=*/false)) {
+      if (auto* conv = module->template as<torch::nn::Conv2dImpl>())
+        torch::nn::init::kaiming_normal_(conv->weight, 0, torch::kFanOut, torch::kReLU);
+    }
+    if (!options.zero_init_residual) return;
+    for (const Stage& stage : stages) {
+      for (const auto& block : stage->blocks)
+        torch::nn::init::constant_(block->last_norm_weight(), 0);
+    }
+  }
+
+  ConvMaker conv_;
+  BlurConv2d conv1 = nullptr;
+  BatchNorm2d bn1 = nullptr;
+  std::array<Stage, 4> stages{nullptr, nullptr, nullptr, nullptr};
+  torch::nn::Linear fc = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_resnet(const ResNetShape& shape, const ModelSpec& spec) {
+  const Options options = read_options(spec);
+  if (shape.bottleneck) {
+    return detail::as_model(std::make_shared<ResNet<Bottleneck>>(shape, spec, options));
+  }
+  return detail::as_model(std::make_shared<ResNet<BasicBlock>>(shape, spec, options));
+}
+
+}  // namespace precast::models

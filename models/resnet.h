@@ -1,0 +1,35 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "framework/api/model.h"
+#include "framework/api/model_spec.h"
+
+namespace precast::models {
+
+/// What tells one residual network from another.
+struct ResNetShape {
+  /// Blocks of 1x1, 3x3, 1x1 convolutions instead of two 3x3.
+  bool bottleneck = false;
+  /// Blocks in each of the four stages.
+  std::array<std::int64_t, 4> blocks{};
+  /// Groups of the 3x3 convolution of a bottleneck, and their channels in the first stage.
+  std::int64_t groups = 1;
+  std::int64_t width_per_group = 64;
+};
+
+/// A residual network (He et al., CVPR 2016) for images [N, 3, H, W], H and W of at least 1 px.
+///
+/// Names, order and initial weights of parameters are those of torchvision.models 0.26
+/// (torchvision/models/resnet.py): bottlenecks put the stride on the 3x3 convolution ("v1.5"),
+/// wide ones are Zagoruyko & Komodakis (BMVC 2016), grouped ones Xie et al. (CVPR 2017).
+///
+/// model.params:
+///   zero_init_residual  the last norm of each block starts at 0, so that the block starts as the
+///                       identity (Goyal et al., 2017); default false.
+/// @throws ConfigError for `num_classes` below 1 or an unknown parameter.
+[[nodiscard]] std::unique_ptr<Model> make_resnet(const ResNetShape& shape, const ModelSpec& spec);
+
+}  // namespace precast::models

@@ -1,0 +1,44 @@
+#include "recipes/losses/cross_entropy.h"
+
+#include <ATen/core/Reduction.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <fmt/format.h>
+
+#include "framework/core/error.h"
+
+namespace precast::recipes {
+namespace {
+
+constexpr std::int64_t kIgnoreNone = -100;
+
+class CrossEntropy final : public Loss {
+ public:
+  explicit CrossEntropy(double label_smoothing) : label_smoothing_(label_smoothing) {}
+
+  [[nodiscard]] at::Tensor operator()(const at::Tensor& logits,
+                                      const at::Tensor& labels) const override {
+    require(logits.dim() == 2 && labels.dim() >= 1 && labels.size(0) == logits.size(0),
+            "logits are [N, classes] and labels have N rows");
+    const bool indices = labels.dim() == 1 && labels.scalar_type() == at::kLong;
+    const bool probabilities = labels.sizes() == logits.sizes() && labels.is_floating_point();
+    require(indices || probabilities, "labels are [N] int64 or [N, classes] float");
+    return at::cross_entropy_loss(logits.to(at::kFloat),
+                                  probabilities ? labels.to(at::kFloat) : labels, /*weight=*/{},
+                                  at::Reduction::Mean, kIgnoreNone, label_smoothing_);
+  }
+
+ private:
+  double label_smoothing_;
+};
+
+}  // namespace
+
+std::unique_ptr<Loss> make_cross_entropy(const LossOptions& options) {
+  if (options.label_smoothing < 0 || options.label_smoothing >= 1) {
+    throw ConfigError(fmt::format("loss cross_entropy: expected label_smoothing in [0, 1), got {}",
+                                  options.label_smoothing));
+  }
+  return std::make_unique<CrossEntropy>(options.label_smoothing);
+}
+
+}  // namespace precast::recipes

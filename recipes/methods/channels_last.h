@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+
+#include "framework/api/method.h"
+
+namespace precast::recipes {
+
+/// Channels-last layout of images and weights: the layout in which tensor cores and oneDNN compute
+/// convolutions, so that nothing is rearranged between layers. The same function, other rounding.
+/// Options: none.
+[[nodiscard]] std::unique_ptr<Method> make_channels_last();
+
+}  // namespace precast::recipes

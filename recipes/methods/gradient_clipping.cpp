@@ -1,0 +1,49 @@
+#include "recipes/methods/gradient_clipping.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/_foreach_norm.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/reciprocal.h>
+#include <ATen/ops/stack.h>
+
+#include "framework/api/model.h"
+
+namespace precast::recipes {
+namespace {
+
+/// Keeps the factor finite for a zero gradient (the value of clip_grad_norm_).
+constexpr double kEpsilon = 1e-6;
+
+class GradientClipping final : public Method {
+ public:
+  void options(Schema& schema) override {
+    schema.add("max_norm", &max_norm_, "largest norm of the whole gradient").above(0);
+  }
+
+  void on_gradients(Model& model) override {
+    const at::NoGradGuard no_grad;
+    std::vector<at::Tensor> gradients;
+    for (const NamedTensor& parameter : model.parameters()) {
+      if (parameter.tensor.grad().defined()) gradients.push_back(parameter.tensor.grad());
+    }
+    if (gradients.empty()) return;
+    const at::Tensor norm =
+        at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, /*ord=*/2)));
+    // Always multiplied, also by 1: to look at the norm would be to wait for the device.
+    const at::Tensor factor = ((norm + kEpsilon).reciprocal() * max_norm_).clamp_max(1.0);
+    at::_foreach_mul_(gradients, factor);
+  }
+
+ private:
+  double max_norm_ = 1;
+};
+
+}  // namespace
+
+std::unique_ptr<Method> make_gradient_clipping() {
+  return std::make_unique<GradientClipping>();
+}
+
+}  // namespace precast::recipes

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <memory>
+
+#include "framework/api/method.h"
+
+namespace precast::recipes {
+
+/// Gradient clipping by global norm (Pascanu et al., ICML 2013), as torch.nn.utils.clip_grad_norm_:
+/// all gradients are multiplied by min(1, max_norm / (norm + 1e-6)), norm being the Euclidean norm
+/// over all of them.
+/// Options: max_norm, above 0; default 1.
+/// Cost: reads and writes each gradient once; nothing waits for the device.
+[[nodiscard]] std::unique_ptr<Method> make_gradient_clipping();
+
+}  // namespace precast::recipes

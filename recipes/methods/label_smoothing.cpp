@@ -1,0 +1,27 @@
+#include "recipes/methods/label_smoothing.h"
+
+#include "framework/api/train_plan.h"
+
+namespace precast::recipes {
+namespace {
+
+class LabelSmoothing final : public Method {
+ public:
+  void options(Schema& schema) override {
+    schema.add("smoothing", &smoothing_, "share of probability spread over all classes")
+        .min(0)
+        .below(1);
+  }
+  void configure(TrainPlan& plan) const override { plan.loss_options.label_smoothing = smoothing_; }
+
+ private:
+  double smoothing_ = 0.1;
+};
+
+}  // namespace
+
+std::unique_ptr<Method> make_label_smoothing() {
+  return std::make_unique<LabelSmoothing>();
+}
+
+}  // namespace precast::recipes

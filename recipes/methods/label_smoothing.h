@@ -1,0 +1,15 @@
+#pragma once
+
+#include <memory>
+
+#include "framework/api/method.h"
+
+namespace precast::recipes {
+
+/// Label smoothing: the target is 1 - s on the class and s spread evenly over all (Szegedy et al.,
+/// CVPR 2016). Sets what the loss is told.
+/// Options: smoothing, in [0, 1); default 0.1, as ffcv-imagenet's training.label_smoothing.
+/// Cost: none worth measuring.
+[[nodiscard]] std::unique_ptr<Method> make_label_smoothing();
+
+}  // namespace precast::recipes

@@ -1,0 +1,59 @@
+#include "recipes/methods/progressive_resize.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "framework/api/train_plan.h"
+#include "framework/core/error.h"
+
+namespace precast::recipes {
+namespace {
+
+constexpr double kGranularityPx = 32;
+
+class ProgressiveResize final : public Method {
+ public:
+  void options(Schema& schema) override {
+    schema.add("min_res", &min_res_, "side of the images of the first epochs, px").min(1);
+    schema.add("max_res", &max_res_, "side of the images of the last epochs, px").min(1);
+    schema.add("start_ramp", &start_ramp_, "last epoch at min_res").min(0);
+    schema.add("end_ramp", &end_ramp_, "first epoch at max_res").min(0);
+  }
+
+  void configure(TrainPlan& plan) const override {
+    if (min_res_ > max_res_) {
+      throw ConfigError(
+          fmt::format("method progressive_resize: expected min_res <= max_res, got {} > {}",
+                      min_res_, max_res_));
+    }
+    plan.image_size_px.clear();
+    for (std::int64_t epoch = 0; epoch < plan.epochs; ++epoch)
+      plan.image_size_px.push_back(image_size_px(epoch));
+  }
+
+ private:
+  [[nodiscard]] std::int64_t image_size_px(std::int64_t epoch) const {
+    if (epoch <= start_ramp_) return min_res_;
+    if (epoch >= end_ramp_) return max_res_;
+    const auto slope =
+        static_cast<double>(max_res_ - min_res_) / static_cast<double>(end_ramp_ - start_ramp_);
+    const double size =
+        slope * static_cast<double>(epoch - start_ramp_) + static_cast<double>(min_res_);
+    // nearbyint rounds half to even, as numpy.round does.
+    return static_cast<std::int64_t>(std::nearbyint(size / kGranularityPx) * kGranularityPx);
+  }
+
+  std::int64_t min_res_ = 160;
+  std::int64_t max_res_ = 160;
+  std::int64_t start_ramp_ = 0;
+  std::int64_t end_ramp_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Method> make_progressive_resize() {
+  return std::make_unique<ProgressiveResize>();
+}
+
+}  // namespace precast::recipes

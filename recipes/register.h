@@ -1,0 +1,20 @@
+#pragma once
+
+#include "framework/api/loss.h"
+#include "framework/api/method.h"
+#include "framework/api/optimizer.h"
+#include "framework/api/schedule.h"
+#include "framework/core/export.h"
+
+namespace precast::recipes {
+
+/// blurpool, label_smoothing, progressive_resize, channels_last, gradient_clipping, ema.
+PRECAST_API void register_methods(MethodRegistry& registry);
+/// cross_entropy.
+PRECAST_API void register_losses(LossRegistry& registry);
+/// sgd.
+PRECAST_API void register_optimizers(OptimizerRegistry& registry);
+/// cyclic, step.
+PRECAST_API void register_schedules(ScheduleRegistry& registry);
+
+}  // namespace precast::recipes
