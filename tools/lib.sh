@@ -54,10 +54,14 @@ trap 'stop_heartbeat; printf "%s: interrupted in step \"%s\"; run it again to go
 last_line() { tail -c 2000 "$1" 2>/dev/null | tr '\r' '\n' | grep -v '^[[:space:]]*$' | tail -n 1 | cut -c 1-100; }
 
 heartbeat() { # heartbeat LOG: shows that the work lives: a redrawn line on a terminal, else a line now and then
-  local log=$1 begin=$SECONDS pause=20
+  local log=$1 begin=$SECONDS pause=20 never
   if [[ -t 1 ]]; then pause=1; fi
   trap - ERR EXIT
-  while sleep "$pause" && kill -0 $$ 2>/dev/null; do
+  # Waits without a child: an orphaned sleep would keep locks and our standard output open.
+  exec {never}<> <(:)
+  while true; do
+    read -rt "$pause" -u "$never" || true
+    kill -0 $$ 2>/dev/null || return 0
     if [[ -t 1 ]]; then
       printf '\r\033[K  %4d s  %s' $((SECONDS - begin)) "$(last_line "$log")"
     else

@@ -1,0 +1,63 @@
+# Plants one violation of each kind in a made-up tree and expects layering.cmake to name it, and no
+# complaint without it:  cmake -DCHECK=<layering.cmake> -DSCRATCH=<folder> -P tests/layering_test.cmake
+cmake_minimum_required(VERSION 3.25)
+
+function(check outcome)  # runs the check on the tree; outcome: the text of its complaint, "" for none
+  execute_process(COMMAND ${CMAKE_COMMAND} -DROOT=${SCRATCH} -P ${CHECK}
+    RESULT_VARIABLE code OUTPUT_VARIABLE text ERROR_VARIABLE text)
+  set(code ${code} PARENT_SCOPE)
+  string(REGEX REPLACE "[ \n]+" " " text "${text}")
+  set(${outcome} "${text}" PARENT_SCOPE)
+endfunction()
+
+function(plant file include)
+  file(REMOVE_RECURSE ${SCRATCH})
+  file(WRITE ${SCRATCH}/framework/core/error.h "#include <string>\n")
+  file(WRITE ${SCRATCH}/framework/api/model.h "#include <ATen/core/Tensor.h>\n#include \"framework/core/error.h\"\n")
+  file(WRITE ${SCRATCH}/framework/api/epoch_request.h "#include <cstdint>\n")
+  file(WRITE ${SCRATCH}/data/loader/loader.cpp "#include \"framework/api/epoch_request.h\"\n")
+  file(WRITE ${SCRATCH}/data/batch_source.h "#include \"framework/api/model.h\"\n")
+  file(WRITE ${SCRATCH}/data/batch_source.cpp "#include <ATen/core/Tensor.h>\n#include \"framework/api/model.h\"\n#include \"data/image.h\"\n")
+  file(WRITE ${SCRATCH}/tools/train.cpp "#include \"models/register.h\"\n#include \"data/image.h\"\n")
+  if(file)
+    file(APPEND ${SCRATCH}/${file} "  #  include ${include}  // planted\n")
+  endif()
+endfunction()
+
+plant("" "")
+check(text)
+if(NOT code EQUAL 0)
+  message(FATAL_ERROR "a clean tree was refused: ${text}")
+endif()
+
+set(planted
+  "framework/core/file.cpp|\"framework/api/batch.h\""
+  "framework/core/file.cpp|<c10/util/Exception.h>"
+  "framework/api/batch.h|\"data/image.h\""
+  "framework/engine/trainer.cpp|\"models/resnet.h\""
+  "framework/distributed/sync.cpp|\"recipes/register.h\""
+  "framework/misc/thing.h|<string>"
+  "data/image.h|<ATen/ops/ones.h>"
+  "data/loader/loader.cpp|\"framework/api/model.h\""
+  "data/loader/loader.cpp|\"data/batch_source.h\""
+  "data/batch_source.cpp|\"models/resnet.h\""
+  "models/resnet.cpp|\"recipes/methods/blurpool.h\""
+  "models/resnet.cpp|\"framework/engine/trainer.h\""
+  "models/resnet.cpp|\"../data/image.h\""
+  "recipes/methods/ema.cpp|\"models/resnet.h\""
+  "recipes/methods/ema.cpp|\"tests/support/fake_model.h\""
+  "data/beton/reader.cpp|\"tools/command.h\""
+  "tools/train.cpp|<torch/torch.h>"
+  "tests/models/resnet_test.cpp|<torch/torch.h>")
+foreach(pair IN LISTS planted)
+  string(REPLACE "|" ";" pair "${pair}")
+  list(GET pair 0 file)
+  list(GET pair 1 include)
+  plant(${file} "${include}")
+  check(text)
+  string(FIND "${text}" "${file}" named)
+  if(code EQUAL 0 OR named EQUAL -1)
+    message(FATAL_ERROR "planted in ${file}: #include ${include}; expected a complaint naming the file, got: ${text}")
+  endif()
+endforeach()
+file(REMOVE_RECURSE ${SCRATCH})
