@@ -46,6 +46,8 @@ if(PRECAST_WITH_CUDA)
   set(Torch_DIR ${PRECAST_TORCH_DIR}/share/cmake/Torch)
   find_package(Torch REQUIRED)
   enable_language(CUDA)
+  # CMake 3.25 does not know nvcc's C++20; targets with .cu files pass -std=c++20 themselves.
+  set(CMAKE_CUDA_STANDARD 17)
   target_link_libraries(precast_torch INTERFACE ${TORCH_LIBRARIES})
 else()
   target_include_directories(precast_torch SYSTEM INTERFACE

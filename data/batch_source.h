@@ -1,0 +1,33 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+
+#include "data/beton/reader.h"
+#include "data/loader/loader.h"
+#include "data/transforms/image_pipeline.h"
+#include "framework/api/batch_source.h"
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+/// Which fields of the file are the image and the label. Empty names: the first image and the first
+/// integer field.
+struct FieldChoice {
+  std::string image;
+  std::string label;
+};
+
+/// Batches of a .beton file as tensors on `device`. Borrows `reader`, which outlives the source and
+/// its batches. On a CPU the loader's threads normalise and the tensors are views of the loader's
+/// memory. On a GPU uint8 images are copied from page-locked memory on a stream of their own, ahead
+/// of the training, and normalised on the device.
+/// @param image_dtype float32, or float16 on a GPU.
+/// @throws DataError if the fields are not there; DeviceError if this build has no CUDA and
+/// `device` asks for it.
+[[nodiscard]] PRECAST_API std::unique_ptr<BatchSource> make_batch_source(
+    const BetonReader& reader, const ImagePipeline& pipeline, const LoaderOptions& options,
+    const FieldChoice& fields, at::Device device, at::ScalarType image_dtype);
+
+}  // namespace precast::data

@@ -1,0 +1,177 @@
+#include <ATen/cuda/CUDAEvent.h>
+#include <ATen/ops/empty.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime_api.h>
+#include <fmt/core.h>
+
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "data/batch_views.h"
+#include "data/cuda/normalize.h"
+#include "framework/core/error.h"
+
+namespace precast::data {
+namespace {
+
+/// Batches that are copied ahead of the one in use.
+constexpr std::size_t kCopiedAhead = 2;
+
+/// Page-locked memory: the only kind that a GPU copies from while the program goes on.
+BufferAllocator pinned_allocator() {
+  return {[](std::size_t bytes) {
+            void* memory = nullptr;
+            const cudaError_t status = cudaHostAlloc(&memory, bytes, cudaHostAllocDefault);
+            if (status != cudaSuccess) {
+              throw DeviceError(fmt::format("loader: cannot page-lock {} bytes: {}", bytes,
+                                            cudaGetErrorString(status)));
+            }
+            return static_cast<std::byte*>(memory);
+          },
+          [](std::byte* memory) { cudaFreeHost(memory); }};
+}
+
+NormalizeConstants constants_of(const NormalizeOptions& options) {
+  NormalizeConstants constants{};
+  for (std::size_t c = 0; c < 3; ++c) {
+    constants.mean[c] = static_cast<float>(options.mean.at(c));
+    constants.inverse_std[c] = static_cast<float>(1.0 / options.std.at(c));
+  }
+  return constants;
+}
+
+/// Copies and normalises on a stream of its own. The consumer's stream waits for the copy's event;
+/// a batch's host memory goes back to the loader only when that event has happened.
+class CudaBatchSource final : public BatchSource {
+ public:
+  CudaBatchSource(const BetonReader& reader, const ImagePipeline& pipeline, LoaderOptions options,
+                  const FieldPlaces& places, at::Device device, at::ScalarType image_dtype)
+      : loader_(reader, pipeline, with_pinned_memory(std::move(options))),
+        places_(places),
+        device_(device),
+        image_dtype_(image_dtype),
+        constants_(constants_of(pipeline.normalize)),
+        copy_stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, device.index())) {}
+
+  ~CudaBatchSource() override { finish_copies(); }
+
+  void begin_epoch(const EpochRequest& request) override {
+    finish_copies();
+    loader_.begin_epoch(request);
+    ended_ = false;
+  }
+
+  std::optional<Batch> next() override {
+    while (!ended_ && ahead_.size() <= kCopiedAhead) copy_next();
+    release_copied();
+    if (ahead_.empty()) return std::nullopt;
+    Copied copied = std::move(ahead_.front());
+    ahead_.pop_front();
+    const c10::cuda::CUDAStream consumer = c10::cuda::getCurrentCUDAStream(device_.index());
+    copied.done->block(consumer);
+    for (const NamedTensor& field : copied.batch.fields) {
+      // The caching allocator must not hand the memory out before the consumer's kernels are done
+      // with it.
+      c10::cuda::CUDACachingAllocator::recordStream(field.tensor.storage().data_ptr(), consumer);
+    }
+    in_copy_.push_back({copied.done, std::move(copied.host)});
+    return std::move(copied.batch);
+  }
+
+  [[nodiscard]] std::int64_t size() const override { return loader_.batches(); }
+  [[nodiscard]] std::int64_t samples() const override { return loader_.samples(); }
+  [[nodiscard]] double seconds_waited() const override { return loader_.seconds_waited(); }
+
+ private:
+  using Event = std::shared_ptr<at::cuda::CUDAEvent>;
+  struct Copied {
+    Batch batch;
+    HostBatch host;
+    Event done;
+  };
+  struct InCopy {
+    Event done;
+    HostBatch host;
+  };
+
+  static LoaderOptions with_pinned_memory(LoaderOptions options) {
+    options.allocator = pinned_allocator();
+    return options;
+  }
+
+  void copy_next() {
+    std::optional<HostBatch> host = loader_.next();
+    if (!host) {
+      ended_ = true;
+      return;
+    }
+    const c10::cuda::CUDAStreamGuard on_copy_stream(copy_stream_);
+    Batch batch = view_host_batch(*host, places_);
+    for (NamedTensor& field : batch.fields) {
+      field.tensor = field.tensor.dim() == 4 ? copy_images(field.tensor) : copy(field.tensor);
+    }
+    auto done = std::make_shared<at::cuda::CUDAEvent>();
+    done->record(copy_stream_);
+    ahead_.push_back({std::move(batch), std::move(*host), std::move(done)});
+  }
+
+  at::Tensor copy(const at::Tensor& host) {
+    at::Tensor on_device = at::empty(host.sizes(), host.options().device(device_));
+    C10_CUDA_CHECK(cudaMemcpyAsync(on_device.mutable_data_ptr(), host.const_data_ptr(),
+                                   host.nbytes(), cudaMemcpyHostToDevice, copy_stream_));
+    return on_device;
+  }
+
+  /// [N, H, W, 3] uint8 on the host to [N, 3, H, W] normalised, channels_last, on the device.
+  at::Tensor copy_images(const at::Tensor& host) {
+    const at::Tensor bytes = copy(host);
+    at::Tensor images = at::empty(host.sizes(), at::device(device_).dtype(image_dtype_));
+    const auto pixels = static_cast<std::size_t>(host.numel() / 3);
+    if (image_dtype_ == at::kHalf) {
+      normalize_to_f16(bytes.const_data_ptr<std::uint8_t>(), pixels, constants_,
+                       images.mutable_data_ptr(), copy_stream_);
+    } else {
+      normalize_to_f32(bytes.const_data_ptr<std::uint8_t>(), pixels, constants_,
+                       images.mutable_data_ptr<float>(), copy_stream_);
+    }
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    return images.permute({0, 3, 1, 2});
+  }
+
+  void release_copied() {
+    while (!in_copy_.empty() && in_copy_.front().done->query()) in_copy_.pop_front();
+  }
+
+  void finish_copies() {
+    for (const Copied& copied : ahead_) copied.done->synchronize();
+    for (const InCopy& copy : in_copy_) copy.done->synchronize();
+    ahead_.clear();
+    in_copy_.clear();
+  }
+
+  Loader loader_;
+  FieldPlaces places_;
+  at::Device device_;
+  at::ScalarType image_dtype_;
+  NormalizeConstants constants_;
+  c10::cuda::CUDAStream copy_stream_;
+  std::deque<Copied> ahead_;
+  std::deque<InCopy> in_copy_;
+  bool ended_ = true;
+};
+
+}  // namespace
+
+std::unique_ptr<BatchSource> make_cuda_batch_source(const BetonReader& reader,
+                                                    const ImagePipeline& pipeline,
+                                                    const LoaderOptions& options,
+                                                    const FieldPlaces& places, at::Device device,
+                                                    at::ScalarType image_dtype) {
+  return std::make_unique<CudaBatchSource>(reader, pipeline, options, places, device, image_dtype);
+}
+
+}  // namespace precast::data

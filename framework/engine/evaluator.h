@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "framework/api/batch_source.h"
+#include "framework/api/loss.h"
+#include "framework/api/method.h"
+#include "framework/api/model.h"
+#include "framework/api/train_plan.h"
+#include "framework/core/export.h"
+
+namespace precast::engine {
+
+struct EvaluatorOptions {
+  at::Device device = at::kCPU;
+  Precision precision = Precision::fp32;
+  bool channels_last = true;
+  std::int64_t image_size_px = 224;
+  /// Adds the logits of the mirrored image (test-time augmentation over left/right flips; the sum,
+  /// as ffcv-imagenet, not the mean).
+  bool flip_tta = true;
+};
+
+/// Counts over a whole dataset. Integers, so that sums over ranks are exact.
+struct EvalResult {
+  std::int64_t samples = 0;
+  std::int64_t top_1_correct = 0;
+  std::int64_t top_5_correct = 0;
+  /// Mean loss of the (summed) logits.
+  double loss = 0;
+  double seconds = 0;
+
+  [[nodiscard]] double top_1() const;
+  [[nodiscard]] double top_5() const;
+};
+
+/// Runs a model over data without training it. Every sample counts once: no padding, no dropped
+/// remainder.
+class PRECAST_API Evaluator {
+ public:
+  explicit Evaluator(EvaluatorOptions options) : options_(options) {}
+
+  /// Called after each batch with the samples done so far.
+  using OnBatch = std::function<void(std::int64_t samples)>;
+
+  /// Puts the model into evaluation mode and leaves it there.
+  [[nodiscard]] EvalResult evaluate(Model& model, const Loss& loss, BatchSource& source,
+                                    const OnBatch& on_batch = {}) const;
+  /// Logits [N, classes] float32 on the CPU of every sample, in the source's order.
+  [[nodiscard]] at::Tensor predict(Model& model, BatchSource& source,
+                                   const OnBatch& on_batch = {}) const;
+
+ private:
+  [[nodiscard]] at::Tensor logits(Model& model, const at::Tensor& images) const;
+
+  EvaluatorOptions options_;
+};
+
+}  // namespace precast::engine

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "framework/api/train_plan.h"
+#include "framework/core/export.h"
+
+namespace precast::engine {
+
+/// Turns autocast on for one device type while it lives: matrix products and convolutions then run
+/// in fp16 or bf16, as Python's torch.autocast. Does nothing for fp32. One thread; scopes may nest.
+class PRECAST_API AutocastScope {
+ public:
+  AutocastScope(at::Device device, Precision precision);
+  AutocastScope(const AutocastScope&) = delete;
+  AutocastScope& operator=(const AutocastScope&) = delete;
+  ~AutocastScope();
+
+ private:
+  at::DeviceType device_;
+  bool active_;
+  bool was_enabled_ = false;
+};
+
+/// Scales the loss so that small fp16 gradients survive, and skips steps that overflow: Python's
+/// torch.amp.GradScaler (growth 2, backoff 0.5, interval 2000), without a device sync.
+class PRECAST_API GradScaler {
+ public:
+  explicit GradScaler(at::Device device);
+  [[nodiscard]] at::Tensor scale(const at::Tensor& loss) const;
+  /// Divides the gradients by the scale in place.
+  /// @return scalar float32: 1 if any gradient is Inf or NaN.
+  [[nodiscard]] at::Tensor unscale(const std::vector<at::Tensor>& gradients);
+  /// Adapts the scale to what unscale() found.
+  void update(const at::Tensor& found_inf);
+
+ private:
+  at::Tensor scale_;
+  at::Tensor growth_tracker_;
+};
+
+}  // namespace precast::engine

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "framework/api/metric_sink.h"
+#include "framework/core/export.h"
+#include "framework/core/file.h"
+
+namespace precast::engine {
+
+/// Where one run leaves its files: `<folder>/<run id>/{params.json, log, final_weights.pt,
+/// final_weights.safetensors}`.
+class PRECAST_API RunFolder {
+ public:
+  /// Creates the folder. @param run_id empty: `YYYYMMDD-HHMMSS-<arch>-<4 hex>`.
+  /// @throws IoError if it cannot be created or has a log already.
+  RunFolder(const std::filesystem::path& folder, const std::string& run_id,
+            const std::string& arch);
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] std::filesystem::path operator/(const std::string& name) const {
+    return path_ / name;
+  }
+  /// The resolved configuration, as params.json.
+  void write_params(const nlohmann::ordered_json& params) const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// The run's `log`: one JSON object a line with ffcv-imagenet's keys, each line flushed. Adds
+/// `timestamp` (Unix seconds) and `relative_time` (seconds since it was made).
+class PRECAST_API JsonLinesLog final : public MetricSink {
+ public:
+  /// @throws IoError if the file cannot be created.
+  explicit JsonLinesLog(std::filesystem::path path, FileOps& ops = posix_file_ops());
+  JsonLinesLog(const JsonLinesLog&) = delete;
+  JsonLinesLog& operator=(const JsonLinesLog&) = delete;
+  ~JsonLinesLog() override;
+  void write(const nlohmann::ordered_json& record) override;
+
+ private:
+  std::filesystem::path path_;
+  FileOps& ops_;
+  int fd_;
+  double start_;
+  /// Lines that the disk refused, written before the next one.
+  std::string unwritten_;
+  bool warned_ = false;
+};
+
+}  // namespace precast::engine

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "framework/api/batch_source.h"
+#include "framework/api/train_plan.h"
+#include "framework/core/progress.h"
+
+namespace precast::engine {
+
+/// The live line of a training run: place, img/s, time left, loss, lr, share of time spent waiting
+/// for data.
+class TrainProgress {
+ public:
+  /// Borrows both.
+  TrainProgress(const TrainPlan& plan, const BatchSource& train_source);
+
+  void begin_epoch(std::int64_t epoch);
+  [[nodiscard]] bool due() const { return progress_.due(); }
+  /// @param steps done in this epoch.
+  void show_step(std::int64_t steps, double lr, double loss);
+  void show_evaluation(std::int64_t samples, std::int64_t all_samples);
+  void clear() { progress_.clear(); }
+
+ private:
+  const TrainPlan& plan_;
+  const BatchSource& train_source_;
+  Progress progress_;
+  std::int64_t epoch_ = 0;
+  std::chrono::steady_clock::time_point epoch_start_;
+  double waited_before_epoch_ = 0;
+};
+
+}  // namespace precast::engine

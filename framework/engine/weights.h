@@ -1,0 +1,23 @@
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "framework/api/model.h"
+#include "framework/core/export.h"
+
+namespace precast::engine {
+
+/// Writes the model's parameters and buffers under `<stem>.safetensors` and `<stem>.pt`, contiguous
+/// and with torchvision's names; Python reads the latter with torch.load(weights_only=True) as a
+/// state_dict. Each file appears complete or not at all. @throws IoError
+PRECAST_API void save_model_weights(const Model& model, const std::filesystem::path& stem);
+
+/// Copies a weights file (safetensors, or Python's .pt/.pth) into the model; dtypes are converted.
+/// Accepts ffcv-imagenet's names for antialiased convolutions (`conv1.conv.weight`, `blur_filter`),
+/// and DDP's `module.` prefix. A missing `num_batches_tracked` counts as 0.
+/// @throws CheckpointError listing all missing, unexpected and mis-shaped tensors; the model is
+/// then unchanged.
+PRECAST_API void load_model_weights(Model& model, const std::filesystem::path& path);
+
+}  // namespace precast::engine
