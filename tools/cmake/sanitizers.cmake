@@ -4,6 +4,7 @@ if(PRECAST_SANITIZE)
     message(FATAL_ERROR "PRECAST_SANITIZE needs -DPRECAST_TORCH=OFF: libtorch does not load under sanitizers")
   endif()
   list(JOIN PRECAST_SANITIZE "," precast_sanitizers)
-  add_compile_options(-fsanitize=${precast_sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer -g -O1)
+  add_compile_options(-fsanitize=${precast_sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer -g -O1
+    -D_GLIBCXX_ASSERTIONS)
   add_link_options(-fsanitize=${precast_sanitizers})
 endif()
