@@ -1,0 +1,169 @@
+#include "framework/core/archive/npy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "framework/core/error.h"
+
+namespace precast {
+namespace {
+
+constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::size_t kPreamble = 10;
+constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kMaxDimensions = 64;
+
+std::string header_text(DType dtype, std::span<const std::int64_t> shape) {
+  std::string sizes;
+  for (const std::int64_t size : shape) sizes += fmt::format("{}, ", size);
+  if (shape.size() > 1) sizes.resize(sizes.size() - 2);
+  if (shape.size() == 1) sizes.pop_back();
+  return fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
+                     dtype_info(dtype).numpy, sizes);
+}
+
+/// The header is the text of a Python dict; this reads just the dict that NumPy writes.
+class HeaderParser {
+ public:
+  HeaderParser(std::string_view text, const std::string& source) : rest_(text), source_(source) {}
+
+  void parse(NpyArray& array) {
+    bool descr = false, order = false, shape = false;
+    expect("{");
+    while (!accept("}")) {
+      const std::string_view key = quoted();
+      expect(":");
+      if (key == "descr" && !std::exchange(descr, true)) {
+        parse_dtype(array);
+      } else if (key == "fortran_order" && !std::exchange(order, true)) {
+        if (!accept("False")) fail("expected an array in C order. Use numpy.ascontiguousarray");
+      } else if (key == "shape" && !std::exchange(shape, true)) {
+        parse_shape(array);
+      } else {
+        fail("expected descr, fortran_order and shape, each once");
+      }
+      accept(",");
+    }
+    skip_space();
+    if (!rest_.empty() || !descr || !order || !shape) fail("expected a whole header");
+  }
+
+  [[noreturn]] void fail(std::string_view message) const {
+    throw DataError(fmt::format("{}: npy header: {}", source_, message));
+  }
+
+ private:
+  void skip_space() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \n"), rest_.size())); }
+
+  bool accept(std::string_view token) {
+    skip_space();
+    if (!rest_.starts_with(token)) return false;
+    rest_.remove_prefix(token.size());
+    return true;
+  }
+
+  void expect(std::string_view token) {
+    if (!accept(token)) fail(fmt::format("expected '{}' before '{}'", token, rest_.substr(0, 20)));
+  }
+
+  std::string_view quoted() {
+    expect("'");
+    const std::string_view text = rest_.substr(0, rest_.find('\''));
+    rest_.remove_prefix(text.size());
+    expect("'");
+    return text;
+  }
+
+  void parse_dtype(NpyArray& array) {
+    const std::string_view text = quoted();
+    const auto dtype = find_dtype(&DTypeInfo::numpy, text);
+    if (!dtype) fail(fmt::format("expected a dtype such as <f4, <i8 or |u1, got '{}'", text));
+    array.dtype = *dtype;
+  }
+
+  void parse_shape(NpyArray& array) {
+    expect("(");
+    while (!accept(")")) {
+      std::int64_t size = 0;
+      skip_space();
+      const auto [end, failure] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), size);
+      if (failure != std::errc() || size < 0 || array.shape.size() == kMaxDimensions) {
+        fail("expected at most 64 sizes");
+      }
+      rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+      array.shape.push_back(size);
+      if (!accept(",")) {
+        expect(")");
+        return;
+      }
+    }
+  }
+
+  std::string_view rest_;
+  const std::string& source_;
+};
+
+}  // namespace
+
+void write_npy(const std::filesystem::path& path, DType dtype, std::span<const std::int64_t> shape,
+               std::span<const std::byte> bytes, FileOps& ops) {
+  require(!dtype_info(dtype).numpy.empty(), "NumPy has the dtype");
+  require(byte_count(dtype, shape) == bytes.size(), "the bytes fill the shape");
+  std::string header = header_text(dtype, shape);
+  const std::size_t whole =
+      (kPreamble + header.size() + 1 + kAlignment - 1) / kAlignment * kAlignment;
+  header.resize(whole - kPreamble - 1, ' ');
+  header += '\n';
+  require(header.size() <= UINT16_MAX, "the header fits version 1.0");
+
+  std::string preamble(kMagic);
+  preamble += {'\x01', '\x00', static_cast<char>(header.size() & 0xFF),
+               static_cast<char>(header.size() >> 8)};
+  AtomicFile file(path, ops);
+  file.append(preamble + header);
+  file.append(bytes);
+  file.commit();
+}
+
+NpyArray parse_npy(std::span<const std::byte> file, const std::string& source) {
+  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+  if (file.size() < kPreamble || !text.starts_with(kMagic) || text[6] < 1 || text[6] > 3) {
+    throw DataError(
+        fmt::format("{}: expected a .npy file of version 1 to 3, got another one of {} "
+                    "bytes",
+                    source, file.size()));
+  }
+  const bool wide = text[6] > 1;
+  const std::size_t start = wide ? kPreamble + 2 : kPreamble;
+  std::uint32_t header_bytes = 0;
+  if (file.size() >= start) std::memcpy(&header_bytes, text.data() + 8, wide ? 4 : 2);
+  if (file.size() < start || header_bytes > file.size() - start) {
+    throw DataError(
+        fmt::format("{}: expected a header of {} bytes, got a file of {}. "
+                    "It is truncated",
+                    source, header_bytes, file.size()));
+  }
+  NpyArray array;
+  HeaderParser(text.substr(start, header_bytes), source).parse(array);
+  const auto data = file.subspan(start + header_bytes);
+  if (byte_count(array.dtype, array.shape) != data.size()) {
+    throw DataError(
+        fmt::format("{}: expected the bytes of {} {}, got {}. It is truncated or damaged", source,
+                    dtype_info(array.dtype).name, shape_text(array.shape), data.size()));
+  }
+  array.bytes.assign(data.begin(), data.end());
+  return array;
+}
+
+NpyArray read_npy(const std::filesystem::path& path) {
+  const MappedFile file(path);
+  return parse_npy(file.bytes(), path.string());
+}
+
+}  // namespace precast

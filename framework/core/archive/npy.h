@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "framework/core/archive/tensor_record.h"
+#include "framework/core/export.h"
+#include "framework/core/file.h"
+
+namespace precast {
+
+/// An array as NumPy's `.npy` holds it: C order, little-endian. All of DType but bf16.
+struct NpyArray {
+  DType dtype = DType::f32;
+  std::vector<std::int64_t> shape;
+  std::vector<std::byte> bytes;
+};
+
+/// Writes format version 1.0, atomically. @throws IoError
+PRECAST_API void write_npy(const std::filesystem::path& path, DType dtype,
+                           std::span<const std::int64_t> shape, std::span<const std::byte> bytes,
+                           FileOps& ops = posix_file_ops());
+
+/// @throws IoError; DataError for anything but versions 1.0 to 3.0 in C order.
+[[nodiscard]] PRECAST_API NpyArray read_npy(const std::filesystem::path& path);
+/// @param source names the file in messages. @throws DataError
+[[nodiscard]] PRECAST_API NpyArray parse_npy(std::span<const std::byte> file,
+                                             const std::string& source);
+
+}  // namespace precast

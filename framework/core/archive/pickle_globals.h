@@ -1,0 +1,21 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "framework/core/archive/pickle_reader.h"
+
+namespace precast {
+
+/// What a pickle may name, and what each name does when it is called. Anything else is refused.
+struct PickleGlobal {
+  PickleValue::Role role;
+  /// Of a storage type.
+  DType dtype = DType::f32;
+};
+
+/// `find_pickle_global("collections", "OrderedDict")`; none if the list does not have it.
+[[nodiscard]] std::optional<PickleGlobal> find_pickle_global(std::string_view module,
+                                                             std::string_view name);
+
+}  // namespace precast

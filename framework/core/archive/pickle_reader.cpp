@@ -1,0 +1,399 @@
+#include "framework/core/archive/pickle_reader.h"
+
+#include <fmt/format.h>
+
+#include <unordered_map>
+#include <utility>
+
+#include "framework/core/archive/byte_reader.h"
+#include "framework/core/archive/pickle_globals.h"
+
+namespace precast {
+namespace {
+
+using Kind = PickleValue::Kind;
+using Role = PickleValue::Role;
+
+constexpr std::uint64_t kMaxPickleBytes = 64'000'000;
+constexpr std::size_t kMaxValues = 2'000'000;
+constexpr std::size_t kMaxStack = 1'000'000;
+constexpr std::size_t kMaxMarks = 1'000;
+constexpr std::size_t kMaxDimensions = 64;
+constexpr std::size_t kShownLength = 100;
+
+class Machine {
+ public:
+  Machine(std::span<const std::byte> bytes, const std::string& source, Pickle& pickle)
+      : reader_(bytes, source), pickle_(pickle) {}
+
+  void run() {
+    for (;;) {
+      const auto opcode = reader_.number<std::uint8_t>();
+      if (opcode == '.') break;
+      const bool known = constant(opcode) || number_or_text(opcode) || container(opcode) ||
+                         memo(opcode) || call(opcode);
+      if (!known) reader_.fail(fmt::format("pickle: opcode 0x{:02x} is not allowed", opcode));
+      if (stack_.size() > kMaxStack || marks_.size() > kMaxMarks) {
+        reader_.fail("pickle: nested or listed too deeply");
+      }
+    }
+    pickle_.top = pop();
+    if (!stack_.empty() || !marks_.empty()) reader_.fail("pickle: expected one value at the end");
+  }
+
+ private:
+  PickleValue& make(Kind kind) {
+    if (pickle_.values.size() == kMaxValues) reader_.fail("pickle: more than 2 million values");
+    PickleValue& value = pickle_.values.emplace_back();
+    value.kind = kind;
+    return value;
+  }
+
+  PickleValue& push(Kind kind) {
+    PickleValue& value = make(kind);
+    stack_.push_back(&value);
+    return value;
+  }
+
+  /// Values below the last mark belong to an unfinished container.
+  PickleValue* pop() {
+    if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) reader_.fail("pickle: empty stack");
+    PickleValue* value = stack_.back();
+    stack_.pop_back();
+    return value;
+  }
+
+  PickleValue* pop(Kind kind, const char* expected) {
+    PickleValue* value = pop();
+    if (value->kind != kind) reader_.fail(fmt::format("pickle: expected {}", expected));
+    return value;
+  }
+
+  PickleValue& top() {
+    PickleValue* value = pop();
+    stack_.push_back(value);
+    return *value;
+  }
+
+  std::vector<PickleValue*> pop_to_mark() {
+    if (marks_.empty()) reader_.fail("pickle: expected a mark");
+    const auto first = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
+    std::vector<PickleValue*> items(first, stack_.end());
+    stack_.erase(first, stack_.end());
+    marks_.pop_back();
+    return items;
+  }
+
+  std::vector<PickleValue*> pop_many(std::size_t count) {
+    std::vector<PickleValue*> items(count);
+    while (count > 0) items[--count] = pop();
+    return items;
+  }
+
+  bool constant(std::uint8_t opcode) {
+    switch (opcode) {
+      case 0x80: {  // PROTO
+        const auto protocol = reader_.number<std::uint8_t>();
+        if (protocol < 2 || protocol > 5) reader_.fail("pickle: expected protocol 2 to 5");
+        return true;
+      }
+      case 0x95:  // FRAME
+        if (reader_.number<std::uint64_t>() > reader_.left()) reader_.fail("pickle: truncated");
+        return true;
+      case 'N':
+        push(Kind::none);
+        return true;
+      case 0x88:  // NEWTRUE
+      case 0x89:  // NEWFALSE
+        push(Kind::boolean).integer = opcode == 0x88;
+        return true;
+      case '(':
+        marks_.push_back(stack_.size());
+        return true;
+      case '0':
+        pop();
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  void integer(std::int64_t value) { push(Kind::integer).integer = value; }
+
+  void long_integer() {
+    const auto size = reader_.number<std::uint8_t>();
+    const auto bytes = reader_.take(size);
+    if (size > sizeof(std::int64_t)) {
+      push(Kind::opaque);  // such as a 64-bit seed without sign
+      return;
+    }
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+      value |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
+    }
+    const bool negative = size > 0 && (std::to_integer<unsigned>(bytes[size - 1U]) & 0x80U) != 0;
+    if (negative && size < sizeof value) value |= ~std::uint64_t{0} << (8 * size);
+    integer(static_cast<std::int64_t>(value));
+  }
+
+  bool number_or_text(std::uint8_t opcode) {
+    switch (opcode) {
+      case 'J':
+        integer(reader_.number<std::int32_t>());
+        return true;
+      case 'K':
+        integer(reader_.number<std::uint8_t>());
+        return true;
+      case 'M':
+        integer(reader_.number<std::uint16_t>());
+        return true;
+      case 0x8a:  // LONG1
+        long_integer();
+        return true;
+      case 'G':  // BINFLOAT: no weight is stored so
+        reader_.skip(sizeof(double));
+        push(Kind::real);
+        return true;
+      case 'X':  // BINUNICODE
+        push(Kind::text).text = reader_.text(reader_.number<std::uint32_t>());
+        return true;
+      case 0x8c:  // SHORT_BINUNICODE
+      case 'U':   // SHORT_BINSTRING
+        push(Kind::text).text = reader_.text(reader_.number<std::uint8_t>());
+        return true;
+      case 'B':  // BINBYTES
+        reader_.skip(reader_.number<std::uint32_t>());
+        push(Kind::opaque);
+        return true;
+      case 'C':  // SHORT_BINBYTES
+        reader_.skip(reader_.number<std::uint8_t>());
+        push(Kind::opaque);
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  void extend(PickleValue& target, const std::vector<PickleValue*>& items) {
+    if (target.kind == Kind::opaque) return;
+    const bool pairs = target.kind == Kind::dict;
+    if ((!pairs && target.kind != Kind::list) || (pairs && items.size() % 2 != 0)) {
+      reader_.fail("pickle: expected a list or a dict to fill");
+    }
+    target.items.insert(target.items.end(), items.begin(), items.end());
+  }
+
+  bool container(std::uint8_t opcode) {
+    switch (opcode) {
+      case ')':
+        push(Kind::tuple);
+        return true;
+      case ']':
+        push(Kind::list);
+        return true;
+      case '}':
+        push(Kind::dict);
+        return true;
+      case 0x8f:  // EMPTY_SET
+        push(Kind::opaque);
+        return true;
+      case 't': {
+        auto items = pop_to_mark();
+        push(Kind::tuple).items = std::move(items);
+        return true;
+      }
+      case 0x85:  // TUPLE1, TUPLE2, TUPLE3
+      case 0x86:
+      case 0x87: {
+        auto items = pop_many(opcode - 0x84U);
+        push(Kind::tuple).items = std::move(items);
+        return true;
+      }
+      case 'a':    // APPEND
+      case 's': {  // SETITEM
+        const auto items = pop_many(opcode == 'a' ? 1 : 2);
+        extend(top(), items);
+        return true;
+      }
+      case 'e':     // APPENDS
+      case 'u':     // SETITEMS
+      case 0x90: {  // ADDITEMS
+        const auto items = pop_to_mark();
+        extend(top(), items);
+        return true;
+      }
+      default:
+        return false;
+    }
+  }
+
+  void remember(std::uint32_t index) {
+    if (index >= kMaxValues) reader_.fail("pickle: memo index too large");
+    memo_[index] = &top();
+  }
+
+  void recall(std::uint32_t index) {
+    const auto found = memo_.find(index);
+    if (found == memo_.end()) reader_.fail("pickle: memo index was never set");
+    stack_.push_back(found->second);
+  }
+
+  bool memo(std::uint8_t opcode) {
+    switch (opcode) {
+      case 'q':
+        remember(reader_.number<std::uint8_t>());
+        return true;
+      case 'r':
+        remember(reader_.number<std::uint32_t>());
+        return true;
+      case 0x94:  // MEMOIZE
+        remember(static_cast<std::uint32_t>(memo_.size()));
+        return true;
+      case 'h':
+        recall(reader_.number<std::uint8_t>());
+        return true;
+      case 'j':
+        recall(reader_.number<std::uint32_t>());
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  void global(std::string_view module, std::string_view name) {
+    const auto found = find_pickle_global(module, name);
+    if (!found) {
+      reader_.fail(
+          fmt::format("pickle: expected tensors and plain values, got '{}.{}', which is "
+                      "not on the list of what may be loaded. Save model.state_dict()",
+                      module.substr(0, kShownLength), name.substr(0, kShownLength)));
+    }
+    PickleValue& value = push(Kind::global);
+    value.role = found->role;
+    value.dtype = found->dtype;
+  }
+
+  std::vector<std::int64_t> integers(const PickleValue& tuple) {
+    if (tuple.kind != Kind::tuple || tuple.items.size() > kMaxDimensions) {
+      reader_.fail("pickle: expected a tuple of at most 64 sizes");
+    }
+    std::vector<std::int64_t> values;
+    for (const PickleValue* item : tuple.items) {
+      if (item->kind != Kind::integer) reader_.fail("pickle: expected an integer size");
+      values.push_back(item->integer);
+    }
+    return values;
+  }
+
+  void make_tensor(const std::vector<PickleValue*>& args) {
+    // storage, offset, size, stride, requires_grad, hooks [, metadata]
+    const bool fits = (args.size() == 6 || args.size() == 7) && args[0]->kind == Kind::storage &&
+                      args[1]->kind == Kind::integer;
+    if (!fits) reader_.fail("pickle: expected the arguments of a tensor");
+    auto tensor = std::make_unique<PickleValue::Tensor>();
+    tensor->storage = *args[0]->storage;
+    tensor->offset = args[1]->integer;
+    tensor->shape = integers(*args[2]);
+    tensor->strides = integers(*args[3]);
+    push(Kind::tensor).tensor = std::move(tensor);
+  }
+
+  void reduce() {
+    const PickleValue* args = pop(Kind::tuple, "a tuple of arguments");
+    const PickleValue* callable = pop(Kind::global, "a function");
+    switch (callable->role) {
+      case Role::make_dict:
+        push(Kind::dict);
+        return;
+      case Role::make_tensor:
+        return make_tensor(args->items);
+      case Role::pass_first:
+        if (args->items.empty()) break;
+        stack_.push_back(args->items[0]);
+        return;
+      case Role::opaque:
+        push(Kind::opaque);
+        return;
+      case Role::storage_type:
+      case Role::none:
+        break;
+    }
+    reader_.fail("pickle: this call is not allowed");
+  }
+
+  /// ('storage', torch.FloatStorage, key, device, elements)
+  void persistent_id() {
+    const auto& items = pop(Kind::tuple, "a tuple that names a storage")->items;
+    const bool fits = items.size() == 5 && items[0]->kind == Kind::text &&
+                      items[0]->text == "storage" && items[1]->role == Role::storage_type &&
+                      items[2]->kind == Kind::text && items[4]->kind == Kind::integer &&
+                      items[4]->integer >= 0;
+    if (!fits) reader_.fail("pickle: expected a storage of a known type");
+    push(Kind::storage).storage = std::make_unique<PickleValue::Storage>(PickleValue::Storage{
+        items[1]->dtype, items[2]->text, static_cast<std::uint64_t>(items[4]->integer)});
+  }
+
+  bool call(std::uint8_t opcode) {
+    switch (opcode) {
+      case 'c': {
+        const std::string_view module = reader_.line();
+        global(module, reader_.line());
+        return true;
+      }
+      case 0x93: {  // STACK_GLOBAL
+        const std::string_view name = pop(Kind::text, "a name")->text;
+        global(pop(Kind::text, "a module")->text, name);
+        return true;
+      }
+      case 'R':
+        reduce();
+        return true;
+      case 0x81:  // NEWOBJ
+        pop(Kind::tuple, "a tuple of arguments");
+        if (pop(Kind::global, "a class")->role != Role::opaque) {
+          reader_.fail("pickle: this class may not be made");
+        }
+        push(Kind::opaque);
+        return true;
+      case 'b': {  // BUILD sets attributes, such as an OrderedDict's _metadata: of no use to us
+        pop();
+        const Kind kind = top().kind;
+        if (kind != Kind::dict && kind != Kind::opaque) reader_.fail("pickle: unexpected state");
+        return true;
+      }
+      case 'Q':
+        persistent_id();
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  ByteReader reader_;
+  Pickle& pickle_;
+  std::vector<PickleValue*> stack_;
+  std::vector<std::size_t> marks_;
+  std::unordered_map<std::uint32_t, PickleValue*> memo_;
+};
+
+}  // namespace
+
+const PickleValue* PickleValue::find(std::string_view key) const {
+  if (kind != Kind::dict) return nullptr;
+  for (std::size_t i = items.size(); i >= 2; i -= 2) {
+    if (items[i - 2]->kind == Kind::text && items[i - 2]->text == key) return items[i - 1];
+  }
+  return nullptr;
+}
+
+Pickle parse_pickle(std::span<const std::byte> bytes, const std::string& source) {
+  if (bytes.size() > kMaxPickleBytes) {
+    throw CheckpointError(fmt::format("{}: expected a pickle of at most {} bytes, got {}", source,
+                                      kMaxPickleBytes, bytes.size()));
+  }
+  Pickle pickle;
+  Machine(bytes, source, pickle).run();
+  return pickle;
+}
+
+}  // namespace precast

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/core/archive/tensor_record.h"
+#include "framework/core/export.h"
+
+namespace precast {
+
+/// One value of a pickle. Containers point to values of the same Pickle; they may share them and,
+/// in a hostile file, even form circles: walk with a limit.
+struct PickleValue {
+  enum class Kind {
+    none,
+    boolean,
+    integer,
+    real,
+    text,
+    tuple,
+    list,
+    dict,
+    storage,
+    tensor,
+    /// A class or function of the white list.
+    global,
+    /// What we know to be harmless and have no use for: numpy scalars, argparse.Namespace ...
+    opaque,
+  };
+  /// What a white-listed global does when it is called.
+  enum class Role { none, make_dict, make_tensor, pass_first, storage_type, opaque };
+
+  /// Bytes under `data/<key>`.
+  struct Storage {
+    DType dtype;
+    std::string_view key;
+    std::uint64_t elements;
+  };
+  /// A window of a storage; sizes, strides and offset count elements and are not checked yet.
+  struct Tensor {
+    Storage storage;
+    std::int64_t offset;
+    std::vector<std::int64_t> shape;
+    std::vector<std::int64_t> strides;
+  };
+
+  Kind kind = Kind::none;
+  Role role = Role::none;
+  DType dtype = DType::f32;  // of a storage_type
+  std::int64_t integer = 0;
+  std::string_view text;  // a view of the pickle's bytes
+  /// Items of a tuple or list; a dict's keys and values in turn.
+  std::vector<PickleValue*> items;
+  std::unique_ptr<Storage> storage;
+  std::unique_ptr<Tensor> tensor;
+
+  /// The last value under a text key of a dict, or null.
+  [[nodiscard]] const PickleValue* find(std::string_view key) const;
+};
+
+/// A pickle's values, which live as long as this object and the bytes it was read from.
+struct Pickle {
+  std::deque<PickleValue> values;
+  const PickleValue* top = nullptr;
+};
+
+/// Reads the pickle (protocols 2 to 4) inside a file of torch.save. It runs nothing: opcodes and
+/// globals are on a white list, of which calls build dicts and tensor descriptions, and the rest is
+/// kept as `opaque`. Stack, memo and values are limited, numbers are checked.
+/// @param source names the file in messages. @throws CheckpointError
+[[nodiscard]] PRECAST_API Pickle parse_pickle(std::span<const std::byte> bytes,
+                                              const std::string& source);
+
+}  // namespace precast

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "framework/core/archive/tensor_record.h"
+
+namespace precast {
+
+/// The `data.pkl` of torch.save for an OrderedDict of tensors (pickle protocol 2): record i lies in
+/// the storage `data/<i>`. It names nothing but OrderedDict, _rebuild_tensor_v2 and storage types,
+/// so `torch.load(weights_only=True)` takes it.
+[[nodiscard]] std::string pickle_state_dict(std::span<const TensorRecord> records);
+
+}  // namespace precast

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/core/export.h"
+
+namespace precast {
+
+/// Element types that weights files hold.
+enum class DType : std::uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
+
+/// How one element type is called elsewhere. An empty name: that format has none.
+struct DTypeInfo {
+  DType dtype;
+  std::size_t size_bytes;
+  /// `float32`
+  std::string_view name;
+  /// `F32`
+  std::string_view safetensors;
+  /// `FloatStorage`
+  std::string_view torch_storage;
+  /// `<f4`
+  std::string_view numpy;
+};
+
+[[nodiscard]] PRECAST_API const DTypeInfo& dtype_info(DType dtype);
+/// `find_dtype(&DTypeInfo::safetensors, "F32")`.
+[[nodiscard]] PRECAST_API std::optional<DType> find_dtype(std::string_view DTypeInfo::*column,
+                                                          std::string_view name);
+
+/// Elements of `shape` (1 for a scalar, `[]`); none if a size is negative or the product does not
+/// fit into 63 bits.
+[[nodiscard]] PRECAST_API std::optional<std::uint64_t> element_count(
+    std::span<const std::int64_t> shape);
+/// Their bytes, checked the same way.
+[[nodiscard]] PRECAST_API std::optional<std::uint64_t> byte_count(
+    DType dtype, std::span<const std::int64_t> shape);
+/// `[64, 3, 7, 7]`
+[[nodiscard]] PRECAST_API std::string shape_text(std::span<const std::int64_t> shape);
+
+/// A named tensor whose bytes belong to someone else: contiguous, C order, little-endian.
+struct TensorRecord {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<std::int64_t> shape;
+  std::span<const std::byte> bytes;
+};
+
+/// What a weights file holds. Records view the file's bytes, or `owned` where a tensor had to be
+/// made contiguous. Move only: a copy's records would view the original.
+struct TensorArchive {
+  std::vector<TensorRecord> records;
+  std::map<std::string, std::string> metadata;
+  std::vector<std::vector<std::byte>> owned;
+
+  TensorArchive() = default;
+  TensorArchive(const TensorArchive&) = delete;
+  TensorArchive& operator=(const TensorArchive&) = delete;
+  TensorArchive(TensorArchive&&) noexcept = default;
+  TensorArchive& operator=(TensorArchive&&) noexcept = default;
+  ~TensorArchive() = default;
+};
+
+}  // namespace precast

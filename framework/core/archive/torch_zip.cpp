@@ -1,0 +1,280 @@
+#include "framework/core/archive/torch_zip.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "framework/core/archive/pickle_reader.h"
+#include "framework/core/archive/pickle_writer.h"
+#include "framework/core/archive/zip_file.h"
+#include "framework/core/error.h"
+
+namespace precast {
+namespace {
+
+using Kind = PickleValue::Kind;
+
+constexpr std::string_view kFolder = "archive/";
+constexpr std::string_view kPickleName = "data.pkl";
+/// Where training scripts keep the weights inside a checkpoint, the commonest first.
+constexpr std::array<std::string_view, 7> kWeightKeys = {
+    "state_dict", "model", "model_state_dict", "model_state", "net", "network", "weights"};
+constexpr std::size_t kMaxShownKeys = 12;
+
+bool starts_with(std::span<const std::byte> file, std::string_view start) {
+  return file.size() >= start.size() && std::memcmp(file.data(), start.data(), start.size()) == 0;
+}
+
+/// A pickle of protocol 2 or later at the very start: torch before 1.6 wrote several in a row.
+bool is_legacy(std::span<const std::byte> file) {
+  return file.size() >= 2 && file[0] == std::byte{0x80} && file[1] >= std::byte{2} &&
+         file[1] <= std::byte{5};
+}
+
+std::span<const std::byte> as_bytes(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+/// Turns tensor descriptions into records, reading each storage once.
+class TensorLoader {
+ public:
+  TensorLoader(const ZipReader& zip, std::string folder, std::uint64_t max_owned_bytes,
+               TensorArchive& archive)
+      : zip_(zip),
+        folder_(std::move(folder)),
+        owned_bytes_left_(max_owned_bytes),
+        archive_(archive) {}
+
+  void load(std::string_view name, const PickleValue::Tensor& tensor) {
+    name_ = name;
+    const auto data = storage(tensor.storage);
+    const auto elements = element_count(tensor.shape);
+    const auto bytes = byte_count(tensor.storage.dtype, tensor.shape);
+    const bool described = elements && bytes && tensor.shape.size() == tensor.strides.size() &&
+                           tensor.offset >= 0 &&
+                           std::ranges::all_of(tensor.strides, [](auto s) { return s >= 0; });
+    if (!described || !fits(tensor, *elements)) {
+      fail(
+          fmt::format("expected shape {}, strides {} and offset {} within a storage of {} elements",
+                      shape_text(tensor.shape), shape_text(tensor.strides), tensor.offset,
+                      tensor.storage.elements));
+    }
+    TensorRecord record{std::string(name), tensor.storage.dtype, tensor.shape, {}};
+    if (*elements > 0) {
+      const auto offset =
+          static_cast<std::uint64_t>(tensor.offset) * dtype_info(record.dtype).size_bytes;
+      record.bytes = contiguous(tensor) ? data.subspan(offset, *bytes)
+                                        : copy(tensor, data.subspan(offset), *bytes);
+    }
+    archive_.records.push_back(std::move(record));
+  }
+
+ private:
+  using WindowKey = std::tuple<std::string_view, std::int64_t, std::vector<std::int64_t>,
+                               std::vector<std::int64_t>, DType>;
+
+  [[noreturn]] void fail(std::string_view message) const {
+    throw CheckpointError(fmt::format("{}: tensor '{}': {}", zip_.source(), name_, message));
+  }
+
+  std::span<const std::byte> storage(const PickleValue::Storage& described) {
+    auto found = storages_.find(described.key);
+    if (found == storages_.end()) {
+      const auto data = zip_.read(fmt::format("{}data/{}", folder_, described.key));
+      found = storages_.emplace(described.key, data).first;
+    }
+    const std::size_t size = dtype_info(described.dtype).size_bytes;
+    if (found->second.size() % size != 0 || found->second.size() / size != described.elements) {
+      fail(fmt::format("expected a storage of {} {}, got {} bytes", described.elements,
+                       dtype_info(described.dtype).name, found->second.size()));
+    }
+    return found->second;
+  }
+
+  static bool fits(const PickleValue::Tensor& tensor, std::uint64_t elements) {
+    if (elements == 0) return true;
+    std::int64_t last = tensor.offset;
+    for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
+      std::int64_t reach = 0;
+      if (__builtin_mul_overflow(tensor.shape[i] - 1, tensor.strides[i], &reach) ||
+          __builtin_add_overflow(last, reach, &last)) {
+        return false;
+      }
+    }
+    return static_cast<std::uint64_t>(last) < tensor.storage.elements;
+  }
+
+  static bool contiguous(const PickleValue::Tensor& tensor) {
+    std::int64_t expected = 1;
+    for (std::size_t i = tensor.shape.size(); i-- > 0;) {
+      if (tensor.shape[i] == 1) continue;
+      if (tensor.strides[i] != expected) return false;
+      expected *= tensor.shape[i];
+    }
+    return true;
+  }
+
+  /// @param from the storage from the tensor's first element on.
+  std::span<const std::byte> copy(const PickleValue::Tensor& tensor,
+                                  std::span<const std::byte> from, std::uint64_t bytes) {
+    WindowKey key{tensor.storage.key, tensor.offset, tensor.shape, tensor.strides,
+                  tensor.storage.dtype};
+    if (const auto done = copies_.find(key); done != copies_.end()) return done->second;
+    if (bytes > owned_bytes_left_) fail("expands to more bytes than the file has");
+    owned_bytes_left_ -= bytes;
+
+    const std::size_t size = dtype_info(tensor.storage.dtype).size_bytes;
+    std::vector<std::byte>& to = archive_.owned.emplace_back(bytes);
+    std::vector<std::int64_t> index(tensor.shape.size());
+    std::uint64_t at = 0;
+    for (std::byte* out = to.data(); out != to.data() + bytes; out += size) {
+      std::memcpy(out, from.data() + at * size, size);
+      for (std::size_t i = index.size(); i-- > 0;) {
+        const auto stride = static_cast<std::uint64_t>(tensor.strides[i]);
+        at += stride;
+        if (++index[i] < tensor.shape[i]) break;
+        at -= stride * static_cast<std::uint64_t>(index[i]);
+        index[i] = 0;
+      }
+    }
+    return copies_.emplace(std::move(key), std::span<const std::byte>(to)).first->second;
+  }
+
+  const ZipReader& zip_;
+  std::string folder_;
+  std::uint64_t owned_bytes_left_;
+  TensorArchive& archive_;
+  std::string_view name_;
+  std::map<std::string_view, std::span<const std::byte>> storages_;
+  std::map<WindowKey, std::span<const std::byte>> copies_;
+};
+
+bool holds_tensors(const PickleValue& value) {
+  if (value.kind != Kind::dict) return false;
+  for (std::size_t i = 0; i + 1 < value.items.size(); i += 2) {
+    if (value.items[i]->kind == Kind::text && value.items[i + 1]->kind == Kind::tensor) return true;
+  }
+  return false;
+}
+
+const PickleValue& find_weights(const PickleValue& top, const std::string& source) {
+  for (const std::string_view key : kWeightKeys) {
+    const PickleValue* inner = top.find(key);
+    if (inner != nullptr && holds_tensors(*inner)) return *inner;
+  }
+  if (holds_tensors(top)) return top;
+  std::vector<std::string_view> keys;
+  for (std::size_t i = 0; top.kind == Kind::dict && i < top.items.size(); i += 2) {
+    if (top.items[i]->kind == Kind::text && keys.size() < kMaxShownKeys) {
+      keys.push_back(top.items[i]->text.substr(0, 100));
+    }
+  }
+  throw CheckpointError(
+      fmt::format("{}: expected a dict of tensors, or one under any of the keys {}; got {}. "
+                  "Save model.state_dict()",
+                  source, fmt::join(kWeightKeys, ", "),
+                  top.kind == Kind::dict ? fmt::format("the keys {}", fmt::join(keys, ", "))
+                                         : "something else"));
+}
+
+/// `archive/` of `archive/data.pkl`: torch names the folder after the file it first wrote.
+std::string find_folder(const ZipReader& zip) {
+  std::optional<std::string> folder;
+  for (const std::string& name : zip.names()) {
+    if (name.ends_with("/constants.pkl")) {
+      throw CheckpointError(fmt::format(
+          "{}: this is a TorchScript archive. In Python: torch.save(torch.jit.load(path)"
+          ".state_dict(), new_path)",
+          zip.source()));
+    }
+    if (!name.ends_with("/data.pkl") || std::ranges::count(name, '/') != 1) continue;
+    folder = name.substr(0, name.size() - kPickleName.size());
+  }
+  if (!folder) {
+    throw CheckpointError(fmt::format(
+        "{}: expected a file of torch.save with an entry data.pkl, got another zip archive",
+        zip.source()));
+  }
+  return *folder;
+}
+
+void check_byte_order(const ZipReader& zip, const std::string& folder) {
+  const std::string name = folder + "byteorder";
+  if (!zip.contains(name)) return;  // torch before 2.1
+  const auto bytes = zip.read(name);
+  if (!starts_with(bytes, "little")) {
+    throw CheckpointError(
+        fmt::format("{}: expected little-endian tensors, got others. "
+                    "Save the file again on a little-endian machine",
+                    zip.source()));
+  }
+}
+
+}  // namespace
+
+void write_torch_zip(const std::filesystem::path& path, std::span<const TensorRecord> records,
+                     FileOps& ops) {
+  std::set<std::string_view> names;
+  for (const TensorRecord& record : records) {
+    require(byte_count(record.dtype, record.shape) == record.bytes.size(),
+            "a record's bytes fill its shape");
+    if (!names.insert(record.name).second) {
+      throw CheckpointError(fmt::format("{}: expected tensor names once, got '{}' twice",
+                                        path.string(), record.name));
+    }
+  }
+  ZipWriter zip(path, ops);
+  const auto add = [&](std::string_view name, std::span<const std::byte> bytes) {
+    zip.add(fmt::format("{}{}", kFolder, name), bytes);
+  };
+  add(kPickleName, as_bytes(pickle_state_dict(records)));
+  add("byteorder", as_bytes("little"));
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    add(fmt::format("data/{}", i), records[i].bytes);
+  }
+  add("version", as_bytes("3\n"));
+  zip.finish();
+}
+
+bool looks_like_torch(std::span<const std::byte> file) {
+  return starts_with(file, "PK\x03\x04") || is_legacy(file);
+}
+
+TensorArchive parse_torch_zip(std::span<const std::byte> file, const std::string& source) {
+  if (is_legacy(file)) {
+    throw CheckpointError(fmt::format(
+        "{}: expected a zip file as torch.save writes since 1.6, got the format before it. In "
+        "Python: torch.save(torch.load(path, map_location='cpu'), new_path)",
+        source));
+  }
+  const ZipReader zip(file, source);
+  const std::string folder = find_folder(zip);
+  check_byte_order(zip, folder);
+  const Pickle pickle = parse_pickle(zip.read(folder + std::string(kPickleName)), source);
+  const PickleValue& weights = find_weights(*pickle.top, source);
+
+  TensorArchive archive;
+  TensorLoader loader(zip, folder, file.size(), archive);
+  std::set<std::string_view> names;
+  for (std::size_t i = 0; i + 1 < weights.items.size(); i += 2) {
+    const PickleValue& key = *weights.items[i];
+    const PickleValue& value = *weights.items[i + 1];
+    if (key.kind != Kind::text || value.kind != Kind::tensor) continue;
+    if (!names.insert(key.text).second) {
+      throw CheckpointError(fmt::format("{}: tensor '{}' is there twice", source, key.text));
+    }
+    loader.load(key.text, *value.tensor);
+  }
+  return archive;
+}
+
+}  // namespace precast

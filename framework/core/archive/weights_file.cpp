@@ -1,0 +1,78 @@
+#include "framework/core/archive/weights_file.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <utility>
+
+#include "framework/core/archive/safetensors.h"
+#include "framework/core/archive/torch_zip.h"
+#include "framework/core/error.h"
+
+namespace precast {
+namespace {
+
+void strip_wrappers(std::vector<TensorRecord>& records, const std::string& source) {
+  std::set<std::string_view> names;
+  for (TensorRecord& record : records) {
+    std::string_view name = record.name;
+    for (bool stripped = true; stripped;) {
+      stripped = false;
+      for (const std::string_view prefix : {"module.", "_orig_mod."}) {
+        if (!name.starts_with(prefix)) continue;
+        name.remove_prefix(prefix.size());
+        stripped = true;
+      }
+    }
+    record.name = std::string(name);
+    if (!names.insert(record.name).second) {
+      throw CheckpointError(fmt::format(
+          "{}: tensor '{}' is there twice, with and without 'module.'", source, record.name));
+    }
+  }
+}
+
+/// A safetensors file starts with a header length and `{`.
+bool looks_like_safetensors(std::span<const std::byte> file) {
+  return file.size() >= 9 && file[8] == std::byte{'{'};
+}
+
+}  // namespace
+
+WeightsFile::WeightsFile(std::unique_ptr<MappedFile> file, TensorArchive archive,
+                         WeightsFormat format)
+    : file_(std::move(file)), archive_(std::move(archive)), format_(format) {}
+
+const TensorRecord* WeightsFile::find(std::string_view name) const {
+  for (const TensorRecord& record : records()) {
+    if (record.name == name) return &record;
+  }
+  return nullptr;
+}
+
+WeightsFile load_weights(const std::filesystem::path& path) {
+  auto file = std::make_unique<MappedFile>(path);
+  const auto bytes = file->bytes();
+  const std::string source = path.string();
+  const bool torch = looks_like_torch(bytes);
+  if (!torch && !looks_like_safetensors(bytes)) {
+    throw CheckpointError(fmt::format(
+        "{}: expected weights (.safetensors or a .pt of torch.save), got something else ({} bytes)",
+        source, bytes.size()));
+  }
+  TensorArchive archive = torch ? parse_torch_zip(bytes, source) : parse_safetensors(bytes, source);
+  strip_wrappers(archive.records, source);
+  return {std::move(file), std::move(archive),
+          torch ? WeightsFormat::torch : WeightsFormat::safetensors};
+}
+
+void save_weights(const std::filesystem::path& path, std::span<const TensorRecord> records,
+                  const std::map<std::string, std::string>& metadata, FileOps& ops) {
+  const std::string extension = path.extension().string();
+  if (extension == ".safetensors") return write_safetensors(path, records, metadata, ops);
+  if (extension == ".pt" || extension == ".pth") return write_torch_zip(path, records, ops);
+  throw CheckpointError(
+      fmt::format("{}: expected a name that ends in .safetensors, .pt or .pth", path.string()));
+}
+
+}  // namespace precast

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/core/archive/tensor_record.h"
+#include "framework/core/export.h"
+#include "framework/core/file.h"
+
+namespace precast {
+
+enum class WeightsFormat : std::uint8_t { safetensors, torch };
+
+/// A weights file that is open: its records view the mapped file and live as long as this object.
+/// Move only. Thread-safe to read.
+class PRECAST_API WeightsFile {
+ public:
+  /// In the file's order. `module.` and `_orig_mod.`, which DistributedDataParallel and
+  /// torch.compile put before names, are removed.
+  [[nodiscard]] const std::vector<TensorRecord>& records() const { return archive_.records; }
+  /// Null if there is none.
+  [[nodiscard]] const TensorRecord* find(std::string_view name) const;
+  /// Of a safetensors file; else empty.
+  [[nodiscard]] const std::map<std::string, std::string>& metadata() const {
+    return archive_.metadata;
+  }
+  [[nodiscard]] WeightsFormat format() const { return format_; }
+  [[nodiscard]] const std::filesystem::path& path() const { return file_->path(); }
+
+ private:
+  friend PRECAST_API WeightsFile load_weights(const std::filesystem::path& path);
+  WeightsFile(std::unique_ptr<MappedFile> file, TensorArchive archive, WeightsFormat format);
+
+  std::unique_ptr<MappedFile> file_;
+  TensorArchive archive_;
+  WeightsFormat format_;
+};
+
+/// Opens safetensors and torch files, told apart by their content. Never runs anything in them.
+/// @throws IoError if it cannot be read; CheckpointError, which names the file, if it is neither,
+/// truncated or damaged.
+[[nodiscard]] PRECAST_API WeightsFile load_weights(const std::filesystem::path& path);
+
+/// Writes the format that the extension names: `.safetensors`, or `.pt` and `.pth` (which hold no
+/// metadata). Atomic. @throws IoError; CheckpointError for another extension or a name twice.
+PRECAST_API void save_weights(const std::filesystem::path& path,
+                              std::span<const TensorRecord> records,
+                              const std::map<std::string, std::string>& metadata = {},
+                              FileOps& ops = posix_file_ops());
+
+}  // namespace precast

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/core/export.h"
+#include "framework/core/file.h"
+
+namespace precast {
+
+/// CRC-32 of zip and PNG (reflected 0x04C11DB7). @param before the value over the bytes before.
+[[nodiscard]] PRECAST_API std::uint32_t crc32(std::span<const std::byte> bytes,
+                                              std::uint32_t before = 0);
+
+/// Reads zip archives whose entries are stored, not compressed, as torch writes them; zip64 too
+/// (PKWARE APPNOTE 6.3). Entries are views of the file. Thread-safe once made.
+class PRECAST_API ZipReader {
+ public:
+  /// Reads the directory. @param source names the file in messages. @throws CheckpointError for
+  /// anything that is not such an archive: truncated, encrypted, compressed, a name twice.
+  ZipReader(std::span<const std::byte> file, std::string source);
+
+  /// Names in the directory's order.
+  [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
+  [[nodiscard]] bool contains(std::string_view name) const { return entries_.contains(name); }
+  /// The entry's bytes, checked against their CRC unless that is 0 (torch writes 0 when
+  /// `set_crc32_options(False)` asks for it). @throws CheckpointError
+  [[nodiscard]] std::span<const std::byte> read(std::string_view name) const;
+  [[nodiscard]] const std::string& source() const { return source_; }
+
+ private:
+  struct Entry {
+    std::uint64_t header_offset;
+    std::uint64_t size;
+    std::uint32_t crc;
+  };
+  struct Directory {
+    std::uint64_t offset;
+    std::uint64_t size;
+    std::uint64_t entries;
+  };
+  [[nodiscard]] Directory find_directory() const;
+  void read_directory(const Directory& directory);
+
+  std::span<const std::byte> file_;
+  std::string source_;
+  std::vector<std::string> names_;
+  std::map<std::string, Entry, std::less<>> entries_;
+};
+
+/// Writes a zip archive of stored entries, each aligned to 64 bytes as torch wants for mapping.
+/// Nothing appears under the final name before finish(). The same entries give the same bytes.
+/// One thread.
+class PRECAST_API ZipWriter {
+ public:
+  /// @param zip32_limit sizes and offsets from here on use zip64 fields; lowered by tests only.
+  explicit ZipWriter(const std::filesystem::path& path, FileOps& ops = posix_file_ops(),
+                     std::uint64_t zip32_limit = UINT32_MAX);
+
+  /// @throws IoError
+  void add(const std::string& name, std::span<const std::byte> bytes);
+  /// Writes the directory and makes the file visible. Call once. @throws IoError
+  void finish();
+
+ private:
+  struct Entry {
+    std::string name;
+    std::uint64_t header_offset;
+    std::uint64_t size;
+    std::uint32_t crc;
+  };
+  [[nodiscard]] std::string directory_entry(const Entry& entry) const;
+
+  AtomicFile file_;
+  std::uint64_t zip32_limit_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace precast
