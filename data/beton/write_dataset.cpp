@@ -1,0 +1,196 @@
+#include "data/beton/write_dataset.h"
+
+#include <fmt/core.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "framework/core/error.h"
+
+namespace precast::data {
+namespace {
+
+using Encoders = std::vector<std::unique_ptr<Field>>;
+
+/// Samples that may be encoded and not yet laid out, for each worker.
+constexpr std::uint64_t kAheadPerWorker = 4;
+/// How soon a cancel request is seen at the latest.
+constexpr auto kCancelPoll = std::chrono::milliseconds(50);
+
+/// A sample between a worker and the calling thread.
+struct Slot {
+  enum class State { empty, ready, failed } state = State::empty;
+  std::vector<EncodedValue> values;
+  std::exception_ptr failure;
+};
+
+/// The same error with the sample's place in front. @param name empty while it is not known.
+Error naming(const Error& error, std::uint64_t index, const std::string& name) {
+  const std::string place = name.empty() ? "" : fmt::format(" ({})", name);
+  return Error(fmt::format("sample {}{}: {}", index, place, error.what()), error.exit_code());
+}
+
+/// Workers fill slots in any order within a window; the owner empties them in file order.
+class EncodeQueue {
+ public:
+  EncodeQueue(const std::vector<FieldPlan>& fields, std::uint64_t num_samples,
+              const SampleProvider& provider, int workers)
+      : num_samples_(num_samples),
+        provider_(provider),
+        slots_(kAheadPerWorker * static_cast<std::uint64_t>(workers)) {
+    for (int i = 0; i < workers; ++i) {
+      Encoders encoders;
+      for (const FieldPlan& field : fields) encoders.push_back(field.make());
+      encoders_.push_back(std::move(encoders));
+    }
+    for (Encoders& encoders : encoders_)
+      threads_.emplace_back([this, &encoders] { work(encoders); });
+  }
+  EncodeQueue(const EncodeQueue&) = delete;
+  EncodeQueue& operator=(const EncodeQueue&) = delete;
+  ~EncodeQueue() { stop(); }
+
+  /// Waits for sample `index`, which is one more than the last one. @throws what its worker threw.
+  std::vector<EncodedValue>& wait(std::uint64_t index, const std::atomic<bool>* cancel) {
+    Slot& slot = slots_[index % slots_.size()];
+    std::unique_lock lock(mutex_);
+    while (slot.state == Slot::State::empty) {
+      if (cancel != nullptr && cancel->load()) throw Cancelled();
+      ready_.wait_for(lock, kCancelPoll);
+    }
+    if (slot.state == Slot::State::failed) std::rethrow_exception(slot.failure);
+    return slot.values;
+  }
+
+  /// Frees the slot of the sample that wait() gave.
+  void release(std::uint64_t index) {
+    {
+      const std::lock_guard lock(mutex_);
+      slots_[index % slots_.size()].state = Slot::State::empty;
+      released_ = index + 1;
+    }
+    room_.notify_all();
+  }
+
+  /// Ends the workers. Then the tallies are complete.
+  Tally stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopped_ = true;
+    }
+    room_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+    Tally sum;
+    for (const Encoders& encoders : encoders_) {
+      for (const auto& field : encoders) {
+        for (const auto& [event, count] : field->tally()) sum[event] += count;
+      }
+    }
+    return sum;
+  }
+
+ private:
+  void work(Encoders& encoders) {
+    std::uint64_t index = 0;
+    while (take(index)) {
+      Slot& slot = slots_[index % slots_.size()];
+      std::exception_ptr failure;
+      try {
+        encode(encoders, index, slot.values);
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      {
+        const std::lock_guard lock(mutex_);
+        slot.failure = failure;
+        slot.state = failure ? Slot::State::failed : Slot::State::ready;
+      }
+      ready_.notify_one();
+    }
+  }
+
+  /// Claims the next sample once its slot is free. @return false when there is nothing more to do.
+  bool take(std::uint64_t& index) {
+    std::unique_lock lock(mutex_);
+    room_.wait(lock, [this] {
+      return stopped_ || next_ == num_samples_ || next_ < released_ + slots_.size();
+    });
+    if (stopped_ || next_ == num_samples_) return false;
+    index = next_++;
+    return true;
+  }
+
+  void encode(Encoders& encoders, std::uint64_t index, std::vector<EncodedValue>& values) {
+    std::string name;
+    try {
+      const Sample sample = provider_(index);
+      name = sample.name;
+      require(sample.values.size() == encoders.size(), "a sample has one value a field");
+      values.resize(encoders.size());
+      for (std::size_t i = 0; i < encoders.size(); ++i) {
+        encoders[i]->encode(sample.values[i], index, values[i]);
+      }
+    } catch (const Error& error) {
+      throw naming(error, index, name);
+    }
+  }
+
+  const std::uint64_t num_samples_;
+  const SampleProvider& provider_;
+  std::vector<Slot> slots_;
+  std::vector<Encoders> encoders_;
+
+  std::mutex mutex_;
+  std::condition_variable ready_;
+  std::condition_variable room_;
+  std::uint64_t next_ = 0;
+  std::uint64_t released_ = 0;
+  bool stopped_ = false;
+  std::vector<std::thread> threads_;
+};
+
+std::vector<FieldColumn> columns_of(const std::vector<FieldPlan>& fields) {
+  std::vector<FieldColumn> columns;
+  for (const FieldPlan& field : fields) columns.push_back({field.name, field.make()->type()});
+  return columns;
+}
+
+}  // namespace
+
+Cancelled::~Cancelled() = default;
+
+WriteSummary write_dataset(const std::filesystem::path& path, const std::vector<FieldPlan>& fields,
+                           std::uint64_t num_samples, const SampleProvider& provider,
+                           const WriteOptions& options) {
+  if (options.workers < 1) {
+    throw ConfigError(fmt::format("workers: expected at least 1, got {}", options.workers));
+  }
+  const auto start = std::chrono::steady_clock::now();
+  BetonWriter writer(path, columns_of(fields), num_samples, options.page_bytes, *options.ops);
+  EncodeQueue queue(fields, num_samples, provider, options.workers);
+  for (std::uint64_t index = 0; index < num_samples; ++index) {
+    if (options.cancel != nullptr && options.cancel->load()) throw Cancelled();
+    const std::vector<EncodedValue>& values = queue.wait(index, options.cancel);
+    try {
+      writer.add(values);
+    } catch (const DataError& error) {
+      throw naming(error, index, provider(index).name);
+    }
+    queue.release(index);
+    if (options.on_progress) options.on_progress(index + 1, writer.file_bytes());
+  }
+  WriteSummary summary;
+  summary.tally = queue.stop();
+  writer.finish();
+  summary.samples = num_samples;
+  summary.pages = writer.pages();
+  summary.file_bytes = writer.file_bytes();
+  summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return summary;
+}
+
+}  // namespace precast::data

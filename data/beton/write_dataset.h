@@ -1,0 +1,65 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "data/beton/writer.h"
+#include "data/fields/field.h"
+#include "framework/core/error.h"
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+/// How a dataset is written. Nothing here but `page_bytes` changes the file.
+struct WriteOptions {
+  std::uint64_t page_bytes = kDefaultPageBytes;
+  /// Threads that read and encode samples; at least 1.
+  int workers = 1;
+  /// Called after each sample, on the calling thread, with the samples and bytes laid out so far.
+  std::function<void(std::uint64_t samples, std::uint64_t bytes)> on_progress;
+  /// Set by anybody (a signal handler) to stop: write_dataset throws Cancelled.
+  const std::atomic<bool>* cancel = nullptr;
+  FileOps* ops = &posix_file_ops();
+};
+
+/// What was written.
+struct WriteSummary {
+  std::uint64_t samples = 0;
+  std::uint64_t pages = 0;
+  std::uint64_t file_bytes = 0;
+  double seconds = 0;
+  /// Sum over the fields and threads.
+  Tally tally;
+};
+
+/// Someone asked to stop; nothing was left behind.
+class PRECAST_API Cancelled : public Error {
+ public:
+  Cancelled() : Error("stopped before the file was complete; nothing was written") {}
+  ~Cancelled() override;
+};
+
+/// One field to write and how to make its encoder; every thread makes its own.
+struct FieldPlan {
+  std::string name;
+  std::function<std::unique_ptr<Field>()> make;
+};
+
+/// Gives the sample for place `i` of the file. Called from all workers at once.
+using SampleProvider = std::function<Sample(std::uint64_t i)>;
+
+/// Writes `num_samples` samples. Workers encode ahead by a bounded number of samples; the calling
+/// thread lays them out in order, so the file is the same, byte for byte, for any number of
+/// workers.
+/// @throws the first error in file order, with the sample's index and name; ConfigError as
+/// BetonWriter; IoError; Cancelled. On any of them no file and no temporary file is left.
+PRECAST_API WriteSummary write_dataset(const std::filesystem::path& path,
+                                       const std::vector<FieldPlan>& fields,
+                                       std::uint64_t num_samples, const SampleProvider& provider,
+                                       const WriteOptions& options);
+
+}  // namespace precast::data

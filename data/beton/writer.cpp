@@ -1,0 +1,174 @@
+#include "data/beton/writer.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <bit>
+#include <unordered_set>
+#include <utility>
+
+#include "framework/core/error.h"
+#include "framework/core/failpoint.h"
+
+namespace precast::data {
+namespace {
+
+/// Records are written in pieces of about this size.
+constexpr std::size_t kMetadataPieceBytes = std::size_t{1} << 20;
+
+BetonHeader checked_header(std::span<const FieldColumn> columns, std::uint64_t num_samples,
+                           std::uint64_t page_bytes) {
+  if (!std::has_single_bit(page_bytes) || page_bytes < kMinPageBytes ||
+      page_bytes > kMaxPageBytes) {
+    throw ConfigError(fmt::format("page_size: expected a power of two from {} to {}, got {}",
+                                  kMinPageBytes, kMaxPageBytes, page_bytes));
+  }
+  if (num_samples == 0) throw ConfigError("dataset: expected at least one sample, got none");
+  if (columns.empty() || columns.size() > kMaxFields) {
+    throw ConfigError(
+        fmt::format("dataset: expected 1 to {} fields, got {}", kMaxFields, columns.size()));
+  }
+  BetonHeader header;
+  header.num_fields = static_cast<std::uint16_t>(columns.size());
+  header.page_bytes = static_cast<std::uint32_t>(page_bytes);
+  header.num_samples = num_samples;
+  return header;
+}
+
+RecordLayout checked_layout(std::span<const FieldColumn> columns) {
+  std::vector<FieldType> types;
+  std::unordered_set<std::string> names;
+  for (const auto& [name, type] : columns) {
+    const bool printable = std::ranges::all_of(name, [](char c) { return c >= ' ' && c <= '~'; });
+    if (name.empty() || name.size() > kFieldNameBytes || !printable) {
+      throw ConfigError(
+          fmt::format("field name: expected 1 to {} printable ASCII characters, got '{}'",
+                      kFieldNameBytes, name));
+    }
+    if (!names.insert(name).second) {
+      throw ConfigError(fmt::format("field name: expected unique names, got '{}' twice", name));
+    }
+    types.push_back(type);
+  }
+  return record_layout(types);
+}
+
+void append_number(std::vector<std::byte>& out, std::uint64_t number) {
+  out.resize(out.size() + sizeof number);
+  store(out.data() + out.size() - sizeof number, number);
+}
+
+std::vector<std::byte> header_bytes(const BetonHeader& header) {
+  std::vector<std::byte> bytes(kHeaderBytes);
+  store(bytes.data(), header.version);
+  store(bytes.data() + 2, header.num_fields);
+  store(bytes.data() + 4, header.page_bytes);
+  store(bytes.data() + 8, header.num_samples);
+  store(bytes.data() + 16, header.table_offset);
+  return bytes;
+}
+
+}  // namespace
+
+BetonWriter::BetonWriter(const std::filesystem::path& path, std::vector<FieldColumn> columns,
+                         std::uint64_t num_samples, std::uint64_t page_bytes, FileOps& ops)
+    : columns_(std::move(columns)),
+      layout_(checked_layout(columns_)),
+      header_(checked_header(columns_, num_samples, page_bytes)),
+      file_(path, ops),
+      metadata_at_(kHeaderBytes + columns_.size() * kFieldBytes) {
+  std::uint64_t metadata_end = 0;
+  if (__builtin_mul_overflow(num_samples, std::uint64_t{layout_.bytes}, &metadata_end) ||
+      metadata_end > UINT64_MAX / 4) {
+    throw ConfigError(fmt::format("dataset: too many samples: {}", num_samples));
+  }
+  metadata_end += metadata_at_;
+  const bool paged = std::ranges::any_of(columns_, has_blob, &FieldColumn::type);
+  // A file of numbers alone has no pages and no padding: its empty table follows the metadata.
+  first_page_at_ = paged ? round_up(metadata_end, page_bytes) : metadata_end;
+  if (paged) page_.resize(page_bytes);
+  write_descriptors();
+}
+
+void BetonWriter::write_descriptors() {
+  // The pointer to the table stays 0 until finish(): a reader refuses such a file.
+  std::vector<std::byte> bytes = header_bytes(header_);
+  bytes.resize(metadata_at_);
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    std::byte* at = bytes.data() + kHeaderBytes + i * kFieldBytes;
+    *at = static_cast<std::byte>(columns_[i].type);
+    std::memcpy(at + 1, columns_[i].name.data(), columns_[i].name.size());
+  }
+  file_.write_at(0, bytes);
+}
+
+std::uint64_t BetonWriter::file_bytes() const {
+  return first_page_at_ + pages_ * header_.page_bytes + table_.size();
+}
+
+void BetonWriter::add(std::span<const EncodedValue> values) {
+  require(values.size() == columns_.size(), "a sample has one value a field");
+  require(samples_ < header_.num_samples, "no more samples come than were announced");
+  std::uint64_t bytes = 0;
+  for (const EncodedValue& value : values) bytes += value.blob.size();
+  make_room(bytes);
+
+  const std::size_t record = metadata_.size();
+  metadata_.resize(record + layout_.bytes);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto& [metadata, blob] = values[i];
+    std::byte* at = metadata_.data() + record + layout_.offsets[i];
+    std::copy(metadata.begin(), metadata.end(), at);
+    if (!has_blob(columns_[i].type)) continue;
+    require(!blob.empty(), "a field with bytes has at least one");
+    const std::uint64_t pointer = first_page_at_ + pages_ * header_.page_bytes + page_used_;
+    store(at + (columns_[i].type == FieldType::image ? kImagePointerAt : 0), pointer);
+    std::copy(blob.begin(), blob.end(), page_.begin() + static_cast<std::ptrdiff_t>(page_used_));
+    page_used_ += blob.size();
+    append_number(table_, samples_);
+    append_number(table_, pointer);
+    append_number(table_, blob.size());
+  }
+  ++samples_;
+  if (metadata_.size() >= kMetadataPieceBytes) flush_metadata();
+}
+
+/// Begins a new page where `bytes` more do not fit in this one.
+void BetonWriter::make_room(std::uint64_t bytes) {
+  if (bytes <= page_.size() - page_used_) return;
+  if (bytes > page_.size()) {
+    const std::uint64_t needed = bytes <= kMaxPageBytes ? std::bit_ceil(bytes) : 0;
+    throw DataError(fmt::format(
+        "expected a sample of at most one page of {} bytes, got {}. {}", page_.size(), bytes,
+        needed > 0 ? fmt::format("Use --page_size {} or a smaller --image.max_resolution", needed)
+                   : std::string("No page is large enough; use a smaller --image.max_resolution")));
+  }
+  flush_page();
+}
+
+void BetonWriter::flush_page() {
+  std::fill(page_.begin() + static_cast<std::ptrdiff_t>(page_used_), page_.end(), std::byte{0});
+  file_.write_at(first_page_at_ + pages_ * header_.page_bytes, page_);
+  ++pages_;
+  page_used_ = 0;
+}
+
+void BetonWriter::flush_metadata() {
+  file_.write_at(metadata_at_, metadata_);
+  metadata_at_ += metadata_.size();
+  metadata_.clear();
+}
+
+void BetonWriter::finish() {
+  require(samples_ == header_.num_samples, "as many samples come as were announced");
+  if (page_used_ > 0) flush_page();
+  flush_metadata();
+  failpoint("beton.before_table");
+  header_.table_offset = first_page_at_ + pages_ * header_.page_bytes;
+  file_.write_at(header_.table_offset, table_);
+  failpoint("beton.before_header");
+  file_.write_at(0, header_bytes(header_));
+  file_.commit();
+}
+
+}  // namespace precast::data

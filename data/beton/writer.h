@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/beton/format.h"
+#include "data/beton/layout.h"
+#include "data/fields/field.h"
+#include "framework/core/export.h"
+#include "framework/core/file.h"
+
+namespace precast::data {
+
+/// Name and type of a field to write.
+struct FieldColumn {
+  std::string name;
+  FieldType type = FieldType::integer;
+};
+
+/// Lays samples out in a .beton file exactly as FFCV does with one worker: blobs one after the
+/// other without gaps, all blobs of a sample in one page, page tails zero, table after the last
+/// page, the header's pointer to it last. The file appears under its name when finish() succeeds
+/// and not before; an older one stays until then. Holds one page and 24 bytes a blob. One thread.
+class PRECAST_API BetonWriter {
+ public:
+  /// @param page_bytes a power of two from 2 MiB to 2 GiB. @throws ConfigError for it, for no
+  /// samples, and for field names that are empty, over 16 characters, not printable ASCII or twice;
+  /// IoError if the file cannot be created.
+  BetonWriter(const std::filesystem::path& path, std::vector<FieldColumn> columns,
+              std::uint64_t num_samples, std::uint64_t page_bytes = kDefaultPageBytes,
+              FileOps& ops = posix_file_ops());
+
+  /// Adds the next sample. @param values one a column. @throws DataError naming the needed page
+  /// size if its blobs do not fit in a page; IoError.
+  void add(std::span<const EncodedValue> values);
+  /// Writes what is left and makes the file durable and visible. Call once, after the last sample.
+  void finish();
+
+  /// Bytes of the file as laid out so far, without its table.
+  [[nodiscard]] std::uint64_t pages() const { return pages_; }
+  [[nodiscard]] std::uint64_t file_bytes() const;
+
+ private:
+  void write_descriptors();
+  void make_room(std::uint64_t bytes);
+  void flush_page();
+  void flush_metadata();
+
+  std::vector<FieldColumn> columns_;
+  RecordLayout layout_;
+  BetonHeader header_;
+  std::uint64_t samples_ = 0;
+
+  AtomicFile file_;
+  /// Records not yet written, and where they go.
+  std::vector<std::byte> metadata_;
+  std::uint64_t metadata_at_ = 0;
+  std::vector<std::byte> page_;
+  std::uint64_t page_used_ = 0;
+  std::uint64_t first_page_at_ = 0;
+  std::uint64_t pages_ = 0;
+  std::vector<std::byte> table_;
+};
+
+}  // namespace precast::data

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <csetjmp>
+#include <cstddef>
+#include <cstdio>
+
+// clang-format off: jpeglib.h needs what stands above it.
+#include <jpeglib.h>
+// clang-format on
+
+namespace precast::data {
+
+/// libjpeg's error handling without its exit(): a fatal error jumps to `jump`, warnings are
+/// counted. Private to data/encode and data/sources. Between setjmp() and the last call of libjpeg
+/// a function holds no object with a destructor, because longjmp() would skip it.
+struct JpegErrors {
+  jpeg_error_mgr base{};
+  std::jmp_buf jump{};
+  int warnings = 0;
+  /// The file ends before its image does.
+  bool cut_off = false;
+  char text[JMSG_LENGTH_MAX] = {};
+
+  /// Puts this in charge of `codec`, which must not move afterwards.
+  void install(j_common_ptr codec);
+};
+
+}  // namespace precast::data

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <archive.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace precast::data {
+
+/// libarchive's reader, freed with its owner.
+struct FreeArchive {
+  void operator()(archive* reader) const { archive_read_free(reader); }
+};
+using ArchiveReader = std::unique_ptr<archive, FreeArchive>;
+
+/// True if the file's first bytes are gzip's.
+[[nodiscard]] bool is_gzip(std::span<const std::byte> file);
+
+/// The first `max_bytes` of a file, or all of a shorter one; of a .gz file, of what it holds.
+/// @throws IoError, or DataError for a damaged .gz file.
+[[nodiscard]] std::vector<std::byte> read_uncompressed(const std::filesystem::path& path,
+                                                       std::uint64_t max_bytes);
+
+}  // namespace precast::data

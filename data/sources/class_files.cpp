@@ -1,0 +1,171 @@
+#include "data/sources/class_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <map>
+#include <string_view>
+#include <tuple>
+
+#include "framework/core/error.h"
+
+namespace precast::data {
+namespace {
+
+/// torchvision.datasets.folder.IMG_EXTENSIONS. A format we cannot decode is then a clear error and
+/// not an image that silently goes missing.
+constexpr std::array<std::string_view, 9> kImageExtensions = {
+    ".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"};
+constexpr std::array<std::string_view, 5> kSplits = {"train", "val", "test", "valid", "validation"};
+
+bool is_image_name(std::string_view path) {
+  std::string lower(path.substr(path.size() - std::min<std::size_t>(path.size(), 5)));
+  std::ranges::transform(lower, lower.begin(),
+                         [](unsigned char letter) { return std::tolower(letter); });
+  return std::ranges::any_of(kImageExtensions,
+                             [&](std::string_view end) { return lower.ends_with(end); });
+}
+
+std::string_view first_part(std::string_view path) {
+  return path.substr(0, path.find('/'));
+}
+
+/// `n01440764` of `n01440764_tench.JPEG`, or nothing.
+std::string_view wordnet_id(std::string_view file) {
+  constexpr std::size_t kLength = 9;
+  if (file.size() <= kLength || file[0] != 'n' || file[kLength] != '_') return {};
+  const std::string_view digits = file.substr(1, kLength - 1);
+  const bool all_digits =
+      std::ranges::all_of(digits, [](unsigned char letter) { return std::isdigit(letter) != 0; });
+  return all_digits ? file.substr(0, kLength) : std::string_view();
+}
+
+/// Length of the folders, with their slashes, that hold every image and at least one level more.
+std::size_t common_prefix(const std::vector<std::string>& paths,
+                          const std::vector<ClassFile>& files) {
+  std::size_t length = 0;
+  while (true) {
+    const std::string_view first =
+        first_part(std::string_view(paths[files[0].path]).substr(length));
+    for (const ClassFile& file : files) {
+      const std::string_view rest = std::string_view(paths[file.path]).substr(length);
+      if (std::ranges::count(rest, '/') < 2 || first_part(rest) != first) return length;
+    }
+    length += first.size() + 1;
+  }
+}
+
+/// Finds images and their class names; drops what is not in a class folder.
+class Arranger {
+ public:
+  Arranger(const std::vector<std::string>& paths, const std::string& place)
+      : paths_(paths), place_(place) {
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      if (is_image_name(paths[i])) result_.files.push_back({i, 0});
+    }
+    if (result_.files.empty()) {
+      throw DataError(
+          fmt::format("{}: expected image files ({}), got {} files, none of them an image", place,
+                      fmt::join(kImageExtensions, " "), paths.size()));
+    }
+    prefix_ = common_prefix(paths, result_.files);
+  }
+
+  ClassFiles arrange(const std::vector<std::string>& folders) {
+    drop_files_without_class();
+    number_classes();
+    check_classes(folders);
+    sort();
+    result_.skipped = paths_.size() - result_.files.size();
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] std::string_view inner(std::size_t path) const {
+    return std::string_view(paths_[path]).substr(prefix_);
+  }
+  [[nodiscard]] std::string_view class_of(const ClassFile& file) const {
+    const std::string_view path = inner(file.path);
+    return flat_ ? wordnet_id(path) : first_part(path);
+  }
+
+  void drop_files_without_class() {
+    const auto in_root = [this](const ClassFile& file) {
+      return inner(file.path).find('/') == std::string_view::npos;
+    };
+    flat_ = std::ranges::all_of(result_.files, in_root);
+    if (!flat_) {
+      std::erase_if(result_.files, in_root);
+    } else if (!std::ranges::all_of(result_.files, [this](const ClassFile& file) {
+                 return !wordnet_id(inner(file.path)).empty();
+               })) {
+      throw DataError(fmt::format(
+          "{}: expected one folder a class with its images inside, or files named as ImageNet's "
+          "(n01440764_...), got {} images in no folder",
+          place_, result_.files.size()));
+    }
+  }
+
+  void number_classes() {
+    std::map<std::string_view, std::int64_t> labels;
+    for (const ClassFile& file : result_.files) labels.emplace(class_of(file), 0);
+    for (auto& [name, label] : labels) {
+      label = static_cast<std::int64_t>(result_.class_names.size());
+      result_.class_names.emplace_back(name);
+    }
+    for (ClassFile& file : result_.files) file.label = labels.at(class_of(file));
+  }
+
+  void check_classes(const std::vector<std::string>& folders) const {
+    const auto& names = result_.class_names;
+    const bool only_splits = std::ranges::all_of(names, [](const std::string& name) {
+      return std::ranges::find(kSplits, name) != kSplits.end();
+    });
+    if (only_splits && names.size() > 1) {
+      throw DataError(fmt::format(
+          "{}: expected the classes of one split, got the splits {} side by side. Write each to a "
+          "file of its own",
+          place_, fmt::join(names, ", ")));
+    }
+    if (flat_) return;
+    for (const std::string& folder : folders) {
+      if (folder.size() <= prefix_) continue;
+      const std::string_view rest = std::string_view(folder).substr(prefix_);
+      if (rest.find('/') != std::string_view::npos) continue;
+      if (std::ranges::binary_search(names, rest)) continue;
+      throw DataError(
+          fmt::format("{}: expected images in each class folder, got none in '{}'. Labels would no "
+                      "longer match "
+                      "those of other splits; remove the folder if it is no class",
+                      place_, folder));
+    }
+  }
+
+  void sort() {
+    const auto key = [this](const ClassFile& file) {
+      const std::string_view path = paths_[file.path];
+      const std::size_t slash = path.rfind('/');
+      const std::size_t name = slash == std::string_view::npos ? 0 : slash + 1;
+      return std::tuple(file.label, path.substr(0, name), path.substr(name));
+    };
+    std::ranges::sort(result_.files,
+                      [&](const ClassFile& a, const ClassFile& b) { return key(a) < key(b); });
+  }
+
+  const std::vector<std::string>& paths_;
+  const std::string& place_;
+  std::size_t prefix_ = 0;
+  bool flat_ = false;
+  ClassFiles result_;
+};
+
+}  // namespace
+
+ClassFiles arrange_by_class(const std::vector<std::string>& paths,
+                            const std::vector<std::string>& folders, const std::string& place) {
+  return Arranger(paths, place).arrange(folders);
+}
+
+}  // namespace precast::data

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+/// One image file of a class.
+struct ClassFile {
+  /// Index into the paths that were arranged.
+  std::size_t path = 0;
+  std::int64_t label = 0;
+};
+
+/// Image files in the order in which they are written.
+struct ClassFiles {
+  std::vector<std::string> class_names;
+  std::vector<ClassFile> files;
+  /// Files that have no image's extension or lie outside the class folders.
+  std::uint64_t skipped = 0;
+};
+
+/// Classes and order as torchvision's ImageFolder: classes are the sorted names of the first
+/// folders, labels count them from 0, files are sorted inside a class (folder by folder),
+/// extensions tell images. Beyond it: folders that contain everything (`train/` around all classes)
+/// are looked through, and images that lie in no folder but are all named `n01234567_...` are
+/// classed by that WordNet id.
+/// @param paths   of files, relative, parts separated by `/`, in any order.
+/// @param folders relative paths of folders, so that a class without images is noticed.
+/// @param place   names the source in messages.
+/// @throws DataError if there are no images, a class has none, several splits lie side by side, or
+/// the classes are not told by folders.
+[[nodiscard]] PRECAST_API ClassFiles arrange_by_class(const std::vector<std::string>& paths,
+                                                      const std::vector<std::string>& folders,
+                                                      const std::string& place);
+
+}  // namespace precast::data

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "data/sources/source.h"
+
+namespace precast::data {
+
+/// A folder with one folder of images a class (torchvision's ImageFolder; see arrange_by_class).
+/// Links are followed. @throws IoError, DataError
+[[nodiscard]] PRECAST_API std::unique_ptr<Source> open_folder(const std::filesystem::path& path);
+[[nodiscard]] bool is_folder(const std::filesystem::path& path);
+
+}  // namespace precast::data

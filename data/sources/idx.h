@@ -1,0 +1,17 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "data/sources/source.h"
+
+namespace precast::data {
+
+/// A pair of IDX files as MNIST and its kin have them (yann.lecun.com/exdb/mnist), plain or .gz:
+/// big endian magic 0x803 and [n, rows, columns] for grey images, 0x801 and [n] for labels. Grey
+/// becomes RGB. @param path of the images; the labels lie beside it, `images` and `idx3` in the
+/// name replaced by `labels` and `idx1`. @throws IoError, DataError
+[[nodiscard]] PRECAST_API std::unique_ptr<Source> open_idx(const std::filesystem::path& path);
+[[nodiscard]] bool is_idx(const std::filesystem::path& path);
+
+}  // namespace precast::data

@@ -1,0 +1,48 @@
+#include "data/sources/image_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+
+#include "framework/core/error.h"
+
+namespace precast::data {
+namespace {
+
+constexpr std::array<unsigned char, 3> kJpegMagic = {0xFF, 0xD8, 0xFF};
+constexpr std::array<unsigned char, 8> kPngMagic = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
+
+template <std::size_t N>
+bool begins_with(std::span<const std::byte> file, const std::array<unsigned char, N>& magic) {
+  return file.size() >= N && std::memcmp(file.data(), magic.data(), N) == 0;
+}
+
+}  // namespace
+
+void allocate_pixels(std::uint64_t width, std::uint64_t height, Image& out) {
+  // Both come from 32-bit numbers, so the product cannot overflow.
+  if (width == 0 || height == 0 || width * height > kMaxPixels) {
+    throw DataError(
+        fmt::format("image: expected 1 to {} pixels, got {} x {}", kMaxPixels, width, height));
+  }
+  out.width = static_cast<int>(width);
+  out.height = static_cast<int>(height);
+  out.pixels.resize(width * height * 3);
+}
+
+ImageFileFacts decode_image_file(std::span<const std::byte> file, Image& out) {
+  if (begins_with(file, kJpegMagic)) return decode_jpeg_file(file, out);
+  if (begins_with(file, kPngMagic)) return decode_png_file(file, out);
+  std::string start;
+  for (const std::byte byte : file.first(std::min<std::size_t>(file.size(), 8))) {
+    start += fmt::format("{:02x} ", std::to_integer<int>(byte));
+  }
+  throw DataError(
+      fmt::format("image: expected a JPEG or PNG file, got {} bytes that begin with: {}",
+                  file.size(), start.empty() ? "nothing" : start));
+}
+
+}  // namespace precast::data

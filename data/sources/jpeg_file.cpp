@@ -1,0 +1,100 @@
+#include <fmt/core.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "data/encode/jpeg_error.h"
+#include "data/sources/image_file.h"
+#include "framework/core/error.h"
+
+namespace precast::data {
+namespace {
+
+/// The decompressor and the only things that libjpeg's jumps may leave behind.
+struct Decoder {
+  jpeg_decompress_struct state{};
+  JpegErrors errors;
+
+  ~Decoder() { jpeg_destroy_decompress(&state); }
+};
+
+/// Both run libjpeg under setjmp and hold no destructors. @return false after a fatal error. @{
+bool read_header(Decoder& decoder, std::span<const std::byte> file) {
+  decoder.errors.install(reinterpret_cast<j_common_ptr>(&decoder.state));
+  if (setjmp(decoder.errors.jump) != 0) return false;
+  jpeg_create_decompress(&decoder.state);
+  jpeg_mem_src(&decoder.state, reinterpret_cast<const unsigned char*>(file.data()), file.size());
+  jpeg_read_header(&decoder.state, TRUE);
+  return true;
+}
+
+/// @param row_bytes from one row of `pixels` to the next.
+bool read_pixels(Decoder& decoder, unsigned char* pixels, std::size_t row_bytes) {
+  if (setjmp(decoder.errors.jump) != 0) return false;
+  jpeg_start_decompress(&decoder.state);
+  while (decoder.state.output_scanline < decoder.state.output_height) {
+    unsigned char* row = pixels + decoder.state.output_scanline * row_bytes;
+    jpeg_read_scanlines(&decoder.state, &row, 1);
+  }
+  jpeg_finish_decompress(&decoder.state);
+  return true;
+}
+/// @}
+
+[[noreturn]] void refuse(const Decoder& decoder) {
+  throw DataError(fmt::format("image: expected a whole JPEG file, got a damaged one ({})",
+                              decoder.errors.text));
+}
+
+/// a * b / 255, rounded (Pillow's MULDIV255).
+unsigned multiply_255(unsigned a, unsigned b) {
+  const unsigned product = a * b + 128;
+  return ((product >> 8) + product) >> 8;
+}
+
+/// Adobe's JPEGs hold 255 - ink, which is how Pillow takes every CMYK JPEG.
+void cmyk_to_rgb(const std::vector<unsigned char>& inverted, Image& out) {
+  for (std::size_t i = 0; i < inverted.size() / 4; ++i) {
+    const unsigned light = inverted[4 * i + 3];
+    for (std::size_t c = 0; c < 3; ++c) {
+      const unsigned ink = multiply_255(255U - inverted[4 * i + c], light);
+      out.pixels[3 * i + c] = static_cast<std::uint8_t>(light - ink);
+    }
+  }
+}
+
+ImageFileFacts facts_of(const jpeg_decompress_struct& state) {
+  ImageFileFacts facts;
+  facts.grey = state.jpeg_color_space == JCS_GRAYSCALE;
+  facts.cmyk = state.jpeg_color_space == JCS_CMYK || state.jpeg_color_space == JCS_YCCK;
+  facts.baseline_ycbcr = state.jpeg_color_space == JCS_YCbCr && state.progressive_mode == FALSE &&
+                         state.arith_code == FALSE && state.data_precision == 8;
+  return facts;
+}
+
+}  // namespace
+
+ImageFileFacts decode_jpeg_file(std::span<const std::byte> file, Image& out) {
+  const auto decoder = std::make_unique<Decoder>();
+  if (!read_header(*decoder, file)) refuse(*decoder);
+  ImageFileFacts facts = facts_of(decoder->state);
+  allocate_pixels(decoder->state.image_width, decoder->state.image_height, out);
+  decoder->state.out_color_space = facts.cmyk ? JCS_CMYK : JCS_RGB;
+  decoder->state.dct_method = JDCT_ISLOW;
+  const auto width = static_cast<std::size_t>(out.width);
+  if (facts.cmyk) {
+    std::vector<unsigned char> inks(width * static_cast<std::size_t>(out.height) * 4);
+    if (!read_pixels(*decoder, inks.data(), width * 4)) refuse(*decoder);
+    cmyk_to_rgb(inks, out);
+  } else if (!read_pixels(*decoder, out.pixels.data(), width * 3)) {
+    refuse(*decoder);
+  }
+  facts.warnings = decoder->errors.warnings;
+  if (decoder->errors.cut_off) {
+    throw DataError("image: expected a whole JPEG file, got one that ends before its image does");
+  }
+  return facts;
+}
+
+}  // namespace precast::data

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/fields/field.h"
+#include "data/fields/sample.h"
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+/// A field that a source provides: its name in the file and its registered type.
+struct SourceField {
+  std::string name;
+  std::string type;
+};
+
+/// A dataset in some other form, to be written as .beton. Everything but the samples themselves is
+/// known after opening. sample() is thread-safe.
+class PRECAST_API Source {
+ public:
+  Source() = default;
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+  virtual ~Source();
+
+  /// At least 1.
+  [[nodiscard]] virtual std::uint64_t size() const = 0;
+  /// @throws IoError or DataError naming the file.
+  [[nodiscard]] virtual Sample sample(std::uint64_t i) const = 0;
+
+  /// In the order of Sample::values.
+  [[nodiscard]] const std::vector<SourceField>& fields() const { return fields_; }
+  /// Class name of each label; empty where the source has none.
+  [[nodiscard]] const std::vector<std::string>& class_names() const { return class_names_; }
+  /// What a user should know about opening it: `skipped_files` ...
+  [[nodiscard]] const Tally& notes() const { return notes_; }
+
+ protected:
+  std::vector<SourceField> fields_ = {{"image", "image"}, {"label", "int"}};
+  std::vector<std::string> class_names_;
+  Tally notes_;
+};
+
+}  // namespace precast::data

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "data/sources/source.h"
+
+namespace precast::data {
+
+/// An uncompressed tar file of class folders, read in place: nothing is unpacked. Classes and order
+/// are those of its unpacked tree (arrange_by_class), so both give the same file.
+/// @throws IoError; DataError for a compressed or damaged tar, absolute paths, paths with `..`,
+/// links and devices.
+[[nodiscard]] PRECAST_API std::unique_ptr<Source> open_tar(const std::filesystem::path& path);
+[[nodiscard]] bool is_tar(const std::filesystem::path& path);
+
+}  // namespace precast::data
