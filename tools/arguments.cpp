@@ -1,0 +1,73 @@
+#include "tools/arguments.h"
+
+#include <fmt/core.h>
+
+#include <boost/program_options/errors.hpp>
+#include <boost/program_options/parsers.hpp>
+#include <sstream>
+#include <utility>
+
+#include "framework/core/error.h"
+#include "framework/core/suggest.h"
+
+namespace precast::tools {
+
+namespace po = boost::program_options;
+
+Arguments::Arguments(std::string usage, std::string about)
+    : usage_(std::move(usage)), about_(std::move(about)), options_("options", 100) {
+  options_.add_options()("help,h", "show this");
+}
+
+void Arguments::positional(const std::string& name, const std::string& help) {
+  positional_.emplace_back(name, help);
+}
+
+void Arguments::print_help() const {
+  fmt::print("usage: precast {}\n", usage_);
+  if (!about_.empty()) fmt::print("\n{}\n", about_);
+  fmt::print("\n");
+  for (const auto& [name, help] : positional_) fmt::print("  {:<36} {}\n", name, help);
+  std::ostringstream options;
+  options << options_;
+  fmt::print("\n{}", options.str());
+}
+
+std::vector<std::string> Arguments::known() const {
+  std::vector<std::string> names;
+  for (const auto& option : options_.options()) names.push_back("--" + option->long_name());
+  return names;
+}
+
+bool Arguments::parse(const std::vector<std::string>& args) {
+  po::options_description all = options_;
+  po::positional_options_description places;
+  for (const auto& [name, help] : positional_) {
+    all.add_options()(name.c_str(), po::value<std::string>());
+    places.add(name.c_str(), 1);
+  }
+  // Without `allow_guessing`: an option that is added later must not change what a script means.
+  const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+  try {
+    po::store(po::command_line_parser(args).options(all).positional(places).style(style).run(),
+              values_);
+    po::notify(values_);
+  } catch (const po::unknown_option& error) {
+    throw ConfigError(fmt::format("unknown option '{}'. {}", error.get_option_name(),
+                                  suggest(error.get_option_name(), known())));
+  } catch (const po::too_many_positional_options_error&) {
+    throw ConfigError(fmt::format("too many arguments. usage: precast {}", usage_));
+  } catch (const po::error& error) {
+    throw ConfigError(fmt::format("{}. See --help", error.what()));
+  }
+  if (has("help")) {
+    print_help();
+    return false;
+  }
+  for (const auto& [name, help] : positional_) {
+    if (!has(name)) throw ConfigError(fmt::format("expected {}. usage: precast {}", name, usage_));
+  }
+  return true;
+}
+
+}  // namespace precast::tools

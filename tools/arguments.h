@@ -1,0 +1,46 @@
+#pragma once
+
+#include <boost/program_options/options_description.hpp>
+#include <boost/program_options/positional_options.hpp>
+#include <boost/program_options/variables_map.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace precast::tools {
+
+/// The command line of one command, as Boost.Program_options reads it but strictly: options are
+/// written in full, unknown ones get a hint. `--help` is added.
+class Arguments {
+ public:
+  /// @param usage what follows `usage: precast`, as `write SOURCE OUT.beton [options]`.
+  /// @param about what the command does, below it; may be empty.
+  Arguments(std::string usage, std::string about);
+
+  /// Adds an argument without dashes; all of them are needed, in this order.
+  void positional(const std::string& name, const std::string& help);
+  /// For `add_options()`.
+  [[nodiscard]] boost::program_options::options_description& options() { return options_; }
+
+  /// @return false if `--help` was asked for, and was shown. @throws ConfigError
+  [[nodiscard]] bool parse(const std::vector<std::string>& args);
+
+  [[nodiscard]] bool has(const std::string& name) const { return values_.count(name) > 0; }
+  template <typename T>
+  [[nodiscard]] const T& get(const std::string& name) const {
+    return values_[name].template as<T>();
+  }
+  [[nodiscard]] std::string text(const std::string& name) const { return get<std::string>(name); }
+
+ private:
+  void print_help() const;
+  [[nodiscard]] std::vector<std::string> known() const;
+
+  std::string usage_;
+  std::string about_;
+  boost::program_options::options_description options_;
+  std::vector<std::pair<std::string, std::string>> positional_;
+  boost::program_options::variables_map values_;
+};
+
+}  // namespace precast::tools

@@ -1,0 +1,307 @@
+#include "tools/inspect.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string_view>
+
+#include "data/beton/layout.h"
+#include "data/beton/reader.h"
+#include "data/encode/jpeg.h"
+#include "data/sources/image_file.h"
+#include "framework/core/archive/npy.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/progress.h"
+#include "tools/arguments.h"
+
+namespace precast::tools {
+namespace {
+
+namespace po = boost::program_options;
+using data::BetonReader;
+using data::FieldType;
+using Json = nlohmann::ordered_json;
+
+/// Quality of a JPEG made from an image that is stored as pixels.
+constexpr int kExportQuality = 95;
+
+/// Smallest, mean and largest of a stream of whole numbers.
+struct Range {
+  std::int64_t min = INT64_MAX;
+  std::int64_t max = INT64_MIN;
+  double sum = 0;
+  std::uint64_t count = 0;
+
+  void add(std::int64_t value) {
+    min = std::min(min, value);
+    max = std::max(max, value);
+    sum += static_cast<double>(value);
+    ++count;
+  }
+  [[nodiscard]] double mean() const { return count == 0 ? 0 : sum / static_cast<double>(count); }
+  [[nodiscard]] Json json() const { return {{"min", min}, {"mean", mean()}, {"max", max}}; }
+};
+
+Json describe_images(const BetonReader& reader, std::size_t field) {
+  Range width;
+  Range height;
+  Range bytes;
+  std::uint64_t jpg = 0;
+  for (std::uint64_t i = 0; i < reader.size(); ++i) {
+    const data::ImageRecord image = reader.image(i, field);
+    width.add(image.width);
+    height.add(image.height);
+    bytes.add(static_cast<std::int64_t>(image.bytes.size()));
+    if (image.mode == data::ImageMode::jpg) ++jpg;
+  }
+  return {{"jpg", jpg},
+          {"raw", reader.size() - jpg},
+          {"width", width.json()},
+          {"height", height.json()},
+          {"blob_bytes", bytes.json()}};
+}
+
+Json describe_integers(const BetonReader& reader, std::size_t field, bool with_labels) {
+  Range values;
+  std::map<std::int64_t, std::int64_t> histogram;
+  std::vector<std::int64_t> labels;
+  for (std::uint64_t i = 0; i < reader.size(); ++i) {
+    const std::int64_t value = reader.integer(i, field);
+    values.add(value);
+    ++histogram[value];
+    if (with_labels) labels.push_back(value);
+  }
+  Range per_value;
+  for (const auto& [value, count] : histogram) per_value.add(count);
+  Json report = {{"min", values.min},
+                 {"max", values.max},
+                 {"distinct", histogram.size()},
+                 {"samples_per_value", per_value.json()}};
+  if (with_labels) report["labels"] = labels;
+  return report;
+}
+
+Json describe_floats(const BetonReader& reader, std::size_t field) {
+  double low = reader.floating(0, field);
+  double high = low;
+  for (std::uint64_t i = 0; i < reader.size(); ++i) {
+    low = std::min(low, reader.floating(i, field));
+    high = std::max(high, reader.floating(i, field));
+  }
+  return {{"min", low}, {"max", high}};
+}
+
+Json describe_field(const BetonReader& reader, std::size_t index, bool with_labels) {
+  const data::FieldInfo& field = reader.fields()[index];
+  Json report = {{"name", field.name},
+                 {"type", data::field_type_name(field.type)},
+                 {"type_id", static_cast<int>(field.type)},
+                 {"metadata_offset", field.offset}};
+  if (!field.dtype.empty()) {
+    report["dtype"] = field.dtype;
+    report["shape"] = field.shape;
+  }
+  switch (field.type) {
+    case FieldType::image:
+      report.update(describe_images(reader, index));
+      break;
+    case FieldType::integer:
+      report.update(describe_integers(reader, index, with_labels));
+      break;
+    case FieldType::floating:
+      report.update(describe_floats(reader, index));
+      break;
+    default: {
+      Range bytes;
+      for (std::uint64_t i = 0; i < reader.size(); ++i) {
+        bytes.add(static_cast<std::int64_t>(reader.blob(i, index).size()));
+      }
+      report["blob_bytes"] = bytes.json();
+    }
+  }
+  return report;
+}
+
+Json describe(const BetonReader& reader, bool with_labels) {
+  const data::BetonHeader& header = reader.header();
+  std::uint64_t metadata_end = data::kHeaderBytes + reader.fields().size() * data::kFieldBytes;
+  std::vector<FieldType> types;
+  for (const data::FieldInfo& field : reader.fields()) types.push_back(field.type);
+  metadata_end += header.num_samples * data::record_layout(types).bytes;
+  const std::uint64_t first_page = data::round_up(metadata_end, header.page_bytes);
+  const std::uint64_t pages =
+      header.table_offset > first_page ? (header.table_offset - first_page) / header.page_bytes : 0;
+  Json report = {{"file", reader.path().string()},      {"bytes", reader.file().bytes().size()},
+                 {"version", header.version},           {"samples", header.num_samples},
+                 {"page_size", header.page_bytes},      {"pages", pages},
+                 {"table_offset", header.table_offset}, {"fields", Json::array()}};
+  for (std::size_t i = 0; i < reader.fields().size(); ++i) {
+    report["fields"].push_back(describe_field(reader, i, with_labels));
+  }
+  return report;
+}
+
+std::string range_text(const Json& range) {
+  return fmt::format("{} / {:.1f} / {}", range["min"].get<std::int64_t>(),
+                     range["mean"].get<double>(), range["max"].get<std::int64_t>());
+}
+
+void print_report(const Json& report) {
+  fmt::print("{}: .beton version {}, {}, {} samples, {} pages of {}\n",
+             report["file"].get<std::string>(), report["version"].get<int>(),
+             format_bytes(report["bytes"].get<double>()), report["samples"].get<std::uint64_t>(),
+             report["pages"].get<std::uint64_t>(), format_bytes(report["page_size"].get<double>()));
+  for (const Json& field : report["fields"]) {
+    fmt::print("{:<16} {:<8}", field["name"].get<std::string>(), field["type"].get<std::string>());
+    if (field.contains("jpg")) {
+      const double jpg = field["jpg"].get<double>();
+      const double all = report["samples"].get<double>();
+      fmt::print(" {:.0f} jpg ({:.1f} %), {:.0f} raw\n", jpg, 100 * jpg / all, all - jpg);
+      fmt::print("{:<25} width {}, height {}, bytes {} (min / mean / max)\n", "",
+                 range_text(field["width"]), range_text(field["height"]),
+                 range_text(field["blob_bytes"]));
+    } else if (field.contains("distinct")) {
+      fmt::print(" {} values from {} to {}; samples a value: {} (min / mean / max)\n",
+                 field["distinct"].get<std::uint64_t>(), field["min"].get<std::int64_t>(),
+                 field["max"].get<std::int64_t>(), range_text(field["samples_per_value"]));
+    } else if (field.contains("blob_bytes")) {
+      fmt::print(" {} bytes {} (min / mean / max)\n",
+                 field.contains("dtype") ? fmt::format("{} {},", field["dtype"].get<std::string>(),
+                                                       field["shape"].dump())
+                                         : std::string(),
+                 range_text(field["blob_bytes"]));
+    } else {
+      fmt::print(" from {} to {}\n", field["min"].dump(), field["max"].dump());
+    }
+  }
+}
+
+data::Image decode(const data::ImageRecord& record, const std::string& place) {
+  data::Image image;
+  if (record.mode == data::ImageMode::jpg) {
+    data::decode_image_file(record.bytes, image);
+    if (image.width != record.width || image.height != record.height) {
+      throw DataError(fmt::format("{}: expected a JPEG of {} x {} px, got {} x {}", place,
+                                  record.width, record.height, image.width, image.height));
+    }
+    return image;
+  }
+  image = data::Image(record.height, record.width);
+  std::copy_n(reinterpret_cast<const std::uint8_t*>(record.bytes.data()), record.bytes.size(),
+              image.pixels.begin());
+  return image;
+}
+
+/// Writes one image as the ending of `out` says.
+void take_out(const data::ImageRecord& record, const std::string& out, const std::string& place) {
+  const auto write_bytes = [&out](std::span<const std::byte> bytes) {
+    AtomicFile file(out);
+    file.append(bytes);
+    file.commit();
+  };
+  const std::string_view ending =
+      std::string_view(out).substr(std::min(out.rfind('.'), out.size()));
+  if ((ending == ".jpg" || ending == ".jpeg") && record.mode == data::ImageMode::jpg) {
+    return write_bytes(record.bytes);
+  }
+  const data::Image image = decode(record, place);
+  const auto pixels = std::as_bytes(std::span(image.pixels));
+  if (ending == ".jpg" || ending == ".jpeg") {
+    std::vector<std::byte> jpeg;
+    data::JpegEncoder().encode(image.view(), kExportQuality, jpeg);
+    write_bytes(jpeg);
+  } else if (ending == ".npy") {
+    write_npy(out, DType::u8, std::array<std::int64_t, 3>{image.height, image.width, 3}, pixels);
+  } else if (ending == ".ppm") {
+    AtomicFile file(out);
+    file.append(fmt::format("P6\n{} {}\n255\n", image.width, image.height));
+    file.append(pixels);
+    file.commit();
+  } else {
+    throw ConfigError(
+        fmt::format("--out: expected a name ending in .jpg, .npy or .ppm, got '{}'", out));
+  }
+}
+
+Json describe_sample(const BetonReader& reader, std::uint64_t sample) {
+  Json report = {{"sample", sample}};
+  for (std::size_t i = 0; i < reader.fields().size(); ++i) {
+    const data::FieldInfo& field = reader.fields()[i];
+    Json& value = report[field.name];
+    if (field.type == FieldType::integer) {
+      value = reader.integer(sample, i);
+    } else if (field.type == FieldType::floating) {
+      value = reader.floating(sample, i);
+    } else {
+      value = {{"offset", reader.blob_offset(sample, i)}, {"bytes", reader.blob(sample, i).size()}};
+    }
+    if (field.type == FieldType::image) {
+      const data::ImageRecord image = reader.image(sample, i);
+      value["mode"] = image.mode == data::ImageMode::jpg ? "jpg" : "raw";
+      value["width"] = image.width;
+      value["height"] = image.height;
+    }
+  }
+  return report;
+}
+
+void show_sample(const BetonReader& reader, const Arguments& arguments) {
+  const auto sample = arguments.get<std::int64_t>("sample");
+  if (sample < 0 || static_cast<std::uint64_t>(sample) >= reader.size()) {
+    throw ConfigError(fmt::format("--sample: expected 0 to {}, got {}", reader.size() - 1, sample));
+  }
+  const auto index = static_cast<std::uint64_t>(sample);
+  const Json report = describe_sample(reader, index);
+  if (arguments.has("out")) {
+    const std::size_t field = arguments.has("field") ? reader.field(arguments.text("field"))
+                                                     : reader.first_field(FieldType::image);
+    const std::string place = fmt::format("{}: sample {}", reader.path().string(), index);
+    if (field == reader.fields().size() || reader.fields()[field].type != FieldType::image) {
+      throw ConfigError(fmt::format("--out: expected an image field in {}, got another or none",
+                                    reader.path().string()));
+    }
+    take_out(reader.image(index, field), arguments.text("out"), place);
+  }
+  const int indent = arguments.get<bool>("json") ? 2 : -1;
+  fmt::print("{}\n", report.dump(indent, ' ', false, Json::error_handler_t::replace));
+}
+
+}  // namespace
+
+int run_inspect(const std::vector<std::string>& args) {
+  Arguments arguments(
+      "inspect FILE.beton [options]",
+      "Shows what a .beton file holds, after checking every size and pointer in it.");
+  arguments.positional("FILE.beton", "the file to read");
+  arguments.options().add_options()("json", po::bool_switch(), "print JSON")(
+      "labels", po::bool_switch(), "with --json: the values of every int field")(
+      "sample", po::value<std::int64_t>(), "show this sample, counted from 0")(
+      "out", po::value<std::string>(),
+      "with --sample: write its image to this .jpg, .npy ([H, W, 3] uint8) or .ppm file; an image "
+      "stored as pixels becomes a JPEG of quality 95")(
+      "field", po::value<std::string>(), "which image field to write; the first one if not given");
+  if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
+  if (arguments.has("out") && !arguments.has("sample")) {
+    throw ConfigError("--out: expected --sample N beside it, got none");
+  }
+  const BetonReader reader(arguments.text("FILE.beton"));
+  if (arguments.has("sample")) {
+    show_sample(reader, arguments);
+  } else {
+    const Json report = describe(reader, arguments.get<bool>("labels"));
+    if (arguments.get<bool>("json")) {
+      fmt::print("{}\n", report.dump(2, ' ', false, Json::error_handler_t::replace));
+    } else {
+      print_report(report);
+    }
+  }
+  return static_cast<int>(ExitCode::done);
+}
+
+}  // namespace precast::tools

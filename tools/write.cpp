@@ -1,0 +1,239 @@
+#include "tools/write.h"
+
+#include <fmt/core.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "data/beton/write_dataset.h"
+#include "data/fields/register.h"
+#include "data/sources/register.h"
+#include "framework/core/error.h"
+#include "framework/core/progress.h"
+#include "framework/core/rng.h"
+#include "framework/core/system.h"
+#include "tools/arguments.h"
+
+namespace precast::tools {
+namespace {
+
+namespace po = boost::program_options;
+
+// Signal handlers can reach nothing but globals.
+std::atomic<bool> stop_asked{false};
+volatile std::sig_atomic_t stop_signal = 0;
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+extern "C" void on_stop_signal(int signal) {
+  stop_signal = signal;
+  stop_asked.store(true);
+}
+
+/// Turns the first SIGINT or SIGTERM into a request to stop; a second one ends the process at once.
+class StopSignals {
+ public:
+  StopSignals() {
+    stop_asked.store(false);
+    struct sigaction action {};
+    action.sa_handler = on_stop_signal;
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    ::sigaction(SIGINT, &action, &interrupt_);
+    ::sigaction(SIGTERM, &action, &terminate_);
+  }
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+  ~StopSignals() {
+    ::sigaction(SIGINT, &interrupt_, nullptr);
+    ::sigaction(SIGTERM, &terminate_, nullptr);
+  }
+
+ private:
+  struct sigaction interrupt_ {};
+  struct sigaction terminate_ {};
+};
+
+std::string source_help() {
+  std::string text = "SOURCE is one of these, told from its name and content (or by --kind):";
+  for (const data::SourceKind& kind : data::source_kinds()) {
+    text += fmt::format("\n  {:<8} {}", kind.name, kind.help);
+  }
+  return text;
+}
+
+Arguments declare() {
+  Arguments arguments("write SOURCE OUT.beton [options]", source_help());
+  arguments.positional("SOURCE", "the dataset to read");
+  arguments.positional("OUT.beton", "the file to write; an older one is replaced when all is done");
+  const data::ImageFieldOptions image;
+  const auto text = [](const char* value) {
+    return po::value<std::string>()->default_value(value);
+  };
+  // Numbers are read as signed, so that "-1" is refused and not taken for a very large number.
+  const auto number = [](std::int64_t value) {
+    return po::value<std::int64_t>()->default_value(value);
+  };
+  arguments.options().add_options()("kind", text("auto"), "what SOURCE is")(
+      "image.mode", text("jpg"), "how images are stored: raw, jpg, smart or proportion")(
+      "image.max_resolution", number(0), "reduce the longer side to this many pixels; 0: never")(
+      "image.quality", number(image.jpeg_quality), "JPEG quality, 1 to 100")(
+      "image.compress_probability",
+      po::value<double>()->default_value(image.compress_probability, "0.5"),
+      "mode proportion: share of images stored as JPEG")(
+      "image.smart_threshold", number(0),
+      "mode smart: images of more bytes (height x width x 3) are stored as JPEG")(
+      "image.pass_through", po::bool_switch(),
+      "keep the bytes of baseline JPEGs that need no resize")("workers", number(0),
+                                                              "threads; 0: one a core")(
+      "page_size", number(static_cast<std::int64_t>(data::kDefaultPageBytes)),
+      "bytes of a page: a power of two, 2 MiB to 2 GiB; a sample must fit in one")(
+      "shuffle", po::bool_switch(), "write in random order (a function of --seed)")(
+      "subset", number(0), "write only the first N samples (of the shuffled order); 0: all")(
+      "seed", number(0), "of the random choices")("json", po::bool_switch(),
+                                                  "print the summary as JSON");
+  return arguments;
+}
+
+std::int64_t integer(const Arguments& arguments, const std::string& name, std::int64_t low,
+                     std::int64_t high) {
+  const auto value = arguments.get<std::int64_t>(name);
+  if (value < low || value > high) {
+    throw ConfigError(fmt::format("--{}: expected {} to {}, got {}", name, low, high, value));
+  }
+  return value;
+}
+
+data::FieldOptions field_options(const Arguments& arguments) {
+  data::FieldOptions options;
+  options.image.mode = data::image_write_mode(arguments.text("image.mode"));
+  options.image.max_resolution_px =
+      static_cast<int>(integer(arguments, "image.max_resolution", 0, 65535));
+  options.image.jpeg_quality = static_cast<int>(integer(arguments, "image.quality", 1, 100));
+  options.image.compress_probability = arguments.get<double>("image.compress_probability");
+  options.image.smart_threshold_bytes =
+      static_cast<std::uint64_t>(integer(arguments, "image.smart_threshold", 0, INT64_MAX));
+  options.image.pass_through = arguments.get<bool>("image.pass_through");
+  options.image.seed = static_cast<std::uint64_t>(integer(arguments, "seed", 0, INT64_MAX));
+  return options;
+}
+
+/// Which samples of the source are written, in which order.
+std::vector<std::uint64_t> choose_samples(const Arguments& arguments, std::uint64_t available) {
+  const auto seed = static_cast<std::uint64_t>(integer(arguments, "seed", 0, INT64_MAX));
+  std::vector<std::uint64_t> order(available);
+  std::iota(order.begin(), order.end(), 0);
+  if (arguments.get<bool>("shuffle")) {
+    order = random_permutation(available, seed, 0, RandomUse::shuffle_on_write);
+  }
+  const auto subset = static_cast<std::uint64_t>(
+      integer(arguments, "subset", 0, static_cast<std::int64_t>(available)));
+  if (subset > 0) order.resize(subset);
+  return order;
+}
+
+/// The line that shows that work goes on.
+class WriteProgressLine {
+ public:
+  explicit WriteProgressLine(std::uint64_t total) : total_(total) {}
+
+  void show(std::uint64_t samples, std::uint64_t bytes) {
+    if (!progress_.due()) return;
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    const double rate = static_cast<double>(samples) / seconds;
+    progress_.show(fmt::format("write {}/{} samples, {}, {:.0f} img/s, {} left", samples, total_,
+                               format_bytes(static_cast<double>(bytes)), rate,
+                               format_duration(static_cast<double>(total_ - samples) / rate)));
+  }
+  void clear() { progress_.clear(); }
+
+ private:
+  std::uint64_t total_;
+  Progress progress_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+void print_summary(const std::string& out, const data::Source& source,
+                   const data::WriteSummary& summary, bool json) {
+  const double rate = static_cast<double>(summary.samples) / std::max(summary.seconds, 1e-9);
+  data::Tally counts = summary.tally;
+  for (const auto& [note, count] : source.notes()) counts[note] += count;
+  if (json) {
+    const nlohmann::ordered_json report = {{"file", out},
+                                           {"samples", summary.samples},
+                                           {"classes", source.class_names()},
+                                           {"pages", summary.pages},
+                                           {"bytes", summary.file_bytes},
+                                           {"seconds", summary.seconds},
+                                           {"images_per_second", rate},
+                                           {"counts", counts}};
+    fmt::print("{}\n", report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    return;
+  }
+  fmt::print("{}: {} samples, {} classes, {} in {} pages\n", out, summary.samples,
+             source.class_names().size(), format_bytes(static_cast<double>(summary.file_bytes)),
+             summary.pages);
+  fmt::print("time: {}, {:.0f} images/s\n", format_duration(summary.seconds), rate);
+  std::string line;
+  for (const auto& [event, count] : counts) {
+    line += fmt::format("{}{} {}", line.empty() ? "" : ", ", event, count);
+  }
+  fmt::print("counts: {}\n", line);
+}
+
+}  // namespace
+
+int run_write(const std::vector<std::string>& args) {
+  Arguments arguments = declare();
+  if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
+  const data::FieldOptions options = field_options(arguments);
+  data::WriteOptions write;
+  write.page_bytes = static_cast<std::uint64_t>(integer(arguments, "page_size", 0, INT64_MAX));
+  write.workers = static_cast<int>(integer(arguments, "workers", 0, 1024));
+  if (write.workers == 0) write.workers = usable_cores();
+
+  data::FieldRegistry registry("field");
+  data::register_fields(registry);
+  // Wrong options are told before a large source is listed.
+  (void)registry.create("image", options);
+  const std::string out = arguments.text("OUT.beton");
+  const auto source = data::open_source(arguments.text("SOURCE"), arguments.text("kind"));
+  std::error_code ignored;
+  if (std::filesystem::equivalent(arguments.text("SOURCE"), out, ignored)) {
+    throw ConfigError(fmt::format("{}: expected another file to write than to read", out));
+  }
+  std::vector<data::FieldPlan> fields;
+  for (const data::SourceField& field : source->fields()) {
+    fields.push_back({field.name, [&registry, &options, type = field.type] {
+                        return registry.create(type, options);
+                      }});
+  }
+  const std::vector<std::uint64_t> order = choose_samples(arguments, source->size());
+
+  WriteProgressLine progress(order.size());
+  write.on_progress = [&](std::uint64_t samples, std::uint64_t bytes) {
+    progress.show(samples, bytes);
+  };
+  write.cancel = &stop_asked;
+  const StopSignals signals;
+  try {
+    const data::WriteSummary summary = data::write_dataset(
+        out, fields, order.size(), [&](std::uint64_t i) { return source->sample(order[i]); },
+        write);
+    progress.clear();
+    print_summary(out, *source, summary, arguments.get<bool>("json"));
+  } catch (const data::Cancelled& cancelled) {
+    progress.clear();
+    fmt::print(stderr, "error: {}: {}\n", out, cancelled.what());
+    return 128 + stop_signal;
+  }
+  return static_cast<int>(ExitCode::done);
+}
+
+}  // namespace precast::tools

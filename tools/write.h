@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace precast::tools {
+
+/// `precast write SOURCE OUT.beton [options]`: writes images into a .beton file.
+/// @return an exit code; 128 + signal after SIGINT or SIGTERM, when nothing is left behind.
+int run_write(const std::vector<std::string>& args);
+
+}  // namespace precast::tools
