@@ -3,6 +3,7 @@
 #include <array>
 
 #include "tools/command.h"
+#include "tools/doctor.h"
 #include "tools/inspect.h"
 #include "tools/write.h"
 
@@ -11,6 +12,7 @@ int main(int argc, char** argv) {
   constexpr std::array kCommands = {
       Command{"write", "write images into a .beton file", run_write},
       Command{"inspect", "show what a .beton file holds", run_inspect},
+      Command{"doctor", "show versions and limits, name what is wrong", run_doctor},
   };
   return run_command("precast", kCommands, argc, argv);
 }

@@ -1,0 +1,42 @@
+#include "tools/torch_versions.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <torch/headeronly/version.h>
+
+#include <cstdio>
+
+#include "framework/core/error.h"
+
+namespace precast::tools {
+namespace {
+
+/// libtorch has no call for its version; its build settings carry it: "..., TORCH_VERSION=2.11.0,
+/// ...".
+std::string torch_at_run_time() {
+  const std::string settings = at::show_config();
+  const std::string key = "TORCH_VERSION=";
+  const std::size_t begin = settings.find(key);
+  if (begin == std::string::npos) return "unknown";
+  const std::size_t value = begin + key.size();
+  return settings.substr(value, settings.find_first_of(", \n", value) - value);
+}
+
+}  // namespace
+
+int run_versions(const std::vector<std::string>& args) {
+  for (const std::string& arg : args) {
+    if (arg != "--json")
+      throw ConfigError("versions: expected --json or nothing, got '" + arg + "'");
+  }
+  nlohmann::ordered_json versions = {
+      {"torch", {{"build", TORCH_VERSION}, {"run", torch_at_run_time()}}},
+      {"cpu_capability", at::get_cpu_capability()},
+      {"threads", at::get_num_threads()},
+  };
+  versions.update(cuda_versions());
+  std::puts(versions.dump(2).c_str());
+  return static_cast<int>(ExitCode::done);
+}
+
+}  // namespace precast::tools
