@@ -16,7 +16,7 @@ namespace precast {
 
 /// One value of a pickle. Containers point to values of the same Pickle; they may share them and,
 /// in a hostile file, even form circles: walk with a limit.
-struct PickleValue {
+struct PRECAST_API PickleValue {
   enum class Kind {
     none,
     boolean,

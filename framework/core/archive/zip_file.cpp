@@ -174,13 +174,9 @@ void ZipReader::read_directory(const Directory& directory) {
     std::string name(reader.text(name_bytes));
     read_zip64_extra(reader.take(extra_bytes), source_, fields);
     reader.skip(comment_bytes);
-    if ((flags & kEncrypted) != 0 || method != 0 || fields.size != fields.stored_size) {
-      throw CheckpointError(
-          fmt::format("{}: entry '{}': expected a stored entry as torch writes it, got a "
-                      "compressed or encrypted one. Save the file again with torch.save",
-                      source_, name));
-    }
-    if (!entries_.emplace(name, Entry{fields.offset, fields.size, crc}).second) {
+    const bool stored =
+        (flags & kEncrypted) == 0 && method == 0 && fields.size == fields.stored_size;
+    if (!entries_.emplace(name, Entry{fields.offset, fields.size, crc, stored}).second) {
       throw CheckpointError(fmt::format("{}: entry '{}' is there twice", source_, name));
     }
     names_.push_back(std::move(name));
@@ -194,6 +190,12 @@ std::span<const std::byte> ZipReader::read(std::string_view name) const {
         fmt::format("{}: expected an entry '{}', got none. The file is damaged", source_, name));
   }
   const Entry& entry = found->second;
+  if (!entry.stored) {
+    throw CheckpointError(
+        fmt::format("{}: entry '{}': expected a stored entry as torch writes it, got a compressed "
+                    "or encrypted one. Save the file again with torch.save",
+                    source_, name));
+  }
   ByteReader reader(file_, fmt::format("{}: entry '{}'", source_, name));
   reader.seek(entry.header_offset);
   if (reader.number<std::uint32_t>() != kLocalHeader) reader.fail("expected a zip entry header");
@@ -305,7 +307,7 @@ void ZipWriter::finish() {
     put(end, end64_offset);
     put(end, std::uint32_t{1});
   }
-  const auto count16 = zip64 ? UINT16_MAX : static_cast<std::uint16_t>(count);
+  const std::uint16_t count16 = zip64 ? UINT16_MAX : static_cast<std::uint16_t>(count);
   put(end, kDirectoryEnd);
   put(end, std::uint32_t{0});
   put(end, count16);

@@ -23,14 +23,15 @@ namespace precast {
 class PRECAST_API ZipReader {
  public:
   /// Reads the directory. @param source names the file in messages. @throws CheckpointError for
-  /// anything that is not such an archive: truncated, encrypted, compressed, a name twice.
+  /// anything that is not a zip archive, a truncated one, or a name twice.
   ZipReader(std::span<const std::byte> file, std::string source);
 
   /// Names in the directory's order.
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
   [[nodiscard]] bool contains(std::string_view name) const { return entries_.contains(name); }
   /// The entry's bytes, checked against their CRC unless that is 0 (torch writes 0 when
-  /// `set_crc32_options(False)` asks for it). @throws CheckpointError
+  /// `set_crc32_options(False)` asks for it). @throws CheckpointError for a damaged, compressed or
+  /// encrypted entry.
   [[nodiscard]] std::span<const std::byte> read(std::string_view name) const;
   [[nodiscard]] const std::string& source() const { return source_; }
 
@@ -39,6 +40,7 @@ class PRECAST_API ZipReader {
     std::uint64_t header_offset;
     std::uint64_t size;
     std::uint32_t crc;
+    bool stored;
   };
   struct Directory {
     std::uint64_t offset;

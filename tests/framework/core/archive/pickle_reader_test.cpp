@@ -1,0 +1,173 @@
+#include "framework/core/archive/pickle_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <string_view>
+
+#include "framework/core/archive/zip_file.h"
+#include "framework/core/error.h"
+#include "tests/framework/core/archive/sample_tensors.h"
+
+namespace precast {
+namespace {
+
+using namespace std::string_literals;
+using Kind = PickleValue::Kind;
+using ::testing::HasSubstr;
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+std::string problem(std::string_view pickle) {
+  try {
+    static_cast<void>(parse_pickle(bytes_of(pickle), "p"));
+  } catch (const CheckpointError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+std::string repeat(std::string_view text, std::size_t count) {
+  std::string all;
+  for (std::size_t i = 0; i < count; ++i) all += text;
+  return all;
+}
+
+TEST(PickleReader, ReadsIntegersOfEveryWidth) {
+  // (1, 513, -2, 2**31 as LONG1, -256 as LONG1, 0 as empty LONG1)
+  const std::string pickle =
+      "\x80\x02(K\x01M\x01\x02J\xFE\xFF\xFF\xFF\x8A\x05\x00\x00\x00\x80\x00\x8A\x02\x00\xFF\x8A\x00t."s;
+  const Pickle parsed = parse_pickle(bytes_of(pickle), "p");
+  std::vector<std::int64_t> values;
+  for (const PickleValue* item : parsed.top->items) values.push_back(item->integer);
+  EXPECT_THAT(values, ::testing::ElementsAre(1, 513, -2, 2147483648, -256, 0));
+}
+
+TEST(PickleReader, FindsTheLastValueOfAKey) {
+  const Pickle parsed = parse_pickle(bytes_of("\x80\x02}(X\1\0\0\0aK\1X\1\0\0\0aK\2u."s), "p");
+  EXPECT_EQ(parsed.top->find("a")->integer, 2);
+  EXPECT_EQ(parsed.top->find("b"), nullptr);
+}
+
+TEST(PickleReader, RunsNothing) {
+  EXPECT_THAT(problem("\x80\x02"
+                      "cos\nsystem\nX\x04\0\0\0true\x85R."s),
+              HasSubstr("'os.system'"));
+  EXPECT_THAT(problem("\x80\x02"
+                      "cposix\nsystem\n(X\x04\0\0\0truetR."s),
+              HasSubstr("posix.system"));
+  EXPECT_THAT(problem("\x80\x02"
+                      "c__builtin__\neval\nX\x01\0\0\0001\x85R."s),
+              HasSubstr("eval"));
+  EXPECT_THAT(problem("\x80\x04\x8C\x08"
+                      "builtins\x8C\x07getattr\x93."s),
+              HasSubstr("getattr"));
+  EXPECT_THAT(problem("\x80\x02"
+                      "ctorch.hub\nload\n)R."s),
+              HasSubstr("torch.hub.load"));
+  EXPECT_THAT(problem("\x80\x02"
+                      "ctorch\nFloatStorage\nK\x01\x85R."s),
+              HasSubstr("not allowed"));
+  EXPECT_THAT(problem("\x80\x02"
+                      "ccollections\nOrderedDict\n)\x81."s),
+              HasSubstr("may not be made"));
+  EXPECT_THAT(problem("\x80\x02"
+                      "(ios\nsystem\n."s),
+              HasSubstr("opcode 0x69"));
+}
+
+TEST(PickleReader, RefusesMalformedPrograms) {
+  const struct {
+    std::string pickle;
+    const char* words;
+  } cases[] = {
+      {"", "expected 1 more bytes"},
+      {"\x80\x02", "expected 1 more bytes"},
+      {"\x80\x02.", "empty stack"},
+      {"\x80\x01N.", "protocol"},
+      {"\x80\x02NN.", "one value"},
+      {"\x80\x02(N.", "one value"},
+      {"\x80\x02(.", "empty stack"},
+      {"\x80\x02N(\x85.", "empty stack"},
+      {"\x80\x02t.", "expected a mark"},
+      {"\x80\x02h\x05.", "never set"},
+      {"\x80\x02q\x05.", "empty stack"},
+      {"\x80\x02Nr\xFF\xFF\xFF\xFF.", "memo index too large"},
+      {"\x80\x02NNs.", "empty stack"},
+      {"\x80\x02N(NNu.", "list or a dict"},
+      {"\x80\x02}(Nu.", "list or a dict"},
+      {"\x80\x02X\xFF\xFF\xFF\xFFshort.", "expected 4294967295 more bytes"},
+      {"\x80\x02"
+       "B\xFF\xFF\xFF\x7Fshort.",
+       "more bytes"},
+      {"\x80\x02"
+       "cno newline",
+       "more bytes"},
+      {"\x80\x02N}b.", "unexpected state"},
+      {"\x80\x02NQ.", "names a storage"},
+      {"\x80\x02)Q.", "storage of a known type"},
+      {"\x80\x02N)R.", "expected a function"},
+      {"\x80\x02"
+       "ctorch._utils\n_rebuild_tensor_v2\n)R.",
+       "arguments of a tensor"},
+      {"\x80\x02"
+       "ctorch._utils\n_rebuild_parameter\n)R.",
+       "not allowed"},
+      {"\x80\x04\x95\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFFN.", "truncated"},
+      {"\x80\x02\x8B\xFF\xFF\xFF\x7F", "opcode 0x8b"},
+  };
+  for (const auto& [pickle, words] : cases) {
+    EXPECT_THAT(problem(pickle), HasSubstr(words)) << ::testing::PrintToString(pickle);
+  }
+}
+
+TEST(PickleReader, LimitsDepthStackAndValues) {
+  EXPECT_THAT(problem("\x80\x02" + repeat("(", 1'000'000)), HasSubstr("too deeply"));
+  EXPECT_THAT(problem("\x80\x02" + repeat("N", 1'500'000) + "."), HasSubstr("too deeply"));
+  EXPECT_THAT(problem("\x80\x02" + repeat("N0", 2'500'000) + "."), HasSubstr("2 million values"));
+  // Nested containers without marks cost a value each and no recursion, also when they are freed.
+  EXPECT_EQ(problem("\x80\x02]" + repeat("\x85", 1'000'000) + "."), "accepted");
+}
+
+TEST(PickleReader, SharesInsteadOfCopying) {
+  // Thirty dict levels, each holding the one before twice: 2^30 leaves if they were copied.
+  std::string pickle = "\x80\x02)q\0"s;
+  for (int level = 0; level < 30; ++level) pickle += "0h\0h\0\x86q\0"s;
+  EXPECT_EQ(problem(pickle + "."), "accepted");
+  // A list that holds itself.
+  EXPECT_EQ(problem("\x80\x02]q\0h\0a."s), "accepted");
+}
+
+TEST(PickleReader, SurvivesEveryChangedByteOfRealPickles) {
+  for (const char* name : {"checkpoint", "checkpoint_protocol4", "parameters"}) {
+    const auto file = test::golden_file(name);
+    const ZipReader zip(file, name);
+    const auto pickle = zip.read(std::string(name) + "/data.pkl");
+    const auto parse = [](std::span<const std::byte> bytes) {
+      return std::to_string(parse_pickle(bytes, "p").values.size());
+    };
+    test::expect_refused_or_intact(pickle, "", parse);
+    test::expect_refused_at_every_cut(pickle, parse);
+  }
+}
+
+TEST(PickleReader, SurvivesRandomPrograms) {
+  std::mt19937 random(7);
+  const std::string alphabet =
+      "\x80\x02(t)]}aesuNKMJXcRbQqhrj\x85\x86\x87\x88\x89\x8a\x8c\x93\x94.\0\1"s;
+  std::size_t accepted = 0;
+  for (int i = 0; i < 200'000; ++i) {
+    std::string pickle;
+    const std::size_t size = random() % 24;
+    for (std::size_t k = 0; k < size; ++k) pickle += alphabet[random() % alphabet.size()];
+    if (problem(pickle) == "accepted") ++accepted;
+  }
+  EXPECT_GT(accepted, 0U);
+}
+
+}  // namespace
+}  // namespace precast
