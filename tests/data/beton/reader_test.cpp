@@ -1,0 +1,358 @@
+#include "data/beton/reader.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+
+#include "framework/core/error.h"
+#include "tests/data/beton/golden_beton.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::data {
+namespace {
+
+using test::golden_beton;
+using test::golden_beton_facts;
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// The message of what opening `path` throws, or "" if it opens.
+std::string refusal(const std::filesystem::path& path) {
+  try {
+    const BetonReader reader(path);
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+class GoldenTest : public testing::TestWithParam<std::string> {
+ protected:
+  GoldenTest() {
+    test::write_bytes(path_, golden_beton(GetParam()));
+    facts_ = golden_beton_facts(GetParam());
+  }
+  test::TemporaryFolder folder_;
+  std::filesystem::path path_ = folder_ / "golden.beton";
+  nlohmann::json facts_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Files, GoldenTest,
+                         testing::Values("img_raw_w1", "img_jpg_w3", "img_smart_w3",
+                                         "img_prop_nette_w1", "scalars_only", "wds_w2",
+                                         "allfields_w1", "allfields_w3_empty", "bytes_first_empty"),
+                         [](const auto& golden) { return golden.param; });
+
+TEST_P(GoldenTest, HeaderAndFieldsAreThoseThatFfcvReads) {
+  const BetonReader reader(path_);
+  EXPECT_EQ(reader.header().page_bytes, facts_["page_size"]);
+  EXPECT_EQ(reader.header().table_offset, facts_["table_offset"]);
+  EXPECT_EQ(reader.file().bytes().size(), facts_["bytes"]);
+  ASSERT_EQ(reader.size(), facts_["rows"].size());
+  ASSERT_EQ(reader.fields().size(), facts_["fields"].size());
+  for (std::size_t i = 0; i < reader.fields().size(); ++i) {
+    const FieldInfo& field = reader.fields()[i];
+    const auto& fact = facts_["fields"][i];
+    EXPECT_EQ(field.name, fact[0]);
+    EXPECT_EQ(static_cast<int>(field.type), fact[1]);
+    EXPECT_EQ(field.offset, fact[2]);
+    EXPECT_EQ(field.dtype, fact[3]);
+    EXPECT_EQ(field.shape, fact[4].get<std::vector<std::uint64_t>>());
+    EXPECT_EQ(reader.field(field.name), i);
+  }
+}
+
+TEST_P(GoldenTest, EverySampleIsTheOneThatFfcvReads) {
+  const BetonReader reader(path_);
+  for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
+    for (std::size_t i = 0; i < reader.fields().size(); ++i) {
+      const auto& fact = facts_["rows"][sample][i];
+      const FieldType type = reader.fields()[i].type;
+      if (type == FieldType::integer) {
+        EXPECT_EQ(reader.integer(sample, i), fact.get<std::int64_t>());
+        continue;
+      }
+      if (type == FieldType::floating) {
+        EXPECT_EQ(reader.floating(sample, i), fact.get<double>());
+        continue;
+      }
+      const auto blob = reader.blob(sample, i);
+      const auto place = std::vector<std::uint64_t>(fact.end() - 3, fact.end());
+      if (place[1] > 0) {
+        EXPECT_EQ(reader.blob_offset(sample, i), place[0]);
+      }
+      EXPECT_EQ(blob.size(), place[1]);
+      EXPECT_EQ(test::crc32_of(blob), place[2]);
+      if (type != FieldType::image) continue;
+      const ImageRecord image = reader.image(sample, i);
+      EXPECT_EQ(static_cast<int>(image.mode), fact[0]);
+      EXPECT_EQ(image.width, fact[1]);
+      EXPECT_EQ(image.height, fact[2]);
+      EXPECT_EQ(image.bytes.data(), blob.data());
+    }
+  }
+}
+
+TEST(BetonReader, RefusesOtherFieldTypesAndSamplesOutOfRange) {
+  const test::TemporaryFolder folder;
+  test::write_bytes(folder / "a.beton", golden_beton("img_raw_w1"));
+  const BetonReader reader(folder / "a.beton");
+  EXPECT_THROW((void)reader.integer(0, 0), std::logic_error);
+  EXPECT_THROW((void)reader.floating(0, 1), std::logic_error);
+  EXPECT_THROW((void)reader.image(0, 1), std::logic_error);
+  EXPECT_THROW((void)reader.blob(0, 1), std::logic_error);
+  EXPECT_THROW((void)reader.image(24, 0), std::logic_error);
+  EXPECT_THROW((void)reader.image(0, 2), std::logic_error);
+  EXPECT_THAT([&] { (void)reader.field("labels"); },
+              testing::ThrowsMessage<DataError>(HasSubstr("Did you mean 'label'?")));
+}
+
+TEST(BetonReader, SaysThatAMissingFileIsMissing) {
+  EXPECT_THAT([] { BetonReader reader("/nonexistent/a.beton"); },
+              testing::ThrowsMessage<IoError>(HasSubstr("/nonexistent/a.beton")));
+}
+
+/// A golden file that a test changes in place.
+class DamagedFile {
+ public:
+  explicit DamagedFile(const std::string& name) : bytes_(golden_beton(name)) {
+    test::write_bytes(path(), bytes_);
+    file_.open(path(), std::ios::in | std::ios::out | std::ios::binary);
+  }
+  [[nodiscard]] std::filesystem::path path() const { return folder_ / "damaged.beton"; }
+  [[nodiscard]] std::span<const std::byte> original() const { return bytes_; }
+
+  void put(std::uint64_t at, std::span<const std::byte> bytes) {
+    file_.seekp(static_cast<std::streamoff>(at));
+    file_.write(reinterpret_cast<const char*>(bytes.data()),
+                static_cast<std::streamsize>(bytes.size()));
+    file_.flush();
+  }
+  template <typename T>
+  void put_number(std::uint64_t at, T number) {
+    put(at, std::as_bytes(std::span(&number, 1)));
+  }
+  void restore(std::uint64_t at, std::size_t size) { put(at, original().subspan(at, size)); }
+  void cut(std::uint64_t size) { std::filesystem::resize_file(path(), size); }
+
+ private:
+  test::TemporaryFolder folder_;
+  std::vector<std::byte> bytes_;
+  std::fstream file_;
+};
+
+// Places in img_raw_w1: 2 fields, 24 records of 24 bytes, the image first.
+constexpr std::uint64_t kRecords = kHeaderBytes + 2 * kFieldBytes;
+constexpr std::uint64_t kTable = 4194304;
+
+TEST(BetonReader, SaysThatTheWriterWasKilled) {
+  DamagedFile file("img_raw_w1");
+  file.put_number<std::uint64_t>(16, 0);
+  EXPECT_THAT(refusal(file.path()), HasSubstr("was stopped before it had finished"));
+}
+
+TEST(BetonReader, RefusesTheFileOfAWriterKilledAtOnce) {
+  DamagedFile file("img_raw_w1");
+  file.put_number<std::uint64_t>(16, 0);
+  file.cut(kRecords);
+  EXPECT_THAT(refusal(file.path()), HasSubstr("was stopped before it had finished"));
+}
+
+TEST(BetonReader, NamesPlaceExpectedAndFound) {
+  struct Case {
+    std::uint64_t at;
+    std::uint64_t value;
+    int bytes;
+    const char* expected;
+  };
+  const Case cases[] = {
+      {0, 3, 2, "header: expected version 2, got 3"},
+      {2, 0, 2, "header: expected 1 to 4096 fields, got 0"},
+      {2, 5000, 2, "header: expected 1 to 4096 fields, got 5000"},
+      {2, 4000, 2, "field 3: expected a name"},
+      {4, 0, 4, "header: expected a page size"},
+      {4, 3 << 20, 4, "header: expected a page size"},
+      {4, 1 << 20, 4, "header: expected a page size"},
+      {8, 0, 8, "header: expected samples, got none"},
+      {8, UINT64_MAX, 8, "metadata: expected 18446744073709551615 records"},
+      {8, UINT64_MAX / 24 + 2, 8, "metadata: expected"},
+      {8, 23, 8, "allocation table entry 23: expected a sample below 23, got 23"},
+      {16, kRecords, 8, "header: expected an allocation table inside"},
+      {16, UINT64_MAX, 8, "header: expected an allocation table inside"},
+      {16, kTable + 1, 8, "expected a multiple of 24 bytes, got 575"},
+      {24, 7, 1, "field 0: expected a type id of 0 to 6, got 7"},
+      {24, 255, 1, "field 0: has a custom type (255)"},
+      {25, 0, 1, "field 0: expected a name of 1 to 16 printable"},
+      {25, 0x80, 1, "field 0: expected a name of 1 to 16 printable"},
+      {kRecords, 2, 1, "sample 0 field 'image': expected mode 0 (jpg) or 1 (raw)"},
+      {kRecords + 1, 0, 2, "sample 0 field 'image': expected mode"},
+      {kRecords + 1, 41, 2, "sample 0 field 'image': expected 3690 bytes, got 3600"},
+      {kRecords + 5, 2097153, 8, "got 2097153, where no bytes begin"},
+      {kRecords + 5, 2100752, 8, "got 2100752, where bytes of sample 1 begin"},
+      {kTable, 24, 8, "allocation table entry 0: expected a sample below 24, got 24"},
+      {kTable + 8, 100, 8, "allocation table entry 0: expected bytes inside"},
+      {kTable + 8, UINT64_MAX - 10, 8, "allocation table entry 0: expected bytes inside"},
+      {kTable + 16, UINT64_MAX, 8, "allocation table entry 0: expected bytes inside"},
+      {kTable + 8, 2097152 - 8, 8, "allocation table entry 0: expected bytes inside one page"},
+      {kTable + 16, 3601, 8, "expected blobs that do not overlap"},
+      {kTable + 16, 3599, 8, "sample 0 field 'image': expected 3600 bytes, got 3599"},
+      {kTable + 16, 0, 8, "got 2097152, where no bytes begin"},
+  };
+  DamagedFile file("img_raw_w1");
+  for (const Case& one : cases) {
+    const auto bytes =
+        std::as_bytes(std::span(&one.value, 1)).first(static_cast<std::size_t>(one.bytes));
+    file.put(one.at, bytes);
+    EXPECT_THAT(refusal(file.path()),
+                AllOf(HasSubstr(file.path().string()), HasSubstr(one.expected)))
+        << "at " << one.at << " value " << one.value;
+    file.restore(one.at, static_cast<std::size_t>(one.bytes));
+  }
+  EXPECT_EQ(refusal(file.path()), "");
+}
+
+TEST(BetonReader, RefusesTwoFieldsOfOneName) {
+  DamagedFile file("img_raw_w1");
+  file.put(kHeaderBytes + kFieldBytes + 1, file.original().subspan(kHeaderBytes + 1, 16));
+  EXPECT_THAT(refusal(file.path()), HasSubstr("field 1: expected unique names, got 'image' twice"));
+}
+
+TEST(BetonReader, RefusesShapesAndTypesThatMakeNoSense) {
+  // Field 3 of allfields_w1 is an ndarray of <f4 [3, 5].
+  const std::uint64_t arguments = kHeaderBytes + 3 * kFieldBytes + 1 + kFieldNameBytes;
+  DamagedFile file("allfields_w1");
+  const auto expect = [&](std::uint64_t at, std::span<const std::byte> bytes, const char* text) {
+    file.put(arguments + at, bytes);
+    EXPECT_THAT(refusal(file.path()), HasSubstr(text));
+    file.restore(arguments + at, bytes.size());
+  };
+  const auto number = [](const std::uint64_t& value) {
+    return std::as_bytes(std::span(&value, 1));
+  };
+  const auto text = [](const std::string& value) { return std::as_bytes(std::span(value)); };
+  expect(0, number(std::uint64_t{1} << 62), "expected a value of at most");
+  expect(0, number(std::uint64_t{1} << 40), "expected a value of at most");
+  expect(0, number(4), "expected 80 bytes, got 60");
+  expect(0, std::vector<std::byte>(256), "expected a shape, got none");
+  expect(kDtypeLengthAt, number(0), "expected a dtype text of 1 to 760 bytes, got 0");
+  expect(kDtypeLengthAt, number(761), "expected a dtype text of 1 to 760 bytes, got 761");
+  expect(kDtypeTextAt, text("[[\"\", 12345]]"), "expected a plain numpy dtype");
+  expect(kDtypeTextAt, text("[[\"\", \"<x4\"]]"), "expected a plain numpy dtype");
+  expect(kDtypeTextAt, text("[[\"\", \"<f0\"]]"), "expected a plain numpy dtype");
+  expect(kDtypeTextAt, text("[[[[[[[[[[[[["), "expected a plain numpy dtype");
+  EXPECT_EQ(refusal(file.path()), "");
+}
+
+/// Reads all that an opened file offers; a pointer astray would end the test program.
+void read_everything(const BetonReader& reader) {
+  const std::span<const std::byte> file = reader.file().bytes();
+  for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
+    for (std::size_t i = 0; i < reader.fields().size(); ++i) {
+      const FieldType type = reader.fields()[i].type;
+      if (type == FieldType::integer || type == FieldType::floating) continue;
+      const auto blob = reader.blob(sample, i);
+      if (!blob.empty()) {
+        ASSERT_GE(blob.data(), file.data());
+        ASSERT_LE(blob.data() + blob.size(), file.data() + reader.header().table_offset);
+      }
+      if (type != FieldType::image) continue;
+      const ImageRecord image = reader.image(sample, i);
+      ASSERT_GT(blob.size(), 0U);
+      if (image.mode == ImageMode::raw) {
+        ASSERT_EQ(blob.size(), static_cast<std::size_t>(image.width * image.height) * 3);
+      }
+    }
+  }
+}
+
+class DamageTest : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Files, DamageTest,
+                         testing::Values("img_raw_w1", "img_smart_w3", "scalars_only", "wds_w2",
+                                         "allfields_w3_empty"),
+                         [](const auto& golden) { return golden.param; });
+
+TEST_P(DamageTest, AnyChangedByteIsRefusedOrHarmless) {
+  DamagedFile file(GetParam());
+  const auto facts = golden_beton_facts(GetParam());
+  const std::uint64_t end = kHeaderBytes + facts["fields"].size() * kFieldBytes +
+                            facts["rows"].size() * facts["record_bytes"].get<std::uint64_t>();
+  const std::uint64_t table = facts["table_offset"];
+  int refused = 0;
+  for (std::uint64_t at = 0; at < file.original().size(); at = at + 1 == end ? table : at + 1) {
+    const auto original = std::to_integer<unsigned>(file.original()[at]);
+    for (const unsigned value : {0x00U, 0x01U, 0x7FU, 0x80U, 0xFFU, original ^ 0xFFU}) {
+      if (value == original) continue;
+      file.put_number(at, static_cast<std::uint8_t>(value));
+      try {
+        read_everything(BetonReader(file.path()));
+      } catch (const DataError&) {
+        ++refused;
+      }
+    }
+    file.restore(at, 1);
+  }
+  EXPECT_GT(refused, 100);
+}
+
+TEST_P(DamageTest, AnyCutIsRefused) {
+  DamagedFile file(GetParam());
+  const auto facts = golden_beton_facts(GetParam());
+  const std::uint64_t table = facts["table_offset"];
+  const std::uint64_t end = kHeaderBytes + facts["fields"].size() * kFieldBytes +
+                            facts["rows"].size() * facts["record_bytes"].get<std::uint64_t>();
+  // Down through the table byte by byte, through the pages in large steps, byte by byte again.
+  std::uint64_t size = file.original().size() - 1;
+  while (size > 0) {
+    file.cut(size);
+    ASSERT_NE(refusal(file.path()), "") << size;
+    size -= size > end && size < table ? std::min<std::uint64_t>(4099, size - end) : 1;
+  }
+}
+
+TEST(BetonReader, OpensALargeFileInSecondsWhateverTheOrderOfItsTable) {
+  // 1 million samples, one number and one 30-byte image each, table in reverse order.
+  constexpr std::uint64_t kSamples = 1'000'000;
+  constexpr std::uint64_t kBlob = 30;
+  constexpr std::uint64_t kPerPage = kMinPageBytes / kBlob;
+  const std::uint64_t first = round_up(kRecords + kSamples * 24, kMinPageBytes);
+  const std::uint64_t table = first + (kSamples / kPerPage + 1) * kMinPageBytes;
+  std::vector<std::byte> head(golden_beton("img_raw_w1"));
+  head.resize(kRecords + kSamples * 24);
+  std::vector<std::byte> entries(kSamples * kAllocationBytes);
+  store(head.data() + 8, kSamples);
+  store(head.data() + 16, table);
+  for (std::uint64_t i = 0; i < kSamples; ++i) {
+    const std::uint64_t pointer = first + i / kPerPage * kMinPageBytes + i % kPerPage * kBlob;
+    std::byte* record = head.data() + kRecords + i * 24;
+    store(record, std::uint8_t{0});
+    store(record + kImageWidthAt, std::uint16_t{5});
+    store(record + kImageHeightAt, std::uint16_t{2});
+    store(record + kImagePointerAt, pointer);
+    store(record + 16, static_cast<std::int64_t>(i));
+    std::byte* entry = entries.data() + (kSamples - 1 - i) * kAllocationBytes;
+    store(entry, i);
+    store(entry + 8, pointer);
+    store(entry + 16, kBlob);
+  }
+  const test::TemporaryFolder folder;
+  test::write_bytes(folder / "large.beton", head);
+  std::filesystem::resize_file(folder / "large.beton", table);
+  std::ofstream(folder / "large.beton", std::ios::binary | std::ios::app)
+      .write(reinterpret_cast<const char*>(entries.data()),
+             static_cast<std::streamsize>(entries.size()));
+
+  const auto start = std::chrono::steady_clock::now();
+  const BetonReader reader(folder / "large.beton");
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  EXPECT_EQ(reader.integer(kSamples - 1, 1), static_cast<std::int64_t>(kSamples - 1));
+  EXPECT_EQ(reader.image(123'456, 0).bytes.size(), kBlob);
+  // About 0.1 s; a reader with quadratic cost or one object a sample would not come near.
+  EXPECT_LT(taken.count(), 3.0);
+}
+
+}  // namespace
+}  // namespace precast::data

@@ -1,0 +1,67 @@
+"""Makes expected.json from .beton files that the real FFCV wrote.
+
+usage: make_expected.py FOLDER     (FOLDER/NAME.beton.gz and FOLDER/NAME.json, as FFCV's side left them)
+
+NAME.json was written beside the file by FFCV 1.0.2 (libffcv/ffcv 3a12966b): header, field descriptors,
+metadata rows and allocation table as FFCV's own code reads them, and the sha256 of each blob. This
+script checks the copied bytes against those sums and keeps what the C++ tests compare: the rows, with
+each blob as [pointer, size, crc32]. Standard library only.
+"""
+
+import gzip
+import hashlib
+import json
+import pathlib
+import sys
+import zlib
+
+NAMES = ["img_raw_w1", "img_jpg_w3", "img_smart_w3", "img_prop_nette_w1", "scalars_only", "wds_w2",
+         "allfields_w1", "allfields_w3_empty", "bytes_first_empty"]
+
+
+def expected(folder, name):
+    facts = json.loads((folder / f"{name}.json").read_text())
+    data = gzip.decompress((folder / f"{name}.beton.gz").read_bytes())
+    assert hashlib.sha256(data).hexdigest() == facts["beton_sha256"], name
+    blobs = {}
+    for (sample, pointer, size), digest in zip(facts["alloc_table"], facts["blob_sha256"]):
+        blob = data[pointer:pointer + size]
+        assert hashlib.sha256(blob).hexdigest() == digest, (name, pointer)
+        if size > 0:
+            blobs[pointer] = [pointer, size, zlib.crc32(blob)]
+
+    def value(cell, type_id):
+        if type_id in (0, 1):
+            return cell
+        if type_id == 2:
+            return [cell["mode"], cell["width"], cell["height"]] + blobs[cell["data_ptr"]]
+        if type_id in (3, 5):
+            return blobs[cell["ptr"]] if cell["size"] > 0 else [0, 0, 0]
+        return blobs[cell]
+
+    types = [field["type_id"] for field in facts["fields"]]
+    layout = facts["metadata"]["layout"]
+    return {
+        "bytes": len(data),
+        "page_size": facts["header"]["page_size"],
+        "table_offset": facts["header"]["alloc_table_ptr"],
+        "record_bytes": facts["metadata"]["itemsize"],
+        "fields": [[field["name"], field["type_id"], place["offset"], field.get("dtype", ""),
+                    field.get("shape", [])] for field, place in zip(facts["fields"], layout)],
+        "rows": [[value(cell, type_id) for cell, type_id in zip(row, types)]
+                 for row in facts["metadata"]["rows"]],
+    }
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    here = pathlib.Path(__file__).parent
+    for name in NAMES:
+        (here / f"{name}.beton.gz").write_bytes((folder / f"{name}.beton.gz").read_bytes())
+    report = {name: expected(folder, name) for name in NAMES}
+    lines = [f"{json.dumps(name)}: {json.dumps(value, separators=(',', ':'))}"
+             for name, value in report.items()]
+    (here / "expected.json").write_text("{" + ",\n".join(lines) + "}\n")
+
+
+main()
