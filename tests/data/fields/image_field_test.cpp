@@ -1,0 +1,208 @@
+#include "data/fields/image_field.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "data/beton/reader.h"
+#include "data/fields/number_fields.h"
+#include "data/fields/register.h"
+#include "data/sources/image_file.h"
+#include "framework/core/error.h"
+#include "tests/data/beton/golden_beton.h"
+#include "tests/data/sources/sample_images.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::data {
+namespace {
+
+using test::gradient;
+using test::jpeg_file;
+using test::JpegKind;
+using testing::HasSubstr;
+
+struct Stored {
+  ImageMode mode;
+  int width;
+  int height;
+  std::vector<std::byte> blob;
+  bool operator==(const Stored&) const = default;
+};
+
+Stored encode(ImageField& field, const ImageInput& input, std::uint64_t sample = 0) {
+  EncodedValue out;
+  field.encode(input, sample, out);
+  EXPECT_EQ(out.metadata.size(), kImageMetadataBytes);
+  const std::byte* at = out.metadata.data();
+  return {static_cast<ImageMode>(at[0]), load<std::uint16_t>(at + kImageWidthAt),
+          load<std::uint16_t>(at + kImageHeightAt), out.blob};
+}
+
+Stored encode(const ImageFieldOptions& options, const Image& image, std::uint64_t sample = 0) {
+  ImageField field(options);
+  return encode(field, {{}, image}, sample);
+}
+
+TEST(ImageField, RawHoldsThePixels) {
+  const Image image = gradient(30, 40);
+  const Stored stored = encode({.mode = ImageWriteMode::raw}, image);
+  EXPECT_EQ(stored.mode, ImageMode::raw);
+  EXPECT_EQ(stored.width, 40);
+  EXPECT_EQ(stored.height, 30);
+  const auto pixels = std::as_bytes(std::span(image.pixels));
+  EXPECT_EQ(stored.blob, std::vector<std::byte>(pixels.begin(), pixels.end()));
+}
+
+/// The segments before a JPEG's entropy-coded data: tables, sampling, size.
+std::vector<std::byte> tables_of(std::span<const std::byte> jpeg) {
+  std::size_t at = 2;
+  while (jpeg[at + 1] != std::byte{0xDA}) {
+    at += 2 + std::to_integer<std::size_t>(jpeg[at + 2]) * 256 +
+          std::to_integer<std::size_t>(jpeg[at + 3]);
+  }
+  return {jpeg.begin(), jpeg.begin() + static_cast<std::ptrdiff_t>(at)};
+}
+
+TEST(ImageField, JpegsHaveTheTablesThatFfcvWrites) {
+  const test::TemporaryFolder folder;
+  test::write_bytes(folder / "a.beton", test::golden_beton("img_jpg_w3"));
+  const BetonReader reader(folder / "a.beton");
+  for (std::uint64_t i = 0; i < reader.size(); ++i) {
+    const ImageRecord golden = reader.image(i, 0);
+    const Stored ours = encode({}, gradient(golden.height, golden.width));
+    EXPECT_EQ(ours.mode, ImageMode::jpg);
+    EXPECT_EQ(tables_of(ours.blob), tables_of(golden.bytes)) << i;
+  }
+}
+
+TEST(ImageField, EncodingAPictureThatWasAJpegComesBackAlmostTheSame) {
+  const Image image = gradient(61, 83);
+  Image decoded;
+  (void)decode_image_file(encode({}, image).blob, decoded);
+  double sum = 0;
+  for (std::size_t i = 0; i < image.pixels.size(); ++i) {
+    sum += std::abs(image.pixels[i] - decoded.pixels[i]);
+  }
+  EXPECT_LT(sum / static_cast<double>(image.pixels.size()), 3.0);
+}
+
+TEST(ImageField, SmartStoresAJpegAboveItsThresholdAndNotAtIt) {
+  const Image image = gradient(10, 20);
+  ImageFieldOptions options{.mode = ImageWriteMode::smart, .smart_threshold_bytes = 600};
+  EXPECT_EQ(encode(options, image).mode, ImageMode::raw);
+  options.smart_threshold_bytes = 599;
+  EXPECT_EQ(encode(options, image).mode, ImageMode::jpg);
+}
+
+TEST(ImageField, ProportionDrawsByTheSampleAlone) {
+  const Image image = gradient(8, 8);
+  const ImageFieldOptions options{
+      .mode = ImageWriteMode::proportion, .compress_probability = 0.3, .seed = 7};
+  int jpg = 0;
+  for (std::uint64_t i = 0; i < 2000; ++i) {
+    if (encode(options, image, i).mode == ImageMode::jpg) ++jpg;
+  }
+  // Four standard deviations of a binomial.
+  EXPECT_NEAR(jpg, 600, 82);
+  ImageFieldOptions all = options;
+  all.compress_probability = 1;
+  ImageFieldOptions none = options;
+  none.compress_probability = 0;
+  ImageField forwards(options);
+  for (std::uint64_t i = 200; i-- > 0;) {
+    EXPECT_EQ(encode(all, image, i).mode, ImageMode::jpg);
+    EXPECT_EQ(encode(none, image, i).mode, ImageMode::raw);
+    EXPECT_EQ(encode(forwards, {{}, image}, i), encode(options, image, i));
+  }
+}
+
+TEST(ImageField, ReducesTheLongerSideAsFfcvDoes) {
+  struct Case {
+    int height, width, limit, expected_height, expected_width;
+  };
+  // What Python gives for int(limit / longer * side); 72 / 500 * 375 is 53.99999999999999.
+  const Case cases[] = {{300, 400, 0, 300, 400},   {300, 400, 400, 300, 400},
+                        {300, 400, 500, 300, 400}, {300, 400, 64, 48, 64},
+                        {333, 500, 64, 42, 64},    {500, 375, 72, 72, 53},
+                        {1000, 1, 10, 10, 1},      {1, 1000, 10, 1, 10}};
+  for (const Case& one : cases) {
+    const Stored stored = encode({.mode = ImageWriteMode::raw, .max_resolution_px = one.limit},
+                                 gradient(one.height, one.width));
+    EXPECT_EQ(stored.height, one.expected_height) << one.height << " x " << one.width;
+    EXPECT_EQ(stored.width, one.expected_width) << one.height << " x " << one.width;
+    EXPECT_EQ(stored.blob.size(), static_cast<std::size_t>(stored.height * stored.width * 3));
+  }
+}
+
+TEST(ImageField, KeepsTheBytesOfABaselineJpegWhenAskedTo) {
+  const std::vector<std::byte> file = jpeg_file(gradient(40, 60));
+  ImageField keep({.pass_through = true});
+  EXPECT_EQ(encode(keep, {file, {}}).blob, file);
+  EXPECT_EQ(keep.tally(), (Tally{{"jpg", 1}, {"kept_jpeg", 1}}));
+  ImageField again({});
+  EXPECT_NE(encode(again, {file, {}}).blob, file);
+  // What needs a resize, is progressive, grey or CMYK is encoded again.
+  ImageField smaller({.max_resolution_px = 50, .pass_through = true});
+  EXPECT_NE(encode(smaller, {file, {}}).blob, file);
+  for (const JpegKind kind : {JpegKind::progressive, JpegKind::grey, JpegKind::cmyk}) {
+    const std::vector<std::byte> other = jpeg_file(gradient(40, 60), kind);
+    EXPECT_NE(encode(keep, {other, {}}).blob, other);
+  }
+  EXPECT_EQ(keep.tally().at("kept_jpeg"), 1U);
+  const std::vector<std::byte> cut(file.begin(), file.end() - 60);
+  EXPECT_THROW(encode(keep, {cut, {}}), DataError);
+}
+
+TEST(ImageField, CountsWhatItMet) {
+  ImageField field({.mode = ImageWriteMode::raw, .max_resolution_px = 30});
+  (void)encode(field, {jpeg_file(gradient(40, 60)), {}});
+  (void)encode(field, {jpeg_file(gradient(20, 20), JpegKind::grey), {}});
+  (void)encode(field, {jpeg_file(gradient(20, 20), JpegKind::cmyk), {}});
+  (void)encode(field, {test::png_file(gradient(20, 20)), {}});
+  EXPECT_EQ(field.tally(),
+            (Tally{{"cmyk", 1}, {"grey", 1}, {"png", 1}, {"raw", 4}, {"resized", 1}}));
+}
+
+TEST(ImageField, RefusesWrongValuesAndOptions) {
+  ImageField field({});
+  EncodedValue out;
+  EXPECT_THROW(field.encode(std::int64_t{1}, 0, out), DataError);
+  EXPECT_THROW(field.encode(ImageInput{}, 0, out), DataError);
+  EXPECT_THROW(encode({.mode = ImageWriteMode::raw}, Image(1, 65536)), DataError);
+  EXPECT_THROW(ImageField({.jpeg_quality = 0}), ConfigError);
+  EXPECT_THROW(ImageField({.jpeg_quality = 101}), ConfigError);
+  EXPECT_THROW(ImageField({.max_resolution_px = -1}), ConfigError);
+  EXPECT_THROW(ImageField({.compress_probability = 1.5}), ConfigError);
+  EXPECT_THROW(ImageField({.compress_probability = std::numeric_limits<double>::quiet_NaN()}),
+               ConfigError);
+  EXPECT_THROW(ImageField({.mode = ImageWriteMode::smart}), ConfigError);
+  EXPECT_THAT([] { (void)image_write_mode("jpeg"); },
+              testing::ThrowsMessage<ConfigError>(HasSubstr("unknown mode 'jpeg'")));
+}
+
+TEST(NumberFields, StoreTheirNumbersAndRefuseOthers) {
+  EncodedValue out;
+  IntField integer;
+  integer.encode(std::int64_t{-5}, 0, out);
+  EXPECT_EQ(load<std::int64_t>(out.metadata.data()), -5);
+  EXPECT_TRUE(out.blob.empty());
+  EXPECT_THROW(integer.encode(1.5, 0, out), DataError);
+  FloatField floating;
+  floating.encode(1.5, 0, out);
+  EXPECT_EQ(load<double>(out.metadata.data()), 1.5);
+  floating.encode(std::int64_t{3}, 0, out);
+  EXPECT_EQ(load<double>(out.metadata.data()), 3.0);
+  EXPECT_THROW(floating.encode(ImageInput{}, 0, out), DataError);
+}
+
+TEST(FieldRegistry, MakesEachFieldByName) {
+  FieldRegistry fields("field");
+  register_fields(fields);
+  const FieldOptions options;
+  EXPECT_EQ(fields.create("image", options)->type(), FieldType::image);
+  EXPECT_EQ(fields.create("int", options)->type(), FieldType::integer);
+  EXPECT_EQ(fields.create("float", options)->type(), FieldType::floating);
+  EXPECT_THROW((void)fields.create("imge", options), ConfigError);
+}
+
+}  // namespace
+}  // namespace precast::data

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/image.h"
+
+namespace precast::test {
+
+/// A smooth picture that `seed` varies.
+data::Image gradient(int height, int width, int seed = 0);
+
+/// What libjpeg calls the colours of a file.
+enum class JpegKind { rgb, grey, cmyk, progressive };
+/// JPEG of quality 95. cmyk holds the picture's channels and 255 as they are (Adobe's inverted
+/// inks).
+std::vector<std::byte> jpeg_file(const data::Image& image, JpegKind kind = JpegKind::rgb);
+
+/// PNG with 8 bits: 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha (half transparent).
+std::vector<std::byte> png_file(const data::Image& image, int channels = 3);
+
+/// Writes a file and the folders it lies in.
+void put_file(const std::filesystem::path& path, const std::vector<std::byte>& bytes);
+
+/// A small tree: 3 classes, 7 JPEG and 2 PNG files, a nested folder, one text file.
+void make_class_tree(const std::filesystem::path& root);
+
+/// Packs what lies in `root` into a tar, members named `prefix` + relative path, in directory
+/// order.
+void make_tar(const std::filesystem::path& tar, const std::filesystem::path& root,
+              const std::string& prefix);
+
+}  // namespace precast::test

@@ -1,0 +1,367 @@
+#include <archive.h>
+#include <archive_entry.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <thread>
+
+#include "data/sources/class_files.h"
+#include "data/sources/register.h"
+#include "framework/core/error.h"
+#include "tests/data/beton/golden_beton.h"
+#include "tests/data/sources/sample_images.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::data {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+std::int64_t label_of(const Sample& sample) {
+  return std::get<std::int64_t>(sample.values[1]);
+}
+const ImageInput& image_of(const Sample& sample) {
+  return std::get<ImageInput>(sample.values[0]);
+}
+
+/// Names from the last `root` on, with labels: `cat/a.JPEG 0`.
+std::vector<std::string> listing(const Source& source, const std::string& root) {
+  std::vector<std::string> lines;
+  for (std::uint64_t i = 0; i < source.size(); ++i) {
+    const Sample sample = source.sample(i);
+    const std::string name = sample.name.substr(sample.name.rfind(root) + root.size());
+    lines.push_back(fmt::format("{} {}", name, label_of(sample)));
+  }
+  return lines;
+}
+
+/// What open_source says against `path`.
+auto refusing(const std::filesystem::path& path, const std::string& kind = "auto") {
+  return [path, kind] { (void)open_source(path, kind); };
+}
+
+TEST(FolderSource, OrdersClassesAndFilesAsTorchvision) {
+  const test::TemporaryFolder folder;
+  test::make_class_tree(folder / "tree");
+  const auto source = open_source(folder / "tree");
+  EXPECT_THAT(source->class_names(), ElementsAre("cat", "cat-like", "dog"));
+  // sorted(os.walk()) gives a folder's own files before those of the folders inside it.
+  EXPECT_THAT(
+      listing(*source, "tree/"),
+      ElementsAre("cat/a.JPEG 0", "cat/b.jpg 0", "cat/c.png 0", "cat/old/0.jpg 0",
+                  "cat-like/x.jpg 1", "dog/1.jpg 2", "dog/10.jpg 2", "dog/2.jpg 2", "dog/3.jpg 2"));
+  EXPECT_EQ(source->notes(), (Tally{{"skipped_files", 1}}));
+  EXPECT_EQ(image_of(source->sample(0)).file, test::read_bytes(folder / "tree" / "cat" / "a.JPEG"));
+}
+
+TEST(FolderSource, LooksThroughFoldersAroundAllClasses) {
+  const test::TemporaryFolder folder;
+  test::make_class_tree(folder / "data" / "imagenet" / "train");
+  const auto source = open_source(folder / "data");
+  EXPECT_THAT(source->class_names(), ElementsAre("cat", "cat-like", "dog"));
+}
+
+TEST(FolderSource, RefusesWhatIsNoClassTree) {
+  const test::TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "empty");
+  EXPECT_THAT(refusing(folder / "empty"),
+              ThrowsMessage<DataError>(HasSubstr("expected image files")));
+  const auto jpeg = test::jpeg_file(test::gradient(8, 8));
+  test::put_file(folder / "flat" / "a.jpg", jpeg);
+  EXPECT_THAT(refusing(folder / "flat"),
+              ThrowsMessage<DataError>(HasSubstr("expected one folder a class")));
+  test::make_class_tree(folder / "hole");
+  std::filesystem::create_directories(folder / "hole" / "cow");
+  EXPECT_THAT(refusing(folder / "hole"), ThrowsMessage<DataError>(HasSubstr("got none in 'cow'")));
+  test::make_class_tree(folder / "splits" / "train");
+  test::make_class_tree(folder / "splits" / "val");
+  EXPECT_THAT(refusing(folder / "splits"),
+              ThrowsMessage<DataError>(HasSubstr("got the splits train, val")));
+  EXPECT_THAT(refusing(folder / "nothing"), ThrowsMessage<IoError>(HasSubstr("nothing")));
+}
+
+TEST(ClassFiles, TellsClassesOfLooseImagesByTheirWordnetId) {
+  const std::vector<std::string> paths = {"n01440764_b.JPEG", "n00000001_z.png", "n01440764_a.JPEG",
+                                          "read.me"};
+  const ClassFiles files = arrange_by_class(paths, {}, "x");
+  EXPECT_THAT(files.class_names, ElementsAre("n00000001", "n01440764"));
+  std::vector<std::string> order;
+  for (const ClassFile& file : files.files) {
+    order.push_back(fmt::format("{} {}", paths[file.path], file.label));
+  }
+  EXPECT_THAT(order, ElementsAre("n00000001_z.png 0", "n01440764_a.JPEG 1", "n01440764_b.JPEG 1"));
+  EXPECT_EQ(files.skipped, 1U);
+  EXPECT_THROW((void)arrange_by_class({"n01440764_b.JPEG", "n0144076_b.JPEG"}, {}, "x"), DataError);
+}
+
+TEST(ClassFiles, ImagesBesideTheClassFoldersAreCountedAsSkipped) {
+  const ClassFiles files = arrange_by_class({"logo.png", "b/1.jpg", "a/1.jpg"}, {"a", "b"}, "x");
+  EXPECT_THAT(files.class_names, ElementsAre("a", "b"));
+  EXPECT_EQ(files.files.size(), 2U);
+  EXPECT_EQ(files.skipped, 1U);
+}
+
+TEST(ClassFiles, OneClassStaysOneClass) {
+  const ClassFiles files = arrange_by_class({"cat/1.jpg", "cat/2.jpg"}, {"cat"}, "x");
+  EXPECT_THAT(files.class_names, ElementsAre("cat"));
+}
+
+/// A tar of one entry.
+void write_odd_tar(const std::filesystem::path& path, const std::string& name, unsigned type,
+                   const std::string& link = "") {
+  archive* writer = archive_write_new();
+  archive_write_set_format_ustar(writer);
+  archive_write_open_filename(writer, path.c_str());
+  archive_entry* entry = archive_entry_new();
+  archive_entry_set_pathname(entry, name.c_str());
+  archive_entry_set_perm(entry, 0644);
+  archive_entry_set_filetype(entry, type);
+  if (type == AE_IFLNK) archive_entry_set_symlink(entry, link.c_str());
+  if (type == AE_IFREG && !link.empty()) archive_entry_set_hardlink(entry, link.c_str());
+  archive_entry_set_size(entry, 0);
+  archive_write_header(writer, entry);
+  archive_entry_free(entry);
+  archive_write_close(writer);
+  archive_write_free(writer);
+}
+
+TEST(TarSource, GivesWhatItsUnpackedTreeGives) {
+  const test::TemporaryFolder folder;
+  test::make_class_tree(folder / "tree");
+  const auto tree = open_source(folder / "tree");
+  const std::string long_name(150, 'd');
+  for (const std::string& prefix :
+       {std::string(), std::string("./"), std::string("train/"), long_name + "/train/"}) {
+    test::make_tar(folder / "a.tar", folder / "tree", prefix);
+    const auto tar = open_source(folder / "a.tar");
+    EXPECT_EQ(tar->class_names(), tree->class_names());
+    EXPECT_EQ(tar->notes(), tree->notes());
+    ASSERT_EQ(tar->size(), tree->size()) << prefix;
+    for (std::uint64_t i = 0; i < tar->size(); ++i) {
+      EXPECT_EQ(image_of(tar->sample(i)).file, image_of(tree->sample(i)).file) << prefix << i;
+      EXPECT_EQ(label_of(tar->sample(i)), label_of(tree->sample(i)));
+      EXPECT_THAT(tar->sample(i).name, HasSubstr("a.tar:"));
+    }
+  }
+}
+
+TEST(TarSource, ManyThreadsReadAtOnce) {
+  const test::TemporaryFolder folder;
+  test::make_class_tree(folder / "tree");
+  test::make_tar(folder / "a.tar", folder / "tree", "");
+  const auto tar = open_source(folder / "a.tar");
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::uint64_t i = 0; i < 200; ++i) {
+        const std::uint64_t sample = (i + static_cast<std::uint64_t>(t)) % tar->size();
+        const auto before = image_of(tar->sample(sample)).file;
+        if (before != image_of(tar->sample(sample)).file) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(TarSource, RefusesPathsAndKindsThatLeadElsewhere) {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path path = folder / "a.tar";
+  write_odd_tar(path, "/etc/a.jpg", AE_IFREG);
+  EXPECT_THAT(refusing(path), ThrowsMessage<DataError>(HasSubstr("expected relative paths")));
+  write_odd_tar(path, "cat/../../a.jpg", AE_IFREG);
+  EXPECT_THAT(refusing(path), ThrowsMessage<DataError>(HasSubstr("one with '..'")));
+  write_odd_tar(path, "cat/a.jpg", AE_IFLNK, "/etc/passwd");
+  EXPECT_THAT(refusing(path), ThrowsMessage<DataError>(HasSubstr("link or a device")));
+  write_odd_tar(path, "cat/a.jpg", AE_IFREG, "cat/b.jpg");
+  EXPECT_THAT(refusing(path), ThrowsMessage<DataError>(HasSubstr("link or a device")));
+  write_odd_tar(path, "cat/a.jpg", AE_IFIFO);
+  EXPECT_THAT(refusing(path), ThrowsMessage<DataError>(HasSubstr("link or a device")));
+}
+
+TEST(TarSource, RefusesCutOffAndCompressedArchives) {
+  const test::TemporaryFolder folder;
+  test::make_class_tree(folder / "tree");
+  test::make_tar(folder / "a.tar", folder / "tree", "");
+  const std::vector<std::byte> whole = test::read_bytes(folder / "a.tar");
+  // Within the headers and data of the members; what follows the last one is padding.
+  for (std::size_t size = 100; size + 12 * 1024 < whole.size(); size += 333) {
+    test::write_bytes(folder / "cut.tar", std::span(whole).first(size));
+    EXPECT_THROW(refusing(folder / "cut.tar")(), DataError) << size << " of " << whole.size();
+  }
+  test::write_bytes(folder / "b.tar.gz", std::vector<std::byte>{std::byte{0x1F}, std::byte{0x8B}});
+  EXPECT_THAT(refusing(folder / "b.tar.gz"),
+              ThrowsMessage<DataError>(HasSubstr("expected an uncompressed tar file, got a gzip")));
+}
+
+std::vector<std::byte> idx(std::uint32_t magic, const std::vector<std::uint32_t>& shape,
+                           std::size_t bytes) {
+  std::vector<std::byte> file;
+  const auto append = [&file](std::uint32_t number) {
+    for (int shift = 24; shift >= 0; shift -= 8)
+      file.push_back(static_cast<std::byte>(number >> shift));
+  };
+  append(magic);
+  for (const std::uint32_t size : shape) append(size);
+  for (std::size_t i = 0; i < bytes; ++i) file.push_back(static_cast<std::byte>(i % 10));
+  return file;
+}
+
+void write_gzip(const std::filesystem::path& path, const std::vector<std::byte>& bytes) {
+  gzFile file = gzopen(path.c_str(), "wb");
+  gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
+  gzclose(file);
+}
+
+TEST(IdxSource, ReadsPairsPlainAndGzipped) {
+  const test::TemporaryFolder folder;
+  const auto images = idx(0x803, {12, 3, 5}, 180);
+  const auto labels = idx(0x801, {12}, 12);
+  const auto check = [](const Source& source) {
+    ASSERT_EQ(source.size(), 12U);
+    EXPECT_EQ(source.class_names().size(), 10U);
+    const Sample sample = source.sample(11);
+    EXPECT_EQ(label_of(sample), 1);
+    const Image& image = image_of(sample).pixels;
+    ASSERT_EQ(image.height, 3);
+    ASSERT_EQ(image.width, 5);
+    for (std::size_t p = 0; p < 15; ++p) {
+      for (std::size_t c = 0; c < 3; ++c) {
+        EXPECT_EQ(image.pixels[3 * p + c], (11 * 15 + p) % 10);
+      }
+    }
+  };
+  test::write_bytes(folder / "train-images-idx3-ubyte", images);
+  test::write_bytes(folder / "train-labels-idx1-ubyte", labels);
+  check(*open_source(folder / "train-images-idx3-ubyte"));
+  write_gzip(folder / "t10k-images-idx3-ubyte.gz", images);
+  write_gzip(folder / "t10k-labels-idx1-ubyte.gz", labels);
+  check(*open_source(folder / "t10k-images-idx3-ubyte.gz"));
+  // One plain, one packed; and the other spelling.
+  test::write_bytes(folder / "x-images.idx3-ubyte", images);
+  write_gzip(folder / "x-labels.idx1-ubyte.gz", labels);
+  check(*open_source(folder / "x-images.idx3-ubyte"));
+}
+
+TEST(IdxSource, RefusesSizesThatDoNotMatch) {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path images = folder / "a-images-idx3-ubyte";
+  const std::filesystem::path labels = folder / "a-labels-idx1-ubyte";
+  const auto expect = [&](const std::vector<std::byte>& image_bytes,
+                          const std::vector<std::byte>& label_bytes, const char* text) {
+    test::write_bytes(images, image_bytes);
+    test::write_bytes(labels, label_bytes);
+    EXPECT_THAT(refusing(images), ThrowsMessage<DataError>(HasSubstr(text)));
+  };
+  const auto good = idx(0x803, {4, 2, 2}, 16);
+  const auto good_labels = idx(0x801, {4}, 4);
+  expect(idx(0x803, {4, 2, 2}, 15), good_labels, "expected 32 bytes as its header says, got 31");
+  expect(idx(0x803, {4, 2, 2}, 17), good_labels, "expected 32 bytes as its header says, got more");
+  expect(idx(0x802, {4, 2}, 8), good_labels,
+         "expected an IDX file with magic number 0x803, got 0x802");
+  expect(idx(0x803, {0, 2, 2}, 0), good_labels, "expected sizes of at least 1");
+  expect(idx(0x803, {0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF}, 10), good_labels, "expected sizes");
+  expect(idx(0x803, {0xFFFFFFFF, 0xFFFF, 2}, 10), good_labels, "as its header says, got 26");
+  expect(good, idx(0x801, {3}, 3), "got 4 images and 3 labels");
+  expect(good, good, "expected an IDX file with magic number 0x801, got 0x803");
+  expect({std::byte{0}}, good_labels, "got less than a header");
+  std::filesystem::remove(labels);
+  test::write_bytes(images, good);
+  EXPECT_THAT(refusing(images), ThrowsMessage<DataError>(HasSubstr("expected its labels in")));
+}
+
+TEST(IdxSource, RefusesADamagedGzipFile) {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path path = folder / "a-images-idx3-ubyte.gz";
+  write_gzip(path, idx(0x803, {400, 20, 20}, 160000));
+  write_gzip(folder / "a-labels-idx1-ubyte.gz", idx(0x801, {400}, 400));
+  EXPECT_NO_THROW(refusing(path)());
+  const std::vector<std::byte> whole = test::read_bytes(path);
+  for (std::size_t size = 2; size < whole.size() - 8; size += 5) {
+    test::write_bytes(path, std::span(whole).first(size));
+    EXPECT_THROW(refusing(path)(), DataError) << size;
+  }
+}
+
+/// `records` records of CIFAR: label bytes, then three planes of one level each.
+std::vector<std::byte> cifar(std::size_t records, std::size_t label_bytes) {
+  std::vector<std::byte> file;
+  for (std::size_t i = 0; i < records; ++i) {
+    if (label_bytes == 2) file.push_back(static_cast<std::byte>(i % 20));
+    file.push_back(static_cast<std::byte>(label_bytes == 2 ? 99 - i : i % 10));
+    for (std::size_t c = 0; c < 3; ++c) {
+      for (std::size_t p = 0; p < 1024; ++p)
+        file.push_back(static_cast<std::byte>(c * 80 + (p + i) % 50));
+    }
+  }
+  return file;
+}
+
+TEST(CifarSource, ReadsFoldersAndFiles) {
+  const test::TemporaryFolder folder;
+  test::write_bytes(folder / "data_batch_2.bin", cifar(3, 1));
+  test::write_bytes(folder / "data_batch_1.bin", cifar(5, 1));
+  test::write_bytes(folder / "test_batch.bin", cifar(4, 1));
+  const std::string names = "plane\ncar\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n";
+  test::write_bytes(folder / "batches.meta.txt", std::as_bytes(std::span(names)));
+  const auto train = open_source(folder.path());
+  ASSERT_EQ(train->size(), 8U);
+  EXPECT_EQ(train->class_names()[9], "truck");
+  const Sample sample = train->sample(6);  // The second record of data_batch_2.
+  EXPECT_THAT(sample.name, HasSubstr("data_batch_2.bin[1]"));
+  EXPECT_EQ(label_of(sample), 1);
+  const Image& image = image_of(sample).pixels;
+  ASSERT_EQ(image.width, 32);
+  ASSERT_EQ(image.height, 32);
+  for (std::size_t i = 0; i < image.pixels.size(); ++i) {
+    ASSERT_EQ(image.pixels[i], i % 3 * 80 + (i / 3 + 1) % 50) << i;
+  }
+  EXPECT_EQ(open_source(folder / "test_batch.bin")->size(), 4U);
+}
+
+TEST(CifarSource, ReadsTheFineLabelsOfCifar100) {
+  const test::TemporaryFolder folder;
+  test::write_bytes(folder / "train.bin", cifar(6, 2));
+  const auto source = open_source(folder.path());
+  ASSERT_EQ(source->size(), 6U);
+  EXPECT_EQ(source->class_names().size(), 100U);
+  EXPECT_EQ(label_of(source->sample(5)), 94);
+  EXPECT_EQ(image_of(source->sample(5)).pixels.pixels[0], 5);
+}
+
+TEST(CifarSource, RefusesWrongSizesAndLabels) {
+  const test::TemporaryFolder folder;
+  auto file = cifar(2, 1);
+  file.pop_back();
+  test::write_bytes(folder / "data_batch_1.bin", file);
+  EXPECT_THAT(
+      refusing(folder.path()),
+      ThrowsMessage<DataError>(HasSubstr("expected CIFAR-10 records of 3073 bytes, got 6145")));
+  file = cifar(2, 1);
+  file[3073] = std::byte{10};
+  test::write_bytes(folder / "data_batch_1.bin", file);
+  EXPECT_THAT(refusing(folder.path()),
+              ThrowsMessage<DataError>(HasSubstr("record 1: expected a label below 10, got 10")));
+}
+
+TEST(OpenSource, ListsItsKindsForWhatItDoesNotKnow) {
+  const test::TemporaryFolder folder;
+  test::write_bytes(folder / "a.csv", cifar(1, 1));
+  EXPECT_THAT(refusing(folder / "a.csv"),
+              ThrowsMessage<DataError>(AllOf(HasSubstr("a.csv: expected a dataset of one of"),
+                                             HasSubstr("cifar"), HasSubstr("folder"),
+                                             HasSubstr("idx"), HasSubstr("tar"))));
+  EXPECT_THAT(refusing(folder / "a.csv", "tra"),
+              ThrowsMessage<ConfigError>(HasSubstr("unknown kind 'tra'. Did you mean 'tar'?")));
+  // A kind that is asked for is taken at its word.
+  EXPECT_EQ(open_source(folder / "a.csv", "cifar")->size(), 1U);
+}
+
+}  // namespace
+}  // namespace precast::data
