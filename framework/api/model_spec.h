@@ -16,7 +16,7 @@ struct ModelSpec {
   /// ffcv-imagenet).
   bool blurpool = false;
   /// The recipe's `model.params`: options of this architecture.
-  ConfigNode params;
+  ConfigNode params{};
 };
 
 }  // namespace precast

@@ -5,14 +5,19 @@
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
+#include <array>
 #include <variant>
 
 namespace precast::models::detail {
 namespace {
 
-constexpr std::int64_t kMinBlurredChannels = 16;
+using Sides = at::IntArrayRef;
 
-bool above_one(at::IntArrayRef sizes) {
+constexpr std::int64_t kMinBlurredChannels = 16;
+constexpr std::array<std::int64_t, 2> kZeros{0, 0};
+constexpr std::array<std::int64_t, 2> kOnes{1, 1};
+
+bool above_one(Sides sizes) {
   return std::ranges::any_of(sizes, [](std::int64_t size) { return size > 1; });
 }
 
@@ -32,15 +37,14 @@ BlurConv2dImpl::BlurConv2dImpl(const torch::nn::Conv2dOptions& conv, bool blurpo
 
 at::Tensor BlurConv2dImpl::forward(const at::Tensor& input) {
   if (!blurs_) return Conv2dImpl::forward(input);
-  const auto blurred = [&](at::IntArrayRef stride) {
-    const at::IntArrayRef padding = 1;
-    return at::conv2d(input, filter_for(input), {}, stride, padding, /*dilation=*/1,
-                      /*groups=*/options.in_channels());
-  };
-  if (!pointwise_) return Conv2dImpl::forward(blurred(1));
-  const at::IntArrayRef no_padding = 0;
-  return at::conv2d(blurred(*options.stride()), weight, bias, /*stride=*/1, no_padding,
-                    /*dilation=*/1, options.groups());
+  // Only a 1x1 kernel can let the blur take its stride.
+  const Sides stride = pointwise_ ? Sides(*options.stride()) : Sides(kOnes);
+  const at::Tensor blurred = at::conv2d(input, filter_for(input), /*bias=*/{}, stride,
+                                        /*padding=*/kOnes, /*dilation=*/kOnes,
+                                        /*groups=*/options.in_channels());
+  if (!pointwise_) return Conv2dImpl::forward(blurred);
+  return at::conv2d(blurred, weight, bias, /*stride=*/kOnes, /*padding=*/kZeros,
+                    /*dilation=*/kOnes, options.groups());
 }
 
 const at::Tensor& BlurConv2dImpl::filter_for(const at::Tensor& input) {

@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+"""Makes the goldens of tests/models and tests/recipes from the real torch, torchvision and numpy.
+
+    pip install torch==2.11.0 torchvision==0.26.0 numpy
+    python tests/golden/make_torchvision_goldens.py
+
+Writes torchvision/{resnet18_state.txt,resnet50_state.txt,models.json,recipes.json} beside this
+file. Weights and inputs come from a formula (noise), so that the files stay small. The checksums
+of seed 7 hold on CPUs with AVX2: without it torch draws other normal numbers.
+"""
+
+import json
+import pathlib
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+import torchvision
+
+FOLDER = pathlib.Path(__file__).parent
+ARCHS = ["resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "wide_resnet50_2",
+         "resnext50_32x4d"]
+# epochs: (start_ramp, end_ramp) of ffcv-imagenet's configurations.
+PUBLISHED = {16: (11, 13), 24: (17, 20), 32: (23, 27), 40: (29, 34), 56: (41, 48), 88: (65, 76)}
+STEPS_PER_EPOCH = 5
+
+
+def noise(stream, count):
+    """`count` numbers in [-0.5, 0.5): a hash of (stream, index). tests/support/noise.h is its twin."""
+    x = np.arange(count, dtype=np.uint32) * np.uint32(2654435761)
+    x += np.uint32(stream * 40503 % 2**32)
+    x ^= x >> np.uint32(15)
+    x *= np.uint32(2246822519)
+    x ^= x >> np.uint32(13)
+    return (x >> np.uint32(8)) / 2.0**24 - 0.5
+
+
+def noise_tensor(stream, shape, scale=1.0):
+    values = noise(stream, int(np.prod(shape))) * scale
+    return torch.from_numpy(values.astype(np.float32)).reshape(shape)
+
+
+def fill(model):
+    """Weights by formula: magnitudes of a trained network, no two layers alike."""
+    with torch.no_grad():
+        for stream, (name, tensor) in enumerate(model.state_dict().items()):
+            if name.endswith("num_batches_tracked"):
+                continue
+            u = noise(stream, tensor.numel())
+            if tensor.dim() >= 2:
+                values = u * (4 / np.sqrt(tensor.numel() / tensor.shape[0]))
+            elif name.endswith("running_var"):
+                values = 1 + u
+            elif name.endswith("weight"):
+                values = 1 + 0.5 * u
+            else:
+                values = 0.2 * u
+            tensor.copy_(torch.from_numpy(values.astype(np.float32)).reshape(tensor.shape))
+
+
+class Blurred(torch.nn.Module):
+    """A convolution behind the filter, as ffcv-imagenet defines it."""
+
+    def __init__(self, conv):
+        super().__init__()
+        self.conv = conv
+        row = torch.tensor([1.0, 2.0, 1.0])
+        self.filter = (torch.outer(row, row) / 16).repeat(conv.in_channels, 1, 1, 1)
+
+    def forward(self, x):
+        return self.conv(F.conv2d(x, self.filter, padding=1, groups=self.conv.in_channels))
+
+
+def blur_strided(module):
+    for name, child in module.named_children():
+        if isinstance(child, torch.nn.Conv2d):
+            if max(child.stride) > 1 and child.in_channels >= 16:
+                setattr(module, name, Blurred(child))
+        else:
+            blur_strided(child)
+
+
+def checksum(tensors):
+    """Of bits and places; equal only for equal bits in equal places."""
+    total = 0
+    for tensor in tensors:
+        bits = tensor.detach().contiguous().numpy().reshape(-1).view(np.uint32).astype(np.uint64)
+        place = np.arange(1, bits.size + 1, dtype=np.uint64)
+        total = (total * 31 + int((bits * place).sum(dtype=np.uint64))) % 2**64
+    return total
+
+
+def build(arch, **options):
+    return torchvision.models.get_model(arch, weights=None, **options)
+
+
+def model_goldens():
+    golden = {"parameters": {}, "seed7": {}, "zero_init_residual_seed7": {}, "outputs": {}}
+    for arch in ARCHS:
+        torch.manual_seed(7)
+        model = build(arch)
+        golden["parameters"][arch] = sum(p.numel() for p in model.parameters())
+        golden["seed7"][arch] = checksum(model.parameters())
+    for arch in ["resnet18", "resnet50"]:
+        torch.manual_seed(7)
+        model = build(arch, zero_init_residual=True)
+        golden["zero_init_residual_seed7"][arch] = checksum(model.parameters())
+        lines = [" ".join([name, *map(str, tensor.shape)])
+                 for name, tensor in model.state_dict().items()]
+        (FOLDER / f"torchvision/{arch}_state.txt").write_text("\n".join(lines) + "\n")
+    for arch in ["resnet18", "resnet50", "resnext50_32x4d"]:
+        for blurpool in [False, True]:
+            golden["outputs"][arch + ("+blurpool" if blurpool else "")] = outputs(arch, blurpool)
+    return golden
+
+
+def outputs(arch, blurpool):
+    """Logits of both modes, then the gradient's norm for each parameter."""
+    model = build(arch, num_classes=10)
+    fill(model)
+    if blurpool:
+        blur_strided(model)
+    images = noise_tensor(1000, (4, 3, 72, 72), 4)
+    with torch.no_grad():
+        eval_logits = model.eval()(images)
+    train_logits = model.train()(images)
+    F.cross_entropy(train_logits, torch.tensor([3, 1, 4, 1])).backward()
+    return {"eval_logits": eval_logits.flatten().tolist(),
+            "train_logits": train_logits.flatten().tolist(),
+            "gradient_norms": [p.grad.double().norm().item() for p in model.parameters()]}
+
+
+def cyclic_lr(epoch, lr, epochs, peak):
+    return float(np.interp([epoch], [0, peak, epochs], [1e-4 * lr, lr, 0])[0])
+
+
+def step_lr(epoch, lr, epochs, ratio, length):
+    return 0.0 if epoch >= epochs else ratio ** (epoch // length) * lr
+
+
+def per_iteration(lr_of, epochs):
+    places = np.arange(STEPS_PER_EPOCH)
+    return [float(x) for epoch in range(epochs)
+            for x in np.interp(places, [0, STEPS_PER_EPOCH], [lr_of(epoch), lr_of(epoch + 1)])]
+
+
+def resolution(epoch, low, high, start, end):
+    if epoch <= start:
+        return low
+    if epoch >= end:
+        return high
+    return int(np.round(np.interp([epoch], [start, end], [low, high])[0] / 32)) * 32
+
+
+def schedule_goldens():
+    edges = [(1, 2), (2, 2), (3, 0), (1, 0), (5, 9)]  # epochs, peak
+    ramps = [(128, 224, 3, 10), (96, 160, 0, 4), (100, 200, 2, 7), (160, 160, 0, 0)]
+    return {
+        "steps_per_epoch": STEPS_PER_EPOCH,
+        "cyclic": {str(epochs): per_iteration(lambda e: cyclic_lr(e, 1.7, epochs, 2), epochs)
+                   for epochs in PUBLISHED},
+        "cyclic_edges": [{"epochs": epochs, "peak": peak,
+                          "lr": [cyclic_lr(e, 0.5, epochs, peak) for e in range(epochs + 1)]}
+                         for epochs, peak in edges],
+        "step": {str(epochs): per_iteration(lambda e: step_lr(e, 0.5, epochs, 0.1, 30), epochs)
+                 for epochs in PUBLISHED},
+        "resolution": {str(epochs): [resolution(e, 160, 192, *ramp) for e in range(epochs)]
+                       for epochs, ramp in PUBLISHED.items()},
+        "ramps": [{"min_res": low, "max_res": high, "start_ramp": start, "end_ramp": end,
+                   "size_px": [resolution(e, low, high, start, end) for e in range(12)]}
+                  for low, high, start, end in ramps],
+    }
+
+
+SHAPES = {"conv1.weight": (6, 3, 3, 3), "bn1.weight": (6,), "bn1.bias": (6,),
+          "downsample.0.weight": (8, 6, 1, 1), "downsample.1.weight": (8,), "fc.weight": (5, 8),
+          "fc.bias": (5,)}
+
+
+def toy_parameters():
+    return {name: torch.nn.Parameter(noise_tensor(stream, shape))
+            for stream, (name, shape) in enumerate(SHAPES.items())}
+
+
+def toy_gradients(parameters, step):
+    for stream, parameter in enumerate(parameters.values()):
+        parameter.grad = noise_tensor(100 * (step + 1) + stream, parameter.shape)
+
+
+def flat(tensors):
+    return torch.cat([t.detach().flatten() for t in tensors]).tolist()
+
+
+def sgd(legacy, nesterov, momentum=0.9):
+    parameters = toy_parameters()
+    decays = {n: ("bn" not in n) if legacy else p.dim() >= 2 for n, p in parameters.items()}
+    optimizer = torch.optim.SGD(
+        [{"params": [p for n, p in parameters.items() if not decays[n]], "weight_decay": 0.0},
+         {"params": [p for n, p in parameters.items() if decays[n]], "weight_decay": 0.05}],
+        lr=1, momentum=momentum, nesterov=nesterov)
+    for step in range(5):
+        toy_gradients(parameters, step)
+        for group in optimizer.param_groups:
+            group["lr"] = 0.4 - 0.05 * step
+        optimizer.step()
+    return flat(parameters.values())
+
+
+def clipped(max_norm):
+    parameters = toy_parameters()
+    toy_gradients(parameters, 0)
+    torch.nn.utils.clip_grad_norm_(parameters.values(), max_norm)
+    return flat(p.grad for p in parameters.values())
+
+
+def average(decay):
+    """Of a batch norm whose tensors are set to noise before each of four updates."""
+    swa = torch.optim.swa_utils
+    norm = torch.nn.BatchNorm2d(6)
+    averaged = swa.AveragedModel(norm, multi_avg_fn=swa.get_ema_multi_avg_fn(decay),
+                                 use_buffers=True)
+    for step in range(4):
+        with torch.no_grad():
+            for stream, tensor in enumerate(norm.state_dict().values()):
+                if tensor.is_floating_point():
+                    tensor.copy_(noise_tensor(100 * step + stream, tensor.shape))
+        averaged.update_parameters(norm)
+    return flat(t for t in averaged.module.state_dict().values() if t.is_floating_point())
+
+
+def loss_goldens():
+    logits = noise_tensor(1, (6, 10), 8)
+    labels = torch.tensor([0, 9, 3, 3, 5, 7])
+    shares = F.softmax(noise_tensor(2, (6, 10), 4), dim=1)
+    return {str(smoothing): {
+        "indices": F.cross_entropy(logits, labels, label_smoothing=smoothing).item(),
+        "probabilities": F.cross_entropy(logits, shares, label_smoothing=smoothing).item()}
+            for smoothing in [0.0, 0.1, 0.3]}
+
+
+def recipe_goldens():
+    return {**schedule_goldens(),
+            "sgd": {"legacy": sgd(True, False), "clean": sgd(False, False),
+                    "nesterov": sgd(True, True), "no_momentum": sgd(True, False, momentum=0.0)},
+            "clipped": {"0.5": clipped(0.5), "1000": clipped(1000.0)},
+            "ema": average(0.75),
+            "loss": loss_goldens()}
+
+
+def write(path, golden):
+    lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in golden.items()]
+    (FOLDER / path).write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    (FOLDER / "torchvision").mkdir(exist_ok=True)
+    write("torchvision/models.json", model_goldens())
+    write("torchvision/recipes.json", recipe_goldens())

@@ -1,0 +1,59 @@
+#include "tests/models/golden_model.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "models/register.h"
+#include "tests/support/noise_tensor.h"
+
+namespace precast::test {
+namespace {
+
+double formula(const NamedTensor& entry, double u) {
+  const at::Tensor& tensor = entry.tensor;
+  if (tensor.dim() >= 2)
+    return u * (4 / std::sqrt(static_cast<double>(tensor.numel() / tensor.size(0))));
+  if (entry.name.ends_with("running_var")) return 1 + u;
+  if (entry.name.ends_with("weight")) return 1 + 0.5 * u;
+  return 0.2 * u;
+}
+
+}  // namespace
+
+const nlohmann::json& torchvision_golden() {
+  static const nlohmann::json golden =
+      nlohmann::json::parse(std::ifstream(PRECAST_GOLDEN_DIR "/torchvision/models.json"));
+  return golden;
+}
+
+std::unique_ptr<Model> make_model(const ModelSpec& spec) {
+  ModelRegistry registry("model");
+  models::register_models(registry);
+  return registry.create(spec.arch, spec);
+}
+
+ConfigNode params(const std::string& yaml) {
+  Diagnostics diagnostics;
+  ConfigNode node = parse_override(yaml, {"test", 1, 1}, diagnostics);
+  diagnostics.throw_if_errors();
+  return node;
+}
+
+void fill_by_formula(Model& model) {
+  std::uint32_t stream = 0;
+  for (const NamedTensor& entry : model.state()) {
+    const std::uint32_t current = stream++;
+    if (entry.name.ends_with("num_batches_tracked")) continue;
+    at::Tensor values = noise_tensor(current, entry.tensor.sizes());
+    float* value = values.mutable_data_ptr<float>();
+    for (std::int64_t i = 0; i < values.numel(); ++i) {
+      // The noise again, as double: its 24 bits are exact in both types.
+      value[i] = static_cast<float>(formula(entry, static_cast<double>(value[i])));
+    }
+    entry.tensor.copy_(values);
+  }
+}
+
+}  // namespace precast::test

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "framework/api/model.h"
+#include "framework/api/model_spec.h"
+
+namespace precast::test {
+
+/// tests/golden/torchvision/models.json: what torchvision's models are and compute.
+[[nodiscard]] const nlohmann::json& torchvision_golden();
+
+/// A model of the registry.
+[[nodiscard]] std::unique_ptr<Model> make_model(const ModelSpec& spec);
+
+/// `model.params` as a recipe would hold it: "{zero_init_residual: true}".
+[[nodiscard]] ConfigNode params(const std::string& yaml);
+
+/// Sets parameters and buffers by the formula that the goldens were made with.
+void fill_by_formula(Model& model);
+
+}  // namespace precast::test

@@ -1,0 +1,89 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "framework/api/method.h"
+#include "framework/api/train_plan.h"
+#include "framework/core/error.h"
+#include "recipes/register.h"
+#include "tests/recipes/recipe_golden.h"
+
+namespace precast::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A method as a recipe makes it. @param options YAML.
+std::unique_ptr<Method> make_method(const std::string& name, const std::string& options = "{}") {
+  MethodRegistry registry("method");
+  recipes::register_methods(registry);
+  auto method = registry.create(name);
+  Diagnostics diagnostics;
+  Schema schema;
+  method->options(schema);
+  schema.apply(parse_override(options, {"test", 1, 1}, diagnostics), diagnostics, name);
+  diagnostics.throw_if_errors();
+  return method;
+}
+
+TrainPlan configured(const std::string& name, const std::string& options = "{}",
+                     std::int64_t epochs = 12) {
+  TrainPlan plan;
+  plan.epochs = epochs;
+  plan.image_size_px.assign(static_cast<std::size_t>(epochs), 224);
+  make_method(name, options)->configure(plan);
+  return plan;
+}
+
+TEST(MethodsTest, EditThePlan) {
+  EXPECT_FALSE(TrainPlan().model.blurpool);
+  EXPECT_TRUE(configured("blurpool").model.blurpool);
+  EXPECT_FALSE(TrainPlan().channels_last);
+  EXPECT_TRUE(configured("channels_last").channels_last);
+  EXPECT_EQ(TrainPlan().loss_options.label_smoothing, 0);
+  EXPECT_EQ(configured("label_smoothing").loss_options.label_smoothing, 0.1);
+  EXPECT_EQ(configured("label_smoothing", "{smoothing: 0.2}").loss_options.label_smoothing, 0.2);
+}
+
+TEST(MethodsTest, RefuseUnknownOptionsAndWrongValues) {
+  EXPECT_THROW((void)make_method("blurpool", "{size: 3}"), ConfigError);
+  EXPECT_THROW((void)make_method("label_smoothing", "{smoothing: 1}"), ConfigError);
+  EXPECT_THROW((void)make_method("gradient_clipping", "{max_norm: 0}"), ConfigError);
+  EXPECT_THROW((void)make_method("ema", "{decay: 1}"), ConfigError);
+  EXPECT_THROW((void)make_method("progressive_resize", "{min_res: 0}"), ConfigError);
+}
+
+TEST(ProgressiveResizeTest, SizesOfThePublishedRunsAreTheScripts) {
+  const std::map<std::int64_t, std::pair<int, int>> ramps = {{16, {11, 13}}, {24, {17, 20}},
+                                                             {32, {23, 27}}, {40, {29, 34}},
+                                                             {56, {41, 48}}, {88, {65, 76}}};
+  for (const auto& [epochs, ramp] : ramps) {
+    const std::string options = fmt::format(
+        "{{min_res: 160, max_res: 192, start_ramp: {}, end_ramp: {}}}", ramp.first, ramp.second);
+    EXPECT_EQ(
+        configured("progressive_resize", options, epochs).image_size_px,
+        recipe_golden()["resolution"][std::to_string(epochs)].get<std::vector<std::int64_t>>());
+  }
+}
+
+TEST(ProgressiveResizeTest, RoundsHalfToEvenAndKeepsTheEndsAsWritten) {
+  for (nlohmann::json ramp : recipe_golden()["ramps"]) {
+    const auto expected = ramp["size_px"].get<std::vector<std::int64_t>>();
+    ramp.erase("size_px");
+    EXPECT_EQ(configured("progressive_resize", ramp.dump()).image_size_px, expected) << ramp;
+  }
+}
+
+TEST(ProgressiveResizeTest, RefusesARampDownwards) {
+  try {
+    (void)configured("progressive_resize", "{min_res: 192, max_res: 160}");
+    FAIL() << "no error";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("expected min_res <= max_res, got 192 > 160"));
+  }
+}
+
+}  // namespace
+}  // namespace precast::test

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "framework/api/model.h"
+
+namespace precast::test {
+
+/// A handful of parameters with a residual network's names and no forward pass, as
+/// make_torchvision_goldens.py has them.
+class ToyModel final : public Model {
+ public:
+  ToyModel();
+  [[nodiscard]] at::Tensor forward(const at::Tensor& images) override { return images; }
+  [[nodiscard]] std::vector<NamedTensor> parameters() const override { return parameters_; }
+  [[nodiscard]] std::vector<NamedTensor> state() const override;
+  void train(bool) override {}
+  void to(at::Device, bool channels_last) override;
+
+  /// The gradients of one step of the golden.
+  void set_gradients(std::uint32_t step);
+
+ private:
+  std::vector<NamedTensor> parameters_;
+};
+
+/// All elements in row-major order, one tensor after the other.
+[[nodiscard]] std::vector<double> flat(const std::vector<at::Tensor>& tensors);
+[[nodiscard]] std::vector<at::Tensor> values_of(const std::vector<NamedTensor>& tensors);
+
+}  // namespace precast::test
