@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -41,8 +42,15 @@ void act(std::string_view name, std::string_view action) {
   } else if (action == "error") {
     throw IoError(fmt::format("failpoint {}: asked to fail here", name));
   } else if (action.starts_with("sleep:")) {
-    std::this_thread::sleep_for(
-        std::chrono::milliseconds(std::atoi(std::string(action.substr(6)).c_str())));
+    const std::string_view digits = action.substr(6);
+    int milliseconds = 0;
+    const auto [end, failure] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), milliseconds);
+    if (failure != std::errc() || end != digits.data() + digits.size()) {
+      throw ConfigError(
+          fmt::format("PRECAST_FAILPOINTS: expected sleep:MILLISECONDS, got '{}'", action));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
   } else {
     throw ConfigError(
         fmt::format("PRECAST_FAILPOINTS: expected kill, error or sleep:MS, got '{}'", action));

@@ -18,6 +18,7 @@ namespace {
 
 constexpr mode_t kFileMode = 0644;
 constexpr mode_t kFolderMode = 0755;
+constexpr int kMaxTakenNames = 100'000;
 
 class PosixFileOps final : public FileOps {
  public:
@@ -51,6 +52,15 @@ class PosixFileOps final : public FileOps {
 std::string folder_of(const std::filesystem::path& path) {
   const std::filesystem::path parent = path.parent_path();
   return parent.empty() ? "." : parent.string();
+}
+
+/// Repeats a call while a signal interrupts it.
+template <typename Call>
+int uninterrupted(Call call) {
+  for (;;) {
+    const int result = call();
+    if (result >= 0 || errno != EINTR) return result;
+  }
 }
 
 /// Two writers of one file, in one process or two, never share a temporary name.
@@ -88,7 +98,13 @@ AtomicFile::AtomicFile(std::filesystem::path path, FileOps& ops)
   if (std::filesystem::is_directory(path_, ignored)) {
     throw IoError("cannot write", path_.string(), EISDIR);
   }
-  fd_ = ops_.create_exclusive(temporary_.c_str());
+  const auto create = [&] { return ops_.create_exclusive(temporary_.c_str()); };
+  fd_ = uninterrupted(create);
+  // A name may be taken by what a killed process left: in a container, process numbers repeat.
+  for (int attempt = 0; fd_ < 0 && errno == EEXIST && attempt < kMaxTakenNames; ++attempt) {
+    temporary_ = temporary_name(path_);
+    fd_ = uninterrupted(create);
+  }
   if (fd_ < 0) throw IoError("cannot create", path_.string(), errno);
 }
 
@@ -115,14 +131,18 @@ void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes
 
 void AtomicFile::commit() {
   failpoint("atomic_file.before_sync");
-  if (ops_.fsync(fd_) != 0) throw IoError("cannot sync", path_.string(), errno);
-  if (ops_.close(std::exchange(fd_, -1)) != 0) throw IoError("cannot close", path_.string(), errno);
+  if (uninterrupted([&] { return ops_.fsync(fd_); }) != 0)
+    throw IoError("cannot sync", path_.string(), errno);
+  // On Linux an interrupted close() has closed: repeating it could close another thread's file.
+  if (ops_.close(std::exchange(fd_, -1)) != 0 && errno != EINTR) {
+    throw IoError("cannot close", path_.string(), errno);
+  }
   failpoint("atomic_file.before_rename");
-  if (ops_.rename(temporary_.c_str(), path_.c_str()) != 0) {
+  if (uninterrupted([&] { return ops_.rename(temporary_.c_str(), path_.c_str()); }) != 0) {
     throw IoError("cannot rename to", path_.string(), errno);
   }
   temporary_.clear();
-  if (ops_.fsync_folder(folder_of(path_).c_str()) != 0) {
+  if (uninterrupted([&] { return ops_.fsync_folder(folder_of(path_).c_str()); }) != 0) {
     throw IoError("cannot sync the folder of", path_.string(), errno);
   }
 }
@@ -146,12 +166,13 @@ void create_folders(const std::filesystem::path& path, FileOps& ops) {
   std::filesystem::path built;
   for (const std::filesystem::path& part : path) {
     built /= part;
-    if (std::filesystem::is_directory(built)) continue;
+    std::error_code failure;
+    if (std::filesystem::is_directory(built, failure)) continue;
     if (ops.mkdir(built.c_str()) != 0 && errno != EEXIST) {
       throw IoError("cannot create folder", built.string(), errno);
     }
-    if (!std::filesystem::is_directory(built)) {
-      throw IoError("cannot create folder", built.string(), ENOTDIR);
+    if (!std::filesystem::is_directory(built, failure)) {
+      throw IoError("cannot create folder", built.string(), failure ? failure.value() : ENOTDIR);
     }
   }
 }

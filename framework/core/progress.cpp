@@ -50,7 +50,8 @@ void Progress::clear() {
 
 std::string format_duration(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "?";
-  if (seconds < 60) return fmt::format("{:.1f} s", seconds);
+  // Compared as it will be shown: 59.96 is a minute, not `60.0 s`.
+  if (seconds < 59.95) return fmt::format("{:.1f} s", seconds);
   const long whole = std::lround(seconds);
   if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
@@ -59,7 +60,7 @@ std::string format_duration(double seconds) {
 std::string format_bytes(double bytes) {
   constexpr std::array kUnits = {"B", "kB", "MB", "GB", "TB"};
   std::size_t unit = 0;
-  while (bytes >= 1000 && unit + 1 < kUnits.size()) {
+  while (bytes >= (unit == 0 ? 999.5 : 999.95) && unit + 1 < kUnits.size()) {
     bytes /= 1000;
     ++unit;
   }

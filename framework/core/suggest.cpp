@@ -35,6 +35,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string suggest(std::string_view name, const std::vector<std::string>& known) {
+  if (known.empty()) return "There are none.";
   const std::string* nearest = nullptr;
   std::size_t nearest_distance = 0;
   for (const std::string& candidate : known) {

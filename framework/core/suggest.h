@@ -9,7 +9,7 @@
 namespace precast {
 
 /// A hint for a misspelt name: `Did you mean 'x'?` when one of `known` is near (Damerau-Levenshtein
-/// distance at most a third of its length), else `Known: a, b, c.`
+/// distance at most a third of its length), else `Known: a, b, c.` (`There are none.`)
 [[nodiscard]] PRECAST_API std::string suggest(std::string_view name,
                                               const std::vector<std::string>& known);
 

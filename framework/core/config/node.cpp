@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
+
+#include <sstream>
+#include <unordered_map>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -14,6 +18,42 @@ constexpr int kMaxDepth = 32;
 constexpr std::size_t kMaxNodes = 100'000;
 constexpr std::uint64_t kMaxFileBytes = 4U << 20;
 constexpr std::size_t kShownLength = 60;
+
+/// Looks at a text before a tree is built of it: how many documents there are, and that there are
+/// not too many nodes. Not by YAML::LoadAll, which never ends where the text starts with a comma.
+class Survey final : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark& mark) override { start_ = mark; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override { count(mark); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { count(mark); }
+  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                const std::string&) override {
+    count(mark);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    count(mark);
+  }
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    count(mark);
+  }
+  void OnMapEnd() override {}
+
+  /// Where the document that was read last starts.
+  [[nodiscard]] const YAML::Mark& start() const { return start_; }
+
+ private:
+  void count(const YAML::Mark& mark) {
+    // Keys count too, unlike in the tree.
+    if (++nodes_ > 2 * kMaxNodes) throw YAML::ParserException(mark, "too many values");
+  }
+
+  YAML::Mark start_;
+  std::size_t nodes_ = 0;
+};
 
 /// Copies yaml-cpp's tree into ours. yaml-cpp shares aliased nodes, so a small file can describe a
 /// huge tree: the walk stops at kMaxNodes.
@@ -54,6 +94,7 @@ class Importer {
  private:
   void import_map(const YAML::Node& yaml, ConfigNode& node, int depth) {
     node.kind = ConfigNode::Kind::map;
+    std::unordered_map<std::string, int> lines;
     for (const auto& pair : yaml) {
       if (too_large_) break;
       const Origin key_origin = origin(pair.first.Mark());
@@ -62,15 +103,13 @@ class Importer {
         continue;
       }
       const std::string key = pair.first.Scalar();
-      bool duplicate = false;
-      for (const ConfigNode::Entry& entry : node.entries) {
-        if (entry.key != key) continue;
-        duplicate = true;
-        diagnostics_.error(
-            key_origin, key,
-            fmt::format("duplicate key, first given in line {}", entry.key_origin.line));
+      const auto [first, added] = lines.emplace(key, key_origin.line);
+      if (added) {
+        node.entries.push_back({key, key_origin, import(pair.second, depth + 1)});
+      } else {
+        diagnostics_.error(key_origin, key,
+                           fmt::format("duplicate key, first given in line {}", first->second));
       }
-      if (!duplicate) node.entries.push_back({key, key_origin, import(pair.second, depth + 1)});
     }
   }
 
@@ -145,19 +184,22 @@ ConfigNode parse_yaml(const std::string& text, const std::string& source,
   top.kind = ConfigNode::Kind::map;
   top.origin = {source, 1, 1};
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.size() > 1) {
-      diagnostics.error(importer.origin(documents[1].Mark()), "",
+    std::istringstream stream(text);
+    YAML::Parser parser(stream);
+    Survey survey;
+    if (parser.HandleNextDocument(survey) && parser.HandleNextDocument(survey)) {
+      diagnostics.error(importer.origin(survey.start()), "",
                         "expected one YAML document, got several");
       return top;
     }
-    if (documents.empty() || documents[0].IsNull()) return top;
-    if (!documents[0].IsMap()) {
-      diagnostics.error(importer.origin(documents[0].Mark()), "",
+    const YAML::Node document = YAML::Load(text);
+    if (document.IsNull()) return top;
+    if (!document.IsMap()) {
+      diagnostics.error(importer.origin(document.Mark()), "",
                         "expected a map of sections (`data:`, `training:` ...)");
       return top;
     }
-    return importer.import(documents[0]);
+    return importer.import(document);
   } catch (const YAML::Exception& error) {
     diagnostics.error(importer.origin(error.mark), "", "not valid YAML: " + error.msg);
   }

@@ -31,7 +31,7 @@ std::optional<bool> parse_bool(std::string_view text) {
 
 template <typename Number>
 std::optional<Number> parse_number(std::string_view text) {
-  if (text.starts_with('+')) text.remove_prefix(1);
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
   Number value{};
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (failure != std::errc() || end != text.data() + text.size() || text.empty())
@@ -327,7 +327,12 @@ std::string Schema::unknown(std::string_view name) const {
   }
   if (section.empty() && near.size() > sections.size())
     near.assign(sections.begin(), sections.end());
-  if (near.empty()) near.assign(sections.begin(), sections.end());
+  if (near.empty()) {
+    // The section itself is unknown or misspelt.
+    const std::string hint = suggest(name, names());
+    if (hint.starts_with("Did you mean")) return "unknown key. " + hint;
+    near.assign(sections.begin(), sections.end());
+  }
   return fmt::format("unknown key. {}", suggest(name, near));
 }
 

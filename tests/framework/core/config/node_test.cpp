@@ -1,0 +1,182 @@
+#include "framework/core/config/node.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast {
+namespace {
+
+using Kind = ConfigNode::Kind;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class ParseYaml : public ::testing::Test {
+ protected:
+  ConfigNode parse(const std::string& text) {
+    diagnostics_ = {};
+    return parse_yaml(text, "r.yaml", diagnostics_);
+  }
+  /// The messages of a text that is wrong.
+  const std::vector<std::string>& errors(const std::string& text) {
+    static_cast<void>(parse(text));
+    return diagnostics_.errors();
+  }
+  Diagnostics diagnostics_;
+};
+
+TEST_F(ParseYaml, KeepsKindsTextAndPlaces) {
+  const ConfigNode top = parse("lr:\n  peak: 5e-5\nlist: [1, 'two']\nnone: ~\nempty:\n");
+  EXPECT_THAT(diagnostics_.errors(), IsEmpty());
+  const ConfigNode* peak = top.find("lr")->find("peak");
+  EXPECT_EQ(peak->scalar, "5e-5");
+  EXPECT_EQ(peak->origin.text(), "r.yaml:2:9");
+  EXPECT_EQ(top.find("list")->kind, Kind::list);
+  EXPECT_EQ(top.find("list")->items[1].scalar, "two");
+  EXPECT_EQ(top.find("none")->kind, Kind::null);
+  EXPECT_EQ(top.find("empty")->kind, Kind::null);
+  EXPECT_EQ(top.find("other"), nullptr);
+  EXPECT_EQ(top.entries[1].key_origin.line, 3);
+}
+
+TEST_F(ParseYaml, TakesAnEmptyDocumentAsAnEmptyMap) {
+  for (const char* text : {"", "\n\n", "# only a comment\n", "---\n", "~\n"}) {
+    const ConfigNode top = parse(text);
+    EXPECT_THAT(diagnostics_.errors(), IsEmpty()) << text;
+    EXPECT_EQ(top.kind, Kind::map) << text;
+    EXPECT_THAT(top.entries, IsEmpty()) << text;
+  }
+}
+
+TEST_F(ParseYaml, ReportsADuplicateKeyWithBothLines) {
+  EXPECT_THAT(errors("a: 1\nb: 2\na: 3\n"),
+              ElementsAre("r.yaml:3:1: a: duplicate key, first given in line 1"));
+}
+
+TEST_F(ParseYaml, RefusesATopThatIsNoMap) {
+  EXPECT_THAT(errors("- 1\n- 2\n"),
+              ElementsAre(HasSubstr("r.yaml:1:1: expected a map of sections")));
+  EXPECT_THAT(errors("just text\n"), ElementsAre(HasSubstr("expected a map of sections")));
+}
+
+TEST_F(ParseYaml, RefusesSeveralDocuments) {
+  EXPECT_THAT(errors("a: 1\n---\nb: 2\n"),
+              ElementsAre("r.yaml:2:1: expected one YAML document, got several"));
+}
+
+TEST_F(ParseYaml, RefusesKeysThatAreNoNames) {
+  EXPECT_THAT(errors("[1, 2]: x\n"), ElementsAre(HasSubstr("expected a name as key")));
+  EXPECT_THAT(errors("{a: 1}: x\n"), ElementsAre(HasSubstr("expected a name as key")));
+}
+
+TEST_F(ParseYaml, NamesThePlaceOfASyntaxError) {
+  EXPECT_THAT(errors("a: 1\nb: [1, 2\nc: 3\n"), ElementsAre(HasSubstr("not valid YAML")));
+  EXPECT_THAT(errors("a: 1\n\tb: 2\n"), ElementsAre(HasSubstr("r.yaml:")));
+  EXPECT_THAT(errors("a: *nowhere\n"), ElementsAre(HasSubstr("r.yaml:1:4: not valid YAML")));
+}
+
+TEST_F(ParseYaml, StopsAtAnAliasBomb) {
+  std::string text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 12; ++i) {
+    text += fmt::format("a{0}: &a{0} [", i);
+    for (int k = 0; k < 10; ++k) text += fmt::format("*a{}{}", i - 1, k < 9 ? ", " : "]\n");
+  }
+  EXPECT_THAT(errors(text), ElementsAre(HasSubstr("nested or aliased too deeply")));
+}
+
+TEST_F(ParseYaml, StopsAtDeepNesting) {
+  EXPECT_THAT(errors("a: " + std::string(40, '[') + std::string(40, ']')),
+              ElementsAre(HasSubstr("too deeply")));
+  EXPECT_THAT(errors("a: " + std::string(200'000, '[')), ElementsAre(HasSubstr("r.yaml")));
+  EXPECT_THAT(errors(std::string(200'000, '{')), ElementsAre(HasSubstr("r.yaml")));
+}
+
+TEST_F(ParseYaml, TakesAMapOfManyKeysInTime) {
+  std::string text;
+  for (int i = 0; i < 90'000; ++i) text += fmt::format("key_of_some_length_{}: 1\n", i);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(parse(text).entries.size(), 90'000U);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+}
+
+TEST_F(ParseYaml, SurvivesEveryChangedByte) {
+  const std::string good =
+      "lr:\n  lr: 0.5  # peak\n  list: [1, 2.5]\na: {b: \"c\\n\", d: 'e'}\nf: &x ~\ng: *x\n";
+  for (std::size_t i = 0; i < good.size(); ++i) {
+    for (int value = 0; value < 256; ++value) {
+      std::string damaged = good;
+      damaged[i] = static_cast<char>(value);
+      static_cast<void>(parse(damaged));
+    }
+    static_cast<void>(parse(good.substr(0, i)));
+  }
+}
+
+TEST(ParseYamlFile, NamesTheFileInMessages) {
+  const test::TemporaryFolder folder;
+  write_file(folder / "x.yaml", "a: 1\na: 2\n");
+  Diagnostics diagnostics;
+  static_cast<void>(parse_yaml_file(folder / "x.yaml", diagnostics));
+  EXPECT_THAT(diagnostics.errors(), ElementsAre(HasSubstr((folder / "x.yaml").string() + ":2:1")));
+  EXPECT_THROW(static_cast<void>(parse_yaml_file(folder / "none.yaml", diagnostics)), IoError);
+}
+
+TEST(ParseOverride, TakesScalarsAsTheyAreWritten) {
+  Diagnostics diagnostics;
+  const Origin origin{"command line", 0, 0};
+  for (const char* text : {"0.5", "-0.5", "a: b", "", "*x", "true", "# no comment", "'quoted'"}) {
+    const ConfigNode node = parse_override(text, origin, diagnostics);
+    EXPECT_EQ(node.kind, Kind::scalar);
+    EXPECT_EQ(node.scalar, text);
+    EXPECT_EQ(node.origin.text(), "command line");
+  }
+  EXPECT_THAT(diagnostics.errors(), IsEmpty());
+}
+
+TEST(ParseOverride, TakesListsAndMaps) {
+  Diagnostics diagnostics;
+  const Origin origin{"command line", 0, 0};
+  EXPECT_EQ(parse_override("[1, 2]", origin, diagnostics).items.size(), 2U);
+  EXPECT_EQ(parse_override("{a: {b: 1}}", origin, diagnostics).find("a")->find("b")->scalar, "1");
+  EXPECT_THAT(diagnostics.errors(), IsEmpty());
+  static_cast<void>(parse_override("[1, 2", origin, diagnostics));
+  EXPECT_THAT(diagnostics.errors(),
+              ElementsAre(HasSubstr("command line: '[1, 2' is not valid YAML")));
+}
+
+TEST(ConfigNode, IsShownAsAUserWouldWriteIt) {
+  Diagnostics diagnostics;
+  const ConfigNode top =
+      parse_yaml("a: [1, 'x y', {b: ~}]\nlong: " + std::string(90, 'z') + "\n", "r", diagnostics);
+  EXPECT_EQ(top.find("a")->text(), "[1, \"x y\", {b: null}]");
+  EXPECT_EQ(top.find("a")->items[0].text(), "'1'");
+  EXPECT_EQ(top.find("long")->text().size(), 63U);
+  EXPECT_EQ(ConfigNode{}.text(), "nothing");
+}
+
+TEST(Diagnostics, ThrowsAllErrorsAtOnce) {
+  Diagnostics diagnostics;
+  EXPECT_NO_THROW(diagnostics.throw_if_errors());
+  diagnostics.warning({"r", 1, 1}, "a", "old");
+  EXPECT_NO_THROW(diagnostics.throw_if_errors());
+  diagnostics.error({"r", 2, 3}, "b", "wrong");
+  diagnostics.error({"command line", 0, 0}, "", "also wrong");
+  EXPECT_THAT(diagnostics.warnings(), ElementsAre("r:1:1: a: old"));
+  try {
+    diagnostics.throw_if_errors();
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(), "r:2:3: b: wrong\ncommand line: also wrong");
+  }
+}
+
+}  // namespace
+}  // namespace precast

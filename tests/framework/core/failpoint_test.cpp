@@ -1,0 +1,105 @@
+#include "framework/core/failpoint.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast {
+namespace {
+
+/// Runs `body` in a process that starts with `armed` in its environment, and returns its wait
+/// status. The environment is read at the first failpoint, which this process never reaches.
+int in_process(const std::string& armed, const std::function<int()>& body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setenv("PRECAST_FAILPOINTS", armed.c_str(), 1);
+    try {
+      ::_exit(body());
+    } catch (const Error& error) {
+      ::_exit(100 + static_cast<int>(error.exit_code()));
+    }
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+int exit_code_of(int status) {
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(Failpoint, DoesNothingUnlessArmed) {
+  const int status = in_process("beton.before_table=kill", [] {
+    failpoint("beton.before_header");
+    return 0;
+  });
+  EXPECT_EQ(exit_code_of(status), 0);
+}
+
+TEST(Failpoint, EveryListedOneCanKill) {
+  for (const std::string_view name : kFailpoints) {
+    const int status = in_process(std::string(name) + "=kill", [&] {
+      failpoint(name);
+      return 0;
+    });
+    ASSERT_TRUE(WIFSIGNALED(status)) << name;
+    EXPECT_EQ(WTERMSIG(status), SIGKILL) << name;
+  }
+}
+
+TEST(Failpoint, ThrowsAnIoErrorOnError) {
+  const int status = in_process("log.before_line=error,beton.before_table=kill", [] {
+    failpoint("log.before_line");
+    return 0;
+  });
+  EXPECT_EQ(exit_code_of(status), 100 + static_cast<int>(ExitCode::io));
+}
+
+TEST(Failpoint, SleepsForTheGivenTime) {
+  const int status = in_process("log.before_line=sleep:50", [] {
+    const auto start = std::chrono::steady_clock::now();
+    failpoint("log.before_line");
+    return std::chrono::steady_clock::now() - start >= std::chrono::milliseconds(50) ? 0 : 1;
+  });
+  EXPECT_EQ(exit_code_of(status), 0);
+}
+
+TEST(Failpoint, RefusesUnknownNamesAndActions) {
+  for (const char* armed : {"no.such=kill", "log.before_line", "log.before_line=explode",
+                            "log.before_line=sleep:soon", "log.before_line=sleep:"}) {
+    const int status = in_process(armed, [] {
+      failpoint("log.before_line");
+      return 0;
+    });
+    EXPECT_EQ(exit_code_of(status), 100 + static_cast<int>(ExitCode::usage)) << armed;
+  }
+}
+
+/// A writer that dies before the rename leaves the old file; a later writer is not in its way even
+/// where process numbers repeat, as they do in containers.
+TEST(Failpoint, AKilledWriterLeavesTheOldFile) {
+  const test::TemporaryFolder folder;
+  const auto path = folder / "x";
+  for (const char* armed : {"atomic_file.before_sync=kill", "atomic_file.before_rename=kill"}) {
+    const int status = in_process(armed, [&] {
+      write_file(path, "new");
+      return 0;
+    });
+    ASSERT_TRUE(WIFSIGNALED(status));
+    EXPECT_FALSE(std::filesystem::exists(path)) << armed;
+  }
+}
+
+}  // namespace
+}  // namespace precast

@@ -1,0 +1,256 @@
+#include "framework/core/file.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/core/error.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string text_of(const std::filesystem::path& path) {
+  const auto bytes = read_file(path);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::size_t count_files(const std::filesystem::path& folder) {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+}
+
+/// What the n-th call of the disk does instead of its work.
+enum class Fault { no_space, io_error, interrupted, short_write };
+
+/// The real calls, of which the n-th fails. Cleaning up (unlink, close of a failed file) works.
+class FaultyOps final : public FileOps {
+ public:
+  FaultyOps(int nth, Fault fault) : left_(nth), fault_(fault) {}
+  [[nodiscard]] bool fired() const { return left_ <= 0; }
+
+  int create_exclusive(const char* path) override {
+    return fails() ? -1 : real_.create_exclusive(path);
+  }
+  int open_append(const char* path) override { return fails() ? -1 : real_.open_append(path); }
+  std::ptrdiff_t write(int fd, const void* data, std::size_t size) override {
+    if (fails(&size)) return -1;
+    return real_.write(fd, data, size);
+  }
+  std::ptrdiff_t pwrite(int fd, const void* data, std::size_t size, std::int64_t offset) override {
+    if (fails(&size)) return -1;
+    return real_.pwrite(fd, data, size, offset);
+  }
+  int ftruncate(int fd, std::int64_t size) override {
+    return fails() ? -1 : real_.ftruncate(fd, size);
+  }
+  int fsync(int fd) override { return fails() ? -1 : real_.fsync(fd); }
+  int close(int fd) override {
+    // As on Linux: the descriptor is gone even when close fails.
+    const int result = real_.close(fd);
+    return fails() ? -1 : result;
+  }
+  int rename(const char* from, const char* to) override {
+    return fails() ? -1 : real_.rename(from, to);
+  }
+  int unlink(const char* path) override { return real_.unlink(path); }
+  int mkdir(const char* path) override { return fails() ? -1 : real_.mkdir(path); }
+  int fsync_folder(const char* path) override { return fails() ? -1 : real_.fsync_folder(path); }
+
+ private:
+  bool fails(std::size_t* size = nullptr) {
+    if (--left_ != 0) return false;
+    if (fault_ == Fault::short_write) {
+      if (size != nullptr && *size > 1) *size /= 2;
+      return false;
+    }
+    errno = fault_ == Fault::no_space ? ENOSPC : fault_ == Fault::io_error ? EIO : EINTR;
+    return true;
+  }
+
+  FileOps& real_ = posix_file_ops();
+  int left_;
+  Fault fault_;
+};
+
+class AtomicFileFaults : public ::testing::TestWithParam<Fault> {};
+
+/// Fails every call in turn, until a run meets no fault.
+TEST_P(AtomicFileFaults, LeaveTheOldOrTheNewFileAndNothingElse) {
+  const test::TemporaryFolder folder;
+  const auto path = folder / "weights";
+  int nth = 1;
+  for (bool fired = true; fired; ++nth) {
+    ASSERT_LT(nth, 50) << "the writer never comes to its end";
+    write_file(path, "old");
+    FaultyOps ops(nth, GetParam());
+    bool failed = false;
+    try {
+      AtomicFile file(path, ops);
+      file.append(std::string_view("new "));
+      file.append(std::string_view("content"));
+      file.write_at(0, std::as_bytes(std::span("NEW", 3)));
+      file.commit();
+    } catch (const IoError& error) {
+      failed = true;
+      EXPECT_THAT(error.what(), HasSubstr(path.string()));
+      EXPECT_THAT(error.what(), HasSubstr(GetParam() == Fault::no_space ? "No space left"
+                                                                        : "Input/output error"));
+    }
+    fired = ops.fired();
+    EXPECT_EQ(count_files(folder.path()), 1U) << "call " << nth;
+    const std::string text = text_of(path);
+    if (failed) {
+      EXPECT_THAT(text, ::testing::AnyOf("old", "NEW content")) << "call " << nth;
+    } else {
+      EXPECT_EQ(text, "NEW content") << "call " << nth;
+    }
+    const bool harmless = GetParam() == Fault::interrupted || GetParam() == Fault::short_write;
+    EXPECT_EQ(failed, fired && !harmless) << "call " << nth;
+  }
+  EXPECT_GE(nth, 8);
+}
+
+std::string fault_name(const ::testing::TestParamInfo<Fault>& tested) {
+  constexpr const char* kNames[] = {"NoSpace", "IoError", "Interrupted", "ShortWrite"};
+  return kNames[static_cast<int>(tested.param)];
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AtomicFileFaults,
+                         ::testing::Values(Fault::no_space, Fault::io_error, Fault::interrupted,
+                                           Fault::short_write),
+                         fault_name);
+
+TEST(AtomicFile, LeavesNothingWithoutCommit) {
+  const test::TemporaryFolder folder;
+  {
+    AtomicFile file(folder / "x");
+    file.append(std::string_view("abc"));
+    EXPECT_EQ(file.size(), 3U);
+    EXPECT_EQ(count_files(folder.path()), 1U);
+  }
+  EXPECT_EQ(count_files(folder.path()), 0U);
+}
+
+TEST(AtomicFile, WritesPastTheEnd) {
+  const test::TemporaryFolder folder;
+  AtomicFile file(folder / "x");
+  file.write_at(4, std::as_bytes(std::span("end", 3)));
+  EXPECT_EQ(file.size(), 0U);
+  file.append(std::string_view("head"));
+  file.commit();
+  EXPECT_EQ(text_of(folder / "x"), "headend");
+}
+
+/// A killed process leaves its temporary file, and in a container the next one has its number.
+TEST(AtomicFile, IsNotStoppedByTheTemporaryFilesOfAKilledProcess) {
+  const test::TemporaryFolder folder;
+  for (int i = 0; i < 5000; ++i) {
+    posix_file_ops().close(posix_file_ops().create_exclusive(
+        fmt::format("{}.tmp.{}.{}", (folder / "x").string(), ::getpid(), i).c_str()));
+  }
+  write_file(folder / "x", "new");
+  EXPECT_EQ(text_of(folder / "x"), "new");
+}
+
+TEST(AtomicFile, NamesAPathThatCannotBeWritten) {
+  const test::TemporaryFolder folder;
+  const auto problem = [](const std::filesystem::path& path) -> std::string {
+    try {
+      write_file(path, "x");
+    } catch (const IoError& error) {
+      EXPECT_EQ(error.exit_code(), ExitCode::io);
+      return error.what();
+    }
+    return "written";
+  };
+  EXPECT_EQ(problem(folder.path()),
+            fmt::format("cannot write {}: Is a directory", folder.path().string()));
+  EXPECT_EQ(
+      problem(folder / "no" / "x"),
+      fmt::format("cannot create {}/no/x: No such file or directory", folder.path().string()));
+}
+
+TEST(MappedFile, GivesTheBytesOfAFile) {
+  const test::TemporaryFolder folder;
+  write_file(folder / "x", "hello");
+  const MappedFile file(folder / "x");
+  EXPECT_EQ(file.bytes().size(), 5U);
+  EXPECT_EQ(std::to_integer<char>(file.bytes()[4]), 'o');
+  EXPECT_EQ(file.path(), folder / "x");
+  file.prefetch(0, 5);
+  file.prefetch(3, UINT64_MAX);
+  file.prefetch(99, 1);
+}
+
+TEST(MappedFile, TakesAnEmptyFile) {
+  const test::TemporaryFolder folder;
+  write_file(folder / "x", "");
+  EXPECT_TRUE(MappedFile(folder / "x").bytes().empty());
+}
+
+TEST(MappedFile, RefusesWhatIsNoReadableFile) {
+  const test::TemporaryFolder folder;
+  const auto problem = [](const std::filesystem::path& path) -> std::string {
+    try {
+      const MappedFile file(path);
+    } catch (const IoError& error) {
+      return error.what();
+    }
+    return "mapped";
+  };
+  EXPECT_EQ(problem(folder / "none"),
+            fmt::format("cannot open {}: No such file or directory", (folder / "none").string()));
+  EXPECT_THAT(problem(folder.path()), HasSubstr("expected a regular file"));
+  EXPECT_THAT(problem("/dev/zero"), HasSubstr("expected a regular file"));
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT(problem(folder / "pipe"), HasSubstr("expected a regular file"));
+}
+
+TEST(ReadFile, RefusesLargerFilesThanAsked) {
+  const test::TemporaryFolder folder;
+  write_file(folder / "x", "12345");
+  EXPECT_EQ(read_file(folder / "x", 5).size(), 5U);
+  EXPECT_THROW(static_cast<void>(read_file(folder / "x", 4)), IoError);
+}
+
+TEST(CreateFolders, CreatesMissingParentsAndAcceptsExistingOnes) {
+  const test::TemporaryFolder folder;
+  create_folders(folder / "a" / "b" / "c");
+  EXPECT_TRUE(std::filesystem::is_directory(folder / "a" / "b" / "c"));
+  create_folders(folder / "a" / "b" / "c");
+  create_folders(folder / "a" / "b" / "");
+}
+
+TEST(CreateFolders, NamesTheFolderThatFailed) {
+  const test::TemporaryFolder folder;
+  write_file(folder / "file", "x");
+  std::filesystem::create_symlink("loop", folder / "loop");
+  const auto problem = [](const std::filesystem::path& path, FileOps& ops) -> std::string {
+    try {
+      create_folders(path, ops);
+    } catch (const IoError& error) {
+      return error.what();
+    }
+    return "created";
+  };
+  FileOps& real = posix_file_ops();
+  EXPECT_THAT(problem(folder / "file", real), HasSubstr("file: Not a directory"));
+  EXPECT_THAT(problem(folder / "file" / "a", real), HasSubstr("file: Not a directory"));
+  EXPECT_THAT(problem(folder / std::string(300, 'x'), real), HasSubstr("File name too long"));
+  EXPECT_THAT(problem(folder / "loop" / "a", real), HasSubstr("loop: "));
+  FaultyOps full(2, Fault::no_space);
+  EXPECT_THAT(problem(folder / "p" / "q" / "r", full), HasSubstr("p/q: No space left"));
+}
+
+}  // namespace
+}  // namespace precast

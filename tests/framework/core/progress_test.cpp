@@ -1,0 +1,91 @@
+#include "framework/core/progress.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pty.h>
+#include <unistd.h>
+
+#include <limits>
+#include <string>
+
+#include "framework/core/log.h"
+
+namespace precast {
+namespace {
+
+/// Puts standard error on a terminal of its own and returns what `action` writes to it.
+template <typename Action>
+std::string on_terminal(Action action) {
+  int screen = -1;
+  int line = -1;
+  EXPECT_EQ(::openpty(&screen, &line, nullptr, nullptr, nullptr), 0);
+  const int saved = ::dup(STDERR_FILENO);
+  ::dup2(line, STDERR_FILENO);
+  action();
+  ::dup2(saved, STDERR_FILENO);
+  ::close(saved);
+  std::string text(4096, '\0');
+  const ssize_t size = ::read(screen, text.data(), text.size());
+  ::close(line);
+  ::close(screen);
+  text.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
+  return text;
+}
+
+TEST(FormatDuration, ChoosesUnitsAndRoundsIntoTheNext) {
+  EXPECT_EQ(format_duration(0), "0.0 s");
+  EXPECT_EQ(format_duration(6.74), "6.7 s");
+  EXPECT_EQ(format_duration(59.94), "59.9 s");
+  EXPECT_EQ(format_duration(59.96), "1:00");
+  EXPECT_EQ(format_duration(245), "4:05");
+  EXPECT_EQ(format_duration(3599.6), "1:00:00");
+  EXPECT_EQ(format_duration(3723), "1:02:03");
+  EXPECT_EQ(format_duration(360'000), "100:00:00");
+  EXPECT_EQ(format_duration(-1), "?");
+  EXPECT_EQ(format_duration(std::numeric_limits<double>::infinity()), "?");
+  EXPECT_EQ(format_duration(std::numeric_limits<double>::quiet_NaN()), "?");
+}
+
+TEST(FormatBytes, ChoosesUnitsAndRoundsIntoTheNext) {
+  EXPECT_EQ(format_bytes(0), "0 B");
+  EXPECT_EQ(format_bytes(999), "999 B");
+  EXPECT_EQ(format_bytes(1000), "1.0 kB");
+  EXPECT_EQ(format_bytes(12'345'678), "12.3 MB");
+  EXPECT_EQ(format_bytes(999'960), "1.0 MB");
+  EXPECT_EQ(format_bytes(1.5e15), "1500.0 TB");
+}
+
+TEST(Progress, RedrawsOneLineOnATerminal) {
+  const std::string text = on_terminal([] {
+    Progress progress;
+    EXPECT_TRUE(progress.due());
+    progress.show("step 1");
+    EXPECT_FALSE(progress.due());
+    progress.show("step 2");
+  });
+  EXPECT_EQ(text, "\r\033[Kstep 1\r\033[Kstep 2\r\033[K");
+}
+
+TEST(Progress, MakesWayForALogLineOnATerminal) {
+  const std::string text = on_terminal([] {
+    Progress progress;
+    progress.show("step 1");
+    log_info("epoch {} done", 3);
+    log_warning("slow");
+  });
+  EXPECT_EQ(text, "\r\033[Kstep 1\r\033[Kepoch 3 done\r\n\r\033[Kwarning: slow\r\n\r\033[K");
+}
+
+TEST(Progress, PrintsPlainLinesElsewhere) {
+  ::testing::internal::CaptureStderr();
+  {
+    Progress progress;
+    EXPECT_FALSE(progress.due());
+    progress.show("step 1");
+    log_info("epoch {} done", 3);
+  }
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "step 1\nepoch 3 done\n");
+}
+
+}  // namespace
+}  // namespace precast
