@@ -48,6 +48,7 @@ class Pipe {
 int spawn(const std::vector<std::string>& arguments, const Pipe& output, const Pipe& errors,
           pid_t& child) {
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   posix_spawn_file_actions_t actions;
