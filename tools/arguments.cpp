@@ -20,14 +20,18 @@ Arguments::Arguments(std::string usage, std::string about)
 }
 
 void Arguments::positional(const std::string& name, const std::string& help) {
-  positional_.emplace_back(name, help);
+  positional_.push_back({name, help});
+}
+
+void Arguments::optional_positional(const std::string& name, const std::string& help) {
+  positional_.push_back({name, help, true});
 }
 
 void Arguments::print_help() const {
   fmt::print("usage: precast {}\n", usage_);
   if (!about_.empty()) fmt::print("\n{}\n", about_);
   fmt::print("\n");
-  for (const auto& [name, help] : positional_) fmt::print("  {:<36} {}\n", name, help);
+  for (const Positional& place : positional_) fmt::print("  {:<36} {}\n", place.name, place.help);
   std::ostringstream options;
   options << options_;
   fmt::print("\n{}", options.str());
@@ -42,15 +46,20 @@ std::vector<std::string> Arguments::known() const {
 bool Arguments::parse(const std::vector<std::string>& args) {
   po::options_description all = options_;
   po::positional_options_description places;
-  for (const auto& [name, help] : positional_) {
-    all.add_options()(name.c_str(), po::value<std::string>());
-    places.add(name.c_str(), 1);
+  for (const Positional& place : positional_) {
+    all.add_options()(place.name.c_str(), po::value<std::string>());
+    places.add(place.name.c_str(), 1);
   }
   // Without `allow_guessing`: an option that is added later must not change what a script means.
   const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
   try {
     po::store(po::command_line_parser(args).options(all).positional(places).style(style).run(),
               values_);
+    // Before notify(), which insists on required options.
+    if (has("help")) {
+      print_help();
+      return false;
+    }
     po::notify(values_);
   } catch (const po::unknown_option& error) {
     throw ConfigError(fmt::format("unknown option '{}'. {}", error.get_option_name(),
@@ -60,12 +69,9 @@ bool Arguments::parse(const std::vector<std::string>& args) {
   } catch (const po::error& error) {
     throw ConfigError(fmt::format("{}. See --help", error.what()));
   }
-  if (has("help")) {
-    print_help();
-    return false;
-  }
-  for (const auto& [name, help] : positional_) {
-    if (!has(name)) throw ConfigError(fmt::format("expected {}. usage: precast {}", name, usage_));
+  for (const Positional& place : positional_) {
+    if (place.optional || has(place.name)) continue;
+    throw ConfigError(fmt::format("expected {}. usage: precast {}", place.name, usage_));
   }
   return true;
 }

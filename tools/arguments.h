@@ -19,6 +19,8 @@ class Arguments {
 
   /// Adds an argument without dashes; all of them are needed, in this order.
   void positional(const std::string& name, const std::string& help);
+  /// One more behind them, which may be left out.
+  void optional_positional(const std::string& name, const std::string& help);
   /// For `add_options()`.
   [[nodiscard]] boost::program_options::options_description& options() { return options_; }
 
@@ -39,7 +41,13 @@ class Arguments {
   std::string usage_;
   std::string about_;
   boost::program_options::options_description options_;
-  std::vector<std::pair<std::string, std::string>> positional_;
+  struct Positional {
+    std::string name;
+    std::string help;
+    bool optional = false;
+  };
+
+  std::vector<Positional> positional_;
   boost::program_options::variables_map values_;
 };
 

@@ -1,17 +1,31 @@
-// The torch-free program: data and reporting commands run here; those that need libtorch are handed to
-// precast-train, which lies beside it.
+// The torch-free program: data and reporting commands run here; those that need libtorch are handed
+// to precast-train, which lies beside it.
 #include <array>
 
+#include "tools/bench.h"
 #include "tools/command.h"
 #include "tools/doctor.h"
+#include "tools/exec_sibling.h"
 #include "tools/inspect.h"
+#include "tools/preview.h"
 #include "tools/write.h"
 
 int main(int argc, char** argv) {
   using namespace precast::tools;
+  using Args = const std::vector<std::string>&;
   constexpr std::array kCommands = {
       Command{"write", "write images into a .beton file", run_write},
       Command{"inspect", "show what a .beton file holds", run_inspect},
+      Command{"preview", "show what the model sees", run_preview},
+      Command{"train", "train a model through a recipe",
+              [](Args args) -> int { exec_precast_train("train", args); }},
+      Command{"eval", "evaluate weights",
+              [](Args args) -> int { exec_precast_train("eval", args); }},
+      Command{"predict", "write the logits of every sample",
+              [](Args args) -> int { exec_precast_train("predict", args); }},
+      Command{"list", "list what a recipe can name",
+              [](Args args) -> int { exec_precast_train("list", args); }},
+      Command{"bench", "measure the loader", run_bench},
       Command{"doctor", "show versions and limits, name what is wrong", run_doctor},
   };
   return run_command("precast", kCommands, argc, argv);

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace precast::tools {
+
+/// `precast bench loader FILE.beton`: how fast batches come, in images per second and per
+/// CPU-second.
+int run_bench(const std::vector<std::string>& args);
+
+}  // namespace precast::tools

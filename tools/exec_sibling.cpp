@@ -1,0 +1,29 @@
+#include "tools/exec_sibling.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "framework/core/error.h"
+
+namespace precast::tools {
+
+void exec_precast_train(const std::string& name, const std::vector<std::string>& args) {
+  const std::filesystem::path program =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "precast-train";
+  std::vector<std::string> all = {program.string(), name};
+  all.insert(all.end(), args.begin(), args.end());
+  std::vector<char*> argv;
+  for (std::string& arg : all) argv.push_back(arg.data());
+  argv.push_back(nullptr);
+  ::execv(program.c_str(), argv.data());
+  throw DeviceError(
+      fmt::format("cannot start {}: {}. '{}' needs libtorch: run ./tools/setup and build with "
+                  "-DPRECAST_TORCH=ON",
+                  program.string(), std::strerror(errno), name));
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace precast::tools {
+
+/// Replaces this process by `precast-train NAME args...`, which lies beside this program.
+/// @throws DeviceError if it is not there (a build without libtorch) or does not start.
+[[noreturn]] void exec_precast_train(const std::string& name, const std::vector<std::string>& args);
+
+}  // namespace precast::tools

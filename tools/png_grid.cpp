@@ -1,0 +1,72 @@
+#include "tools/png_grid.h"
+
+#include <fmt/core.h>
+#include <png.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+
+namespace precast::tools {
+namespace {
+
+constexpr std::size_t kFramePx = 2;
+constexpr std::uint8_t kFrameGrey = 32;
+
+/// The pixels of the whole picture.
+struct Canvas {
+  std::size_t width = 0;
+  std::size_t height = 0;
+  std::vector<std::uint8_t> pixels;
+};
+
+Canvas lay_out(std::span<const std::uint8_t> pixels, std::size_t size) {
+  const std::size_t image_bytes = size * size * 3;
+  const std::size_t count = pixels.size() / image_bytes;
+  const auto columns = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(count))));
+  const std::size_t rows = (count + columns - 1) / columns;
+  const std::size_t cell = size + kFramePx;
+  Canvas canvas{.width = columns * cell + kFramePx, .height = rows * cell + kFramePx};
+  canvas.pixels.assign(canvas.width * canvas.height * 3, kFrameGrey);
+  for (std::size_t image = 0; image < count; ++image) {
+    const std::size_t left = image % columns * cell + kFramePx;
+    const std::size_t top = image / columns * cell + kFramePx;
+    for (std::size_t y = 0; y < size; ++y) {
+      const auto row = pixels.subspan(image * image_bytes + y * size * 3, size * 3);
+      std::ranges::copy(row, canvas.pixels.begin() + static_cast<std::ptrdiff_t>(
+                                                         ((top + y) * canvas.width + left) * 3));
+    }
+  }
+  return canvas;
+}
+
+}  // namespace
+
+void write_png_grid(const std::filesystem::path& path, std::span<const std::uint8_t> pixels,
+                    int size_px) {
+  const Canvas canvas = lay_out(pixels, static_cast<std::size_t>(size_px));
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = static_cast<png_uint_32>(canvas.width);
+  image.height = static_cast<png_uint_32>(canvas.height);
+  image.format = PNG_FORMAT_RGB;
+  png_alloc_size_t size = 0;
+  std::vector<std::byte> encoded;
+  // The first call only measures.
+  bool written =
+      png_image_write_to_memory(&image, nullptr, &size, 0, canvas.pixels.data(), 0, nullptr) != 0;
+  if (written) {
+    encoded.resize(size);
+    written = png_image_write_to_memory(&image, encoded.data(), &size, 0, canvas.pixels.data(), 0,
+                                        nullptr) != 0;
+  }
+  if (!written) throw IoError(fmt::format("cannot encode {}: {}", path.string(), image.message));
+  AtomicFile file(path);
+  file.append(std::span(encoded).first(size));
+  file.commit();
+}
+
+}  // namespace precast::tools

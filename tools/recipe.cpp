@@ -1,0 +1,233 @@
+#include "tools/recipe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "framework/core/error.h"
+#include "framework/core/log.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+ConfigNode scalar_node(const std::string& text) {
+  ConfigNode node;
+  node.kind = ConfigNode::Kind::scalar;
+  node.scalar = text;
+  return node;
+}
+
+ConfigNode map_node(const std::vector<std::pair<std::string, std::string>>& values) {
+  ConfigNode node;
+  node.kind = ConfigNode::Kind::map;
+  for (const auto& [key, value] : values) node.entries.push_back({key, {}, scalar_node(value)});
+  return node;
+}
+
+/// One method to make: what it is called, its options, and where that was written.
+struct MethodRequest {
+  std::string name;
+  ConfigNode options;
+  Origin origin;
+  /// For messages: `methods[1]`, or the legacy key.
+  std::string key;
+};
+
+/// The methods that ffcv-imagenet's keys stand for.
+std::vector<MethodRequest> legacy_methods(const TrainConfig& config) {
+  std::vector<MethodRequest> requests;
+  if (config.training.use_blurpool != 0)
+    requests.push_back({"blurpool", {}, {}, "training.use_blurpool"});
+  if (config.training.channels_last)
+    requests.push_back({"channels_last", {}, {}, "training.channels_last"});
+  const auto& resolution = config.resolution;
+  requests.push_back({"progressive_resize",
+                      map_node({{"min_res", std::to_string(resolution.min_res)},
+                                {"max_res", std::to_string(resolution.max_res)},
+                                {"start_ramp", std::to_string(resolution.start_ramp)},
+                                {"end_ramp", std::to_string(resolution.end_ramp)}}),
+                      {},
+                      "resolution"});
+  if (config.training.label_smoothing > 0) {
+    requests.push_back(
+        {"label_smoothing",
+         map_node({{"smoothing", fmt::format("{}", config.training.label_smoothing)}}),
+         {},
+         "training.label_smoothing"});
+  }
+  return requests;
+}
+
+/// The recipe's own list: `ema`, or `ema: {decay: 0.999}`.
+std::vector<MethodRequest> listed_methods(const ConfigNode& list, Diagnostics& diagnostics) {
+  std::vector<MethodRequest> requests;
+  if (list.kind == ConfigNode::Kind::null) return requests;
+  if (list.kind != ConfigNode::Kind::list) {
+    diagnostics.error(list.origin, "methods", fmt::format("expected a list, got {}", list.text()));
+    return requests;
+  }
+  for (std::size_t i = 0; i < list.items.size(); ++i) {
+    const ConfigNode& node = list.items[i];
+    const std::string key = fmt::format("methods[{}]", i);
+    if (node.kind == ConfigNode::Kind::scalar) {
+      requests.push_back({node.scalar, {}, node.origin, key});
+    } else if (node.kind == ConfigNode::Kind::map && node.entries.size() == 1) {
+      requests.push_back({node.entries[0].key, node.entries[0].value, node.origin, key});
+    } else {
+      diagnostics.error(node.origin, key,
+                        fmt::format("expected a name or `name: {{options}}`, got {}", node.text()));
+    }
+  }
+  return requests;
+}
+
+/// Legacy methods, unless the list names them too: the list then replaces a default and contradicts
+/// a key that was given.
+std::vector<MethodRequest> all_methods(const TrainConfig& config, const Schema& schema,
+                                       Diagnostics& diagnostics) {
+  const std::map<std::string, std::vector<std::string>> keys_of = {
+      {"blurpool", {"training.use_blurpool"}},
+      {"channels_last", {"training.channels_last"}},
+      {"label_smoothing", {"training.label_smoothing"}},
+      {"progressive_resize",
+       {"resolution.min_res", "resolution.max_res", "resolution.start_ramp",
+        "resolution.end_ramp"}}};
+  const std::vector<MethodRequest> listed = listed_methods(config.methods, diagnostics);
+  std::vector<MethodRequest> all;
+  for (const MethodRequest& legacy : legacy_methods(config)) {
+    const auto again = std::ranges::find(listed, legacy.name, &MethodRequest::name);
+    if (again == listed.end()) {
+      all.push_back(legacy);
+      continue;
+    }
+    for (const std::string& key : keys_of.at(legacy.name)) {
+      if (!schema.given(key)) continue;
+      diagnostics.error(again->origin, again->key,
+                        fmt::format("'{}' is given twice: here and as {} ({})", legacy.name, key,
+                                    schema.origin(key).text()));
+    }
+  }
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    const auto first = std::ranges::find(listed, listed[i].name, &MethodRequest::name);
+    if (first != listed.begin() + static_cast<std::ptrdiff_t>(i)) {
+      diagnostics.error(
+          listed[i].origin, listed[i].key,
+          fmt::format("'{}' is given twice, first in line {}", listed[i].name, first->origin.line));
+    }
+    all.push_back(listed[i]);
+  }
+  return all;
+}
+
+void make_methods(Recipe& recipe, const Schema& schema, const Registries& registries,
+                  Diagnostics& diagnostics) {
+  auto described = ordered_json::array();
+  for (const MethodRequest& request : all_methods(recipe.config, schema, diagnostics)) {
+    if (!registries.methods.contains(request.name)) {
+      diagnostics.error(request.origin, request.key, registries.methods.unknown(request.name));
+      continue;
+    }
+    std::unique_ptr<Method> method = registries.methods.create(request.name);
+    Schema options;
+    method->options(options);
+    options.apply(request.options, diagnostics, fmt::format("{}.{}", request.key, request.name));
+    described.push_back({{request.name, options.values()}});
+    recipe.methods.push_back({request.name, std::move(method)});
+  }
+  recipe.resolved["methods"] = described;
+}
+
+Precision parse_precision(const std::string& name, bool on_gpu) {
+  if (name == "fp16" || (name == "auto" && on_gpu)) return Precision::fp16;
+  return name == "bf16" ? Precision::bf16 : Precision::fp32;
+}
+
+std::string precision_name(Precision precision) {
+  constexpr const char* kNames[] = {"fp32", "fp16", "bf16"};
+  return kNames[static_cast<int>(precision)];
+}
+
+}  // namespace
+
+Recipe load_recipe(const std::string& path, const std::vector<Override>& overrides,
+                   const Registries& registries) {
+  Recipe recipe;
+  Diagnostics diagnostics;
+  Schema schema = make_train_schema(recipe.config, registries);
+  if (!path.empty()) schema.apply(parse_yaml_file(path, diagnostics), diagnostics);
+  for (const Override& override : overrides) schema.apply(override, diagnostics);
+  check_train_config(recipe.config, schema, diagnostics);
+  recipe.config.lr.options.epochs = std::max<std::int64_t>(1, recipe.config.training.epochs);
+  recipe.train_pipeline =
+      data::parse_image_pipeline(recipe.config.train_pipeline, "pipeline.train", registries.crops,
+                                 data::standard_train_pipeline(), diagnostics);
+  recipe.val_pipeline =
+      data::parse_image_pipeline(recipe.config.val_pipeline, "pipeline.val", registries.crops,
+                                 data::standard_val_pipeline(), diagnostics);
+  recipe.resolved = schema.values();
+  make_methods(recipe, schema, registries, diagnostics);
+  diagnostics.throw_if_errors();
+  for (const std::string& warning : diagnostics.warnings()) log_warning("{}", warning);
+  return recipe;
+}
+
+TrainPlan make_plan(const Recipe& recipe, const Registries& registries, std::int64_t samples,
+                    std::int64_t num_classes) {
+  const TrainConfig& config = recipe.config;
+  TrainPlan plan;
+  plan.model = {.arch = config.model.arch,
+                .num_classes = num_classes,
+                .blurpool = false,
+                .params = config.model.params};
+  plan.epochs = config.training.epochs;
+  plan.global_batch_size = config.rank_batch_size() * config.world();
+  plan.steps_per_epoch = samples / plan.global_batch_size;
+  plan.image_size_px.assign(static_cast<std::size_t>(plan.epochs), config.resolution.min_res);
+  plan.schedule = registries.schedules.create(config.lr.lr_schedule_type, config.lr.options);
+  plan.optimizer = config.training.optimizer;
+  plan.optimizer_options = config.optimizer;
+  plan.precision = parse_precision(config.training.precision, config.training.device == "cuda");
+  for (const NamedMethod& method : recipe.methods) method.method->configure(plan);
+  return plan;
+}
+
+ordered_json describe_plan(const Recipe& recipe, const TrainPlan& plan, bool per_step) {
+  auto epochs = ordered_json::array();
+  for (std::int64_t epoch = 0; epoch < plan.epochs; ++epoch) {
+    ordered_json entry = {{"epoch", epoch},
+                          {"resolution", plan.image_size_px.at(static_cast<std::size_t>(epoch))},
+                          {"lr_begin", plan.schedule->lr(epoch)},
+                          {"lr_end", plan.schedule->lr(epoch + 1)}};
+    if (per_step) {
+      auto rates = ordered_json::array();
+      for (std::int64_t step = 0; step < plan.steps_per_epoch; ++step)
+        rates.push_back(plan.lr(epoch, step));
+      entry["lr_per_step"] = rates;
+    }
+    epochs.push_back(entry);
+  }
+  return {{"model",
+           {{"arch", plan.model.arch},
+            {"num_classes", plan.model.num_classes},
+            {"blurpool", plan.model.blurpool}}},
+          {"epochs", plan.epochs},
+          {"steps_per_epoch", plan.steps_per_epoch},
+          {"global_batch_size", plan.global_batch_size},
+          {"world_size", recipe.config.world()},
+          {"precision", precision_name(plan.precision)},
+          {"channels_last", plan.channels_last},
+          {"loss", {{"name", plan.loss}, {"label_smoothing", plan.loss_options.label_smoothing}}},
+          {"methods", recipe.resolved.at("methods")},
+          {"plan", epochs},
+          {"config", recipe.resolved}};
+}
+
+std::string recipe_help(const Registries& registries) {
+  TrainConfig config;
+  return make_train_schema(config, registries).help();
+}
+
+}  // namespace precast::tools

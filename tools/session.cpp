@@ -1,0 +1,146 @@
+#include "tools/session.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <fmt/core.h>
+
+#include "data/batch_source.h"
+#include "framework/core/archive/weights_file.h"
+#include "framework/core/error.h"
+#include "framework/core/system.h"
+#include "framework/engine/weights.h"
+
+namespace precast::tools {
+namespace {
+
+data::LoaderOptions loader_options(const TrainConfig& config) {
+  data::LoaderOptions options;
+  options.workers =
+      config.data.num_workers > 0 ? static_cast<int>(config.data.num_workers) : usable_cores();
+  options.batches_ahead = static_cast<int>(config.data.batches_ahead);
+  options.seed = static_cast<std::uint64_t>(config.training.seed);
+  return options;
+}
+
+data::FieldChoice field_choice(const TrainConfig& config) {
+  return {.image = config.data.image_field, .label = config.data.label_field};
+}
+
+at::ScalarType image_dtype(at::Device device, Precision precision) {
+  return device.is_cuda() && precision == Precision::fp16 ? at::kHalf : at::kFloat;
+}
+
+/// Classes of the weights' last layer, or 0 where it is not called as torchvision calls it.
+std::int64_t classes_of_weights(const std::string& path) {
+  const WeightsFile file = load_weights(path);
+  const TensorRecord* bias = file.find("fc.bias");
+  return bias != nullptr && bias->shape.size() == 1 ? bias->shape[0] : 0;
+}
+
+}  // namespace
+
+at::Device prepare_device(TrainConfig& config) {
+  const bool has_gpu = at::globalContext().hasCUDA();
+  if (config.training.device == "auto") config.training.device = has_gpu ? "cuda" : "cpu";
+  if (config.training.device == "cpu") {
+    at::set_num_threads(usable_cores());
+    return at::kCPU;
+  }
+  if (!has_gpu) {
+    throw DeviceError(
+        "training.device: expected a GPU that libtorch can use, got none. See precast doctor");
+  }
+  at::globalContext().setBenchmarkCuDNN(true);
+  return {at::kCUDA, 0};
+}
+
+std::unique_ptr<data::BetonReader> open_dataset(std::string_view key, const std::string& path) {
+  if (path.empty()) {
+    throw ConfigError(fmt::format(
+        "{}: missing. Expected the path of a .beton file, as --{}=FILE.beton", key, key));
+  }
+  return std::make_unique<data::BetonReader>(path);
+}
+
+std::int64_t count_classes(const data::BetonReader& reader, const TrainConfig& config,
+                           std::int64_t limit) {
+  const std::string& name = config.data.label_field;
+  const std::size_t field =
+      name.empty() ? reader.first_field(data::FieldType::integer) : reader.field(name);
+  if (field >= reader.fields().size() || reader.fields()[field].type != data::FieldType::integer) {
+    throw DataError(
+        fmt::format("{}: expected an integer field with labels, got none", reader.path().string()));
+  }
+  std::int64_t classes = 0;
+  for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
+    const std::int64_t label = reader.integer(sample, field);
+    if (label < 0 || (limit > 0 && label >= limit)) {
+      throw DataError(fmt::format("{}: sample {}: expected a label in [0, {}), got {}",
+                                  reader.path().string(), sample,
+                                  limit > 0 ? fmt::format("{}", limit) : "classes", label));
+    }
+    classes = std::max(classes, label + 1);
+  }
+  return limit > 0 ? limit : classes;
+}
+
+std::unique_ptr<Model> build_model(const Recipe& recipe, const TrainPlan& plan,
+                                   const Registries& registries, at::Device device) {
+  at::manual_seed(static_cast<std::uint64_t>(recipe.config.training.seed));
+  std::unique_ptr<Model> model = registries.models.create(plan.model.arch, plan.model);
+  if (!recipe.config.model.weights.empty()) {
+    engine::load_model_weights(*model, recipe.config.model.weights);
+  }
+  model->to(device, plan.channels_last);
+  return model;
+}
+
+std::unique_ptr<BatchSource> make_train_source(const data::BetonReader& reader,
+                                               const Recipe& recipe, const TrainPlan& plan,
+                                               at::Device device) {
+  data::LoaderOptions options = loader_options(recipe.config);
+  options.batch_size = recipe.config.rank_batch_size();
+  options.drop_last = true;
+  options.order =
+      recipe.config.data.order == "random" ? data::OrderKind::random : data::OrderKind::sequential;
+  return data::make_batch_source(reader, recipe.train_pipeline, options,
+                                 field_choice(recipe.config), device,
+                                 image_dtype(device, plan.precision));
+}
+
+std::unique_ptr<BatchSource> make_val_source(const data::BetonReader& reader, const Recipe& recipe,
+                                             const TrainPlan& plan, at::Device device) {
+  data::LoaderOptions options = loader_options(recipe.config);
+  options.batch_size = recipe.config.validation.batch_size;
+  return data::make_batch_source(reader, recipe.val_pipeline, options, field_choice(recipe.config),
+                                 device, image_dtype(device, plan.precision));
+}
+
+engine::Evaluator make_evaluator(const Recipe& recipe, const TrainPlan& plan, at::Device device) {
+  return engine::Evaluator({.device = device,
+                            .precision = plan.precision,
+                            .channels_last = plan.channels_last,
+                            .image_size_px = recipe.config.validation.resolution,
+                            .flip_tta = recipe.config.validation.lr_tta != 0});
+}
+
+EvalSession make_eval_session(Recipe& recipe, const Registries& registries, bool labels_matter) {
+  TrainConfig& config = recipe.config;
+  if (config.model.weights.empty()) {
+    throw ConfigError(
+        "model.weights: missing. Expected the weights to evaluate, as --model.weights=FILE");
+  }
+  std::int64_t classes = config.model.num_classes;
+  if (classes == 0) classes = classes_of_weights(config.model.weights);
+  auto reader = open_dataset("data.val_dataset", config.data.val_dataset);
+  if (labels_matter || classes == 0) classes = count_classes(*reader, config, classes);
+
+  const at::Device device = prepare_device(config);
+  TrainPlan plan = make_plan(recipe, registries, 0, classes);
+  auto model = build_model(recipe, plan, registries, device);
+  auto source = make_val_source(*reader, recipe, plan, device);
+  engine::Evaluator evaluator = make_evaluator(recipe, plan, device);
+  return {std::move(reader), std::move(model), std::move(source), evaluator, std::move(plan)};
+}
+
+}  // namespace precast::tools

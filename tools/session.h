@@ -1,0 +1,64 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+
+#include "data/beton/reader.h"
+#include "framework/api/batch_source.h"
+#include "framework/api/model.h"
+#include "framework/engine/evaluator.h"
+#include "tools/recipe.h"
+
+namespace precast::tools {
+
+/// Turns `training.device: auto` into the device there is, and prepares libtorch for it (threads,
+/// cuDNN).
+/// @throws DeviceError if the recipe asks for a GPU that is not there.
+[[nodiscard]] at::Device prepare_device(TrainConfig& config);
+
+/// Opens the dataset of a key. @throws ConfigError if the key has no value; DataError; IoError.
+[[nodiscard]] std::unique_ptr<data::BetonReader> open_dataset(std::string_view key,
+                                                              const std::string& path);
+
+/// The largest label + 1. @throws DataError naming the sample if a label is negative, or not below
+/// `limit` (0: any).
+[[nodiscard]] std::int64_t count_classes(const data::BetonReader& reader, const TrainConfig& config,
+                                         std::int64_t limit);
+
+/// Draws the weights from `training.seed`, loads `model.weights` if there are, and moves the model
+/// to the device.
+[[nodiscard]] std::unique_ptr<Model> build_model(const Recipe& recipe, const TrainPlan& plan,
+                                                 const Registries& registries, at::Device device);
+
+/// Batches for training (shuffled, last batch dropped) and for evaluation (in file order, all
+/// samples).
+[[nodiscard]] std::unique_ptr<BatchSource> make_train_source(const data::BetonReader& reader,
+                                                             const Recipe& recipe,
+                                                             const TrainPlan& plan,
+                                                             at::Device device);
+[[nodiscard]] std::unique_ptr<BatchSource> make_val_source(const data::BetonReader& reader,
+                                                           const Recipe& recipe,
+                                                           const TrainPlan& plan,
+                                                           at::Device device);
+[[nodiscard]] engine::Evaluator make_evaluator(const Recipe& recipe, const TrainPlan& plan,
+                                               at::Device device);
+
+/// The model of `model.weights` and the data of `data.val_dataset`: what eval and predict work on.
+struct EvalSession {
+  std::unique_ptr<data::BetonReader> reader;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<BatchSource> source;
+  engine::Evaluator evaluator;
+  TrainPlan plan;
+};
+
+/// The number of classes is `model.num_classes`, or that of the weights' last layer (`fc.bias`), or
+/// that of the labels.
+/// @param labels_matter checks that every label is one of the classes.
+/// @throws ConfigError if no weights are given.
+[[nodiscard]] EvalSession make_eval_session(Recipe& recipe, const Registries& registries,
+                                            bool labels_matter);
+
+}  // namespace precast::tools

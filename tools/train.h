@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace precast::tools {
+
+/// `precast train CONFIG.yaml`: trains through a recipe and leaves a run folder.
+int run_train(const std::vector<std::string>& args);
+
+}  // namespace precast::tools

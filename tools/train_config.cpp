@@ -1,0 +1,186 @@
+#include "tools/train_config.h"
+
+#include <fmt/format.h>
+
+namespace precast::tools {
+namespace {
+
+constexpr double kLargestImagePx = 8192;
+constexpr double kMostThreads = 4096;
+
+void add_data_keys(Schema& schema, TrainConfig& config) {
+  auto& data = config.data;
+  schema.add("data.train_dataset", &data.train_dataset, ".beton file to train on");
+  schema.add("data.val_dataset", &data.val_dataset, ".beton file to evaluate on");
+  schema.add("data.num_workers", &data.num_workers, "loader threads; 0: all usable cores")
+      .min(0)
+      .max(kMostThreads);
+  schema
+      .add("data.in_memory", &data.in_memory,
+           "1: read through the page cache, shared by all processes")
+      .min(0)
+      .max(1);
+  schema.add("data.batches_ahead", &data.batches_ahead, "batches loaded ahead").min(1).max(1024);
+  schema.add("data.order", &data.order, "order of the training samples")
+      .choices({"random", "sequential"});
+  schema.add("data.image_field", &data.image_field,
+             "name of the image field; empty: the first one");
+  schema.add("data.label_field", &data.label_field,
+             "name of the label field; empty: the first integer");
+  schema.add_dead("data.gpu", "does nothing: the device is training.device");
+  schema.add("pipeline.train", &config.train_pipeline, "transforms of training images");
+  schema.add("pipeline.val", &config.val_pipeline, "transforms of evaluation images");
+}
+
+void add_model_keys(Schema& schema, TrainConfig& config, const Registries& registries) {
+  auto& model = config.model;
+  schema.add("model.arch", &model.arch, "architecture").choices(registries.models.names());
+  schema.add("model.pretrained", &model.pretrained, "not offered: give model.weights")
+      .min(0)
+      .max(1);
+  schema.add("model.weights", &model.weights,
+             "weights to start from: .safetensors, or Python's .pt");
+  schema.add("model.num_classes", &model.num_classes, "0: largest label of the training set + 1")
+      .min(0);
+  schema.add("model.params", &model.params, "options of the architecture");
+  auto& resolution = config.resolution;
+  schema.add("resolution.min_res", &resolution.min_res, "training image side at the start, px")
+      .min(1)
+      .max(kLargestImagePx);
+  schema.add("resolution.max_res", &resolution.max_res, "training image side at the end, px")
+      .min(1)
+      .max(kLargestImagePx);
+  schema.add("resolution.end_ramp", &resolution.end_ramp, "epoch from which images have max_res")
+      .min(0);
+  schema
+      .add("resolution.start_ramp", &resolution.start_ramp, "epoch up to which images have min_res")
+      .min(0);
+}
+
+void add_schedule_keys(Schema& schema, TrainConfig& config, const Registries& registries) {
+  ScheduleOptions& lr = config.lr.options;
+  schema.add("lr.lr", &lr.lr, "highest learning rate").min(0);
+  schema.add("lr.lr_schedule_type", &config.lr.lr_schedule_type, "shape over epochs")
+      .choices(registries.schedules.names());
+  schema.add("lr.lr_peak_epoch", &lr.lr_peak_epoch, "cyclic: epoch of the highest rate").min(0);
+  schema.add("lr.step_ratio", &lr.step_ratio, "step: factor of each step").min(0);
+  schema.add("lr.step_length", &lr.step_length, "step: epochs between steps").min(1);
+}
+
+void add_training_keys(Schema& schema, TrainConfig& config, const Registries& registries) {
+  auto& training = config.training;
+  schema.add("training.epochs", &training.epochs, "passes over the training set").min(0).max(1e6);
+  schema.add("training.batch_size", &training.batch_size, "samples a step on each rank")
+      .min(1)
+      .max(1e6);
+  schema
+      .add("training.global_batch_size", &training.global_batch_size,
+           "samples a step over all ranks; replaces batch_size")
+      .min(0)
+      .max(1e9);
+  schema.add("training.optimizer", &training.optimizer, "optimiser")
+      .choices(registries.optimizers.names());
+  schema.add("training.momentum", &config.optimizer.momentum, "momentum").min(0).below(1);
+  schema.add("training.weight_decay", &config.optimizer.weight_decay, "L2 penalty").min(0);
+  schema
+      .add("training.label_smoothing", &training.label_smoothing,
+           "share of probability over all classes")
+      .min(0)
+      .below(1);
+  schema.add("training.use_blurpool", &training.use_blurpool, "antialias strided convolutions")
+      .min(0)
+      .max(1);
+  schema.add("training.channels_last", &training.channels_last,
+             "store images and weights channels last");
+  schema.add("training.eval_only", &training.eval_only, "evaluate model.weights and stop")
+      .min(0)
+      .max(1);
+  schema.add("training.distributed", &training.distributed, "train on dist.world_size ranks")
+      .min(0)
+      .max(1);
+  schema.add("training.seed", &training.seed, "of weights, order and augmentation").min(0);
+  schema.add("training.device", &training.device, "where to train")
+      .choices({"auto", "cpu", "cuda"});
+  schema.add("training.precision", &training.precision, "auto: fp16 on a GPU, fp32 on a CPU")
+      .choices({"auto", "fp32", "fp16", "bf16"});
+  schema.add_dead("training.bn_wd",
+                  "does nothing, here as in the published script: see optimizer.decay_groups");
+  schema.add("optimizer.nesterov", &config.optimizer.nesterov, "Nesterov momentum");
+  schema
+      .add("optimizer.decay_groups", &config.optimizer.decay_groups,
+           "which weights decay: all but those named bn, or only matrices")
+      .choices({"legacy", "clean"});
+  schema.add("methods", &config.methods, "speed-up methods, in order");
+}
+
+void add_run_keys(Schema& schema, TrainConfig& config) {
+  auto& validation = config.validation;
+  schema.add("validation.batch_size", &validation.batch_size, "samples a step of evaluation")
+      .min(1)
+      .max(1e6);
+  schema.add("validation.resolution", &validation.resolution, "evaluation image side, px")
+      .min(1)
+      .max(kLargestImagePx);
+  schema.add("validation.lr_tta", &validation.lr_tta, "add the logits of the mirrored image")
+      .min(0)
+      .max(1);
+  auto& logging = config.logging;
+  schema.add("logging.folder", &logging.folder, "where run folders are made");
+  schema.add("logging.run_id", &logging.run_id,
+             "name of the run folder; empty: date, model and a random part");
+  schema
+      .add("logging.log_level", &logging.log_level,
+           "0: evaluate only at the end; 1: after each epoch")
+      .min(0)
+      .max(2);
+  schema.add("logging.every", &logging.every, "log loss and lr every so many steps; 0: never")
+      .min(0);
+  auto& dist = config.dist;
+  schema.add("dist.world_size", &dist.world_size, "ranks").min(1).max(1e5);
+  schema.add("dist.address", &dist.address, "host of rank 0");
+  schema.add("dist.port", &dist.port, "port of rank 0");
+}
+
+}  // namespace
+
+Schema make_train_schema(TrainConfig& config, const Registries& registries) {
+  Schema schema;
+  add_model_keys(schema, config, registries);
+  add_data_keys(schema, config);
+  add_schedule_keys(schema, config, registries);
+  add_training_keys(schema, config, registries);
+  add_run_keys(schema, config);
+  return schema;
+}
+
+void check_train_config(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics) {
+  const auto wrong = [&](std::string_view key, const std::string& message) {
+    diagnostics.error(schema.origin(key), key, message);
+  };
+  if (config.model.pretrained != 0) {
+    wrong("model.pretrained",
+          "expected 0, got 1. No weights come with precast; give a file as model.weights");
+  }
+  if (config.resolution.min_res > config.resolution.max_res) {
+    wrong("resolution.min_res", fmt::format("expected at most resolution.max_res ({}), got {}",
+                                            config.resolution.max_res, config.resolution.min_res));
+  }
+  if (config.resolution.start_ramp > config.resolution.end_ramp) {
+    wrong("resolution.start_ramp",
+          fmt::format("expected at most resolution.end_ramp ({}), got {}",
+                      config.resolution.end_ramp, config.resolution.start_ramp));
+  }
+  if (config.training.global_batch_size % config.world() != 0) {
+    wrong("training.global_batch_size",
+          fmt::format("expected a multiple of dist.world_size ({}), got {}", config.world(),
+                      config.training.global_batch_size));
+  }
+  if (config.optimizer.nesterov && config.optimizer.momentum == 0) {
+    wrong("optimizer.nesterov", "expected training.momentum above 0, got 0");
+  }
+  if (config.training.device == "cpu" && config.training.precision == "fp16") {
+    wrong("training.precision", "expected fp32 or bf16 on a CPU, got fp16");
+  }
+}
+
+}  // namespace precast::tools

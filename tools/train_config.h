@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "data/transforms/image_pipeline.h"
+#include "framework/api/optimizer.h"
+#include "framework/api/schedule.h"
+#include "framework/core/config/node.h"
+#include "framework/core/config/schema.h"
+#include "tools/registries.h"
+
+namespace precast::tools {
+
+/// Every key of a recipe, section by section, with its default. The names are ffcv-imagenet's where
+/// it has the key.
+struct TrainConfig {
+  struct {
+    std::string arch = "resnet18";
+    std::int64_t pretrained = 0;
+    std::string weights;
+    std::int64_t num_classes = 0;
+    ConfigNode params;
+  } model;
+  struct {
+    std::int64_t min_res = 160;
+    std::int64_t max_res = 160;
+    std::int64_t end_ramp = 0;
+    std::int64_t start_ramp = 0;
+  } resolution;
+  struct {
+    std::string train_dataset;
+    std::string val_dataset;
+    std::int64_t num_workers = 0;
+    std::int64_t in_memory = 1;
+    std::int64_t batches_ahead = 3;
+    std::string order = "random";
+    std::string image_field;
+    std::string label_field;
+  } data;
+  struct {
+    ScheduleOptions options;
+    std::string lr_schedule_type = "cyclic";
+  } lr;
+  struct {
+    std::string folder = "runs";
+    std::string run_id;
+    std::int64_t log_level = 1;
+    std::int64_t every = 0;
+  } logging;
+  struct {
+    std::int64_t batch_size = 512;
+    std::int64_t resolution = 224;
+    std::int64_t lr_tta = 1;
+  } validation;
+  struct {
+    std::int64_t eval_only = 0;
+    std::int64_t batch_size = 512;
+    std::int64_t global_batch_size = 0;
+    std::int64_t epochs = 30;
+    std::string optimizer = "sgd";
+    double label_smoothing = 0.1;
+    std::int64_t distributed = 0;
+    std::int64_t use_blurpool = 0;
+    bool channels_last = true;
+    std::int64_t seed = 0;
+    std::string device = "auto";
+    std::string precision = "auto";
+  } training;
+  struct {
+    std::int64_t world_size = 1;
+    std::string address = "localhost";
+    std::string port = "12355";
+  } dist;
+  OptimizerOptions optimizer;
+  /// Lists, read once the registries are known.
+  ConfigNode methods;
+  ConfigNode train_pipeline;
+  ConfigNode val_pipeline;
+
+  /// Ranks that train together.
+  [[nodiscard]] std::int64_t world() const {
+    return training.distributed != 0 ? dist.world_size : 1;
+  }
+  /// Samples a step on one rank.
+  [[nodiscard]] std::int64_t rank_batch_size() const {
+    return training.global_batch_size > 0 ? training.global_batch_size / world()
+                                          : training.batch_size;
+  }
+};
+
+/// The schema of a recipe, bound to `config`, which outlives it.
+[[nodiscard]] Schema make_train_schema(TrainConfig& config, const Registries& registries);
+
+/// What the schema cannot say about one key alone.
+void check_train_config(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics);
+
+}  // namespace precast::tools
