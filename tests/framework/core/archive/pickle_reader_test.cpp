@@ -48,7 +48,8 @@ TEST(PickleReader, ReadsIntegersOfEveryWidth) {
 }
 
 TEST(PickleReader, FindsTheLastValueOfAKey) {
-  const Pickle parsed = parse_pickle(bytes_of("\x80\x02}(X\1\0\0\0aK\1X\1\0\0\0aK\2u."s), "p");
+  const std::string pickle = "\x80\x02}(X\1\0\0\0aK\1X\1\0\0\0aK\2u."s;
+  const Pickle parsed = parse_pickle(bytes_of(pickle), "p");
   EXPECT_EQ(parsed.top->find("a")->integer, 2);
   EXPECT_EQ(parsed.top->find("b"), nullptr);
 }
