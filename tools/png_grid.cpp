@@ -29,7 +29,7 @@ Canvas lay_out(std::span<const std::uint8_t> pixels, std::size_t size) {
   const auto columns = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(count))));
   const std::size_t rows = (count + columns - 1) / columns;
   const std::size_t cell = size + kFramePx;
-  Canvas canvas{.width = columns * cell + kFramePx, .height = rows * cell + kFramePx};
+  Canvas canvas{.width = columns * cell + kFramePx, .height = rows * cell + kFramePx, .pixels = {}};
   canvas.pixels.assign(canvas.width * canvas.height * 3, kFrameGrey);
   for (std::size_t image = 0; image < count; ++image) {
     const std::size_t left = image % columns * cell + kFramePx;

@@ -25,7 +25,7 @@ struct EvaluatorOptions {
 };
 
 /// Counts over a whole dataset. Integers, so that sums over ranks are exact.
-struct EvalResult {
+struct PRECAST_API EvalResult {
   std::int64_t samples = 0;
   std::int64_t top_1_correct = 0;
   std::int64_t top_5_correct = 0;
