@@ -1,0 +1,341 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "data/beton/reader.h"
+#include "framework/core/error.h"
+#include "tests/data/beton/golden_beton.h"
+#include "tests/data/sources/sample_images.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::tools {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// The program itself, as a user starts it. Output goes to files, so that no pipe can fill up.
+class Program {
+ public:
+  explicit Program(std::vector<std::string> arguments, std::vector<std::string> environment = {}) {
+    arguments.insert(arguments.begin(), std::string(PRECAST_BIN_DIR) + "/precast");
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    const int flags = O_WRONLY | O_CREAT | O_TRUNC;
+    posix_spawn_file_actions_addopen(&actions, 1, (folder_ / "out").c_str(), flags, 0644);
+    posix_spawn_file_actions_addopen(&actions, 2, (folder_ / "err").c_str(), flags, 0644);
+    for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
+    const int failed = ::posix_spawn(&id_, arguments[0].c_str(), &actions, nullptr,
+                                     pointers(arguments).data(), pointers(environment).data());
+    posix_spawn_file_actions_destroy(&actions);
+    if (failed != 0) throw std::runtime_error("cannot start " + arguments[0]);
+  }
+
+  [[nodiscard]] pid_t id() const { return id_; }
+  /// @return its exit code, or 128 + the signal that ended it.
+  int wait() {
+    int status = 0;
+    ::waitpid(id_, &status, 0);
+    out = text("out");
+    err = text("err");
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+  std::string out;
+  std::string err;
+
+ private:
+  static std::vector<char*> pointers(std::vector<std::string>& texts) {
+    std::vector<char*> all;
+    for (std::string& text : texts) all.push_back(text.data());
+    all.push_back(nullptr);
+    return all;
+  }
+  [[nodiscard]] std::string text(const std::string& name) const {
+    std::ifstream file(folder_ / name);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  test::TemporaryFolder folder_;
+  pid_t id_ = -1;
+};
+
+class WriteTest : public testing::Test {
+ protected:
+  WriteTest() { test::make_class_tree(folder_ / "tree"); }
+
+  /// Runs `precast write` with `options` between source and end. @return the exit code.
+  int write(const std::string& source, std::vector<std::string> options = {},
+            std::vector<std::string> environment = {}) {
+    options.insert(options.begin(), {"write", source, out_});
+    Program program(options, std::move(environment));
+    const int code = program.wait();
+    output = program.out;
+    error = program.err;
+    return code;
+  }
+  [[nodiscard]] std::string tree() const { return (folder_ / "tree").string(); }
+  [[nodiscard]] bool no_output() const { return std::filesystem::is_empty(outputs_.path()); }
+
+  test::TemporaryFolder folder_;
+  test::TemporaryFolder outputs_;
+  std::string out_ = (outputs_ / "a.beton").string();
+  std::string output;
+  std::string error;
+};
+
+TEST_F(WriteTest, WritesATreeAndTellsWhatItMet) {
+  ASSERT_EQ(write(tree()), 0) << error;
+  EXPECT_THAT(output, AllOf(HasSubstr("9 samples, 3 classes"),
+                            HasSubstr("cmyk 1, grey 1, jpg 9, png 2, skipped_files 1")));
+  const data::BetonReader reader(out_);
+  EXPECT_EQ(reader.size(), 9U);
+  EXPECT_EQ(reader.fields()[0].name, "image");
+  EXPECT_EQ(reader.fields()[1].name, "label");
+  EXPECT_EQ(reader.image(0, 0).width, 20);
+  EXPECT_EQ(reader.integer(8, 1), 2);
+}
+
+TEST_F(WriteTest, ATarAndItsTreeGiveTheSameFileForAnyWorkers) {
+  ASSERT_EQ(write(tree(), {"--workers", "1"}), 0) << error;
+  const auto expected = test::read_bytes(out_);
+  test::make_tar(folder_ / "a.tar", tree(), "train/");
+  ASSERT_EQ(write((folder_ / "a.tar").string(), {"--workers", "3"}), 0) << error;
+  EXPECT_TRUE(test::read_bytes(out_) == expected);
+}
+
+TEST_F(WriteTest, AsJsonItsSummaryIsOneDocument) {
+  ASSERT_EQ(write(tree(), {"--json", "--image.mode=raw", "--image.max_resolution=32"}), 0) << error;
+  const auto report = nlohmann::json::parse(output);
+  EXPECT_EQ(report["samples"], 9);
+  EXPECT_EQ(report["classes"], (std::vector<std::string>{"cat", "cat-like", "dog"}));
+  EXPECT_EQ(report["counts"]["raw"], 9);
+  EXPECT_EQ(report["counts"]["resized"], 6);
+  EXPECT_EQ(report["bytes"], std::filesystem::file_size(out_));
+}
+
+TEST_F(WriteTest, ShuffleAndSubsetChooseSamplesBySeed) {
+  const auto labels = [this](std::vector<std::string> options) {
+    EXPECT_EQ(write(tree(), std::move(options)), 0) << error;
+    const data::BetonReader reader(out_);
+    std::vector<std::pair<std::int64_t, int>> all;
+    for (std::uint64_t i = 0; i < reader.size(); ++i) {
+      all.emplace_back(reader.integer(i, 1), reader.image(i, 0).width);
+    }
+    return all;
+  };
+  const auto plain = labels({});
+  const auto first = labels({"--subset", "4"});
+  EXPECT_TRUE(std::equal(first.begin(), first.end(), plain.begin(), plain.begin() + 4));
+  const auto shuffled = labels({"--shuffle", "--seed", "3"});
+  EXPECT_NE(shuffled, plain);
+  EXPECT_THAT(shuffled, testing::UnorderedElementsAreArray(plain));
+  EXPECT_EQ(labels({"--shuffle", "--seed", "3"}), shuffled);
+  EXPECT_NE(labels({"--shuffle", "--seed", "4"}), shuffled);
+}
+
+TEST_F(WriteTest, WrongOptionsEndWithCode2BeforeAnythingIsOpened) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--worker", "2"}, "unknown option '--worker'. Did you mean '--workers'?"},
+      {{"--image.mod", "raw"}, "Did you mean '--image.mode'?"},
+      {{"--workers", "two"}, "'two'"},
+      {{"--workers", "-1"}, "--workers: expected 0 to 1024, got -1"},
+      {{"--image.mode", "jpeg"}, "unknown mode 'jpeg'"},
+      {{"--image.mode", "smart"}, "image.smart_threshold: expected bytes"},
+      {{"--image.quality", "0"}, "--image.quality: expected 1 to 100, got 0"},
+      {{"--image.compress_probability", "2"}, "image.compress_probability: expected 0 to 1"},
+      {{"--page_size", "3000000"}, "page_size: expected a power of two"},
+      {{"--subset", "10"}, "--subset: expected 0 to 9, got 10"},
+      {{"--kind", "tarr"}, "unknown kind 'tarr'"},
+      {{"extra"}, "too many arguments"},
+  };
+  for (const auto& [options, message] : cases) {
+    EXPECT_EQ(write(tree(), options), 2) << message;
+    EXPECT_THAT(error, HasSubstr(message));
+    EXPECT_TRUE(no_output());
+  }
+}
+
+TEST_F(WriteTest, AFileThatIsNoImageIsNamedAndNothingIsLeft) {
+  test::put_file(folder_ / "tree" / "cat" / "bad.jpg", std::vector<std::byte>(40, std::byte{'x'}));
+  EXPECT_EQ(write(tree()), 3);
+  EXPECT_THAT(error, AllOf(HasSubstr("cat/bad.jpg"), HasSubstr("expected a JPEG or PNG file")));
+  EXPECT_TRUE(no_output());
+}
+
+TEST_F(WriteTest, AnOutputThatCannotBeWrittenIsNamed) {
+  out_ = (outputs_ / "missing" / "a.beton").string();
+  EXPECT_EQ(write(tree()), 5);
+  EXPECT_THAT(error, HasSubstr(out_));
+  EXPECT_TRUE(no_output());
+  EXPECT_EQ(write("/nonexistent"), 5);
+  EXPECT_THAT(error, HasSubstr("/nonexistent"));
+}
+
+TEST_F(WriteTest, ASourceIsNeverOverwrittenByItsOwnOutput) {
+  test::make_tar(outputs_ / "a.beton", tree(), "");
+  EXPECT_EQ(write(out_, {"--kind", "tar"}), 2);
+  EXPECT_THAT(error, HasSubstr("expected another file to write than to read"));
+}
+
+TEST_F(WriteTest, AProcessKilledAnywhereLeavesNoFileUnderTheFinalName) {
+  for (const char* place : {"beton.before_table", "beton.before_header", "atomic_file.before_sync",
+                            "atomic_file.before_rename"}) {
+    EXPECT_EQ(write(tree(), {}, {fmt::format("PRECAST_FAILPOINTS={}=kill", place)}), 128 + SIGKILL);
+    EXPECT_FALSE(std::filesystem::exists(out_)) << place;
+    EXPECT_EQ(write(tree(), {}, {fmt::format("PRECAST_FAILPOINTS={}=error", place)}), 5) << error;
+    EXPECT_FALSE(std::filesystem::exists(out_)) << place;
+  }
+  // What the killed ones left behind does not disturb, and has no header that a reader accepts.
+  for (const auto& left : std::filesystem::directory_iterator(outputs_.path())) {
+    if (left.file_size() < data::kHeaderBytes) continue;
+    std::string found;
+    try {
+      const data::BetonReader reader(left.path());
+      found = "complete";
+    } catch (const Error& refused) {
+      found = refused.what();
+    }
+    EXPECT_THAT(found, testing::AnyOf(HasSubstr("was stopped before"), HasSubstr("complete")));
+  }
+  EXPECT_EQ(write(tree()), 0) << error;
+}
+
+TEST_F(WriteTest, SignalsStopItWithTheirCodeAndNothingIsLeft) {
+  // 30,000 black pictures in a file with a hole: seconds of work.
+  const auto images = folder_ / "x-images-idx3-ubyte";
+  const auto labels = folder_ / "x-labels-idx1-ubyte";
+  const std::string head{"\0\0\x08\x03\0\0\x75\x30\0\0\0\x40\0\0\0\x40", 16};
+  const std::string label_head{"\0\0\x08\x01\0\0\x75\x30", 8};
+  test::write_bytes(images, std::as_bytes(std::span(head)));
+  test::write_bytes(labels, std::as_bytes(std::span(label_head)));
+  std::filesystem::resize_file(images, 16 + 30000 * 64 * 64);
+  std::filesystem::resize_file(labels, 8 + 30000);
+  for (const int signal : {SIGINT, SIGTERM}) {
+    Program program({"write", images.string(), out_, "--workers", "1"});
+    // The file appears after the signal handlers are in place.
+    while (no_output()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    ::kill(program.id(), signal);
+    EXPECT_EQ(program.wait(), 128 + signal) << program.err;
+    EXPECT_THAT(program.err, HasSubstr("stopped before the file was complete"));
+    EXPECT_TRUE(no_output());
+  }
+}
+
+class InspectTest : public testing::Test {
+ protected:
+  /// Unpacks a golden file. @return its path.
+  std::string golden(const std::string& name) {
+    const auto path = folder_ / (name + ".beton");
+    test::write_bytes(path, test::golden_beton(name));
+    return path.string();
+  }
+  int inspect(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "inspect");
+    Program program(std::move(arguments));
+    const int code = program.wait();
+    output = program.out;
+    error = program.err;
+    return code;
+  }
+  test::TemporaryFolder folder_;
+  std::string output;
+  std::string error;
+};
+
+TEST_F(InspectTest, JsonHoldsWhatFfcvPutIntoTheFile) {
+  ASSERT_EQ(inspect({golden("img_smart_w3"), "--json", "--labels"}), 0) << error;
+  const auto report = nlohmann::json::parse(output);
+  const auto facts = test::golden_beton_facts("img_smart_w3");
+  EXPECT_EQ(report["samples"], facts["rows"].size());
+  EXPECT_EQ(report["page_size"], facts["page_size"]);
+  EXPECT_EQ(report["table_offset"], facts["table_offset"]);
+  EXPECT_EQ(report["pages"], 3);
+  const auto& label = report["fields"][0];
+  const auto& image = report["fields"][1];
+  std::vector<std::int64_t> labels;
+  int jpg = 0;
+  double width = 0;
+  for (const auto& row : facts["rows"]) {
+    labels.push_back(row[0]);
+    jpg += row[1][0] == 0 ? 1 : 0;
+    width += row[1][1].get<double>();
+  }
+  EXPECT_EQ(label["labels"], labels);
+  EXPECT_EQ(label["min"], *std::ranges::min_element(labels));
+  EXPECT_EQ(image["jpg"], jpg);
+  EXPECT_EQ(image["raw"], facts["rows"].size() - static_cast<std::size_t>(jpg));
+  EXPECT_DOUBLE_EQ(image["width"]["mean"], width / static_cast<double>(labels.size()));
+  ASSERT_EQ(inspect({golden("img_smart_w3"), "--json"}), 0);
+  EXPECT_THAT(output, testing::Not(HasSubstr("labels")));
+}
+
+TEST_F(InspectTest, ShowsEveryKindOfField) {
+  ASSERT_EQ(inspect({golden("allfields_w1")}), 0) << error;
+  EXPECT_THAT(output, AllOf(HasSubstr("40 samples"), HasSubstr("tensor_f16_16chr tensor"),
+                            HasSubstr("<f4 [3,5]"), HasSubstr("1e+308")));
+  ASSERT_EQ(inspect({golden("scalars_only")}), 0) << error;
+  EXPECT_THAT(output, AllOf(HasSubstr("50 samples, 0 pages"), HasSubstr("exactly_16_chars int")));
+}
+
+TEST_F(InspectTest, TakesAnImageOutAsItIsStored) {
+  const std::string raw = golden("img_raw_w1");
+  const std::string ppm = (folder_ / "x.ppm").string();
+  ASSERT_EQ(inspect({raw, "--sample", "2", "--out", ppm}), 0) << error;
+  const data::BetonReader reader(raw);
+  const data::ImageRecord image = reader.image(2, 0);
+  const auto file = test::read_bytes(ppm);
+  const std::string head = fmt::format("P6\n{} {}\n255\n", image.width, image.height);
+  ASSERT_EQ(file.size(), head.size() + image.bytes.size());
+  EXPECT_TRUE(std::ranges::equal(std::span(file).subspan(head.size()), image.bytes));
+
+  const std::string npy = (folder_ / "x.npy").string();
+  ASSERT_EQ(inspect({raw, "--sample", "2", "--out", npy}), 0) << error;
+  const auto array = test::read_bytes(npy);
+  EXPECT_TRUE(std::ranges::equal(std::span(array).last(image.bytes.size()), image.bytes));
+
+  const std::string jpg = golden("img_jpg_w3");
+  const std::string out = (folder_ / "x.jpg").string();
+  ASSERT_EQ(inspect({jpg, "--sample", "5", "--out", out}), 0) << error;
+  const data::BetonReader jpegs(jpg);
+  EXPECT_TRUE(std::ranges::equal(test::read_bytes(out), jpegs.image(5, 0).bytes));
+  EXPECT_EQ(nlohmann::json::parse(output)["label"], jpegs.integer(5, 1));
+}
+
+TEST_F(InspectTest, RefusesWhatItCannotShow) {
+  const std::string file = golden("img_raw_w1");
+  EXPECT_EQ(inspect({file, "--sample", "24"}), 2);
+  EXPECT_THAT(error, HasSubstr("--sample: expected 0 to 23, got 24"));
+  EXPECT_EQ(inspect({file, "--sample", "0", "--out", (folder_ / "x.gif").string()}), 2);
+  EXPECT_EQ(inspect({file, "--out", "x.jpg"}), 2);
+  EXPECT_EQ(inspect({file, "--sample", "0", "--field", "label", "--out", "x.jpg"}), 2);
+  EXPECT_EQ(inspect({}), 2);
+  EXPECT_EQ(inspect({(folder_ / "missing.beton").string()}), 5);
+  const std::string cut = golden("img_jpg_w3");
+  std::filesystem::resize_file(cut, 4'000'000);
+  EXPECT_EQ(inspect({cut}), 3);
+  EXPECT_THAT(error, HasSubstr("img_jpg_w3.beton: header: expected an allocation table inside"));
+}
+
+TEST_F(InspectTest, EveryCommandHasHelp) {
+  EXPECT_EQ(inspect({"--help"}), 0);
+  EXPECT_THAT(output, AllOf(HasSubstr("usage: precast inspect FILE.beton"), HasSubstr("--labels")));
+  Program write({"write", "--help"});
+  EXPECT_EQ(write.wait(), 0);
+  EXPECT_THAT(write.out,
+              AllOf(HasSubstr("usage: precast write SOURCE"), HasSubstr("--image.mode")));
+}
+
+}  // namespace
+}  // namespace precast::tools
