@@ -40,8 +40,9 @@ class PRECAST_API BetonWriter {
   /// Writes what is left and makes the file durable and visible. Call once, after the last sample.
   void finish();
 
-  /// Bytes of the file as laid out so far, without its table.
+  /// Pages that are full, after finish() all of them.
   [[nodiscard]] std::uint64_t pages() const { return pages_; }
+  /// Bytes of the file so far, without the page that is being filled.
   [[nodiscard]] std::uint64_t file_bytes() const;
 
  private:
