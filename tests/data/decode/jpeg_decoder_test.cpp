@@ -1,0 +1,151 @@
+#include "data/decode/jpeg_decoder.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <optional>
+
+#include "data/beton/reader.h"
+#include "framework/core/error.h"
+#include "framework/core/rng.h"
+#include "tests/data/beton/golden_beton.h"
+#include "tests/data/sources/sample_images.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::data {
+namespace {
+
+using test::gradient;
+using test::jpeg_file;
+
+std::vector<std::uint8_t> copy_of(const ImageView& view) {
+  std::vector<std::uint8_t> pixels;
+  for (int y = 0; y < view.height; ++y) {
+    pixels.insert(pixels.end(), view.row(y), view.row(y) + std::ptrdiff_t{3} * view.width);
+  }
+  return pixels;
+}
+
+std::vector<std::uint8_t> cut(const Image& whole, const Rect& region) {
+  std::vector<std::uint8_t> pixels;
+  for (int y = region.row; y < region.row + region.height; ++y) {
+    const std::uint8_t* row = whole.view().row(y) + std::ptrdiff_t{3} * region.column;
+    pixels.insert(pixels.end(), row, row + std::ptrdiff_t{3} * region.width);
+  }
+  return pixels;
+}
+
+Image decode_whole(JpegDecoder& decoder, std::span<const std::byte> jpeg, int height, int width) {
+  Image whole(height, width);
+  whole.pixels = copy_of(decoder.decode(jpeg, height, width, {0, 0, height, width}));
+  return whole;
+}
+
+/// Real photographs, as FFCV stored them.
+class JpegDecoderTest : public ::testing::Test {
+ protected:
+  JpegDecoderTest() {
+    test::write_bytes(folder_ / "x.beton", test::golden_beton("img_jpg_w3"));
+    reader_.emplace(folder_ / "x.beton");
+  }
+  test::TemporaryFolder folder_;
+  std::optional<BetonReader> reader_;
+};
+
+TEST_F(JpegDecoderTest, RegionEqualsTheSamePartOfTheWholeImage) {
+  JpegDecoder decoder;
+  RandomStream random(1, 0, 0, RandomUse::test);
+  const auto draw = [&](int bound) {
+    return static_cast<int>(random.below(static_cast<std::uint64_t>(bound)));
+  };
+  for (std::uint64_t sample = 0; sample < reader_->size(); ++sample) {
+    const ImageRecord image = reader_->image(sample, 0);
+    const Image whole = decode_whole(decoder, image.bytes, image.height, image.width);
+    for (int trial = 0; trial < 40; ++trial) {
+      Rect region{draw(image.height), draw(image.width), 0, 0};
+      region.height = 1 + draw(image.height - region.row);
+      region.width = 1 + draw(image.width - region.column);
+      ASSERT_EQ(copy_of(decoder.decode(image.bytes, image.height, image.width, region)),
+                cut(whole, region))
+          << "sample " << sample << ": " << region.row << "," << region.column << " "
+          << region.height << "x" << region.width;
+    }
+  }
+}
+
+TEST_F(JpegDecoderTest, CornersAndSinglePixelsAreExact) {
+  JpegDecoder decoder;
+  const ImageRecord image = reader_->image(1, 0);
+  const int h = image.height, w = image.width;
+  const Image whole = decode_whole(decoder, image.bytes, h, w);
+  for (const Rect region :
+       {Rect{0, 0, 1, 1}, Rect{h - 1, w - 1, 1, 1}, Rect{0, w - 1, h, 1}, Rect{h - 1, 0, 1, w},
+        Rect{0, 15, h, 2}, Rect{15, 0, 2, w}, Rect{16, 16, 16, 16}}) {
+    EXPECT_EQ(copy_of(decoder.decode(image.bytes, h, w, region)), cut(whole, region));
+  }
+}
+
+TEST(JpegDecoderOnMadeFiles, GoodImagesDecodeAfterBadOnes) {
+  const Image picture = gradient(40, 56);
+  const std::vector<std::byte> good = jpeg_file(picture);
+  JpegDecoder decoder;
+  const Image before = decode_whole(decoder, good, 40, 56);
+  for (std::size_t length :
+       {std::size_t{0}, std::size_t{1}, std::size_t{20}, good.size() / 2, good.size() - 30}) {
+    const std::span<const std::byte> cut_short(good.data(), length);
+    EXPECT_THROW(decoder.decode(cut_short, 40, 56, {0, 0, 40, 56}), DataError)
+        << length << " bytes";
+    EXPECT_EQ(decode_whole(decoder, good, 40, 56).pixels, before.pixels)
+        << "after " << length << " bytes";
+    EXPECT_EQ(decode_whole(decoder, good, 40, 56).pixels, before.pixels);
+  }
+}
+
+TEST(JpegDecoderOnMadeFiles, SizeMustBeWhatTheDatasetSays) {
+  JpegDecoder decoder;
+  const std::vector<std::byte> jpeg = jpeg_file(gradient(40, 56));
+  try {
+    decoder.decode(jpeg, 41, 56, {0, 0, 41, 56});
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_STREQ(error.what(), "expected a JPEG of 56 x 41 px (w x h), got 56 x 40");
+  }
+}
+
+TEST(JpegDecoderOnMadeFiles, GreyAndProgressiveFilesComeOutAsRgb) {
+  JpegDecoder decoder;
+  const Image picture = gradient(33, 47);
+  const Image grey = decode_whole(decoder, jpeg_file(picture, test::JpegKind::grey), 33, 47);
+  for (std::size_t p = 0; p < grey.pixels.size(); p += 3) {
+    ASSERT_EQ(grey.pixels[p], grey.pixels[p + 1]);
+    ASSERT_EQ(grey.pixels[p], grey.pixels[p + 2]);
+  }
+  const std::vector<std::byte> progressive = jpeg_file(picture, test::JpegKind::progressive);
+  const Image whole = decode_whole(decoder, progressive, 33, 47);
+  const Rect region{5, 7, 20, 30};
+  EXPECT_EQ(copy_of(decoder.decode(progressive, 33, 47, region)), cut(whole, region));
+}
+
+TEST(JpegDecoderOnMadeFiles, DamageNeverCrashesAndNeverSticks) {
+  const std::vector<std::byte> good = jpeg_file(gradient(64, 64));
+  JpegDecoder decoder;
+  const Image before = decode_whole(decoder, good, 64, 64);
+  RandomStream random(2, 0, 0, RandomUse::test);
+  int refused = 0;
+  for (int trial = 0; trial < 2000; ++trial) {
+    std::vector<std::byte> bad = good;
+    bad[random.below(bad.size())] ^= static_cast<std::byte>(1U << random.below(8));
+    try {
+      decoder.decode(bad, 64, 64, {8, 8, 40, 40});
+    } catch (const DataError&) {
+      ++refused;
+    }
+    if (trial % 100 == 0) {
+      ASSERT_EQ(decode_whole(decoder, good, 64, 64).pixels, before.pixels);
+    }
+  }
+  EXPECT_GT(refused, 0);
+}
+
+}  // namespace
+}  // namespace precast::data
