@@ -15,17 +15,19 @@ using Json = nlohmann::ordered_json;
 std::string text_of(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_null()) return "none";
-  if (value.is_object() && value.contains("build") && value.contains("run")) {
-    return fmt::format("{} (built with {})", text_of(value["run"]), text_of(value["build"]));
-  }
   if (value.is_array()) {
     std::string all;
     for (const Json& one : value) all += (all.empty() ? "" : ", ") + text_of(one);
     return all.empty() ? "none" : all;
   }
   if (value.is_object()) {
+    // A pair of versions reads `2.11.0 (built with 2.11.0)`, all else `name value`.
+    const bool versions = value.contains("build") && value.contains("run");
     std::string all;
+    if (versions)
+      all = fmt::format("{} (built with {})", text_of(value["run"]), text_of(value["build"]));
     for (const auto& [name, one] : value.items()) {
+      if (versions && (name == "build" || name == "run")) continue;
       all += fmt::format("{}{} {}", all.empty() ? "" : ", ", name, text_of(one));
     }
     return all;
@@ -52,6 +54,7 @@ void print_report(const Json& facts, const std::vector<Finding>& findings) {
              text_of(facts["precast"]["compiler"]));
   print_section("libraries", facts["libraries"]);
   print_section("machine", facts["machine"]);
+  if (!facts["nvidia"].is_null()) print_section("NVIDIA", facts["nvidia"]);
   print_section("libtorch (precast-train)", facts["torch"]);
   fmt::print("\n");
   if (findings.empty()) fmt::print("All is well.\n");
