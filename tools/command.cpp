@@ -13,7 +13,9 @@
 namespace precast::tools {
 namespace {
 
-int code(ExitCode exit_code) { return static_cast<int>(exit_code); }
+int code(ExitCode exit_code) {
+  return static_cast<int>(exit_code);
+}
 
 void print_help(std::string_view program, std::span<const Command> commands) {
   fmt::print("usage: {} COMMAND [ARGUMENTS]     ({} COMMAND --help for one command)\n\n", program,

@@ -16,9 +16,9 @@ struct Command {
   int (*run)(const std::vector<std::string>& args);
 };
 
-/// What a main() does: finds the command, runs it, turns exceptions into one clear message on standard error and
-/// the right exit code (ExitCode). `--help`, `--version` and an unknown command are answered here.
-int run_command(std::string_view program, std::span<const Command> commands, int argc,
-                char** argv);
+/// What a main() does: finds the command, runs it, turns exceptions into one clear message on
+/// standard error and the right exit code (ExitCode). `--help`, `--version` and an unknown command
+/// are answered here.
+int run_command(std::string_view program, std::span<const Command> commands, int argc, char** argv);
 
 }  // namespace precast::tools

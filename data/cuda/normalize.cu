@@ -7,8 +7,12 @@ namespace {
 
 constexpr int kThreads = 256;
 
-__device__ void store(float* out, float value) { *out = value; }
-__device__ void store(__half* out, float value) { *out = __float2half_rn(value); }
+__device__ void store(float* out, float value) {
+  *out = value;
+}
+__device__ void store(__half* out, float value) {
+  *out = __float2half_rn(value);
+}
 
 /// One thread makes four pixels: twelve bytes in, three aligned 32-bit loads.
 template <typename Out>
@@ -26,14 +30,14 @@ __global__ void normalize_kernel(const std::uint8_t* __restrict__ in, std::size_
   }
   for (std::size_t v = 0; v < values; ++v) {
     const int channel = static_cast<int>(v % 3);
-    store(out + first * 3 + v,
-          (static_cast<float>(bytes[v]) - constants.mean[channel]) * constants.inverse_std[channel]);
+    store(out + first * 3 + v, (static_cast<float>(bytes[v]) - constants.mean[channel]) *
+                                   constants.inverse_std[channel]);
   }
 }
 
 template <typename Out>
-void launch(const std::uint8_t* in, std::size_t pixels, const NormalizeConstants& constants, Out* out,
-            cudaStream_t stream) {
+void launch(const std::uint8_t* in, std::size_t pixels, const NormalizeConstants& constants,
+            Out* out, cudaStream_t stream) {
   if (pixels == 0) return;
   const std::size_t threads = (pixels + 3) / 4;
   const auto blocks = static_cast<unsigned>((threads + kThreads - 1) / kThreads);
@@ -42,13 +46,13 @@ void launch(const std::uint8_t* in, std::size_t pixels, const NormalizeConstants
 
 }  // namespace
 
-void normalize_to_f32(const std::uint8_t* in, std::size_t pixels, const NormalizeConstants& constants,
-                      float* out, cudaStream_t stream) {
+void normalize_to_f32(const std::uint8_t* in, std::size_t pixels,
+                      const NormalizeConstants& constants, float* out, cudaStream_t stream) {
   launch(in, pixels, constants, out, stream);
 }
 
-void normalize_to_f16(const std::uint8_t* in, std::size_t pixels, const NormalizeConstants& constants,
-                      void* out, cudaStream_t stream) {
+void normalize_to_f16(const std::uint8_t* in, std::size_t pixels,
+                      const NormalizeConstants& constants, void* out, cudaStream_t stream) {
   launch(in, pixels, constants, static_cast<__half*>(out), stream);
 }
 

@@ -46,7 +46,8 @@ void weigh_rows_simd(const std::uint8_t* const* HWY_RESTRICT rows,
   }
 }
 
-/// One pixel: lanes 0-2 are its channels; lane 3 is its neighbour's first and overwritten by the next store.
+/// One pixel: lanes 0-2 are its channels; lane 3 is its neighbour's first and overwritten by the
+/// next store.
 #if HWY_TARGET == HWY_SCALAR
 void weigh_pixel(const float* source, const float* weight, int taps, float* out) {
   for (int c = 0; c < 3; ++c) {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <ostream>
 #include <string>
 
 #include "tests/support/temporary_folder.h"
@@ -48,6 +49,10 @@ struct Case {
   std::string what;
   std::string cure;
 };
+
+void PrintTo(const Case& one, std::ostream* out) {
+  *out << one.pointer << " = " << one.value.dump();
+}
 
 class DoctorFindingTest : public testing::TestWithParam<Case> {};
 
