@@ -101,7 +101,7 @@ class TrainRun {
                              .evaluate_each_epoch = recipe_.config.logging.log_level > 0,
                              .log_every = recipe_.config.logging.every});
     const engine::TrainSummary summary = trainer.run();
-    engine::save_model_weights(*model_, folder_ / "final_weights");
+    trainer.in_eval_scope([&] { engine::save_model_weights(*model_, folder_ / "final_weights"); });
     report(summary, json);
     return 0;
   }

@@ -39,7 +39,7 @@ NormalizeConstants constants_of(const NormalizeOptions& options) {
   NormalizeConstants constants{};
   for (std::size_t c = 0; c < 3; ++c) {
     constants.mean[c] = static_cast<float>(options.mean.at(c));
-    constants.inverse_std[c] = static_cast<float>(1.0 / options.std.at(c));
+    constants.std[c] = static_cast<float>(options.std.at(c));
   }
   return constants;
 }

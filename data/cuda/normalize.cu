@@ -30,8 +30,8 @@ __global__ void normalize_kernel(const std::uint8_t* __restrict__ in, std::size_
   }
   for (std::size_t v = 0; v < values; ++v) {
     const int channel = static_cast<int>(v % 3);
-    store(out + first * 3 + v, (static_cast<float>(bytes[v]) - constants.mean[channel]) *
-                                   constants.inverse_std[channel]);
+    store(out + first * 3 + v,
+          (static_cast<float>(bytes[v]) - constants.mean[channel]) / constants.std[channel]);
   }
 }
 

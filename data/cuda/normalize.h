@@ -7,12 +7,11 @@
 
 namespace precast::data {
 
-/// (pixel - mean[c]) * inverse_std[c] on the device; the CPU reference is Normalize
-/// (data/transforms/normalize.h), equal to within one unit in the last place. Asynchronous on
-/// `stream`.
+/// (pixel - mean[c]) / std[c] on the device; the CPU reference is Normalize
+/// (data/transforms/normalize.h), equal bit for bit in float32. Asynchronous on `stream`.
 struct NormalizeConstants {
   float mean[3];
-  float inverse_std[3];
+  float std[3];
 };
 
 /// @param in  [pixels, 3] uint8, device memory. @param out [pixels, 3] float32 or IEEE float16,

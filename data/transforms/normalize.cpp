@@ -4,9 +4,10 @@ namespace precast::data {
 
 Normalize::Normalize(const NormalizeOptions& options) : table_() {
   for (std::size_t c = 0; c < table_.size(); ++c) {
+    const auto mean = static_cast<float>(options.mean.at(c));
+    const auto std = static_cast<float>(options.std.at(c));
     for (std::size_t value = 0; value < 256; ++value) {
-      table_[c][value] =
-          static_cast<float>((static_cast<double>(value) - options.mean.at(c)) / options.std.at(c));
+      table_[c][value] = (static_cast<float>(value) - mean) / std;
     }
   }
 }

@@ -15,8 +15,8 @@ struct NormalizeOptions {
   std::vector<double> std = {0.229 * 255, 0.224 * 255, 0.225 * 255};
 };
 
-/// (pixel - mean) / std through a table of the 256 possible values, as FFCV's NormalizeImage.
-/// Thread-safe.
+/// (pixel - mean) / std through a table of the 256 possible values, as FFCV's NormalizeImage. In
+/// float32 throughout: bit for bit the same expression on a torch tensor. Thread-safe.
 class PRECAST_API Normalize {
  public:
   explicit Normalize(const NormalizeOptions& options);

@@ -57,17 +57,24 @@ TrainSummary Trainer::run() {
 }
 
 EvalResult Trainer::evaluate() {
+  EvalResult result;
+  in_eval_scope([&] {
+    result = parts_.evaluator.evaluate(
+        parts_.model, parts_.loss, parts_.val_source, [&](std::int64_t samples) {
+          if (progress_.due()) progress_.show_evaluation(samples, parts_.val_source.samples());
+        });
+  });
+  summary_.eval_seconds += result.seconds;
+  return result;
+}
+
+void Trainer::in_eval_scope(const std::function<void()>& action) {
   std::vector<std::unique_ptr<Method::EvalGuard>> guards;
   for (NamedMethod& method : parts_.methods)
     guards.push_back(method.method->eval_scope(parts_.model));
-  const EvalResult result = parts_.evaluator.evaluate(
-      parts_.model, parts_.loss, parts_.val_source, [&](std::int64_t samples) {
-        if (progress_.due()) progress_.show_evaluation(samples, parts_.val_source.samples());
-      });
+  action();
   // Guards go in the reverse order of their making, as nested scopes do.
   while (!guards.empty()) guards.pop_back();
-  summary_.eval_seconds += result.seconds;
-  return result;
 }
 
 void Trainer::train_epoch(std::int64_t epoch) {

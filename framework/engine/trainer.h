@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -58,8 +59,11 @@ class PRECAST_API Trainer {
   /// Trains through the plan and evaluates.
   /// @throws Error with ExitCode::diverged if the training loss of an epoch is NaN or infinite.
   TrainSummary run();
-  /// Evaluates the model as the methods want it evaluated (EMA weights, say).
+  /// Evaluates the model as the methods want it evaluated.
   [[nodiscard]] EvalResult evaluate();
+  /// Runs `action` while the model holds the weights that are evaluated (those of EMA, say): what
+  /// is exported then is what the reported accuracy belongs to.
+  void in_eval_scope(const std::function<void()>& action);
 
  private:
   void train_epoch(std::int64_t epoch);

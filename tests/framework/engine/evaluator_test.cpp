@@ -1,0 +1,76 @@
+#include "framework/engine/evaluator.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/fake_parts.h"
+
+namespace precast::engine {
+namespace {
+
+using test::ColourSource;
+using test::LinearModel;
+
+class MeanCrossEntropy final : public Loss {
+ public:
+  at::Tensor operator()(const at::Tensor& logits, const at::Tensor& labels) const override {
+    return at::cross_entropy_loss(logits, labels);
+  }
+};
+
+TEST(EvaluatorTest, CountsTopOneAndTopFiveExactly) {
+  // Seven classes; class c is shown as colour c % 3. Colour 0 gives the ranking 0, 3, 6, 1, 4 |
+  // 2, 5.
+  LinearModel model(7);
+  {
+    const at::Tensor weight = model.weight.detach();
+    const double colour_0[] = {9, 4, 2, 8, 3, 1, 7};
+    for (int c = 0; c < 7; ++c) weight[c][0] = colour_0[c];
+    weight[4][1] = 1;
+  }
+  // Samples of colour 0: labels 0 (top 1), 3 and 6 (top 5). Colour 1: labels 1 (top 5 only), 4 (top
+  // 1).
+  ColourSource source({0, 3, 6, 4, 4}, 2);
+  const EvalResult result =
+      Evaluator({.flip_tta = false}).evaluate(model, MeanCrossEntropy(), source);
+  EXPECT_EQ(result.samples, 5);
+  EXPECT_EQ(result.top_1_correct, 3);
+  EXPECT_EQ(result.top_5_correct, 5);
+  EXPECT_DOUBLE_EQ(result.top_1(), 0.6);
+  EXPECT_FALSE(model.training());
+}
+
+TEST(EvaluatorTest, FewerThanFiveClassesHaveATopFiveOfOne) {
+  LinearModel model(3);
+  ColourSource source({0, 1, 2}, 3);
+  EXPECT_EQ(
+      Evaluator({.flip_tta = false}).evaluate(model, MeanCrossEntropy(), source).top_5_correct, 3);
+}
+
+TEST(EvaluatorTest, LossIsTheMeanOverSamplesNotOverBatches) {
+  LinearModel model(3);
+  model.weight.detach()[0][0] = 2;
+  ColourSource source({0, 1, 1}, 2);  // batches of 2 and 1
+  const double colour_0 = std::log(std::exp(2.0) + 2) - 2;
+  const double colour_1 = std::log(3.0);
+  EXPECT_NEAR(Evaluator({.flip_tta = false}).evaluate(model, MeanCrossEntropy(), source).loss,
+              (colour_0 + 2 * colour_1) / 3, 1e-6);
+}
+
+TEST(EvaluatorTest, FlipSumsTheLogitsOfBothImages) {
+  LinearModel model(3);
+  model.weight.detach()[1][1] = 5;
+  ColourSource source({0, 1}, 2);
+  const at::Tensor plain = Evaluator({.flip_tta = false}).predict(model, source);
+  const at::Tensor summed = Evaluator({.flip_tta = true}).predict(model, source);
+  EXPECT_TRUE(summed.equal(plain + plain));
+  EXPECT_EQ(summed.sizes(), (std::vector<std::int64_t>{2, 3}));
+}
+
+}  // namespace
+}  // namespace precast::engine

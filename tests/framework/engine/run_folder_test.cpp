@@ -1,0 +1,96 @@
+#include "framework/engine/run_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "framework/core/error.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::engine {
+namespace {
+
+std::vector<nlohmann::json> lines_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::vector<nlohmann::json> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+TEST(RunFolderTest, HasItsOwnNameOrTheGivenOne) {
+  const test::TemporaryFolder folder;
+  const RunFolder a(folder / "runs", "", "resnet18");
+  const RunFolder b(folder / "runs", "", "resnet18");
+  EXPECT_NE(a.path(), b.path());
+  EXPECT_TRUE(std::filesystem::is_directory(a.path()));
+  EXPECT_EQ(RunFolder(folder / "runs", "mine", "x").path(), folder / "runs/mine");
+}
+
+TEST(RunFolderTest, DoesNotWriteIntoAnEarlierRun) {
+  const test::TemporaryFolder folder;
+  const RunFolder first(folder.path(), "mine", "x");
+  JsonLinesLog(first / "log").write({{"epoch", 0}});
+  EXPECT_THROW(RunFolder(folder.path(), "mine", "x"), IoError);
+}
+
+TEST(JsonLinesLogTest, WritesOneLineARecordWithTimes) {
+  const test::TemporaryFolder folder;
+  JsonLinesLog log(folder / "log");
+  log.write({{"epoch", 0}, {"top_1", 0.5}});
+  log.write({{"epoch", 1}});
+  const auto lines = lines_of(folder / "log");
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0].at("top_1"), 0.5);
+  EXPECT_GE(lines[1].at("relative_time"), lines[0].at("relative_time"));
+  EXPECT_GT(lines[0].at("timestamp"), 1.7e9);
+}
+
+/// A disk that is full for a while.
+class FullDisk final : public FileOps {
+ public:
+  int create_exclusive(const char* path) override { return real_.create_exclusive(path); }
+  int open_append(const char* path) override { return real_.open_append(path); }
+  std::ptrdiff_t write(int fd, const void* data, std::size_t size) override {
+    if (full) {
+      errno = ENOSPC;
+      return -1;
+    }
+    return real_.write(fd, data,
+                       std::min<std::size_t>(size, 7));  // and short writes when it is not
+  }
+  std::ptrdiff_t pwrite(int fd, const void* data, std::size_t size, std::int64_t offset) override {
+    return real_.pwrite(fd, data, size, offset);
+  }
+  int ftruncate(int fd, std::int64_t size) override { return real_.ftruncate(fd, size); }
+  int fsync(int fd) override { return real_.fsync(fd); }
+  int close(int fd) override { return real_.close(fd); }
+  int rename(const char* from, const char* to) override { return real_.rename(from, to); }
+  int unlink(const char* path) override { return real_.unlink(path); }
+  int mkdir(const char* path) override { return real_.mkdir(path); }
+  int fsync_folder(const char* path) override { return real_.fsync_folder(path); }
+  bool full = false;
+
+ private:
+  FileOps& real_ = posix_file_ops();
+};
+
+TEST(JsonLinesLogTest, AFullDiskLosesNoLineAndStopsNothing) {
+  const test::TemporaryFolder folder;
+  FullDisk disk;
+  JsonLinesLog log(folder / "log", disk);
+  log.write({{"epoch", 0}});
+  disk.full = true;
+  log.write({{"epoch", 1}});
+  log.write({{"epoch", 2}});
+  disk.full = false;
+  log.write({{"epoch", 3}});
+  const auto lines = lines_of(folder / "log");
+  ASSERT_EQ(lines.size(), 4U);
+  for (int epoch = 0; epoch < 4; ++epoch)
+    EXPECT_EQ(lines[static_cast<std::size_t>(epoch)].at("epoch"), epoch);
+}
+
+}  // namespace
+}  // namespace precast::engine

@@ -1,0 +1,180 @@
+#include "framework/engine/trainer.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "framework/core/error.h"
+#include "tests/support/fake_parts.h"
+
+namespace precast::engine {
+namespace {
+
+using test::ColourSource;
+using test::LinearModel;
+using test::MemorySink;
+using test::RecordingMethod;
+
+class MeanCrossEntropy final : public Loss {
+ public:
+  at::Tensor operator()(const at::Tensor& logits, const at::Tensor& labels) const override {
+    return at::cross_entropy_loss(logits, labels);
+  }
+};
+
+class PlainDescent final : public Optimizer {
+ public:
+  explicit PlainDescent(Model& model) : model_(model) {}
+  void step(double lr, const std::optional<Scaled>& /*scaled*/) override {
+    rates.push_back(lr);
+    for (NamedTensor& parameter : parameters()) {
+      const at::Tensor data = parameter.tensor.detach();
+      data.sub_(parameter.tensor.grad() * lr);
+    }
+  }
+  void zero_grad() override {
+    for (NamedTensor& parameter : parameters()) parameter.tensor.mutable_grad() = at::Tensor();
+  }
+  std::vector<double> rates;
+
+ private:
+  std::vector<NamedTensor>& parameters() {
+    parameters_ = model_.parameters();
+    return parameters_;
+  }
+  Model& model_;
+  std::vector<NamedTensor> parameters_;
+};
+
+class Constant final : public Schedule {
+ public:
+  explicit Constant(double lr) : lr_(lr) {}
+  [[nodiscard]] double lr(std::int64_t epoch) const override {
+    return lr_ * static_cast<double>(epoch + 1);
+  }
+
+ private:
+  double lr_;
+};
+
+class TrainerTest : public ::testing::Test {
+ protected:
+  TrainerTest() {
+    plan_.epochs = 2;
+    plan_.steps_per_epoch = 3;
+    plan_.global_batch_size = 4;
+    plan_.image_size_px = {4, 8};
+    plan_.schedule = std::make_shared<Constant>(1.0);
+  }
+
+  TrainSummary run(TrainerOptions options = {}) {
+    Trainer trainer(plan_,
+                    {.model = model_,
+                     .loss = loss_,
+                     .optimizer = optimizer_,
+                     .methods = methods_,
+                     .train_source = train_,
+                     .val_source = val_,
+                     .evaluator = evaluator_,
+                     .sinks = {&sink_}},
+                    options);
+    return trainer.run();
+  }
+
+  TrainPlan plan_;
+  LinearModel model_{3};
+  MeanCrossEntropy loss_;
+  PlainDescent optimizer_{model_};
+  std::vector<NamedMethod> methods_;
+  ColourSource train_{{0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2}, 4};
+  ColourSource val_{{0, 1, 2, 2, 1}, 2};
+  Evaluator evaluator_{{.image_size_px = 16, .flip_tta = false}};
+  MemorySink sink_;
+};
+
+TEST_F(TrainerTest, LearnsAndEvaluatesEverySampleOnce) {
+  const TrainSummary summary = run();
+  EXPECT_EQ(summary.final_eval.samples, 5);
+  EXPECT_EQ(summary.final_eval.top_1_correct, 5);
+  EXPECT_EQ(summary.final_eval.top_5_correct, 5);
+  EXPECT_EQ(summary.images_trained, 24);
+  EXPECT_LT(summary.train_loss, std::log(3.0));
+}
+
+TEST_F(TrainerTest, SourcesGetTheEpochAndItsImageSize) {
+  run();
+  ASSERT_EQ(train_.requests.size(), 2U);
+  EXPECT_EQ(train_.requests[1].epoch, 1);
+  EXPECT_EQ(train_.requests[0].image_size_px, 4);
+  EXPECT_EQ(train_.requests[1].image_size_px, 8);
+  ASSERT_EQ(val_.requests.size(), 2U);
+  EXPECT_EQ(val_.requests[0].image_size_px, 16);
+}
+
+TEST_F(TrainerTest, RatesAreInterpolatedBetweenEpochs) {
+  run();
+  const double expected[] = {1, 1 + 1.0 / 3, 1 + 2.0 / 3, 2, 2 + 1.0 / 3, 2 + 2.0 / 3};
+  ASSERT_EQ(optimizer_.rates.size(), 6U);
+  for (std::size_t step = 0; step < 6; ++step)
+    EXPECT_DOUBLE_EQ(optimizer_.rates[step], expected[step]);
+}
+
+TEST_F(TrainerTest, HooksRunInTheOrderOfAStepAndMethodsInTheRecipes) {
+  plan_.epochs = 1;
+  plan_.steps_per_epoch = 2;
+  train_ = ColourSource({0, 1}, 1);
+  std::vector<std::string> calls;
+  methods_.push_back({"first", std::make_unique<RecordingMethod>(calls)});
+  run();
+  EXPECT_EQ(calls, (std::vector<std::string>{"begin 0", "batch 0", "gradients", "step 0", "batch 1",
+                                             "gradients", "step 1", "eval", "/eval"}));
+}
+
+TEST_F(TrainerTest, LogLevelZeroEvaluatesOnlyAtTheEnd) {
+  run({.evaluate_each_epoch = false});
+  EXPECT_EQ(val_.requests.size(), 1U);
+  ASSERT_EQ(sink_.records.size(), 2U);
+  EXPECT_EQ(nlohmann::json::parse(sink_.records[0]).count("top_1"), 0U);
+  const auto last = nlohmann::json::parse(sink_.records[1]);
+  EXPECT_EQ(last.at("top_1"), 1.0);
+  for (const char* key : {"current_lr", "top_5", "val_time", "train_loss", "epoch"})
+    EXPECT_EQ(last.count(key), 1U) << key;
+}
+
+TEST_F(TrainerTest, StepsAreLoggedWithLossAndRate) {
+  run({.log_every = 2});
+  std::vector<std::int64_t> steps;
+  for (const std::string& record : sink_.records) {
+    const auto parsed = nlohmann::json::parse(record);
+    if (parsed.contains("step")) steps.push_back(parsed.at("step"));
+  }
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{0, 2, 4}));
+  const auto first = nlohmann::json::parse(sink_.records[0]);
+  EXPECT_NEAR(first.at("loss").get<double>(), std::log(3.0), 1e-6);
+  EXPECT_EQ(first.at("current_lr"), 1.0);
+}
+
+TEST_F(TrainerTest, NoEpochsMeansEvaluationAlone) {
+  plan_.epochs = 0;
+  plan_.image_size_px.clear();
+  const TrainSummary summary = run();
+  EXPECT_EQ(summary.final_eval.samples, 5);
+  EXPECT_TRUE(train_.requests.empty());
+}
+
+TEST_F(TrainerTest, DivergenceIsAnErrorOfItsOwnKind) {
+  plan_.schedule = std::make_shared<Constant>(std::numeric_limits<double>::infinity());
+  try {
+    run();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), ExitCode::diverged);
+  }
+}
+
+}  // namespace
+}  // namespace precast::engine

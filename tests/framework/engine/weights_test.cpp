@@ -1,0 +1,98 @@
+#include "framework/engine/weights.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include "framework/core/archive/weights_file.h"
+#include "framework/core/error.h"
+#include "tests/support/fake_parts.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::engine {
+namespace {
+
+using test::LinearModel;
+
+class WeightsTest : public ::testing::Test {
+ protected:
+  /// A weights file with one float tensor of each name and size.
+  std::filesystem::path file_with(
+      const std::vector<std::pair<std::string, std::vector<std::int64_t>>>& tensors) {
+    std::vector<TensorRecord> records;
+    for (const auto& [name, shape] : tensors)
+      records.push_back(
+          {name, DType::f32, shape, std::as_bytes(std::span(values_).first(count(shape)))});
+    save_weights(folder_ / "w.safetensors", records);
+    return folder_ / "w.safetensors";
+  }
+  static std::size_t count(const std::vector<std::int64_t>& shape) {
+    std::size_t all = 1;
+    for (const std::int64_t side : shape) all *= static_cast<std::size_t>(side);
+    return all;
+  }
+  test::TemporaryFolder folder_;
+  std::vector<float> values_ = std::vector<float>(64, 1.5F);
+};
+
+TEST_F(WeightsTest, BothFormatsComeBackAsTheyWere) {
+  LinearModel model(4), from_pt(4), from_safetensors(4);
+  model.weight.detach().fill_(0.25);
+  model.steps_seen.fill_(77);
+  save_model_weights(model, folder_ / "final_weights");
+  load_model_weights(from_pt, folder_ / "final_weights.pt");
+  load_model_weights(from_safetensors, folder_ / "final_weights.safetensors");
+  for (const LinearModel* loaded : {&from_pt, &from_safetensors}) {
+    EXPECT_TRUE(loaded->weight.equal(model.weight));
+    EXPECT_EQ(loaded->steps_seen.item<std::int64_t>(), 77);
+    EXPECT_TRUE(loaded->weight.requires_grad());
+  }
+}
+
+TEST_F(WeightsTest, AllThatDoesNotFitIsListedAndTheModelKeepsItsWeights) {
+  LinearModel model(4);
+  try {
+    load_model_weights(model, file_with({{"bias", {4}}, {"extra", {2}}}));
+    FAIL();
+  } catch (const CheckpointError& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("missing (1): weight"), std::string::npos) << message;
+    EXPECT_NE(message.find("unexpected (2): bias, extra"), std::string::npos) << message;
+  }
+  try {
+    load_model_weights(model, file_with({{"weight", {5, 3}}}));
+    FAIL();
+  } catch (const CheckpointError& error) {
+    EXPECT_NE(std::string(error.what()).find("weight: expected [4, 3], got [5, 3]"),
+              std::string::npos)
+        << error.what();
+  }
+  EXPECT_TRUE(model.weight.equal(at::zeros({4, 3})));
+}
+
+TEST_F(WeightsTest, NamesOfThePublishedScriptAndOfDdpAreUnderstood) {
+  class Antialiased final : public Model {
+   public:
+    at::Tensor forward(const at::Tensor& images) override { return images; }
+    [[nodiscard]] std::vector<NamedTensor> parameters() const override {
+      return {{"layer2.0.conv1.weight", weight}};
+    }
+    [[nodiscard]] std::vector<NamedTensor> state() const override { return parameters(); }
+    void train(bool /*training*/) override {}
+    void to(at::Device /*device*/, bool /*channels_last*/) override {}
+    at::Tensor weight = at::zeros({2, 2});
+  } model;
+  load_model_weights(model, file_with({{"module.layer2.0.conv1.conv.weight", {2, 2}},
+                                       {"module.layer2.0.conv1.blur_filter", {1}}}));
+  EXPECT_TRUE(model.weight.equal(at::full({2, 2}, 1.5)));
+}
+
+TEST_F(WeightsTest, AMissingBatchCountIsZero) {
+  LinearModel model(4);
+  model.steps_seen.fill_(5);
+  load_model_weights(model, file_with({{"weight", {4, 3}}}));
+  EXPECT_EQ(model.steps_seen.item<std::int64_t>(), 0);
+}
+
+}  // namespace
+}  // namespace precast::engine

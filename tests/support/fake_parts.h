@@ -1,0 +1,81 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/api/batch_source.h"
+#include "framework/api/method.h"
+#include "framework/api/metric_sink.h"
+#include "framework/api/model.h"
+
+namespace precast::test {
+
+/// A linear classifier of the mean colour: logits = mean over pixels (images) * weight^T, [N, 3] x
+/// [3, classes].
+class LinearModel final : public Model {
+ public:
+  explicit LinearModel(std::int64_t classes);
+  at::Tensor forward(const at::Tensor& images) override;
+  [[nodiscard]] std::vector<NamedTensor> parameters() const override;
+  [[nodiscard]] std::vector<NamedTensor> state() const override;
+  void train(bool training) override { training_ = training; }
+  void to(at::Device device, bool channels_last) override;
+
+  [[nodiscard]] bool training() const { return training_; }
+  at::Tensor weight;
+  at::Tensor steps_seen;
+
+ private:
+  bool training_ = false;
+};
+
+/// Images of one colour each: class c is channel c, so that a linear model can learn it. Labels may
+/// be given.
+class ColourSource final : public BatchSource {
+ public:
+  ColourSource(std::vector<std::int64_t> labels, std::int64_t batch_size);
+  void begin_epoch(const EpochRequest& request) override;
+  std::optional<Batch> next() override;
+  [[nodiscard]] std::int64_t size() const override;
+  [[nodiscard]] std::int64_t samples() const override {
+    return static_cast<std::int64_t>(labels_.size());
+  }
+  [[nodiscard]] double seconds_waited() const override { return 0; }
+
+  std::vector<EpochRequest> requests;
+
+ private:
+  std::vector<std::int64_t> labels_;
+  std::int64_t batch_size_;
+  std::size_t place_ = 0;
+};
+
+/// Writes down the hooks that are called, as "begin 0", "batch 3", "gradients", "step 3", "eval",
+/// "/eval".
+class RecordingMethod final : public Method {
+ public:
+  explicit RecordingMethod(std::vector<std::string>& calls) : calls_(calls) {}
+  void on_epoch_begin(std::int64_t epoch, Model& model) override;
+  void on_batch(Batch& batch, std::int64_t global_step) override;
+  void on_gradients(Model& model) override;
+  void on_step_end(Model& model, std::int64_t global_step) override;
+  std::unique_ptr<EvalGuard> eval_scope(Model& model) override;
+
+ private:
+  std::vector<std::string>& calls_;
+};
+
+/// Keeps the records.
+class MemorySink final : public MetricSink {
+ public:
+  void write(const nlohmann::ordered_json& record) override;
+  /// As JSON text, one a record.
+  std::vector<std::string> records;
+};
+
+}  // namespace precast::test
