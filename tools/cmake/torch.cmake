@@ -33,6 +33,8 @@ endif()
 set(PRECAST_WITH_CUDA ${precast_cuda})
 message(STATUS "CUDA: ${PRECAST_WITH_CUDA}")
 
+# stdc++ stands before libtorch: the wheel's libraries export half a copy of std::filesystem of another compiler, whose
+# remove_all() crashes; the first library in the list answers.
 add_library(precast_torch INTERFACE)
 set_target_properties(precast_torch PROPERTIES EXPORT_NAME torch)
 # Debian's libtorch-style headers are large; only the operators a file names are parsed.
@@ -48,10 +50,10 @@ if(PRECAST_WITH_CUDA)
   enable_language(CUDA)
   # CMake 3.25 does not know nvcc's C++20; targets with .cu files pass -std=c++20 themselves.
   set(CMAKE_CUDA_STANDARD 17)
-  target_link_libraries(precast_torch INTERFACE ${TORCH_LIBRARIES})
+  target_link_libraries(precast_torch INTERFACE stdc++ ${TORCH_LIBRARIES})
 else()
   target_include_directories(precast_torch SYSTEM INTERFACE
     ${PRECAST_TORCH_DIR}/include ${PRECAST_TORCH_DIR}/include/torch/csrc/api/include)
-  target_link_libraries(precast_torch INTERFACE
+  target_link_libraries(precast_torch INTERFACE stdc++
     ${PRECAST_TORCH_DIR}/lib/libtorch_cpu.so ${PRECAST_TORCH_DIR}/lib/libc10.so)
 endif()
