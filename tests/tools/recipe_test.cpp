@@ -1,0 +1,210 @@
+#include "tools/recipe.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "framework/core/error.h"
+#include "tests/support/temporary_folder.h"
+#include "tools/recipe_arguments.h"
+
+namespace precast::tools {
+namespace {
+
+using testing::HasSubstr;
+
+/// The file rn18_88_epochs.yaml as ffcv-imagenet publishes its keys: two of them do nothing, one
+/// number has no dot.
+constexpr const char* kPublished = R"(data:
+  gpu: 0
+  in_memory: 1
+  num_workers: 12
+dist:
+  world_size: 1
+logging:
+  folder: /tmp/
+  log_level: 0
+lr:
+  lr: 0.5
+  lr_peak_epoch: 2
+  lr_schedule_type: cyclic
+model:
+  arch: resnet18
+resolution:
+  end_ramp: 76
+  max_res: 192
+  min_res: 160
+  start_ramp: 65
+training:
+  batch_size: 1024
+  bn_wd: 0
+  distributed: 0
+  epochs: 88
+  label_smoothing: 0.1
+  momentum: 0.9
+  optimizer: sgd
+  use_blurpool: 1
+  weight_decay: 5e-5
+validation:
+  lr_tta: true
+  resolution: 256
+)";
+
+class RecipeTest : public ::testing::Test {
+ protected:
+  std::string file(const std::string& text) {
+    std::ofstream(folder_ / "r.yaml") << text;
+    return folder_ / "r.yaml";
+  }
+  Recipe load(const std::string& text, std::vector<std::string> args = {}) {
+    return load_recipe(file(text), take_overrides(args), registries_);
+  }
+  /// The whole message of a recipe that must be refused.
+  std::string refusal(const std::string& text, const std::vector<std::string>& args = {}) {
+    try {
+      static_cast<void>(load(text, args));
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    ADD_FAILURE() << "accepted: " << text;
+    return "";
+  }
+  static std::vector<std::string> names(const Recipe& recipe) {
+    std::vector<std::string> all;
+    for (const NamedMethod& method : recipe.methods) all.push_back(method.name);
+    return all;
+  }
+
+  test::TemporaryFolder folder_;
+  Registries registries_ = make_registries();
+};
+
+TEST_F(RecipeTest, PublishedFilesLoadUnchanged) {
+  const Recipe recipe = load(kPublished);
+  EXPECT_DOUBLE_EQ(recipe.config.optimizer.weight_decay, 5e-5);
+  EXPECT_EQ(recipe.config.validation.lr_tta, 1);
+  EXPECT_EQ(names(recipe), (std::vector<std::string>{"blurpool", "channels_last",
+                                                     "progressive_resize", "label_smoothing"}));
+}
+
+TEST_F(RecipeTest, EveryRecipeOfTheProjectLoads) {
+  int found = 0;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(PRECAST_SOURCE_DIR "/configs")) {
+    if (entry.path().extension() != ".yaml") continue;
+    EXPECT_NO_THROW(static_cast<void>(load_recipe(entry.path(), {}, registries_))) << entry.path();
+    ++found;
+  }
+  EXPECT_GE(found, 15);
+}
+
+TEST_F(RecipeTest, TheTwelveImageNetRecipesArePublishedOnes) {
+  const int published[][3] = {{16, 11, 13}, {24, 17, 20}, {32, 23, 27},
+                              {40, 29, 34}, {56, 41, 48}, {88, 65, 76}};
+  for (const int arch : {18, 50}) {
+    for (const auto& [epochs, start_ramp, end_ramp] : published) {
+      const std::string name =
+          "rn" + std::to_string(arch) + "_" + std::to_string(epochs) + "_epochs.yaml";
+      const Recipe recipe =
+          load_recipe(PRECAST_SOURCE_DIR "/configs/imagenet/" + name, {}, registries_);
+      const TrainPlan plan = make_plan(recipe, registries_, 1281167, 1000);
+      EXPECT_EQ(plan.model.arch, "resnet" + std::to_string(arch));
+      EXPECT_TRUE(plan.model.blurpool);
+      EXPECT_EQ(plan.epochs, epochs);
+      EXPECT_EQ(plan.global_batch_size, arch == 18 ? 1024 : 4096);
+      EXPECT_EQ(plan.steps_per_epoch, arch == 18 ? 1251 : 312);
+      EXPECT_DOUBLE_EQ(plan.optimizer_options.weight_decay, arch == 18 ? 5e-5 : 1e-4);
+      EXPECT_EQ(plan.image_size_px.front(), 160);
+      EXPECT_EQ(plan.image_size_px[static_cast<std::size_t>(start_ramp)], 160);
+      EXPECT_EQ(plan.image_size_px[static_cast<std::size_t>(end_ramp)], 192);
+      const double lr = arch == 18 ? 0.5 : 1.7;
+      EXPECT_DOUBLE_EQ(plan.lr(0, 0), 1e-4 * lr);
+      EXPECT_DOUBLE_EQ(plan.lr(2, 0), lr);
+      EXPECT_NEAR(plan.lr(epochs - 1, plan.steps_per_epoch - 1),
+                  lr / (epochs - 2) / static_cast<double>(plan.steps_per_epoch), 1e-12);
+    }
+  }
+}
+
+TEST_F(RecipeTest, CommandLineBeatsFileBeatsDefault) {
+  const Recipe recipe = load("training: {epochs: 5, batch_size: 8}\n",
+                             {"--training.epochs=7", "data.num_workers=3", "--lr.lr", "0.25"});
+  EXPECT_EQ(recipe.config.training.epochs, 7);
+  EXPECT_EQ(recipe.config.training.batch_size, 8);
+  EXPECT_EQ(recipe.config.data.num_workers, 3);
+  EXPECT_DOUBLE_EQ(recipe.config.lr.options.lr, 0.25);
+  EXPECT_DOUBLE_EQ(recipe.config.training.label_smoothing, 0.1);
+}
+
+TEST_F(RecipeTest, AllMistakesAreToldAtOnceWithTheirPlaces) {
+  const std::string message = refusal(
+      "training:\n  epochs: many\n  batchsize: 3\ndata:\n  num_workers: -1\n", {"--lr.lr=fast"});
+  EXPECT_THAT(message, HasSubstr("r.yaml:2:11: training.epochs: expected integer, got 'many'"));
+  EXPECT_THAT(
+      message,
+      HasSubstr(
+          "r.yaml:3:3: training.batchsize: unknown key. Did you mean 'training.batch_size'?"));
+  EXPECT_THAT(message, HasSubstr("r.yaml:5:16: data.num_workers: expected integer >= 0, got '-1'"));
+  EXPECT_THAT(message, HasSubstr("command line: lr.lr: expected number, got 'fast'"));
+}
+
+TEST_F(RecipeTest, KeysThatContradictEachOtherAreRefused) {
+  EXPECT_THAT(refusal("resolution: {min_res: 200, max_res: 100}"),
+              HasSubstr("expected at most resolution.max_res (100), got 200"));
+  EXPECT_THAT(refusal("resolution: {start_ramp: 9, end_ramp: 3}"),
+              HasSubstr("resolution.start_ramp"));
+  EXPECT_THAT(refusal("model: {pretrained: 1}"), HasSubstr("give a file as model.weights"));
+  EXPECT_THAT(refusal("model: {arch: resnet19}"), HasSubstr("Did you mean 'resnet18'?"));
+  EXPECT_THAT(refusal("training: {distributed: 1, global_batch_size: 10}\ndist: {world_size: 3}"),
+              HasSubstr("multiple of dist.world_size (3)"));
+  EXPECT_THAT(refusal("training: {device: cpu, precision: fp16}"), HasSubstr("training.precision"));
+}
+
+TEST_F(RecipeTest, MethodsComeAfterTheLegacyKeysInTheirOwnOrder) {
+  const Recipe recipe = load("methods: [ema: {decay: 0.9}, gradient_clipping]\n");
+  EXPECT_EQ(names(recipe),
+            (std::vector<std::string>{"channels_last", "progressive_resize", "label_smoothing",
+                                      "ema", "gradient_clipping"}));
+}
+
+TEST_F(RecipeTest, AListedMethodReplacesADefaultAndContradictsAGivenKey) {
+  const Recipe recipe = load("methods: [label_smoothing: {smoothing: 0.3}]\n");
+  EXPECT_DOUBLE_EQ(make_plan(recipe, registries_, 1000, 10).loss_options.label_smoothing, 0.3);
+  EXPECT_THAT(refusal("training: {label_smoothing: 0.2}\nmethods: [label_smoothing]\n"),
+              HasSubstr("given twice"));
+  EXPECT_THAT(refusal("methods: [ema, ema]\n"), HasSubstr("given twice"));
+  EXPECT_THAT(refusal("methods: [emma]\n"),
+              HasSubstr("unknown method 'emma'. Did you mean 'ema'?"));
+  EXPECT_THAT(refusal("methods: [ema: {decai: 1}]\n"), HasSubstr("Did you mean 'decay'?"));
+}
+
+TEST_F(RecipeTest, PipelineMistakesAreToldToo) {
+  EXPECT_THAT(refusal("pipeline: {train: [centre_crop]}\n"),
+              HasSubstr("unknown transform 'centre_crop'. Did you mean 'center_crop'?"));
+}
+
+TEST_F(RecipeTest, ResolvedRecipeNamesEveryKey) {
+  const auto resolved = load("training: {epochs: 3}\n").resolved;
+  EXPECT_EQ(resolved.at("training.epochs"), 3);
+  EXPECT_EQ(resolved.at("validation.resolution"), 224);
+  EXPECT_EQ(resolved.at("methods").size(), 3U);
+}
+
+TEST(TakeOverridesTest, TellsOverridesFromOptions) {
+  std::vector<std::string> args = {"c.yaml", "--a.b=1", "--json", "a.c=x=y",
+                                   "-o",     "out.npy", "--a.d",  "-0.5"};
+  const auto overrides = take_overrides(args);
+  EXPECT_EQ(args, (std::vector<std::string>{"c.yaml", "--json", "-o", "out.npy"}));
+  ASSERT_EQ(overrides.size(), 3U);
+  EXPECT_EQ(overrides[1].key, "a.c");
+  EXPECT_EQ(overrides[1].value.scalar, "x=y");
+  EXPECT_EQ(overrides[2].value.scalar, "-0.5");
+  args = {"--a.b"};
+  EXPECT_THROW(static_cast<void>(take_overrides(args)), ConfigError);
+}
+
+}  // namespace
+}  // namespace precast::tools

@@ -1,0 +1,169 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "framework/core/archive/npy.h"
+#include "tests/data/beton/golden_beton.h"
+#include "tests/support/temporary_folder.h"
+#include "tools/child_process.h"
+
+namespace precast::tools {
+namespace {
+
+using test::TemporaryFolder;
+using testing::HasSubstr;
+
+/// The programs as a user starts them, on a dataset that FFCV wrote (24 Imagenette images, labels 0
+/// to 23).
+class TrainTest : public ::testing::Test {
+ protected:
+  TrainTest() {
+    test::write_bytes(folder_ / "d.beton", test::golden_beton("img_prop_nette_w1"));
+    common_ = {"--data.train_dataset=" + data(),
+               "--data.val_dataset=" + data(),
+               "--training.batch_size=8",
+               "--resolution.min_res=32",
+               "--resolution.max_res=32",
+               "--validation.resolution=32",
+               "--training.epochs=2",
+               "--lr.lr=0.01",
+               "--logging.folder=" + (folder_ / "runs").string(),
+               "--logging.run_id=r",
+               "--training.device=cpu"};
+  }
+  std::string data() const { return folder_ / "d.beton"; }
+
+  /// Runs `precast args[0] common... args[1...]`: where a key is given twice, the last one counts.
+  ChildResult precast(const std::vector<std::string>& args) const {
+    std::vector<std::string> all = {std::string(PRECAST_BIN_DIR) + "/precast", args[0]};
+    all.insert(all.end(), common_.begin(), common_.end());
+    all.insert(all.end(), args.begin() + 1, args.end());
+    return run_child(all, std::chrono::minutes(3));
+  }
+  std::vector<nlohmann::json> log(const std::string& run) const {
+    std::ifstream file(folder_ / ("runs/" + run + "/log"));
+    std::vector<nlohmann::json> lines;
+    for (std::string line; std::getline(file, line);) lines.push_back(nlohmann::json::parse(line));
+    return lines;
+  }
+
+  TemporaryFolder folder_;
+  std::vector<std::string> common_;
+};
+
+TEST_F(TrainTest, LeavesAWholeRunFolder) {
+  const ChildResult run = precast({"train", "--logging.every=1"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.output, HasSubstr("top-1"));
+  for (const char* name :
+       {"params.json", "log", "summary.json", "final_weights.pt", "final_weights.safetensors"}) {
+    EXPECT_TRUE(std::filesystem::exists(folder_ / ("runs/r/" + std::string(name)))) << name;
+  }
+  const auto lines = log("r");
+  ASSERT_EQ(lines.size(), 2 * 3 + 2U);
+  EXPECT_EQ(lines[0].at("step"), 0);
+  EXPECT_GT(lines[0].at("loss").get<double>(), 1.0);
+  EXPECT_EQ(lines[3].at("epoch"), 0);
+  EXPECT_EQ(lines[3].count("top_1"), 1U);
+}
+
+TEST_F(TrainTest, SameSeedSameLossesForAnyNumberOfWorkers) {
+  std::vector<std::vector<double>> losses;
+  for (const std::string workers : {"1", "2", "5"}) {
+    const ChildResult run = precast({"train", "--logging.every=1", "--data.num_workers=" + workers,
+                                     "--logging.run_id=w" + workers});
+    ASSERT_EQ(run.exit_code, 0) << run.errors;
+    std::vector<double> values;
+    for (const auto& line : log("w" + workers)) {
+      if (line.contains("loss")) values.push_back(line.at("loss"));
+    }
+    losses.push_back(values);
+  }
+  EXPECT_EQ(losses[0].size(), 6U);
+  EXPECT_EQ(losses[0], losses[1]);
+  EXPECT_EQ(losses[0], losses[2]);
+}
+
+TEST_F(TrainTest, PredictAndEvalAgreeWithTraining) {
+  ASSERT_EQ(precast({"train"}).exit_code, 0);
+  const std::string weights = "--model.weights=" + (folder_ / "runs/r/final_weights.pt").string();
+  const ChildResult eval = precast({"eval", weights, "--json"});
+  ASSERT_EQ(eval.exit_code, 0) << eval.errors;
+  const auto summary = nlohmann::json::parse(std::ifstream(folder_ / "runs/r/summary.json"));
+  EXPECT_EQ(nlohmann::json::parse(eval.output).at("top_1"), summary.at("top_1"));
+  ASSERT_EQ(precast({"predict", weights, "-o", folder_ / "logits.npy"}).exit_code, 0);
+  EXPECT_EQ(read_npy(folder_ / "logits.npy").shape, (std::vector<std::int64_t>{24, 10}));
+  ASSERT_EQ(precast({"predict", weights, "-o", folder_ / "logits.csv"}).exit_code, 0);
+  std::ifstream csv(folder_ / "logits.csv");
+  std::string header;
+  std::getline(csv, header);
+  EXPECT_THAT(header, HasSubstr("sample,logit_0,logit_1"));
+}
+
+TEST_F(TrainTest, WrongInputEndsWithItsOwnExitCodeAndNothingLeftBehind) {
+  const auto fails = [&](const std::vector<std::string>& args, int code, const std::string& text) {
+    const ChildResult run = precast(args);
+    EXPECT_EQ(run.exit_code, code) << args[0] << " " << args.back() << ": " << run.errors;
+    EXPECT_THAT(run.errors, HasSubstr(text));
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "runs")) << text;
+  };
+  const std::string d = folder_.path();
+  const std::vector<std::byte> whole = test::golden_beton("img_prop_nette_w1");
+  test::write_bytes(folder_ / "cut.beton", std::span(whole).first(3000));
+  common_.erase(common_.begin(), common_.begin() + 2);
+  const std::string val = "--data.val_dataset=" + data(), train = "--data.train_dataset=" + data();
+  fails({"train", val}, 2, "data.train_dataset: missing");
+  fails({"train", train}, 2, "data.val_dataset: missing");
+  fails({"train", val, "--data.train_dataset=" + d + "/none.beton"}, 5, "none.beton");
+  fails({"train", val, "--data.train_dataset=" + d + "/cut.beton"}, 3, "cut.beton");
+  fails({"train", d + "/none.yaml", val, train}, 5, "none.yaml");
+  fails({"train", val, train, "--training.epoch=1"}, 2, "Did you mean 'training.epochs'?");
+  fails({"train", val, train, "--dist.world_size=8", "--training.distributed=1"}, 2,
+        "dist.world_size");
+  fails({"train", val, train, "--model.num_classes=3"}, 3, "expected a label in [0, 3)");
+  fails({"eval", val}, 2, "model.weights: missing");
+  fails({"eval", val, "--model.weights=" + data()}, 4, "d.beton");
+  fails({"predict", val, "--model.weights=x", "-o", d + "/x.txt"}, 2, ".npy or .csv");
+  fails({"train", "--jsn"}, 2, "Did you mean '--json'?");
+}
+
+TEST_F(TrainTest, ABatchLargerThanTheDatasetIsRefused) {
+  const ChildResult run = precast({"train", "--training.batch_size=25"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.errors, HasSubstr("training.batch_size: expected at most the 24 samples"));
+}
+
+TEST_F(TrainTest, AnUnwritableRunFolderIsNamed) {
+  const ChildResult run = precast({"train", "--logging.folder=/proc/precast"});
+  EXPECT_EQ(run.exit_code, 5);
+  EXPECT_THAT(run.errors, HasSubstr("/proc/precast"));
+}
+
+TEST_F(TrainTest, DryRunShowsThePlanAndTrainsNothing) {
+  common_.clear();
+  const ChildResult run =
+      precast({"train", PRECAST_SOURCE_DIR "/configs/imagenet/rn50_16_epochs.yaml", "--dry-run",
+               "--train_samples", "1281167", "--json", "--per-step"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  const auto plan = nlohmann::json::parse(run.output);
+  EXPECT_EQ(plan.at("steps_per_epoch"), 312);
+  EXPECT_EQ(plan.at("plan").size(), 16U);
+  EXPECT_EQ(plan.at("plan")[12].at("resolution"), 192);
+  EXPECT_EQ(plan.at("plan")[0].at("lr_per_step").size(), 312U);
+}
+
+TEST_F(TrainTest, EvalOnlyEvaluatesTheGivenWeights) {
+  ASSERT_EQ(precast({"train", "--training.epochs=0"}).exit_code, 0);
+  const std::string weights =
+      "--model.weights=" + (folder_ / "runs/r/final_weights.safetensors").string();
+  const ChildResult run = precast({"train", weights, "--training.eval_only=1", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_EQ(nlohmann::json::parse(run.output).at("images"), 24);
+}
+
+}  // namespace
+}  // namespace precast::tools
