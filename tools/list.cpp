@@ -18,7 +18,7 @@ void print_options(Part& part) {
 
 template <typename Registry>
 void print_entries(const Registry& registry, bool with_options) {
-  fmt::print("{}s\n", registry.kind());
+  fmt::print("{}{}\n", registry.kind(), registry.kind().ends_with('s') ? "es" : "s");
   for (const auto& entry : registry.entries()) {
     fmt::print("  {:<20} {}\n", entry.name, entry.help);
     if constexpr (requires { entry.factory()->options(std::declval<Schema&>()); }) {
