@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "framework/core/error.h"
@@ -46,12 +47,24 @@ class EncodeQueue {
       for (const FieldPlan& field : fields) encoders.push_back(field.make());
       encoders_.push_back(std::move(encoders));
     }
-    for (Encoders& encoders : encoders_)
-      threads_.emplace_back([this, &encoders] { work(encoders); });
   }
   EncodeQueue(const EncodeQueue&) = delete;
   EncodeQueue& operator=(const EncodeQueue&) = delete;
   ~EncodeQueue() { stop(); }
+
+  /// Starts the workers. Not in the constructor: when a thread cannot be started, only the
+  /// destructor of a complete object ends those that run already. @throws DeviceError
+  void start() {
+    threads_.reserve(encoders_.size());
+    try {
+      for (Encoders& encoders : encoders_) {
+        threads_.emplace_back([this, &encoders] { work(encoders); });
+      }
+    } catch (const std::system_error& error) {
+      throw DeviceError(fmt::format("cannot start worker {} of {}: {}. Use fewer workers",
+                                    threads_.size() + 1, encoders_.size(), error.code().message()));
+    }
+  }
 
   /// Waits for sample `index`, which is one more than the last one. @throws what its worker threw.
   std::vector<EncodedValue>& wait(std::uint64_t index, const std::atomic<bool>* cancel) {
@@ -172,6 +185,7 @@ WriteSummary write_dataset(const std::filesystem::path& path, const std::vector<
   const auto start = std::chrono::steady_clock::now();
   BetonWriter writer(path, columns_of(fields), num_samples, options.page_bytes, *options.ops);
   EncodeQueue queue(fields, num_samples, provider, options.workers);
+  queue.start();
   for (std::uint64_t index = 0; index < num_samples; ++index) {
     if (options.cancel != nullptr && options.cancel->load()) throw Cancelled();
     const std::vector<EncodedValue>& values = queue.wait(index, options.cancel);

@@ -56,7 +56,8 @@ using SampleProvider = std::function<Sample(std::uint64_t i)>;
 /// thread lays them out in order, so the file is the same, byte for byte, for any number of
 /// workers.
 /// @throws the first error in file order, with the sample's index and name; ConfigError as
-/// BetonWriter; IoError; Cancelled. On any of them no file and no temporary file is left.
+/// BetonWriter; IoError; Cancelled; DeviceError if a worker cannot be started. On any of them no
+/// file and no temporary file is left.
 PRECAST_API WriteSummary write_dataset(const std::filesystem::path& path,
                                        const std::vector<FieldPlan>& fields,
                                        std::uint64_t num_samples, const SampleProvider& provider,

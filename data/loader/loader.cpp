@@ -8,6 +8,7 @@
 #include <exception>
 #include <limits>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -77,7 +78,7 @@ struct Loader::Shared {
   double seconds_waited = 0;
 };
 
-/// One pass. The constructor starts the workers, the destructor stops and joins them.
+/// One pass. start() starts the workers, the destructor stops and joins them.
 ///
 /// Batch b is filled in slot b % batches_ahead. Workers draw tickets (the pass's samples in order)
 /// from one counter and wait while their sample's batch is not yet open; next() takes the finished
@@ -98,9 +99,6 @@ class Loader::Pass {
     next_ticket_ = request.first_batch * shared.options.batch_size;
     opened_ = request.first_batch;
     for (int slot = 0; slot < shared.options.batches_ahead; ++slot) open_next_slot();
-    for (SampleDecoder& decoder : shared.decoders) {
-      workers_.emplace_back([this, &decoder] { work(decoder); });
-    }
   }
   Pass(const Pass&) = delete;
   Pass& operator=(const Pass&) = delete;
@@ -110,6 +108,21 @@ class Loader::Pass {
     opened_ = std::numeric_limits<std::int64_t>::max();
     opened_.notify_all();
     workers_.clear();
+  }
+
+  /// Not in the constructor: when a thread cannot be started, only the destructor of a complete
+  /// object ends those that run already. @throws DeviceError
+  void start() {
+    workers_.reserve(shared_.decoders.size());
+    try {
+      for (SampleDecoder& decoder : shared_.decoders) {
+        workers_.emplace_back([this, &decoder] { work(decoder); });
+      }
+    } catch (const std::system_error& error) {
+      throw DeviceError(fmt::format("loader: cannot start thread {} of {}: {}. Use fewer workers",
+                                    workers_.size() + 1, shared_.decoders.size(),
+                                    error.code().message()));
+    }
   }
 
   std::optional<HostBatch> next() {
@@ -282,8 +295,10 @@ void Loader::begin_epoch(const EpochRequest& request) {
           "rank lies in world");
   require(request.image_size_px > 0, "images have a size");
   pass_.reset();
-  pass_ = std::make_unique<Pass>(*shared_, request, samples(request.world, request.rank),
-                                 batches(request.world, request.rank));
+  auto pass = std::make_unique<Pass>(*shared_, request, samples(request.world, request.rank),
+                                     batches(request.world, request.rank));
+  pass->start();
+  pass_ = std::move(pass);
 }
 
 std::optional<HostBatch> Loader::next() {

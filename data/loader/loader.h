@@ -46,7 +46,8 @@ class PRECAST_API Loader {
   /// Stops and joins the workers, also in the middle of a pass.
   ~Loader();
 
-  /// Starts a pass and gives up one that is still running.
+  /// Starts a pass and gives up one that is still running. @throws DeviceError if a worker cannot
+  /// be started; there is no pass then.
   void begin_epoch(const EpochRequest& request);
   /// The next batch in order, or nothing at the end of the pass.
   /// @throws DataError naming file and sample if a sample of that batch is damaged; the pass is

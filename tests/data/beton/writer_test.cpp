@@ -12,6 +12,7 @@
 #include "tests/data/beton/failing_file_ops.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/sample_images.h"
+#include "tests/support/few_threads.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
@@ -259,6 +260,15 @@ TEST_F(DatasetTest, ASampleLargerThanAPageIsNamed) {
   EXPECT_THAT([&] { write(options(2), {.mode = ImageWriteMode::raw}, provider); },
               ThrowsMessage<Error>(
                   AllOf(HasSubstr("sample 12 (large.jpg)"), HasSubstr("--page_size 4194304"))));
+  EXPECT_TRUE(nothing_left());
+}
+
+TEST_F(DatasetTest, AThreadThatCannotBeStartedIsAnErrorThatLeavesNothing) {
+  if (!test::kAddressesCanBeLimited) GTEST_SKIP() << "sanitizer";
+  const std::string told = test::device_error_of_few_threads(
+      [this] { static_cast<void>(write(options(test::kTooManyThreads), {})); });
+  EXPECT_THAT(told, testing::MatchesRegex("cannot start worker [0-9]+ of 2000: Resource "
+                                          "temporarily unavailable. Use fewer workers"));
   EXPECT_TRUE(nothing_left());
 }
 

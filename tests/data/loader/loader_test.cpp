@@ -1,5 +1,6 @@
 #include "data/loader/loader.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
 
@@ -12,6 +13,7 @@
 #include "data/beton/reader.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/support/few_threads.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
@@ -276,6 +278,16 @@ TEST_F(LoaderTest, FieldsThatAreNotNumbersOrImagesAreLeftOut) {
   const auto batches = all_batches(options(2), {.image_size_px = kSizePx});
   ASSERT_EQ(batches[0].fields.size(), 2U);
   EXPECT_EQ(batches[0].fields[1].name, "label");
+}
+
+TEST_F(LoaderTest, AThreadThatCannotBeStartedIsAnErrorAndNoHang) {
+  if (!test::kAddressesCanBeLimited) GTEST_SKIP() << "sanitizer";
+  const std::string told = test::device_error_of_few_threads([this] {
+    Loader loader(*reader_, standard_train_pipeline(), options(test::kTooManyThreads));
+    loader.begin_epoch({.image_size_px = kSizePx});
+  });
+  EXPECT_THAT(told, testing::MatchesRegex("loader: cannot start thread [0-9]+ of 2000: Resource "
+                                          "temporarily unavailable. Use fewer workers"));
 }
 
 TEST_F(LoaderTest, OptionsOutOfRangeAreRefused) {

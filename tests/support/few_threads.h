@@ -1,0 +1,61 @@
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include "framework/core/error.h"
+
+namespace precast::test {
+
+/// The sanitizers reserve more addresses than any limit leaves.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kAddressesCanBeLimited = false;
+#else
+inline constexpr bool kAddressesCanBeLimited = true;
+#endif
+
+/// More threads than the process below can start: a stack takes 8 MiB of addresses.
+inline constexpr int kTooManyThreads = 2000;
+
+/// Runs `body` in a process that has addresses for a few dozen threads more, and gives the message
+/// of the DeviceError it throws: "finished" without one, "killed" after 30 s or by terminate(). The
+/// caller has no other threads.
+inline std::string device_error_of_few_threads(const std::function<void()>& body) {
+  int pipe_ends[2] = {};
+  if (::pipe(pipe_ends) != 0) return "no pipe";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(30);
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    constexpr std::size_t kSpareBytes = std::size_t{512} << 20;
+    const rlim_t limit = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + kSpareBytes;
+    const rlimit both{limit, limit};
+    ::setrlimit(RLIMIT_AS, &both);
+    std::string told = "finished";
+    try {
+      body();
+    } catch (const DeviceError& error) {
+      told = error.what();
+    } catch (const std::exception& error) {
+      told = std::string("another error: ") + error.what();
+    }
+    ::_exit(::write(pipe_ends[1], told.data(), told.size()) < 0 ? 1 : 0);
+  }
+  ::close(pipe_ends[1]);
+  char text[1000];
+  const auto count = ::read(pipe_ends[0], text, sizeof(text));
+  ::close(pipe_ends[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (WIFSIGNALED(status)) return "killed";
+  return count < 0 ? "no answer" : std::string(text, static_cast<std::size_t>(count));
+}
+
+}  // namespace precast::test
