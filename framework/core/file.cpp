@@ -19,6 +19,8 @@ namespace {
 constexpr mode_t kFileMode = 0644;
 constexpr mode_t kFolderMode = 0755;
 constexpr int kMaxTakenNames = 100'000;
+/// As Linux.
+constexpr int kMaxLinks = 40;
 
 class PosixFileOps final : public FileOps {
  public:
@@ -63,6 +65,20 @@ int uninterrupted(Call call) {
   }
 }
 
+/// What a symbolic link points to in the end, also where that does not exist yet: a rename would
+/// replace the link. @throws IoError
+std::filesystem::path follow_links(const std::filesystem::path& path) {
+  std::filesystem::path target = path;
+  std::error_code failure;
+  for (int links = 0; std::filesystem::is_symlink(target, failure); ++links) {
+    if (links == kMaxLinks) throw IoError("cannot write", path.string(), ELOOP);
+    const std::filesystem::path next = std::filesystem::read_symlink(target, failure);
+    if (failure) throw IoError("cannot read the link", target.string(), failure.value());
+    target = target.parent_path() / next;
+  }
+  return target;
+}
+
 /// Two writers of one file, in one process or two, never share a temporary name.
 std::string temporary_name(const std::filesystem::path& path) {
   static std::atomic<unsigned> count{0};
@@ -92,11 +108,18 @@ FileOps& posix_file_ops() {
   return ops;
 }
 
-AtomicFile::AtomicFile(std::filesystem::path path, FileOps& ops)
-    : ops_(ops), path_(std::move(path)), temporary_(temporary_name(path_)) {
+AtomicFile::AtomicFile(const std::filesystem::path& path, FileOps& ops)
+    : ops_(ops), path_(follow_links(path)), temporary_(temporary_name(path_)) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(path_, ignored)) {
+  const std::filesystem::file_status there = std::filesystem::status(path_, ignored);
+  if (std::filesystem::is_directory(there)) {
     throw IoError("cannot write", path_.string(), EISDIR);
+  }
+  if (std::filesystem::is_other(there)) {
+    throw IoError(
+        fmt::format("cannot write {}: expected a regular file or none, got a device, a "
+                    "pipe or a socket",
+                    path_.string()));
   }
   const auto create = [&] { return ops_.create_exclusive(temporary_.c_str()); };
   fd_ = uninterrupted(create);
@@ -200,15 +223,6 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
-}
-
-void MappedFile::prefetch(std::uint64_t offset, std::uint64_t size) const {
-  if (offset >= size_) return;
-  const std::uint64_t page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  const std::uint64_t start = offset / page * page;
-  const std::uint64_t length = std::min<std::uint64_t>(size + offset - start, size_ - start);
-  // Advice only: a kernel that refuses it loses time, not correctness.
-  ::madvise(const_cast<std::byte*>(data_) + start, length, MADV_WILLNEED);
 }
 
 }  // namespace precast

@@ -40,13 +40,14 @@ class PRECAST_API FileOps {
 
 /// A file that appears under its name complete, or not at all: it is written under a temporary name
 /// in the same folder, then synced and renamed by commit(). Without commit() the destructor removes
-/// it and an older file of the same name stays. Short writes and interrupted calls are continued.
+/// it and an older file of the same name stays. A symbolic link stays one: what it points to is
+/// written. Short writes and interrupted calls are continued.
 /// One thread.
 class PRECAST_API AtomicFile {
  public:
-  /// @throws IoError naming `path` if its folder does not exist or is not writable, or `path` is a
-  /// folder.
-  explicit AtomicFile(std::filesystem::path path, FileOps& ops = posix_file_ops());
+  /// @throws IoError naming `path` if its folder does not exist or is not writable, or `path` is
+  /// there and not a regular file.
+  explicit AtomicFile(const std::filesystem::path& path, FileOps& ops = posix_file_ops());
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
   ~AtomicFile();
@@ -91,8 +92,6 @@ class PRECAST_API MappedFile {
 
   [[nodiscard]] std::span<const std::byte> bytes() const { return {data_, size_}; }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  /// Asks the kernel to read `[offset, offset + size)` ahead.
-  void prefetch(std::uint64_t offset, std::uint64_t size) const;
 
  private:
   std::filesystem::path path_;

@@ -62,7 +62,8 @@ class Importer {
   Importer(std::string source, Diagnostics& diagnostics)
       : source_(std::move(source)), diagnostics_(diagnostics) {}
 
-  ConfigNode import(const YAML::Node& yaml, int depth = 0) {
+  /// @param path the keys that lead here, as `data.order`.
+  ConfigNode import(const YAML::Node& yaml, const std::string& path = {}, int depth = 0) {
     ConfigNode node;
     node.origin = origin(yaml.Mark());
     if (depth > kMaxDepth || ++count_ > kMaxNodes) {
@@ -78,10 +79,10 @@ class Importer {
       node.kind = ConfigNode::Kind::list;
       for (const YAML::Node& item : yaml) {
         if (too_large_) break;
-        node.items.push_back(import(item, depth + 1));
+        node.items.push_back(import(item, path, depth + 1));
       }
     } else if (yaml.IsMap()) {
-      import_map(yaml, node, depth);
+      import_map(yaml, node, path, depth);
     }
     return node;
   }
@@ -92,7 +93,7 @@ class Importer {
   }
 
  private:
-  void import_map(const YAML::Node& yaml, ConfigNode& node, int depth) {
+  void import_map(const YAML::Node& yaml, ConfigNode& node, const std::string& path, int depth) {
     node.kind = ConfigNode::Kind::map;
     std::unordered_map<std::string, int> lines;
     for (const auto& pair : yaml) {
@@ -103,11 +104,12 @@ class Importer {
         continue;
       }
       const std::string key = pair.first.Scalar();
+      const std::string whole_key = path.empty() ? key : path + "." + key;
       const auto [first, added] = lines.emplace(key, key_origin.line);
       if (added) {
-        node.entries.push_back({key, key_origin, import(pair.second, depth + 1)});
+        node.entries.push_back({key, key_origin, import(pair.second, whole_key, depth + 1)});
       } else {
-        diagnostics_.error(key_origin, key,
+        diagnostics_.error(key_origin, whole_key,
                            fmt::format("duplicate key, first given in line {}", first->second));
       }
     }
@@ -118,6 +120,14 @@ class Importer {
   std::size_t count_ = 0;
   bool too_large_ = false;
 };
+
+/// Reads the text once, which finds most mistakes. @return whether a second document follows the
+/// first, whose place `survey` then has. @throws YAML::Exception
+bool has_second_document(const std::string& text, Survey& survey) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  return parser.HandleNextDocument(survey) && parser.HandleNextDocument(survey);
+}
 
 bool plain(const std::string& scalar) {
   return !scalar.empty() && scalar.find_first_of("\"'\\:{}[],#&*!|>%@` \n\t") == std::string::npos;
@@ -184,10 +194,8 @@ ConfigNode parse_yaml(const std::string& text, const std::string& source,
   top.kind = ConfigNode::Kind::map;
   top.origin = {source, 1, 1};
   try {
-    std::istringstream stream(text);
-    YAML::Parser parser(stream);
     Survey survey;
-    if (parser.HandleNextDocument(survey) && parser.HandleNextDocument(survey)) {
+    if (has_second_document(text, survey)) {
       diagnostics.error(importer.origin(survey.start()), "",
                         "expected one YAML document, got several");
       return top;
@@ -223,6 +231,11 @@ ConfigNode parse_override(const std::string& value, const Origin& origin,
     return node;
   }
   try {
+    Survey survey;
+    if (has_second_document(value, survey)) {
+      diagnostics.error(origin, "", fmt::format("expected one list or map, got '{}'", value));
+      return node;
+    }
     node = Importer(origin.source, diagnostics).import(YAML::Load(value));
     node.origin = origin;
   } catch (const YAML::Exception& error) {

@@ -180,6 +180,38 @@ TEST(AtomicFile, NamesAPathThatCannotBeWritten) {
       fmt::format("cannot create {}/no/x: No such file or directory", folder.path().string()));
 }
 
+TEST(AtomicFile, RefusesWhatIsNoFileAndLeavesIt) {
+  const test::TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0644), 0);
+  std::filesystem::create_symlink("pipe", folder / "link");
+  for (const char* name : {"pipe", "link"}) {
+    EXPECT_THAT([&] { write_file(folder / name, "x"); },
+                ::testing::ThrowsMessage<IoError>(HasSubstr("pipe: expected a regular file")));
+  }
+  EXPECT_TRUE(std::filesystem::is_fifo(folder / "pipe"));
+  EXPECT_EQ(count_files(folder.path()), 2U);
+}
+
+TEST(AtomicFile, WritesWhatALinkPointsTo) {
+  const test::TemporaryFolder folder;
+  create_folders(folder / "far");
+  write_file(folder / "far" / "old", "old");
+  std::filesystem::create_symlink("far/old", folder / "to_old");
+  std::filesystem::create_symlink("to_old", folder / "to_link");
+  std::filesystem::create_symlink(folder / "far" / "new", folder / "to_new");
+  for (const char* name : {"to_link", "to_new"}) {
+    write_file(folder / name, name);
+    EXPECT_EQ(text_of(folder / name), name);
+    EXPECT_TRUE(std::filesystem::is_symlink(folder / name)) << name;
+  }
+  EXPECT_EQ(text_of(folder / "far" / "old"), "to_link");
+  EXPECT_EQ(text_of(folder / "far" / "new"), "to_new");
+  EXPECT_EQ(count_files(folder / "far"), 2U);
+  std::filesystem::create_symlink("loop", folder / "loop");
+  EXPECT_THAT([&] { write_file(folder / "loop", "x"); },
+              ::testing::ThrowsMessage<IoError>(HasSubstr("loop: Too many levels")));
+}
+
 TEST(MappedFile, GivesTheBytesOfAFile) {
   const test::TemporaryFolder folder;
   write_file(folder / "x", "hello");
@@ -187,9 +219,6 @@ TEST(MappedFile, GivesTheBytesOfAFile) {
   EXPECT_EQ(file.bytes().size(), 5U);
   EXPECT_EQ(std::to_integer<char>(file.bytes()[4]), 'o');
   EXPECT_EQ(file.path(), folder / "x");
-  file.prefetch(0, 5);
-  file.prefetch(3, UINT64_MAX);
-  file.prefetch(99, 1);
 }
 
 TEST(MappedFile, TakesAnEmptyFile) {

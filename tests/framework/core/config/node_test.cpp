@@ -59,6 +59,8 @@ TEST_F(ParseYaml, TakesAnEmptyDocumentAsAnEmptyMap) {
 TEST_F(ParseYaml, ReportsADuplicateKeyWithBothLines) {
   EXPECT_THAT(errors("a: 1\nb: 2\na: 3\n"),
               ElementsAre("r.yaml:3:1: a: duplicate key, first given in line 1"));
+  EXPECT_THAT(errors("data:\n  order: 1\n  order: 2\n"),
+              ElementsAre("r.yaml:3:3: data.order: duplicate key, first given in line 2"));
 }
 
 TEST_F(ParseYaml, RefusesATopThatIsNoMap) {
@@ -138,6 +140,17 @@ TEST(ParseOverride, TakesScalarsAsTheyAreWritten) {
     EXPECT_EQ(node.scalar, text);
     EXPECT_EQ(node.origin.text(), "command line");
   }
+  EXPECT_THAT(diagnostics.errors(), IsEmpty());
+}
+
+TEST(ParseOverride, RefusesWhatFollowsAListOrMap) {
+  for (const char* text : {"[normalize] junk", "{a: 1} b", "[1] [2]", "[1], 2", "[1]]", "{} {"}) {
+    Diagnostics diagnostics;
+    static_cast<void>(parse_override(text, {"command line", 0, 0}, diagnostics));
+    EXPECT_THAT(diagnostics.errors(), ElementsAre(HasSubstr(text))) << text;
+  }
+  Diagnostics diagnostics;
+  EXPECT_EQ(parse_override("[1] # one", {"command line", 0, 0}, diagnostics).items.size(), 1U);
   EXPECT_THAT(diagnostics.errors(), IsEmpty());
 }
 

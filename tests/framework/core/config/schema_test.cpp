@@ -192,7 +192,7 @@ TEST_F(SchemaTest, WarnsOfDeadKeys) {
 TEST_F(SchemaTest, ReportsEverythingAtOnceInOrder) {
   EXPECT_THAT(
       errors("data:\n  num_workers: 0\n  order: x\nlr:\n  lr: fast\n  lr: 2\n  what: 1\n"),
-      ElementsAre(HasSubstr("r.yaml:6:3: lr: duplicate key, first given in line 5"),
+      ElementsAre(HasSubstr("r.yaml:6:3: lr.lr: duplicate key, first given in line 5"),
                   HasSubstr("r.yaml:2:16: data.num_workers"), HasSubstr("r.yaml:3:10: data.order"),
                   HasSubstr("r.yaml:5:7: lr.lr"), HasSubstr("r.yaml:7:3: lr.what")));
 }
