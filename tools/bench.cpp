@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <chrono>
+#include <climits>
 #include <nlohmann/json.hpp>
 
 #include "data/beton/reader.h"
@@ -92,6 +93,12 @@ void report(const std::vector<Measurement>& measurements, const Arguments& argum
   fmt::print("{}\n", all.dump(2));
 }
 
+/// @throws ConfigError naming the option
+void check_range(std::string_view option, std::int64_t value, std::int64_t low, std::int64_t high) {
+  if (value >= low && value <= high) return;
+  throw ConfigError(fmt::format("--{}: expected {} to {}, got {}", option, low, high, value));
+}
+
 int run_bench_loader(const std::vector<std::string>& args) {
   Arguments arguments(
       "bench loader FILE.beton [options]",
@@ -109,9 +116,11 @@ int run_bench_loader(const std::vector<std::string>& args) {
   const auto size_px = arguments.get<int>("image_size");
   const auto runs = arguments.get<int>("runs");
   const auto passes = arguments.get<std::int64_t>("passes");
-  if (size_px < 1 || size_px > 8192 || runs < 1 || passes < 1) {
-    throw ConfigError("expected --image_size in 1 to 8192, --runs and --passes of at least 1");
-  }
+  check_range("image_size", size_px, 1, 8192);
+  check_range("runs", runs, 1, INT_MAX);
+  check_range("passes", passes, 1, INT_MAX);
+  check_range("batch_size", arguments.get<std::int64_t>("batch_size"), 1, INT_MAX);
+  check_range("workers", arguments.get<int>("workers"), 1, INT_MAX);
   const data::BetonReader reader(arguments.text("FILE.beton"));
   data::LoaderOptions options;
   options.batch_size = arguments.get<std::int64_t>("batch_size");

@@ -2,8 +2,12 @@
 
 #include <fmt/core.h>
 
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <filesystem>
 #include <new>
 
 #include "framework/core/error.h"
@@ -34,17 +38,39 @@ int run_caught(const Command& command, const std::vector<std::string>& args) {
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "error: out of memory\n");
     return code(ExitCode::out_of_memory);
+  } catch (const std::filesystem::filesystem_error& error) {
+    fmt::print(stderr, "error: {}: {}\n",
+               error.path1().empty() ? error.what() : error.path1().string(),
+               error.code().message());
+    return code(ExitCode::io);
   } catch (const std::exception& error) {
+    // A full disk under standard output arrives here: finish_output() tells it.
+    if (std::ferror(stdout) != 0) return code(ExitCode::io);
     fmt::print(stderr, "error: {}\n", error.what());
     return code(ExitCode::failed);
   }
 }
 
-}  // namespace
+/// A write that fails then returns an error, which names its file, where the signal would kill the
+/// process without a word.
+void ignore_write_signals() {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+}
 
-int run_command(std::string_view program, std::span<const Command> commands, int argc,
-                char** argv) {
-  const std::vector<std::string> args(argv + 1, argv + argc);
+/// What was printed may still wait in memory, and may have been lost before.
+/// @return the exit code: `result` if all went out, or if it tells of a failure already.
+int finish_output(int result) {
+  errno = 0;
+  const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
+  if (!lost) return result;
+  fmt::print(stderr, "error: cannot write to standard output{}{}\n", errno == 0 ? "" : ": ",
+             errno == 0 ? "" : std::strerror(errno));
+  return result == code(ExitCode::done) ? code(ExitCode::io) : result;
+}
+
+int dispatch(std::string_view program, std::span<const Command> commands,
+             const std::vector<std::string>& args) {
   if (args.empty() || args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
     print_help(program, commands);
     return code(args.empty() ? ExitCode::usage : ExitCode::done);
@@ -60,6 +86,14 @@ int run_command(std::string_view program, std::span<const Command> commands, int
   }
   fmt::print(stderr, "error: unknown command '{}'. {}\n", args[0], suggest(args[0], names));
   return code(ExitCode::usage);
+}
+
+}  // namespace
+
+int run_command(std::string_view program, std::span<const Command> commands, int argc,
+                char** argv) {
+  ignore_write_signals();
+  return finish_output(dispatch(program, commands, {argv + 1, argv + argc}));
 }
 
 }  // namespace precast::tools

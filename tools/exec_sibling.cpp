@@ -25,10 +25,13 @@ void exec_precast_train(const std::string& name, const std::vector<std::string>&
   // sets the variable decides.
   ::setenv("OMP_WAIT_POLICY", "PASSIVE", /*overwrite=*/0);
   ::execv(program.c_str(), argv.data());
-  throw DeviceError(
-      fmt::format("cannot start {}: {}. '{}' needs libtorch: run ./tools/setup and build with "
-                  "-DPRECAST_TORCH=ON",
-                  program.string(), std::strerror(errno), name));
+  const int reason = errno;
+  std::string message = fmt::format("cannot start {}: {}", program.string(), std::strerror(reason));
+  if (reason == ENOENT) {
+    message += fmt::format(
+        ". '{}' needs libtorch: run ./tools/setup and build with -DPRECAST_TORCH=ON", name);
+  }
+  throw DeviceError(message);
 }
 
 }  // namespace precast::tools

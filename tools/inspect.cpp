@@ -272,6 +272,18 @@ void show_sample(const BetonReader& reader, const Arguments& arguments) {
   fmt::print("{}\n", report.dump(indent, ' ', false, Json::error_handler_t::replace));
 }
 
+/// @throws ConfigError if an option is given whose meaning depends on one that is not.
+void check_partners(const Arguments& arguments) {
+  if (arguments.has("out") && !arguments.has("sample"))
+    throw ConfigError("--out: expected --sample N beside it, got none");
+  if (arguments.has("field") && !arguments.has("out"))
+    throw ConfigError("--field: expected --out FILE beside it, got none");
+  if (!arguments.get<bool>("labels")) return;
+  if (!arguments.get<bool>("json"))
+    throw ConfigError("--labels: expected --json beside it, got none");
+  if (arguments.has("sample")) throw ConfigError("expected --labels or --sample, got both");
+}
+
 }  // namespace
 
 int run_inspect(const std::vector<std::string>& args) {
@@ -287,9 +299,7 @@ int run_inspect(const std::vector<std::string>& args) {
       "stored as pixels becomes a JPEG of quality 95")(
       "field", po::value<std::string>(), "which image field to write; the first one if not given");
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
-  if (arguments.has("out") && !arguments.has("sample")) {
-    throw ConfigError("--out: expected --sample N beside it, got none");
-  }
+  check_partners(arguments);
   const BetonReader reader(arguments.text("FILE.beton"));
   if (arguments.has("sample")) {
     show_sample(reader, arguments);

@@ -64,9 +64,27 @@ data::Rect parse_window(const std::string& text) {
           static_cast<int>(n[3] - n[2])};
 }
 
+/// @throws ConfigError
+void expect_one_of(const Arguments& arguments, const std::string& a, const std::string& b) {
+  if (arguments.has(a) && arguments.has(b))
+    throw ConfigError(fmt::format("expected --{} or --{}, got both", a, b));
+}
+
+/// @throws ConfigError
+std::int64_t not_negative(const Arguments& arguments, const std::string& option) {
+  const auto value = arguments.get<std::int64_t>(option);
+  if (value < 0)
+    throw ConfigError(fmt::format("--{}: expected a number >= 0, got {}", option, value));
+  return value;
+}
+
 data::ImagePipeline choose_pipeline(const Arguments& arguments) {
   const bool train = arguments.has("train");
-  if (train && arguments.has("val")) throw ConfigError("expected --train or --val, got both");
+  expect_one_of(arguments, "train", "val");
+  // Both would replace the random crop that --train asks for.
+  expect_one_of(arguments, "train", "crop");
+  expect_one_of(arguments, "train", "ratio");
+  expect_one_of(arguments, "ratio", "crop");
   data::ImagePipeline pipeline =
       train ? data::standard_train_pipeline() : data::standard_val_pipeline();
   if (arguments.has("pipeline")) {
@@ -91,15 +109,14 @@ data::ImagePipeline choose_pipeline(const Arguments& arguments) {
 
 /// Which samples of the epoch are shown: their place in its order, and their number in the file.
 std::vector<data::SamplePlace> choose_samples(const Arguments& arguments,
-                                              const data::BetonReader& reader) {
-  const auto epoch = arguments.get<std::int64_t>("epoch");
+                                              const data::BetonReader& reader, std::uint64_t seed) {
+  const std::int64_t epoch = not_negative(arguments, "epoch");
   const std::string& order_name = arguments.get<std::string>("order");
   if (order_name != "sequential" && order_name != "random") {
     throw ConfigError(fmt::format("--order: expected sequential or random, got '{}'", order_name));
   }
   const auto kind = order_name == "random" ? data::OrderKind::random : data::OrderKind::sequential;
-  const auto order =
-      data::make_order(kind, reader.size(), arguments.get<std::uint64_t>("seed"), epoch);
+  const auto order = data::make_order(kind, reader.size(), seed, epoch);
   std::vector<std::uint64_t> positions;
   if (!arguments.has("samples")) {
     for (std::uint64_t p = 0; p < std::min(reader.size(), kShownByDefault); ++p)
@@ -179,7 +196,7 @@ int run_preview(const std::vector<std::string>& args) {
       "places in the epoch's order: 0,3,5 or all; default the first 16")(
       "order", po::value<std::string>()->default_value("sequential"),
       "sequential: places are the file's; random: the training order of seed and epoch")(
-      "seed", po::value<std::uint64_t>()->default_value(0), "training.seed")(
+      "seed", po::value<std::int64_t>()->default_value(0), "training.seed")(
       "epoch", po::value<std::int64_t>()->default_value(0), "counted from 0")(
       "json", "print places, samples and labels as JSON");
   if (!arguments.parse(args)) return 0;
@@ -193,9 +210,9 @@ int run_preview(const std::vector<std::string>& args) {
     throw ConfigError(fmt::format("--image_size: expected 1 to 8192, got {}", size_px));
   const data::ImagePipeline pipeline = choose_pipeline(arguments);
   const data::BetonReader reader(arguments.text("FILE.beton"));
-  const auto places = choose_samples(arguments, reader);
-  const auto pixels =
-      decode(reader, pipeline, places, arguments.get<std::uint64_t>("seed"), size_px);
+  const auto seed = static_cast<std::uint64_t>(not_negative(arguments, "seed"));
+  const auto places = choose_samples(arguments, reader, seed);
+  const auto pixels = decode(reader, pipeline, places, seed, size_px);
   if (output.extension() == ".png") {
     write_png_grid(output, pixels, size_px);
   } else {

@@ -40,7 +40,8 @@ void weigh_rows_simd(const std::uint8_t* const* HWY_RESTRICT rows,
   }
   for (; i < count; ++i) {
     float sum = 0;
-    // fma as in the lanes above: a pixel's value must not depend on where in the row it lies.
+    // fma as in the lanes above, so that a pixel's value does not depend on where in the row it
+    // lies. On a target without FMA the lanes round twice, and the last bit may differ here.
     for (int t = 0; t < taps; ++t) sum = std::fma(weights[t], static_cast<float>(rows[t][i]), sum);
     out[i] = sum;
   }

@@ -1,5 +1,8 @@
 #include "data/transforms/random_resized_crop.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -26,10 +29,14 @@ void RandomResizedCrop::options(Schema& schema) {
 
 std::string RandomResizedCrop::problem() const {
   if (!is_positive_range(scale_) || scale_[1] > 1) {
-    return "scale: expected [smallest, largest] with 0 < smallest <= largest <= 1";
+    return fmt::format(
+        "scale: expected [smallest, largest] with 0 < smallest <= largest <= 1, got [{}]",
+        fmt::join(scale_, ", "));
   }
-  if (!is_positive_range(ratio_))
-    return "ratio: expected [smallest, largest] with 0 < smallest <= largest";
+  if (!is_positive_range(ratio_)) {
+    return fmt::format("ratio: expected [smallest, largest] with 0 < smallest <= largest, got [{}]",
+                       fmt::join(ratio_, ", "));
+  }
   return {};
 }
 

@@ -71,6 +71,13 @@ class Program {
   pid_t id_ = -1;
 };
 
+/// Runs `sh -c "PREFIX precast COMMAND"`. @return its exit code, or -1 if a signal ended it.
+int shell(const std::string& prefix, const std::string& command) {
+  const int status =
+      std::system(fmt::format("{} {}/precast {}", prefix, PRECAST_BIN_DIR, command).c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 class WriteTest : public testing::Test {
  protected:
   WriteTest() { test::make_class_tree(folder_ / "tree"); }
@@ -181,6 +188,28 @@ TEST_F(WriteTest, AnOutputThatCannotBeWrittenIsNamed) {
   EXPECT_TRUE(no_output());
   EXPECT_EQ(write("/nonexistent"), 5);
   EXPECT_THAT(error, HasSubstr("/nonexistent"));
+}
+
+TEST_F(WriteTest, APathThatTheSystemRefusesIsNamed) {
+  std::filesystem::create_symlink("loop", outputs_ / "loop");
+  const std::string loop = (outputs_ / "loop").string();
+  EXPECT_EQ(write(loop), 5);
+  EXPECT_THAT(error, AllOf(HasSubstr(loop), HasSubstr("Too many levels")));
+  const std::string whole = std::exchange(out_, loop);
+  EXPECT_EQ(write(tree()), 5);
+  EXPECT_THAT(error, AllOf(HasSubstr(loop), HasSubstr("Too many levels")));
+  out_ = whole + std::string(300, 'x');
+  EXPECT_EQ(write(tree()), 5);
+  EXPECT_THAT(error, AllOf(HasSubstr(out_), HasSubstr("File name too long")));
+}
+
+TEST_F(WriteTest, AFileSizeLimitIsAnErrorAndNothingIsLeft) {
+  const std::string told = (folder_ / "told").string();
+  EXPECT_EQ(shell("ulimit -f 64; exec", fmt::format("write {} {} 2>{}", tree(), out_, told)), 5);
+  const auto bytes = test::read_bytes(told);
+  EXPECT_THAT(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
+              AllOf(HasSubstr(out_), HasSubstr("File too large")));
+  EXPECT_TRUE(no_output());
 }
 
 TEST_F(WriteTest, ASourceIsNeverOverwrittenByItsOwnOutput) {
@@ -326,6 +355,59 @@ TEST_F(InspectTest, RefusesWhatItCannotShow) {
   std::filesystem::resize_file(cut, 4'000'000);
   EXPECT_EQ(inspect({cut}), 3);
   EXPECT_THAT(error, HasSubstr("img_jpg_w3.beton: header: expected an allocation table inside"));
+}
+
+TEST_F(InspectTest, OptionsWithoutTheirPartnerAreRefused) {
+  const std::string file = golden("scalars_only");
+  EXPECT_EQ(inspect({file, "--sample", "0", "--field", "image"}), 2);
+  EXPECT_THAT(error, HasSubstr("--field: expected --out FILE beside it, got none"));
+  EXPECT_EQ(inspect({file, "--labels"}), 2);
+  EXPECT_THAT(error, HasSubstr("--labels: expected --json beside it, got none"));
+  EXPECT_EQ(inspect({file, "--labels", "--json", "--sample", "0"}), 2);
+  EXPECT_THAT(error, HasSubstr("expected --labels or --sample, got both"));
+}
+
+TEST_F(InspectTest, OutputThatIsLostEndsWithCode5) {
+  const std::string file = golden("scalars_only");
+  const std::string told = (folder_ / "told").string();
+  for (const std::string& command :
+       {"inspect " + file, "inspect --json " + file, std::string("--version")}) {
+    EXPECT_EQ(shell("", fmt::format("{} >/dev/full 2>{}", command, told)), 5) << command;
+    const auto bytes = test::read_bytes(told);
+    EXPECT_THAT(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
+                HasSubstr("error: cannot write to standard output: No space left on device"));
+  }
+}
+
+/// `precast preview` and `precast bench`, whose pixels other tests look at.
+TEST_F(InspectTest, PreviewAndBenchNameTheOptionThatIsWrong) {
+  const std::string file = golden("img_jpg_w3");
+  const std::string png = (folder_ / "x.png").string();
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"preview", "--seed=-1"}, "--seed: expected a number >= 0, got -1"},
+      {{"preview", "--epoch=-1"}, "--epoch: expected a number >= 0, got -1"},
+      {{"preview", "--train", "--crop=0:9,0:9"}, "expected --train or --crop, got both"},
+      {{"preview", "--train", "--ratio=1"}, "expected --train or --ratio, got both"},
+      {{"preview", "--ratio=1", "--crop=0:9,0:9"}, "expected --ratio or --crop, got both"},
+      {{"preview", "--pipeline=[center_crop] junk"}, "expected one list or map"},
+      {{"preview", "--pipeline=[random_resized_crop: {scale: [0.5, 2]}]"},
+       "0 < smallest <= largest <= 1, got [0.5, 2]"},
+      {{"bench", "--image_size=0"}, "--image_size: expected 1 to 8192, got 0"},
+      {{"bench", "--runs=0"}, "--runs: expected 1 to 2147483647, got 0"},
+      {{"bench", "--workers=0"}, "--workers: expected 1 to 2147483647, got 0"},
+  };
+  for (const auto& [options, message] : cases) {
+    std::vector<std::string> arguments = options;
+    if (options[0] == "bench") {
+      arguments.insert(arguments.begin() + 1, {"loader", file});
+    } else {
+      arguments.insert(arguments.begin() + 1, {file, "-o", png});
+    }
+    Program program(arguments);
+    EXPECT_EQ(program.wait(), 2) << message;
+    EXPECT_THAT(program.err, HasSubstr(message));
+  }
+  EXPECT_FALSE(std::filesystem::exists(png));
 }
 
 TEST_F(InspectTest, EveryCommandHasHelp) {

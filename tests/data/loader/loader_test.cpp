@@ -200,8 +200,9 @@ TEST_F(LoaderTest, NormalizedBatchesAreTheTableOfTheBytes) {
   const auto found = normalized[3].fields[0].values<float>();
   const NormalizeOptions standard;
   for (std::size_t v = 0; v < expected.size(); ++v) {
-    ASSERT_FLOAT_EQ(found[v],
-                    static_cast<float>((expected[v] - standard.mean[v % 3]) / standard.std[v % 3]));
+    const auto mean = static_cast<float>(standard.mean[v % 3]);
+    const auto std = static_cast<float>(standard.std[v % 3]);
+    ASSERT_EQ(found[v], (static_cast<float>(expected[v]) - mean) / std);
   }
 }
 
