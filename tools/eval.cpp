@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <boost/program_options.hpp>
+#include <cmath>
 
+#include "framework/core/error.h"
 #include "framework/core/progress.h"
 #include "tools/recipe_arguments.h"
 #include "tools/session.h"
@@ -21,6 +23,13 @@ int evaluate_recipe(Recipe& recipe, const Registries& registries, bool json) {
           if (progress.due())
             progress.show(fmt::format("evaluating {}/{}", done, session.source->samples()));
         });
+  }
+  if (!std::isfinite(result.loss)) {
+    throw Error(
+        fmt::format(
+            "eval: expected a finite loss, got {}: the weights or their outputs are not numbers",
+            result.loss),
+        ExitCode::diverged);
   }
   if (json) {
     const nlohmann::ordered_json figures = {{"top_1", result.top_1()},

@@ -13,7 +13,7 @@ template <typename Part>
 void print_options(Part& part) {
   Schema schema;
   part.options(schema);
-  fmt::print("{}", schema.help());
+  fmt::print("{}", schema.help("    "));
 }
 
 template <typename Registry>

@@ -5,7 +5,7 @@
 
 namespace precast::tools {
 
-/// `precast list [KIND]`: everything that a recipe can name, with its options and defaults.
+/// `precast list`: everything that a recipe can name, with its options and defaults.
 int run_list(const std::vector<std::string>& args);
 
 }  // namespace precast::tools

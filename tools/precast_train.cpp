@@ -2,6 +2,8 @@
 #include <c10/util/Exception.h>
 
 #include <array>
+#include <new>
+#include <string_view>
 
 #include "framework/core/error.h"
 #include "tools/command.h"
@@ -26,6 +28,9 @@ int plain_errors(const std::vector<std::string>& args) {
                              ". Lower training.batch_size or resolution.max_res",
                          precast::ExitCode::out_of_memory);
   } catch (const c10::Error& error) {
+    // The CPU allocator has no exception of its own.
+    if (std::string_view(error.what()).find("DefaultCPUAllocator") != std::string_view::npos)
+      throw std::bad_alloc();
     throw precast::Error(std::string("libtorch: ") + error.what_without_backtrace());
   }
 }

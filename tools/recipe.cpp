@@ -96,19 +96,20 @@ std::vector<MethodRequest> all_methods(const TrainConfig& config, const Schema& 
        {"resolution.min_res", "resolution.max_res", "resolution.start_ramp",
         "resolution.end_ramp"}}};
   const std::vector<MethodRequest> listed = listed_methods(config.methods, diagnostics);
-  std::vector<MethodRequest> all;
-  for (const MethodRequest& legacy : legacy_methods(config)) {
-    const auto again = std::ranges::find(listed, legacy.name, &MethodRequest::name);
-    if (again == listed.end()) {
-      all.push_back(legacy);
-      continue;
-    }
-    for (const std::string& key : keys_of.at(legacy.name)) {
+  for (const MethodRequest& request : listed) {
+    const auto legacy_keys = keys_of.find(request.name);
+    if (legacy_keys == keys_of.end()) continue;
+    for (const std::string& key : legacy_keys->second) {
       if (!schema.given(key)) continue;
-      diagnostics.error(again->origin, again->key,
-                        fmt::format("'{}' is given twice: here and as {} ({})", legacy.name, key,
+      diagnostics.error(request.origin, request.key,
+                        fmt::format("'{}' is given twice: here and as {} ({})", request.name, key,
                                     schema.origin(key).text()));
     }
+  }
+  std::vector<MethodRequest> all;
+  for (const MethodRequest& legacy : legacy_methods(config)) {
+    if (std::ranges::find(listed, legacy.name, &MethodRequest::name) == listed.end())
+      all.push_back(legacy);
   }
   for (std::size_t i = 0; i < listed.size(); ++i) {
     const auto first = std::ranges::find(listed, listed[i].name, &MethodRequest::name);
@@ -140,6 +141,21 @@ void make_methods(Recipe& recipe, const Schema& schema, const Registries& regist
   recipe.resolved["methods"] = described;
 }
 
+/// Builds what the recipe names and drops it again: parts check their own options when they are
+/// made.
+void try_parts(const Recipe& recipe, const Registries& registries, const std::string& path,
+               Diagnostics& diagnostics) {
+  try {
+    const TrainPlan plan = make_plan(recipe, registries, 0, 1);
+    // Only where there are options to check: a large model takes a second to make.
+    if (plan.model.params.kind != ConfigNode::Kind::null) {
+      static_cast<void>(registries.models.create(plan.model.arch, plan.model));
+    }
+  } catch (const ConfigError& error) {
+    diagnostics.error({path.empty() ? "command line" : path, 0, 0}, "", error.what());
+  }
+}
+
 Precision parse_precision(const std::string& name, bool on_gpu) {
   if (name == "fp16" || (name == "auto" && on_gpu)) return Precision::fp16;
   return name == "bf16" ? Precision::bf16 : Precision::fp32;
@@ -169,6 +185,7 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
                                  data::standard_val_pipeline(), diagnostics);
   recipe.resolved = schema.values();
   make_methods(recipe, schema, registries, diagnostics);
+  if (diagnostics.errors().empty()) try_parts(recipe, registries, path, diagnostics);
   diagnostics.throw_if_errors();
   for (const std::string& warning : diagnostics.warnings()) log_warning("{}", warning);
   return recipe;

@@ -43,6 +43,10 @@ at::Device prepare_device(TrainConfig& config) {
   const bool has_gpu = at::globalContext().hasCUDA();
   if (config.training.device == "auto") config.training.device = has_gpu ? "cuda" : "cpu";
   if (config.training.device == "cpu") {
+    if (config.training.precision == "fp16") {
+      throw ConfigError(
+          "training.precision: expected fp32 or bf16 on a CPU, got fp16 (no GPU was found)");
+    }
     at::set_num_threads(usable_cores());
     return at::kCPU;
   }
@@ -71,13 +75,13 @@ std::int64_t count_classes(const data::BetonReader& reader, const TrainConfig& c
     throw DataError(
         fmt::format("{}: expected an integer field with labels, got none", reader.path().string()));
   }
+  const std::int64_t bound = limit > 0 ? limit : kMostClasses;
   std::int64_t classes = 0;
   for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
     const std::int64_t label = reader.integer(sample, field);
-    if (label < 0 || (limit > 0 && label >= limit)) {
+    if (label < 0 || label >= bound) {
       throw DataError(fmt::format("{}: sample {}: expected a label in [0, {}), got {}",
-                                  reader.path().string(), sample,
-                                  limit > 0 ? fmt::format("{}", limit) : "classes", label));
+                                  reader.path().string(), sample, bound, label));
     }
     classes = std::max(classes, label + 1);
   }

@@ -66,6 +66,25 @@ int dry_run(Recipe& recipe, const Registries& registries, std::int64_t train_sam
   return 0;
 }
 
+/// What training needs beyond a valid recipe, checked before a dataset is opened.
+void check_trainable(const TrainConfig& config) {
+  const Origin recipe{"recipe", 0, 0};
+  Diagnostics diagnostics;
+  const auto check_dataset = [&](std::string_view key, const std::string& path) {
+    if (path.empty()) diagnostics.error(recipe, key, "missing. Expected the path of a .beton file");
+  };
+  check_dataset("data.train_dataset", config.data.train_dataset);
+  check_dataset("data.val_dataset", config.data.val_dataset);
+  if (config.world() > 1) {
+    diagnostics.error(recipe, "dist.world_size",
+                      fmt::format("expected 1, since this version trains on one device, got {}. "
+                                  "Pass --dist.world_size=1; a step then has "
+                                  "training.batch_size ({}) samples",
+                                  config.world(), config.training.batch_size));
+  }
+  diagnostics.throw_if_errors();
+}
+
 /// A training run: owns everything from the datasets to the run folder.
 class TrainRun {
  public:
@@ -75,13 +94,13 @@ class TrainRun {
         val_reader_(open_dataset("data.val_dataset", recipe.config.data.val_dataset)),
         device_(prepare_device(recipe.config)),
         plan_(checked_plan(registries)),
-        folder_(recipe.config.logging.folder, recipe.config.logging.run_id, plan_.model.arch),
         model_(build_model(recipe, plan_, registries, device_)),
         loss_(registries.losses.create(plan_.loss, plan_.loss_options)),
         optimizer_(registries.optimizers.create(plan_.optimizer, model_->parameters(),
                                                 plan_.optimizer_options)),
         train_source_(make_train_source(*train_reader_, recipe, plan_, device_)),
-        val_source_(make_val_source(*val_reader_, recipe, plan_, device_)) {}
+        val_source_(make_val_source(*val_reader_, recipe, plan_, device_)),
+        folder_(recipe.config.logging.folder, recipe.config.logging.run_id, plan_.model.arch) {}
 
   int run(bool json) {
     folder_.write_params(recipe_.resolved);
@@ -109,13 +128,6 @@ class TrainRun {
  private:
   TrainPlan checked_plan(const Registries& registries) const {
     const TrainConfig& config = recipe_.config;
-    if (config.world() > 1) {
-      throw ConfigError(
-          fmt::format("dist.world_size: expected 1, since this version trains on one device, got "
-                      "{}. Pass --dist.world_size=1; "
-                      "the global batch is then training.batch_size ({})",
-                      config.world(), config.training.batch_size));
-    }
     const std::int64_t classes = count_classes(*train_reader_, config, config.model.num_classes);
     static_cast<void>(count_classes(*val_reader_, config, classes));
     TrainPlan plan =
@@ -169,12 +181,13 @@ class TrainRun {
   std::unique_ptr<data::BetonReader> val_reader_;
   at::Device device_;
   TrainPlan plan_;
-  engine::RunFolder folder_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Loss> loss_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<BatchSource> train_source_;
   std::unique_ptr<BatchSource> val_source_;
+  /// Last: a run that cannot start leaves no folder.
+  engine::RunFolder folder_;
 };
 
 }  // namespace
@@ -193,13 +206,16 @@ int run_train(const std::vector<std::string>& args) {
   if (!command.parse(args, recipe_help(registries))) return 0;
   const Arguments& options = command.arguments();
   Recipe recipe = load_recipe(command.config_path(), command.overrides(), registries);
+  const auto train_samples = options.get<std::int64_t>("train_samples");
+  if (train_samples < 0)
+    throw ConfigError(fmt::format("--train_samples: expected at least 0, got {}", train_samples));
   if (options.has("dry-run")) {
-    return dry_run(recipe, registries, options.get<std::int64_t>("train_samples"),
-                   options.has("json"), options.has("per-step"));
+    return dry_run(recipe, registries, train_samples, options.has("json"), options.has("per-step"));
   }
   if (recipe.config.training.eval_only != 0) {
     return evaluate_recipe(recipe, registries, options.has("json"));
   }
+  check_trainable(recipe.config);
   return TrainRun(recipe, registries).run(options.has("json"));
 }
 

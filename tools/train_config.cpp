@@ -41,7 +41,8 @@ void add_model_keys(Schema& schema, TrainConfig& config, const Registries& regis
   schema.add("model.weights", &model.weights,
              "weights to start from: .safetensors, or Python's .pt");
   schema.add("model.num_classes", &model.num_classes, "0: largest label of the training set + 1")
-      .min(0);
+      .min(0)
+      .max(kMostClasses);
   schema.add("model.params", &model.params, "options of the architecture");
   auto& resolution = config.resolution;
   schema.add("resolution.min_res", &resolution.min_res, "training image side at the start, px")
@@ -63,7 +64,7 @@ void add_schedule_keys(Schema& schema, TrainConfig& config, const Registries& re
   schema.add("lr.lr_schedule_type", &config.lr.lr_schedule_type, "shape over epochs")
       .choices(registries.schedules.names());
   schema.add("lr.lr_peak_epoch", &lr.lr_peak_epoch, "cyclic: epoch of the highest rate").min(0);
-  schema.add("lr.step_ratio", &lr.step_ratio, "step: factor of each step").min(0);
+  schema.add("lr.step_ratio", &lr.step_ratio, "step: factor of each step").above(0);
   schema.add("lr.step_length", &lr.step_length, "step: epochs between steps").min(1);
 }
 

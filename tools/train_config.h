@@ -12,6 +12,9 @@
 
 namespace precast::tools {
 
+/// More classes than this are a mistake in the labels, not a dataset.
+inline constexpr std::int64_t kMostClasses = 10'000'000;
+
 /// Every key of a recipe, section by section, with its default. The names are ffcv-imagenet's where
 /// it has the key.
 struct TrainConfig {

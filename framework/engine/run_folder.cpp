@@ -45,7 +45,8 @@ RunFolder::RunFolder(const std::filesystem::path& folder, const std::string& run
 }
 
 void RunFolder::write_params(const nlohmann::ordered_json& params) const {
-  write_file(path_ / "params.json", params.dump(2) + "\n");
+  write_file(path_ / "params.json",
+             params.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 JsonLinesLog::JsonLinesLog(std::filesystem::path path, FileOps& ops)

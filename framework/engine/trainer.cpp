@@ -29,6 +29,15 @@ std::vector<at::Tensor> gradients_of(const std::vector<NamedTensor>& parameters)
   return gradients;
 }
 
+void check_finite(double loss, std::string_view what, std::int64_t epoch) {
+  if (std::isfinite(loss)) return;
+  throw Error(fmt::format("training diverged: expected a finite {} in epoch {}, got {}. Lower "
+                          "lr.lr or add the method "
+                          "gradient_clipping",
+                          what, epoch, loss),
+              ExitCode::diverged);
+}
+
 }  // namespace
 
 Trainer::Trainer(const TrainPlan& plan, TrainerParts parts, TrainerOptions options)
@@ -49,6 +58,7 @@ TrainSummary Trainer::run() {
     if (options_.evaluate_each_epoch || last) eval = evaluate();
     progress_.clear();
     log_epoch(epoch, eval);
+    if (eval) check_finite(eval->loss, "validation loss", epoch);
     if (last) summary_.final_eval = *eval;
   }
   if (plan_.epochs == 0) summary_.final_eval = evaluate();
@@ -107,12 +117,7 @@ void Trainer::train_epoch(std::int64_t epoch) {
 
   summary_.train_loss = loss_sum.item<double>() / static_cast<double>(steps);
   summary_.train_seconds += seconds_since(start);
-  if (!std::isfinite(summary_.train_loss)) {
-    throw Error(fmt::format("training diverged: expected a finite loss in epoch {}, got {}. Lower "
-                            "lr.lr or add the method gradient_clipping",
-                            epoch, summary_.train_loss),
-                ExitCode::diverged);
-  }
+  check_finite(summary_.train_loss, "training loss", epoch);
 }
 
 at::Tensor Trainer::train_step(Batch& batch, double lr) {

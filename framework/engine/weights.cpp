@@ -38,12 +38,12 @@ DType dtype_of(const at::Tensor& tensor) {
                                     c10::toString(tensor.scalar_type())));
 }
 
-/// The published script wraps an antialiased convolution, so its weight is called
+/// The published script wraps an antialiased convolution: it calls the weight of conv2
 /// `conv2.conv.weight`.
-std::string plain_name(const std::string& name) {
-  constexpr std::string_view kWrapped = ".conv.weight";
-  if (!name.ends_with(kWrapped)) return name;
-  return name.substr(0, name.size() - kWrapped.size()) + ".weight";
+std::string wrapped_name(const std::string& name) {
+  constexpr std::string_view kWeight = ".weight";
+  if (!name.ends_with(kWeight)) return name;
+  return name.substr(0, name.size() - kWeight.size()) + ".conv.weight";
 }
 
 std::vector<std::int64_t> sizes(const at::Tensor& tensor) {
@@ -56,10 +56,11 @@ class Assignment {
   Assignment(Model& model, const WeightsFile& file) : state_(model.state()) {
     std::map<std::string, const TensorRecord*> records;
     for (const TensorRecord& record : file.records()) {
-      if (!record.name.ends_with(".blur_filter")) records.emplace(plain_name(record.name), &record);
+      if (!record.name.ends_with(".blur_filter")) records.emplace(record.name, &record);
     }
     for (const NamedTensor& target : state_) {
-      const auto found = records.find(target.name);
+      auto found = records.find(target.name);
+      if (found == records.end()) found = records.find(wrapped_name(target.name));
       if (found == records.end()) {
         sources_.push_back(nullptr);
         if (!target.name.ends_with("num_batches_tracked")) missing_.push_back(target.name);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "framework/api/train_plan.h"
@@ -11,21 +12,27 @@ namespace precast::recipes {
 namespace {
 
 constexpr double kGranularityPx = 32;
+constexpr double kLargestPx = 8192;
 
 class ProgressiveResize final : public Method {
  public:
   void options(Schema& schema) override {
-    schema.add("min_res", &min_res_, "side of the images of the first epochs, px").min(1);
-    schema.add("max_res", &max_res_, "side of the images of the last epochs, px").min(1);
+    schema.add("min_res", &min_res_, "side of the images of the first epochs, px")
+        .min(1)
+        .max(kLargestPx);
+    schema.add("max_res", &max_res_, "side of the images of the last epochs, px")
+        .min(1)
+        .max(kLargestPx);
     schema.add("start_ramp", &start_ramp_, "last epoch at min_res").min(0);
     schema.add("end_ramp", &end_ramp_, "first epoch at max_res").min(0);
   }
 
   void configure(TrainPlan& plan) const override {
-    if (min_res_ > max_res_) {
-      throw ConfigError(
-          fmt::format("method progressive_resize: expected min_res <= max_res, got {} > {}",
-                      min_res_, max_res_));
+    if (min_res_ > max_res_ || start_ramp_ > end_ramp_) {
+      throw ConfigError(fmt::format(
+          "method progressive_resize: expected min_res <= max_res and start_ramp <= end_ramp, "
+          "got {} and {}, {} and {}",
+          min_res_, max_res_, start_ramp_, end_ramp_));
     }
     plan.image_size_px.clear();
     for (std::int64_t epoch = 0; epoch < plan.epochs; ++epoch)
@@ -41,7 +48,9 @@ class ProgressiveResize final : public Method {
     const double size =
         slope * static_cast<double>(epoch - start_ramp_) + static_cast<double>(min_res_);
     // nearbyint rounds half to even, as numpy.round does.
-    return static_cast<std::int64_t>(std::nearbyint(size / kGranularityPx) * kGranularityPx);
+    const auto rounded =
+        static_cast<std::int64_t>(std::nearbyint(size / kGranularityPx) * kGranularityPx);
+    return std::clamp(rounded, min_res_, max_res_);  // small images would round to 0 px
   }
 
   std::int64_t min_res_ = 160;

@@ -181,6 +181,32 @@ TEST_F(RecipeTest, AListedMethodReplacesADefaultAndContradictsAGivenKey) {
   EXPECT_THAT(refusal("methods: [ema: {decai: 1}]\n"), HasSubstr("Did you mean 'decay'?"));
 }
 
+TEST_F(RecipeTest, PartsCheckTheirOwnOptionsBeforeAnythingIsOpened) {
+  EXPECT_THAT(refusal("model: {params: {zero_init: 1}}\n"), HasSubstr("zero_init_residual"));
+  EXPECT_THAT(refusal("methods: [progressive_resize: {min_res: 200, max_res: 100}]\n"),
+              HasSubstr("min_res <= max_res"));
+  EXPECT_THAT(refusal("lr: {step_ratio: 0}\n"),
+              HasSubstr("r.yaml:1:18: lr.step_ratio: expected number > 0"));
+}
+
+TEST_F(RecipeTest, SwitchingALegacyKeyOffContradictsTheListToo) {
+  EXPECT_THAT(refusal("methods: [label_smoothing]\n", {"--training.label_smoothing=0"}),
+              HasSubstr("given twice"));
+}
+
+TEST_F(RecipeTest, MethodsCanBeGivenOnTheCommandLine) {
+  EXPECT_EQ(names(load("", {"--methods=[ema: {decay: 0.9}]"})).back(), "ema");
+}
+
+TEST_F(RecipeTest, SmallImagesNeverRoundToNothing) {
+  const Recipe recipe =
+      load("resolution: {min_res: 8, max_res: 28, end_ramp: 10}\ntraining: {epochs: 12}\n");
+  for (const std::int64_t size : make_plan(recipe, registries_, 1000, 10).image_size_px) {
+    EXPECT_GE(size, 8);
+    EXPECT_LE(size, 28);
+  }
+}
+
 TEST_F(RecipeTest, PipelineMistakesAreToldToo) {
   EXPECT_THAT(refusal("pipeline: {train: [centre_crop]}\n"),
               HasSubstr("unknown transform 'centre_crop'. Did you mean 'center_crop'?"));

@@ -295,7 +295,7 @@ nlohmann::ordered_json Schema::values() const {
   return all;
 }
 
-std::string Schema::help() const {
+std::string Schema::help(std::string_view prefix) const {
   std::string text;
   for (const Key& key : keys_) {
     if (!key.target_) continue;
@@ -303,7 +303,8 @@ std::string Schema::help() const {
                                                   : fmt::format("{}", fmt::join(key.choices_, "|"));
     const std::string standard =
         key.required_ ? "required" : "default " + to_json(*key.target_).dump();
-    text += fmt::format("  --{:<32} {} ({}; {})\n", key.name_, key.help_, type, standard);
+    text += fmt::format("  {:<34} {} ({}; {})\n", fmt::format("{}{}", prefix, key.name_), key.help_,
+                        type, standard);
   }
   return text;
 }

@@ -83,7 +83,8 @@ class PRECAST_API Schema {
   /// The values as they are now, flat: {"data.num_workers": 12, ...}.
   [[nodiscard]] nlohmann::ordered_json values() const;
   /// One line a key: name, type, default, allowed values, help.
-  [[nodiscard]] std::string help() const;
+  /// @param prefix stands before each name: "--" where keys are given on a command line.
+  [[nodiscard]] std::string help(std::string_view prefix = "--") const;
 
  private:
   [[nodiscard]] const Key* find(std::string_view name) const;
