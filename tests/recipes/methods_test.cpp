@@ -81,7 +81,9 @@ TEST(ProgressiveResizeTest, RefusesARampDownwards) {
     (void)configured("progressive_resize", "{min_res: 192, max_res: 160}");
     FAIL() << "no error";
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("expected min_res <= max_res, got 192 > 160"));
+    EXPECT_THAT(
+        error.what(),
+        HasSubstr("expected min_res <= max_res and start_ramp <= end_ramp, got 192 and 160"));
   }
 }
 
