@@ -16,6 +16,7 @@ namespace precast::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using testing::AnyOf;
 using testing::HasSubstr;
 
 Json healthy_facts() {
@@ -131,7 +132,9 @@ TEST_F(DoctorFactsTest, KnowsThisMachine) {
   const Json facts = gather_facts(".");
   EXPECT_GE(facts["machine"]["cores_usable"].get<int>(), 1);
   EXPECT_GT(facts["machine"]["memory_bytes"].get<double>(), 64e6);
-  EXPECT_THAT(facts["libraries"]["libjpeg-turbo"]["run"].get<std::string>(), HasSubstr("libjpeg"));
+  // The linker may have left libjpeg out of this test, which decodes nothing.
+  EXPECT_THAT(facts["libraries"]["libjpeg-turbo"]["run"].get<std::string>(),
+              AnyOf(HasSubstr("libjpeg.so"), HasSubstr("linked into precast")));
   EXPECT_FALSE(facts["libraries"]["simd"]["usable"].empty());
 }
 

@@ -8,8 +8,9 @@ import torch
 import torch.nn.functional as F
 import torchvision
 
-MEAN = torch.tensor([0.485, 0.456, 0.406]).view(1, 3, 1, 1) * 255
-STD = torch.tensor([0.229, 0.224, 0.225]).view(1, 3, 1, 1) * 255
+# As ffcv-imagenet: scaled in double precision, then rounded once.
+MEAN = torch.tensor([0.485 * 255, 0.456 * 255, 0.406 * 255]).view(1, 3, 1, 1)
+STD = torch.tensor([0.229 * 255, 0.224 * 255, 0.225 * 255]).view(1, 3, 1, 1)
 
 
 def add_blurpool(model):
