@@ -11,7 +11,7 @@ function(precast_library name)
   target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARG_HEADERS})
   target_link_libraries(${target} PUBLIC precast_options ${ARG_LINK} PRIVATE precast_warnings ${ARG_PRIVATE_LINK})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} VERSION ${PROJECT_VERSION}
-    SOVERSION ${PROJECT_VERSION_MAJOR} INSTALL_RPATH "$ORIGIN")
+    SOVERSION ${PROJECT_VERSION_MAJOR} INSTALL_RPATH "$ORIGIN;${CMAKE_INSTALL_RPATH}")
   install(TARGETS ${target} EXPORT precastTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
     FILE_SET HEADERS DESTINATION include/precast)
 endfunction()

@@ -57,3 +57,9 @@ else()
   target_link_libraries(precast_torch INTERFACE stdc++
     ${PRECAST_TORCH_DIR}/lib/libtorch_cpu.so ${PRECAST_TORCH_DIR}/lib/libc10.so)
 endif()
+
+# Installed programs find libtorch (and CUDA) where they were built against it.
+list(APPEND CMAKE_INSTALL_RPATH ${PRECAST_TORCH_DIR}/lib)
+if(PRECAST_WITH_CUDA)
+  list(APPEND CMAKE_INSTALL_RPATH ${CUDAToolkit_LIBRARY_DIR})
+endif()
