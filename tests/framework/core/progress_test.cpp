@@ -5,6 +5,7 @@
 #include <pty.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <limits>
 #include <string>
 
@@ -59,8 +60,13 @@ TEST(Progress, RedrawsOneLineOnATerminal) {
   const std::string text = on_terminal([] {
     Progress progress;
     EXPECT_TRUE(progress.due());
+    const auto before = std::chrono::steady_clock::now();
     progress.show("step 1");
-    EXPECT_FALSE(progress.due());
+    const bool due = progress.due();
+    // Says nothing on a machine so busy that a redraw is due by now.
+    if (std::chrono::steady_clock::now() - before < std::chrono::milliseconds(90)) {
+      EXPECT_FALSE(due);
+    }
     progress.show("step 2");
   });
   EXPECT_EQ(text, "\r\033[Kstep 1\r\033[Kstep 2\r\033[K");
