@@ -8,6 +8,7 @@
 #include <chrono>
 #include <limits>
 #include <string>
+#include <string_view>
 
 #include "framework/core/log.h"
 
@@ -17,20 +18,27 @@ namespace {
 /// Puts standard error on a terminal of its own and returns what `action` writes to it.
 template <typename Action>
 std::string on_terminal(Action action) {
+  constexpr std::string_view kEnd = "<end>";
   int screen = -1;
   int line = -1;
   EXPECT_EQ(::openpty(&screen, &line, nullptr, nullptr, nullptr), 0);
   const int saved = ::dup(STDERR_FILENO);
   ::dup2(line, STDERR_FILENO);
   action();
+  EXPECT_EQ(::write(STDERR_FILENO, kEnd.data(), kEnd.size()), static_cast<ssize_t>(kEnd.size()));
   ::dup2(saved, STDERR_FILENO);
   ::close(saved);
-  std::string text(4096, '\0');
-  const ssize_t size = ::read(screen, text.data(), text.size());
+  // The kernel hands what was written over in pieces.
+  std::string text;
+  char piece[256];
+  while (!text.ends_with(kEnd)) {
+    const ssize_t size = ::read(screen, piece, sizeof(piece));
+    if (size <= 0) break;
+    text.append(piece, static_cast<std::size_t>(size));
+  }
   ::close(line);
   ::close(screen);
-  text.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
-  return text;
+  return text.substr(0, text.rfind(kEnd));
 }
 
 TEST(FormatDuration, ChoosesUnitsAndRoundsIntoTheNext) {
