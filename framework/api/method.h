@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/api/stateful.h"
 #include "framework/core/config/node.h"
 #include "framework/core/config/schema.h"
 #include "framework/core/registry.h"
@@ -12,21 +13,19 @@
 namespace precast {
 
 struct Batch;
-struct NamedTensor;
 struct TrainPlan;
-class Model;
 
 /// A change to how training proceeds: BlurPool, EMA, MixUp. Every hook is optional; hooks of
 /// several methods run in the recipe's order. Methods never see each other.
-class Method {
+class Method : public Stateful {
  public:
-  virtual ~Method() = default;
-
   /// Declares the options that the recipe may set, bound to this method's members.
   virtual void options(Schema& /*schema*/) {}
   /// Edits the plan before anything is built from it.
   virtual void configure(TrainPlan& /*plan*/) const {}
-  /// Before the first batch of an epoch.
+  /// Once, when the model is on its device with its first weights; before a checkpoint is restored.
+  virtual void on_train_begin(Model& /*model*/) {}
+  /// Before the first batch of an epoch, also of one that is taken up in its middle.
   virtual void on_epoch_begin(std::int64_t /*epoch*/, Model& /*model*/) {}
   /// After a batch has arrived, before the forward pass; may replace images and labels.
   virtual void on_batch(Batch& /*batch*/, std::int64_t /*global_step*/) {}

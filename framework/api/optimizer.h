@@ -6,17 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "framework/api/stateful.h"
 #include "framework/core/registry.h"
 
 namespace precast {
 
-struct NamedTensor;
-
-/// Updates parameters from their gradients. Owns its state, borrows the parameters' memory.
-class Optimizer {
+/// Updates parameters from their gradients. Owns its state (velocities, moments; tensors named after
+/// the parameter, as "conv1.weight.momentum"), borrows the parameters' memory.
+class Optimizer : public Stateful {
  public:
-  virtual ~Optimizer() = default;
-
   /// What the gradient scaler knows when a step is taken in fp16.
   struct Scaled {
     /// Scalar float32: 1 if any gradient is Inf or NaN (the step must then change nothing).
@@ -34,6 +32,12 @@ struct OptimizerOptions {
   double momentum = 0.9;
   double weight_decay = 4e-5;
   bool nesterov = false;
+  /// adamw, lamb: decay rates of the moments, and what keeps the division finite.
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  /// lars: the layer-wise rate is trust_coefficient * |weights| / (|gradient| + ...).
+  double trust_coefficient = 0.001;
   /// Which parameters decay: `legacy` = all whose name does not contain "bn" (ffcv-imagenet: so
   /// downsample norms and biases decay too); `clean` = only tensors of two or more dimensions.
   std::string decay_groups = "legacy";

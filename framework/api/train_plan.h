@@ -21,8 +21,10 @@ struct PRECAST_API TrainPlan {
   ModelSpec model;
   std::int64_t epochs = 0;
   std::int64_t steps_per_epoch = 0;
-  /// Samples a step, over all ranks.
+  /// Samples a step, over all ranks and micro-batches.
   std::int64_t global_batch_size = 0;
+  /// Backward passes whose gradients make one step.
+  std::int64_t micro_batches = 1;
   /// Side of the square training images, one entry an epoch.
   std::vector<std::int64_t> image_size_px;
   std::shared_ptr<const Schedule> schedule;

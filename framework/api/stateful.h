@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "framework/api/model.h"
+
+namespace precast {
+
+/// What a part must keep over a restart so that the run goes on as if it had not stopped.
+struct State {
+  /// They share memory with the part: saving reads them, restoring writes into them.
+  std::vector<NamedTensor> tensors;
+  /// Whatever is not a tensor: steps seen, restarts taken.
+  std::map<std::string, std::int64_t> counters;
+};
+
+/// A part with a state: optimisers, methods, the gradient scaler. Names are unique within a part and
+/// the same in every run of a recipe, whatever the number of ranks.
+class Stateful {
+ public:
+  virtual ~Stateful() = default;
+  /// Nothing, for parts that remember nothing.
+  [[nodiscard]] virtual State state() const { return {}; }
+  /// Takes the counters back; the tensors of state() have been written already.
+  virtual void restore(const std::map<std::string, std::int64_t>& /*counters*/) {}
+};
+
+}  // namespace precast
