@@ -57,7 +57,9 @@ class CpuBatchSource final : public BatchSource {
     return batch;
   }
 
-  [[nodiscard]] std::int64_t size() const override { return loader_.batches(); }
+  [[nodiscard]] std::int64_t size(int world) const override {
+    return loader_.batches(world, /*rank=*/0);
+  }
   [[nodiscard]] std::int64_t samples() const override { return loader_.samples(); }
   [[nodiscard]] double seconds_waited() const override { return loader_.seconds_waited(); }
 

@@ -32,22 +32,10 @@ void print_help(std::string_view program, std::span<const Command> commands) {
 int run_caught(const Command& command, const std::vector<std::string>& args) {
   try {
     return command.run(args);
-  } catch (const Error& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
-    return code(error.exit_code());
-  } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "error: out of memory\n");
-    return code(ExitCode::out_of_memory);
-  } catch (const std::filesystem::filesystem_error& error) {
-    fmt::print(stderr, "error: {}: {}\n",
-               error.path1().empty() ? error.what() : error.path1().string(),
-               error.code().message());
-    return code(ExitCode::io);
-  } catch (const std::exception& error) {
-    // A full disk under standard output arrives here: finish_output() tells it.
-    if (std::ferror(stdout) != 0) return code(ExitCode::io);
-    fmt::print(stderr, "error: {}\n", error.what());
-    return code(ExitCode::failed);
+  } catch (...) {
+    const Failure failure = describe_failure(std::current_exception());
+    if (!failure.text.empty()) fmt::print(stderr, "error: {}\n", failure.text);
+    return failure.exit_code;
   }
 }
 
@@ -89,6 +77,23 @@ int dispatch(std::string_view program, std::span<const Command> commands,
 }
 
 }  // namespace
+
+Failure describe_failure(const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const Error& error) {
+    return {error.what(), code(error.exit_code())};
+  } catch (const std::bad_alloc&) {
+    return {"out of memory", code(ExitCode::out_of_memory)};
+  } catch (const std::filesystem::filesystem_error& error) {
+    const std::string place = error.path1().empty() ? error.what() : error.path1().string();
+    return {place + ": " + error.code().message(), code(ExitCode::io)};
+  } catch (const std::exception& error) {
+    // A full disk under standard output arrives here: finish_output() tells it.
+    if (std::ferror(stdout) != 0) return {"", code(ExitCode::io)};
+    return {error.what(), code(ExitCode::failed)};
+  }
+}
 
 int run_command(std::string_view program, std::span<const Command> commands, int argc,
                 char** argv) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,14 @@ struct Command {
   /// @param args what follows the command's name. @return the process's exit code. May throw.
   int (*run)(const std::vector<std::string>& args);
 };
+
+/// What a user is told of an exception, and the process's exit code.
+struct Failure {
+  /// Empty: nothing is left to be told.
+  std::string text;
+  int exit_code = 0;
+};
+[[nodiscard]] Failure describe_failure(const std::exception_ptr& exception);
 
 /// What a main() does: finds the command, runs it, turns exceptions into one clear message on
 /// standard error and the right exit code (ExitCode). `--help`, `--version` and an unknown command

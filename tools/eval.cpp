@@ -5,6 +5,7 @@
 #include <boost/program_options.hpp>
 #include <cmath>
 
+#include "framework/api/single_rank.h"
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
 #include "tools/recipe_arguments.h"
@@ -18,10 +19,12 @@ int evaluate_recipe(Recipe& recipe, const Registries& registries, bool json) {
   engine::EvalResult result;
   {
     Progress progress;
-    result =
-        session.evaluator.evaluate(*session.model, *loss, *session.source, [&](std::int64_t done) {
+    const auto single = make_single_rank();
+    result = *session.evaluator.evaluate(
+        *session.model, *loss, *session.source, *single, [&](std::int64_t done) {
           if (progress.due())
             progress.show(fmt::format("evaluating {}/{}", done, session.source->samples()));
+          return true;
         });
   }
   if (!std::isfinite(result.loss)) {

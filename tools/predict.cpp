@@ -60,6 +60,7 @@ int run_predict(const std::vector<std::string>& args) {
     logits = session.evaluator.predict(*session.model, *session.source, [&](std::int64_t done) {
       if (progress.due())
         progress.show(fmt::format("predicting {}/{}", done, session.source->samples()));
+      return true;
     });
   }
   logits = logits.contiguous();

@@ -201,6 +201,7 @@ TrainPlan make_plan(const Recipe& recipe, const Registries& registries, std::int
                 .params = config.model.params};
   plan.epochs = config.training.epochs;
   plan.global_batch_size = config.rank_batch_size() * config.world();
+  plan.micro_batches = config.training.micro_batches;
   plan.steps_per_epoch = samples / plan.global_batch_size;
   plan.image_size_px.assign(static_cast<std::size_t>(plan.epochs), config.resolution.min_res);
   plan.schedule = registries.schedules.create(config.lr.lr_schedule_type, config.lr.options);

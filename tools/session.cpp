@@ -2,6 +2,8 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/core.h>
 
 #include "data/batch_source.h"
@@ -15,8 +17,8 @@ namespace {
 
 data::LoaderOptions loader_options(const TrainConfig& config) {
   data::LoaderOptions options;
-  options.workers =
-      config.data.num_workers > 0 ? static_cast<int>(config.data.num_workers) : usable_cores();
+  options.workers = config.data.num_workers > 0 ? static_cast<int>(config.data.num_workers)
+                                                 : at::get_num_threads();
   options.batches_ahead = static_cast<int>(config.data.batches_ahead);
   options.seed = static_cast<std::uint64_t>(config.training.seed);
   return options;
@@ -37,9 +39,30 @@ std::int64_t classes_of_weights(const std::string& path) {
   return bias != nullptr && bias->shape.size() == 1 ? bias->shape[0] : 0;
 }
 
+/// @throws ConfigError if a prefix names no parameter, or none is left to train.
+void freeze_parameters(const Model& model, const std::vector<std::string>& prefixes) {
+  const std::vector<NamedTensor> parameters = model.parameters();
+  for (const std::string& prefix : prefixes) {
+    bool found = false;
+    for (const NamedTensor& parameter : parameters) {
+      if (!parameter.name.starts_with(prefix)) continue;
+      parameter.tensor.requires_grad_(false);
+      found = true;
+    }
+    if (!found) {
+      throw ConfigError(fmt::format("training.freeze: expected the beginning of a parameter's name "
+                                    "(such as '{}'), got '{}'",
+                                    parameters.front().name, prefix));
+    }
+  }
+  const auto trains = [](const NamedTensor& p) { return p.tensor.requires_grad(); };
+  if (std::ranges::none_of(parameters, trains))
+    throw ConfigError("training.freeze: expected something left to train, got every parameter");
+}
+
 }  // namespace
 
-at::Device prepare_device(TrainConfig& config) {
+at::Device prepare_device(TrainConfig& config, int local_rank, int local_world) {
   const bool has_gpu = at::globalContext().hasCUDA();
   if (config.training.device == "auto") config.training.device = has_gpu ? "cuda" : "cpu";
   if (config.training.device == "cpu") {
@@ -47,7 +70,7 @@ at::Device prepare_device(TrainConfig& config) {
       throw ConfigError(
           "training.precision: expected fp32 or bf16 on a CPU, got fp16 (no GPU was found)");
     }
-    at::set_num_threads(usable_cores());
+    at::set_num_threads(std::max(1, usable_cores() / local_world));
     return at::kCPU;
   }
   if (!has_gpu) {
@@ -55,7 +78,12 @@ at::Device prepare_device(TrainConfig& config) {
         "training.device: expected a GPU that libtorch can use, got none. See precast doctor");
   }
   at::globalContext().setBenchmarkCuDNN(true);
-  return {at::kCUDA, 0};
+  // srun --gpus-per-task=1 shows each rank its own GPU as number 0.
+  const int gpus = at::detail::getCUDAHooks().getNumGPUs();
+  const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(std::min(local_rank, gpus - 1)));
+  // Whatever does not name a device must not end up on GPU 0 with the other ranks' leftovers.
+  c10::impl::VirtualGuardImpl(at::kCUDA).setDevice(device);
+  return device;
 }
 
 std::unique_ptr<data::BetonReader> open_dataset(std::string_view key, const std::string& path) {
@@ -89,13 +117,15 @@ std::int64_t count_classes(const data::BetonReader& reader, const TrainConfig& c
 }
 
 std::unique_ptr<Model> build_model(const Recipe& recipe, const TrainPlan& plan,
-                                   const Registries& registries, at::Device device) {
+                                   const Registries& registries, at::Device device,
+                                   engine::OtherHead head) {
   at::manual_seed(static_cast<std::uint64_t>(recipe.config.training.seed));
   std::unique_ptr<Model> model = registries.models.create(plan.model.arch, plan.model);
   if (!recipe.config.model.weights.empty()) {
-    engine::load_model_weights(*model, recipe.config.model.weights);
+    engine::load_model_weights(*model, recipe.config.model.weights, head);
   }
   model->to(device, plan.channels_last);
+  freeze_parameters(*model, recipe.config.training.freeze);
   return model;
 }
 
@@ -139,9 +169,9 @@ EvalSession make_eval_session(Recipe& recipe, const Registries& registries, bool
   auto reader = open_dataset("data.val_dataset", config.data.val_dataset);
   if (labels_matter || classes == 0) classes = count_classes(*reader, config, classes);
 
-  const at::Device device = prepare_device(config);
+  const at::Device device = prepare_device(config, /*local_rank=*/0, /*local_world=*/1);
   TrainPlan plan = make_plan(recipe, registries, 0, classes);
-  auto model = build_model(recipe, plan, registries, device);
+  auto model = build_model(recipe, plan, registries, device, engine::OtherHead::refuse);
   auto source = make_val_source(*reader, recipe, plan, device);
   engine::Evaluator evaluator = make_evaluator(recipe, plan, device);
   return {std::move(reader), std::move(model), std::move(source), evaluator, std::move(plan)};

@@ -9,14 +9,16 @@
 #include "framework/api/batch_source.h"
 #include "framework/api/model.h"
 #include "framework/engine/evaluator.h"
+#include "framework/engine/weights.h"
 #include "tools/recipe.h"
 
 namespace precast::tools {
 
 /// Turns `training.device: auto` into the device there is, and prepares libtorch for it (threads,
-/// cuDNN).
+/// cuDNN) for one of the `local_world` ranks of this host: they share its cores, and each has a GPU
+/// of its own.
 /// @throws DeviceError if the recipe asks for a GPU that is not there.
-[[nodiscard]] at::Device prepare_device(TrainConfig& config);
+[[nodiscard]] at::Device prepare_device(TrainConfig& config, int local_rank, int local_world);
 
 /// Opens the dataset of a key. @throws ConfigError if the key has no value; DataError; IoError.
 [[nodiscard]] std::unique_ptr<data::BetonReader> open_dataset(std::string_view key,
@@ -27,10 +29,12 @@ namespace precast::tools {
 [[nodiscard]] std::int64_t count_classes(const data::BetonReader& reader, const TrainConfig& config,
                                          std::int64_t limit);
 
-/// Draws the weights from `training.seed`, loads `model.weights` if there are, and moves the model
+/// Draws the weights from `training.seed`, loads `model.weights` if there are (a last layer for
+/// another number of classes keeps its drawn weights), freezes `training.freeze`, and moves the model
 /// to the device.
 [[nodiscard]] std::unique_ptr<Model> build_model(const Recipe& recipe, const TrainPlan& plan,
-                                                 const Registries& registries, at::Device device);
+                                                 const Registries& registries, at::Device device,
+                                                 engine::OtherHead head);
 
 /// Batches for training (shuffled, last batch dropped) and for evaluation (in file order, all
 /// samples).

@@ -104,6 +104,22 @@ void add_training_keys(Schema& schema, TrainConfig& config, const Registries& re
       .choices({"auto", "cpu", "cuda"});
   schema.add("training.precision", &training.precision, "auto: fp16 on a GPU, fp32 on a CPU")
       .choices({"auto", "fp32", "fp16", "bf16"});
+  schema
+      .add("training.micro_batches", &training.micro_batches,
+           "backward passes a step; a batch that does not fit in memory is cut into so many")
+      .min(1)
+      .max(1e6);
+  schema.add("training.freeze", &training.freeze,
+             "parameters that stay as they are, by the beginnings of their names");
+  schema
+      .add("training.on_nonfinite", &training.on_nonfinite,
+           "NaN or infinity: end, take no such step, or go back to a checkpoint with half the rate")
+      .choices({"stop", "skip", "restore"});
+  schema
+      .add("training.stall_timeout_s", &training.stall_timeout_s,
+           "without progress for so long the run ends with all its threads' stacks")
+      .min(1)
+      .max(1e6);
   schema.add_dead("training.bn_wd",
                   "does nothing, here as in the published script: see optimizer.decay_groups");
   schema.add("optimizer.nesterov", &config.optimizer.nesterov, "Nesterov momentum");
@@ -140,6 +156,40 @@ void add_run_keys(Schema& schema, TrainConfig& config) {
   schema.add("dist.world_size", &dist.world_size, "ranks").min(1).max(1e5);
   schema.add("dist.address", &dist.address, "host of rank 0");
   schema.add("dist.port", &dist.port, "port of rank 0");
+  schema.add("dist.nproc", &dist.nproc,
+             "processes to start on this host: auto (one a GPU) or a number; empty: none");
+  schema
+      .add("dist.variable_update", &dist.variable_update,
+           "how the ranks come to one update: gradients averaged while backward runs, after it, or "
+           "rank 0 updates")
+      .choices({"replicated", "allreduce_after_backward", "parameter_server"});
+  schema.add("dist.grad_compression", &dist.grad_compression, "type in which gradients travel")
+      .choices({"none", "fp16", "bf16"});
+  schema.add("dist.zero", &dist.zero, "1: spread the optimiser's state over the ranks (ZeRO-1)")
+      .min(0)
+      .max(1);
+  schema.add("dist.timeout_s", &dist.timeout_s, "longest a collective may take").min(1).max(1e6);
+}
+
+void add_checkpoint_keys(Schema& schema, TrainConfig& config) {
+  auto& checkpoint = config.checkpoint;
+  schema
+      .add("checkpoint.resume", &checkpoint.resume,
+           "auto: go on from the newest checkpoint of logging.run_id; force: although it differs")
+      .choices({"never", "auto", "force"});
+  schema.add("checkpoint.every_steps", &checkpoint.every_steps, "save every so many steps; 0: never")
+      .min(0);
+  schema
+      .add("checkpoint.every_epochs", &checkpoint.every_epochs,
+           "save every so many epochs; 0: never")
+      .min(0);
+  schema.add("checkpoint.keep_last", &checkpoint.keep_last, "newest checkpoints that stay")
+      .min(1)
+      .max(1e6);
+  schema
+      .add("checkpoint.keep_best", &checkpoint.keep_best, "checkpoints with the best top-1 that stay")
+      .min(0)
+      .max(1e6);
 }
 
 }  // namespace
@@ -151,6 +201,7 @@ Schema make_train_schema(TrainConfig& config, const Registries& registries) {
   add_schedule_keys(schema, config, registries);
   add_training_keys(schema, config, registries);
   add_run_keys(schema, config);
+  add_checkpoint_keys(schema, config);
   return schema;
 }
 
@@ -175,6 +226,18 @@ void check_train_config(const TrainConfig& config, const Schema& schema, Diagnos
     wrong("training.global_batch_size",
           fmt::format("expected a multiple of dist.world_size ({}), got {}", config.world(),
                       config.training.global_batch_size));
+  }
+  if (config.rank_batch_size() % config.training.micro_batches != 0) {
+    wrong("training.micro_batches",
+          fmt::format("expected a divisor of the batch of one rank ({}), got {}",
+                      config.rank_batch_size(), config.training.micro_batches));
+  }
+  if (config.dist.zero != 0 && config.dist.variable_update == "parameter_server") {
+    wrong("dist.zero", "expected 0 with dist.variable_update: parameter_server, got 1");
+  }
+  if (config.dist.grad_compression != "none" &&
+      config.dist.variable_update == "parameter_server") {
+    wrong("dist.grad_compression", "expected none with dist.variable_update: parameter_server");
   }
   if (config.optimizer.nesterov && config.optimizer.momentum == 0) {
     wrong("optimizer.nesterov", "expected training.momentum above 0, got 0");

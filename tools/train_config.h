@@ -69,12 +69,28 @@ struct TrainConfig {
     std::int64_t seed = 0;
     std::string device = "auto";
     std::string precision = "auto";
+    std::int64_t micro_batches = 1;
+    std::vector<std::string> freeze;
+    std::string on_nonfinite = "stop";
+    std::int64_t stall_timeout_s = 1800;
   } training;
   struct {
     std::int64_t world_size = 1;
     std::string address = "localhost";
     std::string port = "12355";
+    std::string nproc;
+    std::string variable_update = "replicated";
+    std::string grad_compression = "none";
+    std::int64_t zero = 0;
+    std::int64_t timeout_s = 120;
   } dist;
+  struct {
+    std::string resume = "never";
+    std::int64_t every_steps = 0;
+    std::int64_t every_epochs = 1;
+    std::int64_t keep_last = 2;
+    std::int64_t keep_best = 1;
+  } checkpoint;
   OptimizerOptions optimizer;
   /// Lists, read once the registries are known.
   ConfigNode methods;

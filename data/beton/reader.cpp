@@ -1,6 +1,7 @@
 #include "data/beton/reader.h"
 
 #include <fmt/core.h>
+#include <xxhash.h>
 
 #include <bit>
 
@@ -209,6 +210,11 @@ std::span<const std::byte> BetonReader::blob(std::uint64_t sample, std::size_t f
     throw DataError(fmt::format("{}: sample {}: changed while it was read", place(), sample));
   }
   return file_.bytes().subspan(offset, size);
+}
+
+std::string BetonReader::fingerprint() const {
+  const std::size_t end = metadata_begin_ + header_.num_samples * record_bytes_;
+  return fmt::format("{:016x}", XXH3_64bits(file_.bytes().data(), end));
 }
 
 }  // namespace precast::data

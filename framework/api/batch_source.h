@@ -16,9 +16,9 @@ class BatchSource {
   virtual void begin_epoch(const EpochRequest& request) = 0;
   /// The next batch in order, or nothing at the end of the pass. Rethrows what a worker threw.
   [[nodiscard]] virtual std::optional<Batch> next() = 0;
-  /// Batches in a whole pass.
-  [[nodiscard]] virtual std::int64_t size() const = 0;
-  /// Samples in a whole pass (those of a dropped last batch not counted).
+  /// Batches in a whole pass of the rank that has most of them.
+  [[nodiscard]] virtual std::int64_t size(int world) const = 0;
+  /// Samples in a whole pass of a single rank (those of a dropped last batch not counted).
   [[nodiscard]] virtual std::int64_t samples() const = 0;
   /// Seconds that next() has waited for data since the source was made.
   [[nodiscard]] virtual double seconds_waited() const = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 
 namespace precast {
@@ -12,6 +13,10 @@ class MetricSink {
   /// val_time, train_loss. A sink that cannot write warns once and goes on: training does not die
   /// for a log line.
   virtual void write(const nlohmann::ordered_json& record) = 0;
+  /// How much has been written, and back to such a place: a resumed run drops what the run that was
+  /// cut off wrote after its last checkpoint.
+  [[nodiscard]] virtual std::int64_t position() const { return 0; }
+  virtual void rewind(std::int64_t /*position*/) {}
 };
 
 }  // namespace precast

@@ -1,8 +1,10 @@
 #include "framework/core/failpoint.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <chrono>
 #include <csignal>
@@ -16,7 +18,24 @@
 namespace precast {
 namespace {
 
-using Armed = std::map<std::string, std::string, std::less<>>;
+struct Trap {
+  std::string action;
+  /// The pass at which it acts; 0: at every one.
+  int at_pass = 0;
+  std::atomic<int> passes{0};
+};
+
+using Armed = std::map<std::string, Trap, std::less<>>;
+
+int parse_number(std::string_view digits, std::string_view action) {
+  int number = 0;
+  const auto [end, failure] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (failure != std::errc() || end != digits.data() + digits.size()) {
+    throw ConfigError(fmt::format("PRECAST_FAILPOINTS: expected a number, got '{}'", action));
+  }
+  return number;
+}
 
 Armed read_environment() {
   Armed armed;
@@ -31,7 +50,11 @@ Armed read_environment() {
         equals == std::string_view::npos) {
       throw ConfigError(fmt::format("PRECAST_FAILPOINTS: expected NAME=ACTION, got '{}'", item));
     }
-    armed.emplace(name, item.substr(equals + 1));
+    const std::string_view action = item.substr(equals + 1);
+    Trap& trap = armed[std::string(name)];
+    trap.action = action.substr(0, action.find('@'));
+    if (action.find('@') != std::string_view::npos)
+      trap.at_pass = parse_number(action.substr(action.find('@') + 1), action);
   }
   return armed;
 }
@@ -39,31 +62,33 @@ Armed read_environment() {
 void act(std::string_view name, std::string_view action) {
   if (action == "kill") {
     std::raise(SIGKILL);
+  } else if (action == "stop") {
+    ::kill(::getpid(), SIGSTOP);
+  } else if (action == "term") {
+    ::kill(::getpid(), SIGTERM);
+  } else if (action == "exit") {
+    ::_exit(static_cast<int>(ExitCode::failed));
   } else if (action == "error") {
     throw IoError(fmt::format("failpoint {}: asked to fail here", name));
   } else if (action.starts_with("sleep:")) {
-    const std::string_view digits = action.substr(6);
-    int milliseconds = 0;
-    const auto [end, failure] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), milliseconds);
-    if (failure != std::errc() || end != digits.data() + digits.size()) {
-      throw ConfigError(
-          fmt::format("PRECAST_FAILPOINTS: expected sleep:MILLISECONDS, got '{}'", action));
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    std::this_thread::sleep_for(std::chrono::milliseconds(parse_number(action.substr(6), action)));
   } else {
-    throw ConfigError(
-        fmt::format("PRECAST_FAILPOINTS: expected kill, error or sleep:MS, got '{}'", action));
+    throw ConfigError(fmt::format(
+        "PRECAST_FAILPOINTS: expected kill, stop, term, exit, error or sleep:MS, got '{}'",
+        action));
   }
 }
 
 }  // namespace
 
 void failpoint(std::string_view name) {
-  static const Armed armed = read_environment();
+  static Armed armed = read_environment();
   if (armed.empty()) return;
   const auto found = armed.find(name);
-  if (found != armed.end()) act(name, found->second);
+  if (found == armed.end()) return;
+  Trap& trap = found->second;
+  const int pass = ++trap.passes;
+  if (trap.at_pass == 0 || trap.at_pass == pass) act(name, trap.action);
 }
 
 }  // namespace precast

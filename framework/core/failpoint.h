@@ -12,13 +12,15 @@ namespace precast {
 inline constexpr std::string_view kFailpoints[] = {
     "atomic_file.before_sync",   "atomic_file.before_rename", "beton.before_header",
     "beton.before_table",        "loader.before_sample",      "log.before_line",
-    "run_folder.before_weights",
+    "checkpoint.after_file",     "evaluator.before_batch",    "run_folder.before_weights",
+    "trainer.before_step",
 };
 
 /// Does nothing unless the environment variable PRECAST_FAILPOINTS arms `name`, as in
-/// `beton.before_table=kill,log.before_line=error`: `kill` ends the process as SIGKILL does,
-/// `error` throws an IoError, `sleep:MS` waits. Costs one load of a constant when nothing is armed.
-/// Thread-safe.
+/// `beton.before_table=kill,log.before_line=error@3`: `kill` ends the process as SIGKILL does, `stop`
+/// stops it as SIGSTOP does, `term` sends it SIGTERM, `exit` ends it with code 1, `error` throws an
+/// IoError, `sleep:MS` waits. `@N`: at the N-th pass only. Costs one load of a constant when nothing
+/// is armed. Thread-safe.
 PRECAST_API void failpoint(std::string_view name);
 
 }  // namespace precast

@@ -13,6 +13,8 @@
 #include <chrono>
 #include <tuple>
 
+#include "framework/core/error.h"
+#include "framework/core/failpoint.h"
 #include "framework/engine/precision.h"
 
 namespace precast::engine {
@@ -39,35 +41,50 @@ at::Tensor Evaluator::logits(Model& model, const at::Tensor& images) const {
   return output;
 }
 
-EvalResult Evaluator::evaluate(Model& model, const Loss& loss, BatchSource& source,
-                               const OnBatch& on_batch) const {
+void Evaluator::count(Model& model, const Loss& loss, Batch& batch, Counts& counts) const {
+  const at::Tensor output = logits(model, batch.images());
+  const at::Tensor labels = batch.labels();
+  const std::int64_t k = std::min(kTopK, output.size(1));
+  const at::Tensor best = std::get<1>(at::topk(output, k, 1));
+  const at::Tensor hits = at::eq(best, labels.unsqueeze(1));
+  counts.integers[0].add_(hits.select(1, 0).sum());
+  counts.integers[1].add_(hits.sum());
+  counts.integers[2].add_(batch.size());
+  counts.loss.add_(loss(output, labels).to(at::kDouble) * static_cast<double>(batch.size()));
+}
+
+std::optional<EvalResult> Evaluator::evaluate(Model& model, const Loss& loss, BatchSource& source,
+                                              Communicator& ranks, const OnBatch& on_batch) const {
   const at::NoGradGuard no_grad;
   model.train(false);
   const auto start = std::chrono::steady_clock::now();
-  EvalResult result;
-  // [top-1 correct, top-5 correct] stay on the device until the end: no sync in the loop.
-  at::Tensor correct = at::zeros({2}, at::device(options_.device).dtype(at::kLong));
-  at::Tensor loss_sum = at::zeros({}, at::device(options_.device).dtype(at::kDouble));
+  // On the device until the end: no sync in the loop.
+  Counts counts{at::zeros({3}, at::device(options_.device).dtype(at::kLong)),
+                at::zeros({}, at::device(options_.device).dtype(at::kDouble))};
 
-  source.begin_epoch({.image_size_px = options_.image_size_px});
-  while (auto batch = source.next()) {
-    const at::Tensor output = logits(model, batch->images());
-    const at::Tensor labels = batch->labels();
-    const std::int64_t k = std::min(kTopK, output.size(1));
-    const at::Tensor best = std::get<1>(at::topk(output, k, 1));
-    const at::Tensor hits = at::eq(best, labels.unsqueeze(1));
-    correct[0].add_(hits.select(1, 0).sum());
-    correct[1].add_(hits.sum());
-    loss_sum.add_(loss(output, labels).to(at::kDouble) * static_cast<double>(batch->size()));
-    result.samples += batch->size();
-    if (on_batch) on_batch(result.samples);
+  source.begin_epoch({.image_size_px = options_.image_size_px,
+                      .rank = ranks.rank(),
+                      .world = ranks.world()});
+  std::int64_t samples = 0;
+  // As many rounds as the rank with most batches needs, so that all ask on_batch together.
+  for (std::int64_t round = 0; round < source.size(ranks.world()); ++round) {
+    failpoint("evaluator.before_batch");
+    if (auto batch = source.next()) {
+      count(model, loss, *batch, counts);
+      samples += batch->size();
+    }
+    if (!on_batch(samples)) return std::nullopt;
   }
+  require(!source.next(), "an evaluation has as many rounds as the longest share has batches");
+  ranks.all_reduce_sum({counts.integers, counts.loss});
 
-  const at::Tensor counts = correct.cpu();
-  result.top_1_correct = counts[0].item<std::int64_t>();
-  result.top_5_correct = counts[1].item<std::int64_t>();
+  const at::Tensor integers = counts.integers.cpu();
+  EvalResult result{.samples = integers[2].item<std::int64_t>(),
+                    .top_1_correct = integers[0].item<std::int64_t>(),
+                    .top_5_correct = integers[1].item<std::int64_t>()};
+  require(result.samples == source.samples(), "every sample is evaluated once");
   if (result.samples > 0)
-    result.loss = loss_sum.item<double>() / static_cast<double>(result.samples);
+    result.loss = counts.loss.item<double>() / static_cast<double>(result.samples);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }
@@ -81,7 +98,7 @@ at::Tensor Evaluator::predict(Model& model, BatchSource& source, const OnBatch& 
   while (auto batch = source.next()) {
     outputs.push_back(logits(model, batch->images()).to(at::kCPU, at::kFloat));
     samples += batch->size();
-    if (on_batch) on_batch(samples);
+    if (!on_batch(samples)) break;
   }
   return at::cat(outputs);
 }

@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "framework/api/batch_source.h"
+#include "framework/api/communicator.h"
 #include "framework/api/loss.h"
 #include "framework/api/method.h"
 #include "framework/api/model.h"
@@ -43,17 +45,27 @@ class PRECAST_API Evaluator {
  public:
   explicit Evaluator(EvaluatorOptions options) : options_(options) {}
 
-  /// Called after each batch with the samples done so far.
-  using OnBatch = std::function<void(std::int64_t samples)>;
+  /// Called after each batch with the samples that this rank has done so far, on all ranks equally
+  /// often. @return false to give the evaluation up, on all ranks alike
+  using OnBatch = std::function<bool(std::int64_t samples)>;
 
-  /// Puts the model into evaluation mode and leaves it there.
-  [[nodiscard]] EvalResult evaluate(Model& model, const Loss& loss, BatchSource& source,
-                                    const OnBatch& on_batch = {}) const;
-  /// Logits [N, classes] float32 on the CPU of every sample, in the source's order.
+  /// Each rank takes its share of the source; the counts are those of all. Puts the model into
+  /// evaluation mode and leaves it there.
+  /// @return nothing if on_batch gave it up
+  [[nodiscard]] std::optional<EvalResult> evaluate(Model& model, const Loss& loss,
+                                                   BatchSource& source, Communicator& ranks,
+                                                   const OnBatch& on_batch) const;
+  /// Logits [N, classes] float32 on the CPU of every sample, in the source's order. One rank.
   [[nodiscard]] at::Tensor predict(Model& model, BatchSource& source,
-                                   const OnBatch& on_batch = {}) const;
+                                   const OnBatch& on_batch) const;
 
  private:
+  struct Counts {
+    /// [3]: top-1 correct, top-5 correct, samples.
+    at::Tensor integers;
+    at::Tensor loss;
+  };
+  void count(Model& model, const Loss& loss, Batch& batch, Counts& counts) const;
   [[nodiscard]] at::Tensor logits(Model& model, const at::Tensor& images) const;
 
   EvaluatorOptions options_;

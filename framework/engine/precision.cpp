@@ -39,6 +39,10 @@ GradScaler::GradScaler(at::Device device)
     : scale_(at::full({}, kInitialScale, at::device(device).dtype(at::kFloat))),
       growth_tracker_(at::zeros({}, at::device(device).dtype(at::kInt))) {}
 
+State GradScaler::state() const {
+  return {.tensors = {{"scale", scale_}, {"growth_tracker", growth_tracker_}}, .counters = {}};
+}
+
 at::Tensor GradScaler::scale(const at::Tensor& loss) const {
   return loss * scale_;
 }

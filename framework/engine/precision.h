@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "framework/api/stateful.h"
 #include "framework/api/train_plan.h"
 #include "framework/core/export.h"
 
@@ -26,9 +27,10 @@ class PRECAST_API AutocastScope {
 
 /// Scales the loss so that small fp16 gradients survive, and skips steps that overflow: Python's
 /// torch.amp.GradScaler (growth 2, backoff 0.5, interval 2000), without a device sync.
-class PRECAST_API GradScaler {
+class PRECAST_API GradScaler final : public Stateful {
  public:
   explicit GradScaler(at::Device device);
+  [[nodiscard]] State state() const override;
   [[nodiscard]] at::Tensor scale(const at::Tensor& loss) const;
   /// Divides the gradients by the scale in place.
   /// @return scalar float32: 1 if any gradient is Inf or NaN.

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <ctime>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <system_error>
@@ -33,13 +34,13 @@ std::string new_run_id(const std::string& arch) {
 }  // namespace
 
 RunFolder::RunFolder(const std::filesystem::path& folder, const std::string& run_id,
-                     const std::string& arch)
+                     const std::string& arch, bool go_on)
     : path_(folder / (run_id.empty() ? new_run_id(arch) : run_id)) {
   create_folders(path_);
-  if (std::filesystem::exists(path_ / "log")) {
+  if (!go_on && std::filesystem::exists(path_ / "log")) {
     throw IoError(
         fmt::format("run folder: expected a new folder, got {} with a log of an earlier "
-                    "run. Give another logging.run_id",
+                    "run. Give another logging.run_id, or --checkpoint.resume=auto to go on",
                     path_.string()));
   }
 }
@@ -55,6 +56,7 @@ JsonLinesLog::JsonLinesLog(std::filesystem::path path, FileOps& ops)
       fd_(ops.open_append(path_.c_str())),
       start_(unix_seconds()) {
   if (fd_ < 0) throw IoError("cannot create", path_.string(), errno);
+  written_ = static_cast<std::int64_t>(std::filesystem::file_size(path_));
 }
 
 JsonLinesLog::~JsonLinesLog() {
@@ -68,17 +70,42 @@ void JsonLinesLog::write(const nlohmann::ordered_json& record) {
   unwritten_ += line.dump() + "\n";
   try {
     failpoint("log.before_line");
-    while (!unwritten_.empty()) {
-      const std::ptrdiff_t written = ops_.write(fd_, unwritten_.data(), unwritten_.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) throw IoError("cannot write", path_.string(), written < 0 ? errno : ENOSPC);
-      unwritten_.erase(0, static_cast<std::size_t>(written));
-    }
+    write_out();
   } catch (const IoError& error) {
     if (!warned_)
       log_warning("{}. Training goes on; the lines are kept and tried again.", error.what());
     warned_ = true;
   }
+}
+
+void JsonLinesLog::write_out() {
+  while (!unwritten_.empty()) {
+    const std::ptrdiff_t written = ops_.write(fd_, unwritten_.data(), unwritten_.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) throw IoError("cannot write", path_.string(), written < 0 ? errno : ENOSPC);
+    unwritten_.erase(0, static_cast<std::size_t>(written));
+    written_ += written;
+  }
+}
+
+std::int64_t JsonLinesLog::position() const {
+  return written_ + static_cast<std::int64_t>(unwritten_.size());
+}
+
+void JsonLinesLog::rewind(std::int64_t position) {
+  unwritten_.clear();
+  // A log that is shorter lost lines to a crash; there is nothing to cut.
+  if (position < written_) {
+    if (ops_.ftruncate(fd_, position) != 0) throw IoError("cannot cut", path_.string(), errno);
+    written_ = position;
+  }
+  double relative_time = 0;
+  std::ifstream file(path_);
+  for (std::string line; std::getline(file, line);) {
+    const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (record.is_object()) relative_time = record.value("relative_time", relative_time);
+  }
+  start_ = unix_seconds() - relative_time;
 }
 
 }  // namespace precast::engine

@@ -15,9 +15,10 @@ namespace precast::engine {
 class PRECAST_API RunFolder {
  public:
   /// Creates the folder. @param run_id empty: `YYYYMMDD-HHMMSS-<arch>-<4 hex>`.
-  /// @throws IoError if it cannot be created or has a log already.
-  RunFolder(const std::filesystem::path& folder, const std::string& run_id,
-            const std::string& arch);
+  /// @param go_on the folder may have the log of an earlier run.
+  /// @throws IoError if it cannot be created, or has such a log and `go_on` is false.
+  RunFolder(const std::filesystem::path& folder, const std::string& run_id, const std::string& arch,
+            bool go_on);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] std::filesystem::path operator/(const std::string& name) const {
@@ -34,18 +35,25 @@ class PRECAST_API RunFolder {
 /// `timestamp` (Unix seconds) and `relative_time` (seconds since it was made).
 class PRECAST_API JsonLinesLog final : public MetricSink {
  public:
-  /// @throws IoError if the file cannot be created.
+  /// Appends to a log that is there. @throws IoError if the file cannot be created.
   explicit JsonLinesLog(std::filesystem::path path, FileOps& ops = posix_file_ops());
   JsonLinesLog(const JsonLinesLog&) = delete;
   JsonLinesLog& operator=(const JsonLinesLog&) = delete;
   ~JsonLinesLog() override;
   void write(const nlohmann::ordered_json& record) override;
+  /// In bytes. What the disk still refuses counts.
+  [[nodiscard]] std::int64_t position() const override;
+  /// Cuts the file and goes on with the last line's relative_time.
+  void rewind(std::int64_t position) override;
 
  private:
+  void write_out();
+
   std::filesystem::path path_;
   FileOps& ops_;
   int fd_;
   double start_;
+  std::int64_t written_ = 0;
   /// Lines that the disk refused, written before the next one.
   std::string unwritten_;
   bool warned_ = false;

@@ -6,11 +6,12 @@
 
 namespace precast::engine {
 
-TrainProgress::TrainProgress(const TrainPlan& plan, const BatchSource& train_source)
-    : plan_(plan), train_source_(train_source) {}
+TrainProgress::TrainProgress(const TrainPlan& plan, const BatchSource& train_source, bool shown)
+    : plan_(plan), train_source_(train_source), shown_(shown) {}
 
-void TrainProgress::begin_epoch(std::int64_t epoch) {
+void TrainProgress::begin_epoch(std::int64_t epoch, std::int64_t first_step) {
   epoch_ = epoch;
+  first_step_ = first_step;
   epoch_start_ = std::chrono::steady_clock::now();
   waited_before_epoch_ = train_source_.seconds_waited();
 }
@@ -18,7 +19,8 @@ void TrainProgress::begin_epoch(std::int64_t epoch) {
 void TrainProgress::show_step(std::int64_t steps, double lr, double loss) {
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - epoch_start_).count();
-  const double per_step = seconds / static_cast<double>(std::max<std::int64_t>(steps, 1));
+  const double per_step = 
+      seconds / static_cast<double>(std::max<std::int64_t>(steps - first_step_, 1));
   const std::int64_t steps_left = (plan_.epochs - epoch_) * plan_.steps_per_epoch - steps;
   const double waited = train_source_.seconds_waited() - waited_before_epoch_;
   progress_.show(
@@ -31,7 +33,7 @@ void TrainProgress::show_step(std::int64_t steps, double lr, double loss) {
 }
 
 void TrainProgress::show_evaluation(std::int64_t samples, std::int64_t all_samples) {
-  progress_.show(fmt::format("evaluating {}/{}", samples, all_samples));
+  progress_.show(fmt::format("evaluating {}/{}", std::min(samples, all_samples), all_samples));
 }
 
 }  // namespace precast::engine

@@ -1,41 +1,55 @@
 #include "framework/engine/trainer.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/core.h>
 
 #include <chrono>
 #include <cmath>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "framework/core/error.h"
+#include "framework/core/failpoint.h"
+#include "framework/core/log.h"
+#include "framework/engine/stop_signals.h"
 
 namespace precast::engine {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
+constexpr std::int64_t kMostRestores = 3;
+constexpr double kRestoreLrFactor = 0.5;
+/// The ranks sum one number a step: those asked to stop count 1, those that saw a loss that is not
+/// finite count this.
+constexpr std::int64_t kDivergedWord = std::int64_t{1} << 32;
 
-std::vector<at::Tensor> gradients_of(const std::vector<NamedTensor>& parameters) {
-  std::vector<at::Tensor> gradients;
-  for (const NamedTensor& parameter : parameters) {
-    if (parameter.tensor.grad().defined()) gradients.push_back(parameter.tensor.grad());
+/// Adds the time since it was last asked, and how much of that was waiting for data, to a state.
+class StepClock {
+ public:
+  explicit StepClock(const BatchSource& source) : waited_(source.seconds_waited()) {}
+  void count(TrainState& state, const BatchSource& source) {
+    const auto now = Clock::now();
+    state.train_seconds += std::chrono::duration<double>(now - std::exchange(last_, now)).count();
+    const double waited = source.seconds_waited();
+    state.wait_seconds += waited - std::exchange(waited_, waited);
   }
-  return gradients;
-}
 
-void check_finite(double loss, std::string_view what, std::int64_t epoch) {
-  if (std::isfinite(loss)) return;
-  throw Error(fmt::format("training diverged: expected a finite {} in epoch {}, got {}. Lower "
-                          "lr.lr or add the method "
-                          "gradient_clipping",
-                          what, epoch, loss),
-              ExitCode::diverged);
+ private:
+  Clock::time_point last_ = Clock::now();
+  double waited_;
+};
+
+/// Batch statistics are each rank's own while training; those of rank 0 are the model's.
+std::vector<at::Tensor> buffers_of(const Model& model) {
+  std::vector<at::Tensor> buffers;
+  for (const NamedTensor& entry : model.state()) {
+    if (!entry.tensor.requires_grad()) buffers.push_back(entry.tensor.detach());
+  }
+  return buffers;
 }
 
 }  // namespace
@@ -44,37 +58,183 @@ Trainer::Trainer(const TrainPlan& plan, TrainerParts parts, TrainerOptions optio
     : plan_(plan),
       parts_(std::move(parts)),
       options_(options),
-      parameters_(parts_.model.parameters()),
-      progress_(plan_, parts_.train_source) {
-  if (plan_.precision == Precision::fp16) scaler_.emplace(options_.device);
+      step_(plan_,
+            {parts_.model, parts_.loss, parts_.optimizer, parts_.methods, parts_.ranks, parts_.sync},
+            options.device, options.on_nonfinite == NonFinite::skip),
+      nonfinite_(options.device),
+      progress_(plan_, parts_.train_source, parts_.ranks.rank() == 0) {
+  state_.loss_sum = at::zeros({}, at::device(options_.device).dtype(at::kDouble));
 }
 
 TrainSummary Trainer::run() {
-  summary_.wait_seconds = -parts_.train_source.seconds_waited();
-  for (std::int64_t epoch = 0; epoch < plan_.epochs; ++epoch) {
-    train_epoch(epoch);
-    const bool last = epoch + 1 == plan_.epochs;
-    std::optional<EvalResult> eval;
-    if (options_.evaluate_each_epoch || last) eval = evaluate();
-    progress_.clear();
-    log_epoch(epoch, eval);
-    if (eval) check_finite(eval->loss, "validation loss", epoch);
-    if (last) summary_.final_eval = *eval;
+  start();
+  while (state_.epoch < plan_.epochs) {
+    Verdict verdict = train_epoch();
+    if (verdict == Verdict::go_on) verdict = finish_epoch();
+    if (verdict == Verdict::stop) return stop();
+    if (verdict == Verdict::diverged) go_back();
   }
-  if (plan_.epochs == 0) summary_.final_eval = evaluate();
-  summary_.wait_seconds += parts_.train_source.seconds_waited();
-  return summary_;
+  // A run of no epochs, or one that was taken up after its end.
+  if (!last_eval_) last_eval_ = evaluate();
+  if (!last_eval_) return stop();
+  if (parts_.checkpointer != nullptr) parts_.checkpointer->finish();
+  return summary();
 }
 
-EvalResult Trainer::evaluate() {
-  EvalResult result;
+TrainSummary Trainer::stop() {
+  if (parts_.checkpointer != nullptr) {
+    if (save_checkpoint() == Verdict::diverged) go_back();  // throws, or has a checkpoint to stop at
+    parts_.checkpointer->finish();
+  }
+  last_eval_.reset();
+  return summary();
+}
+
+void Trainer::start() {
+  for (NamedMethod& method : parts_.methods) method.method->on_train_begin(parts_.model);
+  if (parts_.checkpointer == nullptr) return;
+  parts_.checkpointer->attach(step_.scaler(), parts_.sinks);
+  if (parts_.checkpointer->resume(state_) && parts_.ranks.rank() == 0) {
+    log_info("=> going on from step {} (epoch {}, step {} of {})", state_.global_step, state_.epoch,
+             state_.step, plan_.steps_per_epoch);
+  }
+}
+
+TrainSummary Trainer::summary() const {
+  return {.final_eval = last_eval_,
+          .train_seconds = state_.train_seconds,
+          .eval_seconds = state_.eval_seconds,
+          .wait_seconds = state_.wait_seconds,
+          .images_trained = state_.images_trained,
+          .train_loss = train_loss_};
+}
+
+Trainer::Verdict Trainer::train_epoch() {
+  StepClock clock(parts_.train_source);
+  for (NamedMethod& method : parts_.methods)
+    method.method->on_epoch_begin(state_.epoch, parts_.model);
+  parts_.model.train(true);
+  progress_.begin_epoch(state_.epoch, state_.step);
+  parts_.train_source.begin_epoch(
+      {.epoch = state_.epoch,
+       .first_batch = state_.step,
+       .image_size_px = plan_.image_size_px.at(static_cast<std::size_t>(state_.epoch)),
+       .rank = parts_.ranks.rank(),
+       .world = parts_.ranks.world()});
+
+  Verdict verdict = Verdict::go_on;
+  while (verdict == Verdict::go_on) {
+    std::optional<Batch> batch = parts_.train_source.next();
+    if (!batch) break;
+    take_step(*batch);
+    clock.count(state_, parts_.train_source);
+    verdict = agree();
+    if (verdict == Verdict::go_on && parts_.checkpointer != nullptr &&
+        parts_.checkpointer->due_after_step(state_)) {
+      verdict = save_checkpoint();
+    }
+    tick();
+  }
+  if (verdict != Verdict::go_on) return verdict;
+  require(state_.step == plan_.steps_per_epoch, "an epoch has as many steps as the plan says");
+  train_loss_ = mean_over_ranks(state_.loss_sum) / static_cast<double>(state_.step);
+  return std::isfinite(train_loss_) ? Verdict::go_on : Verdict::diverged;
+}
+
+Trainer::Verdict Trainer::save_checkpoint(const std::optional<EvalResult>& eval) {
+  tick();
+  const std::optional<double> metric = eval ? std::optional(eval->top_1()) : std::nullopt;
+  return parts_.checkpointer->save(state_, metric) ? Verdict::go_on : Verdict::diverged;
+}
+
+void Trainer::take_step(Batch& batch) {
+  state_.lr = plan_.lr(state_.epoch, state_.step) * state_.lr_factor;
+  for (NamedMethod& method : parts_.methods) method.method->on_batch(batch, state_.global_step);
+  failpoint("trainer.before_step");
+  const at::Tensor loss = step_.run(batch, state_.lr);
+  for (NamedMethod& method : parts_.methods)
+    method.method->on_step_end(parts_.model, state_.global_step);
+  count_loss(loss);
+  state_.images_trained += plan_.global_batch_size;
+  if (options_.log_every > 0 && state_.global_step % options_.log_every == 0) log_step(loss);
+  ++state_.step;
+  ++state_.global_step;
+  // Reading the loss waits for the device: when a line is due, not each step.
+  if (progress_.due()) progress_.show_step(state_.step, state_.lr, loss.item<double>());
+}
+
+void Trainer::count_loss(const at::Tensor& loss) {
+  if (options_.on_nonfinite == NonFinite::skip) {
+    // A skipped step has no loss to speak of.
+    state_.loss_sum.add_(at::where(at::isfinite(loss), loss, at::zeros({}, loss.options())));
+    return;
+  }
+  state_.loss_sum.add_(loss);
+  nonfinite_.add(loss);
+}
+
+Trainer::Verdict Trainer::agree() {
+  const std::int64_t word =
+      (StopSignals::requested() ? 1 : 0) + (nonfinite_.poll() ? kDivergedWord : 0);
+  // The sum of the step before is waited for, so that no rank waits for this one's.
+  auto before = std::exchange(verdict_, parts_.ranks.begin_sum(word));
+  if (!before) return Verdict::go_on;
+  const std::int64_t sum = before->wait();
+  if (sum >= kDivergedWord) return Verdict::diverged;
+  return sum > 0 ? Verdict::stop : Verdict::go_on;
+}
+
+void Trainer::go_back() {
+  const bool possible = options_.on_nonfinite == NonFinite::restore && parts_.checkpointer != nullptr;
+  const std::int64_t restores = state_.restores + 1;
+  const double lr_factor = state_.lr_factor * kRestoreLrFactor;
+  const std::int64_t lost_step = state_.global_step;
+  if (!possible || restores > kMostRestores || !parts_.checkpointer->restore(state_)) {
+    throw Error(fmt::format("training diverged: expected finite losses and weights, got NaN or "
+                            "infinity by step {} (epoch {}). Lower lr.lr, add the method "
+                            "gradient_clipping, or see training.on_nonfinite",
+                            lost_step, state_.epoch),
+                ExitCode::diverged);
+  }
+  state_.restores = restores;
+  state_.lr_factor = lr_factor;
+  nonfinite_.reset();
+  verdict_.reset();
+  if (parts_.ranks.rank() == 0) {
+    log_warning("the loss was not finite by step {}: back to step {}, learning rate x {}", lost_step,
+                state_.global_step, lr_factor);
+  }
+}
+
+Trainer::Verdict Trainer::finish_epoch() {
+  const bool last = state_.epoch + 1 == plan_.epochs;
+  std::optional<EvalResult> eval;
+  if (options_.evaluate_each_epoch || last) {
+    eval = evaluate();
+    if (!eval) return Verdict::stop;
+    if (!std::isfinite(eval->loss)) return Verdict::diverged;
+  }
+  log_epoch(eval);
+  last_eval_ = eval;
+  ++state_.epoch;
+  state_.step = 0;
+  state_.loss_sum.zero_();
+  const bool due = parts_.checkpointer != nullptr && parts_.checkpointer->due_after_epoch(state_);
+  return due ? save_checkpoint(eval) : Verdict::go_on;
+}
+
+std::optional<EvalResult> Trainer::evaluate() {
+  std::optional<EvalResult> result;
   in_eval_scope([&] {
     result = parts_.evaluator.evaluate(
-        parts_.model, parts_.loss, parts_.val_source, [&](std::int64_t samples) {
-          if (progress_.due()) progress_.show_evaluation(samples, parts_.val_source.samples());
+        parts_.model, parts_.loss, parts_.val_source, parts_.ranks, [&](std::int64_t samples) {
+          if (progress_.due()) progress_.show_evaluation(samples * parts_.ranks.world(), parts_.val_source.samples());
+          tick();
+          return agree() != Verdict::stop;
         });
   });
-  summary_.eval_seconds += result.seconds;
+  progress_.clear();
+  if (result) state_.eval_seconds += result->seconds;
   return result;
 }
 
@@ -82,87 +242,51 @@ void Trainer::in_eval_scope(const std::function<void()>& action) {
   std::vector<std::unique_ptr<Method::EvalGuard>> guards;
   for (NamedMethod& method : parts_.methods)
     guards.push_back(method.method->eval_scope(parts_.model));
+  parts_.ranks.broadcast(buffers_of(parts_.model), /*root=*/0);
   action();
   // Guards go in the reverse order of their making, as nested scopes do.
   while (!guards.empty()) guards.pop_back();
 }
 
-void Trainer::train_epoch(std::int64_t epoch) {
-  const auto start = Clock::now();
-  for (NamedMethod& method : parts_.methods) method.method->on_epoch_begin(epoch, parts_.model);
-  parts_.model.train(true);
-  progress_.begin_epoch(epoch);
-  parts_.train_source.begin_epoch(
-      {.epoch = epoch, .image_size_px = plan_.image_size_px.at(static_cast<std::size_t>(epoch))});
-
-  at::Tensor loss_sum = at::zeros({}, at::device(options_.device).dtype(at::kDouble));
-  std::int64_t steps = 0;
-  while (auto batch = parts_.train_source.next()) {
-    last_lr_ = plan_.lr(epoch, steps);
-    for (NamedMethod& method : parts_.methods) method.method->on_batch(*batch, global_step_);
-    const at::Tensor loss = train_step(*batch, last_lr_);
-    for (NamedMethod& method : parts_.methods)
-      method.method->on_step_end(parts_.model, global_step_);
-    loss_sum.add_(loss);
-    summary_.images_trained += batch->size();
-    if (options_.log_every > 0 && global_step_ % options_.log_every == 0) {
-      log_step(epoch, steps, last_lr_, loss);
-    }
-    ++steps;
-    ++global_step_;
-    // Reading the loss waits for the device: when a line is due, not each step.
-    if (progress_.due()) progress_.show_step(steps, last_lr_, loss.item<double>());
-  }
-  require(steps == plan_.steps_per_epoch, "an epoch has as many steps as the plan says");
-
-  summary_.train_loss = loss_sum.item<double>() / static_cast<double>(steps);
-  summary_.train_seconds += seconds_since(start);
-  check_finite(summary_.train_loss, "training loss", epoch);
+double Trainer::mean_over_ranks(const at::Tensor& value) const {
+  at::Tensor sum = value.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true);
+  parts_.ranks.all_reduce_sum({sum});
+  return sum.item<double>() / parts_.ranks.world();
 }
 
-at::Tensor Trainer::train_step(Batch& batch, double lr) {
-  parts_.optimizer.zero_grad();
-  at::Tensor loss;
-  {
-    const AutocastScope autocast(options_.device, plan_.precision);
-    const at::Tensor images = plan_.channels_last ? batch.images() : batch.images().contiguous();
-    loss = parts_.loss(parts_.model.forward(images), batch.labels());
-  }
-  (scaler_ ? scaler_->scale(loss) : loss).backward();
-
-  std::optional<Optimizer::Scaled> scaled;
-  if (scaler_) scaled = Optimizer::Scaled{scaler_->unscale(gradients_of(parameters_))};
-  for (NamedMethod& method : parts_.methods) method.method->on_gradients(parts_.model);
-  parts_.optimizer.step(lr, scaled);
-  if (scaler_) scaler_->update(scaled->found_inf);
-  return loss.detach();
-}
-
-void Trainer::log_step(std::int64_t epoch, std::int64_t step, double lr, const at::Tensor& loss) {
-  const nlohmann::ordered_json record = {
-      {"step", global_step_},
-      {"epoch", epoch},
-      {"epoch_step", step},
-      {"resolution", plan_.image_size_px.at(static_cast<std::size_t>(epoch))},
-      {"current_lr", lr},
-      {"loss", loss.item<double>()}};
+void Trainer::write(const nlohmann::ordered_json& record) {
   for (MetricSink* sink : parts_.sinks) sink->write(record);
 }
 
-void Trainer::log_epoch(std::int64_t epoch, const std::optional<EvalResult>& eval) {
-  nlohmann::ordered_json record = {{"current_lr", last_lr_}};
+void Trainer::log_step(const at::Tensor& loss) {
+  write({{"step", state_.global_step},
+         {"epoch", state_.epoch},
+         {"epoch_step", state_.step},
+         {"resolution", plan_.image_size_px.at(static_cast<std::size_t>(state_.epoch))},
+         {"current_lr", state_.lr},
+         {"loss", mean_over_ranks(loss)}});
+}
+
+void Trainer::log_epoch(const std::optional<EvalResult>& eval) {
+  nlohmann::ordered_json record = {{"current_lr", state_.lr}};
   if (eval) {
     record.update({{"top_1", eval->top_1()},
                    {"top_5", eval->top_5()},
                    {"val_time", eval->seconds},
                    {"val_loss", eval->loss}});
   }
-  record.update({{"train_loss", summary_.train_loss},
-                 {"epoch", epoch},
-                 {"resolution", plan_.image_size_px.at(static_cast<std::size_t>(epoch))},
-                 {"train_time", summary_.train_seconds},
-                 {"images", summary_.images_trained}});
-  for (MetricSink* sink : parts_.sinks) sink->write(record);
+  record.update({{"train_loss", train_loss_},
+                 {"epoch", state_.epoch},
+                 {"resolution", plan_.image_size_px.at(static_cast<std::size_t>(state_.epoch))},
+                 {"train_time", state_.train_seconds},
+                 {"images", state_.images_trained}});
+  write(record);
+}
+
+void Trainer::tick() {
+  if (parts_.watchdog == nullptr) return;
+  parts_.watchdog->tick(fmt::format("epoch {}, step {} of {}", state_.epoch, state_.step,
+                                    plan_.steps_per_epoch));
 }
 
 }  // namespace precast::engine

@@ -2,22 +2,32 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "framework/api/batch_source.h"
-#include "framework/api/loss.h"
-#include "framework/api/method.h"
 #include "framework/api/metric_sink.h"
-#include "framework/api/model.h"
-#include "framework/api/optimizer.h"
-#include "framework/api/train_plan.h"
 #include "framework/core/export.h"
+#include "framework/engine/checkpointer.h"
+#include "framework/engine/device_flag.h"
 #include "framework/engine/evaluator.h"
-#include "framework/engine/precision.h"
 #include "framework/engine/train_progress.h"
+#include "framework/engine/train_state.h"
+#include "framework/engine/train_step.h"
+#include "framework/engine/watchdog.h"
 
 namespace precast::engine {
+
+/// What to do when a loss or gradient is not a number.
+enum class NonFinite {
+  /// End the run with ExitCode::diverged.
+  stop,
+  /// Take no step; the batch is lost.
+  skip,
+  /// Go back to the last checkpoint with half the rate, at most three times.
+  restore,
+};
 
 struct TrainerOptions {
   at::Device device = at::kCPU;
@@ -25,6 +35,7 @@ struct TrainerOptions {
   bool evaluate_each_epoch = true;
   /// Write a record with loss and lr every so many steps; 0: never.
   std::int64_t log_every = 0;
+  NonFinite on_nonfinite = NonFinite::stop;
 };
 
 /// What the trainer works with. All borrowed; they outlive it.
@@ -36,50 +47,75 @@ struct TrainerParts {
   BatchSource& train_source;
   BatchSource& val_source;
   const Evaluator& evaluator;
+  Communicator& ranks;
+  GradSync& sync;
+  /// Rank 0's; the other ranks have none.
   std::vector<MetricSink*> sinks;
+  /// May be null: a run without checkpoints.
+  Checkpointer* checkpointer = nullptr;
+  Watchdog* watchdog = nullptr;
 };
 
 struct TrainSummary {
-  EvalResult final_eval;
+  /// Nothing if the run was asked to stop before its end.
+  std::optional<EvalResult> final_eval;
   double train_seconds = 0;
   double eval_seconds = 0;
   /// Of the training time, how long the model waited for batches.
   double wait_seconds = 0;
+  /// Over all ranks.
   std::int64_t images_trained = 0;
   /// Mean training loss of the last epoch.
   double train_loss = 0;
 };
 
-/// The training loop: the order of a step is forward, loss, backward, unscale, on_gradients,
-/// optimiser, on_step_end. Knows no concrete model, method or dataset.
+/// The training loop. Every rank runs one; they take the same steps and the same decisions. Knows no
+/// concrete model, method or dataset.
 class PRECAST_API Trainer {
  public:
   Trainer(const TrainPlan& plan, TrainerParts parts, TrainerOptions options);
 
-  /// Trains through the plan and evaluates.
-  /// @throws Error with ExitCode::diverged if the training loss of an epoch is NaN or infinite.
+  /// Trains through the plan and evaluates; goes on from the newest checkpoint if the checkpointer
+  /// has one. When a rank is asked to stop (StopSignals), all stop after the same step, with a
+  /// checkpoint.
+  /// @throws Error with ExitCode::diverged if the loss is NaN or infinite and `on_nonfinite` says so.
   TrainSummary run();
-  /// Evaluates the model as the methods want it evaluated.
-  [[nodiscard]] EvalResult evaluate();
-  /// Runs `action` while the model holds the weights that are evaluated (those of EMA, say): what
-  /// is exported then is what the reported accuracy belongs to.
+  /// Evaluates the model as the methods want it evaluated. @return nothing if asked to stop
+  [[nodiscard]] std::optional<EvalResult> evaluate();
+  /// Runs `action` while the model holds the weights that are evaluated (those of EMA, say; batch
+  /// statistics of rank 0): what is exported then is what the reported accuracy belongs to.
   void in_eval_scope(const std::function<void()>& action);
 
  private:
-  void train_epoch(std::int64_t epoch);
-  /// @return the batch's loss: scalar float32 on the device, detached.
-  at::Tensor train_step(Batch& batch, double lr);
-  void log_step(std::int64_t epoch, std::int64_t step, double lr, const at::Tensor& loss);
-  void log_epoch(std::int64_t epoch, const std::optional<EvalResult>& eval);
+  /// What the ranks agree on after a step.
+  enum class Verdict { go_on, stop, diverged };
+
+  void start();
+  [[nodiscard]] Verdict train_epoch();
+  void take_step(Batch& batch);
+  void count_loss(const at::Tensor& loss);
+  [[nodiscard]] Verdict agree();
+  [[nodiscard]] Verdict save_checkpoint(const std::optional<EvalResult>& eval = std::nullopt);
+  [[nodiscard]] Verdict finish_epoch();
+  void go_back();
+  TrainSummary stop();
+  [[nodiscard]] TrainSummary summary() const;
+  [[nodiscard]] double mean_over_ranks(const at::Tensor& value) const;
+  void write(const nlohmann::ordered_json& record);
+  void log_step(const at::Tensor& loss);
+  void log_epoch(const std::optional<EvalResult>& eval);
+  void tick();
 
   const TrainPlan& plan_;
   TrainerParts parts_;
   TrainerOptions options_;
-  std::optional<GradScaler> scaler_;
-  std::vector<NamedTensor> parameters_;
-  TrainSummary summary_;
-  std::int64_t global_step_ = 0;
-  double last_lr_ = 0;
+  TrainStep step_;
+  TrainState state_;
+  DeviceFlag nonfinite_;
+  std::unique_ptr<Communicator::PendingSum> verdict_;
+  std::optional<EvalResult> last_eval_;
+  /// Mean training loss of the last epoch that was finished.
+  double train_loss_ = 0;
   TrainProgress progress_;
 };
 

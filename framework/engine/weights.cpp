@@ -1,42 +1,22 @@
 #include "framework/engine/weights.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/from_blob.h>
-#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
-#include <optional>
+#include <set>
 #include <string>
 
 #include "framework/core/archive/weights_file.h"
 #include "framework/core/error.h"
 #include "framework/core/failpoint.h"
+#include "framework/core/log.h"
+#include "framework/engine/state_archive.h"
 
 namespace precast::engine {
 namespace {
-
-constexpr std::pair<DType, at::ScalarType> kTypes[] = {
-    {DType::f64, at::kDouble},    {DType::f32, at::kFloat}, {DType::f16, at::kHalf},
-    {DType::bf16, at::kBFloat16}, {DType::i64, at::kLong},  {DType::i32, at::kInt},
-    {DType::i16, at::kShort},     {DType::i8, at::kChar},   {DType::u8, at::kByte},
-    {DType::boolean, at::kBool}};
-
-at::ScalarType scalar_type(DType dtype) {
-  for (const auto& [ours, torchs] : kTypes) {
-    if (ours == dtype) return torchs;
-  }
-  throw std::logic_error("every DType has a scalar type");
-}
-
-DType dtype_of(const at::Tensor& tensor) {
-  for (const auto& [ours, torchs] : kTypes) {
-    if (torchs == tensor.scalar_type()) return ours;
-  }
-  throw CheckpointError(fmt::format("weights: expected a plain element type, got {}",
-                                    c10::toString(tensor.scalar_type())));
-}
 
 /// The published script wraps an antialiased convolution: it calls the weight of conv2
 /// `conv2.conv.weight`.
@@ -50,10 +30,17 @@ std::vector<std::int64_t> sizes(const at::Tensor& tensor) {
   return tensor.sizes().vec();
 }
 
+/// A weight [classes, features] or bias [classes] that differs in its number of classes alone.
+bool is_other_head(const TensorRecord& record, const std::vector<std::int64_t>& wanted) {
+  const auto& shape = record.shape;
+  return (wanted.size() == 1 || wanted.size() == 2) && shape.size() == wanted.size() &&
+         shape[0] != wanted[0] && std::equal(shape.begin() + 1, shape.end(), wanted.begin() + 1);
+}
+
 /// What of a file goes where in the model.
 class Assignment {
  public:
-  Assignment(Model& model, const WeightsFile& file) : state_(model.state()) {
+  Assignment(Model& model, const WeightsFile& file, OtherHead head) : state_(model.state()) {
     std::map<std::string, const TensorRecord*> records;
     for (const TensorRecord& record : file.records()) {
       if (!record.name.ends_with(".blur_filter")) records.emplace(record.name, &record);
@@ -68,6 +55,11 @@ class Assignment {
       }
       const TensorRecord* record = found->second;
       records.erase(found);
+      if (head == OtherHead::keep_drawn && is_other_head(*record, sizes(target.tensor))) {
+        sources_.push_back(nullptr);
+        drawn_.insert(target.name);
+        continue;
+      }
       sources_.push_back(record);
       if (record->shape != sizes(target.tensor)) {
         misshaped_.push_back(fmt::format("{}: expected {}, got {}", target.name,
@@ -91,17 +83,18 @@ class Assignment {
     throw CheckpointError(message);
   }
 
+  [[nodiscard]] const std::set<std::string>& drawn() const { return drawn_; }
+
   void apply() const {
     const at::NoGradGuard no_grad;
     for (std::size_t i = 0; i < state_.size(); ++i) {
       const TensorRecord* record = sources_[i];
+      if (drawn_.contains(state_[i].name)) continue;
       if (record == nullptr) {
         state_[i].tensor.zero_();
         continue;
       }
-      // from_blob wants mutable memory; copy_ only reads it.
-      auto* bytes = const_cast<std::byte*>(record->bytes.data());
-      state_[i].tensor.copy_(at::from_blob(bytes, record->shape, scalar_type(record->dtype)));
+      state_[i].tensor.copy_(view_record(*record));
     }
   }
 
@@ -110,28 +103,28 @@ class Assignment {
   /// One an entry of state_; null where the file has none.
   std::vector<const TensorRecord*> sources_;
   std::vector<std::string> missing_, unexpected_, misshaped_;
+  /// Of a last layer for another number of classes: they stay as they are.
+  std::set<std::string> drawn_;
 };
 
 }  // namespace
 
 void save_model_weights(const Model& model, const std::filesystem::path& stem) {
   failpoint("run_folder.before_weights");
-  std::vector<at::Tensor> kept;  // what the records view
-  std::vector<TensorRecord> records;
-  for (const NamedTensor& entry : model.state()) {
-    const at::Tensor tensor = entry.tensor.detach().cpu().contiguous();
-    const auto* bytes = static_cast<const std::byte*>(tensor.const_data_ptr());
-    records.push_back({entry.name, dtype_of(tensor), sizes(tensor), {bytes, tensor.nbytes()}});
-    kept.push_back(tensor);
-  }
+  const StateCopy copy(model.state());
+  const std::vector<TensorRecord> records = copy.records();
   save_weights(stem.string() + ".safetensors", records);
   save_weights(stem.string() + ".pt", records);
 }
 
-void load_model_weights(Model& model, const std::filesystem::path& path) {
+void load_model_weights(Model& model, const std::filesystem::path& path, OtherHead head) {
   const WeightsFile file = load_weights(path);
-  const Assignment assignment(model, file);
+  const Assignment assignment(model, file, head);
   assignment.check(path);
+  if (!assignment.drawn().empty()) {
+    log_warning("{}: weights for another number of classes; {} start anew", path.string(),
+                fmt::join(assignment.drawn(), ", "));
+  }
   assignment.apply();
 }
 

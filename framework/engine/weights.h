@@ -13,11 +13,20 @@ namespace precast::engine {
 /// state_dict. Each file appears complete or not at all. @throws IoError
 PRECAST_API void save_model_weights(const Model& model, const std::filesystem::path& stem);
 
+/// What to do with a last layer of another number of classes: a file of 1000 for a model of 10.
+enum class OtherHead {
+  refuse,
+  /// Fine-tuning: the tensors whose first side is the model's number of classes, and not the file's,
+  /// keep what was drawn, with a warning.
+  keep_drawn,
+};
+
 /// Copies a weights file (safetensors, or Python's .pt/.pth) into the model; dtypes are converted.
 /// Accepts ffcv-imagenet's names for antialiased convolutions (`conv1.conv.weight`, `blur_filter`),
 /// and DDP's `module.` prefix. A missing `num_batches_tracked` counts as 0.
 /// @throws CheckpointError listing all missing, unexpected and mis-shaped tensors; the model is
 /// then unchanged.
-PRECAST_API void load_model_weights(Model& model, const std::filesystem::path& path);
+PRECAST_API void load_model_weights(Model& model, const std::filesystem::path& path,
+                                    OtherHead head = OtherHead::refuse);
 
 }  // namespace precast::engine

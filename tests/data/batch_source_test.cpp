@@ -44,7 +44,7 @@ class BatchSourceTest : public ::testing::Test {
 TEST_F(BatchSourceTest, ImagesAreChannelsLastViewsAndLabelsAreIntegers) {
   open("img_jpg_w3");
   const auto train = source(at::kCPU);
-  EXPECT_EQ(train->size(), 6);
+  EXPECT_EQ(train->size(/*world=*/1), 6);
   EXPECT_EQ(train->samples(), 26);
   auto batches = all(*train);
   ASSERT_EQ(batches.size(), 6U);

@@ -34,28 +34,34 @@ ColourSource::ColourSource(std::vector<std::int64_t> labels, std::int64_t batch_
 
 void ColourSource::begin_epoch(const EpochRequest& request) {
   requests.push_back(request);
-  place_ = 0;
+  const auto world = static_cast<std::size_t>(request.world);
+  const auto rank = static_cast<std::size_t>(request.rank);
+  mine_.clear();
+  for (std::size_t place = rank; place < labels_.size(); place += world) mine_.push_back(place);
+  place_ = static_cast<std::size_t>(request.first_batch * batch_size_);
 }
 
 std::optional<Batch> ColourSource::next() {
-  if (place_ >= labels_.size()) return std::nullopt;
-  const std::size_t end = std::min(labels_.size(), place_ + static_cast<std::size_t>(batch_size_));
+  if (place_ >= mine_.size()) return std::nullopt;
+  const std::size_t end = std::min(mine_.size(), place_ + static_cast<std::size_t>(batch_size_));
   Batch batch;
   std::vector<at::Tensor> images;
   std::vector<std::int64_t> labels;
   for (; place_ < end; ++place_) {
+    const std::int64_t label = labels_[mine_[place_]];
     at::Tensor image = at::zeros({3, 4, 4});
-    image[labels_[place_] % 3].fill_(1);
+    image[label % 3].fill_(1);
     images.push_back(image);
-    labels.push_back(labels_[place_]);
-    batch.sample_ids.push_back(place_);
+    labels.push_back(label);
+    batch.sample_ids.push_back(mine_[place_]);
   }
   batch.fields = {{"image", at::stack(images)}, {"label", at::tensor(labels, at::kLong)}};
   return batch;
 }
 
-std::int64_t ColourSource::size() const {
-  return (samples() + batch_size_ - 1) / batch_size_;
+std::int64_t ColourSource::size(int world) const {
+  const std::int64_t longest = (samples() + world - 1) / world;
+  return (longest + batch_size_ - 1) / batch_size_;
 }
 
 void RecordingMethod::on_epoch_begin(std::int64_t epoch, Model& /*model*/) {

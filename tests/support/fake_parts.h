@@ -41,7 +41,7 @@ class ColourSource final : public BatchSource {
   ColourSource(std::vector<std::int64_t> labels, std::int64_t batch_size);
   void begin_epoch(const EpochRequest& request) override;
   std::optional<Batch> next() override;
-  [[nodiscard]] std::int64_t size() const override;
+  [[nodiscard]] std::int64_t size(int world) const override;
   [[nodiscard]] std::int64_t samples() const override {
     return static_cast<std::int64_t>(labels_.size());
   }
@@ -52,6 +52,8 @@ class ColourSource final : public BatchSource {
  private:
   std::vector<std::int64_t> labels_;
   std::int64_t batch_size_;
+  /// Places of this rank's samples in labels_.
+  std::vector<std::size_t> mine_;
   std::size_t place_ = 0;
 };
 

@@ -58,6 +58,21 @@ TEST(Failpoint, EveryListedOneCanKill) {
   }
 }
 
+TEST(Failpoint, ActsAtTheGivenPassOnly) {
+  const int status = in_process("log.before_line=error@3", [] {
+    failpoint("log.before_line");
+    failpoint("log.before_line");
+    try {
+      failpoint("log.before_line");
+    } catch (const IoError&) {
+      failpoint("log.before_line");
+      return 7;
+    }
+    return 0;
+  });
+  EXPECT_EQ(exit_code_of(status), 7);
+}
+
 TEST(Failpoint, ThrowsAnIoErrorOnError) {
   const int status = in_process("log.before_line=error,beton.before_table=kill", [] {
     failpoint("log.before_line");
@@ -77,7 +92,8 @@ TEST(Failpoint, SleepsForTheGivenTime) {
 
 TEST(Failpoint, RefusesUnknownNamesAndActions) {
   for (const char* armed : {"no.such=kill", "log.before_line", "log.before_line=explode",
-                            "log.before_line=sleep:soon", "log.before_line=sleep:"}) {
+                            "log.before_line=sleep:soon", "log.before_line=sleep:",
+                            "log.before_line=kill@soon"}) {
     const int status = in_process(armed, [] {
       failpoint("log.before_line");
       return 0;

@@ -8,6 +8,7 @@
 
 #include <cmath>
 
+#include "framework/api/single_rank.h"
 #include "tests/support/fake_parts.h"
 
 namespace precast::engine {
@@ -23,6 +24,15 @@ class MeanCrossEntropy final : public Loss {
   }
 };
 
+bool go_on(std::int64_t /*samples*/) {
+  return true;
+}
+
+EvalResult evaluate(Model& model, BatchSource& source) {
+  return *Evaluator({.flip_tta = false})
+              .evaluate(model, MeanCrossEntropy(), source, *make_single_rank(), go_on);
+}
+
 TEST(EvaluatorTest, CountsTopOneAndTopFiveExactly) {
   // Seven classes; class c is shown as colour c % 3. Colour 0 gives the ranking 0, 3, 6, 1, 4 |
   // 2, 5.
@@ -36,8 +46,7 @@ TEST(EvaluatorTest, CountsTopOneAndTopFiveExactly) {
   // Samples of colour 0: labels 0 (top 1), 3 and 6 (top 5). Colour 1: labels 1 (top 5 only), 4 (top
   // 1).
   ColourSource source({0, 3, 6, 4, 4}, 2);
-  const EvalResult result =
-      Evaluator({.flip_tta = false}).evaluate(model, MeanCrossEntropy(), source);
+  const EvalResult result = evaluate(model, source);
   EXPECT_EQ(result.samples, 5);
   EXPECT_EQ(result.top_1_correct, 3);
   EXPECT_EQ(result.top_5_correct, 5);
@@ -48,8 +57,7 @@ TEST(EvaluatorTest, CountsTopOneAndTopFiveExactly) {
 TEST(EvaluatorTest, FewerThanFiveClassesHaveATopFiveOfOne) {
   LinearModel model(3);
   ColourSource source({0, 1, 2}, 3);
-  EXPECT_EQ(
-      Evaluator({.flip_tta = false}).evaluate(model, MeanCrossEntropy(), source).top_5_correct, 3);
+  EXPECT_EQ(evaluate(model, source).top_5_correct, 3);
 }
 
 TEST(EvaluatorTest, LossIsTheMeanOverSamplesNotOverBatches) {
@@ -58,16 +66,35 @@ TEST(EvaluatorTest, LossIsTheMeanOverSamplesNotOverBatches) {
   ColourSource source({0, 1, 1}, 2);  // batches of 2 and 1
   const double colour_0 = std::log(std::exp(2.0) + 2) - 2;
   const double colour_1 = std::log(3.0);
-  EXPECT_NEAR(Evaluator({.flip_tta = false}).evaluate(model, MeanCrossEntropy(), source).loss,
-              (colour_0 + 2 * colour_1) / 3, 1e-6);
+  EXPECT_NEAR(evaluate(model, source).loss, (colour_0 + 2 * colour_1) / 3, 1e-6);
+}
+
+TEST(EvaluatorTest, IsGivenUpWhenAskedTo) {
+  LinearModel model(3);
+  ColourSource source({0, 1, 2, 0, 1}, 1);
+  int batches = 0;
+  const auto result =
+      Evaluator({.flip_tta = false})
+          .evaluate(model, MeanCrossEntropy(), source, *make_single_rank(),
+                    [&](std::int64_t /*samples*/) { return ++batches < 3; });
+  EXPECT_FALSE(result);
+  EXPECT_EQ(batches, 3);
+}
+
+TEST(EvaluatorTest, NoSamplesCountAsNothing) {
+  LinearModel model(3);
+  ColourSource source({}, 2);
+  const EvalResult result = evaluate(model, source);
+  EXPECT_EQ(result.samples, 0);
+  EXPECT_EQ(result.top_1(), 0);
 }
 
 TEST(EvaluatorTest, FlipSumsTheLogitsOfBothImages) {
   LinearModel model(3);
   model.weight.detach()[1][1] = 5;
   ColourSource source({0, 1}, 2);
-  const at::Tensor plain = Evaluator({.flip_tta = false}).predict(model, source);
-  const at::Tensor summed = Evaluator({.flip_tta = true}).predict(model, source);
+  const at::Tensor plain = Evaluator({.flip_tta = false}).predict(model, source, go_on);
+  const at::Tensor summed = Evaluator({.flip_tta = true}).predict(model, source, go_on);
   EXPECT_TRUE(summed.equal(plain + plain));
   EXPECT_EQ(summed.sizes(), (std::vector<std::int64_t>{2, 3}));
 }

@@ -21,18 +21,38 @@ std::vector<nlohmann::json> lines_of(const std::filesystem::path& path) {
 
 TEST(RunFolderTest, HasItsOwnNameOrTheGivenOne) {
   const test::TemporaryFolder folder;
-  const RunFolder a(folder / "runs", "", "resnet18");
-  const RunFolder b(folder / "runs", "", "resnet18");
+  const RunFolder a(folder / "runs", "", "resnet18", false);
+  const RunFolder b(folder / "runs", "", "resnet18", false);
   EXPECT_NE(a.path(), b.path());
   EXPECT_TRUE(std::filesystem::is_directory(a.path()));
-  EXPECT_EQ(RunFolder(folder / "runs", "mine", "x").path(), folder / "runs/mine");
+  EXPECT_EQ(RunFolder(folder / "runs", "mine", "x", false).path(), folder / "runs/mine");
 }
 
 TEST(RunFolderTest, DoesNotWriteIntoAnEarlierRun) {
   const test::TemporaryFolder folder;
-  const RunFolder first(folder.path(), "mine", "x");
+  const RunFolder first(folder.path(), "mine", "x", false);
   JsonLinesLog(first / "log").write({{"epoch", 0}});
-  EXPECT_THROW(RunFolder(folder.path(), "mine", "x"), IoError);
+  EXPECT_THROW(RunFolder(folder.path(), "mine", "x", false), IoError);
+  EXPECT_EQ(RunFolder(folder.path(), "mine", "x", true).path(), first.path());
+}
+
+TEST(JsonLinesLogTest, ARewoundLogGoesOnAsIfTheLinesBehindHadNotBeen) {
+  const test::TemporaryFolder folder;
+  std::int64_t position = 0;
+  {
+    JsonLinesLog log(folder / "log");
+    log.write({{"epoch", 0}, {"relative_time", 100.0}});
+    position = log.position();
+    log.write({{"epoch", 1}});
+  }
+  JsonLinesLog log(folder / "log");
+  EXPECT_GT(log.position(), position);
+  log.rewind(position);
+  log.write({{"epoch", 7}});
+  const auto lines = lines_of(folder / "log");
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[1].at("epoch"), 7);
+  EXPECT_GE(lines[1].at("relative_time"), 100.0);
 }
 
 TEST(JsonLinesLogTest, WritesOneLineARecordWithTimes) {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "framework/api/single_rank.h"
 #include "framework/core/error.h"
 #include "tests/support/fake_parts.h"
 
@@ -80,6 +81,8 @@ class TrainerTest : public ::testing::Test {
                      .train_source = train_,
                      .val_source = val_,
                      .evaluator = evaluator_,
+                     .ranks = *ranks_,
+                     .sync = *sync_,
                      .sinks = {&sink_}},
                     options);
     return trainer.run();
@@ -93,14 +96,16 @@ class TrainerTest : public ::testing::Test {
   ColourSource train_{{0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2}, 4};
   ColourSource val_{{0, 1, 2, 2, 1}, 2};
   Evaluator evaluator_{{.image_size_px = 16, .flip_tta = false}};
+  std::unique_ptr<Communicator> ranks_ = make_single_rank();
+  std::unique_ptr<GradSync> sync_ = make_single_rank_sync();
   MemorySink sink_;
 };
 
 TEST_F(TrainerTest, LearnsAndEvaluatesEverySampleOnce) {
   const TrainSummary summary = run();
-  EXPECT_EQ(summary.final_eval.samples, 5);
-  EXPECT_EQ(summary.final_eval.top_1_correct, 5);
-  EXPECT_EQ(summary.final_eval.top_5_correct, 5);
+  EXPECT_EQ(summary.final_eval->samples, 5);
+  EXPECT_EQ(summary.final_eval->top_1_correct, 5);
+  EXPECT_EQ(summary.final_eval->top_5_correct, 5);
   EXPECT_EQ(summary.images_trained, 24);
   EXPECT_LT(summary.train_loss, std::log(3.0));
 }
@@ -162,7 +167,7 @@ TEST_F(TrainerTest, NoEpochsMeansEvaluationAlone) {
   plan_.epochs = 0;
   plan_.image_size_px.clear();
   const TrainSummary summary = run();
-  EXPECT_EQ(summary.final_eval.samples, 5);
+  EXPECT_EQ(summary.final_eval->samples, 5);
   EXPECT_TRUE(train_.requests.empty());
 }
 

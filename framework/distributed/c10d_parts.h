@@ -1,0 +1,30 @@
+#pragma once
+
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "framework/distributed/process_group.h"
+
+namespace precast::distributed {
+
+/// What a ProcessGroup is made of. Only the sources of this folder include this header: c10d's
+/// interfaces move between releases.
+struct ProcessGroup::Parts {
+  GroupOptions options;
+  c10::intrusive_ptr<c10d::Store> store;
+  /// Tensors on the run's device.
+  c10::intrusive_ptr<c10d::ProcessGroup> data;
+  /// Text and numbers, over the CPU network; the same as `data` where that is Gloo.
+  c10::intrusive_ptr<c10d::ProcessGroup> control;
+};
+
+/// Connects to the store, or serves it. @throws DeviceError naming host and port
+[[nodiscard]] c10::intrusive_ptr<c10d::Store> open_store(const GroupOptions& options, bool serve,
+                                                         std::chrono::milliseconds timeout);
+
+/// NCCL's share of `group`: nccl.cpp, or no_nccl.cpp, which says what to build with.
+/// @throws DeviceError if there is no GPU
+void add_nccl(c10d::ProcessGroup& group, const c10::intrusive_ptr<c10d::Store>& store,
+              const GroupOptions& options);
+
+}  // namespace precast::distributed

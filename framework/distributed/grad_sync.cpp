@@ -1,0 +1,239 @@
+#include "framework/distributed/grad_sync.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <torch/csrc/distributed/c10d/comm.hpp>
+#include <torch/csrc/distributed/c10d/reducer.hpp>
+
+#include <algorithm>
+#include <numeric>
+
+#include "framework/core/error.h"
+#include "framework/distributed/c10d_parts.h"
+
+namespace precast::distributed {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+Tensors tensors_of(const std::vector<NamedTensor>& parameters) {
+  Tensors tensors;
+  for (const NamedTensor& parameter : parameters) tensors.push_back(parameter.tensor);
+  return tensors;
+}
+
+at::ScalarType half_type(GradCompression compression) {
+  return compression == GradCompression::bf16 ? at::kBFloat16 : at::kHalf;
+}
+
+/// Sums a bucket in a half type: divided first, so that the sum of many ranks stays in range.
+class CompressHook final
+    : public c10d::CppCommHookInterface<c10::intrusive_ptr<c10d::ProcessGroup>> {
+ public:
+  CompressHook(const c10::intrusive_ptr<c10d::ProcessGroup>& group, at::ScalarType type)
+      : CppCommHookInterface(group), type_(type) {}
+
+  c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
+    at::Tensor whole = bucket.getBufferRef();
+    Tensors half = {whole.to(type_).div_(state_->getSize())};
+    auto sum = state_->allreduce(half)->getFuture();
+    return sum->then(
+        [whole, half](c10::ivalue::Future& /*future*/) {
+          at::Tensor back = whole;
+          back.copy_(half[0]);
+          return c10::IValue(back);
+        },
+        c10::TensorType::get());
+  }
+
+ private:
+  at::ScalarType type_;
+};
+
+/// c10d::Reducer: the engine of PyTorch's DistributedDataParallel. A new release may change its
+/// constructor; this class is the only place that calls it.
+class OverlappedSync final : public GradSync {
+ public:
+  OverlappedSync(ProcessGroup& group, const std::vector<NamedTensor>& parameters,
+                 const GradSyncOptions& options) {
+    // Gradients become ready from the last parameter to the first: buckets follow that order.
+    Tensors backwards = tensors_of(parameters);
+    std::ranges::reverse(backwards);
+    const std::vector<bool> sparse(backwards.size(), false);
+    const auto first = static_cast<std::int64_t>(options.first_bucket_bytes);
+    const auto rest = static_cast<std::int64_t>(options.bucket_bytes);
+    auto buckets = std::get<0>(c10d::compute_bucket_assignment_by_size(
+        backwards, {options.first_bucket_bytes, options.bucket_bytes}, sparse));
+    reducer_ = std::make_unique<c10d::Reducer>(
+        backwards, std::move(buckets), group.parts().data, sparse, rest,
+        /*find_unused_parameters=*/false, /*gradient_as_bucket_view=*/true,
+        std::unordered_map<std::size_t, std::string>{}, first,
+        /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
+        std::vector<std::int64_t>{});
+    if (options.compression != GradCompression::none) {
+      reducer_->register_comm_hook(std::make_unique<CompressHook>(
+          group.parts().data, half_type(options.compression)));
+    }
+    // By itself the Reducer rearranges its buckets after the first step, so that a resumed run would
+    // add in another order than the one it goes on from. Done now, they stay.
+    reducer_->push_rebuilt_params_for_all_indices();
+    reducer_->rebuild_buckets();
+  }
+
+  void begin_backward(bool last) override {
+    if (last) reducer_->prepare_for_backward({});
+  }
+  void finish_backward() override {}
+  void finish_step() override {}
+
+ private:
+  std::unique_ptr<c10d::Reducer> reducer_;
+};
+
+/// Gradients of one element type as one flat tensor.
+class FlatGradients {
+ public:
+  explicit FlatGradients(const Tensors& parameters) {
+    for (const at::Tensor& parameter : parameters) {
+      if (!parameter.grad().defined()) continue;
+      gradients_.push_back(parameter.grad());
+      pieces_.push_back(flat_memory(parameter.grad()));
+    }
+    if (!pieces_.empty()) flat_ = at::cat(pieces_);
+  }
+  [[nodiscard]] at::Tensor& flat() { return flat_; }
+  void copy_back() {
+    std::int64_t at = 0;
+    for (at::Tensor& piece : pieces_) {
+      piece.copy_(flat_.narrow(0, at, piece.numel()));
+      at += piece.numel();
+    }
+  }
+
+ private:
+  /// The same on every rank: gradients have their parameter's layout.
+  static at::Tensor flat_memory(const at::Tensor& gradient) {
+    require(gradient.is_non_overlapping_and_dense(), "a gradient's elements fill its memory");
+    return gradient.detach().as_strided({gradient.numel()}, {1});
+  }
+
+  Tensors gradients_, pieces_;
+  at::Tensor flat_;
+};
+
+class AfterBackwardSync final : public GradSync {
+ public:
+  AfterBackwardSync(ProcessGroup& group, const std::vector<NamedTensor>& parameters,
+                    const GradSyncOptions& options)
+      : group_(group), parameters_(tensors_of(parameters)), compression_(options.compression) {}
+
+  void begin_backward(bool /*last*/) override {}
+  void finish_backward() override {
+    const at::NoGradGuard no_grad;
+    FlatGradients gradients(parameters_);
+    if (!gradients.flat().defined()) return;
+    at::Tensor sum = gradients.flat().div_(group_.world());
+    if (compression_ != GradCompression::none) sum = sum.to(half_type(compression_));
+    group_.all_reduce_sum({sum});
+    if (compression_ != GradCompression::none) gradients.flat().copy_(sum);
+    gradients.copy_back();
+  }
+  void finish_step() override {}
+
+ private:
+  ProcessGroup& group_;
+  Tensors parameters_;
+  GradCompression compression_;
+};
+
+class ParameterServerSync final : public GradSync {
+ public:
+  ParameterServerSync(ProcessGroup& group, const std::vector<NamedTensor>& parameters)
+      : group_(group), parameters_(tensors_of(parameters)) {}
+
+  void begin_backward(bool /*last*/) override {}
+  void finish_backward() override {
+    const at::NoGradGuard no_grad;
+    FlatGradients gradients(parameters_);
+    if (!gradients.flat().defined()) return;
+    gradients.flat().div_(group_.world());
+    group_.reduce_sum({gradients.flat()}, kServer);
+    if (group_.rank() == kServer) gradients.copy_back();
+  }
+  void finish_step() override {
+    const at::NoGradGuard no_grad;
+    group_.broadcast(parameters_, kServer);
+  }
+  [[nodiscard]] bool gradients_everywhere() const override { return false; }
+
+ private:
+  static constexpr int kServer = 0;
+  ProcessGroup& group_;
+  Tensors parameters_;
+};
+
+/// After the update each rank hands out the parameters that it owns.
+class ShardedSync final : public GradSync {
+ public:
+  ShardedSync(ProcessGroup& group, const std::vector<NamedTensor>& parameters,
+              const std::vector<int>& owners, std::unique_ptr<GradSync> gradients)
+      : group_(group),
+        gradients_(std::move(gradients)),
+        owned_(static_cast<std::size_t>(group.world())) {
+    require(owners.size() == parameters.size(), "every parameter has an owner");
+    for (std::size_t i = 0; i < owners.size(); ++i)
+      owned_.at(static_cast<std::size_t>(owners[i])).push_back(parameters[i].tensor);
+  }
+
+  void begin_backward(bool last) override { gradients_->begin_backward(last); }
+  void finish_backward() override { gradients_->finish_backward(); }
+  void finish_step() override {
+    const at::NoGradGuard no_grad;
+    for (std::size_t owner = 0; owner < owned_.size(); ++owner)
+      group_.broadcast(owned_[owner], static_cast<int>(owner));
+  }
+
+ private:
+  ProcessGroup& group_;
+  std::unique_ptr<GradSync> gradients_;
+  /// By rank, the parameters that it updates.
+  std::vector<Tensors> owned_;
+};
+
+}  // namespace
+
+std::unique_ptr<GradSync> make_grad_sync(ProcessGroup& group,
+                                         const std::vector<NamedTensor>& parameters,
+                                         const GradSyncOptions& options) {
+  std::unique_ptr<GradSync> sync;
+  switch (options.update) {
+    case VariableUpdate::replicated:
+      sync = std::make_unique<OverlappedSync>(group, parameters, options);
+      break;
+    case VariableUpdate::allreduce_after_backward:
+      sync = std::make_unique<AfterBackwardSync>(group, parameters, options);
+      break;
+    case VariableUpdate::parameter_server:
+      return std::make_unique<ParameterServerSync>(group, parameters);
+  }
+  if (options.owners.empty()) return sync;
+  return std::make_unique<ShardedSync>(group, parameters, options.owners, std::move(sync));
+}
+
+std::vector<int> shard_parameters(const std::vector<NamedTensor>& parameters, int world) {
+  std::vector<std::size_t> order(parameters.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) {
+    return parameters[i].tensor.numel();
+  });
+  std::vector<std::int64_t> elements(static_cast<std::size_t>(world), 0);
+  std::vector<int> owners(parameters.size(), 0);
+  for (const std::size_t i : order) {
+    const auto least = std::ranges::min_element(elements);
+    *least += parameters[i].tensor.numel();
+    owners[i] = static_cast<int>(least - elements.begin());
+  }
+  return owners;
+}
+
+}  // namespace precast::distributed

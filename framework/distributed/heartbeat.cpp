@@ -1,0 +1,200 @@
+#include "framework/distributed/heartbeat.h"
+
+#include <fmt/core.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include "framework/core/error.h"
+#include "framework/distributed/c10d_parts.h"
+
+namespace precast::distributed {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using StorePtr = c10::intrusive_ptr<c10d::Store>;
+
+/// What the launcher's store and the ranks' stores call the same thing.
+constexpr const char* kFailureKey = "failure";
+constexpr std::int64_t kFinished = std::int64_t{1} << 40;
+/// How often a claim of another rank is looked for.
+constexpr std::chrono::milliseconds kPoll{500};
+
+std::string beat_key(int rank) {
+  return fmt::format("beat/{}", rank);
+}
+
+bool claim(c10d::Store& store, const std::string& cause) {
+  return store.compareSet(kFailureKey, "", cause) == cause;
+}
+
+}  // namespace
+
+class Heartbeat::Pulse {
+ public:
+  Pulse(const GroupOptions& group, OnDeath on_death, HeartbeatOptions options)
+      : group_(group),
+        on_death_(std::move(on_death)),
+        options_(options),
+        store_(open_store(group, /*serve=*/false, options.store_timeout)),
+        beats_(static_cast<std::size_t>(group.world)) {
+    store_->add(beat_key(group_.rank), 1);
+    thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+  }
+
+  ~Pulse() {
+    thread_.request_stop();
+    wake_.notify_all();
+    thread_.join();
+    try {
+      const std::scoped_lock lock(mutex_);
+      store_->add(beat_key(group_.rank), kFinished);
+    } catch (const std::exception&) {
+      // The store's host has finished before us.
+    }
+  }
+
+  bool claim_failure(const std::string& cause) {
+    try {
+      const std::scoped_lock lock(mutex_);
+      claimed_ = true;
+      return claim(*store_, fmt::format("[rank {}] {}", group_.rank, cause));
+    } catch (const std::exception&) {
+      return true;  // no store, no other teller
+    }
+  }
+
+  bool wait_for_claim() {
+    const auto deadline = Clock::now() + longest_silence() + 2 * options_.period;
+    while (Clock::now() < deadline) {
+      try {
+        const std::scoped_lock lock(mutex_);
+        if (store_->check({kFailureKey})) return true;
+      } catch (const std::exception&) {
+        return group_.rank != teller_without_store();
+      }
+      std::this_thread::sleep_for(kPoll);
+    }
+    return false;
+  }
+
+ private:
+  struct Beat {
+    std::int64_t count = 0;
+    Clock::time_point seen = Clock::now();
+  };
+
+  [[nodiscard]] std::chrono::milliseconds longest_silence() const {
+    return options_.period * (options_.missed_allowed + 1);
+  }
+  /// When the store is gone the ranks cannot agree on who speaks. Its host, rank 0, is what is gone.
+  [[nodiscard]] int teller_without_store() const { return group_.serves_store ? 0 : 1; }
+
+  void run(const std::stop_token& stop) {
+    auto next_beat = Clock::now() + options_.period;
+    while (!stop.stop_requested()) {
+      sleep(stop);
+      if (stop.stop_requested()) return;
+      try {
+        const std::scoped_lock lock(mutex_);
+        if (!claimed_ && store_->check({kFailureKey})) return die("");
+        if (Clock::now() < next_beat) continue;
+        next_beat += options_.period;
+        store_->add(beat_key(group_.rank), 1);
+        if (const int silent = silent_rank(); silent >= 0) return die_of_silence(silent);
+      } catch (const std::exception&) {
+        return die(group_.rank == teller_without_store()
+                       ? fmt::format("the store at {}:{} (rank 0's, or the launcher's) is gone",
+                                     group_.host, group_.port)
+                       : "");
+      }
+    }
+  }
+
+  void sleep(const std::stop_token& stop) {
+    std::unique_lock lock(sleep_mutex_);
+    wake_.wait_for(lock, std::min(kPoll, options_.period), [&] { return stop.stop_requested(); });
+  }
+
+  /// @return a rank whose beats have not come for too long, or -1.
+  int silent_rank() {
+    for (int rank = 0; rank < group_.world; ++rank) {
+      Beat& beat = beats_[static_cast<std::size_t>(rank)];
+      if (rank == group_.rank || beat.count >= kFinished) continue;
+      const std::int64_t count = store_->add(beat_key(rank), 0);
+      if (count != beat.count) beat = {count, Clock::now()};
+      if (Clock::now() - beat.seen > longest_silence()) return rank;
+    }
+    return -1;
+  }
+
+  void die_of_silence(int rank) {
+    const std::string cause = fmt::format(
+        "rank {} is dead or stopped: no sign of life for {} s", rank,
+        std::chrono::duration_cast<std::chrono::seconds>(longest_silence()).count());
+    die(claim(*store_, cause) ? cause : "");
+  }
+
+  void die(const std::string& cause) { on_death_(cause); }
+
+  GroupOptions group_;
+  OnDeath on_death_;
+  HeartbeatOptions options_;
+  std::mutex mutex_;
+  StorePtr store_;
+  std::vector<Beat> beats_;
+  std::atomic<bool> claimed_ = false;
+  std::mutex sleep_mutex_;
+  std::condition_variable wake_;
+  std::jthread thread_;
+};
+
+Heartbeat::Heartbeat(const GroupOptions& group, OnDeath on_death, HeartbeatOptions options)
+    : pulse_(std::make_unique<Pulse>(group, std::move(on_death), options)) {}
+
+Heartbeat::~Heartbeat() = default;
+
+bool Heartbeat::claim_failure(const std::string& cause) {
+  return pulse_->claim_failure(cause);
+}
+
+bool Heartbeat::wait_for_claim() {
+  return pulse_->wait_for_claim();
+}
+
+struct StoreHost::Served {
+  c10::intrusive_ptr<c10d::TCPStore> tcp;
+};
+
+StoreHost::StoreHost(const std::string& host) : served_(std::make_unique<Served>()) {
+  c10d::TCPStoreOptions options;
+  options.port = 0;
+  options.isServer = true;
+  options.waitWorkers = false;
+  try {
+    served_->tcp = c10::make_intrusive<c10d::TCPStore>(host, options);
+  } catch (const c10::Error& error) {
+    throw DeviceError(fmt::format("ranks: cannot serve a store on {}: {}", host,
+                                  error.what_without_backtrace()));
+  }
+}
+
+StoreHost::~StoreHost() = default;
+
+int StoreHost::port() const {
+  return served_->tcp->getPort();
+}
+
+bool StoreHost::claim_failure(const std::string& cause) {
+  // The ranks of a launcher use no prefix of their own.
+  c10d::PrefixStore store("", served_->tcp);
+  return claim(store, cause);
+}
+
+}  // namespace precast::distributed

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "framework/core/export.h"
+#include "framework/distributed/process_group.h"
+
+namespace precast::distributed {
+
+struct HeartbeatOptions {
+  std::chrono::milliseconds period{5'000};
+  /// Beats that may fail to come; one more is death.
+  int missed_allowed = 4;
+  /// A call of the store that takes longer means that the store's host is dead.
+  std::chrono::milliseconds store_timeout{10'000};
+};
+
+/// Tells the other ranks that this one lives, notices those that no longer do, and agrees with them
+/// on the first cause of a failure, so that it is told once. Works through a connection to the store
+/// and a thread of its own, since the main thread may hang in a collective with a dead peer.
+class PRECAST_API Heartbeat {
+ public:
+  /// Called on the heartbeat's thread when the run is lost: a rank is silent, another one has failed,
+  /// or the store is gone. It ends the process.
+  /// @param cause to be told by this rank; empty: another rank tells it.
+  using OnDeath = std::function<void(const std::string& cause)>;
+
+  /// @throws DeviceError if the store cannot be reached.
+  Heartbeat(const GroupOptions& group, OnDeath on_death, HeartbeatOptions options = {});
+  Heartbeat(const Heartbeat&) = delete;
+  Heartbeat& operator=(const Heartbeat&) = delete;
+  /// Says that this rank has finished; its silence is no death from now on.
+  ~Heartbeat();
+
+  /// Claims the run's failure for `cause`. Thread-safe.
+  /// @return whether it was the first; false: another rank's cause is told instead.
+  bool claim_failure(const std::string& cause);
+  /// Waits for another rank's claim, as long as silence may take to be noticed: a collective fails at
+  /// once where a peer dies, the reason is known later. @return whether there was one
+  bool wait_for_claim();
+
+ private:
+  class Pulse;
+  std::unique_ptr<Pulse> pulse_;
+};
+
+/// For a launcher that hosts the store: claims the failure on behalf of a rank that can no longer.
+class PRECAST_API StoreHost {
+ public:
+  /// Serves a store on a free port of `host`. @throws DeviceError
+  explicit StoreHost(const std::string& host);
+  StoreHost(const StoreHost&) = delete;
+  StoreHost& operator=(const StoreHost&) = delete;
+  ~StoreHost();
+  [[nodiscard]] int port() const;
+  /// @return whether no rank had claimed it before
+  bool claim_failure(const std::string& cause);
+
+ private:
+  struct Served;
+  std::unique_ptr<Served> served_;
+};
+
+}  // namespace precast::distributed

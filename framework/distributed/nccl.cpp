@@ -1,0 +1,27 @@
+#include <ATen/Context.h>
+#include <fmt/core.h>
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+
+#include "framework/core/error.h"
+#include "framework/distributed/c10d_parts.h"
+
+namespace precast::distributed {
+
+void add_nccl(c10d::ProcessGroup& group, const c10::intrusive_ptr<c10d::Store>& store,
+              const GroupOptions& options) {
+  if (!at::globalContext().hasCUDA()) {
+    throw DeviceError(
+        "ranks: expected a GPU for NCCL, got none that libtorch can use. Train on CPUs with "
+        "--training.device=cpu, or see precast doctor");
+  }
+  auto nccl = c10d::ProcessGroupNCCL::Options::create();
+  nccl->timeout = options.timeout;
+  const auto backend = c10::make_intrusive<c10d::ProcessGroupNCCL>(store, options.rank,
+                                                                   options.world, std::move(nccl));
+  // Without a bound device the communicator is made at the first collective, on a guessed one.
+  group.setBackend(at::kCUDA, c10d::ProcessGroup::BackendType::NCCL, backend);
+  group.setDefaultBackend(c10d::ProcessGroup::BackendType::NCCL);
+  backend->eagerConnectSingleDevice(options.device);
+}
+
+}  // namespace precast::distributed

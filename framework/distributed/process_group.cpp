@@ -1,0 +1,199 @@
+#include "framework/distributed/process_group.h"
+
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/core.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <torch/csrc/distributed/c10d/comm.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "framework/core/error.h"
+#include "framework/distributed/c10d_parts.h"
+
+namespace precast::distributed {
+namespace {
+
+constexpr std::size_t kBroadcastBucketBytes = 25 << 20;
+
+/// Runs a collective; what the transport throws becomes an Error of ours.
+template <typename Call>
+auto collective(const char* what, Call call) {
+  try {
+    return call();
+  } catch (const c10::Error& error) {
+    throw Error(fmt::format("{} over the ranks failed: {}", what, error.what_without_backtrace()),
+                ExitCode::peer_failed);
+  } catch (const std::exception& error) {
+    throw Error(fmt::format("{} over the ranks failed: {}", what, error.what()),
+                ExitCode::peer_failed);
+  }
+}
+
+bool is_this_host(const std::string& host) {
+  return host == "localhost" || host == "127.0.0.1" || host == "::1";
+}
+
+/// The network interface: what GLOO_SOCKET_IFNAME names, the loopback for ranks of one host, else
+/// that of the host's own name.
+std::shared_ptr<::gloo::transport::Device> gloo_device(const GroupOptions& options) {
+  using c10d::ProcessGroupGloo;
+  if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME"); interface != nullptr)
+    return ProcessGroupGloo::createDeviceForInterface(interface);
+  if (is_this_host(options.host)) return ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
+  return ProcessGroupGloo::createDefaultDevice();
+}
+
+c10::intrusive_ptr<c10d::ProcessGroup> make_group(const GroupOptions& options,
+                                                  const c10::intrusive_ptr<c10d::Store>& store) {
+  return c10::make_intrusive<c10d::ProcessGroup>(store, options.rank, options.world);
+}
+
+void add_gloo(c10d::ProcessGroup& group, const c10::intrusive_ptr<c10d::Store>& store,
+              const GroupOptions& options) {
+  auto gloo = c10d::ProcessGroupGloo::Options::create(options.timeout);
+  gloo->devices.push_back(gloo_device(options));
+  const auto backend = c10::make_intrusive<c10d::ProcessGroupGloo>(store, options.rank,
+                                                                   options.world, std::move(gloo));
+  group.setBackend(at::kCPU, c10d::ProcessGroup::BackendType::GLOO, backend);
+  group.setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
+}
+
+class GlooSum final : public Communicator::PendingSum {
+ public:
+  GlooSum(c10d::ProcessGroup& group, std::int64_t value)
+      : value_(at::full({1}, value, at::kLong)) {
+    std::vector<at::Tensor> tensors = {value_};
+    work_ = collective("a sum", [&] { return group.allreduce(tensors); });
+  }
+  [[nodiscard]] std::int64_t wait() override {
+    collective("a sum", [&] { work_->wait(); });
+    return value_.item<std::int64_t>();
+  }
+
+ private:
+  at::Tensor value_;
+  c10::intrusive_ptr<c10d::Work> work_;
+};
+
+}  // namespace
+
+c10::intrusive_ptr<c10d::Store> open_store(const GroupOptions& options, bool serve,
+                                           std::chrono::milliseconds timeout) {
+  c10d::TCPStoreOptions store;
+  store.port = static_cast<std::uint16_t>(options.port);
+  store.isServer = serve;
+  store.waitWorkers = false;
+  store.timeout = timeout;
+  try {
+    return c10::make_intrusive<c10d::PrefixStore>(
+        options.prefix, c10::make_intrusive<c10d::TCPStore>(options.host, store));
+  } catch (const std::exception& error) {
+    const auto* torch = dynamic_cast<const c10::Error*>(&error);
+    throw DeviceError(fmt::format("ranks: expected {} store at {}:{}, got: {}",
+                                  serve ? "to serve the" : "the", options.host, options.port,
+                                  torch != nullptr ? torch->what_without_backtrace() : error.what()));
+  }
+}
+
+ProcessGroup::ProcessGroup(const GroupOptions& options) : parts_(std::make_unique<Parts>()) {
+  parts_->options = options;
+  parts_->store = open_store(options, options.serves_store, options.join_timeout);
+  try {
+    const auto control_store = c10::make_intrusive<c10d::PrefixStore>("control", parts_->store);
+    parts_->control = make_group(options, control_store);
+    add_gloo(*parts_->control, control_store, options);
+    parts_->data = parts_->control;
+    if (options.device.is_cuda()) {
+      const auto data_store = c10::make_intrusive<c10d::PrefixStore>("data", parts_->store);
+      parts_->data = make_group(options, data_store);
+      add_nccl(*parts_->data, data_store, options);
+    }
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw DeviceError(fmt::format("ranks: expected {} ranks at {}:{} within {} s, got: {}",
+                                  options.world, options.host, options.port,
+                                  options.join_timeout.count() / 1000, error.what()));
+  }
+}
+
+ProcessGroup::~ProcessGroup() {
+  try {
+    if (parts_->data != parts_->control) parts_->data->getDefaultBackend()->shutdown();
+  } catch (const std::exception&) {
+    // The run is over; a peer may have gone first.
+  }
+}
+
+int ProcessGroup::rank() const {
+  return parts_->options.rank;
+}
+
+int ProcessGroup::world() const {
+  return parts_->options.world;
+}
+
+void ProcessGroup::all_reduce_sum(std::vector<at::Tensor> tensors) {
+  collective("a sum", [&] {
+    for (at::Tensor& tensor : tensors) {
+      std::vector<at::Tensor> one = {tensor};
+      parts_->data->allreduce(one)->wait();
+    }
+  });
+}
+
+void ProcessGroup::reduce_sum(std::vector<at::Tensor> tensors, int root) {
+  c10d::ReduceOptions options;
+  options.rootRank = root;
+  collective("a sum", [&] {
+    for (at::Tensor& tensor : tensors) {
+      std::vector<at::Tensor> one = {tensor};
+      parts_->data->reduce(one, options)->wait();
+    }
+  });
+}
+
+void ProcessGroup::broadcast(std::vector<at::Tensor> tensors, int root) {
+  if (tensors.empty()) return;
+  collective("a copy", [&] {
+    c10d::broadcast_coalesced(parts_->data, tensors, kBroadcastBucketBytes, root);
+  });
+}
+
+std::vector<std::string> ProcessGroup::all_gather(const std::string& text) {
+  // Texts differ in length: lengths first, then all padded to the longest.
+  return collective("an exchange of text", [&] {
+    const auto gather = [&](at::Tensor mine) {
+      std::vector<std::vector<at::Tensor>> all(1);
+      for (int r = 0; r < world(); ++r) all[0].push_back(at::empty_like(mine));
+      std::vector<at::Tensor> input = {std::move(mine)};
+      parts_->control->allgather(all, input)->wait();
+      return all[0];
+    };
+    std::vector<std::int64_t> sizes;
+    for (const at::Tensor& size :
+         gather(at::full({1}, static_cast<std::int64_t>(text.size()), at::kLong)))
+      sizes.push_back(size.item<std::int64_t>());
+    at::Tensor padded = at::zeros({std::max<std::int64_t>(1, *std::ranges::max_element(sizes))},
+                                  at::kByte);
+    std::memcpy(padded.mutable_data_ptr(), text.data(), text.size());
+    std::vector<std::string> texts;
+    for (const at::Tensor& bytes : gather(padded)) {
+      texts.emplace_back(static_cast<const char*>(bytes.const_data_ptr()),
+                         static_cast<std::size_t>(sizes[texts.size()]));
+    }
+    return texts;
+  });
+}
+
+std::unique_ptr<Communicator::PendingSum> ProcessGroup::begin_sum(std::int64_t value) {
+  return std::make_unique<GlooSum>(*parts_->control, value);
+}
+
+}  // namespace precast::distributed

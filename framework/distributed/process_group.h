@@ -1,0 +1,59 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/api/communicator.h"
+#include "framework/core/export.h"
+
+namespace precast::distributed {
+
+struct GroupOptions {
+  int rank = 0;
+  int world = 1;
+  /// Where the store that introduces the ranks to each other listens.
+  std::string host = "127.0.0.1";
+  int port = 0;
+  /// Whether this process serves the store (rank 0, unless a launcher does).
+  bool serves_store = false;
+  /// Keeps runs apart that use one store after another (torchrun's restarts).
+  std::string prefix;
+  at::Device device = at::kCPU;
+  /// A collective that takes longer has failed. Dead ranks are noticed sooner: see Heartbeat.
+  std::chrono::milliseconds timeout{120'000};
+  /// How long the ranks may take to find each other.
+  std::chrono::milliseconds join_timeout{300'000};
+};
+
+/// The ranks of a run, on c10d: NCCL between GPUs, Gloo between CPUs, introduced to each other by a
+/// TCPStore. Text and single numbers always go over Gloo.
+///
+/// Neither the store nor the transports know passwords: use them in a private network.
+class PRECAST_API ProcessGroup final : public Communicator {
+ public:
+  /// Waits for all ranks. @throws DeviceError if they do not come within join_timeout, or if NCCL is
+  /// asked for and this build or this machine has none.
+  explicit ProcessGroup(const GroupOptions& options);
+  ProcessGroup(const ProcessGroup&) = delete;
+  ProcessGroup& operator=(const ProcessGroup&) = delete;
+  ~ProcessGroup() override;
+
+  [[nodiscard]] int rank() const override;
+  [[nodiscard]] int world() const override;
+  void all_reduce_sum(std::vector<at::Tensor> tensors) override;
+  void reduce_sum(std::vector<at::Tensor> tensors, int root) override;
+  void broadcast(std::vector<at::Tensor> tensors, int root) override;
+  [[nodiscard]] std::vector<std::string> all_gather(const std::string& text) override;
+  [[nodiscard]] std::unique_ptr<PendingSum> begin_sum(std::int64_t value) override;
+
+  /// c10d's own objects, for the other files of this folder.
+  struct Parts;
+  [[nodiscard]] Parts& parts() { return *parts_; }
+
+ private:
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace precast::distributed

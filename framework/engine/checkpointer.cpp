@@ -1,0 +1,373 @@
+#include "framework/engine/checkpointer.h"
+
+#include <ATen/Context.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include <cstring>
+#include <future>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "framework/core/archive/checkpoint_folder.h"
+#include "framework/core/archive/safetensors.h"
+#include "framework/core/error.h"
+#include "framework/core/failpoint.h"
+#include "framework/core/log.h"
+#include "framework/engine/state_archive.h"
+
+namespace precast::engine {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr const char* kModelFile = "model.safetensors";
+constexpr const char* kOptimizerFile = "optimizer.safetensors";
+constexpr const char* kMethodsFile = "methods.safetensors";
+/// Random generators and sums of each rank.
+constexpr const char* kRanksFile = "ranks.safetensors";
+constexpr const char* kStateFile = "state.json";
+constexpr int kFormat = 1;
+constexpr int kMostFailures = 3;
+constexpr std::uint64_t kMaxStateBytes = 100'000'000;
+
+bool all_finite(const std::vector<NamedTensor>& tensors, at::Device device) {
+  at::Tensor finite = at::full({}, true, at::device(device).dtype(at::kBool));
+  for (const NamedTensor& entry : tensors) {
+    if (entry.tensor.is_floating_point())
+      finite.logical_and_(at::isfinite(entry.tensor.detach()).all());
+  }
+  return finite.item<bool>();
+}
+
+at::Tensor generator_state(at::Device device) {
+  return at::globalContext().defaultGenerator(device).get_state();
+}
+
+void set_generator_state(at::Device device, const at::Tensor& state) {
+  at::Generator generator = at::globalContext().defaultGenerator(device);
+  generator.set_state(state.clone());
+}
+
+std::string bytes_of(const at::Tensor& tensor) {
+  const at::Tensor copy = tensor.cpu().contiguous();
+  return {static_cast<const char*>(copy.const_data_ptr()), copy.nbytes()};
+}
+
+/// What every rank has of its own, as tensors on rank 0: "<rank>.cpu_generator" ...
+std::vector<NamedTensor> gather_rank_tensors(const TrainState& state, Communicator& ranks,
+                                             at::Device device) {
+  std::vector<NamedTensor> all;
+  const auto gather = [&](const std::string& name, const at::Tensor& tensor) {
+    const std::vector<std::string> texts = ranks.all_gather(bytes_of(tensor));
+    for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+      at::Tensor bytes = at::zeros({static_cast<std::int64_t>(texts[rank].size())}, at::kByte);
+      std::memcpy(bytes.mutable_data_ptr(), texts[rank].data(), texts[rank].size());
+      all.push_back({fmt::format("{}.{}", rank, name), bytes.view(tensor.scalar_type())});
+    }
+  };
+  gather("cpu_generator", generator_state(at::kCPU));
+  if (!device.is_cpu()) gather("device_generator", generator_state(device));
+  gather("loss_sum", state.loss_sum);
+  return all;
+}
+
+ordered_json position_json(const TrainState& state) {
+  return {{"epoch", state.epoch},
+          {"step", state.step},
+          {"global_step", state.global_step},
+          {"lr", state.lr},
+          {"lr_factor", state.lr_factor},
+          {"restores", state.restores},
+          {"images_trained", state.images_trained},
+          {"train_seconds", state.train_seconds},
+          {"eval_seconds", state.eval_seconds},
+          {"wait_seconds", state.wait_seconds}};
+}
+
+void read_position(const ordered_json& json, TrainState& state) {
+  json.at("epoch").get_to(state.epoch);
+  json.at("step").get_to(state.step);
+  json.at("global_step").get_to(state.global_step);
+  json.at("lr").get_to(state.lr);
+  json.at("lr_factor").get_to(state.lr_factor);
+  json.at("restores").get_to(state.restores);
+  json.at("images_trained").get_to(state.images_trained);
+  json.at("train_seconds").get_to(state.train_seconds);
+  json.at("eval_seconds").get_to(state.eval_seconds);
+  json.at("wait_seconds").get_to(state.wait_seconds);
+}
+
+/// A copy of everything, ready to be written by a thread that knows no libtorch.
+struct Snapshot {
+  StateCopy model, optimizer, methods, ranks;
+  std::string state;
+  std::int64_t step;
+  std::optional<double> metric;
+
+  [[nodiscard]] std::uint64_t bytes() const {
+    return model.bytes() + optimizer.bytes() + methods.bytes() + ranks.bytes() + state.size();
+  }
+};
+
+void write_snapshot(const Snapshot& snapshot, const CheckpointOptions& options) {
+  CheckpointWriter writer(options.folder, snapshot.step, snapshot.bytes());
+  const auto add = [&](const char* name, const StateCopy& copy) {
+    write_safetensors(writer.path(name), copy.records());
+    writer.add_written(name);
+    failpoint("checkpoint.after_file");
+  };
+  add(kModelFile, snapshot.model);
+  add(kOptimizerFile, snapshot.optimizer);
+  add(kMethodsFile, snapshot.methods);
+  add(kRanksFile, snapshot.ranks);
+  writer.add(kStateFile, std::as_bytes(std::span(snapshot.state)));
+  writer.commit(snapshot.metric);
+  prune_checkpoints(options.folder, {.last = static_cast<std::size_t>(options.keep_last),
+                                     .best = static_cast<std::size_t>(options.keep_best)});
+}
+
+}  // namespace
+
+class Checkpointer::Impl {
+ public:
+  Impl(CheckpointOptions options, CheckpointParts parts, ordered_json identity, IdentityCheck check)
+      : options_(std::move(options)),
+        parts_(parts),
+        identity_(std::move(identity)),
+        check_(std::move(check)) {
+    if (leads()) remove_stale_checkpoints(options_.folder);
+  }
+
+  ~Impl() {
+    if (writing_.valid()) writing_.wait();
+  }
+
+  void attach(Stateful* scaler, std::vector<MetricSink*> sinks) {
+    scaler_ = scaler;
+    sinks_ = std::move(sinks);
+  }
+
+  [[nodiscard]] const CheckpointOptions& options() const { return options_; }
+
+  bool save(const TrainState& state, std::optional<double> metric) {
+    const bool finite = all_finite(parts_.model.state(), parts_.device);
+    if (parts_.ranks.begin_sum(finite ? 0 : 1)->wait() > 0) return false;
+    take_result();
+    throw_if_disk_is_lost();
+    const std::vector<NamedTensor> optimizer =
+        options_.sharded_optimizer
+            ? gather_tensors(parts_.optimizer.state().tensors, parts_.ranks, parts_.device)
+            : parts_.optimizer.state().tensors;
+    const std::vector<NamedTensor> ranks =
+        gather_rank_tensors(state, parts_.ranks, parts_.device);
+    if (!leads()) return true;
+    auto snapshot = std::make_shared<Snapshot>(
+        Snapshot{StateCopy(parts_.model.state()), StateCopy(optimizer),
+                 StateCopy(method_tensors()), StateCopy(ranks), state_text(state),
+                 state.global_step, metric});
+    writing_ = std::async(std::launch::async,
+                          [this, snapshot] { write_snapshot(*snapshot, options_); });
+    return true;
+  }
+
+  void finish() {
+    take_result();
+    // What failed last is not on the disk, and no later one will make up for it.
+    const std::int64_t failed = parts_.ranks.begin_sum(failures_ > 0 ? 1 : 0)->wait();
+    if (failed > 0) throw IoError(failures_ > 0 ? last_failure_ : "rank 0 could not save");
+  }
+
+  bool restore(TrainState& state) {
+    take_result();
+    const std::filesystem::path folder = agree_on_folder();
+    if (folder.empty()) return false;
+    const ordered_json saved = read_state(folder);
+    try {
+      check_(saved.at("identity"));
+      restore_parts(folder, saved);
+      TrainState position = state;
+      read_position(saved.at("position"), position);
+      restore_rank(folder, saved.at("world").get<int>(), position);
+      state = position;
+      if (!sinks_.empty()) rewind_sinks(saved.at("sinks"));
+    } catch (const ordered_json::exception& error) {
+      throw CheckpointError(fmt::format("{}: expected what precast writes, got: {}",
+                                        (folder / kStateFile).string(), error.what()));
+    }
+    return true;
+  }
+
+ private:
+  [[nodiscard]] bool leads() const { return parts_.ranks.rank() == 0; }
+
+  /// Of the writing thread.
+  void take_result() {
+    if (!writing_.valid()) return;
+    try {
+      writing_.get();
+      failures_ = 0;
+    } catch (const Error& error) {
+      ++failures_;
+      last_failure_ = error.what();
+      log_warning("checkpoint not saved: {}. Training goes on; the older ones are kept.",
+                  error.what());
+    }
+  }
+
+  void throw_if_disk_is_lost() {
+    if (parts_.ranks.begin_sum(failures_ >= kMostFailures ? 1 : 0)->wait() == 0) return;
+    throw IoError(fmt::format("{} checkpoints in a row could not be saved. {}", kMostFailures,
+                              last_failure_));
+  }
+
+  /// Tensors of the methods and the scaler, each under its owner's name.
+  std::vector<NamedTensor> method_tensors() {
+    std::vector<NamedTensor> all;
+    each_part([&](const std::string& name, Stateful& part) {
+      for (NamedTensor& entry : part.state().tensors)
+        all.push_back({name + "/" + entry.name, std::move(entry.tensor)});
+    });
+    return all;
+  }
+
+  void each_part(const std::function<void(const std::string&, Stateful&)>& action) {
+    for (NamedMethod& method : parts_.methods) action(method.name, *method.method);
+    if (scaler_ != nullptr) action("grad_scaler", *scaler_);
+  }
+
+  std::string state_text(const TrainState& state) {
+    ordered_json counters = {{"optimizer", parts_.optimizer.state().counters}};
+    each_part([&](const std::string& name, Stateful& part) {
+      counters[name] = part.state().counters;
+    });
+    auto sinks = ordered_json::array();
+    for (const MetricSink* sink : sinks_) sinks.push_back(sink->position());
+    const ordered_json text = {{"format", kFormat},
+                               {"world", parts_.ranks.world()},
+                               {"position", position_json(state)},
+                               {"counters", counters},
+                               {"sinks", sinks},
+                               {"identity", identity_}};
+    return text.dump(2) + "\n";
+  }
+
+  /// Rank 0 looks, and reads everything once; the others follow.
+  std::filesystem::path agree_on_folder() {
+    std::string path;
+    if (leads()) {
+      if (const auto latest = latest_valid(options_.folder)) path = latest->path.string();
+    }
+    return parts_.ranks.all_gather(path).front();
+  }
+
+  static ordered_json read_state(const std::filesystem::path& folder) {
+    const std::vector<std::byte> bytes = read_file(folder / kStateFile, kMaxStateBytes);
+    const auto* text = reinterpret_cast<const char*>(bytes.data());
+    ordered_json saved =
+        ordered_json::parse(text, text + bytes.size(), nullptr, /*allow_exceptions=*/false);
+    if (!saved.is_object() || saved.value("format", 0) != kFormat) {
+      throw CheckpointError(fmt::format("{}: expected format {}, got something else",
+                                        (folder / kStateFile).string(), kFormat));
+    }
+    return saved;
+  }
+
+  void restore_parts(const std::filesystem::path& folder, const ordered_json& saved) {
+    restore_tensors(folder / kModelFile, parts_.model.state(), /*partial=*/false);
+    restore_tensors(folder / kOptimizerFile, parts_.optimizer.state().tensors,
+                    options_.sharded_optimizer);
+    restore_tensors(folder / kMethodsFile, method_tensors(), /*partial=*/false);
+    using Counters = std::map<std::string, std::int64_t>;
+    const ordered_json& counters = saved.at("counters");
+    parts_.optimizer.restore(counters.at("optimizer").get<Counters>());
+    each_part([&](const std::string& name, Stateful& part) {
+      part.restore(counters.at(name).get<Counters>());
+    });
+  }
+
+  /// This rank's own state. With another number of ranks there is none: generators stay as they are
+  /// (batches do not depend on them), and rank 0 takes the whole sum of losses.
+  void restore_rank(const std::filesystem::path& folder, int world, TrainState& state) {
+    const WeightsFile file = load_weights(folder / kRanksFile);
+    const auto tensor = [&](int rank, const char* name) {
+      const std::string key = fmt::format("{}.{}", rank, name);
+      const TensorRecord* record = file.find(key);
+      if (record == nullptr) {
+        throw CheckpointError(
+            fmt::format("{}: expected a tensor {}, got none", file.path().string(), key));
+      }
+      return view_record(*record);
+    };
+    if (world == parts_.ranks.world()) {
+      const int rank = parts_.ranks.rank();
+      set_generator_state(at::kCPU, tensor(rank, "cpu_generator"));
+      if (!parts_.device.is_cpu())
+        set_generator_state(parts_.device, tensor(rank, "device_generator"));
+      state.loss_sum.copy_(tensor(rank, "loss_sum").squeeze());
+      return;
+    }
+    at::Tensor sum = at::zeros({}, at::kDouble);
+    for (int rank = 0; leads() && rank < world; ++rank) sum += tensor(rank, "loss_sum").squeeze();
+    // Means are taken over the ranks.
+    state.loss_sum.copy_(sum * parts_.ranks.world() / world);
+  }
+
+  void rewind_sinks(const ordered_json& positions) {
+    for (std::size_t i = 0; i < sinks_.size() && i < positions.size(); ++i)
+      sinks_[i]->rewind(positions[i].get<std::int64_t>());
+  }
+
+  CheckpointOptions options_;
+  CheckpointParts parts_;
+  ordered_json identity_;
+  IdentityCheck check_;
+  Stateful* scaler_ = nullptr;
+  std::vector<MetricSink*> sinks_;
+  int failures_ = 0;
+  std::string last_failure_;
+  std::future<void> writing_;
+};
+
+Checkpointer::Checkpointer(CheckpointOptions options, CheckpointParts parts, ordered_json identity,
+                           IdentityCheck check)
+    : impl_(std::make_unique<Impl>(std::move(options), parts, std::move(identity),
+                                   std::move(check))) {}
+
+Checkpointer::~Checkpointer() = default;
+
+void Checkpointer::attach(Stateful* scaler, std::vector<MetricSink*> sinks) {
+  impl_->attach(scaler, std::move(sinks));
+}
+
+bool Checkpointer::due_after_step(const TrainState& state) const {
+  const std::int64_t every = impl_->options().every_steps;
+  return every > 0 && state.global_step % every == 0;
+}
+
+bool Checkpointer::due_after_epoch(const TrainState& state) const {
+  const std::int64_t every = impl_->options().every_epochs;
+  return every > 0 && state.epoch % every == 0;
+}
+
+bool Checkpointer::save(const TrainState& state, std::optional<double> metric) {
+  return impl_->save(state, metric);
+}
+
+void Checkpointer::finish() {
+  impl_->finish();
+}
+
+bool Checkpointer::resume(TrainState& state) {
+  return impl_->options().resume && impl_->restore(state);
+}
+
+bool Checkpointer::restore(TrainState& state) {
+  return impl_->restore(state);
+}
+
+}  // namespace precast::engine

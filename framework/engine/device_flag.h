@@ -1,0 +1,34 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Event.h>
+
+#include <optional>
+
+#include "framework/core/export.h"
+
+namespace precast::engine {
+
+/// Counts on the device the losses that are not finite, and lets the host look at the count without
+/// waiting: a copy is under way, and what is read is what the last finished one brought. One thread.
+class PRECAST_API DeviceFlag {
+ public:
+  explicit DeviceFlag(at::Device device);
+  /// @param loss scalar on the device.
+  void add(const at::Tensor& loss);
+  /// Whether a loss was not finite, as of the last copy that has arrived; starts the next copy.
+  [[nodiscard]] bool poll();
+  /// The same as of now; waits for the device.
+  [[nodiscard]] bool read() const;
+  void reset();
+
+ private:
+  void begin_copy();
+
+  at::Tensor count_;
+  /// Page-locked where the device is a GPU.
+  at::Tensor copy_;
+  std::optional<c10::Event> copied_;
+};
+
+}  // namespace precast::engine

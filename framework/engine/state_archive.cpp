@@ -1,0 +1,128 @@
+#include "framework/engine/state_archive.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "framework/core/archive/weights_file.h"
+#include "framework/core/error.h"
+
+namespace precast::engine {
+namespace {
+
+constexpr std::pair<DType, at::ScalarType> kTypes[] = {
+    {DType::f64, at::kDouble},    {DType::f32, at::kFloat}, {DType::f16, at::kHalf},
+    {DType::bf16, at::kBFloat16}, {DType::i64, at::kLong},  {DType::i32, at::kInt},
+    {DType::i16, at::kShort},     {DType::i8, at::kChar},   {DType::u8, at::kByte},
+    {DType::boolean, at::kBool}};
+
+}  // namespace
+
+at::ScalarType scalar_type(DType dtype) {
+  for (const auto& [ours, torchs] : kTypes) {
+    if (ours == dtype) return torchs;
+  }
+  throw std::logic_error("every DType has a scalar type");
+}
+
+DType dtype_of(const at::Tensor& tensor) {
+  for (const auto& [ours, torchs] : kTypes) {
+    if (torchs == tensor.scalar_type()) return ours;
+  }
+  throw CheckpointError(fmt::format("weights: expected a plain element type, got {}",
+                                    c10::toString(tensor.scalar_type())));
+}
+
+at::Tensor view_record(const TensorRecord& record) {
+  // from_blob wants mutable memory.
+  auto* bytes = const_cast<std::byte*>(record.bytes.data());
+  return at::from_blob(bytes, record.shape, scalar_type(record.dtype));
+}
+
+StateCopy::StateCopy(const std::vector<NamedTensor>& tensors) {
+  const at::NoGradGuard no_grad;
+  for (const NamedTensor& entry : tensors) {
+    at::Tensor copy = at::empty(entry.tensor.sizes(), entry.tensor.options().device(at::kCPU));
+    copy.copy_(entry.tensor.detach());
+    tensors_.push_back({entry.name, std::move(copy)});
+  }
+}
+
+std::vector<TensorRecord> StateCopy::records() const {
+  std::vector<TensorRecord> records;
+  for (const auto& [name, tensor] : tensors_) {
+    const auto* bytes = static_cast<const std::byte*>(tensor.const_data_ptr());
+    records.push_back({name, dtype_of(tensor), tensor.sizes().vec(), {bytes, tensor.nbytes()}});
+  }
+  return records;
+}
+
+std::uint64_t StateCopy::bytes() const {
+  std::uint64_t sum = 0;
+  for (const NamedTensor& entry : tensors_) sum += entry.tensor.nbytes();
+  return sum;
+}
+
+std::vector<NamedTensor> gather_tensors(const std::vector<NamedTensor>& mine, Communicator& ranks,
+                                        at::Device device) {
+  auto listed = nlohmann::json::array();
+  for (const NamedTensor& entry : mine) {
+    listed.push_back({entry.name, static_cast<int>(dtype_of(entry.tensor)),
+                      entry.tensor.sizes().vec()});
+  }
+  const std::vector<std::string> lists = ranks.all_gather(listed.dump());
+  std::vector<NamedTensor> all = mine;
+  for (int owner = 1; owner < ranks.world(); ++owner) {
+    std::size_t index = 0;
+    for (const auto& entry : nlohmann::json::parse(lists[static_cast<std::size_t>(owner)])) {
+      // One after the other, so that a rank that only passes by needs memory for one.
+      const auto type = scalar_type(static_cast<DType>(entry[1].get<int>()));
+      at::Tensor tensor = ranks.rank() == owner
+                              ? mine[index].tensor.detach().contiguous()
+                              : at::empty(entry[2].get<std::vector<std::int64_t>>(),
+                                          at::device(device).dtype(type));
+      ranks.broadcast({tensor}, owner);
+      if (ranks.rank() == 0) all.push_back({entry[0].get<std::string>(), tensor});
+      ++index;
+    }
+  }
+  return all;
+}
+
+void restore_tensors(const std::filesystem::path& path, const std::vector<NamedTensor>& targets,
+                     bool partial) {
+  const WeightsFile file = load_weights(path);
+  std::vector<std::string> wrong;
+  std::map<std::string_view, const TensorRecord*> records;
+  for (const TensorRecord& record : file.records()) records.emplace(record.name, &record);
+  for (const NamedTensor& target : targets) {
+    const auto found = records.find(target.name);
+    if (found == records.end()) {
+      wrong.push_back(fmt::format("{} is missing", target.name));
+      continue;
+    }
+    const TensorRecord& record = *found->second;
+    if (record.shape != target.tensor.sizes().vec() || record.dtype != dtype_of(target.tensor)) {
+      wrong.push_back(fmt::format("{}: expected {} {}, got {} {}", target.name,
+                                  dtype_info(dtype_of(target.tensor)).name,
+                                  shape_text(target.tensor.sizes().vec()),
+                                  dtype_info(record.dtype).name, shape_text(record.shape)));
+    }
+  }
+  if (!partial && records.size() > targets.size())
+    wrong.push_back(fmt::format("{} tensors that this run has not", records.size() - targets.size()));
+  if (!wrong.empty()) {
+    throw CheckpointError(fmt::format("{}: does not fit this run: {}", path.string(),
+                                      fmt::join(wrong, "; ")));
+  }
+  const at::NoGradGuard no_grad;
+  for (const NamedTensor& target : targets)
+    target.tensor.detach().copy_(view_record(*records.at(target.name)));
+}
+
+}  // namespace precast::engine

@@ -1,0 +1,127 @@
+#include "framework/engine/train_step.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_amp_foreach_non_finite_check_and_unscale.h>
+#include <ATen/ops/_foreach_copy.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+
+#include <set>
+#include <utility>
+
+#include "framework/core/error.h"
+
+namespace precast::engine {
+namespace {
+
+std::vector<at::Tensor> trainable_parameters(const Model& model) {
+  std::vector<at::Tensor> trainable;
+  for (const NamedTensor& parameter : model.parameters()) {
+    if (parameter.tensor.requires_grad()) trainable.push_back(parameter.tensor);
+  }
+  return trainable;
+}
+
+/// Floating-point state that is no parameter.
+std::vector<at::Tensor> batch_statistics(const Model& model) {
+  std::set<const void*> parameters;
+  for (const NamedTensor& parameter : model.parameters())
+    parameters.insert(parameter.tensor.const_data_ptr());
+  std::vector<at::Tensor> statistics;
+  for (const NamedTensor& entry : model.state()) {
+    if (entry.tensor.is_floating_point() && !parameters.contains(entry.tensor.const_data_ptr()))
+      statistics.push_back(entry.tensor.detach());
+  }
+  return statistics;
+}
+
+}  // namespace
+
+TrainStep::TrainStep(const TrainPlan& plan, StepParts parts, at::Device device, bool skip_nonfinite)
+    : plan_(plan),
+      parts_(parts),
+      device_(device),
+      skip_nonfinite_(skip_nonfinite),
+      trainable_(trainable_parameters(parts.model)) {
+  if (plan_.precision == Precision::fp16) scaler_.emplace(device);
+  if (skip_nonfinite_) statistics_ = batch_statistics(parts_.model);
+  for (const at::Tensor& statistic : statistics_)
+    statistics_before_.push_back(at::empty_like(statistic));
+}
+
+at::Tensor TrainStep::run(Batch& batch, double lr) {
+  {
+    const at::NoGradGuard no_grad;
+    if (!statistics_.empty()) at::_foreach_copy_(statistics_before_, statistics_);
+  }
+  at::Tensor loss = forward_backward(batch, /*sync=*/true);
+  parts_.sync.finish_backward();
+  const std::optional<Optimizer::Scaled> scaled = unscale();
+  for (NamedMethod& method : parts_.methods) method.method->on_gradients(parts_.model);
+  parts_.optimizer.step(lr, scaled);
+  if (scaler_) scaler_->update(scaled->found_inf);
+  parts_.sync.finish_step();
+
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < statistics_.size(); ++i) {
+    statistics_[i].copy_(
+        at::where(scaled->found_inf > 0, statistics_before_[i], statistics_[i]));
+  }
+  return loss;
+}
+
+void TrainStep::rehearse(Batch& batch) {
+  static_cast<void>(forward_backward(batch, /*sync=*/false));
+  drop_gradients();
+}
+
+at::Tensor TrainStep::forward_backward(Batch& batch, bool sync) {
+  drop_gradients();
+  const std::int64_t parts = plan_.micro_batches;
+  require(batch.size() % parts == 0, "a batch divides into its micro-batches");
+  const std::int64_t size = batch.size() / parts;
+  at::Tensor sum;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    at::Tensor loss = micro_loss(batch.images().narrow(0, part * size, size),
+                                 batch.labels().narrow(0, part * size, size));
+    if (parts > 1) loss = loss / static_cast<double>(parts);
+    if (sync) parts_.sync.begin_backward(/*last=*/part + 1 == parts);
+    (scaler_ ? scaler_->scale(loss) : loss).backward();
+    sum = sum.defined() ? sum + loss.detach() : loss.detach();
+  }
+  return sum;
+}
+
+at::Tensor TrainStep::micro_loss(const at::Tensor& images, const at::Tensor& labels) {
+  const AutocastScope autocast(device_, plan_.precision);
+  return parts_.loss(
+      parts_.model.forward(plan_.channels_last ? images : images.contiguous()), labels);
+}
+
+std::optional<Optimizer::Scaled> TrainStep::unscale() {
+  if (!scaler_ && !skip_nonfinite_) return std::nullopt;
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& parameter : trainable_) {
+    if (parameter.grad().defined()) gradients.push_back(parameter.grad());
+  }
+  at::Tensor found_inf;
+  if (scaler_) {
+    found_inf = scaler_->unscale(gradients);
+  } else {
+    found_inf = at::zeros({}, at::device(device_).dtype(at::kFloat));
+    at::_amp_foreach_non_finite_check_and_unscale_(gradients, found_inf,
+                                                   at::ones({}, found_inf.options()));
+  }
+  // Where only one rank has the averaged gradients, the others must do as it does.
+  if (!parts_.sync.gradients_everywhere()) parts_.ranks.broadcast({found_inf}, /*root=*/0);
+  return Optimizer::Scaled{found_inf};
+}
+
+void TrainStep::drop_gradients() {
+  for (const at::Tensor& parameter : trainable_) parameter.mutable_grad().reset();
+}
+
+}  // namespace precast::engine

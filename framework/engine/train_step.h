@@ -1,0 +1,62 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "framework/api/batch.h"
+#include "framework/api/communicator.h"
+#include "framework/api/grad_sync.h"
+#include "framework/api/loss.h"
+#include "framework/api/method.h"
+#include "framework/api/model.h"
+#include "framework/api/optimizer.h"
+#include "framework/api/train_plan.h"
+#include "framework/core/export.h"
+#include "framework/engine/precision.h"
+
+namespace precast::engine {
+
+/// What a step works with. All borrowed.
+struct StepParts {
+  Model& model;
+  const Loss& loss;
+  Optimizer& optimizer;
+  std::vector<NamedMethod>& methods;
+  Communicator& ranks;
+  GradSync& sync;
+};
+
+/// One update of the parameters: forward, loss, backward with gradients averaged over the ranks,
+/// unscale, on_gradients, optimiser. Nothing in it waits for the device. One thread.
+class PRECAST_API TrainStep {
+ public:
+  /// @param skip_nonfinite a step whose gradients are not all finite changes nothing, neither
+  /// parameters nor batch statistics; in fp16 the gradient scaler sees to the parameters anyway.
+  TrainStep(const TrainPlan& plan, StepParts parts, at::Device device, bool skip_nonfinite);
+
+  /// @param batch its size is a multiple of the plan's micro_batches.
+  /// @return this rank's mean loss: scalar float32 on the device, detached.
+  at::Tensor run(Batch& batch, double lr);
+  /// Forward and backward without an update: what a step needs in memory and in tuned kernels. Leaves
+  /// no gradients; batch statistics do change.
+  void rehearse(Batch& batch);
+  /// Null unless the plan's precision is fp16.
+  [[nodiscard]] GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
+
+ private:
+  at::Tensor forward_backward(Batch& batch, bool sync);
+  at::Tensor micro_loss(const at::Tensor& images, const at::Tensor& labels);
+  [[nodiscard]] std::optional<Optimizer::Scaled> unscale();
+  void drop_gradients();
+
+  const TrainPlan& plan_;
+  StepParts parts_;
+  at::Device device_;
+  bool skip_nonfinite_;
+  std::optional<GradScaler> scaler_;
+  std::vector<at::Tensor> trainable_;
+  /// Batch statistics, and their values before the step; empty unless skip_nonfinite.
+  std::vector<at::Tensor> statistics_, statistics_before_;
+};
+
+}  // namespace precast::engine

@@ -1,0 +1,60 @@
+#include "framework/engine/watchdog.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "framework/core/error.h"
+#include "framework/core/log.h"
+#include "framework/core/stack_dump.h"
+
+namespace precast::engine {
+
+using Clock = std::chrono::steady_clock;
+
+Watchdog::Watchdog(std::chrono::seconds limit, std::function<std::string()> describe,
+                   std::function<void(const std::string&)> on_stall)
+    : limit_(limit),
+      describe_(std::move(describe)),
+      on_stall_(std::move(on_stall)),
+      last_tick_(Clock::now()),
+      place_("the start"),
+      thread_([this](const std::stop_token& stop) { watch(stop); }) {}
+
+Watchdog::~Watchdog() {
+  thread_.request_stop();
+  thread_.join();
+}
+
+void Watchdog::tick(std::string place) {
+  const std::scoped_lock lock(mutex_);
+  last_tick_ = Clock::now();
+  place_ = std::move(place);
+}
+
+void Watchdog::watch(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  while (!stop.stop_requested()) {
+    const auto deadline = last_tick_ + limit_;
+    if (Clock::now() >= deadline) {
+      const std::string place = place_;
+      lock.unlock();
+      end_process(place);
+    }
+    wake_.wait_until(lock, stop, deadline, [&] { return last_tick_ + limit_ > deadline; });
+  }
+}
+
+void Watchdog::end_process(const std::string& place) {
+  const std::string cause = fmt::format("stalled: no progress for {} s at {}. {}", limit_.count(),
+                                        place, describe_());
+  on_stall_(cause);
+  log_line("precast-train: error: " + cause);
+  dump_all_stacks(STDERR_FILENO);
+  // Destructors would wait for the threads that hang.
+  ::_exit(static_cast<int>(ExitCode::stalled));
+}
+
+}  // namespace precast::engine

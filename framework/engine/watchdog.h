@@ -1,0 +1,44 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "framework/core/export.h"
+
+namespace precast::engine {
+
+/// Ends a run that has stopped moving: a dead network file system, a hung driver, a deadlock. When no
+/// tick comes for `limit`, it prints where the run stood, what `describe` says and the stack of every
+/// thread, and ends the process with ExitCode::stalled.
+class PRECAST_API Watchdog {
+ public:
+  /// @param describe queue depths and the like; called on the watchdog's thread. @param on_stall
+  /// called with the message before the process ends, so that peers learn the cause.
+  Watchdog(std::chrono::seconds limit, std::function<std::string()> describe,
+           std::function<void(const std::string&)> on_stall);
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+  ~Watchdog();
+  /// The run moves. @param place where it stands.
+  void tick(std::string place);
+
+ private:
+  void watch(const std::stop_token& stop);
+  [[noreturn]] void end_process(const std::string& place);
+
+  std::chrono::seconds limit_;
+  std::function<std::string()> describe_;
+  std::function<void(const std::string&)> on_stall_;
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::chrono::steady_clock::time_point last_tick_;
+  std::string place_;
+  std::jthread thread_;
+};
+
+}  // namespace precast::engine

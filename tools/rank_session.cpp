@@ -1,0 +1,172 @@
+#include "tools/rank_session.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+
+#include "framework/api/single_rank.h"
+#include "framework/core/error.h"
+#include "framework/core/log.h"
+#include "framework/core/system.h"
+#include "framework/distributed/grad_sync.h"
+#include "framework/distributed/launcher.h"
+#include "tools/command.h"
+#include "tools/torch_errors.h"
+
+namespace precast::tools {
+namespace {
+
+constexpr int kPeerFailed = static_cast<int>(ExitCode::peer_failed);
+
+int parse_port(const std::string& text) {
+  int port = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (failure != std::errc() || end != text.data() + text.size() || port < 1 || port > 65535)
+    throw ConfigError(fmt::format("dist.port: expected 1 to 65535, got '{}'", text));
+  return port;
+}
+
+int gpus() {
+  return at::globalContext().hasCUDA() ? static_cast<int>(at::detail::getCUDAHooks().getNumGPUs())
+                                       : 0;
+}
+
+/// torchrun serves the store itself, also over its restarts.
+bool store_is_served(const RankInfo& info) {
+  if (info.source == "precast") return true;
+  const char* agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
+  return info.source == "torchrun" && agent != nullptr && std::string_view(agent) == "True";
+}
+
+distributed::GroupOptions group_options(const TrainConfig& config, const RankInfo& info,
+                                        at::Device device) {
+  distributed::GroupOptions options;
+  options.rank = info.rank;
+  options.world = info.world;
+  options.host = info.address;
+  options.port = info.port;
+  options.serves_store = info.rank == 0 && !store_is_served(info);
+  if (info.source == "torchrun") {
+    const char* restart = std::getenv("TORCHELASTIC_RESTART_COUNT");
+    options.prefix = fmt::format("precast/{}", restart == nullptr ? "0" : restart);
+  }
+  options.device = device;
+  options.timeout = std::chrono::seconds(config.dist.timeout_s);
+  return options;
+}
+
+[[noreturn]] void end_process(int code) {
+  std::fflush(nullptr);
+  ::_exit(code);
+}
+
+}  // namespace
+
+RankInfo find_ranks(TrainConfig& config) {
+  RankInfo info = find_rank_info(process_environment(), {.address = config.dist.address,
+                                                         .port = parse_port(config.dist.port)});
+  if (info.source == "single") return info;
+  if (!info.warning.empty() && info.rank == 0) log_warning("{}", info.warning);
+  config.training.distributed = 1;
+  config.dist.world_size = info.world;
+  return info;
+}
+
+int ranks_to_launch(const TrainConfig& config, const RankInfo& info) {
+  if (info.source != "single") return 0;
+  const std::string& nproc = config.dist.nproc;
+  if (nproc.empty())
+    return config.training.distributed != 0 ? static_cast<int>(config.dist.world_size) : 0;
+  if (nproc == "auto") return std::max(1, gpus());
+  int ranks = 0;
+  const auto [end, failure] = std::from_chars(nproc.data(), nproc.data() + nproc.size(), ranks);
+  if (failure != std::errc() || end != nproc.data() + nproc.size() || ranks < 1 || ranks > 4096)
+    throw ConfigError(fmt::format("dist.nproc: expected auto or 1 to 4096, got '{}'", nproc));
+  return ranks;
+}
+
+int launch_ranks(const std::vector<std::string>& args, int ranks) {
+  distributed::StoreHost store("127.0.0.1");
+  LaunchOptions options;
+  options.command = {std::filesystem::read_symlink("/proc/self/exe").string(), "train"};
+  options.command.insert(options.command.end(), args.begin(), args.end());
+  options.processes = ranks;
+  options.store_port = store.port();
+  options.threads_per_process = std::max(1, usable_cores() / ranks);
+  options.on_failure = [&](int /*rank*/, const std::string& cause) { store.claim_failure(cause); };
+  return launch(options);
+}
+
+RankSession::RankSession(const TrainConfig& config, const RankInfo& info, at::Device device) {
+  if (info.world == 1) {
+    communicator_ = make_single_rank();
+    return;
+  }
+  const distributed::GroupOptions options = group_options(config, info, device);
+  auto group = std::make_unique<distributed::ProcessGroup>(options);
+  group_ = group.get();
+  communicator_ = std::move(group);
+  heartbeat_ = std::make_unique<distributed::Heartbeat>(options, [](const std::string& cause) {
+    if (!cause.empty()) log_line("error: " + cause);
+    end_process(kPeerFailed);
+  });
+}
+
+std::unique_ptr<GradSync> RankSession::make_sync(const TrainConfig& config,
+                                                 const std::vector<NamedTensor>& trainable) {
+  if (group_ == nullptr) return make_single_rank_sync();
+  using distributed::GradCompression;
+  using distributed::VariableUpdate;
+  const std::map<std::string, VariableUpdate> updates = {
+      {"replicated", VariableUpdate::replicated},
+      {"allreduce_after_backward", VariableUpdate::allreduce_after_backward},
+      {"parameter_server", VariableUpdate::parameter_server}};
+  const std::map<std::string, GradCompression> compressions = {
+      {"none", GradCompression::none}, {"fp16", GradCompression::fp16},
+      {"bf16", GradCompression::bf16}};
+  distributed::GradSyncOptions options;
+  options.update = updates.at(config.dist.variable_update);
+  options.compression = compressions.at(config.dist.grad_compression);
+  if (config.dist.zero != 0)
+    options.owners = distributed::shard_parameters(trainable, communicator_->world());
+  return make_grad_sync(*group_, trainable, options);
+}
+
+bool RankSession::claim_failure(const std::string& cause) {
+  return heartbeat_ == nullptr || heartbeat_->claim_failure(cause);
+}
+
+int RankSession::run(const std::function<int()>& body) {
+  if (heartbeat_ == nullptr) return body();
+  int code = 0;
+  try {
+    code = body();
+  } catch (...) {
+    end(std::current_exception());
+  }
+  return code;
+}
+
+void RankSession::end(const std::exception_ptr& exception) {
+  try {
+    rethrow_plainly(exception);
+  } catch (...) {
+    const Failure failure = describe_failure(std::current_exception());
+    // Where a peer dies the others' collectives fail at once; who knows the cause tells it.
+    const bool told_elsewhere = failure.exit_code == kPeerFailed ? heartbeat_->wait_for_claim()
+                                                                 : false;
+    if (!told_elsewhere && claim_failure(failure.text))
+      log_line(fmt::format("error: rank {}: {}", communicator_->rank(), failure.text));
+    end_process(failure.exit_code);
+  }
+  end_process(kPeerFailed);
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,254 @@
+#include "tools/train_run.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "framework/core/error.h"
+#include "framework/core/log.h"
+#include "framework/core/progress.h"
+#include "framework/distributed/grad_sync.h"
+#include "framework/engine/stop_signals.h"
+#include "framework/engine/weights.h"
+#include "tools/run_identity.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::vector<NamedTensor> trainable_parameters(const Model& model) {
+  std::vector<NamedTensor> trainable;
+  for (NamedTensor& parameter : model.parameters()) {
+    if (parameter.tensor.requires_grad()) trainable.push_back(std::move(parameter));
+  }
+  return trainable;
+}
+
+/// The run's name: given, or that of the batch job, which keeps it when it is requeued.
+std::string run_id_of(const TrainConfig& config) {
+  if (!config.logging.run_id.empty() || config.checkpoint.resume == "never")
+    return config.logging.run_id;
+  if (const char* job = std::getenv("SLURM_JOB_ID"); job != nullptr && *job != '\0')
+    return fmt::format("slurm-{}", job);
+  throw ConfigError(
+      "logging.run_id: missing. checkpoint.resume needs the name of the run to go on with, as "
+      "--logging.run_id=NAME");
+}
+
+engine::NonFinite nonfinite_policy(const TrainConfig& config) {
+  if (config.training.on_nonfinite == "skip") return engine::NonFinite::skip;
+  if (config.training.on_nonfinite == "restore") return engine::NonFinite::restore;
+  return engine::NonFinite::stop;
+}
+
+}  // namespace
+
+TrainRun::TrainRun(Recipe& recipe, const Registries& registries, RankSession& ranks,
+                   at::Device device)
+    : recipe_(recipe),
+      ranks_(ranks),
+      device_(device),
+      train_reader_(open_dataset("data.train_dataset", recipe.config.data.train_dataset)),
+      val_reader_(open_dataset("data.val_dataset", recipe.config.data.val_dataset)),
+      plan_(checked_plan(registries)),
+      model_(build_model(recipe, plan_, registries, device_, engine::OtherHead::keep_drawn)),
+      loss_(registries.losses.create(plan_.loss, plan_.loss_options)),
+      sync_(ranks.make_sync(recipe.config, trainable_parameters(*model_))),
+      optimizer_(registries.optimizers.create(plan_.optimizer, updated_parameters(),
+                                              plan_.optimizer_options)),
+      train_source_(make_train_source(*train_reader_, recipe, plan_, device_)),
+      val_source_(make_val_source(*val_reader_, recipe, plan_, device_)),
+      identity_(describe_identity(recipe, plan_, *train_reader_, *val_reader_, *model_)),
+      folder_(agree_on_folder()) {}
+
+TrainPlan TrainRun::checked_plan(const Registries& registries) const {
+  const TrainConfig& config = recipe_.config;
+  const std::int64_t classes = count_classes(*train_reader_, config, config.model.num_classes);
+  static_cast<void>(count_classes(*val_reader_, config, classes));
+  TrainPlan plan =
+      make_plan(recipe_, registries, static_cast<std::int64_t>(train_reader_->size()), classes);
+  if (plan.steps_per_epoch == 0) {
+    throw ConfigError(fmt::format("training.batch_size: expected at most the {} samples of {}, got "
+                                  "{}",
+                                  train_reader_->size(), train_reader_->path().string(),
+                                  plan.global_batch_size));
+  }
+  return plan;
+}
+
+std::vector<NamedTensor> TrainRun::updated_parameters() const {
+  const std::vector<NamedTensor> all = trainable_parameters(*model_);
+  Communicator& ranks = ranks_.communicator();
+  const bool server = recipe_.config.dist.variable_update == "parameter_server";
+  if (ranks.world() == 1 || (!server && recipe_.config.dist.zero == 0)) return all;
+  const std::vector<int> owners = server ? std::vector<int>(all.size(), 0)
+                                         : distributed::shard_parameters(all, ranks.world());
+  std::vector<NamedTensor> mine;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (owners[i] == ranks.rank()) mine.push_back(all[i]);
+  }
+  return mine;
+}
+
+void TrainRun::agree_on_identity() const {
+  const std::vector<std::string> all = ranks_.communicator().all_gather(identity_.dump());
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    const auto differences =
+        compare_identities(ordered_json::parse(all[rank]), ordered_json::parse(all[0]));
+    if (differences.empty()) continue;
+    throw ConfigError(fmt::format("ranks: expected all to be given the same, but rank {} (there) "
+                                  "differs from rank 0 (here):\n  {}",
+                                  rank, fmt::join(differences, "\n  ")));
+  }
+}
+
+engine::RunFolder TrainRun::agree_on_folder() {
+  // Everything that all ranks must share, before the first of them writes anything.
+  agree_on_identity();
+  std::vector<at::Tensor> state;
+  for (const NamedTensor& entry : model_->state()) state.push_back(entry.tensor.detach());
+  ranks_.communicator().broadcast(state, /*root=*/0);
+  std::string path;
+  const TrainConfig& config = recipe_.config;
+  const bool go_on = config.checkpoint.resume != "never";
+  if (ranks_.leads()) {
+    path = engine::RunFolder(config.logging.folder, run_id_of(config), plan_.model.arch, go_on)
+               .path()
+               .string();
+  }
+  const std::filesystem::path agreed = ranks_.communicator().all_gather(path).front();
+  return {agreed.parent_path(), agreed.filename().string(), plan_.model.arch, /*go_on=*/true};
+}
+
+engine::CheckpointOptions TrainRun::checkpoint_options() const {
+  const auto& keys = recipe_.config.checkpoint;
+  return {.folder = folder_ / "checkpoints",
+          .every_steps = keys.every_steps,
+          .every_epochs = keys.every_epochs,
+          .keep_last = keys.keep_last,
+          .keep_best = keys.keep_best,
+          .resume = keys.resume != "never",
+          .sharded_optimizer =
+              ranks_.communicator().world() > 1 && recipe_.config.dist.zero != 0};
+}
+
+void TrainRun::check_identity(const ordered_json& saved) const {
+  const auto differences = compare_identities(resumable_part(saved), resumable_part(identity_));
+  if (differences.empty()) return;
+  const std::string text = fmt::format("\n  {}", fmt::join(differences, "\n  "));
+  if (recipe_.config.checkpoint.resume == "force") {
+    if (ranks_.leads())
+      log_warning("the checkpoint (there) is of another run than this one (here):{}", text);
+    return;
+  }
+  throw CheckpointError(
+      fmt::format("{}: expected checkpoints of this run; they (there) differ from it (here):{}\n"
+                  "Give the same values, another logging.run_id, or --checkpoint.resume=force",
+                  (folder_ / "checkpoints").string(), text));
+}
+
+int TrainRun::run(bool json) {
+  const engine::StopSignals signals;
+  std::unique_ptr<engine::JsonLinesLog> log;
+  std::vector<MetricSink*> sinks;
+  if (ranks_.leads()) {
+    folder_.write_params(recipe_.resolved);
+    log = std::make_unique<engine::JsonLinesLog>(folder_ / "log");
+    sinks.push_back(log.get());
+    announce();
+  }
+  const engine::Evaluator evaluator = make_evaluator(recipe_, plan_, device_);
+  engine::Checkpointer checkpointer(
+      checkpoint_options(),
+      {*model_, *optimizer_, recipe_.methods, ranks_.communicator(), device_}, identity_,
+      [this](const ordered_json& saved) { check_identity(saved); });
+  engine::Watchdog watchdog(
+      std::chrono::seconds(recipe_.config.training.stall_timeout_s),
+      [this] {
+        return fmt::format("Waited {:.0f} s for training batches and {:.0f} s for validation "
+                           "batches so far",
+                           train_source_->seconds_waited(), val_source_->seconds_waited());
+      },
+      [this](const std::string& cause) { ranks_.claim_failure(cause); });
+  engine::Trainer trainer(plan_,
+                          {.model = *model_,
+                           .loss = *loss_,
+                           .optimizer = *optimizer_,
+                           .methods = recipe_.methods,
+                           .train_source = *train_source_,
+                           .val_source = *val_source_,
+                           .evaluator = evaluator,
+                           .ranks = ranks_.communicator(),
+                           .sync = *sync_,
+                           .sinks = sinks,
+                           .checkpointer = &checkpointer,
+                           .watchdog = &watchdog},
+                          {.device = device_,
+                           .evaluate_each_epoch = recipe_.config.logging.log_level > 0,
+                           .log_every = recipe_.config.logging.every,
+                           .on_nonfinite = nonfinite_policy(recipe_.config)});
+  const engine::TrainSummary summary = trainer.run();
+  if (!summary.final_eval) {
+    if (ranks_.leads()) {
+      log_info("=> asked to stop: a checkpoint is in {}. --checkpoint.resume=auto with "
+               "--logging.run_id={} goes on",
+               (folder_ / "checkpoints").string(), folder_.path().filename().string());
+    }
+    return static_cast<int>(ExitCode::preempted);
+  }
+  trainer.in_eval_scope([&] {
+    if (ranks_.leads()) engine::save_model_weights(*model_, folder_ / "final_weights");
+  });
+  if (ranks_.leads()) report(summary, json);
+  // No rank goes before rank 0 has written what counts.
+  static_cast<void>(ranks_.communicator().all_gather("done"));
+  return static_cast<int>(ExitCode::done);
+}
+
+void TrainRun::announce() const {
+  const int world = ranks_.communicator().world();
+  log_info("=> {} on {}{}: {} training and {} validation images, {} classes", plan_.model.arch,
+           world > 1 ? fmt::format("{} x ", world) : "", c10::DeviceTypeName(device_.type(), true),
+           train_reader_->size(), val_reader_->size(), plan_.model.num_classes);
+  log_info("=> {} epochs of {} steps, batch {}, run folder {}", plan_.epochs, plan_.steps_per_epoch,
+           plan_.global_batch_size, folder_.path().string());
+}
+
+void TrainRun::report(const engine::TrainSummary& summary, bool json) const {
+  const engine::EvalResult& eval = *summary.final_eval;
+  const double rate = summary.train_seconds > 0
+                          ? static_cast<double>(summary.images_trained) / summary.train_seconds
+                          : 0;
+  const ordered_json figures = {{"run_folder", folder_.path().string()},
+                                {"top_1", eval.top_1()},
+                                {"top_5", eval.top_5()},
+                                {"val_loss", eval.loss},
+                                {"val_images", eval.samples},
+                                {"train_loss", summary.train_loss},
+                                {"train_minutes", summary.train_seconds / 60},
+                                {"eval_minutes", summary.eval_seconds / 60},
+                                {"wait_minutes", summary.wait_seconds / 60},
+                                {"images_per_second", rate},
+                                {"world_size", ranks_.communicator().world()}};
+  write_file(folder_ / "summary.json", figures.dump(2) + "\n");
+  if (json) {
+    fmt::print("{}\n", figures.dump(2));
+    return;
+  }
+  const double share =
+      summary.train_seconds > 0 ? 100 * summary.wait_seconds / summary.train_seconds : 0;
+  fmt::print("\ntop-1 {:.4f}   top-5 {:.4f}   ({} images{})\n", eval.top_1(), eval.top_5(),
+             eval.samples, recipe_.config.validation.lr_tta != 0 ? ", flip TTA" : "");
+  fmt::print("training   {:>8}   {:.0f} img/s, {:.1f} % of it waiting for data\n",
+             format_duration(summary.train_seconds), rate, share);
+  fmt::print("evaluation {:>8}\n", format_duration(summary.eval_seconds));
+  fmt::print(
+      "run folder {}: final_weights.safetensors, final_weights.pt, log, params.json, "
+      "summary.json, checkpoints\n",
+      folder_.path().string());
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "framework/api/batch_source.h"
+#include "framework/engine/run_folder.h"
+#include "framework/engine/trainer.h"
+#include "tools/rank_session.h"
+#include "tools/recipe.h"
+#include "tools/session.h"
+
+namespace precast::tools {
+
+/// One rank's training run: owns everything from the datasets to the run folder.
+class TrainRun {
+ public:
+  /// Collective: all ranks build one. @throws ConfigError if the ranks were given different things
+  TrainRun(Recipe& recipe, const Registries& registries, RankSession& ranks, at::Device device);
+
+  /// @return ExitCode::done, or ExitCode::preempted if the run was asked to stop.
+  int run(bool json);
+
+ private:
+  TrainPlan checked_plan(const Registries& registries) const;
+  [[nodiscard]] std::vector<NamedTensor> updated_parameters() const;
+  void agree_on_identity() const;
+  engine::RunFolder agree_on_folder();
+  [[nodiscard]] engine::CheckpointOptions checkpoint_options() const;
+  void check_identity(const nlohmann::ordered_json& saved) const;
+  void announce() const;
+  void report(const engine::TrainSummary& summary, bool json) const;
+
+  Recipe& recipe_;
+  RankSession& ranks_;
+  at::Device device_;
+  std::unique_ptr<data::BetonReader> train_reader_;
+  std::unique_ptr<data::BetonReader> val_reader_;
+  TrainPlan plan_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Loss> loss_;
+  std::unique_ptr<GradSync> sync_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<BatchSource> train_source_;
+  std::unique_ptr<BatchSource> val_source_;
+  nlohmann::ordered_json identity_;
+  /// Last: a run that cannot start leaves no folder.
+  engine::RunFolder folder_;
+};
+
+}  // namespace precast::tools
