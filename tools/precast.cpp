@@ -4,6 +4,7 @@
 
 #include "tools/bench.h"
 #include "tools/command.h"
+#include "tools/convert.h"
 #include "tools/doctor.h"
 #include "tools/exec_sibling.h"
 #include "tools/inspect.h"
@@ -17,6 +18,7 @@ int main(int argc, char** argv) {
       Command{"write", "write images into a .beton file", run_write},
       Command{"inspect", "show what a .beton file holds", run_inspect},
       Command{"preview", "show what the model sees", run_preview},
+      Command{"convert", "convert weights between .pt and .safetensors", run_convert},
       Command{"train", "train a model through a recipe",
               [](Args args) -> int { exec_precast_train("train", args); }},
       Command{"eval", "evaluate weights",

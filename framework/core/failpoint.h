@@ -10,9 +10,22 @@ namespace precast {
 /// The named places where a test can make the program fail. Kept in one list so that a test can
 /// walk them all.
 inline constexpr std::string_view kFailpoints[] = {
-    "atomic_file.before_sync",   "atomic_file.before_rename", "beton.before_header",
-    "beton.before_table",        "loader.before_sample",      "log.before_line",
-    "checkpoint.after_file",     "evaluator.before_batch",    "run_folder.before_weights",
+    "atomic_file.before_sync",
+    "atomic_file.before_rename",
+    "beton.before_header",
+    "beton.before_table",
+    "loader.before_sample",
+    "log.before_line",
+    "run_folder.before_weights",
+    "checkpoint.before_file",
+    "checkpoint.before_manifest",
+    "checkpoint.before_rename",
+    "checkpoint.before_second_rename",
+    "checkpoint.before_parent_sync",
+    "checkpoint.before_removal",
+    "checkpoint.before_prune_sync",
+    "checkpoint.before_prune_removal",
+    "evaluator.before_batch",
     "trainer.before_step",
 };
 

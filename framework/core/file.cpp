@@ -4,10 +4,12 @@
 #include <fmt/core.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <utility>
 
 #include "framework/core/error.h"
@@ -40,7 +42,11 @@ class PosixFileOps final : public FileOps {
   int fsync(int fd) override { return ::fsync(fd); }
   int close(int fd) override { return ::close(fd); }
   int rename(const char* from, const char* to) override { return ::rename(from, to); }
+  int exchange(const char* a, const char* b) override {
+    return ::renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE);
+  }
   int unlink(const char* path) override { return ::unlink(path); }
+  int rmdir(const char* path) override { return ::rmdir(path); }
   int mkdir(const char* path) override { return ::mkdir(path, kFolderMode); }
   int fsync_folder(const char* path) override {
     const int fd = ::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -49,20 +55,20 @@ class PosixFileOps final : public FileOps {
     ::close(fd);
     return result;
   }
+  std::int64_t free_bytes(const char* path) override {
+    struct statvfs status {};
+    if (::statvfs(path, &status) != 0) return -1;
+    std::uint64_t bytes = 0;
+    const bool told = status.f_blocks > 0 &&
+                      !__builtin_mul_overflow(status.f_bavail, status.f_frsize, &bytes) &&
+                      bytes <= INT64_MAX;
+    return told ? static_cast<std::int64_t>(bytes) : INT64_MAX;
+  }
 };
 
 std::string folder_of(const std::filesystem::path& path) {
   const std::filesystem::path parent = path.parent_path();
   return parent.empty() ? "." : parent.string();
-}
-
-/// Repeats a call while a signal interrupts it.
-template <typename Call>
-int uninterrupted(Call call) {
-  for (;;) {
-    const int result = call();
-    if (result >= 0 || errno != EINTR) return result;
-  }
 }
 
 /// What a symbolic link points to in the end, also where that does not exist yet: a rename would
@@ -191,8 +197,12 @@ void create_folders(const std::filesystem::path& path, FileOps& ops) {
     built /= part;
     std::error_code failure;
     if (std::filesystem::is_directory(built, failure)) continue;
-    if (ops.mkdir(built.c_str()) != 0 && errno != EEXIST) {
+    const bool created = uninterrupted([&] { return ops.mkdir(built.c_str()); }) == 0;
+    if (!created && errno != EEXIST) {
       throw IoError("cannot create folder", built.string(), errno);
+    }
+    if (created && uninterrupted([&] { return ops.fsync_folder(folder_of(built).c_str()); }) != 0) {
+      throw IoError("cannot sync the folder of", built.string(), errno);
     }
     if (!std::filesystem::is_directory(built, failure)) {
       throw IoError("cannot create folder", built.string(), failure ? failure.value() : ENOTDIR);

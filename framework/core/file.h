@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -29,14 +30,30 @@ class PRECAST_API FileOps {
   virtual int fsync(int fd) = 0;
   virtual int close(int fd) = 0;
   virtual int rename(const char* from, const char* to) = 0;
+  /// Gives each the other's name, in one step (renameat2). EINVAL or ENOSYS where the file system
+  /// cannot, as NFS.
+  virtual int exchange(const char* a, const char* b) = 0;
   virtual int unlink(const char* path) = 0;
+  virtual int rmdir(const char* path) = 0;
   virtual int mkdir(const char* path) = 0;
   /// Makes the names in a folder durable.
   virtual int fsync_folder(const char* path) = 0;
+  /// Bytes that an ordinary user can still write beside `path`; INT64_MAX where the file system
+  /// does not tell.
+  virtual std::int64_t free_bytes(const char* path) = 0;
 };
 
 /// The operating system's own calls.
 [[nodiscard]] PRECAST_API FileOps& posix_file_ops();
+
+/// Repeats a call of FileOps while a signal interrupts it. Not for close().
+template <typename Call>
+auto uninterrupted(Call call) {
+  for (;;) {
+    const auto result = call();
+    if (result >= 0 || errno != EINTR) return result;
+  }
+}
 
 /// A file that appears under its name complete, or not at all: it is written under a temporary name
 /// in the same folder, then synced and renamed by commit(). Without commit() the destructor removes
@@ -78,7 +95,7 @@ PRECAST_API void write_file(const std::filesystem::path& path, std::string_view 
 [[nodiscard]] PRECAST_API std::vector<std::byte> read_file(const std::filesystem::path& path,
                                                            std::uint64_t max_bytes = UINT64_MAX);
 
-/// Creates `path` and its missing parents. @throws IoError naming the one that failed.
+/// Creates `path` and its missing parents, durably. @throws IoError naming the one that failed.
 PRECAST_API void create_folders(const std::filesystem::path& path, FileOps& ops = posix_file_ops());
 
 /// A file mapped read-only; shared with every other process that maps it. Immovable, thread-safe.

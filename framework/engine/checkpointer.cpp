@@ -16,7 +16,6 @@
 #include "framework/core/archive/checkpoint_folder.h"
 #include "framework/core/archive/safetensors.h"
 #include "framework/core/error.h"
-#include "framework/core/failpoint.h"
 #include "framework/core/log.h"
 #include "framework/engine/state_archive.h"
 
@@ -119,7 +118,6 @@ void write_snapshot(const Snapshot& snapshot, const CheckpointOptions& options) 
   const auto add = [&](const char* name, const StateCopy& copy) {
     write_safetensors(writer.path(name), copy.records());
     writer.add_written(name);
-    failpoint("checkpoint.after_file");
   };
   add(kModelFile, snapshot.model);
   add(kOptimizerFile, snapshot.optimizer);

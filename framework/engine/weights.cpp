@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 
+#include "framework/core/archive/weight_names.h"
 #include "framework/core/archive/weights_file.h"
 #include "framework/core/error.h"
 #include "framework/core/failpoint.h"
@@ -17,14 +18,6 @@
 
 namespace precast::engine {
 namespace {
-
-/// The published script wraps an antialiased convolution: it calls the weight of conv2
-/// `conv2.conv.weight`.
-std::string wrapped_name(const std::string& name) {
-  constexpr std::string_view kWeight = ".weight";
-  if (!name.ends_with(kWeight)) return name;
-  return name.substr(0, name.size() - kWeight.size()) + ".conv.weight";
-}
 
 std::vector<std::int64_t> sizes(const at::Tensor& tensor) {
   return tensor.sizes().vec();
@@ -40,14 +33,14 @@ bool is_other_head(const TensorRecord& record, const std::vector<std::int64_t>& 
 /// What of a file goes where in the model.
 class Assignment {
  public:
-  Assignment(Model& model, const WeightsFile& file, OtherHead head) : state_(model.state()) {
+  /// @param file is read until the end of apply().
+  Assignment(Model& model, const WeightsFile& file, OtherHead head)
+      : state_(model.state()),
+        records_(torchvision_names(file.records(), file.path().string()).records) {
     std::map<std::string, const TensorRecord*> records;
-    for (const TensorRecord& record : file.records()) {
-      if (!record.name.ends_with(".blur_filter")) records.emplace(record.name, &record);
-    }
+    for (const TensorRecord& record : records_) records.emplace(record.name, &record);
     for (const NamedTensor& target : state_) {
-      auto found = records.find(target.name);
-      if (found == records.end()) found = records.find(wrapped_name(target.name));
+      const auto found = records.find(target.name);
       if (found == records.end()) {
         sources_.push_back(nullptr);
         if (!target.name.ends_with("num_batches_tracked")) missing_.push_back(target.name);
@@ -100,6 +93,7 @@ class Assignment {
 
  private:
   std::vector<NamedTensor> state_;
+  std::vector<TensorRecord> records_;
   /// One an entry of state_; null where the file has none.
   std::vector<const TensorRecord*> sources_;
   std::vector<std::string> missing_, unexpected_, misshaped_;

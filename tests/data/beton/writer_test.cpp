@@ -9,9 +9,9 @@
 #include "data/fields/image_field.h"
 #include "data/fields/number_fields.h"
 #include "framework/core/error.h"
-#include "tests/data/beton/failing_file_ops.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/sample_images.h"
+#include "tests/support/failing_file_ops.h"
 #include "tests/support/few_threads.h"
 #include "tests/support/temporary_folder.h"
 

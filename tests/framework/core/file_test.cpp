@@ -8,11 +8,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "framework/core/error.h"
+#include "tests/support/failing_file_ops.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast {
@@ -29,60 +31,7 @@ std::size_t count_files(const std::filesystem::path& folder) {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
 }
 
-/// What the n-th call of the disk does instead of its work.
-enum class Fault { no_space, io_error, interrupted, short_write };
-
-/// The real calls, of which the n-th fails. Cleaning up (unlink, close of a failed file) works.
-class FaultyOps final : public FileOps {
- public:
-  FaultyOps(int nth, Fault fault) : left_(nth), fault_(fault) {}
-  [[nodiscard]] bool fired() const { return left_ <= 0; }
-
-  int create_exclusive(const char* path) override {
-    return fails() ? -1 : real_.create_exclusive(path);
-  }
-  int open_append(const char* path) override { return fails() ? -1 : real_.open_append(path); }
-  std::ptrdiff_t write(int fd, const void* data, std::size_t size) override {
-    if (fails(&size)) return -1;
-    return real_.write(fd, data, size);
-  }
-  std::ptrdiff_t pwrite(int fd, const void* data, std::size_t size, std::int64_t offset) override {
-    if (fails(&size)) return -1;
-    return real_.pwrite(fd, data, size, offset);
-  }
-  int ftruncate(int fd, std::int64_t size) override {
-    return fails() ? -1 : real_.ftruncate(fd, size);
-  }
-  int fsync(int fd) override { return fails() ? -1 : real_.fsync(fd); }
-  int close(int fd) override {
-    // As on Linux: the descriptor is gone even when close fails.
-    const int result = real_.close(fd);
-    return fails() ? -1 : result;
-  }
-  int rename(const char* from, const char* to) override {
-    return fails() ? -1 : real_.rename(from, to);
-  }
-  int unlink(const char* path) override { return real_.unlink(path); }
-  int mkdir(const char* path) override { return fails() ? -1 : real_.mkdir(path); }
-  int fsync_folder(const char* path) override { return fails() ? -1 : real_.fsync_folder(path); }
-
- private:
-  bool fails(std::size_t* size = nullptr) {
-    if (--left_ != 0) return false;
-    if (fault_ == Fault::short_write) {
-      if (size != nullptr && *size > 1) *size /= 2;
-      return false;
-    }
-    errno = fault_ == Fault::no_space ? ENOSPC : fault_ == Fault::io_error ? EIO : EINTR;
-    return true;
-  }
-
-  FileOps& real_ = posix_file_ops();
-  int left_;
-  Fault fault_;
-};
-
-class AtomicFileFaults : public ::testing::TestWithParam<Fault> {};
+class AtomicFileFaults : public ::testing::TestWithParam<int> {};
 
 /// Fails every call in turn, until a run meets no fault.
 TEST_P(AtomicFileFaults, LeaveTheOldOrTheNewFileAndNothingElse) {
@@ -92,7 +41,7 @@ TEST_P(AtomicFileFaults, LeaveTheOldOrTheNewFileAndNothingElse) {
   for (bool fired = true; fired; ++nth) {
     ASSERT_LT(nth, 50) << "the writer never comes to its end";
     write_file(path, "old");
-    FaultyOps ops(nth, GetParam());
+    test::FailingFileOps ops(nth, GetParam());
     bool failed = false;
     try {
       AtomicFile file(path, ops);
@@ -103,10 +52,9 @@ TEST_P(AtomicFileFaults, LeaveTheOldOrTheNewFileAndNothingElse) {
     } catch (const IoError& error) {
       failed = true;
       EXPECT_THAT(error.what(), HasSubstr(path.string()));
-      EXPECT_THAT(error.what(), HasSubstr(GetParam() == Fault::no_space ? "No space left"
-                                                                        : "Input/output error"));
+      EXPECT_THAT(error.what(), HasSubstr(std::strerror(GetParam())));
     }
-    fired = ops.fired();
+    fired = ops.failed();
     EXPECT_EQ(count_files(folder.path()), 1U) << "call " << nth;
     const std::string text = text_of(path);
     if (failed) {
@@ -114,21 +62,13 @@ TEST_P(AtomicFileFaults, LeaveTheOldOrTheNewFileAndNothingElse) {
     } else {
       EXPECT_EQ(text, "NEW content") << "call " << nth;
     }
-    const bool harmless = GetParam() == Fault::interrupted || GetParam() == Fault::short_write;
+    const bool harmless = GetParam() == EINTR || GetParam() == 0;
     EXPECT_EQ(failed, fired && !harmless) << "call " << nth;
   }
   EXPECT_GE(nth, 8);
 }
 
-std::string fault_name(const ::testing::TestParamInfo<Fault>& tested) {
-  constexpr const char* kNames[] = {"NoSpace", "IoError", "Interrupted", "ShortWrite"};
-  return kNames[static_cast<int>(tested.param)];
-}
-
-INSTANTIATE_TEST_SUITE_P(All, AtomicFileFaults,
-                         ::testing::Values(Fault::no_space, Fault::io_error, Fault::interrupted,
-                                           Fault::short_write),
-                         fault_name);
+INSTANTIATE_TEST_SUITE_P(All, AtomicFileFaults, ::testing::Values(ENOSPC, EIO, EINTR, 0));
 
 TEST(AtomicFile, LeavesNothingWithoutCommit) {
   const test::TemporaryFolder folder;
@@ -277,7 +217,7 @@ TEST(CreateFolders, NamesTheFolderThatFailed) {
   EXPECT_THAT(problem(folder / "file" / "a", real), HasSubstr("file: Not a directory"));
   EXPECT_THAT(problem(folder / std::string(300, 'x'), real), HasSubstr("File name too long"));
   EXPECT_THAT(problem(folder / "loop" / "a", real), HasSubstr("loop: "));
-  FaultyOps full(2, Fault::no_space);
+  test::FailingFileOps full(3, ENOSPC);
   EXPECT_THAT(problem(folder / "p" / "q" / "r", full), HasSubstr("p/q: No space left"));
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/error.h"
+#include "tests/support/forwarding_file_ops.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::engine {
@@ -68,32 +69,17 @@ TEST(JsonLinesLogTest, WritesOneLineARecordWithTimes) {
 }
 
 /// A disk that is full for a while.
-class FullDisk final : public FileOps {
+class FullDisk final : public test::ForwardingFileOps {
  public:
-  int create_exclusive(const char* path) override { return real_.create_exclusive(path); }
-  int open_append(const char* path) override { return real_.open_append(path); }
   std::ptrdiff_t write(int fd, const void* data, std::size_t size) override {
     if (full) {
       errno = ENOSPC;
       return -1;
     }
-    return real_.write(fd, data,
-                       std::min<std::size_t>(size, 7));  // and short writes when it is not
+    // And short writes when it is not.
+    return ForwardingFileOps::write(fd, data, std::min<std::size_t>(size, 7));
   }
-  std::ptrdiff_t pwrite(int fd, const void* data, std::size_t size, std::int64_t offset) override {
-    return real_.pwrite(fd, data, size, offset);
-  }
-  int ftruncate(int fd, std::int64_t size) override { return real_.ftruncate(fd, size); }
-  int fsync(int fd) override { return real_.fsync(fd); }
-  int close(int fd) override { return real_.close(fd); }
-  int rename(const char* from, const char* to) override { return real_.rename(from, to); }
-  int unlink(const char* path) override { return real_.unlink(path); }
-  int mkdir(const char* path) override { return real_.mkdir(path); }
-  int fsync_folder(const char* path) override { return real_.fsync_folder(path); }
   bool full = false;
-
- private:
-  FileOps& real_ = posix_file_ops();
 };
 
 TEST(JsonLinesLogTest, AFullDiskLosesNoLineAndStopsNothing) {

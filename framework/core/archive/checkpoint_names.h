@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace precast {
+
+/// `ckpt-0000000042`
+[[nodiscard]] std::string checkpoint_name(std::int64_t step);
+/// The step of such a name; none for any other.
+[[nodiscard]] std::optional<std::int64_t> checkpoint_step(const std::string& name);
+
+/// A name beside `checkpoint` that no other call, process or host gives:
+/// `ckpt-0000000042.tmp.<host>.<process>.<token>`.
+[[nodiscard]] std::filesystem::path temporary_path(const std::filesystem::path& checkpoint);
+/// True if the folder has such a name and whoever gave it is gone: a process of this host that is
+/// no more, or any for a day.
+[[nodiscard]] bool is_stale_temporary(const std::filesystem::path& path);
+
+}  // namespace precast

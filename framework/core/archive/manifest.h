@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/core/export.h"
+
+namespace precast {
+
+/// The list of a checkpoint's files that makes a cut, changed or missing one noticed. It lies
+/// beside them as `manifest.json` and is written last: where it is, all of them are.
+
+inline constexpr std::string_view kManifestName = "manifest.json";
+inline constexpr std::uint64_t kMaxManifestBytes = 1'000'000;
+inline constexpr std::size_t kMaxManifestFiles = 4096;
+
+/// A file as it must be.
+struct ManifestFile {
+  std::string name;
+  std::uint64_t size_bytes = 0;
+  /// XXH3-64 of its bytes, with seed 0.
+  std::uint64_t xxh3_64 = 0;
+
+  bool operator==(const ManifestFile&) const = default;
+};
+
+struct Manifest {
+  /// Optimiser steps done, over all epochs; >= 0.
+  std::int64_t step = 0;
+  /// What checkpoints are compared by, finite; none where nothing was evaluated yet.
+  std::optional<double> metric;
+  std::vector<ManifestFile> files;
+
+  bool operator==(const Manifest&) const = default;
+};
+
+/// True for letters, digits, `.`, `_` and `-`, at most 200 of them, the first of which is no dot;
+/// not for `manifest.json` itself. No such name leaves its folder.
+[[nodiscard]] PRECAST_API bool is_manifest_file_name(std::string_view name);
+
+/// As JSON, with a digest of itself. @throws std::logic_error for names, numbers or counts that
+/// parse_manifest() would refuse.
+[[nodiscard]] PRECAST_API std::string manifest_text(const Manifest& manifest);
+
+/// Strict: one format version, no unknown or repeated key, plain and different file names, at most
+/// kMaxManifestBytes and kMaxManifestFiles, and the digest must fit: a change of one byte is an
+/// error or changes nothing. Nesting costs nothing. @param source names the file in messages.
+/// @throws CheckpointError, and nothing else but std::bad_alloc
+[[nodiscard]] PRECAST_API Manifest parse_manifest(std::span<const std::byte> text,
+                                                  const std::string& source);
+
+/// The entry of a file that holds `bytes`.
+[[nodiscard]] PRECAST_API ManifestFile describe_file(const std::string& name,
+                                                     std::span<const std::byte> bytes);
+/// The entry of `folder`/`name`, which is read in pieces. @throws IoError if it is missing, not a
+/// regular file or unreadable.
+[[nodiscard]] PRECAST_API ManifestFile describe_file(const std::filesystem::path& folder,
+                                                     const std::string& name);
+
+}  // namespace precast
