@@ -19,7 +19,7 @@ struct GroupOptions {
   /// Whether this process serves the store (rank 0, unless a launcher does).
   bool serves_store = false;
   /// Keeps runs apart that use one store after another (torchrun's restarts).
-  std::string prefix;
+  std::string prefix{};
   at::Device device = at::kCPU;
   /// A collective that takes longer has failed. Dead ranks are noticed sooner: see Heartbeat.
   std::chrono::milliseconds timeout{120'000};

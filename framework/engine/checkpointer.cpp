@@ -15,6 +15,7 @@
 
 #include "framework/core/archive/checkpoint_folder.h"
 #include "framework/core/archive/safetensors.h"
+#include "framework/core/archive/weights_file.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "framework/engine/state_archive.h"

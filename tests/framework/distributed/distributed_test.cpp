@@ -1,0 +1,203 @@
+// Ranks as processes that train together over Gloo on this machine.
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <thread>
+
+#include "framework/core/error.h"
+#include "framework/distributed/grad_sync.h"
+#include "framework/distributed/heartbeat.h"
+#include "framework/distributed/process_group.h"
+#include "tests/support/program.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::distributed {
+namespace {
+
+using test::Program;
+using test::TemporaryFolder;
+
+/// What every rank saw.
+std::vector<nlohmann::json> train(int world, const std::vector<std::string>& options) {
+  const TemporaryFolder folder;
+  const StoreHost store("127.0.0.1");
+  std::vector<std::unique_ptr<Program>> ranks;
+  for (int rank = 0; rank < world; ++rank) {
+    std::vector<std::string> args = {std::to_string(rank), std::to_string(world),
+                                     std::to_string(store.port()), folder / "out"};
+    args.insert(args.end(), options.begin(), options.end());
+    ranks.push_back(std::make_unique<Program>(RANK_PROGRAM, args));
+  }
+  std::vector<nlohmann::json> results;
+  for (int rank = 0; rank < world; ++rank) {
+    if (ranks[static_cast<std::size_t>(rank)]->wait() != 0)
+      throw std::runtime_error(ranks[static_cast<std::size_t>(rank)]->err);
+    std::ifstream file(folder / ("out." + std::to_string(rank)));
+    results.push_back(nlohmann::json::parse(file));
+  }
+  return results;
+}
+
+std::vector<double> numbers(const nlohmann::json& result, const char* key) {
+  return result.at(key).get<std::vector<double>>();
+}
+
+/// The largest |a - b| / max(|a|, floor).
+double largest_difference(const std::vector<double>& a, const std::vector<double>& b,
+                          double floor = 1e-300) {
+  EXPECT_EQ(a.size(), b.size());
+  double largest = 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    largest = std::max(largest, std::abs(a[i] - b[i]) / std::max(std::abs(a[i]), floor));
+  return largest;
+}
+
+TEST(DistributedTrainingTest, OneTwoAndFourRanksHaveTheSameLosses) {
+  const auto one = numbers(train(1, {})[0], "losses");
+  ASSERT_EQ(one.size(), 100U);
+  EXPECT_GT(one.front() - one.back(), 1e-3) << "it learns";
+  for (const int world : {2, 4})
+    EXPECT_LT(largest_difference(one, numbers(train(world, {})[0], "losses")), 1e-9) << world;
+}
+
+TEST(DistributedTrainingTest, EveryWayOfUpdatingComesToTheSame) {
+  const auto one = train(1, {"steps=20"})[0];
+  for (const std::vector<std::string>& mode :
+       {std::vector<std::string>{"update=after_backward"}, {"update=parameter_server"}, {"zero=1"},
+        {"zero=1", "update=after_backward"}, {"micro_batches=2"}}) {
+    std::vector<std::string> options = mode;
+    options.emplace_back("steps=20");
+    const auto two = train(2, options);
+    EXPECT_LT(largest_difference(numbers(one, "losses"), numbers(two[0], "losses")), 1e-9)
+        << mode[0];
+    EXPECT_EQ(two[0].at("weights"), two[1].at("weights")) << mode[0];
+  }
+}
+
+TEST(DistributedTrainingTest, CompressedGradientsAreCloseAndTheRanksStayEqual) {
+  const auto one = train(1, {"steps=20"})[0];
+  for (const auto& [compression, tolerance] : {std::pair{"fp16", 2e-3}, {"bf16", 2e-2}}) {
+    for (const char* update : {"update=replicated", "update=after_backward"}) {
+      const auto two =
+          train(2, {"steps=20", std::string("compression=") + compression, update});
+      const double difference =
+          largest_difference(numbers(one, "losses"), numbers(two[0], "losses"));
+      EXPECT_LT(difference, tolerance) << compression << update;
+      EXPECT_GT(difference, 1e-9) << compression << update;
+      EXPECT_EQ(two[0].at("weights"), two[1].at("weights"));
+    }
+  }
+}
+
+TEST(DistributedTrainingTest, TheSameLaunchAgainIsEqualToTheLastBit) {
+  const auto first = train(4, {"steps=20"});
+  EXPECT_EQ(first, train(4, {"steps=20"}));
+}
+
+TEST(DistributedTrainingTest, TwoRanksOfResNetAreTwoHalfBatchesOfOneProcess) {
+  const std::vector<std::string> resnet = {"model=resnet18", "batch=16", "size_px=32",
+                                           "bucket_bytes=4000000"};
+  const auto run = [&](int world, std::vector<std::string> more) {
+    more.insert(more.end(), resnet.begin(), resnet.end());
+    return train(world, more)[0];
+  };
+  const std::vector<std::string> halves = {"micro_batches=2", "halves=1"};
+  const auto with_steps = [&](std::vector<std::string> options, const char* steps) {
+    options.emplace_back(steps);
+    return options;
+  };
+  EXPECT_LT(largest_difference(numbers(run(1, with_steps(halves, "steps=1")), "weights"),
+                               numbers(run(2, {"steps=1"}), "weights"), 1),
+            1e-5);
+  EXPECT_LT(largest_difference(numbers(run(1, with_steps(halves, "steps=20")), "losses"),
+                               numbers(run(2, {"steps=20"}), "losses")),
+            1e-3);
+}
+
+TEST(DistributedTrainingTest, EverySampleIsEvaluatedOnceHoweverManyThereAre) {
+  for (const int samples : {0, 1, 3, 4, 9}) {
+    const std::string val = "val_samples=" + std::to_string(samples);
+    const auto one = train(1, {"steps=1", val})[0];
+    const auto four = train(4, {"steps=1", val});
+    for (const auto& result : four) {
+      EXPECT_EQ(result.at("samples"), samples);
+      EXPECT_EQ(result.at("top_1_correct"), one.at("top_1_correct")) << samples;
+      EXPECT_NEAR(result.at("val_loss").get<double>(), one.at("val_loss").get<double>(), 1e-9);
+    }
+  }
+}
+
+TEST(ShardParametersTest, SpreadsElementsEvenlyAndTheSameWayEverywhere) {
+  std::vector<NamedTensor> parameters;
+  for (const std::int64_t size : {10, 1, 7, 3, 3})
+    parameters.push_back({std::to_string(size), at::zeros({size})});
+  EXPECT_EQ(shard_parameters(parameters, 2), (std::vector<int>{0, 0, 1, 1, 1}));
+  EXPECT_EQ(shard_parameters(parameters, 1), (std::vector<int>{0, 0, 0, 0, 0}));
+}
+
+TEST(ProcessGroupTest, NcclWithoutAGpuSaysSo) {
+  const StoreHost store("127.0.0.1");
+  try {
+    const ProcessGroup group({.port = store.port(), .device = at::kCUDA});
+    GTEST_SKIP() << "there is a GPU";
+  } catch (const DeviceError& error) {
+    EXPECT_NE(std::string(error.what()).find("NCCL"), std::string::npos) << error.what();
+  }
+}
+
+TEST(ProcessGroupTest, AMissingStoreIsNamedWithItsPlace) {
+  try {
+    const ProcessGroup group(
+        {.rank = 1, .world = 2, .port = 9, .join_timeout = std::chrono::seconds(1)});
+    FAIL();
+  } catch (const DeviceError& error) {
+    EXPECT_NE(std::string(error.what()).find("127.0.0.1:9"), std::string::npos) << error.what();
+  }
+}
+
+TEST(HeartbeatTest, SilenceIsNoticedAndToldOnce) {
+  const StoreHost store("127.0.0.1");
+  GroupOptions group{.rank = 0, .world = 3, .port = store.port()};
+  const HeartbeatOptions quick{.period = std::chrono::milliseconds(100), .missed_allowed = 2};
+  std::mutex mutex;
+  std::vector<std::string> causes;
+  const auto note = [&](const std::string& cause) {
+    const std::scoped_lock lock(mutex);
+    causes.push_back(cause);
+  };
+  // Rank 2 never comes.
+  const Heartbeat first(group, note, quick);
+  group.rank = 1;
+  const Heartbeat second(group, note, quick);
+  for (int i = 0; i < 100; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const std::scoped_lock lock(mutex);
+    if (causes.size() == 2) break;
+  }
+  const std::scoped_lock lock(mutex);
+  ASSERT_EQ(causes.size(), 2U);
+  const std::string told = causes[0] + causes[1];
+  EXPECT_NE(told.find("rank 2 is dead or stopped"), std::string::npos) << told;
+  EXPECT_TRUE(causes[0].empty() || causes[1].empty()) << told;
+}
+
+TEST(HeartbeatTest, TheFirstClaimIsTheCause) {
+  const StoreHost store("127.0.0.1");
+  GroupOptions group{.rank = 0, .world = 2, .port = store.port()};
+  const auto ignore = [](const std::string& /*cause*/) {};
+  Heartbeat first(group, ignore);
+  group.rank = 1;
+  Heartbeat second(group, ignore);
+  EXPECT_TRUE(first.claim_failure("disk full"));
+  EXPECT_FALSE(second.claim_failure("lost touch"));
+  EXPECT_TRUE(second.wait_for_claim());
+}
+
+}  // namespace
+}  // namespace precast::distributed

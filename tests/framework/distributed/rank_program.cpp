@@ -1,0 +1,244 @@
+// One rank of a small training run: `rank_program RANK WORLD PORT OUT KEY=VALUE...`. Writes what
+// rank 0 saw to OUT as JSON: the losses of all steps, a hash of the final weights, the evaluation.
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
+
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "framework/api/single_rank.h"
+#include "framework/distributed/grad_sync.h"
+#include "framework/distributed/process_group.h"
+#include "framework/engine/trainer.h"
+#include "models/register.h"
+#include "recipes/register.h"
+#include "tests/support/fake_parts.h"
+#include "tests/support/noise_tensor.h"
+
+namespace precast {
+namespace {
+
+
+
+constexpr std::int64_t kClasses = 5;
+
+/// Two convolutions and a linear layer in float64, without batch statistics: the ranks' sum is the
+/// whole batch's.
+class PlainNet final : public Model {
+ public:
+  PlainNet() {
+    add("conv1.weight", {8, 3, 3, 3});
+    add("conv2.weight", {16, 8, 3, 3});
+    add("fc.weight", {kClasses, 16});
+    add("fc.bias", {kClasses});
+  }
+  at::Tensor forward(const at::Tensor& images) override {
+    at::Tensor x = at::relu(at::conv2d(images.to(at::kDouble), weights_[0].tensor, {}, 2, 1));
+    x = at::relu(at::conv2d(x, weights_[1].tensor, {}, 2, 1)).mean({2, 3});
+    return at::linear(x, weights_[2].tensor, weights_[3].tensor);
+  }
+  [[nodiscard]] std::vector<NamedTensor> parameters() const override { return weights_; }
+  [[nodiscard]] std::vector<NamedTensor> state() const override { return weights_; }
+  void train(bool /*training*/) override {}
+  void to(at::Device /*device*/, bool /*channels_last*/) override {}
+
+ private:
+  void add(const std::string& name, at::IntArrayRef shape) {
+    const auto stream = static_cast<std::uint32_t>(weights_.size() + 1);
+    weights_.push_back(
+        {name, test::noise_tensor(stream, shape).to(at::kDouble).requires_grad_(true)});
+  }
+  std::vector<NamedTensor> weights_;
+};
+
+class MeanCrossEntropy final : public Loss {
+ public:
+  at::Tensor operator()(const at::Tensor& logits, const at::Tensor& labels) const override {
+    return at::cross_entropy_loss(logits, labels);
+  }
+};
+
+/// Images of noise: sample s of an epoch has the same pixels and label on whichever rank it falls.
+/// `halves`: a single rank sees a batch as two ranks would see their halves, one after the other.
+class NoiseSource final : public BatchSource {
+ public:
+  NoiseSource(std::int64_t samples, std::int64_t batch_size, std::int64_t size_px, bool halves,
+              bool drop_last)
+      : samples_(samples),
+        batch_size_(batch_size),
+        size_px_(size_px),
+        halves_(halves),
+        drop_last_(drop_last) {}
+
+  void begin_epoch(const EpochRequest& request) override {
+    request_ = request;
+    next_ = request.first_batch;
+  }
+  std::optional<Batch> next() override {
+    const std::int64_t mine = (samples_ - request_.rank + request_.world - 1) / request_.world;
+    const std::int64_t begin = next_ * batch_size_;
+    std::int64_t count = std::min(batch_size_, mine - begin);
+    if (count <= 0 || (drop_last_ && count < batch_size_)) return std::nullopt;
+    ++next_;
+    Batch batch;
+    std::vector<at::Tensor> images;
+    std::vector<std::int64_t> labels;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t row = halves_ ? (i < count / 2 ? 2 * i : 2 * (i - count / 2) + 1) : i;
+      const std::int64_t position = (begin + row) * request_.world + request_.rank;
+      const auto stream = static_cast<std::uint32_t>(1000 + request_.epoch * samples_ + position);
+      images.push_back(test::noise_tensor(stream, {3, size_px_, size_px_}, 2));
+      labels.push_back(static_cast<std::int64_t>((test::noise(7, stream) + 0.5) * kClasses));
+      batch.sample_ids.push_back(static_cast<std::uint64_t>(position));
+    }
+    batch.fields = {{"image", at::stack(images)}, {"label", at::tensor(labels, at::kLong)}};
+    return batch;
+  }
+  [[nodiscard]] std::int64_t size(int world) const override {
+    const std::int64_t longest = (samples_ + world - 1) / world;
+    return (longest + batch_size_ - 1) / batch_size_;
+  }
+  [[nodiscard]] std::int64_t samples() const override { return samples_; }
+  [[nodiscard]] double seconds_waited() const override { return 0; }
+
+ private:
+  std::int64_t samples_, batch_size_, size_px_;
+  bool halves_, drop_last_;
+  EpochRequest request_;
+  std::int64_t next_ = 0;
+};
+
+class ConstantRate final : public Schedule {
+ public:
+  [[nodiscard]] double lr(std::int64_t /*epoch*/) const override { return 0.02; }
+};
+
+using Options = std::map<std::string, std::string>;
+
+std::int64_t number(const Options& options, const std::string& key, std::int64_t otherwise) {
+  return options.contains(key) ? std::stoll(options.at(key)) : otherwise;
+}
+
+std::string text(const Options& options, const std::string& key) {
+  return options.contains(key) ? options.at(key) : "";
+}
+
+std::unique_ptr<Model> make_model(const Options& options) {
+  if (text(options, "model") != "resnet18") return std::make_unique<PlainNet>();
+  ModelRegistry registry("model");
+  models::register_models(registry);
+  at::manual_seed(1);
+  return registry.create("resnet18", {.arch = "resnet18", .num_classes = kClasses});
+}
+
+std::unique_ptr<GradSync> make_sync(distributed::ProcessGroup* group, const Model& model,
+                                    const Options& options, std::vector<NamedTensor>& mine) {
+  using namespace distributed;
+  mine = model.parameters();
+  if (group == nullptr) return make_single_rank_sync();
+  GradSyncOptions sync;
+  // Small, so that a small model has several.
+  sync.bucket_bytes = static_cast<std::size_t>(number(options, "bucket_bytes", 4000));
+  sync.first_bucket_bytes = sync.bucket_bytes / 4;
+  const std::string update = text(options, "update");
+  if (update == "after_backward") sync.update = VariableUpdate::allreduce_after_backward;
+  if (update == "parameter_server") sync.update = VariableUpdate::parameter_server;
+  if (text(options, "compression") == "fp16") sync.compression = GradCompression::fp16;
+  if (text(options, "compression") == "bf16") sync.compression = GradCompression::bf16;
+  std::vector<int> owners(mine.size(), 0);
+  if (number(options, "zero", 0) != 0) owners = sync.owners = shard_parameters(mine, group->world());
+  const auto all = mine;
+  if (update == "parameter_server" || !sync.owners.empty()) {
+    mine.clear();
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (owners[i] == group->rank()) mine.push_back(all[i]);
+  }
+  return make_grad_sync(*group, all, sync);
+}
+
+nlohmann::json run(int rank, int world, int port, const Options& options) {
+  std::unique_ptr<distributed::ProcessGroup> group;
+  if (world > 1) {
+    group = std::make_unique<distributed::ProcessGroup>(distributed::GroupOptions{
+        .rank = rank, .world = world, .port = port, .timeout = std::chrono::seconds(60)});
+  }
+  const auto single = make_single_rank();
+  Communicator& ranks = group ? static_cast<Communicator&>(*group) : *single;
+  const auto model = make_model(options);
+  std::vector<NamedTensor> mine;
+  const auto sync = make_sync(group.get(), *model, options, mine);
+  OptimizerRegistry optimizers("optimizer");
+  recipes::register_optimizers(optimizers);
+  const auto optimizer =
+      optimizers.create("sgd", mine, {.momentum = 0.9, .weight_decay = 1e-4});
+
+  TrainPlan plan;
+  plan.epochs = number(options, "epochs", 1);
+  plan.steps_per_epoch = number(options, "steps", 100);
+  plan.global_batch_size = number(options, "batch", 8);
+  plan.micro_batches = number(options, "micro_batches", 1);
+  const std::int64_t size_px = number(options, "size_px", 8);
+  plan.image_size_px.assign(static_cast<std::size_t>(plan.epochs), size_px);
+  plan.schedule = std::make_shared<ConstantRate>();
+  const std::int64_t samples = plan.steps_per_epoch * plan.global_batch_size;
+  NoiseSource train(samples, plan.global_batch_size / world, size_px,
+                    number(options, "halves", 0) != 0, /*drop_last=*/true);
+  NoiseSource val(number(options, "val_samples", 7), 2, size_px, false, false);
+  const engine::Evaluator evaluator({.image_size_px = size_px, .flip_tta = false});
+  test::MemorySink sink;
+  std::vector<NamedMethod> methods;
+  const MeanCrossEntropy loss;
+  engine::Trainer trainer(plan,
+                          {.model = *model,
+                           .loss = loss,
+                           .optimizer = *optimizer,
+                           .methods = methods,
+                           .train_source = train,
+                           .val_source = val,
+                           .evaluator = evaluator,
+                           .ranks = ranks,
+                           .sync = *sync,
+                           .sinks = {&sink}},
+                          {.log_every = 1});
+  const engine::TrainSummary summary = trainer.run();
+
+  nlohmann::json result = {{"samples", summary.final_eval->samples},
+                           {"top_1_correct", summary.final_eval->top_1_correct},
+                           {"val_loss", summary.final_eval->loss}};
+  for (const std::string& record : sink.records) {
+    const auto parsed = nlohmann::json::parse(record);
+    if (parsed.contains("loss")) result["losses"].push_back(parsed.at("loss"));
+  }
+  std::vector<double> weights;
+  for (const NamedTensor& parameter : model->parameters()) {
+    const at::Tensor flat = parameter.tensor.detach().to(at::kDouble).contiguous().flatten();
+    const double* values = flat.const_data_ptr<double>();
+    weights.insert(weights.end(), values, values + flat.numel());
+  }
+  result["weights"] = std::move(weights);
+  return result;
+}
+
+}  // namespace
+}  // namespace precast
+
+int main(int argc, char** argv) {
+  if (argc < 5) return 2;
+  at::set_num_threads(1);
+  precast::Options options;
+  for (int i = 5; i < argc; ++i) {
+    const std::string pair = argv[i];
+    options[pair.substr(0, pair.find('='))] = pair.substr(pair.find('=') + 1);
+  }
+  const int rank = std::stoi(argv[1]);
+  const auto result = precast::run(rank, std::stoi(argv[2]), std::stoi(argv[3]), options);
+  std::ofstream(std::string(argv[4]) + "." + argv[1]) << result.dump();
+  return 0;
+}
