@@ -1,9 +1,7 @@
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +15,7 @@
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/sample_images.h"
+#include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::tools {
@@ -25,50 +24,17 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-/// The program itself, as a user starts it. Output goes to files, so that no pipe can fill up.
-class Program {
+/// `precast` itself.
+class Program : public test::Program {
  public:
-  explicit Program(std::vector<std::string> arguments, std::vector<std::string> environment = {}) {
-    arguments.insert(arguments.begin(), std::string(PRECAST_BIN_DIR) + "/precast");
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    const int flags = O_WRONLY | O_CREAT | O_TRUNC;
-    posix_spawn_file_actions_addopen(&actions, 1, (folder_ / "out").c_str(), flags, 0644);
-    posix_spawn_file_actions_addopen(&actions, 2, (folder_ / "err").c_str(), flags, 0644);
-    for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
-    const int failed = ::posix_spawn(&id_, arguments[0].c_str(), &actions, nullptr,
-                                     pointers(arguments).data(), pointers(environment).data());
-    posix_spawn_file_actions_destroy(&actions);
-    if (failed != 0) throw std::runtime_error("cannot start " + arguments[0]);
-  }
-
-  [[nodiscard]] pid_t id() const { return id_; }
-  /// @return its exit code, or 128 + the signal that ended it.
-  int wait() {
-    int status = 0;
-    ::waitpid(id_, &status, 0);
-    out = text("out");
-    err = text("err");
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
-
-  std::string out;
-  std::string err;
+  explicit Program(std::vector<std::string> arguments, std::vector<std::string> environment = {})
+      : test::Program(with_path(std::move(arguments)), std::move(environment)) {}
 
  private:
-  static std::vector<char*> pointers(std::vector<std::string>& texts) {
-    std::vector<char*> all;
-    for (std::string& text : texts) all.push_back(text.data());
-    all.push_back(nullptr);
-    return all;
+  static std::vector<std::string> with_path(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), std::string(PRECAST_BIN_DIR) + "/precast");
+    return arguments;
   }
-  [[nodiscard]] std::string text(const std::string& name) const {
-    std::ifstream file(folder_ / name);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-
-  test::TemporaryFolder folder_;
-  pid_t id_ = -1;
 };
 
 /// Runs `sh -c "PREFIX precast COMMAND"`. @return its exit code, or -1 if a signal ended it.
