@@ -1,8 +1,6 @@
 #include "tools/child_process.h"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,55 +9,13 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <string_view>
 
-#include "framework/core/error.h"
-
-extern char** environ;
+#include "framework/core/spawn.h"
 
 namespace precast::tools {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-class Pipe {
- public:
-  Pipe() {
-    if (pipe2(ends_.data(), O_CLOEXEC) != 0) throw IoError("doctor: cannot make", "a pipe", errno);
-  }
-  Pipe(const Pipe&) = delete;
-  Pipe& operator=(const Pipe&) = delete;
-  ~Pipe() {
-    close(ends_[0]);
-    close_writer();
-  }
-  void close_writer() {
-    if (ends_[1] >= 0) close(ends_[1]);
-    ends_[1] = -1;
-  }
-  [[nodiscard]] int reader() const { return ends_[0]; }
-  [[nodiscard]] int writer() const { return ends_[1]; }
-
- private:
-  std::array<int, 2> ends_{-1, -1};
-};
-
-/// @return 0 or an errno value.
-int spawn(const std::vector<std::string>& arguments, const Pipe& output, const Pipe& errors,
-          pid_t& child) {
-  std::vector<char*> argv;
-  argv.reserve(arguments.size() + 1);
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, output.writer(), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, errors.writer(), STDERR_FILENO);
-  const int failure = posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  return failure;
-}
 
 /// Reads both pipes until the child has closed them. @return false when `deadline` came first.
 bool collect(const Pipe& output, const Pipe& errors, Clock::time_point deadline,
@@ -97,7 +53,9 @@ ChildResult run_child(const std::vector<std::string>& arguments,
   Pipe output;
   Pipe errors;
   pid_t child = 0;
-  const int failure = spawn(arguments, output, errors, child);
+  const std::array<InheritedFile, 2> files{InheritedFile{output.writer(), STDOUT_FILENO},
+                                           InheritedFile{errors.writer(), STDERR_FILENO}};
+  const int failure = spawn(arguments, current_environment(), files, false, child);
   if (failure != 0) {
     result.exit_code = 127;
     result.errors = arguments[0] + ": " + std::strerror(failure);

@@ -5,9 +5,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
+#include <thread>
 
 namespace precast::test {
 namespace {
@@ -21,32 +24,54 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 }  // namespace
 
-Program::Program(const std::string& executable, std::vector<std::string> arguments,
-                 std::vector<std::string> environment) {
-  arguments.insert(arguments.begin(), executable);
+Program::Program(std::vector<std::string> arguments, std::vector<std::string> environment) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   const int flags = O_WRONLY | O_CREAT | O_TRUNC;
-  posix_spawn_file_actions_addopen(&actions, 1, (folder_ / "out").c_str(), flags, 0644);
-  posix_spawn_file_actions_addopen(&actions, 2, (folder_ / "err").c_str(), flags, 0644);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, (folder_ / "out").c_str(), flags, 0644);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, (folder_ / "err").c_str(), flags, 0644);
+  // Signals that who started the tests ignores (nohup, a job in the background) must count.
+  sigset_t all;
+  sigfillset(&all);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
-  const int failed = ::posix_spawn(&id_, executable.c_str(), &actions, nullptr,
-                                   pointers(arguments).data(), pointers(environment).data());
+  const int failed = posix_spawn(&id_, arguments[0].c_str(), &actions, &attributes,
+                                 pointers(arguments).data(), pointers(environment).data());
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0) throw std::runtime_error("cannot start " + executable);
+  if (failed != 0) throw std::runtime_error("cannot start " + arguments[0]);
 }
 
 int Program::wait() {
   int status = 0;
-  ::waitpid(id_, &status, 0);
+  waitpid(id_, &status, 0);
   out = text("out");
   err = text("err");
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+bool Program::printed(const std::string& wanted, int times) const {
+  for (int i = 0; i < 3000; ++i) {
+    if (occurrences(text("out") + text("err"), wanted) >= times) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
 std::string Program::text(const std::string& name) const {
   std::ifstream file(folder_ / name);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+int occurrences(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + part.size())) {
+    ++count;
+  }
+  return count;
 }
 
 }  // namespace precast::test

@@ -12,16 +12,17 @@ namespace precast::test {
 /// A program as a user starts it. Output goes to files, so that no pipe can fill up.
 class Program {
  public:
-  /// @param environment `NAME=value`, in front of the test's own.
-  /// @throws std::runtime_error if it cannot be started
-  Program(const std::string& executable, std::vector<std::string> arguments,
-          std::vector<std::string> environment = {});
+  /// @param arguments the first one is the program's path.
+  /// @param environment `NAME=value` each, before what this process has.
+  explicit Program(std::vector<std::string> arguments, std::vector<std::string> environment = {});
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
 
   [[nodiscard]] pid_t id() const { return id_; }
   /// @return its exit code, or 128 + the signal that ended it.
   int wait();
-  /// What it has printed so far; after wait(), all.
-  [[nodiscard]] std::string printed() const { return text("out"); }
+  /// Waits until it has written `text` `times` times. @return false if that took over 30 s.
+  [[nodiscard]] bool printed(const std::string& text, int times = 1) const;
 
   /// After wait().
   std::string out;
@@ -33,5 +34,8 @@ class Program {
   TemporaryFolder folder_;
   pid_t id_ = -1;
 };
+
+/// How often `part` occurs in `text`.
+[[nodiscard]] int occurrences(const std::string& text, const std::string& part);
 
 }  // namespace precast::test

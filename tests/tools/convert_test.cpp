@@ -22,9 +22,8 @@ using testing::HasSubstr;
 class ConvertTest : public testing::Test {
  protected:
   int convert(std::vector<std::string> arguments, std::vector<std::string> environment = {}) {
-    arguments.insert(arguments.begin(), "convert");
-    test::Program program(std::string(PRECAST_BIN_DIR) + "/precast", std::move(arguments),
-                          std::move(environment));
+    arguments.insert(arguments.begin(), {std::string(PRECAST_BIN_DIR) + "/precast", "convert"});
+    test::Program program(std::move(arguments), std::move(environment));
     const int code = program.wait();
     output = program.out;
     error = program.err;

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -22,12 +24,17 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-/// `precast ARGUMENTS...`
+/// `precast` itself.
 class Program : public test::Program {
  public:
   explicit Program(std::vector<std::string> arguments, std::vector<std::string> environment = {})
-      : test::Program(std::string(PRECAST_BIN_DIR) + "/precast", std::move(arguments),
-                      std::move(environment)) {}
+      : test::Program(with_path(std::move(arguments)), std::move(environment)) {}
+
+ private:
+  static std::vector<std::string> with_path(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), std::string(PRECAST_BIN_DIR) + "/precast");
+    return arguments;
+  }
 };
 
 /// Runs `sh -c "PREFIX precast COMMAND"`. @return its exit code, or -1 if a signal ended it.

@@ -29,10 +29,10 @@ std::vector<nlohmann::json> train(int world, const std::vector<std::string>& opt
   const StoreHost store("127.0.0.1");
   std::vector<std::unique_ptr<Program>> ranks;
   for (int rank = 0; rank < world; ++rank) {
-    std::vector<std::string> args = {std::to_string(rank), std::to_string(world),
+    std::vector<std::string> args = {RANK_PROGRAM, std::to_string(rank), std::to_string(world),
                                      std::to_string(store.port()), folder / "out"};
     args.insert(args.end(), options.begin(), options.end());
-    ranks.push_back(std::make_unique<Program>(RANK_PROGRAM, args));
+    ranks.push_back(std::make_unique<Program>(args));
   }
   std::vector<nlohmann::json> results;
   for (int rank = 0; rank < world; ++rank) {

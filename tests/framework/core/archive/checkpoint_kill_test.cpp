@@ -63,7 +63,7 @@ TEST(CheckpointKillTest, AfterAKillAtAnyMomentTheLastCommittedOrANewerOneIsWhole
   const int kills = asked == nullptr ? 50 : std::atoi(asked);
   const test::TemporaryFolder folder;
   const auto start = std::chrono::steady_clock::now();
-  test::Program undisturbed(kLoop, {folder.path().string(), "2", "1500000"});
+  test::Program undisturbed({kLoop, folder.path().string(), "2", "1500000"});
   ASSERT_EQ(undisturbed.wait(), 0) << undisturbed.err;
   const auto two_saves = std::chrono::steady_clock::now() - start;
 
@@ -73,7 +73,7 @@ TEST(CheckpointKillTest, AfterAKillAtAnyMomentTheLastCommittedOrANewerOneIsWhole
   const std::int64_t first = committed;
   int mid_write = 0;
   for (int i = 0; i < kills; ++i) {
-    test::Program loop(kLoop, {folder.path().string(), "0", "1500000"});
+    test::Program loop({kLoop, folder.path().string(), "0", "1500000"});
     std::this_thread::sleep_for(two_saves * share(random));
     ::kill(loop.id(), SIGKILL);
     ASSERT_EQ(loop.wait(), 128 + SIGKILL) << loop.err;
@@ -102,15 +102,15 @@ TEST_P(CheckpointFailpointTest, AProcessKilledThereLeavesTheOlderOrTheNewOneWhol
     for (const char* saves : {"3", "4"}) {
       const test::TemporaryFolder folder;
       const auto arguments = [&](const char* count) {
-        std::vector<std::string> all = {folder.path().string(), count, "4096"};
+        std::vector<std::string> all = {kLoop, folder.path().string(), count, "4096"};
         if (!extra.empty()) all.push_back(extra);
         return all;
       };
-      test::Program before(kLoop, arguments(saves));
+      test::Program before(arguments(saves));
       ASSERT_EQ(before.wait(), 0) << before.err;
       const std::int64_t committed = last_number(before.out, -1);
       ASSERT_EQ(newest_save(folder.path()), committed);
-      test::Program killed(kLoop, arguments("1"), {"PRECAST_FAILPOINTS=" + name + "=kill"});
+      test::Program killed(arguments("1"), {"PRECAST_FAILPOINTS=" + name + "=kill"});
       const int code = killed.wait();
       if (code == 0) continue;
       reached = true;
@@ -120,7 +120,7 @@ TEST_P(CheckpointFailpointTest, AProcessKilledThereLeavesTheOlderOrTheNewOneWhol
       const bool between = name == "checkpoint.before_second_rename";
       EXPECT_TRUE(newest == (between ? committed - 1 : committed) || newest == committed + 1)
           << committed << " " << newest;
-      test::Program after(kLoop, arguments("2"));
+      test::Program after(arguments("2"));
       EXPECT_EQ(after.wait(), 0) << after.err;
       EXPECT_EQ(newest_save(folder.path()), newest + 2);
       EXPECT_EQ(count_temporaries(folder.path()), 0U);
@@ -146,10 +146,10 @@ INSTANTIATE_TEST_SUITE_P(All, CheckpointFailpointTest,
 TEST(CheckpointKillTest, EightWritersOfOneFolderDoNotDisturbEachOther) {
   for (const std::string extra : {"", "no_exchange"}) {
     const test::TemporaryFolder folder;
-    std::vector<std::string> arguments = {folder.path().string(), "12", "100000"};
+    std::vector<std::string> arguments = {kLoop, folder.path().string(), "12", "100000"};
     if (!extra.empty()) arguments.push_back(extra);
     std::deque<test::Program> writers;
-    for (int i = 0; i < 8; ++i) writers.emplace_back(kLoop, arguments);
+    for (int i = 0; i < 8; ++i) writers.emplace_back(arguments);
     std::int64_t last = -1;
     for (test::Program& writer : writers) {
       EXPECT_EQ(writer.wait(), 0) << writer.err;

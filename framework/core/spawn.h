@@ -1,0 +1,50 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "framework/core/export.h"
+
+namespace precast {
+
+/// A pipe whose ends programs started later do not inherit. Closes what is still open.
+class PRECAST_API Pipe {
+ public:
+  /// @throws IoError
+  Pipe();
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  ~Pipe();
+  void close_writer();
+  [[nodiscard]] int reader() const { return ends_[0]; }
+  /// -1 once closed.
+  [[nodiscard]] int writer() const { return ends_[1]; }
+
+ private:
+  std::array<int, 2> ends_{-1, -1};
+};
+
+/// An open file that a program gets: our descriptor `ours` under its number `theirs`.
+struct InheritedFile {
+  int ours = -1;
+  int theirs = -1;
+};
+
+/// The environment as `NAME=value` each.
+[[nodiscard]] PRECAST_API std::vector<std::string> current_environment();
+
+/// Starts the program `arguments[0]` (a path; no shell, no search) with /dev/null as its standard
+/// input. No fork: safe beside threads.
+/// @param own_group makes it the leader of a process group of its own: signals of a terminal
+/// (Ctrl-C, Ctrl-Z) do not reach it, and it may write to one that stops background writers.
+/// @return 0 and the process in `child`, or an errno value.
+[[nodiscard]] PRECAST_API int spawn(const std::vector<std::string>& arguments,
+                                    const std::vector<std::string>& environment,
+                                    std::span<const InheritedFile> files, bool own_group,
+                                    pid_t& child);
+
+}  // namespace precast

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "framework/core/export.h"
+
+namespace precast {
+
+/// What launch() starts on this host.
+struct LaunchOptions {
+  /// A program (a path; no shell, no search) and its arguments, the same for every rank.
+  std::vector<std::string> command;
+  int processes = 1;
+  /// Where the ranks meet; handed down as PRECAST_STORE.
+  std::string store_address = "127.0.0.1";
+  int store_port = 0;
+  /// Handed down as OMP_NUM_THREADS unless that is set already; 0 leaves it alone.
+  int threads_per_process = 0;
+  /// How long the others may take to end once one has failed; then they are killed.
+  std::chrono::milliseconds grace{15'000};
+  /// Called once, in launch()'s thread, for the first rank that fails, with a cause such as
+  /// `rank 1 (pid 123) was killed by signal 9 (SIGKILL)`: tells ranks that wait for it. Nothing is
+  /// forwarded or killed while it runs, so it must be quick.
+  std::function<void(int rank, const std::string& cause)> on_failure;
+};
+
+/// Starts the processes, passes on what they print, and returns when all of them have ended and are
+/// reaped. README.md describes the protocol.
+///
+/// SIGTERM, SIGINT and SIGUSR1 are forwarded once to every living child, SIGHUP as SIGTERM; a
+/// second SIGINT kills them. SIGTSTP (Ctrl-Z) stops and SIGCONT continues all. Signals that this
+/// process ignores stay ignored. The handlers are restored at the end. One launch at a time in a
+/// process.
+///
+/// @return the exit code: that of the first rank that failed, where ExitCode::peer_failed counts
+/// only if no rank has another one. A rank killed by a signal counts as ExitCode::failed, or as
+/// 128 + the signal if that signal had been sent to the launcher. Without failures
+/// ExitCode::preempted if any rank ended with it, else 0.
+/// @throws IoError if a process cannot be started; none is left then.
+[[nodiscard]] PRECAST_API int launch(const LaunchOptions& options);
+
+}  // namespace precast

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "framework/core/export.h"
+
+namespace precast {
+
+/// Names the read end of a pipe whose write end only the launcher holds, as a descriptor's number.
+inline constexpr const char* kLauncherPipeVariable = "PRECAST_LAUNCHER_PIPE";
+
+/// For a program that launch() may have started: call it first thing in main(), before there are
+/// threads. A thread then ends the process with _exit(ExitCode::peer_failed) as soon as the
+/// launcher is gone, even by SIGKILL. Takes the variable out of the environment and keeps the pipe
+/// from programs that this one starts. (PR_SET_PDEATHSIG would have to be set between fork and
+/// exec, and fires when the launcher's starting thread ends, not its process.)
+/// @return false if no launcher started this program.
+PRECAST_API bool watch_launcher();
+
+}  // namespace precast
