@@ -67,8 +67,8 @@ bool cannot_exchange(int errno_value) {
 /// Gives the folder `from` the name `to`, which another one may have. On a file system that cannot
 /// exchange names the older one is moved aside first: between the two renames only checkpoints of
 /// other steps are there.
-/// @return where older ones lie now: at most one, unless other processes do the same. @throws
-/// IoError
+/// @return where older ones lie now: at most one, unless other processes do the same.
+/// @throws IoError
 std::vector<fs::path> put_in_place(const fs::path& from, const fs::path& to, FileOps& ops) {
   std::vector<fs::path> replaced;
   while (rename_folder(from, to, ops) != 0) {
@@ -103,9 +103,8 @@ void check_space(const fs::path& parent, const std::string& name, std::uint64_t 
   const std::uint64_t needed = expected_bytes + kSpareBytes;
   if (static_cast<std::uint64_t>(free_bytes) < needed) {
     throw IoError(
-        fmt::format("cannot write {}: expected {} free bytes on its disk, got {}. Free some space "
-                    "or keep fewer "
-                    "checkpoints",
+        fmt::format("cannot write {}: expected {} free bytes on its disk, got {}. "
+                    "Free some space or keep fewer checkpoints",
                     (parent / name).string(), needed, free_bytes));
   }
 }
