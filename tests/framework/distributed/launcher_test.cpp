@@ -187,7 +187,7 @@ TEST(LauncherTest, NamesTheFirstFailureOnceAndKillsTheOthersAfterTheGrace) {
 
 TEST(LauncherTest, OneThatFollowedAnotherIsNotNamed) {
   const test::TemporaryFolder folder;
-  Shells shells(3, kLongGraceMs,
+  Shells shells(2, kLongGraceMs,
                 "[ $PRECAST_RANK = 1 ] || exit 13; until [ -e $TOLD ]; do sleep 0.02; done; exit 5",
                 {"TOLD=" + (folder / "told").string()});
   EXPECT_EQ(shells.wait(), 5);
