@@ -15,6 +15,7 @@ class AdamW final : public Optimizer {
         rule_("adamw", options, groups_.device()) {}
 
   void step(double lr, const std::optional<Scaled>& scaled) override {
+    if (groups_.empty()) return;
     rule_.advance(scaled);
     groups_.for_each([&](const ParameterGroups::Group& group) {
       at::_fused_adamw_(group.parameters, group.gradients, group.moments[0], group.moments[1],

@@ -35,6 +35,7 @@ class Lamb final : public Optimizer {
         rule_("lamb", options, groups_.device()) {}
 
   void step(double lr, const std::optional<Scaled>& scaled) override {
+    if (groups_.empty()) return;
     rule_.advance(scaled);
     // In double, as 1 - beta2 is small. A run that skips its first step is at step 0.
     const at::Tensor steps = rule_.steps.to(at::kDouble).clamp_min(1);

@@ -55,6 +55,8 @@ class ParameterGroups {
   void zero_grad() const;
   /// The moments, in the order of the parameters.
   [[nodiscard]] std::vector<NamedTensor> state() const;
+  /// A rank whose parameters are all updated elsewhere has none.
+  [[nodiscard]] bool empty() const { return members_.empty(); }
   /// Of the parameters; the CPU where there are none.
   [[nodiscard]] at::Device device() const;
 

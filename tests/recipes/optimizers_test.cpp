@@ -201,6 +201,16 @@ TEST_P(OptimizerTest, KeepsFiniteWhereWeightsOrGradientsAreZero) {
 
 INSTANTIATE_TEST_SUITE_P(All, OptimizerTest, ::testing::ValuesIn(all_cases()), kLabel);
 
+TEST(OptimizersTest, StepWithoutAnyParameters) {
+  OptimizerRegistry registry("optimizer");
+  recipes::register_optimizers(registry);
+  for (const std::string& name : registry.names()) {
+    const auto optimizer = registry.create(name, {}, {.peak_lr = 1});
+    EXPECT_NO_THROW(optimizer->step(0.1, std::nullopt)) << name;
+    EXPECT_NO_THROW(optimizer->zero_grad()) << name;
+  }
+}
+
 TEST(OptimizersTest, RefuseImpossibleOptions) {
   const ToyModel model;
   for (const std::string name : {"sgdw", "adamw", "lars", "lamb"}) {
