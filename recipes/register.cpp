@@ -7,8 +7,16 @@
 #include "recipes/methods/gradient_clipping.h"
 #include "recipes/methods/label_smoothing.h"
 #include "recipes/methods/progressive_resize.h"
+#include "recipes/optim/adamw.h"
+#include "recipes/optim/lamb.h"
+#include "recipes/optim/lars.h"
 #include "recipes/optim/sgd.h"
+#include "recipes/optim/sgdw.h"
+#include "recipes/schedules/constant.h"
+#include "recipes/schedules/cosine.h"
 #include "recipes/schedules/cyclic.h"
+#include "recipes/schedules/one_cycle.h"
+#include "recipes/schedules/poly.h"
 #include "recipes/schedules/step.h"
 
 namespace precast::recipes {
@@ -32,11 +40,22 @@ void register_losses(LossRegistry& registry) {
 
 void register_optimizers(OptimizerRegistry& registry) {
   registry.add("sgd", "stochastic gradient descent with momentum", make_sgd);
+  registry.add("sgdw", "sgd whose weight decay is apart from the gradient (Loshchilov & Hutter)",
+               make_sgdw);
+  registry.add("adamw", "adaptive moments with decoupled decay (Loshchilov & Hutter 2019)",
+               make_adamw);
+  registry.add("lars", "sgd with layer-wise rates, for large batches (You et al. 2017)", make_lars);
+  registry.add("lamb", "adamw with layer-wise rates, for large batches (You et al. 2020)",
+               make_lamb);
 }
 
 void register_schedules(ScheduleRegistry& registry) {
   registry.add("cyclic", "linear up to the peak, linear down to 0", make_cyclic);
   registry.add("step", "multiplied by step_ratio every step_length epochs", make_step);
+  registry.add("cosine", "warm-up, then half a cosine to final_lr", make_cosine);
+  registry.add("poly", "warm-up, then (1 - share)^power to 0", make_poly);
+  registry.add("one_cycle", "half a cosine up to the peak, half a cosine down", make_one_cycle);
+  registry.add("constant", "warm-up, then always lr", make_constant);
 }
 
 }  // namespace precast::recipes

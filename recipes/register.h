@@ -12,9 +12,9 @@ namespace precast::recipes {
 PRECAST_API void register_methods(MethodRegistry& registry);
 /// cross_entropy.
 PRECAST_API void register_losses(LossRegistry& registry);
-/// sgd.
+/// sgd, sgdw, adamw, lars, lamb.
 PRECAST_API void register_optimizers(OptimizerRegistry& registry);
-/// cyclic, step.
+/// cyclic, step, cosine, poly, one_cycle, constant.
 PRECAST_API void register_schedules(ScheduleRegistry& registry);
 
 }  // namespace precast::recipes

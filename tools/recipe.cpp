@@ -147,6 +147,7 @@ void try_parts(const Recipe& recipe, const Registries& registries, const std::st
                Diagnostics& diagnostics) {
   try {
     const TrainPlan plan = make_plan(recipe, registries, 0, 1);
+    static_cast<void>(registries.optimizers.create(plan.optimizer, {}, plan.optimizer_options));
     // Only where there are options to check: a large model takes a second to make.
     if (plan.model.params.kind != ConfigNode::Kind::null) {
       static_cast<void>(registries.models.create(plan.model.arch, plan.model));
@@ -200,13 +201,16 @@ TrainPlan make_plan(const Recipe& recipe, const Registries& registries, std::int
                 .blurpool = false,
                 .params = config.model.params};
   plan.epochs = config.training.epochs;
-  plan.global_batch_size = config.rank_batch_size() * config.world();
+  plan.global_batch_size = config.global_batch_size();
   plan.micro_batches = config.training.micro_batches;
   plan.steps_per_epoch = samples / plan.global_batch_size;
   plan.image_size_px.assign(static_cast<std::size_t>(plan.epochs), config.resolution.min_res);
-  plan.schedule = registries.schedules.create(config.lr.lr_schedule_type, config.lr.options);
+  ScheduleOptions schedule = config.lr.options;
+  schedule.lr = config.peak_lr();
+  plan.schedule = registries.schedules.create(config.lr.lr_schedule_type, schedule);
   plan.optimizer = config.training.optimizer;
   plan.optimizer_options = config.optimizer;
+  plan.optimizer_options.peak_lr = config.peak_lr();
   plan.precision = parse_precision(config.training.precision, config.training.device == "cuda");
   for (const NamedMethod& method : recipe.methods) method.method->configure(plan);
   return plan;
@@ -238,6 +242,11 @@ ordered_json describe_plan(const Recipe& recipe, const TrainPlan& plan, bool per
           {"precision", precision_name(plan.precision)},
           {"channels_last", plan.channels_last},
           {"loss", {{"name", plan.loss}, {"label_smoothing", plan.loss_options.label_smoothing}}},
+          {"optimizer", plan.optimizer},
+          {"lr",
+           {{"schedule", recipe.config.lr.lr_schedule_type},
+            {"peak", recipe.config.peak_lr()},
+            {"reference_batch_size", recipe.config.lr.reference_batch_size}}},
           {"methods", recipe.resolved.at("methods")},
           {"plan", epochs},
           {"config", recipe.resolved}};

@@ -27,6 +27,13 @@ void print_plan(const ordered_json& plan) {
              plan.at("steps_per_epoch").dump());
   fmt::print("precision   {}{}\n", plan.at("precision").get<std::string>(),
              plan.at("channels_last").get<bool>() ? ", channels_last" : "");
+  const auto& lr = plan.at("lr");
+  fmt::print("optimiser   {}, lr {}, at most {:.6g}{}\n", plan.at("optimizer").get<std::string>(),
+             lr.at("schedule").get<std::string>(), lr.at("peak").get<double>(),
+             lr.at("reference_batch_size") == 0
+                 ? ""
+                 : fmt::format(" (lr.lr scaled from a batch of {})",
+                               lr.at("reference_batch_size").dump()));
   fmt::print("methods     in this order:\n");
   for (const auto& method : plan.at("methods")) {
     for (const auto& [name, options] : method.items())

@@ -60,12 +60,49 @@ void add_model_keys(Schema& schema, TrainConfig& config, const Registries& regis
 
 void add_schedule_keys(Schema& schema, TrainConfig& config, const Registries& registries) {
   ScheduleOptions& lr = config.lr.options;
-  schema.add("lr.lr", &lr.lr, "highest learning rate").min(0);
+  schema.add("lr.lr", &lr.lr, "highest learning rate, for the global batch").min(0);
+  schema
+      .add("lr.reference_batch_size", &config.lr.reference_batch_size,
+           "above 0: lr.lr is for so many samples a step and scaled to the global batch")
+      .min(0);
   schema.add("lr.lr_schedule_type", &config.lr.lr_schedule_type, "shape over epochs")
       .choices(registries.schedules.names());
   schema.add("lr.lr_peak_epoch", &lr.lr_peak_epoch, "cyclic: epoch of the highest rate").min(0);
   schema.add("lr.step_ratio", &lr.step_ratio, "step: factor of each step").above(0);
   schema.add("lr.step_length", &lr.step_length, "step: epochs between steps").min(1);
+  schema
+      .add("lr.warmup_epochs", &lr.warmup_epochs,
+           "cosine, poly, constant: epochs of linear warm-up from 0")
+      .min(0);
+  schema.add("lr.final_lr", &lr.final_lr, "cosine: rate at the end").min(0);
+  schema.add("lr.power", &lr.power, "poly: exponent of the fall").above(0);
+  schema.add("lr.pct_start", &lr.pct_start, "one_cycle: share of the run in which the rate rises")
+      .min(0)
+      .below(1);
+  schema.add("lr.div_factor", &lr.div_factor, "one_cycle: highest rate / first rate").above(0);
+  schema.add("lr.final_div_factor", &lr.final_div_factor, "one_cycle: first rate / last rate")
+      .above(0);
+}
+
+void add_optimizer_keys(Schema& schema, TrainConfig& config) {
+  OptimizerOptions& optimizer = config.optimizer;
+  schema.add("optimizer.nesterov", &optimizer.nesterov, "sgd, sgdw, lars: Nesterov momentum");
+  schema.add("optimizer.beta1", &optimizer.beta1, "adamw, lamb: decay rate of the mean")
+      .min(0)
+      .below(1);
+  schema.add("optimizer.beta2", &optimizer.beta2, "adamw, lamb: decay rate of the squares' mean")
+      .min(0)
+      .below(1);
+  schema.add("optimizer.epsilon", &optimizer.epsilon, "adamw, lamb, lars: keeps divisions finite")
+      .above(0);
+  schema
+      .add("optimizer.trust_coefficient", &optimizer.trust_coefficient,
+           "lars: factor of the layer-wise rates")
+      .above(0);
+  schema
+      .add("optimizer.decay_groups", &optimizer.decay_groups,
+           "which weights decay: all but those named bn, or only matrices")
+      .choices({"legacy", "clean"});
 }
 
 void add_training_keys(Schema& schema, TrainConfig& config, const Registries& registries) {
@@ -81,8 +118,10 @@ void add_training_keys(Schema& schema, TrainConfig& config, const Registries& re
       .max(1e9);
   schema.add("training.optimizer", &training.optimizer, "optimiser")
       .choices(registries.optimizers.names());
-  schema.add("training.momentum", &config.optimizer.momentum, "momentum").min(0).below(1);
-  schema.add("training.weight_decay", &config.optimizer.weight_decay, "L2 penalty").min(0);
+  schema.add("training.momentum", &config.optimizer.momentum, "sgd, sgdw, lars: momentum")
+      .min(0)
+      .below(1);
+  schema.add("training.weight_decay", &config.optimizer.weight_decay, "weight decay").min(0);
   schema
       .add("training.label_smoothing", &training.label_smoothing,
            "share of probability over all classes")
@@ -122,11 +161,6 @@ void add_training_keys(Schema& schema, TrainConfig& config, const Registries& re
       .max(1e6);
   schema.add_dead("training.bn_wd",
                   "does nothing, here as in the published script: see optimizer.decay_groups");
-  schema.add("optimizer.nesterov", &config.optimizer.nesterov, "Nesterov momentum");
-  schema
-      .add("optimizer.decay_groups", &config.optimizer.decay_groups,
-           "which weights decay: all but those named bn, or only matrices")
-      .choices({"legacy", "clean"});
   schema.add("methods", &config.methods, "speed-up methods, in order");
 }
 
@@ -200,6 +234,7 @@ Schema make_train_schema(TrainConfig& config, const Registries& registries) {
   add_data_keys(schema, config);
   add_schedule_keys(schema, config, registries);
   add_training_keys(schema, config, registries);
+  add_optimizer_keys(schema, config);
   add_run_keys(schema, config);
   add_checkpoint_keys(schema, config);
   return schema;

@@ -44,6 +44,7 @@ struct TrainConfig {
   struct {
     ScheduleOptions options;
     std::string lr_schedule_type = "cyclic";
+    std::int64_t reference_batch_size = 0;
   } lr;
   struct {
     std::string folder = "runs";
@@ -105,6 +106,15 @@ struct TrainConfig {
   [[nodiscard]] std::int64_t rank_batch_size() const {
     return training.global_batch_size > 0 ? training.global_batch_size / world()
                                           : training.batch_size;
+  }
+  /// Samples a step over all ranks.
+  [[nodiscard]] std::int64_t global_batch_size() const { return rank_batch_size() * world(); }
+  /// The schedule's highest rate: lr.lr, or by the linear scaling rule (Goyal et al. 2017)
+  /// lr.lr * global batch / lr.reference_batch_size where that is set.
+  [[nodiscard]] double peak_lr() const {
+    if (lr.reference_batch_size == 0) return lr.options.lr;
+    return lr.options.lr * static_cast<double>(global_batch_size()) /
+           static_cast<double>(lr.reference_batch_size);
   }
 };
 

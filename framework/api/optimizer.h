@@ -11,8 +11,8 @@
 
 namespace precast {
 
-/// Updates parameters from their gradients. Owns its state (velocities, moments; tensors named after
-/// the parameter, as "conv1.weight.momentum"), borrows the parameters' memory.
+/// Updates parameters from their gradients. Owns its state (velocities, moments; tensors named
+/// after the parameter, as "conv1.weight.momentum"), borrows the parameters' memory.
 class Optimizer : public Stateful {
  public:
   /// What the gradient scaler knows when a step is taken in fp16.
@@ -32,9 +32,12 @@ struct OptimizerOptions {
   double momentum = 0.9;
   double weight_decay = 4e-5;
   bool nesterov = false;
-  /// adamw, lamb: decay rates of the moments, and what keeps the division finite.
+  /// The highest rate of the schedule: what the decay of sgdw is relative to.
+  double peak_lr = 0;
+  /// adamw, lamb: decay rates of the moments.
   double beta1 = 0.9;
   double beta2 = 0.999;
+  /// adamw, lamb, lars: what keeps their divisions finite.
   double epsilon = 1e-8;
   /// lars: the layer-wise rate is trust_coefficient * |weights| / (|gradient| + ...).
   double trust_coefficient = 0.001;

@@ -3,9 +3,7 @@
 namespace precast {
 
 double TrainPlan::lr(std::int64_t epoch, std::int64_t step) const {
-  const double start = schedule->lr(epoch);
-  const double end = schedule->lr(epoch + 1);
-  return start + (end - start) / static_cast<double>(steps_per_epoch) * static_cast<double>(step);
+  return schedule->step_lr(epoch, step, steps_per_epoch);
 }
 
 }  // namespace precast

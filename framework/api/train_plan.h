@@ -35,8 +35,7 @@ struct PRECAST_API TrainPlan {
   Precision precision = Precision::fp32;
   bool channels_last = false;
 
-  /// The rate of one step: linear between the schedule's values at `epoch` and `epoch + 1`, the
-  /// latter never reached (numpy.interp over arange(steps), as ffcv-imagenet).
+  /// The schedule's rate for one step.
   [[nodiscard]] double lr(std::int64_t epoch, std::int64_t step) const;
 };
 

@@ -13,11 +13,19 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
+constexpr const char* kUpdates = "updates";
+
+std::vector<NamedTensor> named_floating_state(const Model& model) {
+  std::vector<NamedTensor> entries;
+  for (const NamedTensor& entry : model.state()) {
+    if (entry.tensor.is_floating_point()) entries.push_back({entry.name, entry.tensor.detach()});
+  }
+  return entries;
+}
+
 Tensors floating_state(const Model& model) {
   Tensors tensors;
-  for (const NamedTensor& entry : model.state()) {
-    if (entry.tensor.is_floating_point()) tensors.push_back(entry.tensor.detach());
-  }
+  for (NamedTensor& entry : named_floating_state(model)) tensors.push_back(std::move(entry.tensor));
   return tensors;
 }
 
@@ -61,25 +69,49 @@ class Ema final : public Method {
     schema.add("decay", &decay_, "weight of the old average in the new one").min(0).below(1);
   }
 
+  void on_train_begin(Model& model) override {
+    averages_ = copies_of(floating_state(model));
+    names_.clear();
+    for (const NamedTensor& entry : named_floating_state(model))
+      names_.push_back(entry.name + ".ema");
+    updates_ = 0;
+  }
+
   void on_step_end(Model& model, std::int64_t /*global_step*/) override {
-    const Tensors weights = floating_state(model);
-    if (averages_.empty()) {
-      averages_ = copies_of(weights);
-      return;
-    }
     const at::NoGradGuard no_grad;
-    at::_foreach_lerp_(averages_, weights, 1 - decay_);
+    const Tensors weights = floating_state(model);
+    if (updates_ == 0) {
+      at::_foreach_copy_(averages_, weights);
+    } else {
+      at::_foreach_lerp_(averages_, weights, 1 - decay_);
+    }
+    ++updates_;
+  }
+
+  [[nodiscard]] State state() const override {
+    State state;
+    for (std::size_t i = 0; i < averages_.size(); ++i)
+      state.tensors.push_back({names_[i], averages_[i]});
+    state.counters[kUpdates] = updates_;
+    return state;
+  }
+
+  void restore(const std::map<std::string, std::int64_t>& counters) override {
+    updates_ = counters.at(kUpdates);
   }
 
   [[nodiscard]] std::unique_ptr<EvalGuard> eval_scope(Model& model) override {
-    if (averages_.empty()) return nullptr;
+    if (updates_ == 0) return nullptr;
     return std::make_unique<Swap>(floating_state(model), averages_);
   }
 
  private:
   double decay_ = 0.999;
-  /// One for each floating-point tensor of the state, in its order; empty before the first step.
+  /// One for each floating-point tensor of the model's state, in its order.
   Tensors averages_;
+  std::vector<std::string> names_;
+  /// Steps that are in the averages.
+  std::int64_t updates_ = 0;
 };
 
 }  // namespace

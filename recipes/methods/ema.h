@@ -11,8 +11,9 @@ namespace precast::recipes {
 /// step copies, each later one does average = decay * average + (1 - decay) * weight, for
 /// parameters and floating-point buffers (batch statistics) alike. Integer buffers are not
 /// averaged. While the model is evaluated the averages are its weights; afterwards it has its own
-/// again. Options: decay, in [0, 1); default 0.999. Cost: one float for each weight, and one fused
-/// read and write of them a step.
+/// again. State: `<state name>.ema` and the count of updates; a run that is taken up from them goes
+/// on bit for bit. Options: decay, in [0, 1); default 0.999. Cost: one float for each weight, and
+/// one fused read and write of them a step.
 [[nodiscard]] std::unique_ptr<Method> make_ema();
 
 }  // namespace precast::recipes

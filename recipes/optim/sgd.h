@@ -13,6 +13,7 @@ namespace precast::recipes {
 ///   g = gradient + weight_decay * p;  v = momentum * v + g;  p -= lr * v
 /// or, with Nesterov's momentum (Sutskever et al., ICML 2013), p -= lr * (g + momentum * v).
 /// A parameter without gradient is left alone. When `found_inf` is set a step changes nothing.
+/// State: `<parameter>.momentum`.
 ///
 /// Memory: one float per parameter (none for momentum 0). Build it after the model is on its
 /// device. @throws ConfigError for negative values, Nesterov without momentum, or a decay_groups

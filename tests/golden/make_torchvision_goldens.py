@@ -17,27 +17,14 @@ import torch
 import torch.nn.functional as F
 import torchvision
 
+from toy_model import flat, noise, noise_tensor, toy_gradients, toy_parameters
+
 FOLDER = pathlib.Path(__file__).parent
 ARCHS = ["resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "wide_resnet50_2",
          "resnext50_32x4d"]
 # epochs: (start_ramp, end_ramp) of ffcv-imagenet's configurations.
 PUBLISHED = {16: (11, 13), 24: (17, 20), 32: (23, 27), 40: (29, 34), 56: (41, 48), 88: (65, 76)}
 STEPS_PER_EPOCH = 5
-
-
-def noise(stream, count):
-    """`count` numbers in [-0.5, 0.5): a hash of (stream, index). tests/support/noise.h is its twin."""
-    x = np.arange(count, dtype=np.uint32) * np.uint32(2654435761)
-    x += np.uint32(stream * 40503 % 2**32)
-    x ^= x >> np.uint32(15)
-    x *= np.uint32(2246822519)
-    x ^= x >> np.uint32(13)
-    return (x >> np.uint32(8)) / 2.0**24 - 0.5
-
-
-def noise_tensor(stream, shape, scale=1.0):
-    values = noise(stream, int(np.prod(shape))) * scale
-    return torch.from_numpy(values.astype(np.float32)).reshape(shape)
 
 
 def fill(model):
@@ -170,25 +157,6 @@ def schedule_goldens():
                    "size_px": [resolution(e, low, high, start, end) for e in range(12)]}
                   for low, high, start, end in ramps],
     }
-
-
-SHAPES = {"conv1.weight": (6, 3, 3, 3), "bn1.weight": (6,), "bn1.bias": (6,),
-          "downsample.0.weight": (8, 6, 1, 1), "downsample.1.weight": (8,), "fc.weight": (5, 8),
-          "fc.bias": (5,)}
-
-
-def toy_parameters():
-    return {name: torch.nn.Parameter(noise_tensor(stream, shape))
-            for stream, (name, shape) in enumerate(SHAPES.items())}
-
-
-def toy_gradients(parameters, step):
-    for stream, parameter in enumerate(parameters.values()):
-        parameter.grad = noise_tensor(100 * (step + 1) + stream, parameter.shape)
-
-
-def flat(tensors):
-    return torch.cat([t.detach().flatten() for t in tensors]).tolist()
 
 
 def sgd(legacy, nesterov, momentum=0.9):

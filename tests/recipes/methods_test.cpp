@@ -7,26 +7,13 @@
 #include "framework/api/method.h"
 #include "framework/api/train_plan.h"
 #include "framework/core/error.h"
-#include "recipes/register.h"
+#include "tests/recipes/make_method.h"
 #include "tests/recipes/recipe_golden.h"
 
 namespace precast::test {
 namespace {
 
 using ::testing::HasSubstr;
-
-/// A method as a recipe makes it. @param options YAML.
-std::unique_ptr<Method> make_method(const std::string& name, const std::string& options = "{}") {
-  MethodRegistry registry("method");
-  recipes::register_methods(registry);
-  auto method = registry.create(name);
-  Diagnostics diagnostics;
-  Schema schema;
-  method->options(schema);
-  schema.apply(parse_override(options, {"test", 1, 1}, diagnostics), diagnostics, name);
-  diagnostics.throw_if_errors();
-  return method;
-}
 
 TrainPlan configured(const std::string& name, const std::string& options = "{}",
                      std::int64_t epochs = 12) {

@@ -60,7 +60,76 @@ TEST(CyclicTest, BehavesAsNumpyWhereThePeakIsNotInsideTheRun) {
   }
 }
 
+/// What a golden of torch's schedulers was made with.
+ScheduleOptions options_of(const nlohmann::json& given) {
+  ScheduleOptions options{.lr = given["lr"], .epochs = given["epochs"]};
+  options.warmup_epochs = given["warmup_epochs"];
+  options.final_lr = given.value("final_lr", options.final_lr);
+  options.power = given.value("power", options.power);
+  options.pct_start = given.value("pct_start", options.pct_start);
+  options.div_factor = given.value("div_factor", options.div_factor);
+  options.final_div_factor = given.value("final_div_factor", options.final_div_factor);
+  return options;
+}
+
+class TorchScheduleTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(TorchScheduleTest, RatesOfEveryStepAreTorchs) {
+  for (const nlohmann::json& golden : schedule_golden()[GetParam()]) {
+    SCOPED_TRACE(golden["options"].dump());
+    TrainPlan plan;
+    plan.schedule = make_schedule(GetParam(), options_of(golden["options"]));
+    plan.steps_per_epoch = golden["steps_per_epoch"];
+    const auto expected = golden["lr"].get<std::vector<double>>();
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const auto place = static_cast<std::int64_t>(i);
+      // Torch goes from rate to rate, which rounds a little each step.
+      EXPECT_NEAR(plan.lr(place / plan.steps_per_epoch, place % plan.steps_per_epoch), expected[i],
+                  1e-12)
+          << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Schedules, TorchScheduleTest,
+                         ::testing::Values("cosine", "poly", "constant", "one_cycle"),
+                         [](const auto& test) { return test.param; });
+
+TEST(WarmupTest, BordersOfEpochsAreTheirFirstSteps) {
+  for (const std::string name : {"cosine", "poly", "constant"}) {
+    const auto schedule = make_schedule(name, {.epochs = 6, .warmup_epochs = 2});
+    for (std::int64_t epoch = 0; epoch < 6; ++epoch)
+      EXPECT_DOUBLE_EQ(schedule->lr(epoch), schedule->step_lr(epoch, 0, 17)) << name << epoch;
+  }
+}
+
+TEST(WarmupTest, ARunShorterThanTheWarmupOnlyRises) {
+  for (const std::string name : {"cosine", "poly", "constant"}) {
+    const auto schedule = make_schedule(name, {.lr = 0.5, .epochs = 1, .warmup_epochs = 5});
+    EXPECT_DOUBLE_EQ(schedule->step_lr(0, 9, 10), 0.5 * 9 / 50) << name;
+    const auto as_long = make_schedule(name, {.lr = 0.5, .epochs = 1, .warmup_epochs = 1});
+    EXPECT_DOUBLE_EQ(as_long->lr(1), 0.5) << name;
+  }
+}
+
+TEST(OneCycleTest, BordersOfEpochsAreTheLimitOfSmallSteps) {
+  const auto schedule = make_schedule("one_cycle", {.lr = 0.5, .epochs = 10});
+  for (std::int64_t epoch = 0; epoch < 10; ++epoch)
+    EXPECT_NEAR(schedule->lr(epoch), schedule->step_lr(epoch, 0, 1'000'000), 1e-6) << epoch;
+  EXPECT_DOUBLE_EQ(schedule->lr(10), 0.5 / 25 / 1e4);
+}
+
 TEST(SchedulesTest, RefuseImpossibleOptions) {
+  for (const std::string name : {"cosine", "poly", "constant", "one_cycle"}) {
+    SCOPED_TRACE(name);
+    EXPECT_THROW((void)make_schedule(name, {.lr = -1}), ConfigError);
+    EXPECT_THROW((void)make_schedule(name, {.epochs = 0}), ConfigError);
+  }
+  EXPECT_THROW((void)make_schedule("constant", {.warmup_epochs = -1}), ConfigError);
+  EXPECT_THROW((void)make_schedule("cosine", {.final_lr = -1}), ConfigError);
+  EXPECT_THROW((void)make_schedule("poly", {.power = 0}), ConfigError);
+  EXPECT_THROW((void)make_schedule("one_cycle", {.pct_start = 1}), ConfigError);
+  EXPECT_THROW((void)make_schedule("one_cycle", {.div_factor = 0}), ConfigError);
   EXPECT_THROW((void)make_schedule("cyclic", {.lr = -1}), ConfigError);
   EXPECT_THROW((void)make_schedule("cyclic", {.epochs = 0}), ConfigError);
   EXPECT_THROW((void)make_schedule("cyclic", {.lr_peak_epoch = -1}), ConfigError);

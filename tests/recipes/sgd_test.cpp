@@ -21,10 +21,7 @@ double rate_of(std::uint32_t step) {
 }
 
 void expect_golden(const Model& model, const std::string& name) {
-  const std::vector<double> actual = flat(values_of(model.parameters()));
-  const auto expected = recipe_golden()["sgd"][name].get<std::vector<double>>();
-  ASSERT_EQ(actual.size(), expected.size());
-  for (std::size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-6) << i;
+  expect_near(flat(values_of(model.parameters())), recipe_golden()["sgd"][name]);
 }
 
 struct Case {

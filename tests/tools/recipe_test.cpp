@@ -189,6 +189,52 @@ TEST_F(RecipeTest, PartsCheckTheirOwnOptionsBeforeAnythingIsOpened) {
               HasSubstr("r.yaml:1:18: lr.step_ratio: expected number > 0"));
 }
 
+TEST_F(RecipeTest, OptimisersCheckTheirOptionsBeforeAnythingIsOpened) {
+  EXPECT_THAT(refusal("training: {optimizer: adamw}\noptimizer: {nesterov: true}\n"),
+              HasSubstr("optimizer adamw: expected nesterov false"));
+  EXPECT_THAT(refusal("training: {optimizer: sgdw}\nlr: {lr: 0}\n"), HasSubstr("set lr.lr"));
+  EXPECT_THAT(refusal("optimizer: {beta2: 1}\n"), HasSubstr("optimizer.beta2"));
+}
+
+TEST_F(RecipeTest, OptimiserAndScheduleKeysReachThePlan) {
+  const Recipe recipe = load(
+      "training: {optimizer: lamb, epochs: 4, batch_size: 10}\n"
+      "optimizer: {beta1: 0.8, beta2: 0.95, epsilon: 1e-6, trust_coefficient: 0.02}\n"
+      "lr: {lr: 0.3, lr_schedule_type: cosine, warmup_epochs: 1, final_lr: 0.1}\n");
+  const TrainPlan plan = make_plan(recipe, registries_, 40, 10);
+  EXPECT_EQ(plan.optimizer, "lamb");
+  EXPECT_DOUBLE_EQ(plan.optimizer_options.beta1, 0.8);
+  EXPECT_DOUBLE_EQ(plan.optimizer_options.beta2, 0.95);
+  EXPECT_DOUBLE_EQ(plan.optimizer_options.epsilon, 1e-6);
+  EXPECT_DOUBLE_EQ(plan.optimizer_options.trust_coefficient, 0.02);
+  EXPECT_DOUBLE_EQ(plan.optimizer_options.peak_lr, 0.3);
+  EXPECT_DOUBLE_EQ(plan.lr(0, 2), 0.15) << "half of the warm-up";
+  EXPECT_DOUBLE_EQ(plan.lr(2, 2), 0.2) << "half of the cosine";
+  EXPECT_DOUBLE_EQ(plan.schedule->lr(4), 0.1);
+  const TrainPlan poly =
+      make_plan(load("lr: {lr: 1, lr_schedule_type: poly, power: 3}\ntraining: {epochs: 2}\n"),
+                registries_, 0, 10);
+  EXPECT_DOUBLE_EQ(poly.schedule->lr(1), 0.125);
+  const TrainPlan cycle =
+      make_plan(load("lr: {lr: 1, lr_schedule_type: one_cycle, pct_start: 0.5, div_factor: 4, "
+                     "final_div_factor: 10}\ntraining: {epochs: 2}\n"),
+                registries_, 0, 10);
+  EXPECT_DOUBLE_EQ(cycle.schedule->lr(0), 0.25);
+  EXPECT_DOUBLE_EQ(cycle.schedule->lr(1), 1);
+  EXPECT_DOUBLE_EQ(cycle.schedule->lr(2), 0.025);
+}
+
+TEST_F(RecipeTest, TheRateIsForTheGlobalBatchUnlessAReferenceBatchIsGiven) {
+  const std::string ranks = "training: {batch_size: 512, distributed: 1}\ndist: {world_size: 8}\n";
+  EXPECT_DOUBLE_EQ(make_plan(load(ranks + "lr: {lr: 1.7}\n"), registries_, 0, 10).schedule->lr(2),
+                   1.7);
+  const Recipe recipe = load(ranks + "lr: {lr: 0.1, reference_batch_size: 256}\n");
+  const TrainPlan plan = make_plan(recipe, registries_, 0, 10);
+  EXPECT_DOUBLE_EQ(plan.schedule->lr(2), 0.1 * 4096 / 256);
+  EXPECT_DOUBLE_EQ(plan.optimizer_options.peak_lr, 0.1 * 4096 / 256);
+  EXPECT_EQ(describe_plan(recipe, plan, false).at("lr").at("peak"), 0.1 * 4096 / 256);
+}
+
 TEST_F(RecipeTest, SwitchingALegacyKeyOffContradictsTheListToo) {
   EXPECT_THAT(refusal("methods: [label_smoothing]\n", {"--training.label_smoothing=0"}),
               HasSubstr("given twice"));

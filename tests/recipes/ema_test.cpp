@@ -1,4 +1,3 @@
-// Methods that work on a model's tensors: gradient_clipping and ema.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/allclose.h>
@@ -6,51 +5,14 @@
 #include <gtest/gtest.h>
 
 #include "framework/api/method.h"
-#include "recipes/register.h"
+#include "tests/recipes/kept_state.h"
+#include "tests/recipes/make_method.h"
 #include "tests/recipes/recipe_golden.h"
 #include "tests/recipes/toy_model.h"
 #include "tests/support/noise_tensor.h"
 
 namespace precast::test {
 namespace {
-
-std::unique_ptr<Method> make_method(const std::string& name, const std::string& options) {
-  MethodRegistry registry("method");
-  recipes::register_methods(registry);
-  auto method = registry.create(name);
-  Diagnostics diagnostics;
-  Schema schema;
-  method->options(schema);
-  schema.apply(parse_override(options, {"test", 1, 1}, diagnostics), diagnostics, name);
-  diagnostics.throw_if_errors();
-  return method;
-}
-
-void expect_near(const std::vector<double>& actual, const nlohmann::json& golden) {
-  const auto expected = golden.get<std::vector<double>>();
-  ASSERT_EQ(actual.size(), expected.size());
-  for (std::size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-6) << i;
-}
-
-std::vector<at::Tensor> gradients(const Model& model) {
-  std::vector<at::Tensor> all;
-  for (const NamedTensor& parameter : model.parameters()) all.push_back(parameter.tensor.grad());
-  return all;
-}
-
-TEST(GradientClippingTest, ScalesAllGradientsAsTorchDoes) {
-  for (const auto& [max_norm, golden] : recipe_golden()["clipped"].items()) {
-    ToyModel model;
-    model.set_gradients(0);
-    make_method("gradient_clipping", "{max_norm: " + max_norm + "}")->on_gradients(model);
-    expect_near(flat(gradients(model)), golden);
-  }
-}
-
-TEST(GradientClippingTest, WorksWithoutAnyGradient) {
-  ToyModel model;
-  EXPECT_NO_THROW(make_method("gradient_clipping", "{max_norm: 1}")->on_gradients(model));
-}
 
 /// The state of a batch norm of 6 channels, as the golden averages it.
 class NormModel final : public Model {
@@ -85,6 +47,7 @@ std::vector<at::Tensor> floats(const Model& model) {
 TEST(EmaTest, EvaluatesTorchsAverageAndRestoresTheWeights) {
   NormModel model;
   const auto ema = make_method("ema", "{decay: 0.75}");
+  ema->on_train_begin(model);
   for (std::uint32_t step = 0; step < 4; ++step) {
     model.set(step);
     ema->on_step_end(model, step);
@@ -104,6 +67,7 @@ TEST(EmaTest, AveragesParametersThatRequireGradients) {
   ToyModel model;
   const auto ema = make_method("ema", "{decay: 0.5}");
   const at::Tensor weight = model.parameters().front().tensor;
+  ema->on_train_begin(model);
   ema->on_step_end(model, 0);
   {
     const at::NoGradGuard no_grad;
@@ -121,7 +85,58 @@ TEST(EmaTest, AveragesParametersThatRequireGradients) {
 
 TEST(EmaTest, EvaluatesTheWeightsThemselvesBeforeTheFirstStep) {
   NormModel model;
-  EXPECT_EQ(make_method("ema", "{}")->eval_scope(model), nullptr);
+  const auto ema = make_method("ema");
+  ema->on_train_begin(model);
+  EXPECT_EQ(ema->eval_scope(model), nullptr);
+}
+
+std::vector<double> evaluated(Method& ema, NormModel& model) {
+  const auto guard = ema.eval_scope(model);
+  return flat(floats(model));
+}
+
+TEST(EmaTest, FiftyStepsAreTorchs) {
+  NormModel model;
+  const auto ema = make_method("ema", "{decay: 0.9}");
+  ASSERT_EQ(optimizer_golden()["ema"]["decay"], 0.9);
+  ema->on_train_begin(model);
+  for (std::uint32_t step = 0; step < 50; ++step) {
+    model.set(step);
+    ema->on_step_end(model, step);
+  }
+  expect_near(evaluated(*ema, model), optimizer_golden()["ema"]["averages"]);
+}
+
+TEST(EmaTest, ARestoredStateGoesOnBitForBit) {
+  // Also from before the first step, which copies.
+  for (const std::uint32_t kept_at : {0U, 10U}) {
+    NormModel model;
+    const auto whole = make_method("ema");
+    const auto resumed = make_method("ema");
+    whole->on_train_begin(model);
+    for (std::uint32_t step = 0; step < 20; ++step) {
+      if (step == kept_at) {
+        resumed->on_train_begin(model);
+        KeptState(*whole).put_into(*resumed);
+      }
+      model.set(step);
+      whole->on_step_end(model, step);
+      if (step >= kept_at) resumed->on_step_end(model, step);
+    }
+    EXPECT_TRUE(KeptState(*resumed) == KeptState(*whole)) << kept_at;
+    EXPECT_EQ(evaluated(*resumed, model), evaluated(*whole, model)) << kept_at;
+  }
+}
+
+TEST(EmaTest, NamesItsStateAfterTheModels) {
+  NormModel model;
+  const auto ema = make_method("ema");
+  ema->on_train_begin(model);
+  std::vector<std::string> names;
+  for (const NamedTensor& entry : ema->state().tensors) names.push_back(entry.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"weight.ema", "bias.ema", "running_mean.ema",
+                                             "running_var.ema"}));
+  EXPECT_EQ(ema->state().counters, (std::map<std::string, std::int64_t>{{"updates", 0}}));
 }
 
 }  // namespace

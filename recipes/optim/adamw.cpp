@@ -1,0 +1,49 @@
+#include "recipes/optim/adamw.h"
+
+#include <ATen/ops/_fused_adamw.h>
+
+#include "recipes/optim/moment_rule.h"
+#include "recipes/optim/parameter_groups.h"
+
+namespace precast::recipes {
+namespace {
+
+class AdamW final : public Optimizer {
+ public:
+  AdamW(const std::vector<NamedTensor>& parameters, const OptimizerOptions& options)
+      : groups_("adamw", parameters, options, {"exp_avg", "exp_avg_sq"}),
+        rule_("adamw", options, groups_.device()) {}
+
+  void step(double lr, const std::optional<Scaled>& scaled) override {
+    if (groups_.empty()) return;
+    rule_.advance(scaled);
+    groups_.for_each([&](const ParameterGroups::Group& group) {
+      at::_fused_adamw_(group.parameters, group.gradients, group.moments[0], group.moments[1],
+                        /*max_exp_avg_sqs=*/{}, Tensors(group.parameters.size(), rule_.steps), lr,
+                        rule_.beta1, rule_.beta2, group.weight_decay, rule_.epsilon,
+                        /*amsgrad=*/false, /*maximize=*/false, /*grad_scale=*/{},
+                        found_inf(scaled));
+    });
+  }
+
+  void zero_grad() override { groups_.zero_grad(); }
+
+  [[nodiscard]] State state() const override {
+    State state{groups_.state(), {}};
+    state.tensors.push_back({"steps", rule_.steps});
+    return state;
+  }
+
+ private:
+  ParameterGroups groups_;
+  MomentRule rule_;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_adamw(const std::vector<NamedTensor>& parameters,
+                                      const OptimizerOptions& options) {
+  return std::make_unique<AdamW>(parameters, options);
+}
+
+}  // namespace precast::recipes

@@ -1,0 +1,92 @@
+#include "recipes/optim/lamb.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_foreach_div.h>
+#include <ATen/ops/_foreach_lerp.h>
+#include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/_foreach_sqrt.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/where.h>
+
+#include "recipes/optim/layerwise.h"
+#include "recipes/optim/moment_rule.h"
+#include "recipes/optim/parameter_groups.h"
+
+namespace precast::recipes {
+namespace {
+
+/// Moves averages towards `values`, except in a step that is skipped: there each is its own target,
+/// since an infinity would come through a weight of 0 as NaN.
+void average(const Tensors& averages, Tensors values, double weight,
+             const std::optional<Optimizer::Scaled>& scaled) {
+  if (scaled) {
+    const at::Tensor skip = scaled->found_inf > 0;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = at::where(skip, averages[i], values[i]);
+  }
+  at::_foreach_lerp_(averages, values, weight);
+}
+
+class Lamb final : public Optimizer {
+ public:
+  Lamb(const std::vector<NamedTensor>& parameters, const OptimizerOptions& options)
+      : groups_("lamb", parameters, options, {"exp_avg", "exp_avg_sq"}),
+        rule_("lamb", options, groups_.device()) {}
+
+  void step(double lr, const std::optional<Scaled>& scaled) override {
+    if (groups_.empty()) return;
+    rule_.advance(scaled);
+    // In double, as 1 - beta2 is small. A run that skips its first step is at step 0.
+    const at::Tensor steps = rule_.steps.to(at::kDouble).clamp_min(1);
+    const at::Tensor mean_share = (1 - at::pow(rule_.beta1, steps)).to(at::kFloat);
+    const at::Tensor square_share = (1 - at::pow(rule_.beta2, steps)).sqrt().to(at::kFloat);
+    groups_.for_each([&](const ParameterGroups::Group& group) {
+      average(group.moments[0], group.gradients, 1 - rule_.beta1, scaled);
+      average(group.moments[1], at::_foreach_mul(group.gradients, group.gradients), 1 - rule_.beta2,
+              scaled);
+      const Tensors updates = direction(group, mean_share, square_share);
+      if (scaled) at::_foreach_mul_(updates, 1 - scaled->found_inf);
+      at::_foreach_add_(group.parameters, updates, -lr);
+    });
+  }
+
+  void zero_grad() override { groups_.zero_grad(); }
+
+  [[nodiscard]] State state() const override {
+    State state{groups_.state(), {}};
+    state.tensors.push_back({"steps", rule_.steps});
+    return state;
+  }
+
+ private:
+  [[nodiscard]] Tensors direction(const ParameterGroups::Group& group, const at::Tensor& mean_share,
+                                  const at::Tensor& square_share) const {
+    Tensors updates = at::_foreach_div(group.moments[0], mean_share);
+    const Tensors roots = at::_foreach_sqrt(group.moments[1]);
+    at::_foreach_div_(roots, square_share);
+    at::_foreach_add_(roots, rule_.epsilon);
+    at::_foreach_div_(updates, roots);
+    if (group.weight_decay != 0) {
+      at::_foreach_add_(updates, group.parameters, group.weight_decay);
+    }
+    if (group.matrices) {
+      const at::Tensor weight_norms = norms_of(group.parameters);
+      const at::Tensor update_norms = norms_of(updates);
+      scale_layerwise(updates, weight_norms / update_norms, weight_norms, update_norms);
+    }
+    return updates;
+  }
+
+  ParameterGroups groups_;
+  MomentRule rule_;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_lamb(const std::vector<NamedTensor>& parameters,
+                                     const OptimizerOptions& options) {
+  return std::make_unique<Lamb>(parameters, options);
+}
+
+}  // namespace precast::recipes

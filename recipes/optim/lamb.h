@@ -1,0 +1,26 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "framework/api/model.h"
+#include "framework/api/optimizer.h"
+
+namespace precast::recipes {
+
+/// Layer-wise adaptive moments for large batches (You et al., ICLR 2020), as timm's Lamb:
+///   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
+///   u = (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon) + weight_decay * p
+///   p -= lr * |p| / |u| * u
+/// The ratio |p| / |u| is 1 for tensors of fewer than two dimensions (norms, biases), which so
+/// follow adamw, and where |p| or |u| is 0. timm and NVIDIA also bound the whole gradient's norm by
+/// 1: add the method gradient_clipping for that. The paper's and timm's epsilon is 1e-6.
+///
+/// A parameter without gradient is left alone. When `found_inf` is set a step changes nothing, t
+/// included. State: `<parameter>.exp_avg`, `<parameter>.exp_avg_sq`, `steps`.
+/// Memory: two floats per parameter, three more while a group is updated.
+/// @throws ConfigError as make_adamw.
+[[nodiscard]] std::unique_ptr<Optimizer> make_lamb(const std::vector<NamedTensor>& parameters,
+                                                   const OptimizerOptions& options);
+
+}  // namespace precast::recipes

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/api/optimizer.h"
+#include "recipes/optim/parameter_groups.h"
+
+namespace precast::recipes {
+
+/// The update that sgd, sgdw and lars share, as torch.optim.SGD (dampening 0), one fused kernel for
+/// a group:
+///   g = gradient + weight_decay * p;  v = momentum * v + g;  p -= lr * v
+/// or, with Nesterov's momentum (Sutskever et al., ICML 2013), p -= lr * (g + momentum * v).
+/// When `found_inf` is set it changes nothing. Const and thread-safe.
+class MomentumRule {
+ public:
+  /// @param optimizer its name, for messages.
+  /// @throws ConfigError for a negative momentum, or Nesterov without momentum.
+  MomentumRule(std::string_view optimizer, const OptimizerOptions& options);
+
+  /// What ParameterGroups has to keep: the velocity, nothing for momentum 0.
+  [[nodiscard]] std::vector<std::string> moments() const;
+  /// @param gradients of the group's parameters, in their layout; read only.
+  void step(const ParameterGroups::Group& group, const Tensors& gradients, double lr,
+            double weight_decay, const std::optional<Optimizer::Scaled>& scaled) const;
+
+ private:
+  double momentum_;
+  bool nesterov_;
+};
+
+}  // namespace precast::recipes

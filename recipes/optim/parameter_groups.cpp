@@ -1,0 +1,96 @@
+#include "recipes/optim/parameter_groups.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros_like.h>
+#include <fmt/format.h>
+
+#include <array>
+
+#include "framework/core/error.h"
+
+namespace precast::recipes {
+namespace {
+
+/// Same order of elements in memory. Strides of sides of length 1 mean nothing.
+bool same_layout(const at::Tensor& a, const at::Tensor& b) {
+  for (std::int64_t d = 0; d < a.dim(); ++d) {
+    if (a.size(d) != 1 && a.stride(d) != b.stride(d)) return false;
+  }
+  return true;
+}
+
+at::Tensor with_layout_of(const at::Tensor& parameter, const at::Tensor& gradient) {
+  if (same_layout(parameter, gradient)) return gradient;
+  return at::empty_like(parameter).copy_(gradient);
+}
+
+bool decays(const NamedTensor& parameter, bool legacy) {
+  return legacy ? parameter.name.find("bn") == std::string::npos : parameter.tensor.dim() >= 2;
+}
+
+}  // namespace
+
+ParameterGroups::ParameterGroups(std::string_view optimizer,
+                                 const std::vector<NamedTensor>& parameters,
+                                 const OptimizerOptions& options, std::vector<std::string> moments)
+    : weight_decay_(options.weight_decay), moment_names_(std::move(moments)) {
+  if (options.weight_decay < 0) {
+    throw ConfigError(fmt::format("optimizer {}: expected weight_decay >= 0, got {}", optimizer,
+                                  options.weight_decay));
+  }
+  if (options.decay_groups != "legacy" && options.decay_groups != "clean") {
+    throw ConfigError(fmt::format(
+        "optimizer {}: expected decay_groups 'legacy' or 'clean', got '{}'. legacy: all whose "
+        "name does not contain 'bn' decay; clean: tensors of two or more dimensions do.",
+        optimizer, options.decay_groups));
+  }
+  for (const NamedTensor& parameter : parameters) {
+    require(parameter.tensor.is_non_overlapping_and_dense(),
+            "a parameter's elements fill its memory");
+    Member member{parameter, decays(parameter, options.decay_groups == "legacy"), {}};
+    for (std::size_t i = 0; i < moment_names_.size(); ++i)
+      member.moments.push_back(at::zeros_like(parameter.tensor.detach()));
+    members_.push_back(std::move(member));
+  }
+}
+
+void ParameterGroups::for_each(const std::function<void(const Group&)>& update) const {
+  const at::NoGradGuard no_grad;
+  std::array<Group, 4> groups;
+  for (const Member& member : members_) {
+    const at::Tensor& parameter = member.parameter.tensor;
+    if (!parameter.grad().defined()) continue;
+    const bool matrix = parameter.dim() >= 2;
+    Group& group = groups.at((member.decays ? 1U : 0U) + (matrix ? 2U : 0U));
+    group.weight_decay = member.decays ? weight_decay_ : 0;
+    group.matrices = matrix;
+    group.parameters.push_back(parameter);
+    group.gradients.push_back(with_layout_of(parameter, parameter.grad()));
+    group.moments.resize(moment_names_.size());
+    for (std::size_t i = 0; i < group.moments.size(); ++i)
+      group.moments[i].push_back(member.moments[i]);
+  }
+  for (const Group& group : groups) {
+    if (!group.parameters.empty()) update(group);
+  }
+}
+
+void ParameterGroups::zero_grad() const {
+  for (const Member& member : members_) member.parameter.tensor.mutable_grad().reset();
+}
+
+std::vector<NamedTensor> ParameterGroups::state() const {
+  std::vector<NamedTensor> state;
+  for (const Member& member : members_) {
+    for (std::size_t i = 0; i < moment_names_.size(); ++i)
+      state.push_back({member.parameter.name + "." + moment_names_[i], member.moments[i]});
+  }
+  return state;
+}
+
+at::Device ParameterGroups::device() const {
+  return members_.empty() ? at::Device(at::kCPU) : members_.front().parameter.tensor.device();
+}
+
+}  // namespace precast::recipes

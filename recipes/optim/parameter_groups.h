@@ -1,0 +1,75 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/api/model.h"
+#include "framework/api/optimizer.h"
+
+namespace precast::recipes {
+
+using Tensors = std::vector<at::Tensor>;
+
+/// The flag as fused kernels take it.
+[[nodiscard]] inline std::optional<at::Tensor> found_inf(
+    const std::optional<Optimizer::Scaled>& scaled) {
+  return scaled ? std::optional<at::Tensor>(scaled->found_inf) : std::nullopt;
+}
+
+/// The parameters of an optimiser, sorted by what is done alike to them, and beside each parameter
+/// its moments: tensors of its shape and layout that start at 0 (velocity, mean of squares). All
+/// optimisers of this folder stand on it, so decay groups and layouts mean the same in each.
+///
+/// Borrows the parameters' memory: build it after the model is on its device. One thread.
+class ParameterGroups {
+ public:
+  /// What one call of a fused kernel takes. Entry i of every list belongs to parameter i and has
+  /// its order of elements in memory.
+  struct Group {
+    /// 0 for parameters that do not decay.
+    double weight_decay = 0;
+    /// Whether these are tensors of two or more dimensions: what layer-wise rates adapt.
+    bool matrices = false;
+    Tensors parameters;
+    Tensors gradients;
+    /// One list for each name given to the constructor.
+    std::vector<Tensors> moments;
+  };
+
+  /// @param optimizer its name, for messages.
+  /// @param moments their names, as in State: "momentum" becomes "conv1.weight.momentum".
+  /// @throws ConfigError for a negative weight_decay, or a decay_groups other than `legacy` and
+  /// `clean`.
+  ParameterGroups(std::string_view optimizer, const std::vector<NamedTensor>& parameters,
+                  const OptimizerOptions& options, std::vector<std::string> moments);
+
+  /// Calls `update` once for each group with those of its parameters that have a gradient; never
+  /// with an empty group, never with autograd on. A gradient in another layout than its parameter
+  /// is a copy.
+  void for_each(const std::function<void(const Group&)>& update) const;
+  void zero_grad() const;
+  /// The moments, in the order of the parameters.
+  [[nodiscard]] std::vector<NamedTensor> state() const;
+  /// A rank whose parameters are all updated elsewhere has none.
+  [[nodiscard]] bool empty() const { return members_.empty(); }
+  /// Of the parameters; the CPU where there are none.
+  [[nodiscard]] at::Device device() const;
+
+ private:
+  struct Member {
+    NamedTensor parameter;
+    bool decays;
+    Tensors moments;
+  };
+
+  double weight_decay_;
+  std::vector<std::string> moment_names_;
+  std::vector<Member> members_;
+};
+
+}  // namespace precast::recipes

@@ -1,0 +1,61 @@
+#include "recipes/optim/sgdw.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/_foreach_mul.h>
+#include <fmt/format.h>
+
+#include "framework/core/error.h"
+#include "recipes/optim/momentum_rule.h"
+#include "recipes/optim/parameter_groups.h"
+
+namespace precast::recipes {
+namespace {
+
+class Sgdw final : public Optimizer {
+ public:
+  Sgdw(const std::vector<NamedTensor>& parameters, const OptimizerOptions& options)
+      : peak_lr_(options.peak_lr),
+        rule_("sgdw", options),
+        groups_("sgdw", parameters, options, rule_.moments()) {}
+
+  void step(double lr, const std::optional<Scaled>& scaled) override {
+    groups_.for_each([&](const ParameterGroups::Group& group) {
+      shrink(group, group.weight_decay * (lr / peak_lr_), scaled);
+      rule_.step(group, group.gradients, lr, /*weight_decay=*/0, scaled);
+    });
+  }
+
+  void zero_grad() override { groups_.zero_grad(); }
+  [[nodiscard]] State state() const override { return {groups_.state(), {}}; }
+
+ private:
+  static void shrink(const ParameterGroups::Group& group, double share,
+                     const std::optional<Scaled>& scaled) {
+    if (share == 0) return;
+    if (scaled) {
+      // The flag is on the device: a factor of exactly 1 where it is set.
+      at::_foreach_mul_(group.parameters, 1 - (1 - scaled->found_inf) * share);
+    } else {
+      at::_foreach_mul_(group.parameters, 1 - share);
+    }
+  }
+
+  double peak_lr_;
+  MomentumRule rule_;
+  ParameterGroups groups_;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_sgdw(const std::vector<NamedTensor>& parameters,
+                                     const OptimizerOptions& options) {
+  if (options.peak_lr <= 0) {
+    throw ConfigError(
+        fmt::format("optimizer sgdw: expected a peak learning rate > 0, got {}. Its decay is "
+                    "relative to that: set lr.lr.",
+                    options.peak_lr));
+  }
+  return std::make_unique<Sgdw>(parameters, options);
+}
+
+}  // namespace precast::recipes

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "framework/api/model.h"
+#include "framework/api/optimizer.h"
+
+namespace precast::recipes {
+
+/// SGD whose weight decay is decoupled from the gradient (Loshchilov & Hutter, ICLR 2019) as
+/// Composer's DecoupledSGDW has it: the decay follows the schedule's shape and not its height.
+///   p *= 1 - weight_decay * lr / peak_lr;  v = momentum * v + gradient;  p -= lr * v
+/// (Nesterov as in sgd). So a weight_decay of sgd becomes about peak_lr times as much here.
+/// State: `<parameter>.momentum`. Memory, gradients and `found_inf` as sgd; one more pass over the
+/// decaying parameters.
+/// @throws ConfigError as make_sgd, and for a peak_lr of 0.
+[[nodiscard]] std::unique_ptr<Optimizer> make_sgdw(const std::vector<NamedTensor>& parameters,
+                                                   const OptimizerOptions& options);
+
+}  // namespace precast::recipes

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "framework/api/schedule.h"
+
+namespace precast::recipes {
+
+/// The rate after warm-up, given the share of the remaining steps that are done, 0 to 1.
+using RateOfShare = std::function<double(double)>;
+
+/// A schedule whose rate rises linearly from 0 to lr in the steps of `warmup_epochs` (Goyal et al.
+/// 2017) and then follows `rate`. Step s of W is at lr * s / W, and step s of the N after them at
+/// the share s / N: exact for every step, with N never reached. A warm-up as long as the run or
+/// longer is no error: the rate then only rises, so a recipe can be tried for one epoch unchanged.
+/// @param name the schedule's, for messages.
+/// @throws ConfigError for lr < 0, epochs < 1 or warmup_epochs < 0.
+[[nodiscard]] std::unique_ptr<Schedule> after_warmup(std::string_view name,
+                                                     const ScheduleOptions& options,
+                                                     RateOfShare rate);
+
+}  // namespace precast::recipes

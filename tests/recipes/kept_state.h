@@ -1,0 +1,24 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "framework/api/stateful.h"
+
+namespace precast::test {
+
+/// What a checkpoint holds of a part: row-major copies of its tensors by name, and its counters.
+class KeptState {
+ public:
+  explicit KeptState(const Stateful& part);
+  /// Writes into a part that has the same tensors, whatever their layout, as resuming does.
+  void put_into(Stateful& part) const;
+  /// Equal names, counters, and tensors to the last bit (-0 counts as 0).
+  [[nodiscard]] bool operator==(const KeptState& other) const;
+
+ private:
+  std::map<std::string, at::Tensor> tensors_;
+  std::map<std::string, std::int64_t> counters_;
+};
+
+}  // namespace precast::test

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "framework/api/method.h"
+
+namespace precast::test {
+
+/// A method as a recipe makes it. @param options YAML. @throws ConfigError
+[[nodiscard]] std::unique_ptr<Method> make_method(const std::string& name,
+                                                  const std::string& options = "{}");
+
+}  // namespace precast::test
