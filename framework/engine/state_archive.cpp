@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -87,7 +88,10 @@ std::vector<NamedTensor> gather_tensors(const std::vector<NamedTensor>& mine, Co
                               : at::empty(entry[2].get<std::vector<std::int64_t>>(),
                                           at::device(device).dtype(type));
       ranks.broadcast({tensor}, owner);
-      if (ranks.rank() == 0) all.push_back({entry[0].get<std::string>(), tensor});
+      const auto name = entry[0].get<std::string>();
+      // Every rank counts steps; all count the same.
+      if (ranks.rank() == 0 && std::ranges::find(all, name, &NamedTensor::name) == all.end())
+        all.push_back({name, tensor});
       ++index;
     }
   }

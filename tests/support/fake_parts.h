@@ -76,6 +76,12 @@ class RecordingMethod final : public Method {
 class MemorySink final : public MetricSink {
  public:
   void write(const nlohmann::ordered_json& record) override;
+  [[nodiscard]] std::int64_t position() const override {
+    return static_cast<std::int64_t>(records.size());
+  }
+  void rewind(std::int64_t position) override {
+    records.resize(static_cast<std::size_t>(position));
+  }
   /// As JSON text, one a record.
   std::vector<std::string> records;
 };

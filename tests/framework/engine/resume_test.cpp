@@ -1,0 +1,303 @@
+// A run that is cut off and taken up again ends as if it had not been.
+#include <ATen/Context.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/batch_norm.h>
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/dropout.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <csignal>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "framework/api/single_rank.h"
+#include "framework/core/archive/checkpoint_folder.h"
+#include "framework/core/error.h"
+#include "framework/engine/stop_signals.h"
+#include "framework/engine/trainer.h"
+#include "recipes/register.h"
+#include "tests/support/fake_parts.h"
+#include "tests/support/noise_tensor.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::engine {
+namespace {
+
+using test::ColourSource;
+
+/// A convolution, batch statistics and dropout: whatever a step can depend on.
+class SmallNet final : public Model {
+ public:
+  SmallNet() {
+    state_ = {{"conv.weight", test::noise_tensor(1, {4, 3, 3, 3}).requires_grad_(true)},
+              {"bn.weight", at::ones({4}).requires_grad_(true)},
+              {"bn.bias", at::zeros({4}).requires_grad_(true)},
+              {"bn.running_mean", at::zeros({4})},
+              {"bn.running_var", at::ones({4})},
+              {"fc.weight", test::noise_tensor(2, {3, 4}).requires_grad_(true)}};
+  }
+  at::Tensor forward(const at::Tensor& images) override {
+    at::Tensor x = at::conv2d(images, at("conv.weight"), {}, 1, 1);
+    x = at::relu(at::batch_norm(x, at("bn.weight"), at("bn.bias"), at("bn.running_mean"),
+                                at("bn.running_var"), training_, 0.1, 1e-5, false));
+    return at::linear(at::dropout(x.mean({2, 3}), 0.3, training_), at("fc.weight"));
+  }
+  [[nodiscard]] std::vector<NamedTensor> parameters() const override {
+    std::vector<NamedTensor> parameters;
+    for (const NamedTensor& entry : state_)
+      if (entry.tensor.requires_grad()) parameters.push_back(entry);
+    return parameters;
+  }
+  [[nodiscard]] std::vector<NamedTensor> state() const override { return state_; }
+  void train(bool training) override { training_ = training; }
+  void to(at::Device /*device*/, bool /*channels_last*/) override {}
+
+ private:
+  [[nodiscard]] const at::Tensor& at(const std::string& name) const {
+    for (const NamedTensor& entry : state_)
+      if (entry.name == name) return entry.tensor;
+    throw std::logic_error(name);
+  }
+  std::vector<NamedTensor> state_;
+  bool training_ = false;
+};
+
+class MeanCrossEntropy final : public Loss {
+ public:
+  at::Tensor operator()(const at::Tensor& logits, const at::Tensor& labels) const override {
+    return at::cross_entropy_loss(logits.to(at::kFloat), labels);
+  }
+};
+
+class Rising final : public Schedule {
+ public:
+  [[nodiscard]] double lr(std::int64_t epoch) const override {
+    return 0.05 * static_cast<double>(epoch + 1);
+  }
+};
+
+/// Does something at one step.
+class AtStep final : public Method {
+ public:
+  AtStep(std::int64_t step, std::function<void(Batch&)> action)
+      : step_(step), action_(std::move(action)) {}
+  void on_batch(Batch& batch, std::int64_t global_step) override {
+    if (global_step == step_) action_(batch);
+  }
+
+ private:
+  std::int64_t step_;
+  std::function<void(Batch&)> action_;
+};
+
+/// A source of which one batch asks the run to stop.
+class StoppingSource final : public BatchSource {
+ public:
+  StoppingSource(ColourSource source, std::int64_t stop_at)
+      : source_(std::move(source)), stop_at_(stop_at) {}
+  void begin_epoch(const EpochRequest& request) override { source_.begin_epoch(request); }
+  std::optional<Batch> next() override {
+    if (count_++ == stop_at_) std::raise(SIGTERM);
+    return source_.next();
+  }
+  [[nodiscard]] std::int64_t size(int world) const override { return source_.size(world); }
+  [[nodiscard]] std::int64_t samples() const override { return source_.samples(); }
+  [[nodiscard]] double seconds_waited() const override { return 0; }
+
+ private:
+  ColourSource source_;
+  std::int64_t stop_at_;
+  std::int64_t count_ = 0;
+};
+
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+/// Where a run is disturbed.
+struct Disturbance {
+  std::int64_t stop_at_step = kNever;
+  std::int64_t stop_at_val_batch = kNever;
+  std::int64_t nan_at_step = kNever;
+};
+
+/// What is left of a run.
+struct Outcome {
+  std::vector<std::pair<std::string, std::vector<float>>> tensors;
+  std::vector<std::string> log;
+  bool finished = false;
+
+  bool operator==(const Outcome&) const = default;
+};
+
+std::string without_times(const std::string& record) {
+  auto parsed = nlohmann::ordered_json::parse(record);
+  for (const char* key : {"val_time", "train_time"}) parsed.erase(key);
+  return parsed.dump();
+}
+
+class ResumeTest : public ::testing::TestWithParam<Precision> {
+ protected:
+  static constexpr std::int64_t kSteps = 5, kEpochs = 3;
+
+  Outcome run(const std::filesystem::path& folder, test::MemorySink& sink,
+              const Disturbance& disturbance = {}, NonFinite policy = NonFinite::stop) {
+    at::manual_seed(3);
+    SmallNet model;
+    TrainPlan plan;
+    plan.epochs = kEpochs;
+    plan.steps_per_epoch = kSteps;
+    plan.global_batch_size = 4;
+    plan.image_size_px = {4, 4, 8};
+    plan.schedule = std::make_shared<Rising>();
+    plan.precision = GetParam();
+    MethodRegistry method_registry("method");
+    recipes::register_methods(method_registry);
+    std::vector<NamedMethod> methods;
+    methods.push_back({"ema", method_registry.create("ema")});
+    methods.push_back({"stop", std::make_unique<AtStep>(disturbance.stop_at_step,
+                                                        [](Batch&) { std::raise(SIGTERM); })});
+    methods.push_back({"poison", std::make_unique<AtStep>(
+                                     disturbance.nan_at_step, [](Batch& batch) {
+                                       batch.images() = batch.images() / 0.0 * 0.0;
+                                     })});
+    OptimizerRegistry optimizers("optimizer");
+    recipes::register_optimizers(optimizers);
+    const auto optimizer = optimizers.create("sgd", model.parameters(), {.momentum = 0.9});
+    ColourSource train({0, 1, 2, 2, 1, 0, 0, 0, 1, 1, 1, 2, 2, 0, 1, 2, 1, 1, 2, 0}, 4);
+    StoppingSource val(ColourSource({0, 1, 2, 2, 1}, 2), disturbance.stop_at_val_batch);
+    const Evaluator evaluator({.image_size_px = 4, .flip_tta = false});
+    const auto ranks = make_single_rank();
+    const auto sync = make_single_rank_sync();
+    const MeanCrossEntropy loss;
+    Checkpointer checkpointer(
+        {.folder = folder}, {model, *optimizer, methods, *ranks, at::kCPU}, {{"run", "this"}},
+        [](const nlohmann::ordered_json& saved) { EXPECT_EQ(saved.at("run"), "this"); });
+    const StopSignals signals;
+    Trainer trainer(plan,
+                    {.model = model,
+                     .loss = loss,
+                     .optimizer = *optimizer,
+                     .methods = methods,
+                     .train_source = train,
+                     .val_source = val,
+                     .evaluator = evaluator,
+                     .ranks = *ranks,
+                     .sync = *sync,
+                     .sinks = {&sink},
+                     .checkpointer = &checkpointer},
+                    {.log_every = 1, .on_nonfinite = policy});
+    Outcome outcome;
+    outcome.finished = trainer.run().final_eval.has_value();
+    const auto keep = [&](const std::string& part, const std::vector<NamedTensor>& tensors) {
+      for (const NamedTensor& entry : tensors) {
+        const at::Tensor flat = entry.tensor.detach().to(at::kFloat).contiguous().flatten();
+        outcome.tensors.emplace_back(
+            part + entry.name, std::vector<float>(flat.const_data_ptr<float>(),
+                                                  flat.const_data_ptr<float>() + flat.numel()));
+      }
+    };
+    keep("model ", model.state());
+    keep("optimizer ", optimizer->state().tensors);
+    keep("ema ", methods[0].method->state().tensors);
+    for (const std::string& record : sink.records) outcome.log.push_back(without_times(record));
+    return outcome;
+  }
+};
+
+TEST_P(ResumeTest, CutAtAnyStepItEndsAsTheUncutRun) {
+  const test::TemporaryFolder uncut_folder;
+  test::MemorySink uncut_sink;
+  const Outcome uncut = run(uncut_folder.path(), uncut_sink);
+  ASSERT_TRUE(uncut.finished);
+  ASSERT_EQ(uncut.log.size(), kEpochs * (kSteps + 1));
+  for (std::int64_t step = 0; step < kEpochs * kSteps; ++step) {
+    const test::TemporaryFolder folder;
+    test::MemorySink sink;
+    const bool cut = !run(folder.path(), sink, {.stop_at_step = step}).finished;
+    // A request in the last evaluation's last batch comes too late.
+    EXPECT_TRUE(cut) << step;
+    EXPECT_EQ(run(folder.path(), sink), uncut) << step;
+  }
+}
+
+TEST_P(ResumeTest, CutInAnEvaluationItEvaluatesAgain) {
+  const test::TemporaryFolder uncut_folder;
+  test::MemorySink uncut_sink;
+  const Outcome uncut = run(uncut_folder.path(), uncut_sink);
+  for (std::int64_t batch = 0; batch < 8; ++batch) {
+    const test::TemporaryFolder folder;
+    test::MemorySink sink;
+    static_cast<void>(run(folder.path(), sink, {.stop_at_val_batch = batch}));
+    EXPECT_EQ(run(folder.path(), sink), uncut) << batch;
+  }
+}
+
+TEST_P(ResumeTest, CutAgainAndAgainItStillArrives) {
+  const test::TemporaryFolder uncut_folder, folder;
+  test::MemorySink uncut_sink, sink;
+  const Outcome uncut = run(uncut_folder.path(), uncut_sink);
+  Outcome last;
+  for (std::int64_t step = 0; step < kEpochs * kSteps; step += 2)
+    last = run(folder.path(), sink, {.stop_at_step = step});
+  EXPECT_EQ(run(folder.path(), sink), uncut);
+}
+
+TEST_P(ResumeTest, ANumberThatIsNoneEndsTheRunAndIsInNoCheckpoint) {
+  const test::TemporaryFolder folder;
+  test::MemorySink sink;
+  try {
+    static_cast<void>(run(folder.path(), sink, {.nan_at_step = 7}));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), ExitCode::diverged);
+  }
+  const auto latest = latest_valid(folder.path());
+  ASSERT_TRUE(latest);
+  EXPECT_EQ(latest->step, kSteps);
+}
+
+TEST_P(ResumeTest, ASkippedStepLeavesNothingBehind) {
+  const test::TemporaryFolder folder;
+  test::MemorySink sink;
+  const Outcome skipped =
+      run(folder.path(), sink, {.nan_at_step = 7}, NonFinite::skip);
+  EXPECT_TRUE(skipped.finished);
+  for (const auto& [name, values] : skipped.tensors) {
+    for (const float value : values) ASSERT_TRUE(std::isfinite(value)) << name;
+  }
+}
+
+TEST_P(ResumeTest, GoesBackToTheLastCheckpointWithHalfTheRate) {
+  const test::TemporaryFolder folder;
+  test::MemorySink sink;
+  // The poison comes each time; after three returns the run ends.
+  try {
+    static_cast<void>(run(folder.path(), sink, {.nan_at_step = 7}, NonFinite::restore));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), ExitCode::diverged);
+  }
+  std::vector<double> rates;
+  for (const std::string& record : sink.records) {
+    const auto parsed = nlohmann::json::parse(record);
+    if (parsed.contains("step") && parsed.at("step") == 5) rates.push_back(parsed.at("current_lr"));
+  }
+  // The log was rewound each time: what is left is the last try's.
+  ASSERT_EQ(rates.size(), 1U);
+  EXPECT_DOUBLE_EQ(rates[0], 0.1 / 8);
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, ResumeTest, testing::Values(Precision::fp32, Precision::fp16),
+                         [](const auto& parameter) {
+                           return parameter.param == Precision::fp16 ? "fp16" : "fp32";
+                         });
+
+}  // namespace
+}  // namespace precast::engine
