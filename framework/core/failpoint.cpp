@@ -29,12 +29,19 @@ using Armed = std::map<std::string, Trap, std::less<>>;
 
 int parse_number(std::string_view digits, std::string_view action) {
   int number = 0;
-  const auto [end, failure] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (failure != std::errc() || end != digits.data() + digits.size()) {
     throw ConfigError(fmt::format("PRECAST_FAILPOINTS: expected a number, got '{}'", action));
   }
   return number;
+}
+
+/// As the launchers say it; -1 where there is none.
+int this_rank() {
+  for (const char* variable : {"PRECAST_RANK", "RANK"}) {
+    if (const char* rank = std::getenv(variable); rank != nullptr) return std::atoi(rank);
+  }
+  return -1;
 }
 
 Armed read_environment() {
@@ -50,7 +57,11 @@ Armed read_environment() {
         equals == std::string_view::npos) {
       throw ConfigError(fmt::format("PRECAST_FAILPOINTS: expected NAME=ACTION, got '{}'", item));
     }
-    const std::string_view action = item.substr(equals + 1);
+    std::string_view action = item.substr(equals + 1);
+    if (const std::size_t percent = action.find('%'); percent != std::string_view::npos) {
+      if (parse_number(action.substr(percent + 1), item) != this_rank()) continue;
+      action = action.substr(0, percent);
+    }
     Trap& trap = armed[std::string(name)];
     trap.action = action.substr(0, action.find('@'));
     if (action.find('@') != std::string_view::npos)

@@ -1,7 +1,5 @@
 #include "framework/distributed/grad_sync.h"
 
-#include <ATen/ops/cat.h>
-#include <ATen/ops/empty.h>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
@@ -10,6 +8,7 @@
 
 #include "framework/core/error.h"
 #include "framework/distributed/c10d_parts.h"
+#include "framework/distributed/flat_tensors.h"
 
 namespace precast::distributed {
 namespace {
@@ -90,36 +89,13 @@ class OverlappedSync final : public GradSync {
   std::unique_ptr<c10d::Reducer> reducer_;
 };
 
-/// Gradients of one element type as one flat tensor.
-class FlatGradients {
- public:
-  explicit FlatGradients(const Tensors& parameters) {
-    for (const at::Tensor& parameter : parameters) {
-      if (!parameter.grad().defined()) continue;
-      gradients_.push_back(parameter.grad());
-      pieces_.push_back(flat_memory(parameter.grad()));
-    }
-    if (!pieces_.empty()) flat_ = at::cat(pieces_);
+Tensors gradients_of(const Tensors& parameters) {
+  Tensors gradients;
+  for (const at::Tensor& parameter : parameters) {
+    if (parameter.grad().defined()) gradients.push_back(parameter.grad());
   }
-  [[nodiscard]] at::Tensor& flat() { return flat_; }
-  void copy_back() {
-    std::int64_t at = 0;
-    for (at::Tensor& piece : pieces_) {
-      piece.copy_(flat_.narrow(0, at, piece.numel()));
-      at += piece.numel();
-    }
-  }
-
- private:
-  /// The same on every rank: gradients have their parameter's layout.
-  static at::Tensor flat_memory(const at::Tensor& gradient) {
-    require(gradient.is_non_overlapping_and_dense(), "a gradient's elements fill its memory");
-    return gradient.detach().as_strided({gradient.numel()}, {1});
-  }
-
-  Tensors gradients_, pieces_;
-  at::Tensor flat_;
-};
+  return gradients;
+}
 
 class AfterBackwardSync final : public GradSync {
  public:
@@ -130,7 +106,7 @@ class AfterBackwardSync final : public GradSync {
   void begin_backward(bool /*last*/) override {}
   void finish_backward() override {
     const at::NoGradGuard no_grad;
-    FlatGradients gradients(parameters_);
+    FlatTensors gradients(gradients_of(parameters_));
     if (!gradients.flat().defined()) return;
     at::Tensor sum = gradients.flat().div_(group_.world());
     if (compression_ != GradCompression::none) sum = sum.to(half_type(compression_));
@@ -154,7 +130,7 @@ class ParameterServerSync final : public GradSync {
   void begin_backward(bool /*last*/) override {}
   void finish_backward() override {
     const at::NoGradGuard no_grad;
-    FlatGradients gradients(parameters_);
+    FlatTensors gradients(gradients_of(parameters_));
     if (!gradients.flat().defined()) return;
     gradients.flat().div_(group_.world());
     group_.reduce_sum({gradients.flat()}, kServer);

@@ -91,7 +91,7 @@ class Heartbeat::Pulse {
   };
 
   [[nodiscard]] std::chrono::milliseconds longest_silence() const {
-    return options_.period * (options_.missed_allowed + 1);
+    return options_.period * options_.missed;
   }
   /// When the store is gone the ranks cannot agree on who speaks. Its host, rank 0, is what is gone.
   [[nodiscard]] int teller_without_store() const { return group_.serves_store ? 0 : 1; }

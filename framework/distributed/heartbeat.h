@@ -12,8 +12,8 @@ namespace precast::distributed {
 
 struct HeartbeatOptions {
   std::chrono::milliseconds period{5'000};
-  /// Beats that may fail to come; one more is death.
-  int missed_allowed = 4;
+  /// So many beats that do not come are death.
+  int missed = 4;
   /// A call of the store that takes longer means that the store's host is dead.
   std::chrono::milliseconds store_timeout{10'000};
 };

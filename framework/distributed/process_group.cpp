@@ -7,7 +7,6 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
-#include <torch/csrc/distributed/c10d/comm.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -15,6 +14,7 @@
 
 #include "framework/core/error.h"
 #include "framework/distributed/c10d_parts.h"
+#include "framework/distributed/flat_tensors.h"
 
 namespace precast::distributed {
 namespace {
@@ -160,9 +160,15 @@ void ProcessGroup::reduce_sum(std::vector<at::Tensor> tensors, int root) {
 }
 
 void ProcessGroup::broadcast(std::vector<at::Tensor> tensors, int root) {
-  if (tensors.empty()) return;
+  c10d::BroadcastOptions options;
+  options.rootRank = root;
   collective("a copy", [&] {
-    c10d::broadcast_coalesced(parts_->data, tensors, kBroadcastBucketBytes, root);
+    for (const auto& group : group_tensors(tensors, kBroadcastBucketBytes)) {
+      FlatTensors flat(group);
+      std::vector<at::Tensor> one = {flat.flat()};
+      parts_->data->broadcast(one, options)->wait();
+      if (rank() != root) flat.copy_back();
+    }
   });
 }
 

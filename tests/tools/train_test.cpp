@@ -122,8 +122,7 @@ TEST_F(TrainTest, WrongInputEndsWithItsOwnExitCodeAndNothingLeftBehind) {
   fails({"train", val, "--data.train_dataset=" + d + "/cut.beton"}, 3, "cut.beton");
   fails({"train", d + "/none.yaml", val, train}, 5, "none.yaml");
   fails({"train", val, train, "--training.epoch=1"}, 2, "Did you mean 'training.epochs'?");
-  fails({"train", val, train, "--dist.world_size=8", "--training.distributed=1"}, 2,
-        "dist.world_size");
+  fails({"train", val, train, "--dist.nproc=many"}, 2, "dist.nproc: expected auto or 1 to 4096");
   fails({"train", val, train, "--model.num_classes=3"}, 3, "expected a label in [0, 3)");
   fails({"eval", val}, 2, "model.weights: missing");
   fails({"eval", val, "--model.weights=" + data()}, 4, "d.beton");

@@ -164,7 +164,7 @@ TEST(ProcessGroupTest, AMissingStoreIsNamedWithItsPlace) {
 TEST(HeartbeatTest, SilenceIsNoticedAndToldOnce) {
   const StoreHost store("127.0.0.1");
   GroupOptions group{.rank = 0, .world = 3, .port = store.port()};
-  const HeartbeatOptions quick{.period = std::chrono::milliseconds(100), .missed_allowed = 2};
+  const HeartbeatOptions quick{.period = std::chrono::milliseconds(100), .missed = 3};
   std::mutex mutex;
   std::vector<std::string> causes;
   const auto note = [&](const std::string& cause) {

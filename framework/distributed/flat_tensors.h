@@ -1,0 +1,32 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+namespace precast::distributed {
+
+/// A copy of several tensors of one element type as one flat tensor, so that one message carries
+/// them all. Elements lie in the order of the tensors' memory: tensors of the same layout on all
+/// ranks come back as they were.
+class FlatTensors {
+ public:
+  /// @param tensors dense, on one device.
+  explicit FlatTensors(const std::vector<at::Tensor>& tensors);
+  /// Undefined without tensors.
+  [[nodiscard]] at::Tensor& flat() { return flat_; }
+  /// What flat() holds now into the tensors.
+  void copy_back();
+
+ private:
+  /// Flat views of the tensors' memory.
+  std::vector<at::Tensor> pieces_;
+  at::Tensor flat_;
+};
+
+/// The tensors in groups of one element type and of at most `bytes` (a larger tensor is alone), in
+/// their order.
+[[nodiscard]] std::vector<std::vector<at::Tensor>> group_tensors(
+    const std::vector<at::Tensor>& tensors, std::size_t bytes);
+
+}  // namespace precast::distributed

@@ -1,0 +1,154 @@
+// What happens to the others when a rank dies, and to all when one is asked to stop.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <thread>
+
+#include "tests/tools/rank_runs.h"
+
+namespace precast::tools {
+namespace {
+
+using test::Program;
+using testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kPreempted = 85;
+
+struct Death {
+  const char* failpoint;
+  int exit_code;
+  const char* cause;
+};
+
+class RankDeathTest : public test::RankRuns, public testing::WithParamInterface<Death> {};
+
+TEST_P(RankDeathTest, EndsAllRanksAndTheCauseIsToldOnce) {
+  const auto start = Clock::now();
+  Program run(train("r", {"--dist.nproc=2"}),
+              {std::string("PRECAST_FAILPOINTS=") + GetParam().failpoint});
+  EXPECT_EQ(run.wait(), GetParam().exit_code) << run.err;
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(60));
+  EXPECT_EQ(test::occurrences(run.err, GetParam().cause), 1) << run.err;
+  EXPECT_THAT(run.err, testing::Not(HasSubstr("lost touch")));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    KindsAndPlaces, RankDeathTest,
+    testing::Values(Death{"trainer.before_step=kill@1%1", 1, "killed by signal 9"},
+                    Death{"trainer.before_step=kill@2%0", 1, "killed by signal 9"},
+                    Death{"evaluator.before_batch=kill@1%1", 1, "killed by signal 9"},
+                    Death{"checkpoint.before_file=kill@1%0", 1, "killed by signal 9"},
+                    Death{"trainer.before_step=exit@1%0", 1, "ended with code 1"},
+                    Death{"trainer.before_step=exit@2%1", 1, "ended with code 1"},
+                    Death{"evaluator.before_batch=exit@1%0", 1, "ended with code 1"},
+                    Death{"checkpoint.before_file=exit@1%0", 1, "ended with code 1"},
+                    Death{"trainer.before_step=error@1%1", 5, "asked to fail here"},
+                    Death{"trainer.before_step=error@2%0", 5, "asked to fail here"},
+                    Death{"evaluator.before_batch=error@1%1", 5, "asked to fail here"}));
+
+using RankFailureTest = test::RankRuns;
+
+TEST_F(RankFailureTest, ADiskThatRefusesACheckpointDoesNotEndTheRun) {
+  Program run(train("r", {"--dist.nproc=2"}),
+              {"PRECAST_FAILPOINTS=checkpoint.before_file=error@1%0"});
+  EXPECT_EQ(run.wait(), 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("checkpoint not saved"));
+}
+
+TEST_F(RankFailureTest, WhatIsGivenWrongIsToldOnceBeforeAnyRankStarts) {
+  Program run(train("r", {"--dist.nproc=2", "--training.epoch=3"}));
+  EXPECT_EQ(run.wait(), 2);
+  EXPECT_EQ(test::occurrences(run.err, "training.epoch"), 2) << run.err;  // the key, and the hint
+  Program missing(train("r", {"--dist.nproc=2", "--data.train_dataset=none.beton"}));
+  EXPECT_EQ(missing.wait(), 5);
+  EXPECT_EQ(test::occurrences(missing.err, "none.beton"), 1) << missing.err;
+}
+
+class RankStopTest : public test::RankRuns {
+ protected:
+  /// Stops a run by `failpoint`, goes on, and compares with a run that was never stopped.
+  void stop_and_go_on(const std::string& failpoint, const std::vector<std::string>& more) {
+    Program uncut(train("uncut", more));
+    ASSERT_EQ(uncut.wait(), 0) << uncut.err;
+    Program cut(train("cut", more), {"PRECAST_FAILPOINTS=" + failpoint});
+    ASSERT_EQ(cut.wait(), kPreempted) << cut.err;
+    EXPECT_THAT(cut.err, HasSubstr("--checkpoint.resume=auto"));
+    go_on_and_compare(more);
+  }
+  void go_on_and_compare(std::vector<std::string> more) {
+    more.emplace_back("--checkpoint.resume=auto");
+    Program rest(train("cut", more));
+    ASSERT_EQ(rest.wait(), 0) << rest.err;
+    EXPECT_THAT(rest.err, HasSubstr("going on from step"));
+    EXPECT_EQ(file("cut", "final_weights.safetensors"), file("uncut", "final_weights.safetensors"));
+    EXPECT_EQ(log("cut"), log("uncut"));
+    EXPECT_EQ(file("cut", "checkpoints/ckpt-0000000006/optimizer.safetensors"),
+              file("uncut", "checkpoints/ckpt-0000000006/optimizer.safetensors"));
+  }
+};
+
+const std::vector<std::string> kTwoRanks = {"--dist.nproc=2", "--methods=[{ema: {decay: 0.9}}]"};
+
+TEST_F(RankStopTest, ASignalToOneRankStopsAllAtTheSameStep) {
+  stop_and_go_on("trainer.before_step=term@2%1", kTwoRanks);
+}
+
+TEST_F(RankStopTest, ASignalInAnEvaluationStopsAll) {
+  stop_and_go_on("evaluator.before_batch=term@1%0",
+                 {"--dist.nproc=2", "--validation.batch_size=2"});
+}
+
+TEST_F(RankStopTest, ASignalToTheLauncherStopsAll) {
+  Program uncut(train("uncut", kTwoRanks));
+  ASSERT_EQ(uncut.wait(), 0) << uncut.err;
+  Program cut(train("cut", kTwoRanks), {"PRECAST_FAILPOINTS=trainer.before_step=sleep:500"});
+  for (int i = 0; i < 3000 && file("cut", "log").empty(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ::kill(cut.id(), SIGUSR1);
+  ASSERT_EQ(cut.wait(), kPreempted) << cut.err;
+  go_on_and_compare(kTwoRanks);
+}
+
+TEST_F(RankStopTest, AShardedOptimiserGoesOnToo) {
+  stop_and_go_on("trainer.before_step=term@2%1",
+                 {"--dist.nproc=2", "--dist.zero=1", "--training.optimizer=adamw"});
+}
+
+TEST_F(RankStopTest, OneProcessIsStoppedTheSameWay) {
+  stop_and_go_on("trainer.before_step=term@3", {});
+}
+
+TEST_F(RankStopTest, AKilledRunGoesOnFromItsLastCheckpoint) {
+  Program uncut(train("uncut", {}));
+  ASSERT_EQ(uncut.wait(), 0) << uncut.err;
+  Program cut(train("cut", {"--checkpoint.every_steps=2"}),
+              {"PRECAST_FAILPOINTS=trainer.before_step=kill@10"});
+  ASSERT_EQ(cut.wait(), 128 + SIGKILL);
+  go_on_and_compare({});
+}
+
+TEST_F(RankStopTest, AnotherNumberOfRanksGoesOnWithTheSameGlobalBatches) {
+  Program cut(train("cut", {"--training.global_batch_size=8"}),
+              {"PRECAST_FAILPOINTS=trainer.before_step=term@1"});
+  ASSERT_EQ(cut.wait(), kPreempted) << cut.err;
+  Program rest(train("cut", {"--training.global_batch_size=8", "--dist.nproc=2",
+                             "--checkpoint.resume=auto"}));
+  ASSERT_EQ(rest.wait(), 0) << rest.err;
+  EXPECT_EQ(log("cut").size(), 2 * 3 + 2U);
+}
+
+TEST_F(RankStopTest, AnotherRunsCheckpointIsRefusedWithTheDifference) {
+  Program first(train("cut", {}));
+  ASSERT_EQ(first.wait(), 0) << first.err;
+  Program other(train("cut", {"--lr.lr=0.5", "--checkpoint.resume=auto"}));
+  EXPECT_EQ(other.wait(), 4);
+  EXPECT_THAT(other.err, HasSubstr("lr.lr: 0.01 there, 0.5 here"));
+  Program forced(train("cut", {"--lr.lr=0.5", "--checkpoint.resume=force"}));
+  EXPECT_EQ(forced.wait(), 0) << forced.err;
+  EXPECT_THAT(forced.err, HasSubstr("lr.lr: 0.01 there, 0.5 here"));
+}
+
+}  // namespace
+}  // namespace precast::tools

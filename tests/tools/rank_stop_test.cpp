@@ -1,0 +1,30 @@
+// A rank that is there and does not move: only its missing signs of life tell.
+#include <gtest/gtest.h>
+
+#include "tests/tools/rank_runs.h"
+
+namespace precast::tools {
+namespace {
+
+using test::Program;
+
+class RankStandsStillTest : public test::RankRuns, public testing::WithParamInterface<const char*> {
+};
+
+TEST_P(RankStandsStillTest, TheOthersEndWithinAMinute) {
+  const auto start = std::chrono::steady_clock::now();
+  Program run(train("r", {"--dist.nproc=2"}),
+              {std::string("PRECAST_FAILPOINTS=") + GetParam()});
+  EXPECT_EQ(run.wait(), 13) << run.err;
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
+  EXPECT_EQ(test::occurrences(run.err, "is dead or stopped"), 1) << run.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(Places, RankStandsStillTest,
+                         testing::Values("trainer.before_step=stop@1%1",
+                                         "trainer.before_step=stop@2%0",
+                                         "evaluator.before_batch=stop@1%1",
+                                         "checkpoint.before_file=stop@1%0"));
+
+}  // namespace
+}  // namespace precast::tools
