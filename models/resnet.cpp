@@ -5,7 +5,6 @@
 #include <ATen/ops/relu.h>
 #include <fmt/format.h>
 #include <torch/nn/init.h>
-#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
 
 #include <string>
@@ -13,14 +12,15 @@
 
 #include "framework/core/config/schema.h"
 #include "framework/core/error.h"
+#include "models/detail/batch_norm.h"
 #include "models/detail/blur_conv.h"
 #include "models/detail/module_model.h"
 
 namespace precast::models {
 namespace {
 
+using detail::BatchNorm2d;
 using detail::BlurConv2d;
-using torch::nn::BatchNorm2d;
 
 struct Options {
   bool zero_init_residual = false;
@@ -42,11 +42,12 @@ Options read_options(const ModelSpec& spec) {
 }
 
 /// Builds the layers of a network in torchvision's manner: square kernels, "same" padding, no bias.
-struct ConvMaker {
+struct LayerMaker {
   bool blurpool = false;
+  Communicator* batch_norm_ranks = nullptr;
 
-  [[nodiscard]] BlurConv2d operator()(std::int64_t in, std::int64_t out, std::int64_t kernel,
-                                      std::int64_t stride = 1, std::int64_t groups = 1) const {
+  [[nodiscard]] BlurConv2d conv(std::int64_t in, std::int64_t out, std::int64_t kernel,
+                                std::int64_t stride = 1, std::int64_t groups = 1) const {
     return BlurConv2d(torch::nn::Conv2dOptions(in, out, kernel)
                           .stride(stride)
                           .padding(kernel / 2)
@@ -54,13 +55,16 @@ struct ConvMaker {
                           .bias(false),
                       blurpool);
   }
+  [[nodiscard]] BatchNorm2d norm(std::int64_t channels) const {
+    return BatchNorm2d(channels, batch_norm_ranks);
+  }
 };
 
 /// The projection of a block's input where its shape changes.
 struct DownsampleImpl : torch::nn::Module {
-  DownsampleImpl(std::int64_t in, std::int64_t out, std::int64_t stride, const ConvMaker& conv_of)
-      : conv(register_module("0", conv_of(in, out, 1, stride))),
-        bn(register_module("1", BatchNorm2d(out))) {}
+  DownsampleImpl(std::int64_t in, std::int64_t out, std::int64_t stride, const LayerMaker& make)
+      : conv(register_module("0", make.conv(in, out, 1, stride))),
+        bn(register_module("1", make.norm(out))) {}
 
   at::Tensor forward(const at::Tensor& x) { return bn(conv(x)); }
 
@@ -95,11 +99,11 @@ struct BlockShape {
 struct BasicBlock final : Block {
   static constexpr std::int64_t kExpansion = 1;
 
-  BasicBlock(const BlockShape& s, Downsample shortcut, const ConvMaker& conv)
-      : conv1(register_module("conv1", conv(s.in, s.planes, 3, s.stride))),
-        bn1(register_module("bn1", BatchNorm2d(s.planes))),
-        conv2(register_module("conv2", conv(s.planes, s.planes, 3))),
-        bn2(register_module("bn2", BatchNorm2d(s.planes))) {
+  BasicBlock(const BlockShape& s, Downsample shortcut, const LayerMaker& make)
+      : conv1(register_module("conv1", make.conv(s.in, s.planes, 3, s.stride))),
+        bn1(register_module("bn1", make.norm(s.planes))),
+        conv2(register_module("conv2", make.conv(s.planes, s.planes, 3))),
+        bn2(register_module("bn2", make.norm(s.planes))) {
     if (shortcut) downsample = register_module("downsample", shortcut);
   }
 
@@ -118,14 +122,14 @@ struct BasicBlock final : Block {
 struct Bottleneck final : Block {
   static constexpr std::int64_t kExpansion = 4;
 
-  Bottleneck(const BlockShape& s, Downsample shortcut, const ConvMaker& conv)
+  Bottleneck(const BlockShape& s, Downsample shortcut, const LayerMaker& make)
       : width(s.planes * s.width_per_group / 64 * s.groups),
-        conv1(register_module("conv1", conv(s.in, width, 1))),
-        bn1(register_module("bn1", BatchNorm2d(width))),
-        conv2(register_module("conv2", conv(width, width, 3, s.stride, s.groups))),
-        bn2(register_module("bn2", BatchNorm2d(width))),
-        conv3(register_module("conv3", conv(width, s.planes * kExpansion, 1))),
-        bn3(register_module("bn3", BatchNorm2d(s.planes * kExpansion))) {
+        conv1(register_module("conv1", make.conv(s.in, width, 1))),
+        bn1(register_module("bn1", make.norm(width))),
+        conv2(register_module("conv2", make.conv(width, width, 3, s.stride, s.groups))),
+        bn2(register_module("bn2", make.norm(width))),
+        conv3(register_module("conv3", make.conv(width, s.planes * kExpansion, 1))),
+        bn3(register_module("bn3", make.norm(s.planes * kExpansion))) {
     if (shortcut) downsample = register_module("downsample", shortcut);
   }
 
@@ -161,12 +165,12 @@ TORCH_MODULE(Stage);
 template <typename BlockType>
 struct ResNet : torch::nn::Module {
   ResNet(const ResNetShape& shape, const ModelSpec& spec, const Options& options)
-      : conv_{spec.blurpool} {
+      : make_{spec.blurpool, spec.batch_norm_ranks} {
     conv1 = register_module(
         "conv1",
         BlurConv2d(torch::nn::Conv2dOptions(3, kStemChannels, 7).stride(2).padding(3).bias(false),
                    spec.blurpool));
-    bn1 = register_module("bn1", BatchNorm2d(kStemChannels));
+    bn1 = register_module("bn1", make_.norm(kStemChannels));
     std::int64_t in = kStemChannels;
     for (std::size_t i = 0; i < stages.size(); ++i) {
       stages[i] = register_module("layer" + std::to_string(i + 1), make_stage(shape, i, in));
@@ -201,8 +205,8 @@ struct ResNet : torch::nn::Module {
       // Made before the block's own layers, as torchvision does: it draws from the same generator.
       Downsample shortcut = nullptr;
       if (block.stride != 1 || block.in != out)
-        shortcut = Downsample(block.in, out, block.stride, conv_);
-      stage->append(std::make_shared<BlockType>(block, shortcut, conv_));
+        shortcut = Downsample(block.in, out, block.stride, make_);
+      stage->append(std::make_shared<BlockType>(block, shortcut, make_));
     }
     return stage;
   }
@@ -220,7 +224,7 @@ struct ResNet : torch::nn::Module {
     }
   }
 
-  ConvMaker conv_;
+  LayerMaker make_;
   BlurConv2d conv1 = nullptr;
   BatchNorm2d bn1 = nullptr;
   std::array<Stage, 4> stages{nullptr, nullptr, nullptr, nullptr};

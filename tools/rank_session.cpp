@@ -128,9 +128,9 @@ std::unique_ptr<GradSync> RankSession::make_sync(const TrainConfig& config,
       {"replicated", VariableUpdate::replicated},
       {"allreduce_after_backward", VariableUpdate::allreduce_after_backward},
       {"parameter_server", VariableUpdate::parameter_server}};
-  const std::map<std::string, GradCompression> compressions = {
-      {"none", GradCompression::none}, {"fp16", GradCompression::fp16},
-      {"bf16", GradCompression::bf16}};
+  const std::map<std::string, GradCompression> compressions = {{"none", GradCompression::none},
+                                                               {"fp16", GradCompression::fp16},
+                                                               {"bf16", GradCompression::bf16}};
   distributed::GradSyncOptions options;
   options.update = updates.at(config.dist.variable_update);
   options.compression = compressions.at(config.dist.grad_compression);
@@ -160,8 +160,8 @@ void RankSession::end(const std::exception_ptr& exception) {
   } catch (...) {
     const Failure failure = describe_failure(std::current_exception());
     // Where a peer dies the others' collectives fail at once; who knows the cause tells it.
-    const bool told_elsewhere = failure.exit_code == kPeerFailed ? heartbeat_->wait_for_claim()
-                                                                 : false;
+    const bool told_elsewhere =
+        failure.exit_code == kPeerFailed ? heartbeat_->wait_for_claim() : false;
     if (!told_elsewhere && claim_failure(failure.text))
       log_line(fmt::format("error: rank {}: {}", communicator_->rank(), failure.text));
     end_process(failure.exit_code);

@@ -41,8 +41,8 @@ class RankSession {
                                                     const std::vector<NamedTensor>& trainable);
   /// Tells the other ranks why this one is about to end. @return whether it is the first to say so.
   bool claim_failure(const std::string& cause);
-  /// Runs `body`. If it throws, the first cause of all ranks is printed once, by the rank that has it,
-  /// and the process ends without unwinding what may wait for dead peers.
+  /// Runs `body`. If it throws, the first cause of all ranks is printed once, by the rank that has
+  /// it, and the process ends without unwinding what may wait for dead peers.
   int run(const std::function<int()>& body);
 
  private:

@@ -18,7 +18,7 @@ namespace {
 data::LoaderOptions loader_options(const TrainConfig& config) {
   data::LoaderOptions options;
   options.workers = config.data.num_workers > 0 ? static_cast<int>(config.data.num_workers)
-                                                 : at::get_num_threads();
+                                                : at::get_num_threads();
   options.batches_ahead = static_cast<int>(config.data.batches_ahead);
   options.seed = static_cast<std::uint64_t>(config.training.seed);
   return options;
@@ -50,9 +50,10 @@ void freeze_parameters(const Model& model, const std::vector<std::string>& prefi
       found = true;
     }
     if (!found) {
-      throw ConfigError(fmt::format("training.freeze: expected the beginning of a parameter's name "
-                                    "(such as '{}'), got '{}'",
-                                    parameters.front().name, prefix));
+      throw ConfigError(
+          fmt::format("training.freeze: expected the beginning of a parameter's name "
+                      "(such as '{}'), got '{}'",
+                      parameters.front().name, prefix));
     }
   }
   const auto trains = [](const NamedTensor& p) { return p.tensor.requires_grad(); };

@@ -30,8 +30,8 @@ namespace precast::tools {
                                          std::int64_t limit);
 
 /// Draws the weights from `training.seed`, loads `model.weights` if there are (a last layer for
-/// another number of classes keeps its drawn weights), freezes `training.freeze`, and moves the model
-/// to the device.
+/// another number of classes keeps its drawn weights), freezes `training.freeze`, and moves the
+/// model to the device.
 [[nodiscard]] std::unique_ptr<Model> build_model(const Recipe& recipe, const TrainPlan& plan,
                                                  const Registries& registries, at::Device device,
                                                  engine::OtherHead head);

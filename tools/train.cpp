@@ -59,7 +59,8 @@ int dry_run(Recipe& recipe, const Registries& registries, std::int64_t train_sam
   }
   if (classes == 0) classes = ModelSpec{}.num_classes;
   // A plan for a GPU can be looked at where there is none.
-  if (recipe.config.training.device != "cuda") static_cast<void>(prepare_device(recipe.config, 0, 1));
+  if (recipe.config.training.device != "cuda")
+    static_cast<void>(prepare_device(recipe.config, 0, 1));
   const TrainPlan plan = make_plan(recipe, registries, train_samples, classes);
   const ordered_json described = describe_plan(recipe, plan, per_step);
   if (json) {

@@ -202,6 +202,10 @@ void add_run_keys(Schema& schema, TrainConfig& config) {
   schema.add("dist.zero", &dist.zero, "1: spread the optimiser's state over the ranks (ZeRO-1)")
       .min(0)
       .max(1);
+  schema
+      .add("dist.sync_bn", &dist.sync_bn, "1: batch statistics over all ranks, not each rank's own")
+      .min(0)
+      .max(1);
   schema.add("dist.timeout_s", &dist.timeout_s, "longest a collective may take").min(1).max(1e6);
 }
 
@@ -211,7 +215,8 @@ void add_checkpoint_keys(Schema& schema, TrainConfig& config) {
       .add("checkpoint.resume", &checkpoint.resume,
            "auto: go on from the newest checkpoint of logging.run_id; force: although it differs")
       .choices({"never", "auto", "force"});
-  schema.add("checkpoint.every_steps", &checkpoint.every_steps, "save every so many steps; 0: never")
+  schema
+      .add("checkpoint.every_steps", &checkpoint.every_steps, "save every so many steps; 0: never")
       .min(0);
   schema
       .add("checkpoint.every_epochs", &checkpoint.every_epochs,
@@ -221,7 +226,8 @@ void add_checkpoint_keys(Schema& schema, TrainConfig& config) {
       .min(1)
       .max(1e6);
   schema
-      .add("checkpoint.keep_best", &checkpoint.keep_best, "checkpoints with the best top-1 that stay")
+      .add("checkpoint.keep_best", &checkpoint.keep_best,
+           "checkpoints with the best top-1 that stay")
       .min(0)
       .max(1e6);
 }
@@ -270,8 +276,7 @@ void check_train_config(const TrainConfig& config, const Schema& schema, Diagnos
   if (config.dist.zero != 0 && config.dist.variable_update == "parameter_server") {
     wrong("dist.zero", "expected 0 with dist.variable_update: parameter_server, got 1");
   }
-  if (config.dist.grad_compression != "none" &&
-      config.dist.variable_update == "parameter_server") {
+  if (config.dist.grad_compression != "none" && config.dist.variable_update == "parameter_server") {
     wrong("dist.grad_compression", "expected none with dist.variable_update: parameter_server");
   }
   if (config.optimizer.nesterov && config.optimizer.momentum == 0) {

@@ -83,6 +83,7 @@ struct TrainConfig {
     std::string variable_update = "replicated";
     std::string grad_compression = "none";
     std::int64_t zero = 0;
+    std::int64_t sync_bn = 0;
     std::int64_t timeout_s = 120;
   } dist;
   struct {

@@ -70,11 +70,13 @@ TrainPlan TrainRun::checked_plan(const Registries& registries) const {
   static_cast<void>(count_classes(*val_reader_, config, classes));
   TrainPlan plan =
       make_plan(recipe_, registries, static_cast<std::int64_t>(train_reader_->size()), classes);
+  Communicator& ranks = ranks_.communicator();
+  if (config.dist.sync_bn != 0 && ranks.world() > 1) plan.model.batch_norm_ranks = &ranks;
   if (plan.steps_per_epoch == 0) {
-    throw ConfigError(fmt::format("training.batch_size: expected at most the {} samples of {}, got "
-                                  "{}",
-                                  train_reader_->size(), train_reader_->path().string(),
-                                  plan.global_batch_size));
+    throw ConfigError(
+        fmt::format("training.batch_size: expected at most the {} samples of {}, got "
+                    "{}",
+                    train_reader_->size(), train_reader_->path().string(), plan.global_batch_size));
   }
   return plan;
 }
@@ -84,8 +86,8 @@ std::vector<NamedTensor> TrainRun::updated_parameters() const {
   Communicator& ranks = ranks_.communicator();
   const bool server = recipe_.config.dist.variable_update == "parameter_server";
   if (ranks.world() == 1 || (!server && recipe_.config.dist.zero == 0)) return all;
-  const std::vector<int> owners = server ? std::vector<int>(all.size(), 0)
-                                         : distributed::shard_parameters(all, ranks.world());
+  const std::vector<int> owners =
+      server ? std::vector<int>(all.size(), 0) : distributed::shard_parameters(all, ranks.world());
   std::vector<NamedTensor> mine;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (owners[i] == ranks.rank()) mine.push_back(all[i]);
@@ -99,9 +101,10 @@ void TrainRun::agree_on_identity() const {
     const auto differences =
         compare_identities(ordered_json::parse(all[rank]), ordered_json::parse(all[0]));
     if (differences.empty()) continue;
-    throw ConfigError(fmt::format("ranks: expected all to be given the same, but rank {} (there) "
-                                  "differs from rank 0 (here):\n  {}",
-                                  rank, fmt::join(differences, "\n  ")));
+    throw ConfigError(
+        fmt::format("ranks: expected all to be given the same, but rank {} (there) "
+                    "differs from rank 0 (here):\n  {}",
+                    rank, fmt::join(differences, "\n  ")));
   }
 }
 
@@ -131,8 +134,7 @@ engine::CheckpointOptions TrainRun::checkpoint_options() const {
           .keep_last = keys.keep_last,
           .keep_best = keys.keep_best,
           .resume = keys.resume != "never",
-          .sharded_optimizer =
-              ranks_.communicator().world() > 1 && recipe_.config.dist.zero != 0};
+          .sharded_optimizer = ranks_.communicator().world() > 1 && recipe_.config.dist.zero != 0};
 }
 
 void TrainRun::check_identity(const ordered_json& saved) const {
@@ -162,15 +164,15 @@ int TrainRun::run(bool json) {
   }
   const engine::Evaluator evaluator = make_evaluator(recipe_, plan_, device_);
   engine::Checkpointer checkpointer(
-      checkpoint_options(),
-      {*model_, *optimizer_, recipe_.methods, ranks_.communicator(), device_}, identity_,
-      [this](const ordered_json& saved) { check_identity(saved); });
+      checkpoint_options(), {*model_, *optimizer_, recipe_.methods, ranks_.communicator(), device_},
+      identity_, [this](const ordered_json& saved) { check_identity(saved); });
   engine::Watchdog watchdog(
       std::chrono::seconds(recipe_.config.training.stall_timeout_s),
       [this] {
-        return fmt::format("Waited {:.0f} s for training batches and {:.0f} s for validation "
-                           "batches so far",
-                           train_source_->seconds_waited(), val_source_->seconds_waited());
+        return fmt::format(
+            "Waited {:.0f} s for training batches and {:.0f} s for validation "
+            "batches so far",
+            train_source_->seconds_waited(), val_source_->seconds_waited());
       },
       [this](const std::string& cause) { ranks_.claim_failure(cause); });
   engine::Trainer trainer(plan_,
@@ -193,9 +195,10 @@ int TrainRun::run(bool json) {
   const engine::TrainSummary summary = trainer.run();
   if (!summary.final_eval) {
     if (ranks_.leads()) {
-      log_info("=> asked to stop: a checkpoint is in {}. --checkpoint.resume=auto with "
-               "--logging.run_id={} goes on",
-               (folder_ / "checkpoints").string(), folder_.path().filename().string());
+      log_info(
+          "=> asked to stop: a checkpoint is in {}. --checkpoint.resume=auto with "
+          "--logging.run_id={} goes on",
+          (folder_ / "checkpoints").string(), folder_.path().filename().string());
     }
     return static_cast<int>(ExitCode::preempted);
   }

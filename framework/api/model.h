@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/core/export.h"
 #include "framework/core/registry.h"
 
 namespace precast {
@@ -34,6 +35,9 @@ class Model {
   /// Moves parameters and buffers; `channels_last` changes the layout of 4-d weights.
   virtual void to(at::Device device, bool channels_last) = 0;
 };
+
+/// Floating-point state that is no parameter (batch statistics), sharing the model's memory.
+[[nodiscard]] PRECAST_API std::vector<at::Tensor> statistics_of(const Model& model);
 
 /// Weights are drawn from libtorch's default CPU generator in torchvision's order: after
 /// at::manual_seed(s) a model equals torchvision's after torch.manual_seed(s).

@@ -7,6 +7,8 @@
 
 namespace precast {
 
+class Communicator;
+
 /// What a model is built from. Methods edit it before the model exists (BlurPool does). Torch-free.
 struct ModelSpec {
   /// Registered name: "resnet18".
@@ -15,6 +17,9 @@ struct ModelSpec {
   /// Antialias every strided convolution with at least 16 input channels (Zhang, ICML 2019; as
   /// ffcv-imagenet).
   bool blurpool = false;
+  /// Training statistics of batch norms are taken over these ranks; null: each rank's own.
+  /// Borrowed; outlives the model.
+  Communicator* batch_norm_ranks = nullptr;
   /// The recipe's `model.params`: options of this architecture.
   ConfigNode params{};
 };

@@ -23,8 +23,6 @@ class Optimizer : public Stateful {
 
   /// One update with the rate `lr`. Gradients are already unscaled.
   virtual void step(double lr, const std::optional<Scaled>& scaled) = 0;
-  /// Drops all gradients (sets them to none).
-  virtual void zero_grad() = 0;
 };
 
 /// The recipe's keys for optimisers.

@@ -17,8 +17,8 @@ struct State {
   std::map<std::string, std::int64_t> counters;
 };
 
-/// A part with a state: optimisers, methods, the gradient scaler. Names are unique within a part and
-/// the same in every run of a recipe, whatever the number of ranks.
+/// A part with a state: optimisers, methods, the gradient scaler. Names are unique within a part
+/// and the same in every run of a recipe, whatever the number of ranks.
 class Stateful {
  public:
   virtual ~Stateful() = default;

@@ -1,10 +1,9 @@
 #include "framework/distributed/grad_sync.h"
 
-#include <torch/csrc/distributed/c10d/comm.hpp>
-#include <torch/csrc/distributed/c10d/reducer.hpp>
-
 #include <algorithm>
 #include <numeric>
+#include <torch/csrc/distributed/c10d/comm.hpp>
+#include <torch/csrc/distributed/c10d/reducer.hpp>
 
 #include "framework/core/error.h"
 #include "framework/distributed/c10d_parts.h"
@@ -70,11 +69,11 @@ class OverlappedSync final : public GradSync {
         /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
         std::vector<std::int64_t>{});
     if (options.compression != GradCompression::none) {
-      reducer_->register_comm_hook(std::make_unique<CompressHook>(
-          group.parts().data, half_type(options.compression)));
+      reducer_->register_comm_hook(
+          std::make_unique<CompressHook>(group.parts().data, half_type(options.compression)));
     }
-    // By itself the Reducer rearranges its buckets after the first step, so that a resumed run would
-    // add in another order than the one it goes on from. Done now, they stay.
+    // By itself the Reducer rearranges its buckets after the first step, so that a resumed run
+    // would add in another order than the one it goes on from. Done now, they stay.
     reducer_->push_rebuilt_params_for_all_indices();
     reducer_->rebuild_buckets();
   }
@@ -199,9 +198,8 @@ std::unique_ptr<GradSync> make_grad_sync(ProcessGroup& group,
 std::vector<int> shard_parameters(const std::vector<NamedTensor>& parameters, int world) {
   std::vector<std::size_t> order(parameters.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) {
-    return parameters[i].tensor.numel();
-  });
+  std::ranges::stable_sort(order, std::greater<>(),
+                           [&](std::size_t i) { return parameters[i].tensor.numel(); });
   std::vector<std::int64_t> elements(static_cast<std::size_t>(world), 0);
   std::vector<int> owners(parameters.size(), 0);
   for (const std::size_t i : order) {

@@ -16,7 +16,8 @@ enum class VariableUpdate {
   /// Every rank updates its own copy with averaged gradients, which travel in buckets while the
   /// backward pass still runs (PyTorch DDP: Li et al., VLDB 2020; c10d::Reducer).
   replicated,
-  /// The same, in one go after the backward pass: the baseline that overlapping is measured against.
+  /// The same, in one go after the backward pass: the baseline that overlapping is measured
+  /// against.
   allreduce_after_backward,
   /// Rank 0 alone gets the gradients and updates; the others get the new parameters from it.
   parameter_server,
@@ -39,7 +40,8 @@ struct GradSyncOptions {
 /// @param group outlives the result. @param parameters in the same order on all ranks, on their
 /// final device and in their final layout.
 [[nodiscard]] PRECAST_API std::unique_ptr<GradSync> make_grad_sync(
-    ProcessGroup& group, const std::vector<NamedTensor>& parameters, const GradSyncOptions& options);
+    ProcessGroup& group, const std::vector<NamedTensor>& parameters,
+    const GradSyncOptions& options);
 
 /// ZeRO stage 1 (Rajbhandari et al., SC 2020): spreads whole parameters over the ranks, largest
 /// first, each to the rank with the fewest elements so far. A rank's optimiser then holds the state

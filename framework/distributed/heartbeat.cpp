@@ -1,14 +1,14 @@
 #include "framework/distributed/heartbeat.h"
 
 #include <fmt/core.h>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <stop_token>
 #include <thread>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
 #include "framework/core/error.h"
@@ -93,7 +93,8 @@ class Heartbeat::Pulse {
   [[nodiscard]] std::chrono::milliseconds longest_silence() const {
     return options_.period * options_.missed;
   }
-  /// When the store is gone the ranks cannot agree on who speaks. Its host, rank 0, is what is gone.
+  /// When the store is gone the ranks cannot agree on who speaks. Its host, rank 0, is what is
+  /// gone.
   [[nodiscard]] int teller_without_store() const { return group_.serves_store ? 0 : 1; }
 
   void run(const std::stop_token& stop) {
@@ -135,9 +136,9 @@ class Heartbeat::Pulse {
   }
 
   void die_of_silence(int rank) {
-    const std::string cause = fmt::format(
-        "rank {} is dead or stopped: no sign of life for {} s", rank,
-        std::chrono::duration_cast<std::chrono::seconds>(longest_silence()).count());
+    const std::string cause =
+        fmt::format("rank {} is dead or stopped: no sign of life for {} s", rank,
+                    std::chrono::duration_cast<std::chrono::seconds>(longest_silence()).count());
     die(claim(*store_, cause) ? cause : "");
   }
 
@@ -180,8 +181,8 @@ StoreHost::StoreHost(const std::string& host) : served_(std::make_unique<Served>
   try {
     served_->tcp = c10::make_intrusive<c10d::TCPStore>(host, options);
   } catch (const c10::Error& error) {
-    throw DeviceError(fmt::format("ranks: cannot serve a store on {}: {}", host,
-                                  error.what_without_backtrace()));
+    throw DeviceError(
+        fmt::format("ranks: cannot serve a store on {}: {}", host, error.what_without_backtrace()));
   }
 }
 

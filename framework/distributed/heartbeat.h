@@ -19,12 +19,12 @@ struct HeartbeatOptions {
 };
 
 /// Tells the other ranks that this one lives, notices those that no longer do, and agrees with them
-/// on the first cause of a failure, so that it is told once. Works through a connection to the store
-/// and a thread of its own, since the main thread may hang in a collective with a dead peer.
+/// on the first cause of a failure, so that it is told once. Works through a connection to the
+/// store and a thread of its own, since the main thread may hang in a collective with a dead peer.
 class PRECAST_API Heartbeat {
  public:
-  /// Called on the heartbeat's thread when the run is lost: a rank is silent, another one has failed,
-  /// or the store is gone. It ends the process.
+  /// Called on the heartbeat's thread when the run is lost: a rank is silent, another one has
+  /// failed, or the store is gone. It ends the process.
   /// @param cause to be told by this rank; empty: another rank tells it.
   using OnDeath = std::function<void(const std::string& cause)>;
 
@@ -38,8 +38,8 @@ class PRECAST_API Heartbeat {
   /// Claims the run's failure for `cause`. Thread-safe.
   /// @return whether it was the first; false: another rank's cause is told instead.
   bool claim_failure(const std::string& cause);
-  /// Waits for another rank's claim, as long as silence may take to be noticed: a collective fails at
-  /// once where a peer dies, the reason is known later. @return whether there was one
+  /// Waits for another rank's claim, as long as silence may take to be noticed: a collective fails
+  /// at once where a peer dies, the reason is known later. @return whether there was one
   bool wait_for_claim();
 
  private:

@@ -1,5 +1,6 @@
 #include <ATen/Context.h>
 #include <fmt/core.h>
+
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
 #include "framework/core/error.h"

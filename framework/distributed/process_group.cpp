@@ -4,13 +4,13 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/core.h>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "framework/core/error.h"
 #include "framework/distributed/c10d_parts.h"
@@ -66,8 +66,7 @@ void add_gloo(c10d::ProcessGroup& group, const c10::intrusive_ptr<c10d::Store>& 
 
 class GlooSum final : public Communicator::PendingSum {
  public:
-  GlooSum(c10d::ProcessGroup& group, std::int64_t value)
-      : value_(at::full({1}, value, at::kLong)) {
+  GlooSum(c10d::ProcessGroup& group, std::int64_t value) : value_(at::full({1}, value, at::kLong)) {
     std::vector<at::Tensor> tensors = {value_};
     work_ = collective("a sum", [&] { return group.allreduce(tensors); });
   }
@@ -95,9 +94,9 @@ c10::intrusive_ptr<c10d::Store> open_store(const GroupOptions& options, bool ser
         options.prefix, c10::make_intrusive<c10d::TCPStore>(options.host, store));
   } catch (const std::exception& error) {
     const auto* torch = dynamic_cast<const c10::Error*>(&error);
-    throw DeviceError(fmt::format("ranks: expected {} store at {}:{}, got: {}",
-                                  serve ? "to serve the" : "the", options.host, options.port,
-                                  torch != nullptr ? torch->what_without_backtrace() : error.what()));
+    throw DeviceError(fmt::format(
+        "ranks: expected {} store at {}:{}, got: {}", serve ? "to serve the" : "the", options.host,
+        options.port, torch != nullptr ? torch->what_without_backtrace() : error.what()));
   }
 }
 
@@ -186,8 +185,8 @@ std::vector<std::string> ProcessGroup::all_gather(const std::string& text) {
     for (const at::Tensor& size :
          gather(at::full({1}, static_cast<std::int64_t>(text.size()), at::kLong)))
       sizes.push_back(size.item<std::int64_t>());
-    at::Tensor padded = at::zeros({std::max<std::int64_t>(1, *std::ranges::max_element(sizes))},
-                                  at::kByte);
+    at::Tensor padded =
+        at::zeros({std::max<std::int64_t>(1, *std::ranges::max_element(sizes))}, at::kByte);
     std::memcpy(padded.mutable_data_ptr(), text.data(), text.size());
     std::vector<std::string> texts;
     for (const at::Tensor& bytes : gather(padded)) {

@@ -162,15 +162,13 @@ class Checkpointer::Impl {
         options_.sharded_optimizer
             ? gather_tensors(parts_.optimizer.state().tensors, parts_.ranks, parts_.device)
             : parts_.optimizer.state().tensors;
-    const std::vector<NamedTensor> ranks =
-        gather_rank_tensors(state, parts_.ranks, parts_.device);
+    const std::vector<NamedTensor> ranks = gather_rank_tensors(state, parts_.ranks, parts_.device);
     if (!leads()) return true;
     auto snapshot = std::make_shared<Snapshot>(
-        Snapshot{StateCopy(parts_.model.state()), StateCopy(optimizer),
-                 StateCopy(method_tensors()), StateCopy(ranks), state_text(state),
-                 state.global_step, metric});
-    writing_ = std::async(std::launch::async,
-                          [this, snapshot] { write_snapshot(*snapshot, options_); });
+        Snapshot{StateCopy(parts_.model.state()), StateCopy(optimizer), StateCopy(method_tensors()),
+                 StateCopy(ranks), state_text(state), state.global_step, metric});
+    writing_ =
+        std::async(std::launch::async, [this, snapshot] { write_snapshot(*snapshot, options_); });
     return true;
   }
 
@@ -241,9 +239,8 @@ class Checkpointer::Impl {
 
   std::string state_text(const TrainState& state) {
     ordered_json counters = {{"optimizer", parts_.optimizer.state().counters}};
-    each_part([&](const std::string& name, Stateful& part) {
-      counters[name] = part.state().counters;
-    });
+    each_part(
+        [&](const std::string& name, Stateful& part) { counters[name] = part.state().counters; });
     auto sinks = ordered_json::array();
     for (const MetricSink* sink : sinks_) sinks.push_back(sink->position());
     const ordered_json text = {{"format", kFormat},

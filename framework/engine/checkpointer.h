@@ -46,10 +46,10 @@ struct CheckpointParts {
 /// @throws CheckpointError with all differences if they do not fit.
 using IdentityCheck = std::function<void(const nlohmann::ordered_json& saved)>;
 
-/// Saves everything that a run needs to go on as if it had not stopped, and restores it: parameters,
-/// batch statistics, optimiser, methods, gradient scaler, random generators of all ranks, position,
-/// figures so far, length of the log. Format: README.md. Only rank 0 writes; a copy of the tensors is
-/// written by a thread while training goes on.
+/// Saves everything that a run needs to go on as if it had not stopped, and restores it:
+/// parameters, batch statistics, optimiser, methods, gradient scaler, random generators of all
+/// ranks, position, figures so far, length of the log. Format: README.md. Only rank 0 writes; a
+/// copy of the tensors is written by a thread while training goes on.
 ///
 /// All members are collective. One thread.
 class PRECAST_API Checkpointer {
@@ -66,8 +66,8 @@ class PRECAST_API Checkpointer {
   void attach(Stateful* scaler, std::vector<MetricSink*> sinks);
   [[nodiscard]] bool due_after_step(const TrainState& state) const;
   [[nodiscard]] bool due_after_epoch(const TrainState& state) const;
-  /// Returns when the copy is made; the disk comes later. A disk that refuses is warned about, three
-  /// times in a row are an error; older checkpoints stay.
+  /// Returns when the copy is made; the disk comes later. A disk that refuses is warned about,
+  /// three times in a row are an error; older checkpoints stay.
   /// @return false, and nothing is saved, if a weight is NaN or infinite.
   /// @throws IoError
   [[nodiscard]] bool save(const TrainState& state, std::optional<double> metric);

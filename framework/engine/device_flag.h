@@ -10,7 +10,8 @@
 namespace precast::engine {
 
 /// Counts on the device the losses that are not finite, and lets the host look at the count without
-/// waiting: a copy is under way, and what is read is what the last finished one brought. One thread.
+/// waiting: a copy is under way, and what is read is what the last finished one brought. One
+/// thread.
 class PRECAST_API DeviceFlag {
  public:
   explicit DeviceFlag(at::Device device);

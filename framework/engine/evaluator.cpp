@@ -62,9 +62,8 @@ std::optional<EvalResult> Evaluator::evaluate(Model& model, const Loss& loss, Ba
   Counts counts{at::zeros({3}, at::device(options_.device).dtype(at::kLong)),
                 at::zeros({}, at::device(options_.device).dtype(at::kDouble))};
 
-  source.begin_epoch({.image_size_px = options_.image_size_px,
-                      .rank = ranks.rank(),
-                      .world = ranks.world()});
+  source.begin_epoch(
+      {.image_size_px = options_.image_size_px, .rank = ranks.rank(), .world = ranks.world()});
   std::int64_t samples = 0;
   // As many rounds as the rank with most batches needs, so that all ask on_batch together.
   for (std::int64_t round = 0; round < source.size(ranks.world()); ++round) {

@@ -73,8 +73,8 @@ std::vector<NamedTensor> gather_tensors(const std::vector<NamedTensor>& mine, Co
                                         at::Device device) {
   auto listed = nlohmann::json::array();
   for (const NamedTensor& entry : mine) {
-    listed.push_back({entry.name, static_cast<int>(dtype_of(entry.tensor)),
-                      entry.tensor.sizes().vec()});
+    listed.push_back(
+        {entry.name, static_cast<int>(dtype_of(entry.tensor)), entry.tensor.sizes().vec()});
   }
   const std::vector<std::string> lists = ranks.all_gather(listed.dump());
   std::vector<NamedTensor> all = mine;
@@ -119,10 +119,11 @@ void restore_tensors(const std::filesystem::path& path, const std::vector<NamedT
     }
   }
   if (!partial && records.size() > targets.size())
-    wrong.push_back(fmt::format("{} tensors that this run has not", records.size() - targets.size()));
+    wrong.push_back(
+        fmt::format("{} tensors that this run has not", records.size() - targets.size()));
   if (!wrong.empty()) {
-    throw CheckpointError(fmt::format("{}: does not fit this run: {}", path.string(),
-                                      fmt::join(wrong, "; ")));
+    throw CheckpointError(
+        fmt::format("{}: does not fit this run: {}", path.string(), fmt::join(wrong, "; ")));
   }
   const at::NoGradGuard no_grad;
   for (const NamedTensor& target : targets)

@@ -30,8 +30,8 @@ class PRECAST_API StateCopy {
                                                       Communicator& ranks, at::Device device);
 
 /// Writes a file's tensors into those of a state. @param partial the file may have more.
-/// @throws CheckpointError naming what is missing, unexpected or of another shape or type; the state
-/// is then unchanged.
+/// @throws CheckpointError naming what is missing, unexpected or of another shape or type; the
+/// state is then unchanged.
 void restore_tensors(const std::filesystem::path& path, const std::vector<NamedTensor>& targets,
                      bool partial);
 

@@ -5,8 +5,8 @@
 namespace precast::engine {
 
 /// While it lives, SIGTERM, SIGUSR1 (what batch systems send before they take a machine away) and
-/// SIGINT ask the run to stop at the next step instead of ending the process; a second SIGINT ends it
-/// at once. One at a time.
+/// SIGINT ask the run to stop at the next step instead of ending the process; a second SIGINT ends
+/// it at once. One at a time.
 class PRECAST_API StopSignals {
  public:
   StopSignals();

@@ -19,7 +19,7 @@ void TrainProgress::begin_epoch(std::int64_t epoch, std::int64_t first_step) {
 void TrainProgress::show_step(std::int64_t steps, double lr, double loss) {
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - epoch_start_).count();
-  const double per_step = 
+  const double per_step =
       seconds / static_cast<double>(std::max<std::int64_t>(steps - first_step_, 1));
   const std::int64_t steps_left = (plan_.epochs - epoch_) * plan_.steps_per_epoch - steps;
   const double waited = train_source_.seconds_waited() - waited_before_epoch_;

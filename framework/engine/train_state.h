@@ -6,8 +6,8 @@
 
 namespace precast::engine {
 
-/// Where a training run stands, apart from its tensors. A checkpoint holds it, and a run goes on from
-/// it as if it had not stopped.
+/// Where a training run stands, apart from its tensors. A checkpoint holds it, and a run goes on
+/// from it as if it had not stopped.
 struct TrainState {
   /// The epoch in work, and the steps of it that are done. All of them done: its evaluation is due.
   std::int64_t epoch = 0;

@@ -9,7 +9,6 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
-#include <set>
 #include <utility>
 
 #include "framework/core/error.h"
@@ -25,19 +24,6 @@ std::vector<at::Tensor> trainable_parameters(const Model& model) {
   return trainable;
 }
 
-/// Floating-point state that is no parameter.
-std::vector<at::Tensor> batch_statistics(const Model& model) {
-  std::set<const void*> parameters;
-  for (const NamedTensor& parameter : model.parameters())
-    parameters.insert(parameter.tensor.const_data_ptr());
-  std::vector<at::Tensor> statistics;
-  for (const NamedTensor& entry : model.state()) {
-    if (entry.tensor.is_floating_point() && !parameters.contains(entry.tensor.const_data_ptr()))
-      statistics.push_back(entry.tensor.detach());
-  }
-  return statistics;
-}
-
 }  // namespace
 
 TrainStep::TrainStep(const TrainPlan& plan, StepParts parts, at::Device device, bool skip_nonfinite)
@@ -47,7 +33,7 @@ TrainStep::TrainStep(const TrainPlan& plan, StepParts parts, at::Device device, 
       skip_nonfinite_(skip_nonfinite),
       trainable_(trainable_parameters(parts.model)) {
   if (plan_.precision == Precision::fp16) scaler_.emplace(device);
-  if (skip_nonfinite_) statistics_ = batch_statistics(parts_.model);
+  if (skip_nonfinite_) statistics_ = statistics_of(parts_.model);
   for (const at::Tensor& statistic : statistics_)
     statistics_before_.push_back(at::empty_like(statistic));
 }
@@ -67,8 +53,7 @@ at::Tensor TrainStep::run(Batch& batch, double lr) {
 
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < statistics_.size(); ++i) {
-    statistics_[i].copy_(
-        at::where(scaled->found_inf > 0, statistics_before_[i], statistics_[i]));
+    statistics_[i].copy_(at::where(scaled->found_inf > 0, statistics_before_[i], statistics_[i]));
   }
   return loss;
 }
@@ -97,8 +82,8 @@ at::Tensor TrainStep::forward_backward(Batch& batch, bool sync) {
 
 at::Tensor TrainStep::micro_loss(const at::Tensor& images, const at::Tensor& labels) {
   const AutocastScope autocast(device_, plan_.precision);
-  return parts_.loss(
-      parts_.model.forward(plan_.channels_last ? images : images.contiguous()), labels);
+  return parts_.loss(parts_.model.forward(plan_.channels_last ? images : images.contiguous()),
+                     labels);
 }
 
 std::optional<Optimizer::Scaled> TrainStep::unscale() {

@@ -37,8 +37,8 @@ class PRECAST_API TrainStep {
   /// @param batch its size is a multiple of the plan's micro_batches.
   /// @return this rank's mean loss: scalar float32 on the device, detached.
   at::Tensor run(Batch& batch, double lr);
-  /// Forward and backward without an update: what a step needs in memory and in tuned kernels. Leaves
-  /// no gradients; batch statistics do change.
+  /// Forward and backward without an update: what a step needs in memory and in tuned kernels.
+  /// Leaves no gradients; batch statistics do change.
   void rehearse(Batch& batch);
   /// Null unless the plan's precision is fp16.
   [[nodiscard]] GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }

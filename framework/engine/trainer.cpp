@@ -43,24 +43,16 @@ class StepClock {
   double waited_;
 };
 
-/// Batch statistics are each rank's own while training; those of rank 0 are the model's.
-std::vector<at::Tensor> buffers_of(const Model& model) {
-  std::vector<at::Tensor> buffers;
-  for (const NamedTensor& entry : model.state()) {
-    if (!entry.tensor.requires_grad()) buffers.push_back(entry.tensor.detach());
-  }
-  return buffers;
-}
-
 }  // namespace
 
 Trainer::Trainer(const TrainPlan& plan, TrainerParts parts, TrainerOptions options)
     : plan_(plan),
       parts_(std::move(parts)),
       options_(options),
-      step_(plan_,
-            {parts_.model, parts_.loss, parts_.optimizer, parts_.methods, parts_.ranks, parts_.sync},
-            options.device, options.on_nonfinite == NonFinite::skip),
+      step_(
+          plan_,
+          {parts_.model, parts_.loss, parts_.optimizer, parts_.methods, parts_.ranks, parts_.sync},
+          options.device, options.on_nonfinite == NonFinite::skip),
       nonfinite_(options.device),
       progress_(plan_, parts_.train_source, parts_.ranks.rank() == 0) {
   state_.loss_sum = at::zeros({}, at::device(options_.device).dtype(at::kDouble));
@@ -83,7 +75,8 @@ TrainSummary Trainer::run() {
 
 TrainSummary Trainer::stop() {
   if (parts_.checkpointer != nullptr) {
-    if (save_checkpoint() == Verdict::diverged) go_back();  // throws, or has a checkpoint to stop at
+    if (save_checkpoint() == Verdict::diverged)
+      go_back();  // throws, or has a checkpoint to stop at
     parts_.checkpointer->finish();
   }
   last_eval_.reset();
@@ -185,7 +178,8 @@ Trainer::Verdict Trainer::agree() {
 }
 
 void Trainer::go_back() {
-  const bool possible = options_.on_nonfinite == NonFinite::restore && parts_.checkpointer != nullptr;
+  const bool possible =
+      options_.on_nonfinite == NonFinite::restore && parts_.checkpointer != nullptr;
   const std::int64_t restores = state_.restores + 1;
   const double lr_factor = state_.lr_factor * kRestoreLrFactor;
   const std::int64_t lost_step = state_.global_step;
@@ -201,8 +195,8 @@ void Trainer::go_back() {
   nonfinite_.reset();
   verdict_.reset();
   if (parts_.ranks.rank() == 0) {
-    log_warning("the loss was not finite by step {}: back to step {}, learning rate x {}", lost_step,
-                state_.global_step, lr_factor);
+    log_warning("the loss was not finite by step {}: back to step {}, learning rate x {}",
+                lost_step, state_.global_step, lr_factor);
   }
 }
 
@@ -228,7 +222,8 @@ std::optional<EvalResult> Trainer::evaluate() {
   in_eval_scope([&] {
     result = parts_.evaluator.evaluate(
         parts_.model, parts_.loss, parts_.val_source, parts_.ranks, [&](std::int64_t samples) {
-          if (progress_.due()) progress_.show_evaluation(samples * parts_.ranks.world(), parts_.val_source.samples());
+          if (progress_.due())
+            progress_.show_evaluation(samples * parts_.ranks.world(), parts_.val_source.samples());
           tick();
           return agree() != Verdict::stop;
         });
@@ -242,7 +237,8 @@ void Trainer::in_eval_scope(const std::function<void()>& action) {
   std::vector<std::unique_ptr<Method::EvalGuard>> guards;
   for (NamedMethod& method : parts_.methods)
     guards.push_back(method.method->eval_scope(parts_.model));
-  parts_.ranks.broadcast(buffers_of(parts_.model), /*root=*/0);
+  // Batch statistics are each rank's own while training; those of rank 0 are the model's.
+  parts_.ranks.broadcast(statistics_of(parts_.model), /*root=*/0);
   action();
   // Guards go in the reverse order of their making, as nested scopes do.
   while (!guards.empty()) guards.pop_back();
@@ -285,8 +281,8 @@ void Trainer::log_epoch(const std::optional<EvalResult>& eval) {
 
 void Trainer::tick() {
   if (parts_.watchdog == nullptr) return;
-  parts_.watchdog->tick(fmt::format("epoch {}, step {} of {}", state_.epoch, state_.step,
-                                    plan_.steps_per_epoch));
+  parts_.watchdog->tick(
+      fmt::format("epoch {}, step {} of {}", state_.epoch, state_.step, plan_.steps_per_epoch));
 }
 
 }  // namespace precast::engine

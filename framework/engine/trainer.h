@@ -69,8 +69,8 @@ struct TrainSummary {
   double train_loss = 0;
 };
 
-/// The training loop. Every rank runs one; they take the same steps and the same decisions. Knows no
-/// concrete model, method or dataset.
+/// The training loop. Every rank runs one; they take the same steps and the same decisions. Knows
+/// no concrete model, method or dataset.
 class PRECAST_API Trainer {
  public:
   Trainer(const TrainPlan& plan, TrainerParts parts, TrainerOptions options);
@@ -78,7 +78,8 @@ class PRECAST_API Trainer {
   /// Trains through the plan and evaluates; goes on from the newest checkpoint if the checkpointer
   /// has one. When a rank is asked to stop (StopSignals), all stop after the same step, with a
   /// checkpoint.
-  /// @throws Error with ExitCode::diverged if the loss is NaN or infinite and `on_nonfinite` says so.
+  /// @throws Error with ExitCode::diverged if the loss is NaN or infinite and `on_nonfinite` says
+  /// so.
   TrainSummary run();
   /// Evaluates the model as the methods want it evaluated. @return nothing if asked to stop
   [[nodiscard]] std::optional<EvalResult> evaluate();

@@ -48,8 +48,8 @@ void Watchdog::watch(const std::stop_token& stop) {
 }
 
 void Watchdog::end_process(const std::string& place) {
-  const std::string cause = fmt::format("stalled: no progress for {} s at {}. {}", limit_.count(),
-                                        place, describe_());
+  const std::string cause =
+      fmt::format("stalled: no progress for {} s at {}. {}", limit_.count(), place, describe_());
   on_stall_(cause);
   log_line("precast-train: error: " + cause);
   dump_all_stacks(STDERR_FILENO);

@@ -16,8 +16,8 @@ PRECAST_API void save_model_weights(const Model& model, const std::filesystem::p
 /// What to do with a last layer of another number of classes: a file of 1000 for a model of 10.
 enum class OtherHead {
   refuse,
-  /// Fine-tuning: the tensors whose first side is the model's number of classes, and not the file's,
-  /// keep what was drawn, with a warning.
+  /// Fine-tuning: the tensors whose first side is the model's number of classes, and not the
+  /// file's, keep what was drawn, with a warning.
   keep_drawn,
 };
 

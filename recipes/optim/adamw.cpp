@@ -26,8 +26,6 @@ class AdamW final : public Optimizer {
     });
   }
 
-  void zero_grad() override { groups_.zero_grad(); }
-
   [[nodiscard]] State state() const override {
     State state{groups_.state(), {}};
     state.tensors.push_back({"steps", rule_.steps});

@@ -32,7 +32,6 @@ class Lars final : public Optimizer {
     });
   }
 
-  void zero_grad() override { groups_.zero_grad(); }
   [[nodiscard]] State state() const override { return {groups_.state(), {}}; }
 
  private:

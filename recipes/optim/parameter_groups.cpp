@@ -76,10 +76,6 @@ void ParameterGroups::for_each(const std::function<void(const Group&)>& update) 
   }
 }
 
-void ParameterGroups::zero_grad() const {
-  for (const Member& member : members_) member.parameter.tensor.mutable_grad().reset();
-}
-
 std::vector<NamedTensor> ParameterGroups::state() const {
   std::vector<NamedTensor> state;
   for (const Member& member : members_) {

@@ -52,7 +52,6 @@ class ParameterGroups {
   /// with an empty group, never with autograd on. A gradient in another layout than its parameter
   /// is a copy.
   void for_each(const std::function<void(const Group&)>& update) const;
-  void zero_grad() const;
   /// The moments, in the order of the parameters.
   [[nodiscard]] std::vector<NamedTensor> state() const;
   /// A rank whose parameters are all updated elsewhere has none.

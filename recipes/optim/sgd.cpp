@@ -17,7 +17,6 @@ class Sgd final : public Optimizer {
     });
   }
 
-  void zero_grad() override { groups_.zero_grad(); }
   [[nodiscard]] State state() const override { return {groups_.state(), {}}; }
 
  private:

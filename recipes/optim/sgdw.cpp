@@ -25,7 +25,6 @@ class Sgdw final : public Optimizer {
     });
   }
 
-  void zero_grad() override { groups_.zero_grad(); }
   [[nodiscard]] State state() const override { return {groups_.state(), {}}; }
 
  private:

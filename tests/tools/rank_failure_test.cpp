@@ -133,8 +133,8 @@ TEST_F(RankStopTest, AnotherNumberOfRanksGoesOnWithTheSameGlobalBatches) {
   Program cut(train("cut", {"--training.global_batch_size=8"}),
               {"PRECAST_FAILPOINTS=trainer.before_step=term@1"});
   ASSERT_EQ(cut.wait(), kPreempted) << cut.err;
-  Program rest(train("cut", {"--training.global_batch_size=8", "--dist.nproc=2",
-                             "--checkpoint.resume=auto"}));
+  Program rest(train(
+      "cut", {"--training.global_batch_size=8", "--dist.nproc=2", "--checkpoint.resume=auto"}));
   ASSERT_EQ(rest.wait(), 0) << rest.err;
   EXPECT_EQ(log("cut").size(), 2 * 3 + 2U);
 }

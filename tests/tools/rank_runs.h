@@ -15,8 +15,8 @@
 
 namespace precast::test {
 
-/// Runs of two ranks as a user starts them, on a dataset that FFCV wrote (24 Imagenette images): two
-/// epochs of three steps.
+/// Runs of two ranks as a user starts them, on a dataset that FFCV wrote (24 Imagenette images):
+/// two epochs of three steps.
 class RankRuns : public ::testing::Test {
  protected:
   RankRuns() { write_bytes(folder_ / "d.beton", golden_beton("img_prop_nette_w1")); }

@@ -8,13 +8,12 @@ namespace {
 
 using test::Program;
 
-class RankStandsStillTest : public test::RankRuns, public testing::WithParamInterface<const char*> {
-};
+class RankStandsStillTest : public test::RankRuns,
+                            public testing::WithParamInterface<const char*> {};
 
 TEST_P(RankStandsStillTest, TheOthersEndWithinAMinute) {
   const auto start = std::chrono::steady_clock::now();
-  Program run(train("r", {"--dist.nproc=2"}),
-              {std::string("PRECAST_FAILPOINTS=") + GetParam()});
+  Program run(train("r", {"--dist.nproc=2"}), {std::string("PRECAST_FAILPOINTS=") + GetParam()});
   EXPECT_EQ(run.wait(), 13) << run.err;
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
   EXPECT_EQ(test::occurrences(run.err, "is dead or stopped"), 1) << run.err;

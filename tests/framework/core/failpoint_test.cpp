@@ -91,9 +91,9 @@ TEST(Failpoint, SleepsForTheGivenTime) {
 }
 
 TEST(Failpoint, RefusesUnknownNamesAndActions) {
-  for (const char* armed : {"no.such=kill", "log.before_line", "log.before_line=explode",
-                            "log.before_line=sleep:soon", "log.before_line=sleep:",
-                            "log.before_line=kill@soon"}) {
+  for (const char* armed :
+       {"no.such=kill", "log.before_line", "log.before_line=explode", "log.before_line=sleep:soon",
+        "log.before_line=sleep:", "log.before_line=kill@soon"}) {
     const int status = in_process(armed, [] {
       failpoint("log.before_line");
       return 0;

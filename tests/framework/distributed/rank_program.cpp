@@ -25,8 +25,6 @@
 namespace precast {
 namespace {
 
-
-
 constexpr std::int64_t kClasses = 5;
 
 /// Two convolutions and a linear layer in float64, without batch statistics: the ranks' sum is the
@@ -130,12 +128,14 @@ std::string text(const Options& options, const std::string& key) {
   return options.contains(key) ? options.at(key) : "";
 }
 
-std::unique_ptr<Model> make_model(const Options& options) {
+std::unique_ptr<Model> make_model(const Options& options, Communicator& ranks) {
   if (text(options, "model") != "resnet18") return std::make_unique<PlainNet>();
   ModelRegistry registry("model");
   models::register_models(registry);
   at::manual_seed(1);
-  return registry.create("resnet18", {.arch = "resnet18", .num_classes = kClasses});
+  ModelSpec spec{.arch = "resnet18", .num_classes = kClasses};
+  if (number(options, "sync_bn", 0) != 0) spec.batch_norm_ranks = &ranks;
+  return registry.create("resnet18", spec);
 }
 
 std::unique_ptr<GradSync> make_sync(distributed::ProcessGroup* group, const Model& model,
@@ -153,7 +153,8 @@ std::unique_ptr<GradSync> make_sync(distributed::ProcessGroup* group, const Mode
   if (text(options, "compression") == "fp16") sync.compression = GradCompression::fp16;
   if (text(options, "compression") == "bf16") sync.compression = GradCompression::bf16;
   std::vector<int> owners(mine.size(), 0);
-  if (number(options, "zero", 0) != 0) owners = sync.owners = shard_parameters(mine, group->world());
+  if (number(options, "zero", 0) != 0)
+    owners = sync.owners = shard_parameters(mine, group->world());
   const auto all = mine;
   if (update == "parameter_server" || !sync.owners.empty()) {
     mine.clear();
@@ -171,13 +172,12 @@ nlohmann::json run(int rank, int world, int port, const Options& options) {
   }
   const auto single = make_single_rank();
   Communicator& ranks = group ? static_cast<Communicator&>(*group) : *single;
-  const auto model = make_model(options);
+  const auto model = make_model(options, ranks);
   std::vector<NamedTensor> mine;
   const auto sync = make_sync(group.get(), *model, options, mine);
   OptimizerRegistry optimizers("optimizer");
   recipes::register_optimizers(optimizers);
-  const auto optimizer =
-      optimizers.create("sgd", mine, {.momentum = 0.9, .weight_decay = 1e-4});
+  const auto optimizer = optimizers.create("sgd", mine, {.momentum = 0.9, .weight_decay = 1e-4});
 
   TrainPlan plan;
   plan.epochs = number(options, "epochs", 1);

@@ -73,10 +73,9 @@ TEST(EvaluatorTest, IsGivenUpWhenAskedTo) {
   LinearModel model(3);
   ColourSource source({0, 1, 2, 0, 1}, 1);
   int batches = 0;
-  const auto result =
-      Evaluator({.flip_tta = false})
-          .evaluate(model, MeanCrossEntropy(), source, *make_single_rank(),
-                    [&](std::int64_t /*samples*/) { return ++batches < 3; });
+  const auto result = Evaluator({.flip_tta = false})
+                          .evaluate(model, MeanCrossEntropy(), source, *make_single_rank(),
+                                    [&](std::int64_t /*samples*/) { return ++batches < 3; });
   EXPECT_FALSE(result);
   EXPECT_EQ(batches, 3);
 }

@@ -163,10 +163,10 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
     methods.push_back({"ema", method_registry.create("ema")});
     methods.push_back({"stop", std::make_unique<AtStep>(disturbance.stop_at_step,
                                                         [](Batch&) { std::raise(SIGTERM); })});
-    methods.push_back({"poison", std::make_unique<AtStep>(
-                                     disturbance.nan_at_step, [](Batch& batch) {
-                                       batch.images() = batch.images() / 0.0 * 0.0;
-                                     })});
+    methods.push_back(
+        {"poison", std::make_unique<AtStep>(disturbance.nan_at_step, [](Batch& batch) {
+           batch.images() = batch.images() / 0.0 * 0.0;
+         })});
     OptimizerRegistry optimizers("optimizer");
     recipes::register_optimizers(optimizers);
     const auto optimizer = optimizers.create("sgd", model.parameters(), {.momentum = 0.9});
@@ -266,8 +266,7 @@ TEST_P(ResumeTest, ANumberThatIsNoneEndsTheRunAndIsInNoCheckpoint) {
 TEST_P(ResumeTest, ASkippedStepLeavesNothingBehind) {
   const test::TemporaryFolder folder;
   test::MemorySink sink;
-  const Outcome skipped =
-      run(folder.path(), sink, {.nan_at_step = 7}, NonFinite::skip);
+  const Outcome skipped = run(folder.path(), sink, {.nan_at_step = 7}, NonFinite::skip);
   EXPECT_TRUE(skipped.finished);
   for (const auto& [name, values] : skipped.tensors) {
     for (const float value : values) ASSERT_TRUE(std::isfinite(value)) << name;

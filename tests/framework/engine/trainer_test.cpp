@@ -37,9 +37,6 @@ class PlainDescent final : public Optimizer {
       data.sub_(parameter.tensor.grad() * lr);
     }
   }
-  void zero_grad() override {
-    for (NamedTensor& parameter : parameters()) parameter.tensor.mutable_grad() = at::Tensor();
-  }
   std::vector<double> rates;
 
  private:
