@@ -24,9 +24,10 @@ class PRECAST_API JpegDecoder {
   /// @param height,width the size that the dataset promises.
   /// @param region       inside height x width, not empty.
   /// @return the region's pixels, valid until the next call.
-  /// @throws DataError if the bytes are not a JPEG of that size, or are damaged (libjpeg's warnings
-  /// count: a JPEG cut
-  ///         short is only a warning to it). The decoder stays usable.
+  /// @throws DataError if the bytes are not a JPEG of that size, are damaged (libjpeg's warnings
+  /// count: a JPEG cut short is only a warning to it), or are made to cost far more time or memory
+  /// than their size: above kMaxPixels, a progressive JPEG of more than 256 MiB of coefficients (89
+  /// megapixels in 4:2:0) or 200 scans, arithmetic coding. The decoder stays usable.
   ImageView decode(std::span<const std::byte> jpeg, int height, int width, const Rect& region);
 
  private:
