@@ -69,14 +69,12 @@ struct JpegDecoder::State {
       if (level < 0) info->err->error_exit(info);
     };
     decompress.client_data = this;
-    jpeg_create_decompress(&decompress);
     progress.progress_monitor = [](j_common_ptr info) {
       auto* state = static_cast<State*>(info->client_data);
       if (state->decompress.input_scan_number <= kMaxScans) return;
       std::snprintf(state->message, sizeof state->message, "more than %d scans", kMaxScans);
       std::longjmp(state->on_error, 1);
     };
-    decompress.progress = &progress;
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -86,6 +84,12 @@ struct JpegDecoder::State {
   /// the jump, so these functions hold plain values only.
   bool read_header(std::span<const std::byte> jpeg) {
     if (setjmp(on_error) != 0) return false;
+    // A new decompressor for each image, which takes microseconds: libjpeg keeps tables, so a file
+    // that lacks its own would be decoded with those of whatever came before, and one that failed
+    // can make it refuse the next good image.
+    jpeg_destroy_decompress(&decompress);
+    jpeg_create_decompress(&decompress);
+    decompress.progress = &progress;
     jpeg_mem_src(&decompress, reinterpret_cast<const unsigned char*>(jpeg.data()), jpeg.size());
     jpeg_read_header(&decompress, TRUE);
     return true;
@@ -178,13 +182,7 @@ ImageView JpegDecoder::decode(std::span<const std::byte> jpeg, int height, int w
   require(region.row >= 0 && region.column >= 0 && region.height > 0 && region.width > 0 &&
               region.row + region.height <= height && region.column + region.width <= width,
           "the region lies inside the image");
-  try {
-    return state_->decode(jpeg, height, width, region);
-  } catch (const DataError&) {
-    // A decompressor that failed can refuse the next good image, so it is replaced.
-    state_ = std::make_unique<State>();
-    throw;
-  }
+  return state_->decode(jpeg, height, width, region);
 }
 
 }  // namespace precast::data

@@ -12,8 +12,8 @@ namespace precast::data {
 /// Decodes a region of a JPEG with libjpeg-turbo: only the needed columns are transformed, rows
 /// above the region are skipped, and decoding stops at its last row. Fast integer DCT and fancy
 /// upsampling, so the pixels are bit for bit those of FFCV's full decode (TurboJPEG FASTDCT). Grey
-/// images come out as RGB. Holds one libjpeg decompressor and its scratch memory: one decoder a
-/// thread.
+/// images come out as RGB. The pixels depend on nothing that was decoded before. Holds scratch
+/// memory: one decoder a thread.
 class PRECAST_API JpegDecoder {
  public:
   JpegDecoder();

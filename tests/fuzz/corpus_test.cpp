@@ -34,7 +34,7 @@ std::vector<std::string> names() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, CorpusTest, ::testing::ValuesIn(names()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 TEST(CorpusTest, EveryFolderBelongsToATarget) {
   for (const auto& item : fs::directory_iterator(kCorpus)) {

@@ -1,6 +1,5 @@
-// make_seeds FOLDER: writes FOLDER/<target>/<name>, small valid files from which the fuzzer starts.
-// They are made of the goldens; recipes, .pt files and tests/corpus are copied by tools/fuzz
-// itself.
+// make_seeds FOLDER: writes FOLDER/<target>/<name>, small valid files from which the fuzzer starts,
+// made of the goldens and of configs/.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -131,13 +130,22 @@ void make_betons(const fs::path& to) {
   }
 }
 
+void make_recipes(const fs::path& to) {
+  const fs::path configs = fs::path(PRECAST_SOURCE_DIR) / "configs";
+  for (const auto& item : fs::recursive_directory_iterator(configs)) {
+    if (item.path().extension() != ".yaml") continue;
+    put(to / "recipe" / item.path().stem(), read_file(item.path()));
+  }
+}
+
 void make_jpegs(const fs::path& to) {
   using test::JpegKind;
   const std::vector<std::pair<const char*, JpegKind>> kinds = {
       {"rgb", JpegKind::rgb},
       {"grey", JpegKind::grey},
       {"cmyk", JpegKind::cmyk},
-      {"progressive", JpegKind::progressive}};
+      {"progressive", JpegKind::progressive},
+      {"three_scans", JpegKind::three_scans}};
   for (const auto& [name, kind] : kinds) {
     for (const int side : {8, 35}) {
       Bytes file = test::jpeg_file(test::gradient(side, 2 * side - 1), kind);
@@ -160,5 +168,6 @@ int main(int count, char** arguments) {
   precast::fuzz::remove_digests(to / "safetensors");
   precast::fuzz::make_betons(to);
   precast::fuzz::make_jpegs(to);
+  precast::fuzz::make_recipes(to);
   return 0;
 }
