@@ -46,7 +46,7 @@ bool may_change(std::string_view key) {
 
 ordered_json describe_dataset(const data::BetonReader& reader) {
   return fmt::format("{} samples, {} bytes, metadata {}", reader.size(),
-                     reader.file().bytes().size(), reader.fingerprint());
+                     reader.bytes().size(), reader.fingerprint());
 }
 
 }  // namespace

@@ -224,7 +224,7 @@ std::span<const std::byte> BetonReader::blob(std::uint64_t sample, std::size_t f
 
 std::string BetonReader::fingerprint() const {
   const std::size_t end = metadata_begin_ + header_.num_samples * record_bytes_;
-  return fmt::format("{:016x}", XXH3_64bits(file_.bytes().data(), end));
+  return fmt::format("{:016x}", XXH3_64bits(bytes_.data(), end));
 }
 
 }  // namespace precast::data

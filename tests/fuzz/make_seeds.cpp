@@ -12,6 +12,7 @@
 #include "data/beton/format.h"
 #include "data/beton/layout.h"
 #include "data/beton/reader.h"
+#include "framework/core/archive/manifest.h"
 #include "framework/core/archive/npy.h"
 #include "framework/core/archive/safetensors.h"
 #include "framework/core/archive/torch_zip.h"
@@ -130,6 +131,19 @@ void make_betons(const fs::path& to) {
   }
 }
 
+void make_manifests(const fs::path& to) {
+  Manifest manifest;
+  const auto add = [&](const std::string& name) {
+    const std::string text = manifest_text(manifest);
+    put(to / "manifest" / name, std::as_bytes(std::span(text)));
+  };
+  add("empty");
+  manifest.step = 5004;
+  manifest.metric = 0.71;
+  manifest.files = {{"model.safetensors", 1234, 5}, {"state.json", 0, UINT64_MAX}};
+  add("two_files");
+}
+
 void make_recipes(const fs::path& to) {
   const fs::path configs = fs::path(PRECAST_SOURCE_DIR) / "configs";
   for (const auto& item : fs::recursive_directory_iterator(configs)) {
@@ -169,5 +183,6 @@ int main(int count, char** arguments) {
   precast::fuzz::make_betons(to);
   precast::fuzz::make_jpegs(to);
   precast::fuzz::make_recipes(to);
+  precast::fuzz::make_manifests(to);
   return 0;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "framework/core/file.h"
@@ -23,9 +24,12 @@ class MemoryFile final : public FileOps {
   int fsync(int) override { return 0; }
   int close(int) override { return 0; }
   int rename(const char*, const char*) override { return 0; }
+  int exchange(const char*, const char*) override { return 0; }
   int unlink(const char*) override { return 0; }
+  int rmdir(const char*) override { return 0; }
   int mkdir(const char*) override { return 0; }
   int fsync_folder(const char*) override { return 0; }
+  std::int64_t free_bytes(const char*) override { return INT64_MAX; }
 
  private:
   std::vector<std::byte> bytes_;

@@ -19,7 +19,7 @@ volatile unsigned touched;
 const std::map<std::string, std::function<void(Input)>, std::less<>>& targets() {
   static const std::map<std::string, std::function<void(Input)>, std::less<>> all = {
       {"safetensors", safetensors}, {"pickle", pickle}, {"torch_zip", torch_zip}, {"npy", npy},
-      {"recipe", recipe},           {"beton", beton},   {"jpeg", jpeg},
+      {"manifest", manifest},       {"recipe", recipe}, {"beton", beton},         {"jpeg", jpeg},
   };
   return all;
 }

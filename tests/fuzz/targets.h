@@ -20,6 +20,7 @@ void safetensors(Input input);
 void pickle(Input input);
 void torch_zip(Input input);
 void npy(Input input);
+void manifest(Input input);
 void recipe(Input input);
 void beton(Input input);
 void jpeg(Input input);
