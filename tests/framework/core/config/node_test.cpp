@@ -118,6 +118,10 @@ TEST_F(ParseYaml, RefusesWhatIsNotUtf8AndNamesTheByte) {
     EXPECT_THAT(errors(fmt::format("a: 1\nb: x{}\n", wrong)),
                 ElementsAre("r.yaml:2:5: expected UTF-8 text, got the byte 0x" + byte));
   }
+  for (const char* escaped :
+       {"a: \"\\N\"\n", "a: \"\\_\"\n", "a: {\"\\_\": 1}\n", "a: [\"\\N\"]\n"}) {
+    EXPECT_THAT(errors(escaped), ElementsAre(HasSubstr("escapes \\N and \\_ are not"))) << escaped;
+  }
   Diagnostics diagnostics;
   static_cast<void>(parse_override("\xFF", {"command line"}, diagnostics));
   EXPECT_THAT(diagnostics.errors(),
