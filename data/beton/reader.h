@@ -54,8 +54,8 @@ class PRECAST_API BetonReader {
   [[nodiscard]] std::uint64_t size() const { return header_.num_samples; }
 
   [[nodiscard]] ImageRecord image(std::uint64_t sample, std::size_t field) const;
-  /// A hash (XXH3-64, 16 hex digits) of header, fields and metadata: labels, sizes and places of all
-  /// samples. Reads 1.3 million samples in some milliseconds.
+  /// A hash (XXH3-64, 16 hex digits) of header, fields and metadata: labels, sizes and places of
+  /// all samples. Reads 1.3 million samples in some milliseconds.
   [[nodiscard]] std::string fingerprint() const;
 
   [[nodiscard]] std::int64_t integer(std::uint64_t sample, std::size_t field) const;
