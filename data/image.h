@@ -6,6 +6,10 @@
 
 namespace precast::data {
 
+/// Largest image accepted (Pillow's limit too); a small file can claim to hold far more than memory
+/// does.
+inline constexpr std::uint64_t kMaxPixels = 178'956'970;
+
 /// A rectangle of pixels: rows [row, row + height), columns [column, column + width).
 struct Rect {
   int row = 0;

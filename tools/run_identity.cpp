@@ -45,8 +45,8 @@ bool may_change(std::string_view key) {
 }
 
 ordered_json describe_dataset(const data::BetonReader& reader) {
-  return fmt::format("{} samples, {} bytes, metadata {}", reader.size(),
-                     reader.file().bytes().size(), reader.fingerprint());
+  return fmt::format("{} samples, {} bytes, metadata {}", reader.size(), reader.bytes().size(),
+                     reader.fingerprint());
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <bit>
+#include <utility>
 
 #include "data/beton/allocation_table.h"
 #include "data/beton/layout.h"
@@ -53,10 +54,19 @@ const std::byte* pointer_of(const FieldInfo& field, const std::byte* metadata) {
 }  // namespace
 
 BetonReader::BetonReader(const std::filesystem::path& path)
-    : file_(path), header_(parse_header(file_.bytes(), place())) {
+    : BetonReader(std::make_unique<MappedFile>(path), {}, path) {}
+
+BetonReader::BetonReader(std::span<const std::byte> bytes, std::filesystem::path path)
+    : BetonReader(nullptr, bytes, std::move(path)) {}
+
+BetonReader::BetonReader(std::unique_ptr<MappedFile> file, std::span<const std::byte> bytes,
+                         std::filesystem::path path)
+    : file_(std::move(file)),
+      bytes_(file_ ? file_->bytes() : bytes),
+      path_(std::move(path)),
+      header_(parse_header(bytes_, place())) {
   const std::uint64_t metadata_end = check_extents();
-  const AllocationTable table(file_.bytes().subspan(header_.table_offset), header_, metadata_end,
-                              place());
+  const AllocationTable table(bytes_.subspan(header_.table_offset), header_, metadata_end, place());
   blob_bytes_.resize(fields_.size());
   for (std::size_t i = 0; i < fields_.size(); ++i) {
     if (has_blob(fields_[i].type)) resolve_blobs(i, table);
@@ -66,7 +76,7 @@ BetonReader::BetonReader(const std::filesystem::path& path)
 /// Reads the field descriptors and checks that descriptors, metadata and table follow each other
 /// inside the file. @return the end of the metadata.
 std::uint64_t BetonReader::check_extents() {
-  const std::uint64_t file_bytes = file_.bytes().size();
+  const std::uint64_t file_bytes = bytes_.size();
   metadata_begin_ = kHeaderBytes + std::size_t{header_.num_fields} * kFieldBytes;
   if (file_bytes < metadata_begin_) {
     throw DataError(fmt::format(
@@ -79,7 +89,7 @@ std::uint64_t BetonReader::check_extents() {
         "file was stopped before it had finished; write the file again",
         place()));
   }
-  fields_ = parse_fields(file_.bytes().subspan(kHeaderBytes), header_.num_fields, place());
+  fields_ = parse_fields(bytes_.subspan(kHeaderBytes), header_.num_fields, place());
   std::vector<FieldType> types;
   for (const FieldInfo& field : fields_) types.push_back(field.type);
   record_bytes_ = record_layout(types).bytes;
@@ -167,7 +177,7 @@ std::size_t BetonReader::first_field(FieldType type) const {
 const std::byte* BetonReader::metadata(std::uint64_t sample, std::size_t field) const {
   require(sample < header_.num_samples, "the sample exists");
   require(field < fields_.size(), "the field exists");
-  return file_.bytes().data() + metadata_begin_ + sample * record_bytes_ + fields_[field].offset;
+  return bytes_.data() + metadata_begin_ + sample * record_bytes_ + fields_[field].offset;
 }
 
 ImageRecord BetonReader::image(std::uint64_t sample, std::size_t field) const {
@@ -209,12 +219,12 @@ std::span<const std::byte> BetonReader::blob(std::uint64_t sample, std::size_t f
   if (offset > header_.table_offset || size > header_.table_offset - offset) {
     throw DataError(fmt::format("{}: sample {}: changed while it was read", place(), sample));
   }
-  return file_.bytes().subspan(offset, size);
+  return bytes_.subspan(offset, size);
 }
 
 std::string BetonReader::fingerprint() const {
   const std::size_t end = metadata_begin_ + header_.num_samples * record_bytes_;
-  return fmt::format("{:016x}", XXH3_64bits(file_.bytes().data(), end));
+  return fmt::format("{:016x}", XXH3_64bits(bytes_.data(), end));
 }
 
 }  // namespace precast::data

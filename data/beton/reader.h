@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,19 +26,23 @@ struct ImageRecord {
   std::span<const std::byte> bytes;
 };
 
-/// A .beton version 2 file, as FFCV or precast wrote it, mapped read-only. Opening checks every
-/// size and pointer in the file, so that reading a sample needs no further checks and cannot leave
-/// the file (10 million samples: < 2 s, 4 bytes a sample and blob field are kept). Immutable and
-/// thread-safe. Spans live as long as the reader. Indices out of range and a field of another type
-/// are std::logic_error.
+/// A .beton version 2 file, as FFCV or precast wrote it, mapped read-only or in memory. Opening
+/// checks every size and pointer in the file, so that reading a sample needs no further checks and
+/// cannot leave the file (10 million samples: < 2 s, 4 bytes a sample and blob field are kept).
+/// Immutable and thread-safe. Spans live as long as the reader. Indices out of range and a field of
+/// another type are std::logic_error.
 class PRECAST_API BetonReader {
  public:
   /// @throws IoError if the file cannot be opened; DataError naming file, place, what was expected
   /// and what was found if its content is wrong, cut off, or of a writer that was killed.
   explicit BetonReader(const std::filesystem::path& path);
+  /// Reads a file that lies in memory. @param bytes must outlive the reader. @param path names it
+  /// in messages. @throws DataError as above.
+  BetonReader(std::span<const std::byte> bytes, std::filesystem::path path);
 
-  [[nodiscard]] const std::filesystem::path& path() const { return file_.path(); }
-  [[nodiscard]] const MappedFile& file() const { return file_; }
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  /// The whole file.
+  [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
   [[nodiscard]] const BetonHeader& header() const { return header_; }
   /// In file order.
   [[nodiscard]] const std::vector<FieldInfo>& fields() const { return fields_; }
@@ -61,14 +66,19 @@ class PRECAST_API BetonReader {
   [[nodiscard]] std::uint64_t blob_offset(std::uint64_t sample, std::size_t field) const;
 
  private:
-  [[nodiscard]] std::string place() const { return file_.path().string(); }
+  BetonReader(std::unique_ptr<MappedFile> file, std::span<const std::byte> bytes,
+              std::filesystem::path path);
+  [[nodiscard]] std::string place() const { return path_.string(); }
   [[nodiscard]] std::uint64_t check_extents();
   void resolve_blobs(std::size_t field, const class AllocationTable& table);
   /// The metadata of one field of one sample.
   [[nodiscard]] const std::byte* metadata(std::uint64_t sample, std::size_t field) const;
   [[nodiscard]] std::uint64_t expected_size(std::uint64_t sample, std::size_t field) const;
 
-  MappedFile file_;
+  /// Null for a file in memory.
+  std::unique_ptr<MappedFile> file_;
+  std::span<const std::byte> bytes_;
+  std::filesystem::path path_;
   BetonHeader header_;
   std::vector<FieldInfo> fields_;
   std::size_t record_bytes_ = 0;

@@ -19,11 +19,39 @@ namespace {
 /// more on each inner side keeps the region's own pixels exact.
 constexpr int kFancyMargin = 1;
 
+/// libjpeg keeps all coefficients of a JPEG with several scans, and walks over all of them in each
+/// scan, of which a few bytes make one. Encoders write about ten.
+constexpr std::uint64_t kMaxCoefficientBytes = std::uint64_t{1} << 28;
+constexpr int kMaxScans = 200;
+
+std::uint64_t coefficient_bytes(const jpeg_decompress_struct& decompress) {
+  std::uint64_t blocks = 0;
+  for (int i = 0; i < decompress.num_components; ++i) {
+    const jpeg_component_info& component = decompress.comp_info[i];
+    blocks += std::uint64_t{component.width_in_blocks} * component.height_in_blocks;
+  }
+  return blocks * sizeof(JBLOCK);
+}
+
+/// Where scans are missing, libjpeg smooths between blocks, and a crop would change what the blocks
+/// at its border are smoothed with.
+bool is_smoothed(const jpeg_decompress_struct& decompress) {
+  if (decompress.progressive_mode == FALSE || decompress.coef_bits == nullptr) return false;
+  for (int i = 0; i < decompress.num_components; ++i) {
+    const auto& missing_bits = decompress.coef_bits[i];
+    if (std::any_of(missing_bits, missing_bits + DCTSIZE2, [](int bits) { return bits != 0; })) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 struct JpegDecoder::State {
   jpeg_decompress_struct decompress{};
   jpeg_error_mgr errors{};
+  jpeg_progress_mgr progress{};
   std::jmp_buf on_error{};
   char message[JMSG_LENGTH_MAX] = "";
   std::vector<std::uint8_t> pixels;
@@ -36,14 +64,17 @@ struct JpegDecoder::State {
       info->err->format_message(info, state->message);
       std::longjmp(state->on_error, 1);
     };
-    // The first warning is kept and counted by libjpeg; nothing is printed.
+    // A warning ends the decoding at once: a few bytes would do for gigapixels of warnings.
     errors.emit_message = [](j_common_ptr info, int level) {
-      auto* state = static_cast<State*>(info->client_data);
-      if (level < 0 && info->err->num_warnings++ == 0)
-        info->err->format_message(info, state->message);
+      if (level < 0) info->err->error_exit(info);
     };
     decompress.client_data = this;
-    jpeg_create_decompress(&decompress);
+    progress.progress_monitor = [](j_common_ptr info) {
+      auto* state = static_cast<State*>(info->client_data);
+      if (state->decompress.input_scan_number <= kMaxScans) return;
+      std::snprintf(state->message, sizeof state->message, "more than %d scans", kMaxScans);
+      std::longjmp(state->on_error, 1);
+    };
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -53,10 +84,35 @@ struct JpegDecoder::State {
   /// the jump, so these functions hold plain values only.
   bool read_header(std::span<const std::byte> jpeg) {
     if (setjmp(on_error) != 0) return false;
-    errors.num_warnings = 0;
+    // A new decompressor for each image, which takes microseconds: libjpeg keeps tables, so a file
+    // that lacks its own would be decoded with those of whatever came before, and one that failed
+    // can make it refuse the next good image.
+    jpeg_destroy_decompress(&decompress);
+    jpeg_create_decompress(&decompress);
+    decompress.progress = &progress;
     jpeg_mem_src(&decompress, reinterpret_cast<const unsigned char*>(jpeg.data()), jpeg.size());
     jpeg_read_header(&decompress, TRUE);
     return true;
+  }
+
+  /// @throws DataError for what would take far more time or memory than its size suggests.
+  void check_cost() {
+    const std::uint64_t whole = std::uint64_t{decompress.image_width} * decompress.image_height;
+    if (whole > kMaxPixels) {
+      throw DataError(
+          fmt::format("expected a JPEG of at most {} pixels, got {}", kMaxPixels, whole));
+    }
+    // Made-up bits cost nothing in an arithmetic-coded file: it can be all image and no data.
+    if (decompress.arith_code != FALSE) {
+      throw DataError("expected a JPEG with Huffman coding, got arithmetic coding");
+    }
+    const std::uint64_t bytes = coefficient_bytes(decompress);
+    if (jpeg_has_multiple_scans(&decompress) != FALSE && bytes > kMaxCoefficientBytes) {
+      throw DataError(
+          fmt::format("expected a JPEG of several scans (progressive) with at most {} bytes of "
+                      "coefficients, got {}",
+                      kMaxCoefficientBytes, bytes));
+    }
   }
 
   /// Starts decoding and narrows it to the region's columns: `first_column` becomes the column at
@@ -69,7 +125,7 @@ struct JpegDecoder::State {
     jpeg_start_decompress(&decompress);
     *first_column = 0;
     const int width = static_cast<int>(decompress.output_width);
-    if (region.width < width) {
+    if (region.width < width && !is_smoothed(decompress)) {
       const int left = std::max(0, region.column - kFancyMargin);
       const int right = std::min(width, region.column + region.width + kFancyMargin);
       auto offset = static_cast<JDIMENSION>(left);
@@ -101,6 +157,7 @@ struct JpegDecoder::State {
       throw DataError(fmt::format("expected a JPEG of {} x {} px (w x h), got {} x {}", width,
                                   height, found_width, found_height));
     }
+    check_cost();
     int first_column = 0;
     if (!start(region, &first_column)) throw DataError(fmt::format("damaged JPEG: {}", message));
 
@@ -109,9 +166,7 @@ struct JpegDecoder::State {
     pixels.resize(stride * rows);
     row_pointers.resize(rows);
     for (std::size_t y = 0; y < rows; ++y) row_pointers[y] = pixels.data() + y * stride;
-    if (!read_rows(region) || errors.num_warnings > 0) {
-      throw DataError(fmt::format("damaged JPEG: {}", message));
-    }
+    if (!read_rows(region)) throw DataError(fmt::format("damaged JPEG: {}", message));
     return {pixels.data() + std::size_t{3} * static_cast<std::size_t>(region.column - first_column),
             region.height, region.width, static_cast<std::ptrdiff_t>(stride)};
   }
@@ -127,13 +182,7 @@ ImageView JpegDecoder::decode(std::span<const std::byte> jpeg, int height, int w
   require(region.row >= 0 && region.column >= 0 && region.height > 0 && region.width > 0 &&
               region.row + region.height <= height && region.column + region.width <= width,
           "the region lies inside the image");
-  try {
-    return state_->decode(jpeg, height, width, region);
-  } catch (const DataError&) {
-    // A decompressor that failed can refuse the next good image, so it is replaced.
-    state_ = std::make_unique<State>();
-    throw;
-  }
+  return state_->decode(jpeg, height, width, region);
 }
 
 }  // namespace precast::data

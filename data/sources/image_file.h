@@ -29,9 +29,6 @@ struct ImageFileFacts {
 /// pixels (Pillow's limit too). Thread-safe.
 PRECAST_API ImageFileFacts decode_image_file(std::span<const std::byte> file, Image& out);
 
-/// Largest image accepted; a small file can claim to hold far more than memory does.
-inline constexpr std::uint64_t kMaxPixels = 178'956'970;
-
 /// The two decoders behind decode_image_file(). @{
 ImageFileFacts decode_jpeg_file(std::span<const std::byte> file, Image& out);
 ImageFileFacts decode_png_file(std::span<const std::byte> file, Image& out);

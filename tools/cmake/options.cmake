@@ -7,6 +7,7 @@ set(PRECAST_SANITIZE "" CACHE STRING "Sanitizers: empty, 'address;undefined' or 
 set(PRECAST_TORCH_DIR "" CACHE PATH "Folder of libtorch (the one with lib/ and include/); empty: ask the .venv")
 option(PRECAST_TORCH "Build the parts that need libtorch; OFF leaves core, data and the dispatcher" ON)
 option(PRECAST_TESTS "Build the tests" ON)
+option(PRECAST_FUZZ "Build the fuzz targets of tests/fuzz instead of the tests (needs clang; tools/fuzz)" OFF)
 option(PRECAST_WERROR "Warnings are errors (CI)" OFF)
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)

@@ -1,3 +1,12 @@
+# Coverage and sanitizers in the libraries; the fuzz programs themselves link libFuzzer.
+if(PRECAST_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL Clang OR PRECAST_TORCH OR PRECAST_SANITIZE)
+    message(FATAL_ERROR "PRECAST_FUZZ needs -DCMAKE_CXX_COMPILER=clang++-19 -DPRECAST_TORCH=OFF and brings its own sanitizers")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g
+    -O1 -D_GLIBCXX_ASSERTIONS)
+  add_link_options(-fsanitize=address,undefined)
+endif()
 # The wheel's libtorch crashes on load under AddressSanitizer, so sanitizers go with the torch-free build.
 if(PRECAST_SANITIZE)
   if(PRECAST_TORCH)

@@ -8,5 +8,6 @@ target_compile_features(precast_options INTERFACE cxx_std_20)
 add_library(precast_warnings INTERFACE)
 target_compile_options(precast_warnings INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor
-  -Wold-style-cast -Wcast-qual -Woverloaded-virtual -Wno-maybe-uninitialized>
+  -Wold-style-cast -Wcast-qual -Woverloaded-virtual>
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>
   $<$<AND:$<BOOL:${PRECAST_WERROR}>,$<COMPILE_LANGUAGE:CXX>>:-Werror>)

@@ -16,6 +16,8 @@ using Role = PickleValue::Role;
 
 constexpr std::uint64_t kMaxPickleBytes = 64'000'000;
 constexpr std::size_t kMaxValues = 2'000'000;
+/// A tensor's description takes the room of this many values, besides its sizes.
+constexpr std::size_t kTensorCharge = 2;
 constexpr std::size_t kMaxStack = 1'000'000;
 constexpr std::size_t kMaxMarks = 1'000;
 constexpr std::size_t kMaxDimensions = 64;
@@ -42,8 +44,14 @@ class Machine {
   }
 
  private:
+  /// Bounds the memory that a few bytes of pickle can ask for.
+  void charge(std::size_t values) {
+    charged_ += values;
+    if (charged_ > kMaxValues) reader_.fail("pickle: more than 2 million values");
+  }
+
   PickleValue& make(Kind kind) {
-    if (pickle_.values.size() == kMaxValues) reader_.fail("pickle: more than 2 million values");
+    charge(1);
     PickleValue& value = pickle_.values.emplace_back();
     value.kind = kind;
     return value;
@@ -290,6 +298,8 @@ class Machine {
     const bool fits = (args.size() == 6 || args.size() == 7) && args[0]->kind == Kind::storage &&
                       args[1]->kind == Kind::integer;
     if (!fits) reader_.fail("pickle: expected the arguments of a tensor");
+    // Six bytes can repeat a call whose result holds a kilobyte.
+    charge(kTensorCharge + args[2]->items.size() + args[3]->items.size());
     auto tensor = std::make_unique<PickleValue::Tensor>();
     tensor->storage = *args[0]->storage;
     tensor->offset = args[1]->integer;
@@ -371,6 +381,7 @@ class Machine {
 
   ByteReader reader_;
   Pickle& pickle_;
+  std::size_t charged_ = 0;
   std::vector<PickleValue*> stack_;
   std::vector<std::size_t> marks_;
   std::unordered_map<std::uint32_t, PickleValue*> memo_;

@@ -156,6 +156,7 @@ void ZipReader::read_directory(const Directory& directory) {
     reader.fail(fmt::format("expected at most {} zip entries, got {}",
                             reader.left() / kDirectoryEntryBytes, directory.entries));
   }
+  std::uint64_t stored_bytes_left = file_.size();
   for (std::uint64_t i = 0; i < directory.entries; ++i) {
     if (reader.number<std::uint32_t>() != kDirectoryEntry) reader.fail("expected a zip entry");
     reader.skip(4);
@@ -174,6 +175,13 @@ void ZipReader::read_directory(const Directory& directory) {
     std::string name(reader.text(name_bytes));
     read_zip64_extra(reader.take(extra_bytes), source_, fields);
     reader.skip(comment_bytes);
+    // Entries that share bytes let a small file take hours to check.
+    if (fields.stored_size > stored_bytes_left) {
+      throw CheckpointError(fmt::format(
+          "{}: entry '{}': expected entries that do not overlap, got more bytes than the file has",
+          source_, name));
+    }
+    stored_bytes_left -= fields.stored_size;
     const bool stored =
         (flags & kEncrypted) == 0 && method == 0 && fields.size == fields.stored_size;
     if (!entries_.emplace(name, Entry{fields.offset, fields.size, crc, stored}).second) {

@@ -5,7 +5,9 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <sstream>
+#include <string_view>
 #include <unordered_map>
 
 #include "framework/core/error.h"
@@ -18,6 +20,31 @@ constexpr int kMaxDepth = 32;
 constexpr std::size_t kMaxNodes = 100'000;
 constexpr std::uint64_t kMaxFileBytes = 4U << 20;
 constexpr std::size_t kShownLength = 60;
+
+/// The first byte that is not part of well-formed UTF-8 (Unicode 15, table 3-7), or text.size().
+std::size_t first_invalid_utf8(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const auto byte = [&](std::size_t offset) -> unsigned {
+      return at + offset < text.size() ? static_cast<unsigned char>(text[at + offset]) : 0U;
+    };
+    const unsigned lead = byte(0);
+    std::size_t size = 1;
+    if (lead >= 0x80) {
+      if (lead < 0xC2 || lead > 0xF4) return at;
+      size = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+      // No overlong forms, no surrogates, nothing above U+10FFFF.
+      const unsigned low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+      const unsigned high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+      if (byte(1) < low || byte(1) > high) return at;
+      for (std::size_t i = 2; i < size; ++i) {
+        if ((byte(i) & 0xC0) != 0x80) return at;
+      }
+    }
+    at += size;
+  }
+  return at;
+}
 
 /// Looks at a text before a tree is built of it: how many documents there are, and that there are
 /// not too many nodes. Not by YAML::LoadAll, which never ends where the text starts with a comma.
@@ -74,7 +101,7 @@ class Importer {
     }
     if (yaml.IsScalar()) {
       node.kind = ConfigNode::Kind::scalar;
-      node.scalar = yaml.Scalar();
+      node.scalar = checked(yaml);
     } else if (yaml.IsSequence()) {
       node.kind = ConfigNode::Kind::list;
       for (const YAML::Node& item : yaml) {
@@ -93,6 +120,16 @@ class Importer {
   }
 
  private:
+  /// A scalar's text. The file was UTF-8, but yaml-cpp 0.7 makes one byte each of `\N` and `\_`.
+  std::string checked(const YAML::Node& scalar) {
+    const std::string& text = scalar.Scalar();
+    if (first_invalid_utf8(text) == text.size()) return text;
+    diagnostics_.error(
+        origin(scalar.Mark()), "",
+        "the escapes \\N and \\_ are not supported. Write the characters themselves");
+    return "";
+  }
+
   void import_map(const YAML::Node& yaml, ConfigNode& node, const std::string& path, int depth) {
     node.kind = ConfigNode::Kind::map;
     std::unordered_map<std::string, int> lines;
@@ -103,7 +140,7 @@ class Importer {
         diagnostics_.error(key_origin, "", "expected a name as key, got a list or a map");
         continue;
       }
-      const std::string key = pair.first.Scalar();
+      const std::string key = checked(pair.first);
       const std::string whole_key = path.empty() ? key : path + "." + key;
       const auto [first, added] = lines.emplace(key, key_origin.line);
       if (added) {
@@ -127,6 +164,24 @@ bool has_second_document(const std::string& text, Survey& survey) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);
   return parser.HandleNextDocument(survey) && parser.HandleNextDocument(survey);
+}
+
+/// What a value or a key holds is printed and stored as JSON later, which takes nothing else.
+/// @return false with an error at the first wrong byte.
+bool check_utf8(std::string_view text, Origin origin, Diagnostics& diagnostics) {
+  const std::size_t wrong = first_invalid_utf8(text);
+  if (wrong == text.size()) return true;
+  if (origin.line > 0) {
+    const std::string_view before = text.substr(0, wrong);
+    const auto lines = std::ranges::count(before, '\n');
+    const std::size_t line_start = before.rfind('\n') + 1;
+    origin.line += static_cast<int>(lines);
+    origin.column = static_cast<int>(wrong - line_start) + 1;
+  }
+  diagnostics.error(origin, "",
+                    fmt::format("expected UTF-8 text, got the byte 0x{:02x}",
+                                static_cast<unsigned char>(text[wrong])));
+  return false;
 }
 
 bool plain(const std::string& scalar) {
@@ -193,6 +248,7 @@ ConfigNode parse_yaml(const std::string& text, const std::string& source,
   ConfigNode top;
   top.kind = ConfigNode::Kind::map;
   top.origin = {source, 1, 1};
+  if (!check_utf8(text, top.origin, diagnostics)) return top;
   try {
     Survey survey;
     if (has_second_document(text, survey)) {
@@ -224,6 +280,7 @@ ConfigNode parse_override(const std::string& value, const Origin& origin,
                           Diagnostics& diagnostics) {
   ConfigNode node;
   node.origin = origin;
+  if (!check_utf8(value, origin, diagnostics)) return node;
   const bool structured = value.starts_with('[') || value.starts_with('{');
   if (!structured) {
     node.kind = ConfigNode::Kind::scalar;

@@ -66,15 +66,15 @@ class PRECAST_API Diagnostics {
 };
 
 /// Parses one YAML document whose top is a map (an empty document is an empty map).
-/// Duplicate keys, several documents, non-text keys and documents nested or aliased beyond reason
-/// are errors.
+/// Duplicate keys, several documents, non-text keys, documents nested or aliased beyond reason and
+/// bytes that are not UTF-8 are errors.
 /// @param source the name shown in messages.
 [[nodiscard]] PRECAST_API ConfigNode parse_yaml(const std::string& text, const std::string& source,
                                                 Diagnostics& diagnostics);
 /// @throws IoError if the file cannot be read.
 [[nodiscard]] PRECAST_API ConfigNode parse_yaml_file(const std::filesystem::path& path,
                                                      Diagnostics& diagnostics);
-/// Parses the value of a command-line override: `0.5`, `sgd`, `[1, 2]`, `{a: 1}`.
+/// Parses the value of a command-line override: `0.5`, `sgd`, `[1, 2]`, `{a: 1}`. UTF-8 too.
 [[nodiscard]] PRECAST_API ConfigNode parse_override(const std::string& value, const Origin& origin,
                                                     Diagnostics& diagnostics);
 

@@ -51,7 +51,7 @@ TEST_P(GoldenTest, HeaderAndFieldsAreThoseThatFfcvReads) {
   const BetonReader reader(path_);
   EXPECT_EQ(reader.header().page_bytes, facts_["page_size"]);
   EXPECT_EQ(reader.header().table_offset, facts_["table_offset"]);
-  EXPECT_EQ(reader.file().bytes().size(), facts_["bytes"]);
+  EXPECT_EQ(reader.bytes().size(), facts_["bytes"]);
   ASSERT_EQ(reader.size(), facts_["rows"].size());
   ASSERT_EQ(reader.fields().size(), facts_["fields"].size());
   for (std::size_t i = 0; i < reader.fields().size(); ++i) {
@@ -249,7 +249,7 @@ TEST(BetonReader, RefusesShapesAndTypesThatMakeNoSense) {
 
 /// Reads all that an opened file offers; a pointer astray would end the test program.
 void read_everything(const BetonReader& reader) {
-  const std::span<const std::byte> file = reader.file().bytes();
+  const std::span<const std::byte> file = reader.bytes();
   for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
     for (std::size_t i = 0; i < reader.fields().size(); ++i) {
       const FieldType type = reader.fields()[i].type;

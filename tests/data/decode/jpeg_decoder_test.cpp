@@ -1,7 +1,9 @@
 #include "data/decode/jpeg_decoder.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -124,6 +126,94 @@ TEST(JpegDecoderOnMadeFiles, GreyAndProgressiveFilesComeOutAsRgb) {
   const Image whole = decode_whole(decoder, progressive, 33, 47);
   const Rect region{5, 7, 20, 30};
   EXPECT_EQ(copy_of(decoder.decode(progressive, 33, 47, region)), cut(whole, region));
+}
+
+/// Takes out the segments of one marker (FF `marker`, length, content).
+std::vector<std::byte> without(const std::vector<std::byte>& jpeg, int marker) {
+  std::vector<std::byte> rest;
+  for (std::size_t i = 0; i < jpeg.size();) {
+    const bool found = i + 3 < jpeg.size() && jpeg[i] == std::byte{0xFF} &&
+                       std::to_integer<int>(jpeg[i + 1]) == marker;
+    if (found) {
+      i += 2 + (std::to_integer<std::size_t>(jpeg[i + 2]) << 8) +
+           std::to_integer<std::size_t>(jpeg[i + 3]);
+    } else {
+      rest.push_back(jpeg[i++]);
+    }
+  }
+  return rest;
+}
+
+TEST(JpegDecoderOnMadeFiles, TablesOfOneFileNeverDecodeTheNext) {
+  const std::vector<std::byte> good = jpeg_file(gradient(40, 56));
+  const std::vector<std::byte> no_quantization = without(good, 0xDB);
+  ASSERT_LT(no_quantization.size(), good.size());
+  JpegDecoder decoder;
+  const Image whole = decode_whole(decoder, good, 40, 56);
+  EXPECT_THROW(decoder.decode(no_quantization, 40, 56, {0, 0, 40, 56}), DataError);
+
+  // Without Huffman tables the standard ones are meant (Motion JPEG), whatever came before.
+  const std::vector<std::byte> optimized = jpeg_file(gradient(40, 56), test::JpegKind::progressive);
+  static_cast<void>(decode_whole(decoder, optimized, 40, 56));
+  EXPECT_EQ(decode_whole(decoder, without(good, 0xC4), 40, 56).pixels, whole.pixels);
+}
+
+/// Sets the size, and where `kind` is given the kind, that the frame header (FF C0 or FF C2) tells.
+std::vector<std::byte> claiming(std::vector<std::byte> jpeg, int height, int width, int kind = 0) {
+  for (std::size_t i = 0; i + 9 < jpeg.size(); ++i) {
+    if (jpeg[i] != std::byte{0xFF}) continue;
+    if (jpeg[i + 1] != std::byte{0xC0} && jpeg[i + 1] != std::byte{0xC2}) continue;
+    if (kind != 0) jpeg[i + 1] = static_cast<std::byte>(kind);
+    jpeg[i + 5] = static_cast<std::byte>(height >> 8);
+    jpeg[i + 6] = static_cast<std::byte>(height & 0xFF);
+    jpeg[i + 7] = static_cast<std::byte>(width >> 8);
+    jpeg[i + 8] = static_cast<std::byte>(width & 0xFF);
+    break;
+  }
+  return jpeg;
+}
+
+std::string problem(const std::vector<std::byte>& jpeg, int height, int width, const Rect& region) {
+  JpegDecoder decoder;
+  try {
+    decoder.decode(jpeg, height, width, region);
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "decoded";
+}
+
+/// A kilobyte that says it is a gigapixel must not cost a gigabyte or a minute.
+TEST(JpegDecoderOnMadeFiles, AreRefusedBeforeTheyCostMoreThanTheirSize) {
+  const std::vector<std::byte> plain = jpeg_file(gradient(32, 32));
+  const std::vector<std::byte> progressive =
+      jpeg_file(gradient(32, 32), test::JpegKind::progressive);
+  EXPECT_EQ(problem(claiming(plain, 65500, 65500), 65500, 65500, {0, 0, 65500, 65500}),
+            "expected a JPEG of at most 178956970 pixels, got 4290250000");
+  EXPECT_EQ(problem(claiming(progressive, 12000, 12000), 12000, 12000, {0, 0, 1, 1}),
+            "expected a JPEG of several scans (progressive) with at most 268435456 bytes of "
+            "coefficients, got 432000000");
+  EXPECT_EQ(problem(claiming(plain, 32, 32, 0xC9), 32, 32, {0, 0, 1, 1}),
+            "expected a JPEG with Huffman coding, got arithmetic coding");
+  // The last row of an image whose data ends in the first: not decoded, as the first warning
+  // counts.
+  EXPECT_THAT(problem(claiming(plain, 12000, 12000), 12000, 12000, {11999, 0, 1, 1}),
+              ::testing::StartsWith("damaged JPEG: "));
+}
+
+TEST(JpegDecoderOnMadeFiles, AreRefusedAboveTwoHundredScans) {
+  const std::vector<std::byte> good = jpeg_file(gradient(32, 32), test::JpegKind::three_scans);
+  const std::vector<std::byte> scan_marker = {std::byte{0xFF}, std::byte{0xDA}};
+  const auto last = std::find_end(good.begin(), good.end(), scan_marker.begin(), scan_marker.end());
+  const std::vector<std::byte> scan(last, good.end() - 2);
+  const auto with_scans = [&](int count) {
+    std::vector<std::byte> jpeg(good.begin(), good.end() - 2);
+    for (int i = 0; i < count; ++i) jpeg.insert(jpeg.end(), scan.begin(), scan.end());
+    jpeg.insert(jpeg.end(), good.end() - 2, good.end());
+    return jpeg;
+  };
+  EXPECT_EQ(problem(with_scans(100), 32, 32, {0, 0, 32, 32}), "decoded");
+  EXPECT_EQ(problem(with_scans(250), 32, 32, {0, 0, 32, 32}), "damaged JPEG: more than 200 scans");
 }
 
 TEST(JpegDecoderOnMadeFiles, DamageNeverCrashesAndNeverSticks) {

@@ -63,6 +63,12 @@ std::vector<std::byte> jpeg_file(const data::Image& image, JpegKind kind) {
   jpeg_set_defaults(&state);
   jpeg_set_quality(&state, 95, TRUE);
   if (kind == JpegKind::progressive) jpeg_simple_progression(&state);
+  constexpr jpeg_scan_info kScans[] = {
+      {1, {0}, 0, 63, 0, 0}, {1, {1}, 0, 63, 0, 0}, {1, {2}, 0, 63, 0, 0}};
+  if (kind == JpegKind::three_scans) {
+    state.scan_info = kScans;
+    state.num_scans = 3;
+  }
   jpeg_start_compress(&state, TRUE);
   while (state.next_scanline < state.image_height) {
     unsigned char* row =

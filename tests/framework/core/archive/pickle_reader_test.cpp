@@ -134,6 +134,20 @@ TEST(PickleReader, LimitsDepthStackAndValues) {
   EXPECT_EQ(problem("\x80\x02]" + repeat("\x85", 1'000'000) + "."), "accepted");
 }
 
+TEST(PickleReader, CountsTheSizesOfTensors) {
+  // One tensor of 64 dimensions; then the same call again and again, six bytes and a kilobyte each.
+  const std::string sizes = '(' + repeat("K\1", 64) + 't';
+  std::string pickle = "\x80\x02";
+  pickle += "ctorch._utils\n_rebuild_tensor_v2\nq\0"s;
+  pickle += "((U\x07storagectorch\nFloatStorage\nU\0010U\3cpuK\1tQK\0"s + sizes + sizes;
+  pickle += "\x89}tq\1";
+  const auto repeated = [&](std::size_t count) {
+    return problem(pickle + "0" + repeat("0h\0h\1R"s, count) + ".");
+  };
+  EXPECT_EQ(repeated(1000), "accepted");
+  EXPECT_THAT(repeated(16'000), HasSubstr("2 million values"));
+}
+
 TEST(PickleReader, SharesInsteadOfCopying) {
   // Thirty dict levels, each holding the one before twice: 2^30 leaves if they were copied.
   std::string pickle = "\x80\x02)q\0"s;

@@ -94,6 +94,27 @@ TEST(ZipReader, RefusesToReadCompressedEntries) {
   EXPECT_THROW(static_cast<void>(zip.read("x")), CheckpointError);
 }
 
+TEST(ZipReader, RefusesEntriesThatShareBytes) {
+  const test::TemporaryFolder folder;
+  {
+    ZipWriter zip(folder / "a.zip");
+    zip.add("x", bytes_of(std::string(1000, 'x')));
+    zip.add("y", bytes_of(std::string(1000, 'y')));
+    zip.finish();
+  }
+  auto file = read_file(folder / "a.zip");
+  EXPECT_EQ(ZipReader(file, "a.zip").names().size(), 2U);
+  // Both sizes in the directory entry of x, from 1000 to 2024 bytes: up to the end of y.
+  const std::size_t entry = file.size() - 22 - 2 * 47;
+  for (const std::size_t size_at : {20, 24}) file[entry + size_at + 1] = std::byte{7};
+  try {
+    const ZipReader zip(file, "a.zip");
+    FAIL();
+  } catch (const CheckpointError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("a.zip: entry 'y': expected entries that do not overlap"));
+  }
+}
+
 TEST(ZipWriter, LeavesNothingWithoutFinish) {
   const test::TemporaryFolder folder;
   {

@@ -109,6 +109,25 @@ TEST_F(ParseYaml, TakesAMapOfManyKeysInTime) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
+TEST_F(ParseYaml, RefusesWhatIsNotUtf8AndNamesTheByte) {
+  EXPECT_THAT(errors("a: \xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80\xEF\xBF\xBF\n"), IsEmpty());
+  for (const char* wrong :
+       {"\xFF", "\x80", "\xC3", "\xC3(", "\xC0\x80", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xE2\x82",
+        "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80"}) {
+    const std::string byte = fmt::format("{:02x}", static_cast<unsigned char>(wrong[0]));
+    EXPECT_THAT(errors(fmt::format("a: 1\nb: x{}\n", wrong)),
+                ElementsAre("r.yaml:2:5: expected UTF-8 text, got the byte 0x" + byte));
+  }
+  for (const char* escaped :
+       {"a: \"\\N\"\n", "a: \"\\_\"\n", "a: {\"\\_\": 1}\n", "a: [\"\\N\"]\n"}) {
+    EXPECT_THAT(errors(escaped), ElementsAre(HasSubstr("escapes \\N and \\_ are not"))) << escaped;
+  }
+  Diagnostics diagnostics;
+  static_cast<void>(parse_override("\xFF", {"command line"}, diagnostics));
+  EXPECT_THAT(diagnostics.errors(),
+              ElementsAre("command line: expected UTF-8 text, got the byte 0xff"));
+}
+
 TEST_F(ParseYaml, SurvivesEveryChangedByte) {
   const std::string good =
       "lr:\n  lr: 0.5  # peak\n  list: [1, 2.5]\na: {b: \"c\\n\", d: 'e'}\nf: &x ~\ng: *x\n";

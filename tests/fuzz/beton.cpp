@@ -1,0 +1,49 @@
+#include "data/beton/reader.h"
+#include "framework/core/error.h"
+#include "tests/fuzz/targets.h"
+
+namespace precast::fuzz {
+namespace {
+
+using data::FieldType;
+
+/// Reads one field of one sample and returns where its bytes lie in the file.
+Input read(const data::BetonReader& reader, std::uint64_t sample, std::size_t field) {
+  switch (reader.fields()[field].type) {
+    case FieldType::integer:
+      static_cast<void>(reader.integer(sample, field));
+      return {};
+    case FieldType::floating:
+      static_cast<void>(reader.floating(sample, field));
+      return {};
+    case FieldType::image: {
+      const data::ImageRecord image = reader.image(sample, field);
+      require(image.width > 0 && image.height > 0, "an image has pixels");
+      const auto pixels =
+          static_cast<std::size_t>(image.width) * static_cast<std::size_t>(image.height);
+      require(image.mode == data::ImageMode::jpg || image.bytes.size() == 3 * pixels,
+              "a raw image has the bytes of its pixels");
+      return image.bytes;
+    }
+    default:
+      return reader.blob(sample, field);
+  }
+}
+
+}  // namespace
+
+void beton(Input input) {
+  const data::BetonReader reader(input, "input");
+  std::size_t read_bytes = 0;
+  for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
+    for (std::size_t field = 0; field < reader.fields().size(); ++field) {
+      const Input bytes = read(reader, sample, field);
+      touch(bytes);
+      read_bytes += bytes.size();
+    }
+  }
+  // No two samples share bytes, so that one cannot be taken for another. Fields of one sample may.
+  require(read_bytes <= input.size() * reader.fields().size(), "samples do not overlap");
+}
+
+}  // namespace precast::fuzz

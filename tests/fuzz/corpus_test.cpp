@@ -1,0 +1,40 @@
+// Replays tests/corpus: what a fuzz target once stumbled over, and inputs the goldens do not give.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "framework/core/file.h"
+#include "tests/fuzz/targets.h"
+
+namespace precast::fuzz {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kCorpus = fs::path(PRECAST_SOURCE_DIR) / "tests/corpus";
+
+class CorpusTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(CorpusTest, EveryInputIsReadOrRefused) {
+  const auto target = targets().find(GetParam());
+  ASSERT_NE(target, targets().end()) << "tests/corpus/" << GetParam() << " belongs to no target";
+  for (const auto& item : fs::directory_iterator(kCorpus / GetParam())) {
+    SCOPED_TRACE(item.path().filename().string());
+    const std::vector<std::byte> input = read_file(item.path());
+    EXPECT_NO_THROW(run(target->second, input));
+  }
+}
+
+std::vector<std::string> folders() {
+  std::vector<std::string> names;
+  for (const auto& item : fs::directory_iterator(kCorpus)) names.push_back(item.path().filename());
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, CorpusTest, ::testing::ValuesIn(folders()),
+                         [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace precast::fuzz

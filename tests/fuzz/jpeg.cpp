@@ -1,0 +1,132 @@
+#include "data/encode/jpeg.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "data/decode/jpeg_decoder.h"
+#include "framework/core/error.h"
+#include "tests/fuzz/targets.h"
+
+namespace precast::fuzz {
+namespace {
+
+using data::ImageView;
+using data::JpegDecoder;
+using data::Rect;
+
+struct Size {
+  int height = 0;
+  int width = 0;
+};
+
+/// What the first start-of-frame marker says, as the metadata of a dataset would; none if there is
+/// no marker.
+std::optional<Size> promised_size(Input jpeg) {
+  for (std::size_t i = 0; i + 8 < jpeg.size(); ++i) {
+    const auto at = [&](std::size_t offset) { return std::to_integer<int>(jpeg[i + offset]); };
+    const bool frame = at(0) == 0xFF && at(1) >= 0xC0 && at(1) <= 0xCF && at(1) != 0xC4 &&
+                       at(1) != 0xC8 && at(1) != 0xCC;
+    if (frame) return Size{at(5) << 8 | at(6), at(7) << 8 | at(8)};
+  }
+  return std::nullopt;
+}
+
+/// A region that the last bytes of the input choose: behind the end of a JPEG they mean nothing.
+Rect chosen_region(Input input, Size size) {
+  std::array<std::uint16_t, 4> numbers{};
+  if (input.size() >= sizeof numbers) {
+    std::memcpy(numbers.data(), input.last(sizeof numbers).data(), sizeof numbers);
+  }
+  Rect region;
+  region.row = numbers[0] % size.height;
+  region.column = numbers[1] % size.width;
+  region.height = 1 + numbers[2] % (size.height - region.row);
+  region.width = 1 + numbers[3] % (size.width - region.column);
+  return region;
+}
+
+std::vector<std::uint8_t> copy_of(const ImageView& view) {
+  std::vector<std::uint8_t> pixels;
+  for (int y = 0; y < view.height; ++y) {
+    pixels.insert(pixels.end(), view.row(y), view.row(y) + std::ptrdiff_t{3} * view.width);
+  }
+  return pixels;
+}
+
+/// The pixels, or none where the decoder refuses.
+std::optional<std::vector<std::uint8_t>> decode(JpegDecoder& decoder, Input jpeg, Size size,
+                                                const Rect& region) {
+  try {
+    return copy_of(decoder.decode(jpeg, size.height, size.width, region));
+  } catch (const DataError& error) {
+    reached(error.what());
+    return std::nullopt;
+  }
+}
+
+constexpr Size kGood{24, 40};
+
+/// An image that every decoder must take.
+std::vector<std::byte> good_jpeg() {
+  data::Image image(kGood.height, kGood.width);
+  for (std::size_t i = 0; i < image.pixels.size(); ++i) {
+    image.pixels[i] = static_cast<std::uint8_t>(i * 7 % 251);
+  }
+  std::vector<std::byte> file;
+  data::JpegEncoder().encode(image.view(), 90, file);
+  return file;
+}
+
+/// Whatever was done to `decoder` before, good images decode as they do in a new one, twice.
+void check_still_good(JpegDecoder& decoder) {
+  static const std::vector<std::byte> good = good_jpeg();
+  constexpr Rect kPart{3, 5, 9, 11};
+  static const auto expected = [&] {
+    JpegDecoder fresh;
+    return decode(fresh, good, kGood, kPart);
+  }();
+  require(expected.has_value(), "the good image is good");
+  for (int time = 0; time < 2; ++time) {
+    require(decode(decoder, good, kGood, kPart) == expected,
+            "a decoder that met any image decodes the next good ones");
+  }
+}
+
+/// @param pixels of `region`, which decoded. Where the whole image decodes too, they are part of
+/// it.
+void check_part_of_whole(JpegDecoder& decoder, Input jpeg, Size size, const Rect& region,
+                         const std::vector<std::uint8_t>& pixels) {
+  const auto whole = decode(decoder, jpeg, size, {0, 0, size.height, size.width});
+  if (!whole) return;
+  const auto row_bytes = static_cast<std::size_t>(region.width) * 3;
+  for (int y = 0; y < region.height; ++y) {
+    const auto from =
+        (static_cast<std::size_t>(region.row + y) * static_cast<std::size_t>(size.width) +
+         static_cast<std::size_t>(region.column)) *
+        3;
+    require(std::equal(pixels.begin() +
+                           static_cast<std::ptrdiff_t>(static_cast<std::size_t>(y) * row_bytes),
+                       pixels.begin() +
+                           static_cast<std::ptrdiff_t>(static_cast<std::size_t>(y + 1) * row_bytes),
+                       whole->begin() + static_cast<std::ptrdiff_t>(from)),
+            "a region's pixels are those of the whole image");
+  }
+}
+
+}  // namespace
+
+void jpeg(Input input) {
+  static JpegDecoder decoder;
+  const auto size = promised_size(input);
+  if (!size || size->height == 0 || size->width == 0) return;
+  const Rect region = chosen_region(input, *size);
+  const auto pixels = decode(decoder, input, *size, region);
+  check_still_good(decoder);
+  if (pixels) check_part_of_whole(decoder, input, *size, region, *pixels);
+}
+
+}  // namespace precast::fuzz

@@ -1,0 +1,188 @@
+// make_seeds FOLDER: writes FOLDER/<target>/<name>, small valid files from which the fuzzer starts,
+// made of the goldens and of configs/.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "data/beton/format.h"
+#include "data/beton/layout.h"
+#include "data/beton/reader.h"
+#include "framework/core/archive/manifest.h"
+#include "framework/core/archive/npy.h"
+#include "framework/core/archive/safetensors.h"
+#include "framework/core/archive/torch_zip.h"
+#include "framework/core/archive/zip_file.h"
+#include "framework/core/error.h"
+#include "tests/data/beton/golden_beton.h"
+#include "tests/data/sources/sample_images.h"
+
+namespace precast::fuzz {
+namespace {
+
+namespace fs = std::filesystem;
+using Bytes = std::vector<std::byte>;
+
+void put(const fs::path& path, std::span<const std::byte> bytes) {
+  fs::create_directories(path.parent_path());
+  test::write_bytes(path, bytes);
+}
+
+/// Weights of every element type, and the pickles and zips that torch made.
+void make_weights(const fs::path& to) {
+  for (const auto& item : fs::directory_iterator(std::string(PRECAST_GOLDEN_DIR) + "/torch")) {
+    if (item.path().extension() != ".pt") continue;
+    const std::string name = item.path().stem();
+    const Bytes file = read_file(item.path());
+    put(to / "torch_zip" / name, file);
+    try {
+      const ZipReader zip(file, name);
+      for (const std::string& entry : zip.names()) {
+        if (entry.ends_with("data.pkl")) put(to / "pickle" / name, zip.read(entry));
+      }
+      const TensorArchive weights = parse_torch_zip(file, name);
+      fs::create_directories(to / "safetensors");
+      write_safetensors(to / "safetensors" / name, weights.records, {{"format", "pt"}});
+      if (!weights.records.empty() && weights.records[0].dtype != DType::bf16) {
+        const TensorRecord& first = weights.records[0];
+        fs::create_directories(to / "npy");
+        write_npy(to / "npy" / name, first.dtype, first.shape, first.bytes);
+      }
+    } catch (const Error&) {
+      // A golden that is to be refused: still a seed as it is.
+    }
+  }
+}
+
+/// The digest that precast adds makes every change an error: without it the rest is reached.
+void remove_digests(const fs::path& folder) {
+  for (const auto& item : fs::directory_iterator(folder)) {
+    const Bytes file = read_file(item.path());
+    const auto length = data::load<std::uint64_t>(file.data());
+    const std::string_view text(reinterpret_cast<const char*>(file.data()) + 8, length);
+    auto header = nlohmann::ordered_json::parse(text);
+    header["__metadata__"].erase("precast_xxh3_64");
+    const std::string shorter = header.dump();
+    const std::uint64_t size = shorter.size();
+    Bytes seed(sizeof size);
+    data::store(seed.data(), size);
+    const auto header_bytes = std::as_bytes(std::span(shorter));
+    seed.insert(seed.end(), header_bytes.begin(), header_bytes.end());
+    seed.insert(seed.end(), file.begin() + 8 + static_cast<std::ptrdiff_t>(length), file.end());
+    put(item.path().string() + ".no_digest", seed);
+  }
+}
+
+/// A file of FFCV cut to its first samples, with blobs side by side instead of a page apart and raw
+/// images of 1 x 1 pixel: kilobytes instead of megabytes.
+Bytes compact(const Bytes& file, std::uint64_t max_samples) {
+  constexpr std::size_t kJpegBytes = 40;
+  const data::BetonReader reader(file, "golden");
+  const std::uint64_t samples = std::min(reader.size(), max_samples);
+  const std::size_t metadata = data::kHeaderBytes + reader.fields().size() * data::kFieldBytes;
+  // The stride of the records is not told by the reader: the layout gives it.
+  std::vector<data::FieldType> types;
+  for (const data::FieldInfo& field : reader.fields()) types.push_back(field.type);
+  const std::size_t record = data::record_layout(types).bytes;
+
+  Bytes seed(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(metadata + samples * record));
+  Bytes table;
+  for (std::uint64_t sample = 0; sample < samples; ++sample) {
+    for (std::size_t field = 0; field < types.size(); ++field) {
+      if (!data::has_blob(types[field])) continue;
+      auto blob = reader.blob(sample, field);
+      if (blob.empty()) continue;
+      std::size_t at = metadata + sample * record + reader.fields()[field].offset;
+      if (types[field] == data::FieldType::image) {
+        if (seed[at] == std::byte{1}) {
+          data::store(seed.data() + at + data::kImageWidthAt, std::uint16_t{1});
+          data::store(seed.data() + at + data::kImageHeightAt, std::uint16_t{1});
+          blob = blob.first(3);
+        }
+        blob = blob.first(std::min(blob.size(), kJpegBytes));
+        at += data::kImagePointerAt;
+      }
+      data::store(seed.data() + at, std::uint64_t{seed.size()});
+      const std::size_t row = table.size();
+      table.resize(row + data::kAllocationBytes);
+      data::store(table.data() + row, sample);
+      data::store(table.data() + row + 8, std::uint64_t{seed.size()});
+      data::store(table.data() + row + 16, std::uint64_t{blob.size()});
+      seed.insert(seed.end(), blob.begin(), blob.end());
+    }
+  }
+  data::store(seed.data() + 8, samples);
+  data::store(seed.data() + 16, std::uint64_t{seed.size()});
+  seed.insert(seed.end(), table.begin(), table.end());
+  return seed;
+}
+
+void make_betons(const fs::path& to) {
+  for (const auto& item : fs::directory_iterator(std::string(PRECAST_GOLDEN_DIR) + "/beton")) {
+    if (item.path().extension() != ".gz") continue;
+    const std::string name = item.path().stem().stem();
+    const Bytes seed = compact(test::golden_beton(name), 3);
+    const data::BetonReader check(seed, name);
+    put(to / "beton" / name, seed);
+  }
+}
+
+void make_manifests(const fs::path& to) {
+  Manifest manifest;
+  const auto add = [&](const std::string& name) {
+    const std::string text = manifest_text(manifest);
+    put(to / "manifest" / name, std::as_bytes(std::span(text)));
+  };
+  add("empty");
+  manifest.step = 5004;
+  manifest.metric = 0.71;
+  manifest.files = {{"model.safetensors", 1234, 5}, {"state.json", 0, UINT64_MAX}};
+  add("two_files");
+}
+
+void make_recipes(const fs::path& to) {
+  const fs::path configs = fs::path(PRECAST_SOURCE_DIR) / "configs";
+  for (const auto& item : fs::recursive_directory_iterator(configs)) {
+    if (item.path().extension() != ".yaml") continue;
+    put(to / "recipe" / item.path().stem(), read_file(item.path()));
+  }
+}
+
+void make_jpegs(const fs::path& to) {
+  using test::JpegKind;
+  const std::vector<std::pair<const char*, JpegKind>> kinds = {
+      {"rgb", JpegKind::rgb},
+      {"grey", JpegKind::grey},
+      {"cmyk", JpegKind::cmyk},
+      {"progressive", JpegKind::progressive},
+      {"three_scans", JpegKind::three_scans}};
+  for (const auto& [name, kind] : kinds) {
+    for (const int side : {8, 35}) {
+      Bytes file = test::jpeg_file(test::gradient(side, 2 * side - 1), kind);
+      for (int byte = 0; byte < 8; ++byte) file.push_back(static_cast<std::byte>(17 * byte + side));
+      put(to / "jpeg" / fmt::format("{}_{}", name, side), file);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace precast::fuzz
+
+int main(int count, char** arguments) {
+  if (count != 2) {
+    fmt::print(stderr, "usage: make_seeds FOLDER\n");
+    return 2;
+  }
+  const std::filesystem::path to = arguments[1];
+  precast::fuzz::make_weights(to);
+  precast::fuzz::remove_digests(to / "safetensors");
+  precast::fuzz::make_betons(to);
+  precast::fuzz::make_jpegs(to);
+  precast::fuzz::make_recipes(to);
+  precast::fuzz::make_manifests(to);
+  return 0;
+}

@@ -1,0 +1,50 @@
+#include "tests/fuzz/targets.h"
+
+#include <cstdint>
+
+#include "framework/core/error.h"
+
+namespace precast::fuzz {
+namespace {
+
+/// libFuzzer takes each byte of this section for a branch of the program.
+constexpr std::size_t kMessages = 1024;
+[[gnu::section("__libfuzzer_extra_counters")]] std::uint8_t message_counters[kMessages];
+
+/// Without this the compiler may drop reads whose result nobody needs.
+volatile unsigned touched;
+
+}  // namespace
+
+const std::map<std::string, std::function<void(Input)>, std::less<>>& targets() {
+  static const std::map<std::string, std::function<void(Input)>, std::less<>> all = {
+      {"safetensors", safetensors}, {"pickle", pickle}, {"torch_zip", torch_zip}, {"npy", npy},
+      {"manifest", manifest},       {"recipe", recipe}, {"beton", beton},         {"jpeg", jpeg},
+  };
+  return all;
+}
+
+void run(const std::function<void(Input)>& target, Input input) {
+  try {
+    target(input);
+  } catch (const Error&) {
+    // The parser refused the input, in the way it says it does.
+  }
+}
+
+void reached(std::string_view message) {
+  std::uint32_t hash = 2166136261U;  // FNV-1a
+  for (const char letter : message) {
+    if (letter >= '0' && letter <= '9') continue;
+    hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619U;
+  }
+  message_counters[hash % kMessages] = 1;
+}
+
+void touch(Input bytes) {
+  unsigned sum = 0;
+  for (const std::byte byte : bytes) sum += std::to_integer<unsigned>(byte);
+  touched = sum;
+}
+
+}  // namespace precast::fuzz

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace precast::fuzz {
+
+/// Any bytes at all: a target must get through them.
+using Input = std::span<const std::byte>;
+
+/// Each target hands the bytes to one parser, touches all that comes out, and checks what must hold
+/// of it with require(). An Error of the project is a good answer and ends the run quietly.
+/// Anything else is a finding: another exception, a crash, a leak, more than a second, more than
+/// 512 MB. @{
+void safetensors(Input input);
+void pickle(Input input);
+void torch_zip(Input input);
+void npy(Input input);
+void manifest(Input input);
+void recipe(Input input);
+void beton(Input input);
+void jpeg(Input input);
+/// @}
+
+/// Every target under its name, which is also its folder in tests/corpus.
+[[nodiscard]] const std::map<std::string, std::function<void(Input)>, std::less<>>& targets();
+
+/// Runs one target and takes the project's Errors as an answer.
+void run(const std::function<void(Input)>& target, Input input);
+
+/// Tells the fuzzer that this message was reached: what libraries compiled without coverage
+/// (libjpeg, yaml-cpp) say about an input stands in for their branches. Numbers do not count.
+void reached(std::string_view message);
+
+/// Reads every byte, so that a sanitizer sees a span that leaves its memory.
+void touch(Input bytes);
+
+}  // namespace precast::fuzz
