@@ -1,12 +1,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "framework/core/archive/npy.h"
+#include "framework/core/archive/weights_file.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/child_process.h"
@@ -153,6 +155,27 @@ TEST_F(TrainTest, DryRunShowsThePlanAndTrainsNothing) {
   EXPECT_EQ(plan.at("plan").size(), 16U);
   EXPECT_EQ(plan.at("plan")[12].at("resolution"), 192);
   EXPECT_EQ(plan.at("plan")[0].at("lr_per_step").size(), 312U);
+}
+
+TEST_F(TrainTest, FineTuningTakesOtherClassesAndKeepsWhatIsFrozen) {
+  ASSERT_EQ(precast({"train", "--training.epochs=0", "--model.num_classes=1000"}).exit_code, 0);
+  const auto first = load_weights(folder_ / "runs/r/final_weights.safetensors");
+  const ChildResult run =
+      precast({"train", "--training.epochs=1", "--training.freeze=[conv1, layer1]",
+               "--model.weights=" + first.path().string(), "--logging.run_id=tuned"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, HasSubstr("fc.bias, fc.weight start anew"));
+  const auto tuned = load_weights(folder_ / "runs/tuned/final_weights.safetensors");
+  const auto same = [&](const char* name) {
+    return std::ranges::equal(first.find(name)->bytes, tuned.find(name)->bytes);
+  };
+  EXPECT_TRUE(same("conv1.weight"));
+  EXPECT_TRUE(same("layer1.1.conv2.weight"));
+  EXPECT_FALSE(same("layer2.0.conv1.weight"));
+  EXPECT_EQ(tuned.find("fc.bias")->shape, std::vector<std::int64_t>{24});
+  const ChildResult none = precast({"train", "--training.freeze=[conv9]"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.errors, HasSubstr("training.freeze"));
 }
 
 TEST_F(TrainTest, EvalOnlyEvaluatesTheGivenWeights) {

@@ -70,6 +70,17 @@ TEST_F(WeightsTest, AllThatDoesNotFitIsListedAndTheModelKeepsItsWeights) {
   EXPECT_TRUE(model.weight.equal(at::zeros({4, 3})));
 }
 
+TEST_F(WeightsTest, ALastLayerForAnotherNumberOfClassesCanKeepWhatWasDrawn) {
+  LinearModel model(4);
+  model.weight.detach().fill_(7);
+  const auto file = file_with({{"weight", {10, 3}}});
+  EXPECT_THROW(load_model_weights(model, file), CheckpointError);
+  load_model_weights(model, file, OtherHead::keep_drawn);
+  EXPECT_TRUE(model.weight.equal(at::full({4, 3}, 7.0F)));
+  EXPECT_THROW(load_model_weights(model, file_with({{"weight", {10, 2}}}), OtherHead::keep_drawn),
+               CheckpointError);
+}
+
 TEST_F(WeightsTest, NamesOfThePublishedScriptAndOfDdpAreUnderstood) {
   class Antialiased final : public Model {
    public:
