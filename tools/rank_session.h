@@ -32,7 +32,7 @@ namespace precast::tools {
 /// This rank's membership: joined in the constructor, kept alive until the end.
 class RankSession {
  public:
-  /// @throws DeviceError if the other ranks do not come.
+  /// Rank 0 says who has come. @throws DeviceError if the other ranks do not come.
   RankSession(const TrainConfig& config, const RankInfo& info, at::Device device);
 
   [[nodiscard]] Communicator& communicator() { return *communicator_; }
@@ -41,8 +41,8 @@ class RankSession {
                                                     const std::vector<NamedTensor>& trainable);
   /// Tells the other ranks why this one is about to end. @return whether it is the first to say so.
   bool claim_failure(const std::string& cause);
-  /// Runs `body`. If it throws, the first cause of all ranks is printed once, by the rank that has it,
-  /// and the process ends without unwinding what may wait for dead peers.
+  /// Runs `body`. If it throws, the first cause of all ranks is printed once, by the rank that has
+  /// it, and the process ends without unwinding what may wait for dead peers.
   int run(const std::function<int()>& body);
 
  private:
@@ -50,6 +50,7 @@ class RankSession {
 
   /// Null in a run of one rank.
   distributed::ProcessGroup* group_ = nullptr;
+  bool serves_store_ = false;
   std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<distributed::Heartbeat> heartbeat_;
 };

@@ -84,6 +84,7 @@ struct TrainConfig {
     std::string grad_compression = "none";
     std::int64_t zero = 0;
     std::int64_t timeout_s = 120;
+    std::int64_t join_timeout_s = 300;
   } dist;
   struct {
     std::string resume = "never";
