@@ -6,10 +6,13 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <array>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <thread>
 
 #include "framework/api/single_rank.h"
 #include "framework/core/error.h"
@@ -24,6 +27,8 @@ namespace precast::tools {
 namespace {
 
 constexpr int kPeerFailed = static_cast<int>(ExitCode::peer_failed);
+/// Longer than a rank takes to look for another one's failure (Heartbeat).
+constexpr std::chrono::milliseconds kFarewell{1500};
 
 int parse_port(const std::string& text) {
   int port = 0;
@@ -59,7 +64,58 @@ distributed::GroupOptions group_options(const TrainConfig& config, const RankInf
   }
   options.device = device;
   options.timeout = std::chrono::seconds(config.dist.timeout_s);
+  options.join_timeout = std::chrono::seconds(config.dist.join_timeout_s);
   return options;
+}
+
+/// What the program that started the ranks cannot have meant.
+void check_started_ranks(const TrainConfig& config, const RankInfo& info) {
+  if (!config.dist.nproc.empty()) {
+    throw ConfigError(fmt::format(
+        "dist.nproc: expected none where {0} has started the {1} ranks, got '{2}'. Have {0} start "
+        "one process a GPU, or start one alone and give it dist.nproc",
+        info.source, info.world, config.dist.nproc));
+  }
+  const bool placed_by_us = info.source == "Open MPI" || info.source == "PMI";
+  if (placed_by_us && info.local_world < info.world &&
+      (info.address == "localhost" || info.address == "127.0.0.1")) {
+    throw ConfigError(
+        fmt::format("dist.address: expected the host of rank 0, since {} has started ranks on "
+                    "several hosts, got '{}'",
+                    info.source, info.address));
+  }
+  if (info.rank == 0 && config.training.distributed != 0 && config.dist.world_size != info.world) {
+    log_warning("dist.world_size: {} does not count, as {} has started {} ranks",
+                config.dist.world_size, info.source, info.world);
+  }
+}
+
+/// A batch for all ranks must be as many for each, now that their number is known.
+void check_global_batch(const TrainConfig& config, int ranks) {
+  if (config.training.global_batch_size % ranks != 0) {
+    throw ConfigError(
+        fmt::format("training.global_batch_size: expected a multiple of the {} ranks, got {}",
+                    ranks, config.training.global_batch_size));
+  }
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown host";
+}
+
+/// Rank 0 says who is here: `=> 16 ranks on 2 hosts (node1: 8, node2: 8), started by Slurm, met at
+/// node1:23456`.
+void announce(Communicator& ranks, const RankInfo& info) {
+  const std::vector<std::string> hosts = ranks.all_gather(host_name());
+  if (ranks.rank() != 0) return;
+  std::map<std::string, int> counts;
+  for (const std::string& host : hosts) ++counts[host];
+  std::string list;
+  for (const auto& [host, count] : counts)
+    list += fmt::format("{}{}: {}", list.empty() ? "" : ", ", host, count);
+  log_info("=> {} ranks on {} host{} ({}), started by {}, met at {}:{}", info.world, counts.size(),
+           counts.size() == 1 ? "" : "s", list, info.source, info.address, info.port);
 }
 
 [[noreturn]] void end_process(int code) {
@@ -74,21 +130,27 @@ RankInfo find_ranks(TrainConfig& config) {
                                                          .port = parse_port(config.dist.port)});
   if (info.source == "single") return info;
   if (!info.warning.empty() && info.rank == 0) log_warning("{}", info.warning);
+  if (info.source != "precast" && info.world > 1) check_started_ranks(config, info);
+  check_global_batch(config, info.world);
   config.training.distributed = 1;
   config.dist.world_size = info.world;
   return info;
 }
 
 int ranks_to_launch(const TrainConfig& config, const RankInfo& info) {
-  if (info.source != "single") return 0;
   const std::string& nproc = config.dist.nproc;
-  if (nproc.empty())
-    return config.training.distributed != 0 ? static_cast<int>(config.dist.world_size) : 0;
+  // One task of another program (a shell in a Slurm step) may start ranks of its own.
+  if (info.source == "precast" || info.world > 1) return 0;
+  if (nproc.empty()) {
+    const bool asked = info.source == "single" && config.training.distributed != 0;
+    return asked ? static_cast<int>(config.dist.world_size) : 0;
+  }
   if (nproc == "auto") return std::max(1, gpus());
   int ranks = 0;
   const auto [end, failure] = std::from_chars(nproc.data(), nproc.data() + nproc.size(), ranks);
   if (failure != std::errc() || end != nproc.data() + nproc.size() || ranks < 1 || ranks > 4096)
     throw ConfigError(fmt::format("dist.nproc: expected auto or 1 to 4096, got '{}'", nproc));
+  check_global_batch(config, ranks);
   return ranks;
 }
 
@@ -113,6 +175,8 @@ RankSession::RankSession(const TrainConfig& config, const RankInfo& info, at::De
   auto group = std::make_unique<distributed::ProcessGroup>(options);
   group_ = group.get();
   communicator_ = std::move(group);
+  serves_store_ = options.serves_store;
+  announce(*communicator_, info);
   heartbeat_ = std::make_unique<distributed::Heartbeat>(options, [](const std::string& cause) {
     if (!cause.empty()) log_line("error: " + cause);
     end_process(kPeerFailed);
@@ -164,6 +228,8 @@ void RankSession::end(const std::exception_ptr& exception) {
         failure.exit_code == kPeerFailed ? heartbeat_->wait_for_claim() : false;
     if (!told_elsewhere && claim_failure(failure.text))
       log_line(fmt::format("error: rank {}: {}", communicator_->rank(), failure.text));
+    // The store goes with this process: the others must find there first that the cause is told.
+    if (serves_store_) std::this_thread::sleep_for(kFarewell);
     end_process(failure.exit_code);
   }
   end_process(kPeerFailed);

@@ -32,7 +32,7 @@ namespace precast::tools {
 /// This rank's membership: joined in the constructor, kept alive until the end.
 class RankSession {
  public:
-  /// @throws DeviceError if the other ranks do not come.
+  /// Rank 0 says who has come. @throws DeviceError if the other ranks do not come.
   RankSession(const TrainConfig& config, const RankInfo& info, at::Device device);
 
   [[nodiscard]] Communicator& communicator() { return *communicator_; }
@@ -50,6 +50,7 @@ class RankSession {
 
   /// Null in a run of one rank.
   distributed::ProcessGroup* group_ = nullptr;
+  bool serves_store_ = false;
   std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<distributed::Heartbeat> heartbeat_;
 };

@@ -207,6 +207,11 @@ void add_run_keys(Schema& schema, TrainConfig& config) {
       .min(0)
       .max(1);
   schema.add("dist.timeout_s", &dist.timeout_s, "longest a collective may take").min(1).max(1e6);
+  schema
+      .add("dist.join_timeout_s", &dist.join_timeout_s,
+           "longest the ranks may take to find each other")
+      .min(1)
+      .max(1e6);
 }
 
 void add_checkpoint_keys(Schema& schema, TrainConfig& config) {

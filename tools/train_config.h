@@ -85,6 +85,7 @@ struct TrainConfig {
     std::int64_t zero = 0;
     std::int64_t sync_bn = 0;
     std::int64_t timeout_s = 120;
+    std::int64_t join_timeout_s = 300;
   } dist;
   struct {
     std::string resume = "never";

@@ -8,11 +8,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "framework/core/error.h"
+#include "framework/core/log.h"
 #include "framework/distributed/c10d_parts.h"
 #include "framework/distributed/flat_tensors.h"
 
@@ -33,6 +36,13 @@ auto collective(const char* what, Call call) {
     throw Error(fmt::format("{} over the ranks failed: {}", what, error.what()),
                 ExitCode::peer_failed);
   }
+}
+
+/// The first line of what a library threw, without its stack.
+std::string what_happened(const std::exception& error) {
+  const auto* torch = dynamic_cast<const c10::Error*>(&error);
+  const std::string text = torch != nullptr ? torch->what_without_backtrace() : error.what();
+  return text.substr(0, text.find('\n'));
 }
 
 bool is_this_host(const std::string& host) {
@@ -64,6 +74,74 @@ void add_gloo(c10d::ProcessGroup& group, const c10::intrusive_ptr<c10d::Store>& 
   group.setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
 }
 
+/// The ranks' arrival: nobody goes on before all are here, and who is missing has a name.
+class RollCall {
+ public:
+  RollCall(c10d::Store& store, const GroupOptions& options) : store_(store), options_(options) {}
+
+  /// @throws DeviceError on all ranks that are here if a rank has not come, or has come twice.
+  void run() {
+    const auto begin = Clock::now();
+    auto say_next = begin + kFirstWord;
+    // What another rank found out counts, and it may take the store away with it.
+    if (store_.add(key(options_.rank), 1) > 1) {
+      give_up(fmt::format("rank {} has come twice; each process needs a rank of its own",
+                          options_.rank));
+    }
+    store_.add(kCount, 1);
+    while (store_.add(kCount, 0) < options_.world) {
+      if (store_.check({kCause})) throw DeviceError(text(store_.get(kCause)));
+      const auto now = Clock::now();
+      if (now > begin + options_.join_timeout) give_up(missing() + " not come");
+      if (options_.rank == 0 && now > say_next) {
+        log_info("=> {} ranks at {}:{}: {} not come yet", options_.world, options_.host,
+                 options_.port, missing());
+        say_next += kNextWord;
+      }
+      std::this_thread::sleep_for(kPoll);
+    }
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr const char* kCount = "here";
+  static constexpr const char* kCause = "not_here";
+  static constexpr std::chrono::milliseconds kPoll{100};
+  static constexpr std::chrono::seconds kFirstWord{10};
+  static constexpr std::chrono::seconds kNextWord{60};
+
+  static std::string key(int rank) { return fmt::format("here/{}", rank); }
+  static std::string text(const std::vector<std::uint8_t>& bytes) {
+    return {bytes.begin(), bytes.end()};
+  }
+
+  /// `ranks 1, 3 have`, for as many as fit in a line.
+  std::string missing() {
+    constexpr int kMostNamed = 16;
+    std::string names;
+    int count = 0;
+    for (int rank = 0; rank < options_.world; ++rank) {
+      if (store_.check({key(rank)})) continue;
+      if (++count <= kMostNamed) names += fmt::format("{}{}", count > 1 ? ", " : "", rank);
+    }
+    if (count > kMostNamed) names += fmt::format(" and {} more", count - kMostNamed);
+    return fmt::format("rank{} {} ha{}", count == 1 ? "" : "s", names, count == 1 ? "s" : "ve");
+  }
+
+  [[noreturn]] void give_up(const std::string& found) {
+    const std::string cause = fmt::format(
+        "ranks: expected {} ranks at {}:{} within {} s, but {}. Look at what those have printed, "
+        "and at how many were started where",
+        options_.world, options_.host, options_.port, options_.join_timeout.count() / 1000, found);
+    store_.set(kCause, std::vector<std::uint8_t>(cause.begin(), cause.end()));
+    if (options_.serves_store) std::this_thread::sleep_for(10 * kPoll);
+    throw DeviceError(cause);
+  }
+
+  c10d::Store& store_;
+  const GroupOptions& options_;
+};
+
 class GlooSum final : public Communicator::PendingSum {
  public:
   GlooSum(c10d::ProcessGroup& group, std::int64_t value) : value_(at::full({1}, value, at::kLong)) {
@@ -93,10 +171,17 @@ c10::intrusive_ptr<c10d::Store> open_store(const GroupOptions& options, bool ser
     return c10::make_intrusive<c10d::PrefixStore>(
         options.prefix, c10::make_intrusive<c10d::TCPStore>(options.host, store));
   } catch (const std::exception& error) {
-    const auto* torch = dynamic_cast<const c10::Error*>(&error);
-    throw DeviceError(fmt::format(
-        "ranks: expected {} store at {}:{}, got: {}", serve ? "to serve the" : "the", options.host,
-        options.port, torch != nullptr ? torch->what_without_backtrace() : error.what()));
+    const std::string place = fmt::format("{}:{}", options.host, options.port);
+    if (serve) {
+      throw DeviceError(
+          fmt::format("ranks: expected to listen at {} as rank 0, got: {}. Is another "
+                      "run there? Give each its own port",
+                      place, what_happened(error)));
+    }
+    throw DeviceError(
+        fmt::format("ranks: expected rank 0 at {} within {} s, got: {}. Look at what "
+                    "rank 0 has printed, and whether this host reaches that one",
+                    place, timeout.count() / 1000, what_happened(error)));
   }
 }
 
@@ -104,6 +189,7 @@ ProcessGroup::ProcessGroup(const GroupOptions& options) : parts_(std::make_uniqu
   parts_->options = options;
   parts_->store = open_store(options, options.serves_store, options.join_timeout);
   try {
+    RollCall(*parts_->store, options).run();
     const auto control_store = c10::make_intrusive<c10d::PrefixStore>("control", parts_->store);
     parts_->control = make_group(options, control_store);
     add_gloo(*parts_->control, control_store, options);
@@ -116,9 +202,10 @@ ProcessGroup::ProcessGroup(const GroupOptions& options) : parts_(std::make_uniqu
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw DeviceError(fmt::format("ranks: expected {} ranks at {}:{} within {} s, got: {}",
-                                  options.world, options.host, options.port,
-                                  options.join_timeout.count() / 1000, error.what()));
+    throw DeviceError(fmt::format(
+        "ranks: expected {} ranks that meet at {}:{} to connect to each other, got: {}. A rank may "
+        "have ended; on several networks GLOO_SOCKET_IFNAME names the interface to use",
+        options.world, options.host, options.port, what_happened(error)));
   }
 }
 

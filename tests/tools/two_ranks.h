@@ -1,0 +1,109 @@
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tests/data/beton/golden_beton.h"
+#include "tests/support/program.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::test {
+
+/// A short training on the CPU, to be started in several ways: 2 epochs of 3 steps over 24 images
+/// that FFCV wrote, 4 a rank where there are two.
+class TwoRanks {
+ public:
+  TwoRanks() { write_bytes(folder_ / "d.beton", golden_beton("img_prop_nette_w1")); }
+
+  /// `precast train` with its arguments; a key that `more` has again counts there.
+  [[nodiscard]] std::vector<std::string> command(const std::string& run,
+                                                 const std::vector<std::string>& more = {}) const {
+    const std::string data = folder_ / "d.beton";
+    std::vector<std::string> all = {PRECAST_BIN_DIR "/precast",
+                                    "train",
+                                    "--data.train_dataset=" + data,
+                                    "--data.val_dataset=" + data,
+                                    "--data.num_workers=1",
+                                    "--training.device=cpu",
+                                    "--training.batch_size=4",
+                                    "--training.epochs=2",
+                                    "--lr.lr=0.01",
+                                    "--resolution.min_res=32",
+                                    "--resolution.max_res=32",
+                                    "--validation.resolution=32",
+                                    "--logging.every=1",
+                                    "--logging.folder=" + (folder_ / "runs").string(),
+                                    "--logging.run_id=" + run};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  /// `starter` (mpirun and its options, or nothing) before command().
+  [[nodiscard]] std::vector<std::string> started_by(
+      std::vector<std::string> starter, const std::string& run,
+      const std::vector<std::string>& more = {}) const {
+    const std::vector<std::string> train = command(run, more);
+    starter.insert(starter.end(), train.begin(), train.end());
+    return starter;
+  }
+  [[nodiscard]] std::filesystem::path folder(const std::string& run) const {
+    return folder_.path() / "runs" / run;
+  }
+
+  /// The rows of the log without times and rates.
+  [[nodiscard]] std::vector<nlohmann::json> rows(const std::string& run) const {
+    std::ifstream file(folder(run) / "log");
+    std::vector<nlohmann::json> all;
+    for (std::string line; std::getline(file, line);) {
+      auto row = nlohmann::json::parse(line);
+      for (const char* key : {"timestamp", "relative_time", "train_time", "val_time", "wait_time"})
+        row.erase(key);
+      all.push_back(row);
+    }
+    return all;
+  }
+  /// All bytes of final_weights.safetensors; empty if it is not there.
+  [[nodiscard]] std::string weights(const std::string& run) const {
+    std::ifstream file(folder(run) / "final_weights.safetensors", std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  /// What all starts have in common: sums depend on the number of threads.
+  static inline const std::vector<std::string> kEnvironment = {"OMP_NUM_THREADS=1"};
+
+  /// The variables that torchrun sets, for a rank that is started by hand.
+  static std::vector<std::string> rank_environment(int rank, int world, int port) {
+    return {"OMP_NUM_THREADS=1",
+            "RANK=" + std::to_string(rank),
+            "LOCAL_RANK=" + std::to_string(rank),
+            "WORLD_SIZE=" + std::to_string(world),
+            "MASTER_ADDR=127.0.0.1",
+            "MASTER_PORT=" + std::to_string(port)};
+  }
+
+  /// A port that nobody listens on now.
+  static int free_port() {
+    const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* any = reinterpret_cast<sockaddr*>(&address);
+    const bool found = ::bind(socket, any, size) == 0 && ::getsockname(socket, any, &size) == 0;
+    ::close(socket);
+    if (!found) throw std::runtime_error("no free port");
+    return ntohs(address.sin_port);
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+}  // namespace precast::test
