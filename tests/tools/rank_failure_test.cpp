@@ -2,10 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <csignal>
 #include <thread>
 
-#include "tests/tools/rank_runs.h"
+#include "tests/tools/two_ranks.h"
 
 namespace precast::tools {
 namespace {
@@ -13,6 +14,11 @@ namespace {
 using test::Program;
 using testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
+
+class RankRuns : public ::testing::Test {
+ protected:
+  test::TwoRanks ranks_;
+};
 
 constexpr int kPreempted = 85;
 
@@ -22,11 +28,11 @@ struct Death {
   const char* cause;
 };
 
-class RankDeathTest : public test::RankRuns, public testing::WithParamInterface<Death> {};
+class RankDeathTest : public RankRuns, public testing::WithParamInterface<Death> {};
 
 TEST_P(RankDeathTest, EndsAllRanksAndTheCauseIsToldOnce) {
   const auto start = Clock::now();
-  Program run(train("r", {"--dist.nproc=2"}),
+  Program run(ranks_.command("r", {"--dist.nproc=2"}),
               {std::string("PRECAST_FAILPOINTS=") + GetParam().failpoint});
   EXPECT_EQ(run.wait(), GetParam().exit_code) << run.err;
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(60));
@@ -48,44 +54,44 @@ INSTANTIATE_TEST_SUITE_P(
                     Death{"trainer.before_step=error@2%0", 5, "asked to fail here"},
                     Death{"evaluator.before_batch=error@1%1", 5, "asked to fail here"}));
 
-using RankFailureTest = test::RankRuns;
+using RankFailureTest = RankRuns;
 
 TEST_F(RankFailureTest, ADiskThatRefusesACheckpointDoesNotEndTheRun) {
-  Program run(train("r", {"--dist.nproc=2"}),
+  Program run(ranks_.command("r", {"--dist.nproc=2"}),
               {"PRECAST_FAILPOINTS=checkpoint.before_file=error@1%0"});
   EXPECT_EQ(run.wait(), 0) << run.err;
   EXPECT_THAT(run.err, HasSubstr("checkpoint not saved"));
 }
 
 TEST_F(RankFailureTest, WhatIsGivenWrongIsToldOnceBeforeAnyRankStarts) {
-  Program run(train("r", {"--dist.nproc=2", "--training.epoch=3"}));
+  Program run(ranks_.command("r", {"--dist.nproc=2", "--training.epoch=3"}));
   EXPECT_EQ(run.wait(), 2);
   EXPECT_EQ(test::occurrences(run.err, "training.epoch"), 2) << run.err;  // the key, and the hint
-  Program missing(train("r", {"--dist.nproc=2", "--data.train_dataset=none.beton"}));
+  Program missing(ranks_.command("r", {"--dist.nproc=2", "--data.train_dataset=none.beton"}));
   EXPECT_EQ(missing.wait(), 5);
   EXPECT_EQ(test::occurrences(missing.err, "none.beton"), 1) << missing.err;
 }
 
-class RankStopTest : public test::RankRuns {
+class RankStopTest : public RankRuns {
  protected:
   /// Stops a run by `failpoint`, goes on, and compares with a run that was never stopped.
   void stop_and_go_on(const std::string& failpoint, const std::vector<std::string>& more) {
-    Program uncut(train("uncut", more));
+    Program uncut(ranks_.command("uncut", more));
     ASSERT_EQ(uncut.wait(), 0) << uncut.err;
-    Program cut(train("cut", more), {"PRECAST_FAILPOINTS=" + failpoint});
+    Program cut(ranks_.command("cut", more), {"PRECAST_FAILPOINTS=" + failpoint});
     ASSERT_EQ(cut.wait(), kPreempted) << cut.err;
     EXPECT_THAT(cut.err, HasSubstr("--checkpoint.resume=auto"));
     go_on_and_compare(more);
   }
   void go_on_and_compare(std::vector<std::string> more) {
     more.emplace_back("--checkpoint.resume=auto");
-    Program rest(train("cut", more));
+    Program rest(ranks_.command("cut", more));
     ASSERT_EQ(rest.wait(), 0) << rest.err;
     EXPECT_THAT(rest.err, HasSubstr("going on from step"));
-    EXPECT_EQ(file("cut", "final_weights.safetensors"), file("uncut", "final_weights.safetensors"));
-    EXPECT_EQ(log("cut"), log("uncut"));
-    EXPECT_EQ(file("cut", "checkpoints/ckpt-0000000006/optimizer.safetensors"),
-              file("uncut", "checkpoints/ckpt-0000000006/optimizer.safetensors"));
+    EXPECT_EQ(ranks_.weights("cut"), ranks_.weights("uncut"));
+    EXPECT_EQ(ranks_.rows("cut"), ranks_.rows("uncut"));
+    EXPECT_EQ(ranks_.bytes("cut", "checkpoints/ckpt-0000000006/optimizer.safetensors"),
+              ranks_.bytes("uncut", "checkpoints/ckpt-0000000006/optimizer.safetensors"));
   }
 };
 
@@ -101,10 +107,11 @@ TEST_F(RankStopTest, ASignalInAnEvaluationStopsAll) {
 }
 
 TEST_F(RankStopTest, ASignalToTheLauncherStopsAll) {
-  Program uncut(train("uncut", kTwoRanks));
+  Program uncut(ranks_.command("uncut", kTwoRanks));
   ASSERT_EQ(uncut.wait(), 0) << uncut.err;
-  Program cut(train("cut", kTwoRanks), {"PRECAST_FAILPOINTS=trainer.before_step=sleep:500"});
-  for (int i = 0; i < 3000 && file("cut", "log").empty(); ++i)
+  Program cut(ranks_.command("cut", kTwoRanks),
+              {"PRECAST_FAILPOINTS=trainer.before_step=sleep:500"});
+  for (int i = 0; i < 3000 && ranks_.bytes("cut", "log").empty(); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   ::kill(cut.id(), SIGUSR1);
   ASSERT_EQ(cut.wait(), kPreempted) << cut.err;
@@ -121,31 +128,31 @@ TEST_F(RankStopTest, OneProcessIsStoppedTheSameWay) {
 }
 
 TEST_F(RankStopTest, AKilledRunGoesOnFromItsLastCheckpoint) {
-  Program uncut(train("uncut", {}));
+  Program uncut(ranks_.command("uncut", {}));
   ASSERT_EQ(uncut.wait(), 0) << uncut.err;
-  Program cut(train("cut", {"--checkpoint.every_steps=2"}),
+  Program cut(ranks_.command("cut", {"--checkpoint.every_steps=2"}),
               {"PRECAST_FAILPOINTS=trainer.before_step=kill@10"});
   ASSERT_EQ(cut.wait(), 128 + SIGKILL);
   go_on_and_compare({});
 }
 
 TEST_F(RankStopTest, AnotherNumberOfRanksGoesOnWithTheSameGlobalBatches) {
-  Program cut(train("cut", {"--training.global_batch_size=8"}),
+  Program cut(ranks_.command("cut", {"--training.global_batch_size=8"}),
               {"PRECAST_FAILPOINTS=trainer.before_step=term@1"});
   ASSERT_EQ(cut.wait(), kPreempted) << cut.err;
-  Program rest(train(
+  Program rest(ranks_.command(
       "cut", {"--training.global_batch_size=8", "--dist.nproc=2", "--checkpoint.resume=auto"}));
   ASSERT_EQ(rest.wait(), 0) << rest.err;
-  EXPECT_EQ(log("cut").size(), 2 * 3 + 2U);
+  EXPECT_EQ(ranks_.rows("cut").size(), 2 * 3 + 2U);
 }
 
 TEST_F(RankStopTest, AnotherRunsCheckpointIsRefusedWithTheDifference) {
-  Program first(train("cut", {}));
+  Program first(ranks_.command("cut", {}));
   ASSERT_EQ(first.wait(), 0) << first.err;
-  Program other(train("cut", {"--lr.lr=0.5", "--checkpoint.resume=auto"}));
+  Program other(ranks_.command("cut", {"--lr.lr=0.5", "--checkpoint.resume=auto"}));
   EXPECT_EQ(other.wait(), 4);
   EXPECT_THAT(other.err, HasSubstr("lr.lr: 0.01 there, 0.5 here"));
-  Program forced(train("cut", {"--lr.lr=0.5", "--checkpoint.resume=force"}));
+  Program forced(ranks_.command("cut", {"--lr.lr=0.5", "--checkpoint.resume=force"}));
   EXPECT_EQ(forced.wait(), 0) << forced.err;
   EXPECT_THAT(forced.err, HasSubstr("lr.lr: 0.01 there, 0.5 here"));
 }

@@ -1,19 +1,26 @@
 // A rank that is there and does not move: only its missing signs of life tell.
 #include <gtest/gtest.h>
 
-#include "tests/tools/rank_runs.h"
+#include <chrono>
+
+#include "tests/tools/two_ranks.h"
 
 namespace precast::tools {
 namespace {
 
 using test::Program;
 
-class RankStandsStillTest : public test::RankRuns,
-                            public testing::WithParamInterface<const char*> {};
+class RankRuns : public ::testing::Test {
+ protected:
+  test::TwoRanks ranks_;
+};
+
+class RankStandsStillTest : public RankRuns, public testing::WithParamInterface<const char*> {};
 
 TEST_P(RankStandsStillTest, TheOthersEndWithinAMinute) {
   const auto start = std::chrono::steady_clock::now();
-  Program run(train("r", {"--dist.nproc=2"}), {std::string("PRECAST_FAILPOINTS=") + GetParam()});
+  Program run(ranks_.command("r", {"--dist.nproc=2"}),
+              {std::string("PRECAST_FAILPOINTS=") + GetParam()});
   EXPECT_EQ(run.wait(), 13) << run.err;
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
   EXPECT_EQ(test::occurrences(run.err, "is dead or stopped"), 1) << run.err;

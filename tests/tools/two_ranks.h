@@ -69,10 +69,13 @@ class TwoRanks {
     }
     return all;
   }
-  /// All bytes of final_weights.safetensors; empty if it is not there.
-  [[nodiscard]] std::string weights(const std::string& run) const {
-    std::ifstream file(folder(run) / "final_weights.safetensors", std::ios::binary);
+  /// All bytes of a file of the run; empty if it is not there.
+  [[nodiscard]] std::string bytes(const std::string& run, const std::string& name) const {
+    std::ifstream file(folder(run) / name, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
+  }
+  [[nodiscard]] std::string weights(const std::string& run) const {
+    return bytes(run, "final_weights.safetensors");
   }
 
   /// What all starts have in common: sums depend on the number of threads.
