@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <memory>
 
 #include "data/beton/reader.h"
@@ -19,11 +20,14 @@ struct FieldChoice {
   std::string label;
 };
 
+/// Batches that are copied to a GPU ahead of the one in use.
+inline constexpr std::int64_t kCopiedAhead = 2;
+
 /// Batches of a .beton file as tensors on `device`. Borrows `reader`, which outlives the source and
 /// its batches. On a CPU the loader's threads normalise and the tensors are views of the loader's
 /// memory. On a GPU uint8 images are copied from page-locked memory on a stream of their own, ahead
 /// of the training, and normalised on the device.
-/// @param image_dtype float32, or float16 on a GPU.
+/// @param image_dtype float32; on a GPU float16 or bfloat16 as well.
 /// @throws DataError if the fields are not there; DeviceError if this build has no CUDA and
 /// `device` asks for it.
 [[nodiscard]] PRECAST_API std::unique_ptr<BatchSource> make_batch_source(

@@ -10,6 +10,7 @@
 #include "framework/core/archive/weights_file.h"
 #include "framework/core/error.h"
 #include "framework/core/system.h"
+#include "framework/engine/rehearsal.h"
 #include "framework/engine/weights.h"
 
 namespace precast::tools {
@@ -29,7 +30,8 @@ data::FieldChoice field_choice(const TrainConfig& config) {
 }
 
 at::ScalarType image_dtype(at::Device device, Precision precision) {
-  return device.is_cuda() && precision == Precision::fp16 ? at::kHalf : at::kFloat;
+  if (!device.is_cuda() || precision == Precision::fp32) return at::kFloat;
+  return precision == Precision::fp16 ? at::kHalf : at::kBFloat16;
 }
 
 /// Classes of the weights' last layer, or 0 where it is not called as torchvision calls it.
@@ -71,6 +73,8 @@ at::Device prepare_device(TrainConfig& config, int local_rank, int local_world) 
       throw ConfigError(
           "training.precision: expected fp32 or bf16 on a CPU, got fp16 (no GPU was found)");
     }
+    if (config.training.cuda_graphs == "on")
+      throw ConfigError("training.cuda_graphs: expected auto or off on a CPU, got on");
     at::set_num_threads(std::max(1, usable_cores() / local_world));
     return at::kCPU;
   }
@@ -157,6 +161,20 @@ engine::Evaluator make_evaluator(const Recipe& recipe, const TrainPlan& plan, at
                             .channels_last = plan.channels_last,
                             .image_size_px = recipe.config.validation.resolution,
                             .flip_tta = recipe.config.validation.lr_tta != 0});
+}
+
+void run_preflight(const Recipe& recipe, const TrainPlan& plan, const engine::StepParts& parts,
+                   const engine::Evaluator& evaluator, std::int64_t val_samples,
+                   at::Device device) {
+  const std::string& wanted = recipe.config.training.preflight;
+  if (wanted == "off" || (wanted == "auto" && !device.is_cuda())) return;
+  engine::rehearse(plan, parts, evaluator,
+                   {.device = device,
+                    .image_dtype = image_dtype(device, plan.precision),
+                    .batches_ahead = device.is_cuda() ? data::kCopiedAhead : 0,
+                    .val_batch_size = recipe.config.validation.batch_size,
+                    .val_samples = val_samples,
+                    .evaluate_each_epoch = recipe.config.logging.log_level > 0});
 }
 
 EvalSession make_eval_session(Recipe& recipe, const Registries& registries, bool labels_matter) {

@@ -9,6 +9,7 @@
 #include "framework/api/batch_source.h"
 #include "framework/api/model.h"
 #include "framework/engine/evaluator.h"
+#include "framework/engine/train_step.h"
 #include "framework/engine/weights.h"
 #include "tools/recipe.h"
 
@@ -46,6 +47,10 @@ namespace precast::tools {
                                                            const Recipe& recipe,
                                                            const TrainPlan& plan,
                                                            at::Device device);
+/// Tries every image size of the plan once, where `training.preflight` wants it: what does not fit
+/// in memory fails before the first epoch. @throws Error with ExitCode::out_of_memory
+void run_preflight(const Recipe& recipe, const TrainPlan& plan, const engine::StepParts& parts,
+                   const engine::Evaluator& evaluator, std::int64_t val_samples, at::Device device);
 [[nodiscard]] engine::Evaluator make_evaluator(const Recipe& recipe, const TrainPlan& plan,
                                                at::Device device);
 

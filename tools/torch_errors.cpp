@@ -2,11 +2,11 @@
 
 #include <c10/util/Exception.h>
 
-#include <new>
 #include <string>
 #include <string_view>
 
 #include "framework/core/error.h"
+#include "framework/engine/out_of_memory.h"
 
 namespace precast::tools {
 namespace {
@@ -20,17 +20,16 @@ bool says(const std::exception& error, std::string_view word) {
 void rethrow_plainly(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
-  } catch (const c10::OutOfMemoryError& error) {
-    throw Error(std::string("out of memory on the device: ") + error.what_without_backtrace() +
-                    ". Lower training.batch_size or resolution.max_res, or raise "
-                    "training.micro_batches",
-                ExitCode::out_of_memory);
   } catch (const c10::DistError& error) {
     throw Error(std::string("the ranks lost touch: ") + error.what_without_backtrace(),
                 ExitCode::peer_failed);
   } catch (const c10::Error& error) {
-    // The CPU allocator has no exception of its own.
-    if (says(error, "DefaultCPUAllocator")) throw std::bad_alloc();
+    if (engine::is_out_of_memory(error)) {
+      throw Error(std::string("out of memory: ") + error.what_without_backtrace() +
+                      ". Lower training.batch_size or resolution.max_res, or raise "
+                      "training.micro_batches",
+                  ExitCode::out_of_memory);
+    }
     if (says(error, "gloo")) {
       throw Error(std::string("the ranks lost touch: ") + error.what_without_backtrace(),
                   ExitCode::peer_failed);

@@ -155,6 +155,15 @@ void add_training_keys(Schema& schema, TrainConfig& config, const Registries& re
            "NaN or infinity: end, take no such step, or go back to a checkpoint with half the rate")
       .choices({"stop", "skip", "restore"});
   schema
+      .add("training.preflight", &training.preflight,
+           "try every image size before the first epoch, so that what does not fit in memory fails "
+           "at once; auto: on a GPU")
+      .choices({"auto", "on", "off"});
+  schema
+      .add("training.cuda_graphs", &training.cuda_graphs,
+           "replay a step's kernels as one; auto: small batches in fp16 or bf16 on a single GPU")
+      .choices({"auto", "on", "off"});
+  schema
       .add("training.stall_timeout_s", &training.stall_timeout_s,
            "without progress for so long the run ends with all its threads' stacks")
       .min(1)
@@ -287,6 +296,8 @@ void check_train_config(const TrainConfig& config, const Schema& schema, Diagnos
   if (config.optimizer.nesterov && config.optimizer.momentum == 0) {
     wrong("optimizer.nesterov", "expected training.momentum above 0, got 0");
   }
+  if (config.training.cuda_graphs == "on" && config.world() > 1)
+    wrong("training.cuda_graphs", "expected auto or off with several ranks, got on");
   if (config.training.device == "cpu" && config.training.precision == "fp16") {
     wrong("training.precision", "expected fp32 or bf16 on a CPU, got fp16");
   }

@@ -73,6 +73,8 @@ struct TrainConfig {
     std::int64_t micro_batches = 1;
     std::vector<std::string> freeze;
     std::string on_nonfinite = "stop";
+    std::string preflight = "auto";
+    std::string cuda_graphs = "auto";
     std::int64_t stall_timeout_s = 1800;
   } training;
   struct {

@@ -44,6 +44,11 @@ engine::NonFinite nonfinite_policy(const TrainConfig& config) {
   return engine::NonFinite::stop;
 }
 
+engine::GraphMode graph_mode(const TrainConfig& config) {
+  if (config.training.cuda_graphs == "off") return engine::GraphMode::off;
+  return config.training.cuda_graphs == "on" ? engine::GraphMode::on : engine::GraphMode::automatic;
+}
+
 }  // namespace
 
 TrainRun::TrainRun(Recipe& recipe, const Registries& registries, RankSession& ranks,
@@ -191,7 +196,11 @@ int TrainRun::run(bool json) {
                           {.device = device_,
                            .evaluate_each_epoch = recipe_.config.logging.log_level > 0,
                            .log_every = recipe_.config.logging.every,
-                           .on_nonfinite = nonfinite_policy(recipe_.config)});
+                           .on_nonfinite = nonfinite_policy(recipe_.config),
+                           .graphs = graph_mode(recipe_.config)});
+  run_preflight(recipe_, plan_,
+                {*model_, *loss_, *optimizer_, recipe_.methods, ranks_.communicator(), *sync_},
+                evaluator, val_source_->samples(), device_);
   const engine::TrainSummary summary = trainer.run();
   if (!summary.final_eval) {
     if (ranks_.leads()) {

@@ -8,18 +8,18 @@
 #include <fmt/core.h>
 
 #include <deque>
+#include <exception>
 #include <utility>
 #include <vector>
 
 #include "data/batch_views.h"
 #include "data/cuda/normalize.h"
+#include "data/look_ahead.h"
 #include "framework/core/error.h"
+#include "framework/core/log.h"
 
 namespace precast::data {
 namespace {
-
-/// Batches that are copied ahead of the one in use.
-constexpr std::size_t kCopiedAhead = 2;
 
 /// Page-locked memory: the only kind that a GPU copies from while the program goes on.
 BufferAllocator pinned_allocator() {
@@ -44,6 +44,13 @@ NormalizeConstants constants_of(const NormalizeOptions& options) {
   return constants;
 }
 
+PixelType pixel_type_of(at::ScalarType type) {
+  if (type == at::kHalf) return PixelType::f16;
+  if (type == at::kBFloat16) return PixelType::bf16;
+  require(type == at::kFloat, "images are float32, float16 or bfloat16");
+  return PixelType::f32;
+}
+
 /// Copies and normalises on a stream of its own. The consumer's stream waits for the copy's event;
 /// a batch's host memory goes back to the loader only when that event has happened.
 class CudaBatchSource final : public BatchSource {
@@ -54,32 +61,40 @@ class CudaBatchSource final : public BatchSource {
         places_(places),
         device_(device),
         image_dtype_(image_dtype),
+        output_type_(pixel_type_of(image_dtype)),
         constants_(constants_of(pipeline.normalize)),
         copy_stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, device.index())) {}
 
-  ~CudaBatchSource() override { finish_copies(); }
+  ~CudaBatchSource() override {
+    try {
+      wait_for_copies();
+    } catch (const std::exception& failure) {
+      // Only a broken device gets here; what broke it is being reported already.
+      log_warning("loader: the last copies to the GPU failed: {}", failure.what());
+    }
+  }
 
   void begin_epoch(const EpochRequest& request) override {
-    finish_copies();
+    wait_for_copies();
+    ahead_.restart();
+    in_copy_.clear();
     loader_.begin_epoch(request);
-    ended_ = false;
   }
 
   std::optional<Batch> next() override {
-    while (!ended_ && ahead_.size() <= kCopiedAhead) copy_next();
+    std::optional<Copied> copied =
+        ahead_.next([this] { return copy_next(); }, [this] { return loader_.ready(); });
     release_copied();
-    if (ahead_.empty()) return std::nullopt;
-    Copied copied = std::move(ahead_.front());
-    ahead_.pop_front();
+    if (!copied) return std::nullopt;
     const c10::cuda::CUDAStream consumer = c10::cuda::getCurrentCUDAStream(device_.index());
-    copied.done->block(consumer);
-    for (const NamedTensor& field : copied.batch.fields) {
+    copied->done->block(consumer);
+    for (const NamedTensor& field : copied->batch.fields) {
       // The caching allocator must not hand the memory out before the consumer's kernels are done
       // with it.
       c10::cuda::CUDACachingAllocator::recordStream(field.tensor.storage().data_ptr(), consumer);
     }
-    in_copy_.push_back({copied.done, std::move(copied.host)});
-    return std::move(copied.batch);
+    in_copy_.push_back({copied->done, std::move(copied->host)});
+    return std::move(copied->batch);
   }
 
   [[nodiscard]] std::int64_t size(int world) const override {
@@ -105,12 +120,9 @@ class CudaBatchSource final : public BatchSource {
     return options;
   }
 
-  void copy_next() {
+  std::optional<Copied> copy_next() {
     std::optional<HostBatch> host = loader_.next();
-    if (!host) {
-      ended_ = true;
-      return;
-    }
+    if (!host) return std::nullopt;
     const c10::cuda::CUDAStreamGuard on_copy_stream(copy_stream_);
     Batch batch = view_host_batch(*host, places_);
     for (NamedTensor& field : batch.fields) {
@@ -118,7 +130,7 @@ class CudaBatchSource final : public BatchSource {
     }
     auto done = std::make_shared<at::cuda::CUDAEvent>();
     done->record(copy_stream_);
-    ahead_.push_back({std::move(batch), std::move(*host), std::move(done)});
+    return Copied{std::move(batch), std::move(*host), std::move(done)};
   }
 
   at::Tensor copy(const at::Tensor& host) {
@@ -133,13 +145,8 @@ class CudaBatchSource final : public BatchSource {
     const at::Tensor bytes = copy(host);
     at::Tensor images = at::empty(host.sizes(), at::device(device_).dtype(image_dtype_));
     const auto pixels = static_cast<std::size_t>(host.numel() / 3);
-    if (image_dtype_ == at::kHalf) {
-      normalize_to_f16(bytes.const_data_ptr<std::uint8_t>(), pixels, constants_,
-                       images.mutable_data_ptr(), copy_stream_);
-    } else {
-      normalize_to_f32(bytes.const_data_ptr<std::uint8_t>(), pixels, constants_,
-                       images.mutable_data_ptr<float>(), copy_stream_);
-    }
+    normalize(bytes.const_data_ptr<std::uint8_t>(), pixels, constants_, output_type_,
+              images.mutable_data_ptr(), copy_stream_);
     C10_CUDA_KERNEL_LAUNCH_CHECK();
     return images.permute({0, 3, 1, 2});
   }
@@ -148,22 +155,20 @@ class CudaBatchSource final : public BatchSource {
     while (!in_copy_.empty() && in_copy_.front().done->query()) in_copy_.pop_front();
   }
 
-  void finish_copies() {
-    for (const Copied& copied : ahead_) copied.done->synchronize();
+  void wait_for_copies() {
+    for (const Copied& copied : ahead_.items()) copied.done->synchronize();
     for (const InCopy& copy : in_copy_) copy.done->synchronize();
-    ahead_.clear();
-    in_copy_.clear();
   }
 
   Loader loader_;
   FieldPlaces places_;
   at::Device device_;
   at::ScalarType image_dtype_;
+  PixelType output_type_;
   NormalizeConstants constants_;
   c10::cuda::CUDAStream copy_stream_;
-  std::deque<Copied> ahead_;
+  LookAhead<Copied> ahead_{kCopiedAhead};
   std::deque<InCopy> in_copy_;
-  bool ended_ = true;
 };
 
 }  // namespace

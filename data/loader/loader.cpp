@@ -125,6 +125,10 @@ class Loader::Pass {
     }
   }
 
+  [[nodiscard]] bool ready() {
+    return delivered_ >= batches_ || stopping_ || slot_of(delivered_).remaining <= 0;
+  }
+
   std::optional<HostBatch> next() {
     if (delivered_ >= batches_ || stopping_) return std::nullopt;
     Slot& slot = slot_of(delivered_);
@@ -303,6 +307,10 @@ void Loader::begin_epoch(const EpochRequest& request) {
 
 std::optional<HostBatch> Loader::next() {
   return pass_ ? pass_->next() : std::nullopt;
+}
+
+bool Loader::ready() const {
+  return !pass_ || pass_->ready();
 }
 
 std::int64_t Loader::batches(int world, int rank) const {

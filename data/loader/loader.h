@@ -53,6 +53,8 @@ class PRECAST_API Loader {
   /// @throws DataError naming file and sample if a sample of that batch is damaged; the pass is
   /// then over.
   [[nodiscard]] std::optional<HostBatch> next();
+  /// Whether next() would return at once.
+  [[nodiscard]] bool ready() const;
 
   /// Batches and samples of a whole pass of one rank.
   [[nodiscard]] std::int64_t batches(int world = 1, int rank = 0) const;

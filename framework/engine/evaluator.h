@@ -44,6 +44,7 @@ struct PRECAST_API EvalResult {
 class PRECAST_API Evaluator {
  public:
   explicit Evaluator(EvaluatorOptions options) : options_(options) {}
+  [[nodiscard]] std::int64_t image_size_px() const { return options_.image_size_px; }
 
   /// Called after each batch with the samples that this rank has done so far, on all ranks equally
   /// often. @return false to give the evaluation up, on all ranks alike

@@ -26,16 +26,20 @@ std::vector<at::Tensor> trainable_parameters(const Model& model) {
 
 }  // namespace
 
-TrainStep::TrainStep(const TrainPlan& plan, StepParts parts, at::Device device, bool skip_nonfinite)
+TrainStep::TrainStep(const TrainPlan& plan, StepParts parts, at::Device device, bool skip_nonfinite,
+                     GraphMode graphs)
     : plan_(plan),
       parts_(parts),
       device_(device),
       skip_nonfinite_(skip_nonfinite),
+      graph_mode_(graphs),
       trainable_(trainable_parameters(parts.model)) {
   if (plan_.precision == Precision::fp16) scaler_.emplace(device);
   if (skip_nonfinite_) statistics_ = statistics_of(parts_.model);
   for (const at::Tensor& statistic : statistics_)
     statistics_before_.push_back(at::empty_like(statistic));
+  if (can_capture(graph_mode_, plan_, device_, parts_.ranks.world()))
+    graph_ = make_step_graph(device_, trainable_);
 }
 
 at::Tensor TrainStep::run(Batch& batch, double lr) {
@@ -43,7 +47,7 @@ at::Tensor TrainStep::run(Batch& batch, double lr) {
     const at::NoGradGuard no_grad;
     if (!statistics_.empty()) at::_foreach_copy_(statistics_before_, statistics_);
   }
-  at::Tensor loss = forward_backward(batch, /*sync=*/true);
+  at::Tensor loss = passes(batch);
   parts_.sync.finish_backward();
   const std::optional<Optimizer::Scaled> scaled = unscale();
   for (NamedMethod& method : parts_.methods) method.method->on_gradients(parts_.model);
@@ -59,19 +63,30 @@ at::Tensor TrainStep::run(Batch& batch, double lr) {
 }
 
 void TrainStep::rehearse(Batch& batch) {
-  static_cast<void>(forward_backward(batch, /*sync=*/false));
+  static_cast<void>(forward_backward(batch.images(), batch.labels(), /*sync=*/false));
   drop_gradients();
 }
 
-at::Tensor TrainStep::forward_backward(Batch& batch, bool sync) {
+at::Tensor TrainStep::passes(Batch& batch) {
+  const at::Tensor& images = batch.images();
+  const bool replays = graph_ && batch.size() == plan_.global_batch_size &&
+                       worth_capturing(graph_mode_, batch.size(), images.size(2));
+  if (!replays) return forward_backward(images, batch.labels(), /*sync=*/true);
+  return graph_->run(images, batch.labels(), [this](const at::Tensor& x, const at::Tensor& y) {
+    return forward_backward(x, y, /*sync=*/true);
+  });
+}
+
+at::Tensor TrainStep::forward_backward(const at::Tensor& images, const at::Tensor& labels,
+                                       bool sync) {
   drop_gradients();
   const std::int64_t parts = plan_.micro_batches;
-  require(batch.size() % parts == 0, "a batch divides into its micro-batches");
-  const std::int64_t size = batch.size() / parts;
+  require(images.size(0) % parts == 0, "a batch divides into its micro-batches");
+  const std::int64_t size = images.size(0) / parts;
   at::Tensor sum;
   for (std::int64_t part = 0; part < parts; ++part) {
-    at::Tensor loss = micro_loss(batch.images().narrow(0, part * size, size),
-                                 batch.labels().narrow(0, part * size, size));
+    at::Tensor loss =
+        micro_loss(images.narrow(0, part * size, size), labels.narrow(0, part * size, size));
     if (parts > 1) loss = loss / static_cast<double>(parts);
     if (sync) parts_.sync.begin_backward(/*last=*/part + 1 == parts);
     (scaler_ ? scaler_->scale(loss) : loss).backward();

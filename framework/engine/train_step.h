@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "framework/api/train_plan.h"
 #include "framework/core/export.h"
 #include "framework/engine/precision.h"
+#include "framework/engine/step_graph.h"
 
 namespace precast::engine {
 
@@ -32,7 +34,8 @@ class PRECAST_API TrainStep {
  public:
   /// @param skip_nonfinite a step whose gradients are not all finite changes nothing, neither
   /// parameters nor batch statistics; in fp16 the gradient scaler sees to the parameters anyway.
-  TrainStep(const TrainPlan& plan, StepParts parts, at::Device device, bool skip_nonfinite);
+  TrainStep(const TrainPlan& plan, StepParts parts, at::Device device, bool skip_nonfinite,
+            GraphMode graphs = GraphMode::off);
 
   /// @param batch its size is a multiple of the plan's micro_batches.
   /// @return this rank's mean loss: scalar float32 on the device, detached.
@@ -44,7 +47,8 @@ class PRECAST_API TrainStep {
   [[nodiscard]] GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
 
  private:
-  at::Tensor forward_backward(Batch& batch, bool sync);
+  at::Tensor passes(Batch& batch);
+  at::Tensor forward_backward(const at::Tensor& images, const at::Tensor& labels, bool sync);
   at::Tensor micro_loss(const at::Tensor& images, const at::Tensor& labels);
   [[nodiscard]] std::optional<Optimizer::Scaled> unscale();
   void drop_gradients();
@@ -53,8 +57,11 @@ class PRECAST_API TrainStep {
   StepParts parts_;
   at::Device device_;
   bool skip_nonfinite_;
+  GraphMode graph_mode_;
   std::optional<GradScaler> scaler_;
   std::vector<at::Tensor> trainable_;
+  /// Null where no step can be captured.
+  std::unique_ptr<StepGraph> graph_;
   /// Batch statistics, and their values before the step; empty unless skip_nonfinite.
   std::vector<at::Tensor> statistics_, statistics_before_;
 };

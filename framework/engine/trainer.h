@@ -36,6 +36,7 @@ struct TrainerOptions {
   /// Write a record with loss and lr every so many steps; 0: never.
   std::int64_t log_every = 0;
   NonFinite on_nonfinite = NonFinite::stop;
+  GraphMode graphs = GraphMode::off;
 };
 
 /// What the trainer works with. All borrowed; they outlive it.

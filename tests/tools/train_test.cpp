@@ -53,6 +53,14 @@ class TrainTest : public ::testing::Test {
     return lines;
   }
 
+  std::vector<double> losses(const std::string& run) const {
+    std::vector<double> values;
+    for (const auto& line : log(run)) {
+      if (line.contains("loss")) values.push_back(line.at("loss"));
+    }
+    return values;
+  }
+
   TemporaryFolder folder_;
   std::vector<std::string> common_;
 };
@@ -74,20 +82,28 @@ TEST_F(TrainTest, LeavesAWholeRunFolder) {
 }
 
 TEST_F(TrainTest, SameSeedSameLossesForAnyNumberOfWorkers) {
-  std::vector<std::vector<double>> losses;
+  std::vector<std::vector<double>> all;
   for (const std::string workers : {"1", "2", "5"}) {
     const ChildResult run = precast({"train", "--logging.every=1", "--data.num_workers=" + workers,
                                      "--logging.run_id=w" + workers});
     ASSERT_EQ(run.exit_code, 0) << run.errors;
-    std::vector<double> values;
-    for (const auto& line : log("w" + workers)) {
-      if (line.contains("loss")) values.push_back(line.at("loss"));
-    }
-    losses.push_back(values);
+    all.push_back(losses("w" + workers));
   }
-  EXPECT_EQ(losses[0].size(), 6U);
-  EXPECT_EQ(losses[0], losses[1]);
-  EXPECT_EQ(losses[0], losses[2]);
+  EXPECT_EQ(all[0].size(), 6U);
+  EXPECT_EQ(all[0], all[1]);
+  EXPECT_EQ(all[0], all[2]);
+}
+
+TEST_F(TrainTest, APreflightChangesNothingOfWhatIsLearned) {
+  for (const std::string preflight : {"off", "on"}) {
+    const ChildResult run =
+        precast({"train", "--logging.every=1", "--resolution.min_res=24", "--resolution.end_ramp=1",
+                 "--validation.batch_size=7", "--training.preflight=" + preflight,
+                 "--logging.run_id=" + preflight});
+    ASSERT_EQ(run.exit_code, 0) << run.errors;
+  }
+  EXPECT_EQ(losses("on"), losses("off"));
+  EXPECT_EQ(log("on").back().at("val_loss"), log("off").back().at("val_loss"));
 }
 
 TEST_F(TrainTest, PredictAndEvalAgreeWithTraining) {
@@ -125,6 +141,7 @@ TEST_F(TrainTest, WrongInputEndsWithItsOwnExitCodeAndNothingLeftBehind) {
   fails({"train", d + "/none.yaml", val, train}, 5, "none.yaml");
   fails({"train", val, train, "--training.epoch=1"}, 2, "Did you mean 'training.epochs'?");
   fails({"train", val, train, "--dist.nproc=many"}, 2, "dist.nproc: expected auto or 1 to 4096");
+  fails({"train", val, train, "--training.cuda_graphs=on"}, 2, "auto or off on a CPU, got on");
   fails({"train", val, train, "--model.num_classes=3"}, 3, "expected a label in [0, 3)");
   fails({"eval", val}, 2, "model.weights: missing");
   fails({"eval", val, "--model.weights=" + data()}, 4, "d.beton");

@@ -2,13 +2,23 @@
 
 #include <zlib.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <stdexcept>
 
 namespace precast::test {
+namespace {
+
+/// A test program that was carried to another machine finds its files through the environment.
+std::string golden_dir() {
+  const char* elsewhere = std::getenv("PRECAST_GOLDEN_DIR");
+  return elsewhere != nullptr ? elsewhere : PRECAST_GOLDEN_DIR;
+}
+
+}  // namespace
 
 std::vector<std::byte> golden_beton(const std::string& name) {
-  const std::string path = std::string(PRECAST_GOLDEN_DIR) + "/beton/" + name + ".beton.gz";
+  const std::string path = golden_dir() + "/beton/" + name + ".beton.gz";
   gzFile file = gzopen(path.c_str(), "rb");
   if (file == nullptr) throw std::runtime_error("cannot open " + path);
   std::vector<std::byte> bytes;
@@ -26,7 +36,7 @@ std::vector<std::byte> golden_beton(const std::string& name) {
 }
 
 nlohmann::json golden_beton_facts(const std::string& name) {
-  std::ifstream file(std::string(PRECAST_GOLDEN_DIR) + "/beton/expected.json");
+  std::ifstream file(golden_dir() + "/beton/expected.json");
   return nlohmann::json::parse(file).at(name);
 }
 

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <optional>
+#include <utility>
+
+namespace precast::data {
+
+/// Keeps items made ahead of the one that is taken. What making an item throws is thrown when its
+/// turn comes: items that were made before it are delivered first. One thread.
+template <typename Item>
+class LookAhead {
+ public:
+  /// @param depth items made beyond the one that is taken next.
+  explicit LookAhead(std::size_t depth) : depth_(depth) {}
+
+  /// @param make the next item, or nothing at the end; called no more after the end or a failure.
+  /// @param ready whether make() would return at once: an item in hand is not held up for one
+  /// behind it.
+  template <typename Make, typename Ready>
+  std::optional<Item> next(const Make& make, const Ready& ready) {
+    while (!ended_ && items_.size() <= depth_ && (items_.empty() || ready())) add(make);
+    if (!items_.empty()) {
+      std::optional<Item> item(std::move(items_.front()));
+      items_.pop_front();
+      return item;
+    }
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+    return std::nullopt;
+  }
+  [[nodiscard]] const std::deque<Item>& items() const { return items_; }
+  /// Forgets the items and starts anew.
+  void restart() {
+    items_.clear();
+    failure_ = nullptr;
+    ended_ = false;
+  }
+
+ private:
+  template <typename Make>
+  void add(const Make& make) {
+    try {
+      if (std::optional<Item> item = make()) {
+        items_.push_back(std::move(*item));
+      } else {
+        ended_ = true;
+      }
+    } catch (...) {
+      failure_ = std::current_exception();
+      ended_ = true;
+    }
+  }
+
+  std::size_t depth_;
+  std::deque<Item> items_;
+  std::exception_ptr failure_;
+  bool ended_ = false;
+};
+
+}  // namespace precast::data

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <exception>
+
+#include "framework/core/export.h"
+
+namespace precast::engine {
+
+/// Whether an exception of libtorch says that the device or the host has no memory left. Its
+/// allocators, cuDNN and cuBLAS each say so in their own way.
+[[nodiscard]] PRECAST_API bool is_out_of_memory(const std::exception& error);
+
+}  // namespace precast::engine

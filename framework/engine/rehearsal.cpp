@@ -1,0 +1,203 @@
+#include "framework/engine/rehearsal.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/Generator.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/linspace.h>
+#include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "framework/api/single_rank.h"
+#include "framework/core/error.h"
+#include "framework/engine/out_of_memory.h"
+
+namespace precast::engine {
+namespace {
+
+/// Copies of the model's state, on the CPU so that they do not count against the device's memory,
+/// and of the generators that its layers draw from.
+class KeptState {
+ public:
+  KeptState(const Model& model, at::Device device) {
+    for (const NamedTensor& entry : model.state()) {
+      at::Tensor now = entry.tensor.detach();
+      before_.emplace_back(now, now.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true));
+    }
+    keep_generator(at::kCPU);
+    if (!device.is_cpu()) keep_generator(device);
+  }
+
+  void put_back() const {
+    const at::NoGradGuard no_grad;
+    for (const auto& [now, before] : before_) now.copy_(before);
+    for (const auto& [device, state] : generators_) {
+      at::Generator generator = at::globalContext().defaultGenerator(device);
+      const std::scoped_lock lock(generator.mutex());
+      generator.set_state(state);
+    }
+  }
+
+ private:
+  void keep_generator(at::Device device) {
+    at::Generator generator = at::globalContext().defaultGenerator(device);
+    const std::scoped_lock lock(generator.mutex());
+    generators_.emplace_back(device, generator.get_state());
+  }
+
+  std::vector<std::pair<at::Tensor, at::Tensor>> before_;
+  std::vector<std::pair<at::Device, at::Tensor>> generators_;
+};
+
+/// Images without a random number: each the same ramp of values of a normalised image's range.
+Batch made_up_batch(std::int64_t samples, std::int64_t size_px, const RehearsalOptions& options) {
+  constexpr double kLargest = 2;
+  const at::Tensor ramp = at::linspace(-kLargest, kLargest, 3 * size_px * size_px,
+                                       at::device(options.device).dtype(options.image_dtype));
+  return {.fields = {{"image", ramp.view({1, 3, size_px, size_px})
+                                   .expand({samples, 3, size_px, size_px})
+                                   .contiguous(at::MemoryFormat::ChannelsLast)},
+                     {"label", at::zeros({samples}, at::device(options.device).dtype(at::kLong))}},
+          .sample_ids = std::vector<std::uint64_t>(static_cast<std::size_t>(samples))};
+}
+
+/// One full batch and, where the rank's share does not divide, the partial last one.
+class MadeUpSource final : public BatchSource {
+ public:
+  MadeUpSource(std::int64_t share, const RehearsalOptions& options) : options_(options) {
+    if (share >= options.val_batch_size) sizes_.push_back(options.val_batch_size);
+    if (share % options.val_batch_size != 0) sizes_.push_back(share % options.val_batch_size);
+  }
+  void begin_epoch(const EpochRequest& request) override {
+    size_px_ = request.image_size_px;
+    place_ = 0;
+  }
+  std::optional<Batch> next() override {
+    if (place_ == sizes_.size()) return std::nullopt;
+    return made_up_batch(sizes_[place_++], size_px_, options_);
+  }
+  [[nodiscard]] std::int64_t size(int /*world*/) const override {
+    return static_cast<std::int64_t>(sizes_.size());
+  }
+  [[nodiscard]] std::int64_t samples() const override {
+    std::int64_t sum = 0;
+    for (const std::int64_t size : sizes_) sum += size;
+    return sum;
+  }
+  [[nodiscard]] double seconds_waited() const override { return 0; }
+
+ private:
+  const RehearsalOptions& options_;
+  std::vector<std::int64_t> sizes_;
+  std::size_t place_ = 0;
+  std::int64_t size_px_ = 0;
+};
+
+std::string plain_text(const std::exception& error) {
+  const auto* torch = dynamic_cast<const c10::Error*>(&error);
+  return torch != nullptr ? torch->what_without_backtrace() : error.what();
+}
+
+/// Runs `work`; an out of memory becomes `message` with what libtorch said below it.
+void in_memory(const std::function<void()>& work, const std::function<std::string()>& message) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    if (!is_out_of_memory(error)) throw;
+    throw Error(fmt::format("{}\n  {}", message(), plain_text(error)), ExitCode::out_of_memory);
+  }
+}
+
+class Rehearsal {
+ public:
+  Rehearsal(const TrainPlan& plan, const StepParts& parts, const Evaluator& evaluator,
+            const RehearsalOptions& options)
+      : plan_(plan),
+        parts_(parts),
+        evaluator_(evaluator),
+        options_(options),
+        step_(plan, parts, options.device, /*skip_nonfinite=*/false) {}
+
+  void train(std::int64_t size_px) {
+    const std::int64_t samples = plan_.global_batch_size / parts_.ranks.world();
+    in_memory(
+        [&] {
+          parts_.model.train(true);
+          Batch batch = made_up_batch(samples, size_px, options_);
+          std::vector<at::Tensor> ahead;
+          for (std::int64_t i = 0; i < options_.batches_ahead; ++i)
+            ahead.push_back(batch.images().clone());
+          step_.rehearse(batch);
+        },
+        [&] {
+          const auto epoch = std::ranges::find(plan_.image_size_px, size_px);
+          return fmt::format(
+              "out of memory: expected a training step on {} images of {} px to fit on {}, got "
+              "none "
+              "left. It would have happened in epoch {}. Lower training.batch_size or "
+              "resolution.max_res, or raise training.micro_batches (now {})",
+              samples, size_px, options_.device.str(), epoch - plan_.image_size_px.begin(),
+              plan_.micro_batches);
+        });
+  }
+
+  void evaluate() {
+    const std::int64_t world = parts_.ranks.world();
+    const std::int64_t share = (options_.val_samples - parts_.ranks.rank() + world - 1) / world;
+    MadeUpSource source(share, options_);
+    const std::unique_ptr<Communicator> alone = make_single_rank();
+    in_memory(
+        [&] {
+          static_cast<void>(evaluator_.evaluate(parts_.model, parts_.loss, source, *alone,
+                                                [](std::int64_t) { return true; }));
+        },
+        [&] {
+          return fmt::format(
+              "out of memory: expected an evaluation of {} images of {} px at a time to fit on {}, "
+              "got none left. It would have happened after epoch {}. Lower validation.batch_size "
+              "or "
+              "validation.resolution",
+              std::min(share, options_.val_batch_size), evaluator_.image_size_px(),
+              options_.device.str(),
+              options_.evaluate_each_epoch ? 0 : std::max<std::int64_t>(plan_.epochs - 1, 0));
+        });
+  }
+
+ private:
+  const TrainPlan& plan_;
+  const StepParts& parts_;
+  const Evaluator& evaluator_;
+  const RehearsalOptions& options_;
+  TrainStep step_;
+};
+
+}  // namespace
+
+std::vector<std::int64_t> sizes_to_rehearse(const TrainPlan& plan) {
+  const std::set<std::int64_t, std::greater<>> sizes(plan.image_size_px.begin(),
+                                                     plan.image_size_px.end());
+  return {sizes.begin(), sizes.end()};
+}
+
+void rehearse(const TrainPlan& plan, const StepParts& parts, const Evaluator& evaluator,
+              const RehearsalOptions& options) {
+  const KeptState kept(parts.model, options.device);
+  Rehearsal rehearsal(plan, parts, evaluator, options);
+  const std::vector<std::int64_t> sizes = sizes_to_rehearse(plan);
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    rehearsal.train(sizes[i]);
+    if (i == 0) rehearsal.evaluate();
+  }
+  if (sizes.empty()) rehearsal.evaluate();
+  kept.put_back();
+  parts.model.train(false);
+}
+
+}  // namespace precast::engine

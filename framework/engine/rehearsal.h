@@ -1,0 +1,46 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "framework/api/train_plan.h"
+#include "framework/core/export.h"
+#include "framework/engine/evaluator.h"
+#include "framework/engine/train_step.h"
+
+namespace precast::engine {
+
+struct RehearsalOptions {
+  at::Device device = at::kCPU;
+  /// Of the images that the sources deliver.
+  at::ScalarType image_dtype = at::kFloat;
+  /// Batches that the sources hold on the device beside the one in use.
+  std::int64_t batches_ahead = 0;
+  std::int64_t val_batch_size = 1;
+  /// Of the whole validation set.
+  std::int64_t val_samples = 0;
+  /// Whether the first evaluation comes after the first epoch, or only after the last.
+  bool evaluate_each_epoch = true;
+};
+
+/// The image sizes that training will use, largest first: what needs most memory is tried first,
+/// and what the allocator then keeps serves all others.
+[[nodiscard]] PRECAST_API std::vector<std::int64_t> sizes_to_rehearse(const TrainPlan& plan);
+
+/// Does once, on made-up images, every kind of work that the run will do: a training step without
+/// an update at the plan's largest image size, an evaluation (a full batch and the partial last
+/// one), then a step at every other size. So a run that does not fit in memory fails at once and
+/// not in its last epochs, and cuDNN's search for the fastest kernels is over before the clock
+/// runs.
+///
+/// Leaves parameters, batch statistics, the default random generators and gradients (none) as they
+/// were, and the model in evaluation mode. Needs no other rank. An optimiser's own temporary memory
+/// and what methods keep is not rehearsed. When it throws, the model is spoilt.
+/// @throws Error with ExitCode::out_of_memory naming phase, image size, batch, the epoch in which
+/// it would have happened, and what to lower.
+PRECAST_API void rehearse(const TrainPlan& plan, const StepParts& parts, const Evaluator& evaluator,
+                          const RehearsalOptions& options);
+
+}  // namespace precast::engine

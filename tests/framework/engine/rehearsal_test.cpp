@@ -1,0 +1,162 @@
+#include "framework/engine/rehearsal.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/bernoulli.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/rand.h>
+#include <c10/util/Exception.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "framework/api/single_rank.h"
+#include "framework/core/error.h"
+#include "framework/engine/out_of_memory.h"
+#include "tests/support/fake_parts.h"
+
+namespace precast::engine {
+namespace {
+
+using test::LinearModel;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class MeanCrossEntropy final : public Loss {
+ public:
+  at::Tensor operator()(const at::Tensor& logits, const at::Tensor& labels) const override {
+    return at::cross_entropy_loss(logits, labels);
+  }
+};
+
+class NoUpdate final : public Optimizer {
+ public:
+  void step(double /*lr*/, const std::optional<Scaled>& /*scaled*/) override { ++steps; }
+  void zero_grad() override {}
+  int steps = 0;
+};
+
+/// Counts what it sees in its state, draws random numbers as dropout does, and has memory for so
+/// many pixels.
+class FussyModel final : public Model {
+ public:
+  at::Tensor forward(const at::Tensor& images) override {
+    seen.push_back((training_ ? "train " : "eval ") + std::to_string(images.size(0)) + " x " +
+                   std::to_string(images.size(3)) + " px");
+    if (images.size(0) * images.size(2) * images.size(3) > most_pixels)
+      TORCH_CHECK_WITH(OutOfMemoryError, false, "Tried to allocate 7 GiB");
+    linear.steps_seen.add_(1);
+    const at::Tensor kept = at::bernoulli(at::rand({images.size(0), 1, 1, 1}), 0.5);
+    return linear.forward(images.to(at::kFloat) * kept);
+  }
+  [[nodiscard]] std::vector<NamedTensor> parameters() const override { return linear.parameters(); }
+  [[nodiscard]] std::vector<NamedTensor> state() const override { return linear.state(); }
+  void train(bool training) override { training_ = training; }
+  void to(at::Device /*device*/, bool /*channels_last*/) override {}
+
+  LinearModel linear{3};
+  std::vector<std::string> seen;
+  std::int64_t most_pixels = 1 << 30;
+
+ private:
+  bool training_ = false;
+};
+
+class RehearsalTest : public ::testing::Test {
+ protected:
+  RehearsalTest() {
+    plan_.epochs = 4;
+    plan_.global_batch_size = 4;
+    plan_.image_size_px = {8, 8, 16, 12};
+    plan_.channels_last = true;
+    options_.val_batch_size = 5;
+    options_.val_samples = 13;
+  }
+  void run() {
+    rehearse(plan_, {model_, loss_, optimizer_, methods_, *ranks_, *sync_}, evaluator_, options_);
+  }
+  std::string error() {
+    try {
+      run();
+    } catch (const Error& failure) {
+      EXPECT_EQ(failure.exit_code(), ExitCode::out_of_memory);
+      return failure.what();
+    }
+    return "no error";
+  }
+
+  TrainPlan plan_;
+  FussyModel model_;
+  MeanCrossEntropy loss_;
+  NoUpdate optimizer_;
+  std::vector<NamedMethod> methods_;
+  std::unique_ptr<Communicator> ranks_ = make_single_rank();
+  std::unique_ptr<GradSync> sync_ = make_single_rank_sync();
+  Evaluator evaluator_{{.image_size_px = 10, .flip_tta = true}};
+  RehearsalOptions options_;
+};
+
+TEST_F(RehearsalTest, TriesTheLargestSizeThenEvaluationThenTheOthers) {
+  run();
+  EXPECT_THAT(model_.seen,
+              ElementsAre("train 4 x 16 px", "eval 5 x 10 px", "eval 5 x 10 px", "eval 3 x 10 px",
+                          "eval 3 x 10 px", "train 4 x 12 px", "train 4 x 8 px"));
+}
+
+TEST_F(RehearsalTest, AShareSmallerThanABatchIsTriedAlone) {
+  options_.val_samples = 3;
+  plan_.image_size_px = {8};
+  run();
+  EXPECT_THAT(model_.seen, ElementsAre("train 4 x 8 px", "eval 3 x 10 px", "eval 3 x 10 px"));
+}
+
+TEST_F(RehearsalTest, MicroBatchesAreTriedAtTheirOwnSize) {
+  plan_.micro_batches = 2;
+  plan_.image_size_px = {8};
+  run();
+  EXPECT_EQ(model_.seen[0], "train 2 x 8 px");
+  EXPECT_EQ(model_.seen[1], "train 2 x 8 px");
+}
+
+TEST_F(RehearsalTest, LeavesNoTrace) {
+  at::manual_seed(3);
+  const at::Tensor expected_draw = at::rand({4});
+  at::manual_seed(3);
+  const at::Tensor weight = model_.linear.weight.detach().clone();
+  run();
+  EXPECT_TRUE(at::rand({4}).equal(expected_draw));
+  EXPECT_EQ(model_.linear.steps_seen.item<std::int64_t>(), 0);
+  EXPECT_TRUE(model_.linear.weight.detach().equal(weight));
+  EXPECT_FALSE(model_.linear.weight.grad().defined());
+  EXPECT_EQ(optimizer_.steps, 0);
+}
+
+TEST_F(RehearsalTest, ATrainingStepThatDoesNotFitNamesItsEpochAndWhatToLower) {
+  model_.most_pixels = 4 * 15 * 15;
+  EXPECT_THAT(error(),
+              AllOf(HasSubstr("out of memory: expected a training step on 4 images of 16 px"),
+                    HasSubstr("in epoch 2"), HasSubstr("training.batch_size"),
+                    HasSubstr("training.micro_batches (now 1)"), HasSubstr("Tried to allocate")));
+}
+
+TEST_F(RehearsalTest, AnEvaluationThatDoesNotFitNamesItsBatchAndWhenItWouldHaveRun) {
+  options_.val_batch_size = 500;
+  options_.val_samples = 1000;
+  model_.most_pixels = 4 * 16 * 16;
+  EXPECT_THAT(error(), AllOf(HasSubstr("an evaluation of 500 images of 10 px"),
+                             HasSubstr("after epoch 0"), HasSubstr("validation.batch_size")));
+  options_.evaluate_each_epoch = false;
+  EXPECT_THAT(error(), HasSubstr("after epoch 3"));
+}
+
+TEST(OutOfMemory, IsToldByTypeOrByTheWordsOfALibrary) {
+  const auto torch = [](const std::string& text) { return c10::Error(text, ""); };
+  EXPECT_TRUE(is_out_of_memory(std::bad_alloc()));
+  EXPECT_TRUE(is_out_of_memory(torch("DefaultCPUAllocator: can't allocate memory")));
+  EXPECT_TRUE(is_out_of_memory(torch("CUDA error: out of memory")));
+  EXPECT_TRUE(is_out_of_memory(torch("cuDNN error: CUDNN_STATUS_ALLOC_FAILED")));
+  EXPECT_FALSE(is_out_of_memory(torch("mat1 and mat2 shapes cannot be multiplied")));
+  EXPECT_FALSE(is_out_of_memory(std::runtime_error("out of memory of last week")));
+}
+
+}  // namespace
+}  // namespace precast::engine
