@@ -76,4 +76,22 @@ bool Arguments::parse(const std::vector<std::string>& args) {
   return true;
 }
 
+void check_range(std::string_view option, std::int64_t value, std::int64_t low, std::int64_t high) {
+  if (value >= low && value <= high) return;
+  throw ConfigError(fmt::format("--{}: expected {} to {}, got {}", option, low, high, value));
+}
+
+std::vector<std::string> split_list(std::string_view option, std::string_view text) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    parts.emplace_back(text.substr(begin, end - begin));
+    if (parts.back().empty())
+      throw ConfigError(
+          fmt::format("--{}: expected values with commas between, got '{}'", option, text));
+    begin = end + 1;
+  }
+  return parts;
+}
+
 }  // namespace precast::tools

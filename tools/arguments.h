@@ -3,6 +3,7 @@
 #include <boost/program_options/options_description.hpp>
 #include <boost/program_options/positional_options.hpp>
 #include <boost/program_options/variables_map.hpp>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,5 +51,11 @@ class Arguments {
   std::vector<Positional> positional_;
   boost::program_options::variables_map values_;
 };
+
+/// @throws ConfigError naming the option unless low <= value <= high.
+void check_range(std::string_view option, std::int64_t value, std::int64_t low, std::int64_t high);
+
+/// The parts of `a,b,c`. @throws ConfigError naming the option if one of them is empty.
+[[nodiscard]] std::vector<std::string> split_list(std::string_view option, std::string_view text);
 
 }  // namespace precast::tools

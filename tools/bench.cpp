@@ -1,11 +1,9 @@
 #include "tools/bench.h"
 
 #include <fmt/core.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <boost/program_options.hpp>
-#include <chrono>
 #include <climits>
 #include <nlohmann/json.hpp>
 
@@ -14,20 +12,13 @@
 #include "framework/core/error.h"
 #include "framework/core/system.h"
 #include "tools/arguments.h"
+#include "tools/bench/stopwatch.h"
+#include "tools/exec_sibling.h"
 
 namespace precast::tools {
 namespace {
 
 namespace po = boost::program_options;
-
-double cpu_seconds() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
 
 /// One pass over the data.
 struct Measurement {
@@ -44,15 +35,14 @@ struct Measurement {
 Measurement measure(data::Loader& loader, std::int64_t first_epoch, std::int64_t repeats,
                     int size_px) {
   Measurement result;
-  const double cpu_start = cpu_seconds();
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   for (std::int64_t epoch = first_epoch; epoch < first_epoch + repeats; ++epoch) {
     loader.begin_epoch({.epoch = epoch, .image_size_px = size_px});
     while (const auto batch = loader.next())
       result.images += static_cast<std::int64_t>(batch->sample_ids.size());
   }
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  result.cpu = cpu_seconds() - cpu_start;
+  result.seconds = watch.seconds();
+  result.cpu = watch.cpu_seconds();
   return result;
 }
 
@@ -91,12 +81,6 @@ void report(const std::vector<Measurement>& measurements, const Arguments& argum
                                       {"normalize", arguments.has("normalize")},
                                       {"runs", runs}};
   fmt::print("{}\n", all.dump(2));
-}
-
-/// @throws ConfigError naming the option
-void check_range(std::string_view option, std::int64_t value, std::int64_t low, std::int64_t high) {
-  if (value >= low && value <= high) return;
-  throw ConfigError(fmt::format("--{}: expected {} to {}, got {}", option, low, high, value));
 }
 
 int run_bench_loader(const std::vector<std::string>& args) {
@@ -143,14 +127,20 @@ int run_bench_loader(const std::vector<std::string>& args) {
 }  // namespace
 
 int run_bench(const std::vector<std::string>& args) {
-  if (!args.empty() && args[0] == "loader") return run_bench_loader({args.begin() + 1, args.end()});
-  if (!args.empty() && (args[0] == "--help" || args[0] == "-h")) {
+  const std::string what = args.empty() ? "" : args[0];
+  if (what == "loader") return run_bench_loader({args.begin() + 1, args.end()});
+  if (what == "step" || what == "stages" || what == "allreduce") exec_precast_train("bench", args);
+  if (what == "--help" || what == "-h") {
     fmt::print(
-        "usage: precast bench loader FILE.beton [options]   (precast bench loader --help)\n");
+        "usage: precast bench WHAT [options]   (precast bench WHAT --help)\n\n"
+        "  loader      how fast batches come\n"
+        "  step        how fast a model trains, on made-up or real data, on one rank or many\n"
+        "  stages      what slows training down: reading, processing, or the steps themselves\n"
+        "  allreduce   how fast gradients are summed over the ranks\n");
     return 0;
   }
-  throw ConfigError(fmt::format("expected `bench loader`, got {}",
-                                args.empty() ? "nothing" : "'" + args[0] + "'"));
+  throw ConfigError(fmt::format("bench: expected loader, step, stages or allreduce, got {}",
+                                what.empty() ? "nothing" : "'" + what + "'"));
 }
 
 }  // namespace precast::tools

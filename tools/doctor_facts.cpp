@@ -78,7 +78,7 @@ Json machine_facts() {
   const CgroupLimits limits = cgroup_limits();
   Json facts = {{"system", value_in("/etc/os-release", "PRETTY_NAME", '=')},
                 {"kernel", system.release},
-                {"cpu", value_in("/proc/cpuinfo", "model name", ':')},
+                {"cpu", processor_name()},
                 {"cores_online", sysconf(_SC_NPROCESSORS_ONLN)},
                 {"cores_usable", usable_cores()},
                 {"memory_bytes", meminfo_bytes("MemTotal").value_or(0)},

@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
               [](Args args) -> int { exec_precast_train("predict", args); }},
       Command{"list", "list what a recipe can name",
               [](Args args) -> int { exec_precast_train("list", args); }},
-      Command{"bench", "measure the loader", run_bench},
+      Command{"bench", "measure loading, training and sums over ranks", run_bench},
       Command{"doctor", "show versions and limits, name what is wrong", run_doctor},
   };
   return run_command("precast", kCommands, argc, argv);

@@ -3,6 +3,7 @@
 #include <exception>
 
 #include "framework/distributed/watch_launcher.h"
+#include "tools/bench/commands.h"
 #include "tools/command.h"
 #include "tools/eval.h"
 #include "tools/list.h"
@@ -34,6 +35,7 @@ int main(int argc, char** argv) {
       Command{"train", "train a model through a recipe", plain_errors<run_train>},
       Command{"eval", "evaluate weights", plain_errors<run_eval>},
       Command{"predict", "write the logits of every sample", plain_errors<run_predict>},
+      Command{"bench", "measure training and sums over ranks", plain_errors<run_torch_bench>},
       Command{"list", "list what a recipe can name", plain_errors<run_list>},
       Command{"versions", "versions of libtorch and of what it uses, as JSON",
               plain_errors<run_versions>},

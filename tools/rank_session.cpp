@@ -157,7 +157,7 @@ int ranks_to_launch(const TrainConfig& config, const RankInfo& info) {
 int launch_ranks(const std::vector<std::string>& args, int ranks) {
   distributed::StoreHost store("127.0.0.1");
   LaunchOptions options;
-  options.command = {std::filesystem::read_symlink("/proc/self/exe").string(), "train"};
+  options.command = {std::filesystem::read_symlink("/proc/self/exe").string()};
   options.command.insert(options.command.end(), args.begin(), args.end());
   options.processes = ranks;
   options.store_port = store.port();
@@ -201,6 +201,20 @@ std::unique_ptr<GradSync> RankSession::make_sync(const TrainConfig& config,
   if (config.dist.zero != 0)
     options.owners = distributed::shard_parameters(trainable, communicator_->world());
   return make_grad_sync(*group_, trainable, options);
+}
+
+std::vector<NamedTensor> RankSession::updated_here(
+    const TrainConfig& config, const std::vector<NamedTensor>& trainable) const {
+  const bool server = config.dist.variable_update == "parameter_server";
+  if (group_ == nullptr || (!server && config.dist.zero == 0)) return trainable;
+  const std::vector<int> owners =
+      server ? std::vector<int>(trainable.size(), 0)
+             : distributed::shard_parameters(trainable, communicator_->world());
+  std::vector<NamedTensor> mine;
+  for (std::size_t i = 0; i < trainable.size(); ++i) {
+    if (owners[i] == communicator_->rank()) mine.push_back(trainable[i]);
+  }
+  return mine;
 }
 
 bool RankSession::claim_failure(const std::string& cause) {

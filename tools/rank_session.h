@@ -25,7 +25,8 @@ namespace precast::tools {
 /// `training.distributed` with `dist.world_size` (as ffcv-imagenet's script). @throws ConfigError
 [[nodiscard]] int ranks_to_launch(const TrainConfig& config, const RankInfo& info);
 
-/// Starts that many processes with this program's own arguments and looks after them.
+/// Starts that many processes of this program and looks after them.
+/// @param args what follows the program's name: the command and its arguments.
 /// @return the exit code of all.
 [[nodiscard]] int launch_ranks(const std::vector<std::string>& args, int ranks);
 
@@ -39,6 +40,10 @@ class RankSession {
   [[nodiscard]] bool leads() const { return communicator_->rank() == 0; }
   [[nodiscard]] std::unique_ptr<GradSync> make_sync(const TrainConfig& config,
                                                     const std::vector<NamedTensor>& trainable);
+  /// Those of them that this rank's optimiser updates: all, or its share where dist.zero or a
+  /// parameter server divides them.
+  [[nodiscard]] std::vector<NamedTensor> updated_here(
+      const TrainConfig& config, const std::vector<NamedTensor>& trainable) const;
   /// Tells the other ranks why this one is about to end. @return whether it is the first to say so.
   bool claim_failure(const std::string& cause);
   /// Runs `body`. If it throws, the first cause of all ranks is printed once, by the rank that has

@@ -29,11 +29,6 @@ data::FieldChoice field_choice(const TrainConfig& config) {
   return {.image = config.data.image_field, .label = config.data.label_field};
 }
 
-at::ScalarType image_dtype(at::Device device, Precision precision) {
-  if (!device.is_cuda() || precision == Precision::fp32) return at::kFloat;
-  return precision == Precision::fp16 ? at::kHalf : at::kBFloat16;
-}
-
 /// Classes of the weights' last layer, or 0 where it is not called as torchvision calls it.
 std::int64_t classes_of_weights(const std::string& path) {
   const WeightsFile file = load_weights(path);
@@ -132,6 +127,19 @@ std::unique_ptr<Model> build_model(const Recipe& recipe, const TrainPlan& plan,
   model->to(device, plan.channels_last);
   freeze_parameters(*model, recipe.config.training.freeze);
   return model;
+}
+
+std::vector<NamedTensor> trainable_parameters(const Model& model) {
+  std::vector<NamedTensor> trainable;
+  for (NamedTensor& parameter : model.parameters()) {
+    if (parameter.tensor.requires_grad()) trainable.push_back(std::move(parameter));
+  }
+  return trainable;
+}
+
+at::ScalarType image_dtype(at::Device device, Precision precision) {
+  if (!device.is_cuda() || precision == Precision::fp32) return at::kFloat;
+  return precision == Precision::fp16 ? at::kHalf : at::kBFloat16;
 }
 
 std::unique_ptr<BatchSource> make_train_source(const data::BetonReader& reader,

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "data/beton/reader.h"
 #include "framework/api/batch_source.h"
@@ -36,6 +37,12 @@ namespace precast::tools {
 [[nodiscard]] std::unique_ptr<Model> build_model(const Recipe& recipe, const TrainPlan& plan,
                                                  const Registries& registries, at::Device device,
                                                  engine::OtherHead head);
+
+/// The parameters that are not frozen, in the model's order.
+[[nodiscard]] std::vector<NamedTensor> trainable_parameters(const Model& model);
+
+/// What images are handed to the model as: float16 on a GPU in fp16, else float32.
+[[nodiscard]] at::ScalarType image_dtype(at::Device device, Precision precision);
 
 /// Batches for training (shuffled, last batch dropped) and for evaluation (in file order, all
 /// samples).

@@ -9,11 +9,9 @@
 #include "framework/core/error.h"
 
 namespace precast::tools {
-namespace {
-
-/// libtorch has no call for its version; its build settings carry it: "..., TORCH_VERSION=2.11.0,
-/// ...".
-std::string torch_at_run_time() {
+std::string torch_version() {
+  // libtorch has no call for its version; its build settings carry it: "..., TORCH_VERSION=2.11.0,
+  // ...".
   const std::string settings = at::show_config();
   const std::string key = "TORCH_VERSION=";
   const std::size_t begin = settings.find(key);
@@ -22,15 +20,13 @@ std::string torch_at_run_time() {
   return settings.substr(value, settings.find_first_of(", \n", value) - value);
 }
 
-}  // namespace
-
 int run_versions(const std::vector<std::string>& args) {
   for (const std::string& arg : args) {
     if (arg != "--json")
       throw ConfigError("versions: expected --json or nothing, got '" + arg + "'");
   }
   nlohmann::ordered_json versions = {
-      {"torch", {{"build", TORCH_VERSION}, {"run", torch_at_run_time()}}},
+      {"torch", {{"build", TORCH_VERSION}, {"run", torch_version()}}},
       {"cpu_capability", at::get_cpu_capability()},
       {"threads", at::get_num_threads()},
   };

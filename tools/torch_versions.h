@@ -10,6 +10,9 @@ namespace precast::tools {
 /// run and the GPUs, as one JSON object on standard output; `precast doctor` reads it.
 int run_versions(const std::vector<std::string>& args);
 
+/// The libtorch of this run, as "2.11.0".
+[[nodiscard]] std::string torch_version();
+
 /// {cuda: {build, run, driver}, cudnn: {build, run}, nccl: {build, run}, devices: [{name,
 /// memory_bytes, compute_capability}]}. A driver of "0.0" means there is none. A build without CUDA
 /// has `cuda` null and no devices.

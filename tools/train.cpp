@@ -117,8 +117,11 @@ int run_train(const std::vector<std::string>& args) {
     return evaluate_recipe(recipe, registries, options.has("json"));
   }
   check_trainable(recipe.config);
-  if (const int ranks = ranks_to_launch(recipe.config, info); ranks > 0)
-    return launch_ranks(args, ranks);
+  if (const int ranks = ranks_to_launch(recipe.config, info); ranks > 0) {
+    std::vector<std::string> command = {"train"};
+    command.insert(command.end(), args.begin(), args.end());
+    return launch_ranks(command, ranks);
+  }
   return run_rank(recipe, registries, info, options.has("json"));
 }
 

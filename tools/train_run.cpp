@@ -9,7 +9,6 @@
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "framework/core/progress.h"
-#include "framework/distributed/grad_sync.h"
 #include "framework/engine/stop_signals.h"
 #include "framework/engine/weights.h"
 #include "tools/run_identity.h"
@@ -18,14 +17,6 @@ namespace precast::tools {
 namespace {
 
 using nlohmann::ordered_json;
-
-std::vector<NamedTensor> trainable_parameters(const Model& model) {
-  std::vector<NamedTensor> trainable;
-  for (NamedTensor& parameter : model.parameters()) {
-    if (parameter.tensor.requires_grad()) trainable.push_back(std::move(parameter));
-  }
-  return trainable;
-}
 
 /// The run's name: given, or that of the batch job, which keeps it when it is requeued.
 std::string run_id_of(const TrainConfig& config) {
@@ -62,8 +53,9 @@ TrainRun::TrainRun(Recipe& recipe, const Registries& registries, RankSession& ra
       model_(build_model(recipe, plan_, registries, device_, engine::OtherHead::keep_drawn)),
       loss_(registries.losses.create(plan_.loss, plan_.loss_options)),
       sync_(ranks.make_sync(recipe.config, trainable_parameters(*model_))),
-      optimizer_(registries.optimizers.create(plan_.optimizer, updated_parameters(),
-                                              plan_.optimizer_options)),
+      optimizer_(registries.optimizers.create(
+          plan_.optimizer, ranks.updated_here(recipe.config, trainable_parameters(*model_)),
+          plan_.optimizer_options)),
       train_source_(make_train_source(*train_reader_, recipe, plan_, device_)),
       val_source_(make_val_source(*val_reader_, recipe, plan_, device_)),
       identity_(describe_identity(recipe, plan_, *train_reader_, *val_reader_, *model_)),
@@ -84,20 +76,6 @@ TrainPlan TrainRun::checked_plan(const Registries& registries) const {
                     train_reader_->size(), train_reader_->path().string(), plan.global_batch_size));
   }
   return plan;
-}
-
-std::vector<NamedTensor> TrainRun::updated_parameters() const {
-  const std::vector<NamedTensor> all = trainable_parameters(*model_);
-  Communicator& ranks = ranks_.communicator();
-  const bool server = recipe_.config.dist.variable_update == "parameter_server";
-  if (ranks.world() == 1 || (!server && recipe_.config.dist.zero == 0)) return all;
-  const std::vector<int> owners =
-      server ? std::vector<int>(all.size(), 0) : distributed::shard_parameters(all, ranks.world());
-  std::vector<NamedTensor> mine;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (owners[i] == ranks.rank()) mine.push_back(all[i]);
-  }
-  return mine;
 }
 
 void TrainRun::agree_on_identity() const {

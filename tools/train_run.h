@@ -23,7 +23,6 @@ class TrainRun {
 
  private:
   TrainPlan checked_plan(const Registries& registries) const;
-  [[nodiscard]] std::vector<NamedTensor> updated_parameters() const;
   void agree_on_identity() const;
   engine::RunFolder agree_on_folder();
   [[nodiscard]] engine::CheckpointOptions checkpoint_options() const;

@@ -143,6 +143,15 @@ int usable_cores(const fs::path& root) {
   return std::max(1, static_cast<int>(std::ceil(*quota)));
 }
 
+std::string processor_name(const fs::path& root) {
+  std::ifstream file(root / "proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t value = line.find(": ");
+    if (line.starts_with("model name") && value != std::string::npos) return line.substr(value + 2);
+  }
+  return "unknown";
+}
+
 std::uint64_t memory_limit_bytes(const fs::path& root) {
   std::optional<std::uint64_t> limit = meminfo_bytes("MemTotal", root);
   tighten(limit, cgroup_limits(root).memory_bytes);

@@ -29,6 +29,10 @@ struct CgroupLimits {
 /// std::thread::hardware_concurrency() does not know about quotas.
 [[nodiscard]] PRECAST_API int usable_cores(const std::filesystem::path& root = "/");
 
+/// The processor as its maker calls it, from `root`/proc/cpuinfo; "unknown" where
+/// that does not say.
+[[nodiscard]] PRECAST_API std::string processor_name(const std::filesystem::path& root = "/");
+
 /// Bytes of memory this process may use in all: the machine's (MemTotal), lowered to the limit of
 /// its control group. 0 if neither can be read.
 [[nodiscard]] PRECAST_API std::uint64_t memory_limit_bytes(const std::filesystem::path& root = "/");

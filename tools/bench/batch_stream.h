@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "framework/api/batch_source.h"
+
+namespace precast::tools {
+
+/// Batches without an end, for measurements. One thread at a time.
+class BatchStream {
+ public:
+  virtual ~BatchStream() = default;
+  /// Rethrows what a producer threw.
+  [[nodiscard]] virtual Batch next() = 0;
+};
+
+/// What a made-up batch looks like: images [batch_size, 3, image_size_px, image_size_px] with
+/// independent normal values, and labels below `classes`.
+struct FakeShape {
+  std::int64_t batch_size = 0;
+  std::int64_t image_size_px = 0;
+  std::int64_t classes = 1000;
+  at::ScalarType dtype = at::kFloat;
+  bool channels_last = true;
+  at::Device device = at::kCPU;
+};
+
+/// One batch drawn from seed 0. With torch.manual_seed(0), torch.randn() and torch.randint() Python
+/// draws the same.
+[[nodiscard]] Batch make_fake_batch(const FakeShape& shape);
+
+/// Where made-up data comes from (after tensorpack's --fake-location):
+///   device  one batch that stays on the device (also called gpu, as tensorpack does)
+///   cpu     drawn anew before each step, by the thread that trains, then copied to the device
+///   queue   drawn by a second thread that is up to four batches ahead
+/// @throws ConfigError for another name.
+[[nodiscard]] std::unique_ptr<BatchStream> make_fake_stream(const std::string& location,
+                                                            const FakeShape& shape);
+
+/// The batches of a dataset, pass after pass. Borrows `source`. @param request its epoch is the
+/// first one.
+[[nodiscard]] std::unique_ptr<BatchStream> make_epochs_stream(BatchSource& source,
+                                                              EpochRequest request);
+
+/// The same batch again and again.
+[[nodiscard]] std::unique_ptr<BatchStream> make_fixed_stream(Batch batch);
+
+}  // namespace precast::tools

@@ -1,0 +1,59 @@
+#include "tools/bench/read_pass.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "framework/core/error.h"
+
+namespace precast::tools {
+namespace {
+
+std::uint64_t sum_bytes(std::span<const std::byte> bytes) {
+  std::uint64_t sum = 0;
+  for (const std::byte value : bytes) sum += static_cast<std::uint64_t>(value);
+  return sum;
+}
+
+}  // namespace
+
+ReadPass read_all_images(const data::BetonReader& reader, int threads) {
+  const std::size_t field = reader.first_field(data::FieldType::image);
+  if (field >= reader.fields().size())
+    throw DataError(
+        fmt::format("{}: expected an RGB image field, got none", reader.path().string()));
+  std::atomic<std::uint64_t> ticket{0}, bytes{0}, sum{0};
+  {
+    std::vector<std::jthread> readers;
+    for (int i = 0; i < threads; ++i) {
+      readers.emplace_back([&] {
+        std::uint64_t own_bytes = 0, own_sum = 0;
+        for (std::uint64_t sample = ticket++; sample < reader.size(); sample = ticket++) {
+          const auto image = reader.image(sample, field).bytes;
+          own_bytes += image.size();
+          own_sum += sum_bytes(image);
+        }
+        bytes += own_bytes;
+        sum += own_sum;
+      });
+    }
+  }
+  return {.images = static_cast<std::int64_t>(reader.size()), .bytes = bytes, .sum = sum};
+}
+
+void drop_from_page_cache(const std::filesystem::path& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0)
+    throw IoError(fmt::format("{}: cannot open: {}", path.string(), std::strerror(errno)));
+  ::fsync(file);  // dirty pages would stay
+  ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+  ::close(file);
+}
+
+}  // namespace precast::tools
