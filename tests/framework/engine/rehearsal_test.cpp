@@ -149,7 +149,7 @@ TEST_F(RehearsalTest, AnEvaluationThatDoesNotFitNamesItsBatchAndWhenItWouldHaveR
 }
 
 TEST(OutOfMemory, IsToldByTypeOrByTheWordsOfALibrary) {
-  const auto torch = [](const std::string& text) { return c10::Error(text, ""); };
+  const auto torch = [](const std::string& text) { return c10::Error(text, nullptr); };
   EXPECT_TRUE(is_out_of_memory(std::bad_alloc()));
   EXPECT_TRUE(is_out_of_memory(torch("DefaultCPUAllocator: can't allocate memory")));
   EXPECT_TRUE(is_out_of_memory(torch("CUDA error: out of memory")));

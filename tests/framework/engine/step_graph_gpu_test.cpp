@@ -12,7 +12,7 @@
 namespace precast::engine {
 namespace {
 
-constexpr at::Device kGpu(at::kCUDA, 0);
+const at::Device kGpu(at::kCUDA, 0);
 constexpr std::int64_t kBatch = 16;
 constexpr std::int64_t kClasses = 10;
 constexpr int kSteps = 20;

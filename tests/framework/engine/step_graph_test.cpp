@@ -5,7 +5,7 @@
 namespace precast::engine {
 namespace {
 
-constexpr at::Device kGpu(at::kCUDA, 0);
+const at::Device kGpu(at::kCUDA, 0);
 
 TEST(StepGraph, IsForOneGpuAndByDefaultForHalfPrecision) {
   TrainPlan plan;
