@@ -118,9 +118,9 @@ int run_train(const std::vector<std::string>& args) {
   }
   check_trainable(recipe.config);
   if (const int ranks = ranks_to_launch(recipe.config, info); ranks > 0) {
-    std::vector<std::string> command = {"train"};
-    command.insert(command.end(), args.begin(), args.end());
-    return launch_ranks(command, ranks);
+    std::vector<std::string> arguments = {"train"};
+    arguments.insert(arguments.end(), args.begin(), args.end());
+    return launch_ranks(arguments, ranks);
   }
   return run_rank(recipe, registries, info, options.has("json"));
 }

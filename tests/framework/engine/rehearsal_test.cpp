@@ -31,7 +31,6 @@ class MeanCrossEntropy final : public Loss {
 class NoUpdate final : public Optimizer {
  public:
   void step(double /*lr*/, const std::optional<Scaled>& /*scaled*/) override { ++steps; }
-  void zero_grad() override {}
   int steps = 0;
 };
 
