@@ -24,8 +24,6 @@ void exec_precast_train(const std::string& name, const std::vector<std::string>&
   // makes training six times slower (48 against 321 img/s, ResNet-18 at 24 px, 2 cores). Whoever
   // sets the variable decides.
   ::setenv("OMP_WAIT_POLICY", "PASSIVE", /*overwrite=*/0);
-  // c10d otherwise prints stack traces of connections that it then tries again.
-  ::setenv("TORCH_CPP_LOG_LEVEL", "FATAL", /*overwrite=*/0);
   ::execv(program.c_str(), argv.data());
   const int reason = errno;
   std::string message = fmt::format("cannot start {}: {}", program.string(), std::strerror(reason));

@@ -1,5 +1,8 @@
 // The program for what needs libtorch. Users call it through `precast`, which lies beside it.
+#include <c10/util/Logging.h>
+
 #include <array>
+#include <cstdlib>
 #include <exception>
 
 #include "framework/distributed/watch_launcher.h"
@@ -31,6 +34,9 @@ int plain_errors(const std::vector<std::string>& args) {
 int main(int argc, char** argv) {
   using namespace precast::tools;
   precast::watch_launcher();
+  // c10d otherwise prints stack traces of connections that it then tries again.
+  ::setenv("TORCH_CPP_LOG_LEVEL", "FATAL", /*overwrite=*/0);
+  c10::initLogging();
   constexpr std::array kCommands = {
       Command{"train", "train a model through a recipe", plain_errors<run_train>},
       Command{"eval", "evaluate weights", plain_errors<run_eval>},

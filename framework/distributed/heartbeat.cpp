@@ -30,8 +30,10 @@ std::string beat_key(int rank) {
   return fmt::format("beat/{}", rank);
 }
 
-bool claim(c10d::Store& store, const std::string& cause) {
-  return store.compareSet(kFailureKey, "", cause) == cause;
+/// @param claimant tells equal causes apart: two ranks may notice the same death.
+bool claim(c10d::Store& store, const std::string& claimant, const std::string& cause) {
+  const std::string mine = fmt::format("[{}] {}", claimant, cause);
+  return store.compareSet(kFailureKey, "", mine) == mine;
 }
 
 }  // namespace
@@ -64,7 +66,7 @@ class Heartbeat::Pulse {
     try {
       const std::scoped_lock lock(mutex_);
       claimed_ = true;
-      return claim(*store_, fmt::format("[rank {}] {}", group_.rank, cause));
+      return claim(*store_, name(), cause);
     } catch (const std::exception&) {
       return true;  // no store, no other teller
     }
@@ -90,6 +92,7 @@ class Heartbeat::Pulse {
     Clock::time_point seen = Clock::now();
   };
 
+  [[nodiscard]] std::string name() const { return fmt::format("rank {}", group_.rank); }
   [[nodiscard]] std::chrono::milliseconds longest_silence() const {
     return options_.period * options_.missed;
   }
@@ -139,7 +142,7 @@ class Heartbeat::Pulse {
     const std::string cause =
         fmt::format("rank {} is dead or stopped: no sign of life for {} s", rank,
                     std::chrono::duration_cast<std::chrono::seconds>(longest_silence()).count());
-    die(claim(*store_, cause) ? cause : "");
+    die(claim(*store_, name(), cause) ? cause : "");
   }
 
   void die(const std::string& cause) { on_death_(cause); }
@@ -195,7 +198,7 @@ int StoreHost::port() const {
 bool StoreHost::claim_failure(const std::string& cause) {
   // The ranks of a launcher use no prefix of their own.
   c10d::PrefixStore store("", served_->tcp);
-  return claim(store, cause);
+  return claim(store, "launcher", cause);
 }
 
 }  // namespace precast::distributed

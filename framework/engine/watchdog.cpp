@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "framework/core/error.h"
@@ -52,6 +53,7 @@ void Watchdog::end_process(const std::string& place) {
       fmt::format("stalled: no progress for {} s at {}. {}", limit_.count(), place, describe_());
   on_stall_(cause);
   log_line("precast-train: error: " + cause);
+  std::fflush(stderr);
   dump_all_stacks(STDERR_FILENO);
   // Destructors would wait for the threads that hang.
   ::_exit(static_cast<int>(ExitCode::stalled));

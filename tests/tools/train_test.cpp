@@ -189,7 +189,7 @@ TEST_F(TrainTest, FineTuningTakesOtherClassesAndKeepsWhatIsFrozen) {
   EXPECT_TRUE(same("conv1.weight"));
   EXPECT_TRUE(same("layer1.1.conv2.weight"));
   EXPECT_FALSE(same("layer2.0.conv1.weight"));
-  EXPECT_EQ(tuned.find("fc.bias")->shape, std::vector<std::int64_t>{24});
+  EXPECT_EQ(tuned.find("fc.bias")->shape, std::vector<std::int64_t>{10});
   const ChildResult none = precast({"train", "--training.freeze=[conv9]"});
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_THAT(none.errors, HasSubstr("training.freeze"));
