@@ -17,13 +17,20 @@ namespace {
 
 constexpr double kLearningRate = 0.01;
 
+TrainPlan plan_of(const Recipe& recipe, const Registries& registries, Communicator& ranks,
+                  std::int64_t classes) {
+  TrainPlan plan = make_plan(recipe, registries, recipe.config.global_batch_size(), classes);
+  if (recipe.config.dist.sync_bn != 0 && ranks.world() > 1) plan.model.batch_norm_ranks = &ranks;
+  return plan;
+}
+
 }  // namespace
 
 StepRig::StepRig(Recipe& recipe, const Registries& registries, RankSession& ranks,
                  at::Device device, std::int64_t classes)
     : recipe_(recipe),
       device_(device),
-      plan_(make_plan(recipe, registries, recipe.config.global_batch_size(), classes)),
+      plan_(plan_of(recipe, registries, ranks.communicator(), classes)),
       model_(build_model(recipe, plan_, registries, device, engine::OtherHead::keep_drawn)),
       loss_(registries.losses.create(plan_.loss, plan_.loss_options)),
       sync_(ranks.make_sync(recipe.config, trainable_parameters(*model_))),
