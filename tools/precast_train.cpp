@@ -1,4 +1,6 @@
 // The program for what needs libtorch. Users call it through `precast`, which lies beside it.
+#include <c10/util/Logging.h>
+
 #include <array>
 #include <exception>
 
@@ -31,6 +33,8 @@ int plain_errors(const std::vector<std::string>& args) {
 int main(int argc, char** argv) {
   using namespace precast::tools;
   precast::watch_launcher();
+  // Without it libtorch does not read TORCH_CPP_LOG_LEVEL, which `precast` sets.
+  c10::initLogging();
   constexpr std::array kCommands = {
       Command{"train", "train a model through a recipe", plain_errors<run_train>},
       Command{"eval", "evaluate weights", plain_errors<run_eval>},
