@@ -38,11 +38,12 @@ auto collective(const char* what, Call call) {
   }
 }
 
-/// The first line of what a library threw, without its stack.
+/// The first sentence of what a library threw, without its stack.
 std::string what_happened(const std::exception& error) {
   const auto* torch = dynamic_cast<const c10::Error*>(&error);
   const std::string text = torch != nullptr ? torch->what_without_backtrace() : error.what();
-  return text.substr(0, text.find('\n'));
+  const std::string line = text.substr(0, text.find('\n'));
+  return line.ends_with('.') ? line.substr(0, line.size() - 1) : line;
 }
 
 bool is_this_host(const std::string& host) {
