@@ -90,13 +90,23 @@ void check_started_ranks(const TrainConfig& config, const RankInfo& info) {
   }
 }
 
-/// A batch for all ranks must be as many for each, now that their number is known.
-void check_global_batch(const TrainConfig& config, int ranks) {
-  if (config.training.global_batch_size % ranks != 0) {
+/// What depends on the number of ranks, now that it is known.
+void check_with_ranks(const TrainConfig& config, int ranks) {
+  const auto& training = config.training;
+  if (training.global_batch_size % ranks != 0) {
     throw ConfigError(
         fmt::format("training.global_batch_size: expected a multiple of the {} ranks, got {}",
-                    ranks, config.training.global_batch_size));
+                    ranks, training.global_batch_size));
   }
+  const std::int64_t batch =
+      training.global_batch_size > 0 ? training.global_batch_size / ranks : training.batch_size;
+  if (batch % training.micro_batches != 0) {
+    throw ConfigError(fmt::format(
+        "training.micro_batches: expected a divisor of the batch of one rank ({}), got {}", batch,
+        training.micro_batches));
+  }
+  if (training.cuda_graphs == "on" && ranks > 1)
+    throw ConfigError("training.cuda_graphs: expected auto or off with several ranks, got on");
 }
 
 std::string host_name() {
@@ -131,7 +141,7 @@ RankInfo find_ranks(TrainConfig& config) {
   if (info.source == "single") return info;
   if (!info.warning.empty() && info.rank == 0) log_warning("{}", info.warning);
   if (info.source != "precast" && info.world > 1) check_started_ranks(config, info);
-  check_global_batch(config, info.world);
+  check_with_ranks(config, info.world);
   config.training.distributed = 1;
   config.dist.world_size = info.world;
   return info;
@@ -150,7 +160,7 @@ int ranks_to_launch(const TrainConfig& config, const RankInfo& info) {
   const auto [end, failure] = std::from_chars(nproc.data(), nproc.data() + nproc.size(), ranks);
   if (failure != std::errc() || end != nproc.data() + nproc.size() || ranks < 1 || ranks > 4096)
     throw ConfigError(fmt::format("dist.nproc: expected auto or 1 to 4096, got '{}'", nproc));
-  check_global_batch(config, ranks);
+  check_with_ranks(config, ranks);
   return ranks;
 }
 

@@ -46,6 +46,8 @@ class RankSession {
       const TrainConfig& config, const std::vector<NamedTensor>& trainable) const;
   /// Tells the other ranks why this one is about to end. @return whether it is the first to say so.
   bool claim_failure(const std::string& cause);
+  /// The end of the work that ranks share: the others no longer count on this one.
+  void leave() { heartbeat_.reset(); }
   /// Runs `body`. If it throws, the first cause of all ranks is printed once, by the rank that has
   /// it, and the process ends without unwinding what may wait for dead peers.
   int run(const std::function<int()>& body);

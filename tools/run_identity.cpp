@@ -4,7 +4,6 @@
 #include <torch/version.h>
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "framework/core/archive/tensor_record.h"
@@ -16,10 +15,17 @@ namespace {
 using nlohmann::ordered_json;
 
 /// Keys (or whole sections, ending in a dot) that change nothing of what is learned.
-constexpr std::array<std::string_view, 18> kMayChange = {
+constexpr std::string_view kMayChange[] = {
     "logging.",
     "checkpoint.",
-    "dist.",
+    "dist.world_size",
+    "dist.address",
+    "dist.port",
+    "dist.nproc",
+    "dist.variable_update",
+    "dist.zero",
+    "dist.timeout_s",
+    "dist.join_timeout_s",
     "versions.",
     "model.weights",
     "data.train_dataset",

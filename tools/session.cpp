@@ -80,6 +80,11 @@ at::Device prepare_device(TrainConfig& config, int local_rank, int local_world) 
   at::globalContext().setBenchmarkCuDNN(true);
   // srun --gpus-per-task=1 shows each rank its own GPU as number 0.
   const int gpus = at::detail::getCUDAHooks().getNumGPUs();
+  if (gpus > 1 && local_rank >= gpus) {
+    throw DeviceError(fmt::format(
+        "ranks: expected at most {} on this host, one for each GPU, got {}. See dist.nproc", gpus,
+        local_world));
+  }
   const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(std::min(local_rank, gpus - 1)));
   // Whatever does not name a device must not end up on GPU 0 with the other ranks' leftovers.
   c10::impl::VirtualGuardImpl(at::kCUDA).setDevice(device);

@@ -86,7 +86,7 @@ struct TrainConfig {
     std::string grad_compression = "none";
     std::int64_t zero = 0;
     std::int64_t sync_bn = 0;
-    std::int64_t timeout_s = 120;
+    std::int64_t timeout_s = 1800;
     std::int64_t join_timeout_s = 300;
   } dist;
   struct {

@@ -111,13 +111,17 @@ engine::RunFolder TrainRun::agree_on_folder() {
 
 engine::CheckpointOptions TrainRun::checkpoint_options() const {
   const auto& keys = recipe_.config.checkpoint;
-  return {.folder = folder_ / "checkpoints",
-          .every_steps = keys.every_steps,
-          .every_epochs = keys.every_epochs,
-          .keep_last = keys.keep_last,
-          .keep_best = keys.keep_best,
-          .resume = keys.resume != "never",
-          .sharded_optimizer = ranks_.communicator().world() > 1 && recipe_.config.dist.zero != 0};
+  const bool spread = ranks_.communicator().world() > 1;
+  return {
+      .folder = folder_ / "checkpoints",
+      .every_steps = keys.every_steps,
+      .every_epochs = keys.every_epochs,
+      .keep_last = keys.keep_last,
+      .keep_best = keys.keep_best,
+      .resume = keys.resume != "never",
+      .sharded_optimizer = spread && recipe_.config.dist.zero != 0,
+      .partial_optimizer = spread && (recipe_.config.dist.zero != 0 ||
+                                      recipe_.config.dist.variable_update == "parameter_server")};
 }
 
 void TrainRun::check_identity(const ordered_json& saved) const {
@@ -140,7 +144,6 @@ int TrainRun::run(bool json) {
   std::unique_ptr<engine::JsonLinesLog> log;
   std::vector<MetricSink*> sinks;
   if (ranks_.leads()) {
-    folder_.write_params(recipe_.resolved);
     log = std::make_unique<engine::JsonLinesLog>(folder_ / "log");
     sinks.push_back(log.get());
     announce();
@@ -176,26 +179,40 @@ int TrainRun::run(bool json) {
                            .log_every = recipe_.config.logging.every,
                            .on_nonfinite = nonfinite_policy(recipe_.config),
                            .graphs = graph_mode(recipe_.config)});
+  // While all that it needs is alive: what hangs afterwards must not hide why.
+  return ranks_.run([&] {
+    const engine::TrainSummary summary = train(trainer, evaluator);
+    if (summary.final_eval) finish(trainer, summary, json);
+    checkpointer.finish();
+    ranks_.leave();
+    return static_cast<int>(summary.final_eval ? ExitCode::done : ExitCode::preempted);
+  });
+}
+
+engine::TrainSummary TrainRun::train(engine::Trainer& trainer, const engine::Evaluator& evaluator) {
   run_preflight(recipe_, plan_,
                 {*model_, *loss_, *optimizer_, recipe_.methods, ranks_.communicator(), *sync_},
                 evaluator, val_source_->samples(), device_);
-  const engine::TrainSummary summary = trainer.run();
-  if (!summary.final_eval) {
-    if (ranks_.leads()) {
-      log_info(
-          "=> asked to stop: a checkpoint is in {}. --checkpoint.resume=auto with "
-          "--logging.run_id={} goes on",
-          (folder_ / "checkpoints").string(), folder_.path().filename().string());
-    }
-    return static_cast<int>(ExitCode::preempted);
+  trainer.start();
+  // Not before the checkpoint has turned out to be this run's.
+  if (ranks_.leads()) folder_.write_params(recipe_.resolved);
+  engine::TrainSummary summary = trainer.run();
+  if (!summary.final_eval && ranks_.leads()) {
+    log_info(
+        "=> asked to stop: a checkpoint is in {}. --checkpoint.resume=auto with "
+        "--logging.run_id={} goes on",
+        (folder_ / "checkpoints").string(), folder_.path().filename().string());
   }
+  return summary;
+}
+
+void TrainRun::finish(engine::Trainer& trainer, const engine::TrainSummary& summary, bool json) {
   trainer.in_eval_scope([&] {
     if (ranks_.leads()) engine::save_model_weights(*model_, folder_ / "final_weights");
   });
   if (ranks_.leads()) report(summary, json);
   // No rank goes before rank 0 has written what counts.
   static_cast<void>(ranks_.communicator().all_gather("done"));
-  return static_cast<int>(ExitCode::done);
 }
 
 void TrainRun::announce() const {

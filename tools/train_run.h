@@ -27,6 +27,9 @@ class TrainRun {
   engine::RunFolder agree_on_folder();
   [[nodiscard]] engine::CheckpointOptions checkpoint_options() const;
   void check_identity(const nlohmann::ordered_json& saved) const;
+  engine::TrainSummary train(engine::Trainer& trainer, const engine::Evaluator& evaluator);
+  /// What a run leaves that came to its end.
+  void finish(engine::Trainer& trainer, const engine::TrainSummary& summary, bool json);
   void announce() const;
   void report(const engine::TrainSummary& summary, bool json) const;
 

@@ -9,6 +9,7 @@
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <utility>
 #include <vector>
 
 #include "framework/core/error.h"
@@ -57,6 +58,7 @@ class Heartbeat::Pulse {
     try {
       const std::scoped_lock lock(mutex_);
       store_->add(beat_key(group_.rank), kFinished);
+      if (group_.serves_store) wait_for_the_others();
     } catch (const std::exception&) {
       // The store's host has finished before us.
     }
@@ -100,11 +102,29 @@ class Heartbeat::Pulse {
   /// gone.
   [[nodiscard]] int teller_without_store() const { return group_.serves_store ? 0 : 1; }
 
+  /// Who serves the store goes last, or the others would take its end for a death.
+  void wait_for_the_others() {
+    const auto deadline = Clock::now() + options_.store_timeout;
+    for (int rank = 0; rank < group_.world && Clock::now() < deadline;) {
+      if (store_->add(beat_key(rank), 0) >= kFinished) {
+        ++rank;
+      } else {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      }
+    }
+  }
+
   void run(const std::stop_token& stop) {
     auto next_beat = Clock::now() + options_.period;
+    auto last_round = Clock::now();
     while (!stop.stop_requested()) {
       sleep(stop);
       if (stop.stop_requested()) return;
+      // This process itself was stopped (Ctrl-Z, a suspended job): the others were, too.
+      const auto round = Clock::now();
+      if (round - std::exchange(last_round, round) > 2 * options_.period) {
+        for (Beat& beat : beats_) beat.seen = round;
+      }
       try {
         const std::scoped_lock lock(mutex_);
         if (!claimed_ && store_->check({kFailureKey})) return die("");

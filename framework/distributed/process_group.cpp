@@ -29,6 +29,10 @@ template <typename Call>
 auto collective(const char* what, Call call) {
   try {
     return call();
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const c10::Error& error) {
     throw Error(fmt::format("{} over the ranks failed: {}", what, error.what_without_backtrace()),
                 ExitCode::peer_failed);

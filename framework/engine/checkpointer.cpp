@@ -73,6 +73,7 @@ std::vector<NamedTensor> gather_rank_tensors(const TrainState& state, Communicat
   gather("cpu_generator", generator_state(at::kCPU));
   if (!device.is_cpu()) gather("device_generator", generator_state(device));
   gather("loss_sum", state.loss_sum);
+  gather("loss_count", state.loss_count);
   return all;
 }
 
@@ -126,8 +127,12 @@ void write_snapshot(const Snapshot& snapshot, const CheckpointOptions& options) 
   add(kRanksFile, snapshot.ranks);
   writer.add(kStateFile, std::as_bytes(std::span(snapshot.state)));
   writer.commit(snapshot.metric);
-  prune_checkpoints(options.folder, {.last = static_cast<std::size_t>(options.keep_last),
-                                     .best = static_cast<std::size_t>(options.keep_best)});
+  try {
+    prune_checkpoints(options.folder, {.last = static_cast<std::size_t>(options.keep_last),
+                                       .best = static_cast<std::size_t>(options.keep_best)});
+  } catch (const IoError& error) {
+    log_warning("older checkpoints stay: {}", error.what());
+  }
 }
 
 }  // namespace
@@ -154,7 +159,9 @@ class Checkpointer::Impl {
   [[nodiscard]] const CheckpointOptions& options() const { return options_; }
 
   bool save(const TrainState& state, std::optional<double> metric) {
-    const bool finite = all_finite(parts_.model.state(), parts_.device);
+    std::vector<NamedTensor> checked = parts_.model.state();
+    checked.push_back({"loss_sum", state.loss_sum});
+    const bool finite = all_finite(checked, parts_.device);
     if (parts_.ranks.begin_sum(finite ? 0 : 1)->wait() > 0) return false;
     take_result();
     throw_if_disk_is_lost();
@@ -197,6 +204,11 @@ class Checkpointer::Impl {
                                         (folder / kStateFile).string(), error.what()));
     }
     return true;
+  }
+
+  /// What an earlier try logged before its first checkpoint is not this run's.
+  void start_over() {
+    for (MetricSink* sink : sinks_) sink->rewind(0);
   }
 
  private:
@@ -276,7 +288,7 @@ class Checkpointer::Impl {
   void restore_parts(const std::filesystem::path& folder, const ordered_json& saved) {
     restore_tensors(folder / kModelFile, parts_.model.state(), /*partial=*/false);
     restore_tensors(folder / kOptimizerFile, parts_.optimizer.state().tensors,
-                    options_.sharded_optimizer);
+                    options_.partial_optimizer);
     restore_tensors(folder / kMethodsFile, method_tensors(), /*partial=*/false);
     using Counters = std::map<std::string, std::int64_t>;
     const ordered_json& counters = saved.at("counters");
@@ -299,18 +311,23 @@ class Checkpointer::Impl {
       }
       return view_record(*record);
     };
-    if (world == parts_.ranks.world()) {
-      const int rank = parts_.ranks.rank();
+    const int rank = parts_.ranks.rank();
+    const bool same_device =
+        parts_.device.is_cpu() || file.find(fmt::format("{}.device_generator", rank)) != nullptr;
+    if (world == parts_.ranks.world() && same_device) {
       set_generator_state(at::kCPU, tensor(rank, "cpu_generator"));
       if (!parts_.device.is_cpu())
         set_generator_state(parts_.device, tensor(rank, "device_generator"));
       state.loss_sum.copy_(tensor(rank, "loss_sum").squeeze());
+      state.loss_count.copy_(tensor(rank, "loss_count").squeeze());
       return;
     }
-    at::Tensor sum = at::zeros({}, at::kDouble);
-    for (int rank = 0; leads() && rank < world; ++rank) sum += tensor(rank, "loss_sum").squeeze();
-    // Means are taken over the ranks.
-    state.loss_sum.copy_(sum * parts_.ranks.world() / world);
+    state.loss_sum.zero_();
+    state.loss_count.zero_();
+    for (int other = 0; leads() && other < world; ++other) {
+      state.loss_sum.add_(tensor(other, "loss_sum").squeeze().to(parts_.device));
+      state.loss_count.add_(tensor(other, "loss_count").squeeze().to(parts_.device));
+    }
   }
 
   void rewind_sinks(const ordered_json& positions) {
@@ -359,7 +376,10 @@ void Checkpointer::finish() {
 }
 
 bool Checkpointer::resume(TrainState& state) {
-  return impl_->options().resume && impl_->restore(state);
+  if (!impl_->options().resume) return false;
+  if (impl_->restore(state)) return true;
+  impl_->start_over();
+  return false;
 }
 
 bool Checkpointer::restore(TrainState& state) {

@@ -29,8 +29,10 @@ struct CheckpointOptions {
   std::int64_t keep_best = 1;
   /// Whether resume() looks for one.
   bool resume = true;
-  /// Whether each rank's optimiser holds the state of some parameters only (ZeRO).
+  /// Whether each rank's optimiser holds the state of some parameters only (ZeRO): rank 0 collects.
   bool sharded_optimizer = false;
+  /// Whether this rank's optimiser takes some of a checkpoint's state only, or none.
+  bool partial_optimizer = false;
 };
 
 /// What is saved. All borrowed.
@@ -73,7 +75,8 @@ class PRECAST_API Checkpointer {
   [[nodiscard]] bool save(const TrainState& state, std::optional<double> metric);
   /// Waits until the last checkpoint is on the disk. @throws IoError if it is not
   void finish();
-  /// At the start of a run: restore(), if the options want it.
+  /// At the start of a run: restore(), if the options want it; without a checkpoint the sinks start
+  /// anew.
   [[nodiscard]] bool resume(TrainState& state);
   /// Goes to the newest checkpoint that is whole. @return false if there is none
   /// @throws CheckpointError if it does not fit this run; IoError

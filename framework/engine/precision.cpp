@@ -47,6 +47,10 @@ at::Tensor GradScaler::scale(const at::Tensor& loss) const {
   return loss * scale_;
 }
 
+at::Tensor GradScaler::collapsed() const {
+  return scale_ < 1;
+}
+
 at::Tensor GradScaler::unscale(const std::vector<at::Tensor>& gradients) {
   at::Tensor found_inf = at::zeros({}, scale_.options());
   at::_amp_foreach_non_finite_check_and_unscale_(gradients, found_inf, at::reciprocal(scale_));

@@ -32,6 +32,9 @@ class PRECAST_API GradScaler final : public Stateful {
   explicit GradScaler(at::Device device);
   [[nodiscard]] State state() const override;
   [[nodiscard]] at::Tensor scale(const at::Tensor& loss) const;
+  /// Scalar bool on the device: the scale fell below 1, so that it is not overflow that makes the
+  /// gradients infinite.
+  [[nodiscard]] at::Tensor collapsed() const;
   /// Divides the gradients by the scale in place.
   /// @return scalar float32: 1 if any gradient is Inf or NaN.
   [[nodiscard]] at::Tensor unscale(const std::vector<at::Tensor>& gradients);

@@ -16,6 +16,8 @@ struct TrainState {
   std::int64_t global_step = 0;
   /// Sum of this rank's losses over the steps of the epoch: scalar float64 on the device.
   at::Tensor loss_sum;
+  /// How many losses that is, the same way.
+  at::Tensor loss_count;
   /// The rate of the last step.
   double lr = 0;
   /// What the plan's rate is multiplied by: falls when a diverged run is taken up again.

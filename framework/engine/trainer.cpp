@@ -4,6 +4,7 @@
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <fmt/core.h>
 
 #include <chrono>
@@ -56,10 +57,10 @@ Trainer::Trainer(const TrainPlan& plan, TrainerParts parts, TrainerOptions optio
       nonfinite_(options.device),
       progress_(plan_, parts_.train_source, parts_.ranks.rank() == 0) {
   state_.loss_sum = at::zeros({}, at::device(options_.device).dtype(at::kDouble));
+  state_.loss_count = at::zeros_like(state_.loss_sum);
 }
 
 TrainSummary Trainer::run() {
-  start();
   while (state_.epoch < plan_.epochs) {
     Verdict verdict = train_epoch();
     if (verdict == Verdict::go_on) verdict = finish_epoch();
@@ -69,7 +70,6 @@ TrainSummary Trainer::run() {
   // A run of no epochs, or one that was taken up after its end.
   if (!last_eval_) last_eval_ = evaluate();
   if (!last_eval_) return stop();
-  if (parts_.checkpointer != nullptr) parts_.checkpointer->finish();
   return summary();
 }
 
@@ -130,7 +130,8 @@ Trainer::Verdict Trainer::train_epoch() {
   }
   if (verdict != Verdict::go_on) return verdict;
   require(state_.step == plan_.steps_per_epoch, "an epoch has as many steps as the plan says");
-  train_loss_ = mean_over_ranks(state_.loss_sum) / static_cast<double>(state_.step);
+  // Of no step at all (each one was skipped) this is not a number.
+  train_loss_ = mean_over_ranks(state_.loss_sum) / mean_over_ranks(state_.loss_count);
   return std::isfinite(train_loss_) ? Verdict::go_on : Verdict::diverged;
 }
 
@@ -157,12 +158,16 @@ void Trainer::take_step(Batch& batch) {
 }
 
 void Trainer::count_loss(const at::Tensor& loss) {
+  if (step_.scaler() != nullptr) nonfinite_.raise_if(step_.scaler()->collapsed());
   if (options_.on_nonfinite == NonFinite::skip) {
     // A skipped step has no loss to speak of.
-    state_.loss_sum.add_(at::where(at::isfinite(loss), loss, at::zeros({}, loss.options())));
+    const at::Tensor finite = at::isfinite(loss);
+    state_.loss_sum.add_(at::where(finite, loss, at::zeros({}, loss.options())));
+    state_.loss_count.add_(finite);
     return;
   }
   state_.loss_sum.add_(loss);
+  state_.loss_count.add_(1);
   nonfinite_.add(loss);
 }
 
@@ -213,6 +218,7 @@ Trainer::Verdict Trainer::finish_epoch() {
   ++state_.epoch;
   state_.step = 0;
   state_.loss_sum.zero_();
+  state_.loss_count.zero_();
   const bool due = parts_.checkpointer != nullptr && parts_.checkpointer->due_after_epoch(state_);
   return due ? save_checkpoint(eval) : Verdict::go_on;
 }

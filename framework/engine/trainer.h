@@ -76,9 +76,11 @@ class PRECAST_API Trainer {
  public:
   Trainer(const TrainPlan& plan, TrainerParts parts, TrainerOptions options);
 
-  /// Trains through the plan and evaluates; goes on from the newest checkpoint if the checkpointer
-  /// has one. When a rank is asked to stop (StopSignals), all stop after the same step, with a
-  /// checkpoint.
+  /// Goes to the newest checkpoint, if the checkpointer has one. @throws CheckpointError
+  void start();
+  /// After start(): trains through the rest of the plan and evaluates. When a rank is asked to stop
+  /// (StopSignals), all stop after the same step, with a checkpoint. The last checkpoint of a
+  /// finished run may still be on its way: Checkpointer::finish().
   /// @throws Error with ExitCode::diverged if the loss is NaN or infinite and `on_nonfinite` says
   /// so.
   TrainSummary run();
@@ -92,7 +94,6 @@ class PRECAST_API Trainer {
   /// What the ranks agree on after a step.
   enum class Verdict { go_on, stop, diverged };
 
-  void start();
   [[nodiscard]] Verdict train_epoch();
   void take_step(Batch& batch);
   void count_loss(const at::Tensor& loss);

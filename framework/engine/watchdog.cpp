@@ -36,15 +36,18 @@ void Watchdog::tick(std::string place) {
 }
 
 void Watchdog::watch(const std::stop_token& stop) {
+  constexpr std::chrono::seconds kRound{1};
   std::unique_lock lock(mutex_);
+  auto last_round = Clock::now();
   while (!stop.stop_requested()) {
-    const auto deadline = last_tick_ + limit_;
-    if (Clock::now() >= deadline) {
-      const std::string place = place_;
-      lock.unlock();
-      end_process(place);
-    }
-    wake_.wait_until(lock, stop, deadline, [&] { return last_tick_ + limit_ > deadline; });
+    wake_.wait_for(lock, stop, std::min(kRound, limit_), [] { return false; });
+    // The process itself was stopped (Ctrl-Z, a suspended job).
+    const auto round = Clock::now();
+    if (round - std::exchange(last_round, round) > 10 * kRound) last_tick_ = round;
+    if (stop.stop_requested() || round < last_tick_ + limit_) continue;
+    const std::string place = place_;
+    lock.unlock();
+    end_process(place);
   }
 }
 

@@ -123,6 +123,11 @@ TEST_F(RankStopTest, AShardedOptimiserGoesOnToo) {
                  {"--dist.nproc=2", "--dist.zero=1", "--training.optimizer=adamw"});
 }
 
+TEST_F(RankStopTest, AParameterServerGoesOnToo) {
+  stop_and_go_on("trainer.before_step=term@2%1",
+                 {"--dist.nproc=2", "--dist.variable_update=parameter_server"});
+}
+
 TEST_F(RankStopTest, OneProcessIsStoppedTheSameWay) {
   stop_and_go_on("trainer.before_step=term@3", {});
 }

@@ -207,6 +207,7 @@ nlohmann::json run(int rank, int world, int port, const Options& options) {
                            .sync = *sync,
                            .sinks = {&sink}},
                           {.log_every = 1});
+  trainer.start();
   const engine::TrainSummary summary = trainer.run();
 
   nlohmann::json result = {{"samples", summary.final_eval->samples},

@@ -194,6 +194,7 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
                      .checkpointer = &checkpointer},
                     {.log_every = 1, .on_nonfinite = policy});
     Outcome outcome;
+    trainer.start();
     outcome.finished = trainer.run().final_eval.has_value();
     const auto keep = [&](const std::string& part, const std::vector<NamedTensor>& tensors) {
       for (const NamedTensor& entry : tensors) {

@@ -82,6 +82,7 @@ class TrainerTest : public ::testing::Test {
                      .sync = *sync_,
                      .sinks = {&sink_}},
                     options);
+    trainer.start();
     return trainer.run();
   }
 
