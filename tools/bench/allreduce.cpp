@@ -29,9 +29,10 @@ std::int64_t parse_size(const std::string& text) {
   const std::string unit(end, text.data() + text.size());
   const std::pair<const char*, int> units[] = {{"", 0}, {"KB", 10}, {"MB", 20}, {"GB", 30}};
   for (const auto& [name, shift] : units) {
-    if (failure == std::errc() && unit == name && value >= 4 &&
-        value <= (std::int64_t{64} << 30) >> shift)
+    if (failure == std::errc() && unit == name && value >= (shift == 0 ? 4 : 1) &&
+        value <= (std::int64_t{64} << 30) >> shift) {
       return value << shift;
+    }
   }
   throw ConfigError(fmt::format("--sizes: expected 4 bytes to 64 GB, as 64KB,1MB, got '{}'", text));
 }
