@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <thread>
 
 #include "tests/tools/two_ranks.h"
@@ -83,6 +85,14 @@ class RankStopTest : public RankRuns {
     EXPECT_THAT(cut.err, HasSubstr("--checkpoint.resume=auto"));
     go_on_and_compare(more);
   }
+  /// The optimiser of the newest checkpoint.
+  [[nodiscard]] std::string last_optimizer(const std::string& run) const {
+    std::string newest;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(ranks_.folder(run) / "checkpoints"))
+      newest = std::max(newest, entry.path().filename().string());
+    return ranks_.bytes(run, "checkpoints/" + newest + "/optimizer.safetensors");
+  }
   void go_on_and_compare(std::vector<std::string> more) {
     more.emplace_back("--checkpoint.resume=auto");
     Program rest(ranks_.command("cut", more));
@@ -90,8 +100,8 @@ class RankStopTest : public RankRuns {
     EXPECT_THAT(rest.err, HasSubstr("going on from step"));
     EXPECT_EQ(ranks_.weights("cut"), ranks_.weights("uncut"));
     EXPECT_EQ(ranks_.rows("cut"), ranks_.rows("uncut"));
-    EXPECT_EQ(ranks_.bytes("cut", "checkpoints/ckpt-0000000006/optimizer.safetensors"),
-              ranks_.bytes("uncut", "checkpoints/ckpt-0000000006/optimizer.safetensors"));
+    EXPECT_EQ(last_optimizer("cut"), last_optimizer("uncut"));
+    EXPECT_FALSE(last_optimizer("cut").empty());
   }
 };
 
