@@ -20,10 +20,12 @@ void exec_precast_train(const std::string& name, const std::vector<std::string>&
   std::vector<char*> argv;
   for (std::string& arg : all) argv.push_back(arg.data());
   argv.push_back(nullptr);
-  // libgomp's threads otherwise spin while they wait, and a second busy process on the same cores
-  // makes training six times slower (48 against 321 img/s, ResNet-18 at 24 px, 2 cores). Whoever
-  // sets the variable decides.
-  ::setenv("OMP_WAIT_POLICY", "PASSIVE", /*overwrite=*/0);
+  // How long libgomp's threads spin before they sleep. ResNet-18 at 32 px on 2 cores, alone and
+  // beside another busy process: 580 and 40 to 160 img/s with libgomp's own 300,000 rounds, 460 and
+  // 284 without any (OMP_WAIT_POLICY=PASSIVE), 550 and 234 with these. Whoever sets one of the
+  // variables decides.
+  if (std::getenv("OMP_WAIT_POLICY") == nullptr)
+    ::setenv("GOMP_SPINCOUNT", "3000", /*overwrite=*/0);
   ::execv(program.c_str(), argv.data());
   const int reason = errno;
   std::string message = fmt::format("cannot start {}: {}", program.string(), std::strerror(reason));
