@@ -249,7 +249,7 @@ void RankSession::end(const std::exception_ptr& exception) {
     const Failure failure = describe_failure(std::current_exception());
     // Where a peer dies the others' collectives fail at once; who knows the cause tells it.
     const bool told_elsewhere =
-        failure.exit_code == kPeerFailed ? heartbeat_->wait_for_claim() : false;
+        failure.exit_code == kPeerFailed && heartbeat_ != nullptr && heartbeat_->wait_for_claim();
     if (!told_elsewhere && claim_failure(failure.text))
       log_line(fmt::format("error: rank {}: {}", communicator_->rank(), failure.text));
     // The store goes with this process: the others must find there first that the cause is told.

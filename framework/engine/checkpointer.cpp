@@ -2,7 +2,6 @@
 
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/zeros.h>
