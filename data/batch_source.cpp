@@ -12,7 +12,8 @@ namespace precast::data {
 namespace {
 
 at::ScalarType scalar_type(ElementType type) {
-  constexpr at::ScalarType kTypes[] = {at::kByte, at::kFloat, at::kLong, at::kDouble};
+  constexpr at::ScalarType kTypes[] = {at::kByte,   at::kFloat, at::kLong,
+                                       at::kDouble, at::kHalf,  at::kBFloat16};
   return kTypes[static_cast<int>(type)];
 }
 

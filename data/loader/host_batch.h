@@ -7,14 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "data/element_type.h"
+
 namespace precast::data {
-
-enum class ElementType { u8, f32, i64, f64 };
-
-[[nodiscard]] constexpr std::size_t element_size(ElementType type) {
-  constexpr std::size_t kSizes[] = {1, 4, 8, 8};
-  return kSizes[static_cast<int>(type)];
-}
 
 /// One field of a batch in host memory, C order: images [N, H, W, 3] uint8 RGB or float32
 /// normalised, integers [N], floats [N].

@@ -14,32 +14,13 @@
 #include <vector>
 
 #include "data/beton/reader.h"
-#include "data/loader/sample_decoder.h"
+#include "data/loader/batch_layout.h"
+#include "data/loader/sample_reader.h"
 #include "framework/core/error.h"
 #include "framework/core/failpoint.h"
 
 namespace precast::data {
 namespace {
-
-constexpr std::size_t kFieldAlignment = 64;
-
-std::size_t aligned(std::size_t bytes) {
-  return (bytes + kFieldAlignment - 1) / kFieldAlignment * kFieldAlignment;
-}
-
-/// How one field of the file comes out in a batch.
-struct OutputField {
-  std::size_t field = 0;
-  std::string name;
-  FieldType kind = FieldType::integer;
-  ElementType type = ElementType::i64;
-  /// Values of one sample.
-  std::size_t values = 1;
-  /// Where the field starts in a batch's memory.
-  std::size_t offset = 0;
-
-  [[nodiscard]] std::size_t sample_bytes() const { return values * element_size(type); }
-};
 
 /// One batch being filled. Its atomics are on cache lines of their own.
 struct Slot {
@@ -65,7 +46,8 @@ struct Loader::Shared {
           fmt::format("loader: expected batch_size, workers and batches_ahead >= 1, got {}, {}, {}",
                       options.batch_size, options.workers, options.batches_ahead));
     }
-    for (int w = 0; w < options.workers; ++w) decoders.emplace_back(pipeline, options.seed);
+    for (int w = 0; w < options.workers; ++w)
+      readers.emplace_back(reader, pipeline, normalize, options.seed);
   }
 
   const BetonReader& reader;
@@ -74,7 +56,7 @@ struct Loader::Shared {
   const Normalize normalize;
   BufferPool pool;
   /// One a worker, kept over passes for their scratch memory.
-  std::vector<SampleDecoder> decoders;
+  std::vector<SampleReader> readers;
   double seconds_waited = 0;
 };
 
@@ -93,9 +75,11 @@ class Loader::Pass {
         batches_(batches),
         order_(make_order(shared.options.order, shared.reader.size(), shared.options.seed,
                           request.epoch)),
+        layout_(shared.reader, shared.options.batch_size, request.image_size_px,
+                shared.options.normalize ? ElementType::f32 : ElementType::u8),
         slots_(static_cast<std::size_t>(shared.options.batches_ahead)),
         delivered_(request.first_batch) {
-    lay_out_fields();
+    shared.pool.set_size(layout_.bytes());
     next_ticket_ = request.first_batch * shared.options.batch_size;
     opened_ = request.first_batch;
     for (int slot = 0; slot < shared.options.batches_ahead; ++slot) open_next_slot();
@@ -113,14 +97,14 @@ class Loader::Pass {
   /// Not in the constructor: when a thread cannot be started, only the destructor of a complete
   /// object ends those that run already. @throws DeviceError
   void start() {
-    workers_.reserve(shared_.decoders.size());
+    workers_.reserve(shared_.readers.size());
     try {
-      for (SampleDecoder& decoder : shared_.decoders) {
-        workers_.emplace_back([this, &decoder] { work(decoder); });
+      for (SampleReader& reader : shared_.readers) {
+        workers_.emplace_back([this, &reader] { work(reader); });
       }
     } catch (const std::system_error& error) {
       throw DeviceError(fmt::format("loader: cannot start thread {} of {}: {}. Use fewer workers",
-                                    workers_.size() + 1, shared_.decoders.size(),
+                                    workers_.size() + 1, shared_.readers.size(),
                                     error.code().message()));
     }
   }
@@ -158,28 +142,6 @@ class Loader::Pass {
     return static_cast<std::uint64_t>(index * request_.world + request_.rank);
   }
 
-  void lay_out_fields() {
-    const auto side = static_cast<std::size_t>(request_.image_size_px);
-    std::size_t offset = 0;
-    const auto& fields = shared_.reader.fields();
-    for (std::size_t f = 0; f < fields.size(); ++f) {
-      OutputField field{.field = f, .name = fields[f].name, .kind = fields[f].type};
-      if (field.kind == FieldType::image) {
-        field.type = shared_.options.normalize ? ElementType::f32 : ElementType::u8;
-        field.values = side * side * 3;
-      } else if (field.kind == FieldType::floating) {
-        field.type = ElementType::f64;
-      } else if (field.kind != FieldType::integer) {
-        continue;
-      }
-      field.offset = offset;
-      offset +=
-          aligned(field.sample_bytes() * static_cast<std::size_t>(shared_.options.batch_size));
-      fields_.push_back(std::move(field));
-    }
-    shared_.pool.set_size(offset);
-  }
-
   void open_next_slot() {
     const std::int64_t batch = opened_;
     if (batch >= batches_) return;
@@ -202,17 +164,7 @@ class Loader::Pass {
   HostBatch describe(std::int64_t batch, std::shared_ptr<std::byte> memory) const {
     HostBatch described;
     const std::int64_t count = batch_samples(batch);
-    for (const OutputField& field : fields_) {
-      HostTensor tensor{.name = field.name,
-                        .type = field.type,
-                        .shape = {count},
-                        .data = memory.get() + field.offset};
-      if (field.kind == FieldType::image) {
-        tensor.shape.insert(tensor.shape.end(),
-                            {request_.image_size_px, request_.image_size_px, 3});
-      }
-      described.fields.push_back(std::move(tensor));
-    }
+    described.fields = layout_.describe(memory.get(), count);
     for (std::int64_t i = 0; i < count; ++i) {
       described.sample_ids.push_back(order_[position(batch_start(batch) + i)]);
     }
@@ -220,7 +172,7 @@ class Loader::Pass {
     return described;
   }
 
-  void work(SampleDecoder& decoder) {
+  void work(SampleReader& reader) {
     const std::int64_t end = std::min(samples_, batch_start(batches_));
     while (!stopping_) {
       const std::int64_t ticket = next_ticket_.fetch_add(1);
@@ -228,14 +180,14 @@ class Loader::Pass {
       const std::int64_t batch = ticket / shared_.options.batch_size;
       for (std::int64_t opened = opened_; opened <= batch; opened = opened_) opened_.wait(opened);
       if (stopping_) return;
-      fill(decoder, ticket, slot_of(batch));
+      fill(reader, ticket, slot_of(batch));
     }
   }
 
-  void fill(SampleDecoder& decoder, std::int64_t ticket, Slot& slot) {
+  void fill(SampleReader& reader, std::int64_t ticket, Slot& slot) {
     try {
       failpoint("loader.before_sample");
-      read_sample(decoder, ticket, slot.memory.get());
+      read_sample(reader, ticket, slot.memory.get());
     } catch (...) {
       // The lowest sample's error wins, so that the message does not depend on the threads.
       const std::scoped_lock lock(slot.error_mutex);
@@ -247,30 +199,11 @@ class Loader::Pass {
     if (slot.remaining.fetch_sub(1) == 1) slot.remaining.notify_one();
   }
 
-  void read_sample(SampleDecoder& decoder, std::int64_t ticket, std::byte* memory) {
-    const auto row = static_cast<std::size_t>(ticket % shared_.options.batch_size);
+  void read_sample(SampleReader& reader, std::int64_t ticket, std::byte* memory) {
     const SamplePlace place{
         .sample = order_[position(ticket)], .position = position(ticket), .epoch = request_.epoch};
-    const auto size_px = static_cast<int>(request_.image_size_px);
-    for (const OutputField& field : fields_) {
-      std::byte* out = memory + field.offset + row * field.sample_bytes();
-      try {
-        if (field.kind == FieldType::integer) {
-          *reinterpret_cast<std::int64_t*>(out) = shared_.reader.integer(place.sample, field.field);
-        } else if (field.kind == FieldType::floating) {
-          *reinterpret_cast<double*>(out) = shared_.reader.floating(place.sample, field.field);
-        } else if (field.type == ElementType::f32) {
-          decoder.decode_normalized(shared_.reader.image(place.sample, field.field), place, size_px,
-                                    shared_.normalize, reinterpret_cast<float*>(out));
-        } else {
-          decoder.decode(shared_.reader.image(place.sample, field.field), place, size_px,
-                         reinterpret_cast<std::uint8_t*>(out));
-        }
-      } catch (const DataError& error) {
-        throw DataError(fmt::format("{}: sample {}, field '{}': {}", shared_.reader.path().string(),
-                                    place.sample, field.name, error.what()));
-      }
-    }
+    reader.read(place, layout_, static_cast<std::size_t>(ticket % shared_.options.batch_size),
+                memory);
   }
 
   Shared& shared_;
@@ -278,7 +211,7 @@ class Loader::Pass {
   const std::int64_t samples_;
   const std::int64_t batches_;
   const std::vector<std::uint64_t> order_;
-  std::vector<OutputField> fields_;
+  const BatchLayout layout_;
   std::vector<Slot> slots_;
   /// Batches taken by the consumer; the consumer's alone.
   std::int64_t delivered_;

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+
+#include "data/loader/batch_layout.h"
+#include "data/loader/sample_decoder.h"
+
+namespace precast::data {
+
+/// Brings one sample of the file after the other into its row of a batch. Keeps scratch memory: one
+/// a thread.
+class SampleReader {
+ public:
+  /// Borrows all three; they outlive this.
+  SampleReader(const BetonReader& reader, const ImagePipeline& pipeline, const Normalize& normalize,
+               std::uint64_t seed)
+      : reader_(reader), normalize_(normalize), decoder_(pipeline, seed) {}
+
+  /// @param memory a batch's memory, of layout.bytes().
+  /// @throws DataError naming file, sample and field if something is damaged.
+  void read(const SamplePlace& place, const BatchLayout& layout, std::size_t row,
+            std::byte* memory);
+
+ private:
+  void read_field(const SamplePlace& place, const OutputField& field, std::byte* out);
+
+  const BetonReader& reader_;
+  const Normalize& normalize_;
+  SampleDecoder decoder_;
+};
+
+}  // namespace precast::data
