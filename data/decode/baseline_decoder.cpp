@@ -1,0 +1,309 @@
+#include "data/decode/baseline_decoder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#include "data/decode/pixel_kernels.h"
+
+namespace precast::data {
+namespace {
+
+/// Room for what the longest MCU takes: 6 blocks of at most 27 + 63 * 26 bits.
+constexpr std::size_t kMcuBytes = 2048;
+/// Room left of a row, for the sample beside the first.
+constexpr std::size_t kLeftSlack = 16;
+
+template <typename T>
+void grow(std::vector<T>& memory, std::size_t size) {
+  if (memory.size() < size) memory.resize(size);
+}
+
+/// The MCUs along one axis that pixels [first, end) of `size` need. Between subsampled chroma
+/// samples lie pixels that are mixed of both, so there a sample more on each side counts.
+std::pair<std::size_t, std::size_t> mcu_range(int first, int end, int size, int sampling) {
+  if (sampling == 1) {
+    return {static_cast<std::size_t>(first / 8), static_cast<std::size_t>((end - 1) / 8 + 1)};
+  }
+  const int last = end - 1;
+  const int low = std::max(0, first / 2 - (first % 2 == 0 ? 1 : 0));
+  const int high = std::min((size - 1) / 2, last / 2 + last % 2);
+  return {static_cast<std::size_t>(low / 8), static_cast<std::size_t>(high / 8 + 1)};
+}
+
+}  // namespace
+
+std::uint8_t* BaselineDecoder::Strip::row(std::size_t index) {
+  return samples.data() + kLeftSlack + index * stride;
+}
+
+std::optional<ImageView> BaselineDecoder::decode(std::span<const std::byte> jpeg,
+                                                 const BaselineHeader& header, const Rect& region,
+                                                 JpegDct dct, JpegCheckpoints checkpoints,
+                                                 CheckpointRequest request) {
+  if (!build_tables(header, dct)) return std::nullopt;
+  const auto data = jpeg.subspan(header.scan_begin);
+  scan_ = {reinterpret_cast<const std::uint8_t*>(data.data()), data.size()};
+  request_ = request;
+  if (request_.points != nullptr) request_.points->clear();
+  find_window(header, region);
+  prepare_strips(header);
+  grow(pixels_,
+       static_cast<std::size_t>(region.height) * static_cast<std::size_t>(region.width) * 3 +
+           kKernelSlack);
+  if (checkpoints.interval == 0 ||
+      checkpoints.points.size() !=
+          window_.rows * checkpoints_in_row(window_.columns, checkpoints.interval)) {
+    checkpoints = {};
+    if (!seek({}, scan_.size())) return std::nullopt;
+    for (std::size_t row = 0; row < window_.first_row; ++row) {
+      if (!skip(row, 0, window_.columns)) return std::nullopt;
+    }
+  }
+  for (std::size_t row = window_.first_row; row < window_.end_row; ++row) {
+    if (!decode_row(row, dct, checkpoints)) return std::nullopt;
+    emit_rows(header, region, row);
+    keep_last_rows();
+  }
+  if (request_.points != nullptr) finish_checkpoints();
+  return ImageView{pixels_.data(), region.height, region.width, std::ptrdiff_t{3} * region.width};
+}
+
+bool BaselineDecoder::build_tables(const BaselineHeader& header, JpegDct dct) {
+  state_.blocks = 0;
+  const auto components = static_cast<std::size_t>(header.components);
+  for (std::size_t c = 0; c < components; ++c) {
+    const BaselineHeader::Component& component = header.component[c];
+    HuffmanTable& dc = tables_[2 * c];
+    HuffmanTable& ac = tables_[2 * c + 1];
+    if (!dc.build(component.dc, HuffmanTable::Kind::dc) ||
+        !ac.build(component.ac, HuffmanTable::Kind::ac)) {
+      return false;
+    }
+    std::array<std::int16_t, 64> scaled;
+    scale_quantizers(component.quantizers, dct, scaled);
+    const int blocks = c == 0 ? header.luma_columns * header.luma_rows : 1;
+    for (int b = 0; b < blocks; ++b, ++state_.blocks) {
+      state_.block[state_.blocks] = {&dc, &ac, c};
+      std::int16_t* out = state_.quantizers[state_.blocks / 2].values + state_.blocks % 2 * 8;
+      for (std::size_t i = 0; i < 64; ++i) out[i / 8 * 16 + i % 8] = scaled[i];
+    }
+  }
+  return true;
+}
+
+void BaselineDecoder::find_window(const BaselineHeader& header, const Rect& region) {
+  const auto in_mcus = [](int pixels, int sampling) {
+    return static_cast<std::size_t>((pixels + 8 * sampling - 1) / (8 * sampling));
+  };
+  window_.rows = in_mcus(header.height, header.luma_rows);
+  window_.columns = in_mcus(header.width, header.luma_columns);
+  std::tie(window_.first_row, window_.end_row) =
+      mcu_range(region.row, region.row + region.height, header.height, header.luma_rows);
+  std::tie(window_.first_column, window_.end_column) =
+      mcu_range(region.column, region.column + region.width, header.width, header.luma_columns);
+}
+
+void BaselineDecoder::prepare_strips(const BaselineHeader& header) {
+  const std::size_t mcus = window_.end_column - window_.first_column;
+  for (std::size_t c = 0; c < static_cast<std::size_t>(header.components); ++c) {
+    Strip& strip = strips_[c];
+    const bool subsampled = header.luma_rows == 2;
+    const auto columns = static_cast<std::size_t>(c == 0 ? header.luma_columns : 1);
+    strip.stride = mcus * columns * 8 + kLeftSlack;
+    strip.kept = !subsampled ? 0 : c == 0 ? 1 : 2;
+    strip.rows = static_cast<std::size_t>(c == 0 ? header.luma_rows : 1) * 8;
+    grow(strip.samples, kLeftSlack + (strip.kept + strip.rows) * strip.stride + kKernelSlack);
+  }
+  const std::size_t chroma = mcus * 8;
+  grow(blended_, kLeftSlack + chroma + kKernelSlack);
+  for (auto& wide : wide_) grow(wide, 2 * chroma + kKernelSlack);
+}
+
+// ---- The scan ----
+
+/// Goes on at `point`. @param end bytes of the scan that are known to do for what is read next.
+bool BaselineDecoder::seek(const ScanCheckpoint& point, std::size_t end) {
+  if (point.bit / 8 >= end) return false;
+  bytes_.start(scan_.first(end), point.bit / 8);
+  bytes_.extend_to(kMcuBytes);
+  state_.reader.start(bytes_.data(), static_cast<unsigned>(point.bit % 8));
+  state_.dc = point.dc;
+  return true;
+}
+
+/// Makes sure that the next MCU lies in memory whole.
+void BaselineDecoder::extend() {
+  const auto read = static_cast<std::size_t>(state_.reader.next - bytes_.data());
+  if (!bytes_.ended()) bytes_.extend_to(read + 2 * kMcuBytes);
+  state_.reader.next = bytes_.data() + read;
+  // At the scan's end an MCU may run on into zeros; whether it did is seen afterwards.
+  state_.limit = bytes_.data() + bytes_.size();
+  state_.limit = bytes_.ended() ? state_.limit + sizeof(std::uint64_t) : state_.limit - kMcuBytes;
+}
+
+template <typename Run>
+bool BaselineDecoder::read_mcus(std::size_t mcus, const Run& run) {
+  while (mcus > 0) {
+    extend();
+    const ScanProgress progress = run(mcus);
+    const bool ran_out = state_.reader.position(bytes_.data()) > bytes_.size() * 8;
+    if (progress.damaged || progress.mcus == 0 || (bytes_.ended() && ran_out)) return false;
+    mcus -= progress.mcus;
+  }
+  return true;
+}
+
+/// Reads over MCUs [first, end) of a row, noting checkpoints on the way where they are wanted.
+bool BaselineDecoder::skip(std::size_t row, std::size_t first, std::size_t end) {
+  return walk(row, first, end, [this](std::size_t mcus) { return skip_mcus(state_, mcus); });
+}
+
+template <typename Run>
+bool BaselineDecoder::walk(std::size_t row, std::size_t first, std::size_t end, const Run& run) {
+  if (request_.points == nullptr) return read_mcus(end - first, run);
+  for (std::size_t at = first; at < end;) {
+    if (at % request_.interval == 0) note_checkpoint(row, at);
+    const std::size_t next = std::min(end, (at / request_.interval + 1) * request_.interval);
+    if (!read_mcus(next - at, run)) return false;
+    at = next;
+  }
+  return true;
+}
+
+bool BaselineDecoder::decode_row(std::size_t row, JpegDct dct, JpegCheckpoints checkpoints) {
+  const std::size_t first = window_.first_column, end = window_.end_column;
+  if (checkpoints.empty()) {
+    if (!skip(row, 0, first)) return false;
+  } else if (!enter_row(row, checkpoints)) {
+    return false;
+  }
+  aim_targets();
+  const auto run = [&](std::size_t mcus) { return decode_mcus(state_, mcus, dct, targets_); };
+  if (!walk(row, first, end, run)) return false;
+  const bool is_last = row + 1 == window_.end_row && request_.points == nullptr;
+  return is_last || !checkpoints.empty() || skip(row, end, window_.columns);
+}
+
+/// Goes to the window's first MCU in a row by the nearest checkpoint before it.
+bool BaselineDecoder::enter_row(std::size_t row, JpegCheckpoints checkpoints) {
+  const std::size_t in_row = checkpoints_in_row(window_.columns, checkpoints.interval);
+  const std::size_t start = window_.first_column / checkpoints.interval;
+  const std::size_t past =
+      row * in_row + std::min(in_row, checkpoints_in_row(window_.end_column, checkpoints.interval));
+  std::size_t end = scan_.size();
+  if (past < checkpoints.points.size()) {
+    // The byte in which the next part begins, and a zero that may be stuffed behind it.
+    end = std::min(end, ScanCheckpoint::unpacked(checkpoints.points[past]).bit / 8 + 2);
+  }
+  return seek(ScanCheckpoint::unpacked(checkpoints.points[row * in_row + start]), end) &&
+         skip(row, start * checkpoints.interval, window_.first_column);
+}
+
+void BaselineDecoder::note_checkpoint(std::size_t row, std::size_t column) {
+  const std::size_t index =
+      row * checkpoints_in_row(window_.columns, request_.interval) + column / request_.interval;
+  const std::size_t position = state_.reader.position(bytes_.data());
+  const ScanCheckpoint point{.bit = bytes_.place_in_scan(position / 8) * 8 + position % 8,
+                             .dc = state_.dc};
+  const std::optional<std::uint64_t> packed = point.packed();
+  // Without one of them the others are of no use.
+  if (packed && request_.points->size() == index) request_.points->push_back(*packed);
+}
+
+void BaselineDecoder::finish_checkpoints() {
+  bool complete = true;
+  for (std::size_t row = window_.end_row; row < window_.rows && complete; ++row)
+    complete = skip(row, 0, window_.columns);
+  const std::size_t all = window_.rows * checkpoints_in_row(window_.columns, request_.interval);
+  if (!complete || request_.points->size() != all) request_.points->clear();
+}
+
+// ---- Samples to pixels ----
+
+void BaselineDecoder::aim_targets() {
+  for (std::size_t b = 0; b < state_.blocks; ++b) {
+    const std::size_t component = state_.block[b].component;
+    Strip& strip = strips_[component];
+    // Luma blocks come row by row; chroma has one block.
+    const std::size_t luma_blocks = state_.blocks == 1 ? 1 : state_.blocks - 2;
+    const std::size_t in_row = component == 0 && luma_blocks > 1 ? 2 : 1;
+    std::uint8_t* const at = strip.row(strip.kept + (component == 0 ? b / in_row : 0) * 8) +
+                             (component == 0 ? b % in_row * 8 : 0);
+    targets_[b] = {at, strip.stride, in_row * 8};
+  }
+}
+
+void BaselineDecoder::keep_last_rows() {
+  for (Strip& strip : strips_) {
+    for (std::size_t i = 0; i < strip.kept; ++i)
+      std::memcpy(strip.row(i), strip.row(strip.rows + i), strip.stride - kLeftSlack);
+  }
+}
+
+/// Writes the rows of the region whose samples are complete now.
+void BaselineDecoder::emit_rows(const BaselineHeader& header, const Rect& region,
+                                std::size_t mcu_row) {
+  const int mcu_height = header.luma_rows * 8;
+  const int top = static_cast<int>(mcu_row) * mcu_height;
+  int first = top, end = top + mcu_height;
+  if (header.luma_rows == 2) {
+    // The last row mixes in chroma of the next MCUs: it waits for them.
+    first -= 1;
+    if (mcu_row + 1 < window_.rows) end -= 1;
+  }
+  first = std::max(first, region.row);
+  end = std::min(end, region.row + region.height);
+  for (int y = first; y < end; ++y) emit_row(header, region, y, mcu_row);
+}
+
+void BaselineDecoder::emit_row(const BaselineHeader& header, const Rect& region, int y,
+                               std::size_t mcu_row) {
+  const auto width = static_cast<std::size_t>(region.width);
+  std::uint8_t* const out = pixels_.data() + static_cast<std::size_t>(y - region.row) * width * 3;
+  const std::size_t left = static_cast<std::size_t>(region.column) -
+                           window_.first_column * 8 * static_cast<std::size_t>(header.luma_columns);
+  const int top = static_cast<int>(mcu_row) * header.luma_rows * 8;
+  Strip& luma = strips_[0];
+  const std::uint8_t* const samples =
+      luma.row(static_cast<std::size_t>(y - top + static_cast<int>(luma.kept))) + left;
+  if (header.components == 1) {
+    grey_to_rgb(samples, width, out);
+    return;
+  }
+  ycc_to_rgb(samples, chroma_row(header, 1, y, mcu_row) + left,
+             chroma_row(header, 2, y, mcu_row) + left, width, out);
+}
+
+/// The chroma samples of image row y, one a pixel, from the window's first column on.
+const std::uint8_t* BaselineDecoder::chroma_row(const BaselineHeader& header, std::size_t component,
+                                                int y, std::size_t mcu_row) {
+  Strip& strip = strips_[component];
+  // In the strip, rows count from the first one kept.
+  const int top = static_cast<int>(mcu_row) * 8 - static_cast<int>(strip.kept);
+  const auto at = [&](int row) { return strip.row(static_cast<std::size_t>(row - top)); };
+  if (header.luma_columns == 1) return at(y);
+  const auto image_columns = static_cast<std::size_t>((header.width + 1) / 2);
+  const std::size_t columns =
+      std::min(window_.end_column * 8, image_columns) - window_.first_column * 8;
+  std::uint8_t* const wide = wide_[component - 1].data();
+  if (header.luma_rows == 1) {
+    std::uint8_t* const row = at(y);
+    row[-1] = row[0];
+    row[columns] = row[columns - 1];
+    widen(row, columns, wide);
+    return wide;
+  }
+  const int last = (header.height + 1) / 2 - 1;
+  const int near = y / 2;
+  const int far = std::clamp(y % 2 == 0 ? near - 1 : near + 1, 0, last);
+  std::uint16_t* const blended = blended_.data() + kLeftSlack;
+  blend_rows(at(near), at(far), columns, blended);
+  blended[-1] = blended[0];
+  blended[columns] = blended[columns - 1];
+  widen_blended(blended, columns, wide);
+  return wide;
+}
+
+}  // namespace precast::data

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "data/decode/baseline_header.h"
+#include "data/decode/checkpoints.h"
+#include "data/decode/scan_kernels.h"
+#include "data/decode/unstuffed_bytes.h"
+#include "data/image.h"
+
+namespace precast::data {
+
+/// What finding checkpoints costs a decoder: the rest of the scan is read over once.
+struct CheckpointRequest {
+  std::size_t interval = 0;
+  /// Overwritten; left empty where there can be none.
+  std::vector<std::uint64_t>* points = nullptr;
+};
+
+/// Decodes a region of a JPEG of the common kind (baseline_header.h). It works down the image one
+/// row of MCUs after the other: bits to samples, upsampling and colour while they are in the cache.
+/// MCUs outside the region are only read over, and with checkpoints not even that; below the region
+/// it stops. Pixels are bit for bit libjpeg-turbo's. Keeps its scratch memory: one a thread.
+class BaselineDecoder {
+ public:
+  /// @param region lies inside the image.
+  /// @return the pixels, valid until the next call; empty for what libjpeg shall decode or refuse:
+  /// whatever is not in order up to the region's end.
+  std::optional<ImageView> decode(std::span<const std::byte> jpeg, const BaselineHeader& header,
+                                  const Rect& region, JpegDct dct, JpegCheckpoints checkpoints,
+                                  CheckpointRequest request);
+
+ private:
+  /// Half-open ranges of MCUs that the region needs, and the size of the image in them.
+  struct McuWindow {
+    std::size_t first_row = 0, end_row = 0, first_column = 0, end_column = 0;
+    std::size_t rows = 0, columns = 0;
+  };
+  /// One component's samples: a row of MCUs within the window's columns, and above it the last rows
+  /// of the one before.
+  struct Strip {
+    std::vector<std::uint8_t> samples;
+    std::size_t stride = 0;
+    /// Rows kept of the MCU row before.
+    std::size_t kept = 0;
+    std::size_t rows = 0;
+
+    [[nodiscard]] std::uint8_t* row(std::size_t index);
+  };
+
+  bool build_tables(const BaselineHeader& header, JpegDct dct);
+  void find_window(const BaselineHeader& header, const Rect& region);
+  void prepare_strips(const BaselineHeader& header);
+
+  bool seek(const ScanCheckpoint& point, std::size_t end);
+  void extend();
+  template <typename Run>
+  bool read_mcus(std::size_t mcus, const Run& run);
+  template <typename Run>
+  bool walk(std::size_t row, std::size_t first, std::size_t end, const Run& run);
+  bool skip(std::size_t row, std::size_t first, std::size_t end);
+  bool decode_row(std::size_t row, JpegDct dct, JpegCheckpoints checkpoints);
+  bool enter_row(std::size_t row, JpegCheckpoints checkpoints);
+  void note_checkpoint(std::size_t row, std::size_t column);
+  void finish_checkpoints();
+
+  void aim_targets();
+  void keep_last_rows();
+  void emit_rows(const BaselineHeader& header, const Rect& region, std::size_t mcu_row);
+  void emit_row(const BaselineHeader& header, const Rect& region, int y, std::size_t mcu_row);
+  const std::uint8_t* chroma_row(const BaselineHeader& header, std::size_t component, int y,
+                                 std::size_t mcu_row);
+
+  UnstuffedBytes bytes_;
+  ScanState state_;
+  std::array<HuffmanTable, 6> tables_;
+  McuWindow window_;
+  std::array<Strip, 3> strips_;
+  std::array<BlockTarget, kMaxMcuBlocks> targets_;
+  CheckpointRequest request_;
+  std::span<const std::uint8_t> scan_;
+  std::vector<std::uint16_t> blended_;
+  std::array<std::vector<std::uint8_t>, 2> wide_;
+  std::vector<std::uint8_t> pixels_;
+};
+
+}  // namespace precast::data

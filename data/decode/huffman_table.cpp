@@ -1,0 +1,99 @@
+#include "data/decode/huffman_table.h"
+
+#include <algorithm>
+
+namespace precast::data {
+namespace {
+
+/// The largest sizes of coefficients in 8-bit baseline files (T.81, F.1.2.1 and F.1.2.2).
+constexpr int kMaxDcSize = 11;
+constexpr int kMaxAcSize = 10;
+
+bool is_allowed(std::uint8_t symbol, HuffmanTable::Kind kind) {
+  if (kind == HuffmanTable::Kind::dc) return symbol <= kMaxDcSize;
+  const int run = symbol >> 4, size = symbol & 15;
+  // Size 0: end of block, or sixteen zeros; the runs between belong to progressive files.
+  return size <= kMaxAcSize && (size > 0 || run == 0 || run == 15);
+}
+
+/// T.81, F.2.2.1: bits that begin with 0 stand for negative numbers.
+std::int16_t extended(std::uint32_t bits, int size) {
+  if (size == 0) return 0;
+  const auto value = static_cast<std::int32_t>(bits);
+  return static_cast<std::int16_t>(bits >> (size - 1) != 0 ? value : value - (1 << size) + 1);
+}
+
+}  // namespace
+
+HuffmanTable::Entry HuffmanTable::entry_of(std::uint8_t symbol, int code_length, Kind kind) {
+  const int size = kind == Kind::dc ? symbol : symbol & 15;
+  const int run = kind == Kind::dc ? -1 : symbol >> 4;
+  Entry entry;
+  entry.length = static_cast<std::uint8_t>(code_length + size);
+  entry.advance =
+      kind == Kind::ac && symbol == 0 ? kEndOfBlock : static_cast<std::uint8_t>(run + 1);
+  entry.advance |= kOutside;
+  entry.value = static_cast<std::int16_t>(code_length | size << 8);
+  return entry;
+}
+
+void HuffmanTable::fill(const Entry& entry, std::uint32_t code, int code_length) {
+  Entry* first = lookup_.data() + (code << (kLookupBits - code_length));
+  const auto count = std::size_t{1} << (kLookupBits - code_length);
+  if (entry.length > kLookupBits) {
+    std::fill_n(first, count, entry);
+    return;
+  }
+  const int size = entry.length - code_length;
+  const int rest = kLookupBits - entry.length;
+  for (std::uint32_t bits = 0; bits < 1U << size; ++bits) {
+    Entry whole = entry;
+    whole.advance &= static_cast<std::uint8_t>(~kOutside);
+    whole.value = extended(bits, size);
+    std::fill_n(first + (bits << rest), std::size_t{1} << rest, whole);
+  }
+}
+
+bool HuffmanTable::build(const HuffmanSpec& spec, Kind kind) {
+  const std::size_t known = spec.counts.size() + spec.symbols.size();
+  if (kind == kind_ && spec_.size() == known &&
+      std::equal(spec.counts.begin(), spec.counts.end(), spec_.begin()) &&
+      std::equal(spec.symbols.begin(), spec.symbols.end(), spec_.begin() + 16)) {
+    return true;
+  }
+  spec_.clear();
+  kind_ = kind;
+  if (!std::ranges::all_of(spec.symbols, [&](std::uint8_t s) { return is_allowed(s, kind); }))
+    return false;
+  lookup_.fill({});
+  std::ranges::copy(spec.symbols, symbols_.begin());
+  std::uint32_t code = 0;
+  std::uint32_t place = 0;
+  for (int length = 1; length <= 16; ++length) {
+    const std::uint32_t count = spec.counts[static_cast<std::size_t>(length - 1)];
+    // Also refuses the code of all ones, which T.81 reserves and libjpeg accepts: rare enough.
+    if (code + count > (1U << length) - 1 && count > 0) return false;
+    symbol_offset_[static_cast<std::size_t>(length)] =
+        static_cast<std::int32_t>(place) - static_cast<std::int32_t>(code);
+    for (std::uint32_t i = 0; i < count; ++i, ++code, ++place) {
+      if (length <= kLookupBits) fill(entry_of(symbols_[place], length, kind), code, length);
+    }
+    past_codes_[static_cast<std::size_t>(length)] = code << (16 - length);
+    code <<= 1;
+  }
+  spec_.assign(spec.counts.begin(), spec.counts.end());
+  spec_.insert(spec_.end(), spec.symbols.begin(), spec.symbols.end());
+  return true;
+}
+
+HuffmanTable::Entry HuffmanTable::find_long(std::uint32_t bits) const {
+  for (int length = kLookupBits + 1; length <= 16; ++length) {
+    if (bits >= past_codes_[static_cast<std::size_t>(length)]) continue;
+    const auto place = static_cast<std::int32_t>(bits >> (16 - length)) +
+                       symbol_offset_[static_cast<std::size_t>(length)];
+    return entry_of(symbols_[static_cast<std::size_t>(place)], length, kind_);
+  }
+  return {.length = 0, .advance = kOutside, .value = 0};
+}
+
+}  // namespace precast::data

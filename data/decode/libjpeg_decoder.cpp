@@ -1,0 +1,187 @@
+#include "data/decode/libjpeg_decoder.h"
+
+#include <fmt/core.h>
+
+#include <csetjmp>
+#include <cstdio>
+// jpeglib.h needs std::FILE and std::size_t declared before it.
+#include <jpeglib.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "framework/core/error.h"
+
+namespace precast::data {
+namespace {
+
+/// Fancy upsampling treats the border of a cropped scanline as the border of the image; one pixel
+/// more on each inner side keeps the region's own pixels exact.
+constexpr int kFancyMargin = 1;
+
+/// libjpeg keeps all coefficients of a JPEG with several scans, and walks over all of them in each
+/// scan, of which a few bytes make one. Encoders write about ten.
+constexpr std::uint64_t kMaxCoefficientBytes = std::uint64_t{1} << 28;
+constexpr int kMaxScans = 200;
+
+std::uint64_t coefficient_bytes(const jpeg_decompress_struct& decompress) {
+  std::uint64_t blocks = 0;
+  for (int i = 0; i < decompress.num_components; ++i) {
+    const jpeg_component_info& component = decompress.comp_info[i];
+    blocks += std::uint64_t{component.width_in_blocks} * component.height_in_blocks;
+  }
+  return blocks * sizeof(JBLOCK);
+}
+
+/// Where scans are missing, libjpeg smooths between blocks, and a crop would change what the blocks
+/// at its border are smoothed with.
+bool is_smoothed(const jpeg_decompress_struct& decompress) {
+  if (decompress.progressive_mode == FALSE || decompress.coef_bits == nullptr) return false;
+  for (int i = 0; i < decompress.num_components; ++i) {
+    const auto& missing_bits = decompress.coef_bits[i];
+    if (std::any_of(missing_bits, missing_bits + DCTSIZE2, [](int bits) { return bits != 0; })) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+struct LibjpegDecoder::State {
+  jpeg_decompress_struct decompress{};
+  jpeg_error_mgr errors{};
+  jpeg_progress_mgr progress{};
+  std::jmp_buf on_error{};
+  char message[JMSG_LENGTH_MAX] = "";
+  std::vector<std::uint8_t> pixels;
+  std::vector<JSAMPROW> row_pointers;
+
+  State() {
+    decompress.err = jpeg_std_error(&errors);
+    errors.error_exit = [](j_common_ptr info) {
+      auto* state = static_cast<State*>(info->client_data);
+      info->err->format_message(info, state->message);
+      std::longjmp(state->on_error, 1);
+    };
+    // A warning ends the decoding at once: a few bytes would do for gigapixels of warnings.
+    errors.emit_message = [](j_common_ptr info, int level) {
+      if (level < 0) info->err->error_exit(info);
+    };
+    decompress.client_data = this;
+    progress.progress_monitor = [](j_common_ptr info) {
+      auto* state = static_cast<State*>(info->client_data);
+      if (state->decompress.input_scan_number <= kMaxScans) return;
+      std::snprintf(state->message, sizeof state->message, "more than %d scans", kMaxScans);
+      std::longjmp(state->on_error, 1);
+    };
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() { jpeg_destroy_decompress(&decompress); }
+
+  /// Reads the header. False with `message` set if libjpeg refuses. No C++ object may live across
+  /// the jump, so these functions hold plain values only.
+  bool read_header(std::span<const std::byte> jpeg) {
+    if (setjmp(on_error) != 0) return false;
+    // A new decompressor for each image, which takes microseconds: libjpeg keeps tables, so a file
+    // that lacks its own would be decoded with those of whatever came before, and one that failed
+    // can make it refuse the next good image.
+    jpeg_destroy_decompress(&decompress);
+    jpeg_create_decompress(&decompress);
+    decompress.progress = &progress;
+    jpeg_mem_src(&decompress, reinterpret_cast<const unsigned char*>(jpeg.data()), jpeg.size());
+    jpeg_read_header(&decompress, TRUE);
+    return true;
+  }
+
+  /// @throws DataError for what would take far more time or memory than its size suggests.
+  void check_cost() {
+    const std::uint64_t whole = std::uint64_t{decompress.image_width} * decompress.image_height;
+    if (whole > kMaxPixels) {
+      throw DataError(
+          fmt::format("expected a JPEG of at most {} pixels, got {}", kMaxPixels, whole));
+    }
+    // Made-up bits cost nothing in an arithmetic-coded file: it can be all image and no data.
+    if (decompress.arith_code != FALSE) {
+      throw DataError("expected a JPEG with Huffman coding, got arithmetic coding");
+    }
+    const std::uint64_t bytes = coefficient_bytes(decompress);
+    if (jpeg_has_multiple_scans(&decompress) != FALSE && bytes > kMaxCoefficientBytes) {
+      throw DataError(
+          fmt::format("expected a JPEG of several scans (progressive) with at most {} bytes of "
+                      "coefficients, got {}",
+                      kMaxCoefficientBytes, bytes));
+    }
+  }
+
+  /// Starts decoding and narrows it to the region's columns: `first_column` becomes the column at
+  /// which the decoded rows begin.
+  bool start(const Rect& region, JpegDct dct, int* first_column) {
+    if (setjmp(on_error) != 0) return false;
+    decompress.out_color_space = JCS_RGB;
+    decompress.dct_method = dct == JpegDct::ifast ? JDCT_IFAST : JDCT_ISLOW;
+    decompress.do_fancy_upsampling = TRUE;
+    jpeg_start_decompress(&decompress);
+    *first_column = 0;
+    const int width = static_cast<int>(decompress.output_width);
+    if (region.width < width && !is_smoothed(decompress)) {
+      const int left = std::max(0, region.column - kFancyMargin);
+      const int right = std::min(width, region.column + region.width + kFancyMargin);
+      auto offset = static_cast<JDIMENSION>(left);
+      auto length = static_cast<JDIMENSION>(right - left);
+      jpeg_crop_scanline(&decompress, &offset, &length);
+      *first_column = static_cast<int>(offset);
+    }
+    return true;
+  }
+
+  bool read_rows(const Rect& region) {
+    if (setjmp(on_error) != 0) return false;
+    jpeg_skip_scanlines(&decompress, static_cast<JDIMENSION>(region.row));
+    int read = 0;
+    while (read < region.height) {
+      read += static_cast<int>(jpeg_read_scanlines(&decompress, row_pointers.data() + read,
+                                                   static_cast<JDIMENSION>(region.height - read)));
+    }
+    jpeg_abort_decompress(&decompress);
+    return true;
+  }
+
+  ImageView decode(std::span<const std::byte> jpeg, int height, int width, const Rect& region,
+                   JpegDct dct) {
+    if (!read_header(jpeg)) throw DataError(fmt::format("not a readable JPEG: {}", message));
+    const auto found_height = decompress.image_height;
+    const auto found_width = decompress.image_width;
+    if (found_height != static_cast<JDIMENSION>(height) ||
+        found_width != static_cast<JDIMENSION>(width)) {
+      throw DataError(fmt::format("expected a JPEG of {} x {} px (w x h), got {} x {}", width,
+                                  height, found_width, found_height));
+    }
+    check_cost();
+    int first_column = 0;
+    if (!start(region, dct, &first_column))
+      throw DataError(fmt::format("damaged JPEG: {}", message));
+
+    const std::size_t stride = std::size_t{decompress.output_width} * 3;
+    const auto rows = static_cast<std::size_t>(region.height);
+    pixels.resize(stride * rows);
+    row_pointers.resize(rows);
+    for (std::size_t y = 0; y < rows; ++y) row_pointers[y] = pixels.data() + y * stride;
+    if (!read_rows(region)) throw DataError(fmt::format("damaged JPEG: {}", message));
+    return {pixels.data() + std::size_t{3} * static_cast<std::size_t>(region.column - first_column),
+            region.height, region.width, static_cast<std::ptrdiff_t>(stride)};
+  }
+};
+
+LibjpegDecoder::LibjpegDecoder() : state_(std::make_unique<State>()) {}
+LibjpegDecoder::LibjpegDecoder(LibjpegDecoder&&) noexcept = default;
+LibjpegDecoder& LibjpegDecoder::operator=(LibjpegDecoder&&) noexcept = default;
+LibjpegDecoder::~LibjpegDecoder() = default;
+
+ImageView LibjpegDecoder::decode(std::span<const std::byte> jpeg, int height, int width,
+                                 const Rect& region, JpegDct dct) {
+  return state_->decode(jpeg, height, width, region, dct);
+}
+
+}  // namespace precast::data

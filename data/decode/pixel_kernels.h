@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace precast::data {
+
+/// The inner loops between coefficients and RGB, compiled for each SIMD level and chosen at run
+/// time (Highway). All give bit for bit what libjpeg-turbo's decoder gives (jdsample.c, jdcolor.c).
+
+/// Bytes that a kernel may read and write behind the last one it is asked for.
+inline constexpr std::size_t kKernelSlack = 256;
+
+/// Copies bytes up to the first 0xFF, which is not copied. @return their number. May write up to 64
+/// bytes more; reads only `count`.
+std::size_t copy_until_ff(const std::uint8_t* in, std::size_t count, std::uint8_t* out);
+
+/// "Fancy" vertical upsampling (h2v2), first half: 3 * near + far, for `count` chroma samples.
+void blend_rows(const std::uint8_t* near, const std::uint8_t* far, std::size_t count,
+                std::uint16_t* out);
+/// Second half: each of `count` blended samples becomes two. Reads in[-1] and in[count].
+void widen_blended(const std::uint16_t* in, std::size_t count, std::uint8_t* out);
+/// "Fancy" horizontal upsampling (h2v1): each of `count` samples becomes two. Reads in[-1] and
+/// in[count], which at an image's edge repeat the sample beside them.
+void widen(const std::uint8_t* in, std::size_t count, std::uint8_t* out);
+
+/// [count] Y, Cb, Cr -> [count, 3] RGB (JFIF).
+void ycc_to_rgb(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_t* cr,
+                std::size_t count, std::uint8_t* out);
+/// [count] grey -> [count, 3] RGB.
+void grey_to_rgb(const std::uint8_t* y, std::size_t count, std::uint8_t* out);
+
+}  // namespace precast::data

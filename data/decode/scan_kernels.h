@@ -1,0 +1,80 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "data/decode/huffman_table.h"
+
+namespace precast::data {
+
+/// Which inverse DCT: libjpeg's fast integer one (FFCV's), or its accurate one.
+enum class JpegDct { ifast, islow };
+
+/// The next bits of an unstuffed scan. Up to 8 bytes behind `next` are read at any time.
+struct BitReader {
+  const std::uint8_t* next = nullptr;
+  /// Left-aligned; `count` of them are counted, the ones behind are right too.
+  std::uint64_t bits = 0;
+  unsigned count = 0;
+
+  void start(const std::uint8_t* at, unsigned skipped_bits);
+  /// The bit that comes next, counted from `begin`.
+  [[nodiscard]] std::size_t position(const std::uint8_t* begin) const {
+    return static_cast<std::size_t>(next - begin) * 8 - count;
+  }
+};
+
+inline constexpr std::size_t kMaxMcuBlocks = 6;
+
+/// Coefficients of two blocks side by side: [8 rows][2 blocks][8 columns], and places behind them
+/// that take what is not a coefficient.
+struct alignas(64) BlockPair {
+  std::int16_t values[128 + 32] = {};
+};
+
+/// One 8 x 8 block of an MCU.
+struct ScanBlock {
+  const HuffmanTable* dc = nullptr;
+  const HuffmanTable* ac = nullptr;
+  std::size_t component = 0;
+};
+
+/// What the decoding of MCUs (minimum coded units, T.81) works on.
+struct ScanState {
+  BitReader reader;
+  /// Decoding of MCUs stops before one that begins here or later.
+  const std::uint8_t* limit = nullptr;
+  /// Of the previous block of each component.
+  std::array<int, 3> dc{};
+  std::array<ScanBlock, kMaxMcuBlocks> block{};
+  std::size_t blocks = 0;
+  /// Each pair's quantisation, laid out as the pair. In order of the blocks, two and two.
+  std::array<BlockPair, kMaxMcuBlocks / 2> quantizers{};
+  std::array<BlockPair, kMaxMcuBlocks / 2> coefficients{};
+};
+
+/// Where the samples of each block of the next MCU go; moves on by `step` bytes an MCU.
+struct BlockTarget {
+  std::uint8_t* samples = nullptr;
+  std::size_t stride = 0;
+  std::size_t step = 0;
+};
+
+struct ScanProgress {
+  std::size_t mcus = 0;
+  /// Damaged: a code that is not in the table, or more than 64 coefficients in a block.
+  bool damaged = false;
+};
+
+/// Decodes up to `mcus` MCUs and transforms them into samples. An MCU is at most 1,400 bytes.
+ScanProgress decode_mcus(ScanState& state, std::size_t mcus, JpegDct dct,
+                         std::array<BlockTarget, kMaxMcuBlocks>& targets);
+/// Only reads over them, to know where the next begins.
+ScanProgress skip_mcus(ScanState& state, std::size_t mcus);
+
+/// The quantisation of a block as `dct` wants it: [64] in natural order.
+void scale_quantizers(const std::array<std::uint8_t, 64>& quantizers, JpegDct dct,
+                      std::array<std::int16_t, 64>& out);
+
+}  // namespace precast::data

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace precast::data {
+
+/// The entropy-coded bytes of a scan without the zeros that JPEG stuffs behind each 0xFF, made
+/// piece by piece as the decoder gets on. Behind the end lie zeros to read on into.
+class UnstuffedBytes {
+ public:
+  /// Bytes that may be read behind the end.
+  static constexpr std::size_t kPadding = 4096;
+
+  /// Starts at a byte of `scan`, which is borrowed.
+  void start(std::span<const std::uint8_t> scan, std::size_t first_byte);
+  /// Goes on until at least `bytes` are there, or the scan ends at a marker or with its file.
+  void extend_to(std::size_t bytes);
+
+  [[nodiscard]] const std::uint8_t* data() const { return bytes_.data(); }
+  /// Bytes there so far.
+  [[nodiscard]] std::size_t size() const { return size_; }
+  /// The scan is over: size() is final.
+  [[nodiscard]] bool ended() const { return ended_; }
+  /// Where byte `at` (<= size()) lies in the scan. `at` must not fall between calls.
+  [[nodiscard]] std::size_t place_in_scan(std::size_t at);
+
+ private:
+  std::span<const std::uint8_t> scan_;
+  std::size_t first_byte_ = 0;
+  std::size_t read_ = 0;
+  std::vector<std::uint8_t> bytes_;
+  std::size_t size_ = 0;
+  bool ended_ = false;
+  /// Sizes at which a stuffed zero was left out.
+  std::vector<std::uint32_t> removed_at_;
+  std::size_t removed_before_ = 0;
+};
+
+}  // namespace precast::data
