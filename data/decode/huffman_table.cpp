@@ -26,6 +26,24 @@ HuffmanTable::Entry HuffmanTable::entry_of(std::uint8_t symbol, int code_length,
   return (code + size) | advance << 8 | code << 16 | size << 24;
 }
 
+HuffmanTable::SkipEntry HuffmanTable::skip_entry_of(std::uint32_t bits) const {
+  unsigned taken = 0, places = 0;
+  while (taken < kSkipBits) {
+    // Bits behind the last one are zeros that were made up: an entry that needs them does not
+    // count.
+    const Entry entry =
+        lookup_[(bits << taken & ((1U << kSkipBits) - 1)) >> (kSkipBits - kLookupBits)];
+    const bool is_first = taken == 0;
+    if (entry == 0 || (!is_first && taken + length(entry) > kSkipBits)) break;
+    const bool ends = advance(entry) == kEndOfBlock;
+    if (!ends && places + advance(entry) > kMostSkipped) break;
+    taken += length(entry);
+    places += advance(entry);
+    if (ends) break;
+  }
+  return static_cast<SkipEntry>(taken | places << 8);
+}
+
 bool HuffmanTable::build(const HuffmanSpec& spec, Kind kind) {
   const std::size_t known = spec.counts.size() + spec.symbols.size();
   if (kind == kind_ && spec_.size() == known &&
@@ -55,6 +73,10 @@ bool HuffmanTable::build(const HuffmanSpec& spec, Kind kind) {
     }
     past_codes_[static_cast<std::size_t>(length)] = code << (16 - length);
     code <<= 1;
+  }
+  if (kind == Kind::ac) {
+    for (std::uint32_t bits = 0; bits < skip_lookup_.size(); ++bits)
+      skip_lookup_[bits] = skip_entry_of(bits);
   }
   spec_.assign(spec.counts.begin(), spec.counts.end());
   spec_.insert(spec_.end(), spec.symbols.begin(), spec.symbols.end());

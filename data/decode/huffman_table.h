@@ -26,6 +26,14 @@ class HuffmanTable {
   /// The advance of the symbol that ends a block.
   static constexpr unsigned kEndOfBlock = 96;
 
+  /// For reading over a block: as many symbols as kSkipBits bits hold, at least one. Bits of codes
+  /// and coefficients in bits 0-7, places to go on in bits 8-15. 0: no symbol can be told.
+  using SkipEntry = std::uint16_t;
+  static constexpr int kSkipBits = 11;
+  /// Symbols go on by at most so many places together, not counting the end of a block: nearer than
+  /// that to the last place an entry could reach into the next block.
+  static constexpr unsigned kMostSkipped = 16;
+
   enum class Kind { dc, ac };
 
   /// Builds the table, or keeps it where it is that of `spec` already: most files share theirs.
@@ -33,13 +41,18 @@ class HuffmanTable {
   bool build(const HuffmanSpec& spec, Kind kind);
 
   [[nodiscard]] const Entry* lookup() const { return lookup_.data(); }
+  /// Only in AC tables.
+  [[nodiscard]] const SkipEntry* skip_lookup() const { return skip_lookup_.data(); }
   /// For codes longer than the lookup. @param bits the next 16. @return 0 if there is no such code.
   [[nodiscard]] Entry find_long(std::uint32_t bits) const;
 
  private:
   [[nodiscard]] static Entry entry_of(std::uint8_t symbol, int code_length, Kind kind);
 
+  [[nodiscard]] SkipEntry skip_entry_of(std::uint32_t bits) const;
+
   std::array<Entry, 1U << kLookupBits> lookup_{};
+  std::array<SkipEntry, 1U << kSkipBits> skip_lookup_{};
   /// Per length: the first code, left-aligned to 16 bits, that is too large to have that length;
   /// and what to add to a code of that length to get the place of its symbol.
   std::array<std::uint32_t, 18> past_codes_{};

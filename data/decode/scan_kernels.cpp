@@ -58,35 +58,44 @@ constexpr unsigned kLast = 63;
 /// Zigzag indices between the last one and this come from runs beyond the block.
 constexpr unsigned kFirstOfEnd = HuffmanTable::kEndOfBlock;
 
-/// @param out where the block's coefficients go, all zero before; null: only reads over the block.
-template <bool kStore>
+/// Takes the entry of the next code. False if there is none.
+HWY_INLINE bool look_up(const HuffmanTable& table, const BitReader& reader, Entry& entry) {
+  entry = table.lookup()[reader.bits >> (64 - HuffmanTable::kLookupBits)];
+  if (HWY_LIKELY(entry != 0)) return true;
+  entry = table.find_long(static_cast<std::uint32_t>(reader.bits >> 48));
+  return entry != 0;
+}
+
+/// @param entry its low six bits are a number of bits: a shift looks at no others.
+HWY_INLINE void drop(BitReader& reader, std::uint32_t entry) {
+  reader.bits <<= entry & 63U;
+  reader.count -= entry & 63U;
+}
+
+HWY_INLINE bool read_dc(BitReader& reader, const HuffmanTable& table, int& dc) {
+  Entry entry = 0;
+  refill(reader);
+  if (!look_up(table, reader, entry)) return false;
+  dc += coefficient(entry, reader.bits);
+  drop(reader, entry);
+  return true;
+}
+
+/// @param out where the block's coefficients go, all zero before.
 HWY_INLINE bool read_block(BitReader& reader, const ScanBlock& block, int& dc, std::int16_t* out) {
   Entry entry = 0;
-  const auto look_up = [&](const HuffmanTable& table) HWY_ATTR {
-    entry = table.lookup()[reader.bits >> (64 - HuffmanTable::kLookupBits)];
-    if (HWY_LIKELY(entry != 0)) return true;
-    entry = table.find_long(static_cast<std::uint32_t>(reader.bits >> 48));
-    return entry != 0;
-  };
-  const auto drop = [&]() HWY_ATTR {
-    reader.bits <<= entry & 63U;
-    reader.count -= HuffmanTable::length(entry);
-  };
   refill(reader);
-  if (!look_up(*block.dc)) return false;
+  if (!look_up(*block.dc, reader, entry)) return false;
   dc += coefficient(entry, reader.bits);
-  if constexpr (kStore) out[0] = static_cast<std::int16_t>(dc);
-  drop();
-
+  out[0] = static_cast<std::int16_t>(dc);
+  drop(reader, entry);
   const HuffmanTable& table = *block.ac;
   unsigned k = 0;
   const auto take_one = [&]() HWY_ATTR {
-    if (!look_up(table)) return false;
+    if (!look_up(table, reader, entry)) return false;
     k += HuffmanTable::advance(entry);
-    if constexpr (kStore) {
-      out[kPlaces.at[k]] = static_cast<std::int16_t>(coefficient(entry, reader.bits));
-    }
-    drop();
+    out[kPlaces.at[k]] = static_cast<std::int16_t>(coefficient(entry, reader.bits));
+    drop(reader, entry);
     return true;
   };
   do {
@@ -96,6 +105,33 @@ HWY_INLINE bool read_block(BitReader& reader, const ScanBlock& block, int& dc, s
     if (k >= kLast) break;
     if (!take_one()) return false;
   } while (k < kLast);
+  return k == kLast || k >= kFirstOfEnd;
+}
+
+/// Reads over a block, mostly several symbols at a time.
+HWY_INLINE bool skip_block(BitReader& reader, const ScanBlock& block, int& dc) {
+  if (!read_dc(reader, *block.dc, dc)) return false;
+  const HuffmanTable& table = *block.ac;
+  const auto* const several = table.skip_lookup();
+  unsigned k = 0;
+  const auto take_one = [&]() HWY_ATTR {
+    Entry entry = 0;
+    if (!look_up(table, reader, entry)) return false;
+    k += HuffmanTable::advance(entry);
+    drop(reader, entry);
+    return true;
+  };
+  while (k < kLast - HuffmanTable::kMostSkipped) {
+    refill(reader);
+    const std::uint32_t entry = several[reader.bits >> (64 - HuffmanTable::kSkipBits)];
+    k += entry >> 8;
+    drop(reader, entry);
+    if (HWY_UNLIKELY(entry == 0) && !take_one()) return false;
+  }
+  while (k < kLast) {
+    refill(reader);
+    if (!take_one()) return false;
+  }
   return k == kLast || k >= kFirstOfEnd;
 }
 
@@ -312,7 +348,7 @@ ScanProgress decode_run(ScanState& state, std::size_t mcus,
     for (std::size_t b = 0; b < state.blocks; ++b) {
       const ScanBlock& block = state.block[b];
       std::int16_t* const out = state.coefficients[b / 2].values + b % 2 * 8;
-      if (!read_block<true>(reader, block, state.dc[block.component], out)) {
+      if (!read_block(reader, block, state.dc[block.component], out)) {
         for (BlockPair& pair : state.coefficients) pair = {};
         progress.damaged = true;
         return progress;
@@ -352,7 +388,7 @@ ScanProgress skip_run(ScanState& state, std::size_t mcus) {
   for (; progress.mcus < mcus && reader.next < state.limit; ++progress.mcus) {
     for (std::size_t b = 0; b < state.blocks; ++b) {
       const ScanBlock& block = state.block[b];
-      if (!read_block<false>(reader, block, state.dc[block.component], nullptr)) {
+      if (!skip_block(reader, block, state.dc[block.component])) {
         progress.damaged = true;
         return progress;
       }
