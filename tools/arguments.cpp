@@ -27,6 +27,10 @@ void Arguments::optional_positional(const std::string& name, const std::string& 
   positional_.push_back({name, help, true});
 }
 
+void Arguments::positional_list(const std::string& name, const std::string& help) {
+  positional_.push_back({.name = name, .help = help, .list = true});
+}
+
 void Arguments::print_help() const {
   fmt::print("usage: precast {}\n", usage_);
   if (!about_.empty()) fmt::print("\n{}\n", about_);
@@ -47,8 +51,12 @@ bool Arguments::parse(const std::vector<std::string>& args) {
   po::options_description all = options_;
   po::positional_options_description places;
   for (const Positional& place : positional_) {
-    all.add_options()(place.name.c_str(), po::value<std::string>());
-    places.add(place.name.c_str(), 1);
+    if (place.list) {
+      all.add_options()(place.name.c_str(), po::value<std::vector<std::string>>());
+    } else {
+      all.add_options()(place.name.c_str(), po::value<std::string>());
+    }
+    places.add(place.name.c_str(), place.list ? -1 : 1);
   }
   // Without `allow_guessing`: an option that is added later must not change what a script means.
   const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;

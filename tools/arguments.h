@@ -22,6 +22,8 @@ class Arguments {
   void positional(const std::string& name, const std::string& help);
   /// One more behind them, which may be left out.
   void optional_positional(const std::string& name, const std::string& help);
+  /// The last one: one value or more, read with get<std::vector<std::string>>().
+  void positional_list(const std::string& name, const std::string& help);
   /// For `add_options()`.
   [[nodiscard]] boost::program_options::options_description& options() { return options_; }
 
@@ -46,6 +48,7 @@ class Arguments {
     std::string name;
     std::string help;
     bool optional = false;
+    bool list = false;
   };
 
   std::vector<Positional> positional_;
