@@ -94,7 +94,8 @@ ordered_json run_loaders(const std::filesystem::path& file, const LoaderSetting&
       waiting);
   ordered_json all = ordered_json::parse(told[0]);
   for (std::size_t i = 1; i < told.size(); ++i) {
-    for (const auto& [key, value] : ordered_json::parse(told[i]).items()) {
+    const ordered_json other = ordered_json::parse(told[i]);
+    for (const auto& [key, value] : other.items()) {
       if (key == "seconds") {
         all[key] = std::max(all[key].get<double>(), value.get<double>());
       } else if (value.is_number_float()) {
