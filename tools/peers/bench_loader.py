@@ -58,7 +58,7 @@ class PythonPeer:
 
     def __init__(self, peer, row, source, seconds, limit):
         spec = {"source": str(source), "workers": row.workers, "side": row.side, "batch": row.batch, "format": row.format,
-                "seconds": 0 if row.slow_disk else seconds}
+                "seconds": seconds, "slow_disk": row.slow_disk}
         self.source, self.slow_disk, self.messages = source, row.slow_disk, tempfile.TemporaryFile("w+")
         command = [*pinned(row), sys.executable, pathlib.Path(__file__).with_name("peer_loaders.py"), peer, json.dumps(spec)]
         self.processes = [
@@ -154,7 +154,8 @@ def measure_row(row, files, args, limit):
                     continue
                 runs.setdefault(peer, []).append(run)
                 print(f"{row.name()}, round {number + 1}, {peer}: {run['per_second']:.0f} img/s, {run['per_cpu_second']:.0f} img/CPU-s, "
-                      f"{run['seconds']:.1f} s, load {load:.1f}", file=sys.stderr, flush=True)
+                      f"{run['seconds']:.1f} s, load {load:.1f}"
+                      + (f", {run['cached_before']:.0%} were cached" if run.get("cached_before") else ""), file=sys.stderr, flush=True)
     return runs, failed
 
 

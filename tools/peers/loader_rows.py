@@ -4,7 +4,7 @@ import itertools
 
 # Longer side in px at most, and `precast write --image.mode`; JPEG quality 90. How often the photos are
 # written on the slow disk, where each image is read once: enough that queues filled before do not matter.
-KINDS = {"jpg": ("jpg", 512, 8), "raw": ("raw", 256, 2), "mix": ("proportion", 512, 2), "raw512": ("raw", 512, 1)}
+KINDS = {"jpg": ("jpg", 512, 4), "raw": ("raw", 256, 2), "mix": ("proportion", 512, 2), "raw512": ("raw", 512, 1)}
 # Which of them a peer reads, and as what: a .beton file, a folder of JPEG files, tar shards.
 SOURCES = {"precast": "beton", "ffcv": "beton", "ffcv_quasi": "beton", "torchvision": "files", "webdataset": "shards", "dali": "files"}
 PYTHON_PEERS = [peer for peer in SOURCES if peer != "precast"]

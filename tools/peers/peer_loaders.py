@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One loader of another system, kept ready in a process of its own and measured on demand.
 
-    peer_loaders.py PEER '{"source": ..., "workers": 1, "side": 176, "batch": 256, "format": "u8", "seconds": 4}'
+    peer_loaders.py PEER '{"source": ..., "workers": 1, "side": 176, "batch": 256, "format": "u8", "seconds": 3, "slow_disk": false}'
 
 bench_loader.py starts it and talks with it in lines of JSON: it says {"ready": true} when its loader has
 warmed up (compiled, started its workers, filled its queues), and answers each line it gets with a
@@ -9,6 +9,7 @@ measurement. A class a peer, used as the peer's own documentation shows for trai
 resized crop, flip, and uint8 or normalised float16.
 """
 import contextlib
+import gc
 import json
 import os
 import pathlib
@@ -55,7 +56,14 @@ def torch_transform(side, format):
     return transforms.Compose([*steps, transforms.ToTensor(), normalise, lambda image: image.to(torch.float16)])
 
 
-class Ffcv:
+class Peer:
+    """samples: of a pass; set_length(passes): what run() takes; run(): images that came."""
+
+    def unmap(self):
+        """Lets go of mapped files, which the page cache could not forget."""
+
+
+class Ffcv(Peer):
     """Order RANDOM from the page cache (os_cache), its default for training."""
 
     order, os_cache = "RANDOM", True
@@ -86,11 +94,18 @@ class Ffcv:
     def run(self):
         return sum(len(label) for _, label in self.loader)
 
+    def unmap(self):
+        self.loader.memory_manager.context.mmap = None
+        gc.collect()
+
 
 class FfcvQuasi(Ffcv):
     """Its way for files larger than memory: a cache of its own, order QUASI_RANDOM."""
 
     order, os_cache = "QUASI_RANDOM", False
+
+    def unmap(self):
+        pass  # it reads
 
 
 class JpegFiles:
@@ -111,7 +126,7 @@ class JpegFiles:
             return self.transform(image.convert("RGB")), number
 
 
-class Torchvision:
+class Torchvision(Peer):
     """DataLoader on files; with one worker in the process itself, its fastest way."""
 
     def __init__(self, spec):
@@ -131,7 +146,7 @@ class Torchvision:
         return sum(len(label) for _, label in self.loader)
 
 
-class Webdataset:
+class Webdataset(Peer):
     """Tar shards, decoded by Pillow, batched in the workers; one worker: in the process itself."""
 
     def __init__(self, spec):
@@ -156,7 +171,7 @@ class Webdataset:
         return sum(len(image) for image, _ in self.loader)
 
 
-class Dali:
+class Dali(Peer):
     """Its CPU operators: decoding of only the crop, its standard (antialiased) resize. Batches are left
     where DALI puts them: handing them to torch would cost a copy more."""
 
@@ -201,7 +216,7 @@ def prepared(name, spec):
     peer = PEERS[name](spec)
     peer.run()  # numba compiles, workers start, queues fill
     passes = 1
-    while spec["seconds"]:
+    while not spec["slow_disk"]:
         # Short passes are slower: what they start with weighs more. So in two or three steps.
         seconds = measure(peer)["seconds"]
         if passes * peer.samples > 1_000_000 or seconds > 0.6 * spec["seconds"]:
@@ -217,9 +232,14 @@ def main():
     os.dup2(2, 1)  # what libraries print
     try:
         peer = prepared(name, spec)
+        if spec["slow_disk"]:
+            peer.unmap()
         print(json.dumps({"ready": True}), file=answers)
         for _ in sys.stdin:
-            print(json.dumps(measure(peer) | memory()), file=answers)
+            answer = measure(peer) | memory()
+            if spec["slow_disk"]:
+                peer.unmap()
+            print(json.dumps(answer), file=answers)
     except Exception as error:  # told to the caller, who goes on with the other peers
         print(json.dumps({"error": f"{type(error).__name__}: {error}"}), file=answers)
         raise
