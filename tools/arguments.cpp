@@ -1,7 +1,9 @@
 #include "tools/arguments.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <boost/program_options/errors.hpp>
 #include <boost/program_options/parsers.hpp>
 #include <sstream>
@@ -87,6 +89,15 @@ bool Arguments::parse(const std::vector<std::string>& args) {
 void check_range(std::string_view option, std::int64_t value, std::int64_t low, std::int64_t high) {
   if (value >= low && value <= high) return;
   throw ConfigError(fmt::format("--{}: expected {} to {}, got {}", option, low, high, value));
+}
+
+std::size_t find_name(std::string_view option, const std::vector<std::string_view>& known,
+                      std::string_view name) {
+  const auto found = std::ranges::find(known, name);
+  if (found != known.end()) return static_cast<std::size_t>(found - known.begin());
+  throw ConfigError(fmt::format("--{}: expected one of {}, got '{}'. {}", option,
+                                fmt::join(known, ", "), name,
+                                suggest(std::string(name), {known.begin(), known.end()})));
 }
 
 std::vector<std::string> split_list(std::string_view option, std::string_view text) {

@@ -58,6 +58,11 @@ class Arguments {
 /// @throws ConfigError naming the option unless low <= value <= high.
 void check_range(std::string_view option, std::int64_t value, std::int64_t low, std::int64_t high);
 
+/// Which of the known names this is. @throws ConfigError naming the option and what it knows.
+[[nodiscard]] std::size_t find_name(std::string_view option,
+                                    const std::vector<std::string_view>& known,
+                                    std::string_view name);
+
 /// The parts of `a,b,c`. @throws ConfigError naming the option if one of them is empty.
 [[nodiscard]] std::vector<std::string> split_list(std::string_view option, std::string_view text);
 

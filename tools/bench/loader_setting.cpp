@@ -1,7 +1,6 @@
 #include "tools/bench/loader_setting.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -35,12 +34,9 @@ constexpr std::array kFormats = {
 
 const NamedValue& find_value(std::span<const NamedValue> all, std::string_view option,
                              std::string_view name) {
-  const auto found = std::ranges::find(all, name, &NamedValue::name);
-  if (found != all.end()) return *found;
   std::vector<std::string_view> names;
   for (const NamedValue& value : all) names.push_back(value.name);
-  throw ConfigError(
-      fmt::format("--{}: expected some of {}, got '{}'", option, fmt::join(names, ", "), name));
+  return all[find_name(option, names, name)];
 }
 
 std::int64_t read_number(std::string_view option, const std::string& text, std::int64_t low,
