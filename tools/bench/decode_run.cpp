@@ -1,11 +1,14 @@
 #include "tools/bench/decode_run.h"
 
+#include <fmt/format.h>
+
 #include <exception>
 #include <thread>
 
 #include "data/decode/jpeg_decoder.h"
 #include "data/resample/resize.h"
 #include "data/transforms/image_pipeline.h"
+#include "framework/core/error.h"
 #include "framework/core/rng.h"
 #include "tools/bench/stopwatch.h"
 
@@ -29,6 +32,16 @@ data::Rect choose_region(bool crop, const StoredJpeg& jpeg, std::uint32_t round,
   return pipeline.crop->choose(jpeg.height, jpeg.width, random);
 }
 
+/// Does `decode`. @throws DataError that says which image is damaged.
+template <typename Decode>
+data::ImageView decode_named(const StoredJpeg& jpeg, Decode decode) {
+  try {
+    return decode();
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}: {}", jpeg.name, error.what()));
+  }
+}
+
 /// One thread's share of the images, again and again until the time is over.
 DecodeWork decode_share(const DecodeTask& task, const DecodeMode& mode, std::uint32_t round,
                         double seconds, int thread) {
@@ -47,8 +60,9 @@ DecodeWork decode_share(const DecodeTask& task, const DecodeMode& mode, std::uin
       data::JpegCheckpoints checkpoints;
       if (mode.decoder->indexed) checkpoints = {task.interval, task.checkpoints[i]};
       const double begin = thread_cpu_seconds();
-      const data::ImageView pixels =
-          decoder.decode(jpeg.bytes, jpeg.height, jpeg.width, region, checkpoints);
+      const data::ImageView pixels = decode_named(jpeg, [&] {
+        return decoder.decode(jpeg.bytes, jpeg.height, jpeg.width, region, checkpoints);
+      });
       const double decoded = thread_cpu_seconds();
       resizer.resize(pixels, out.data(), task.image_size_px, task.image_size_px);
       const double resized = thread_cpu_seconds();
@@ -66,10 +80,12 @@ std::size_t DecodeTask::find_checkpoints() {
   data::JpegDecoder decoder({.accurate_dct = accurate_dct});
   std::size_t bytes = 0;
   for (const StoredJpeg& jpeg : jpegs) {
-    checkpoints.emplace_back();
-    decoder.decode(jpeg.bytes, jpeg.height, jpeg.width, {0, 0, jpeg.height, jpeg.width}, interval,
-                   checkpoints.back());
-    bytes += checkpoints.back().size() * sizeof(std::uint64_t);
+    auto& found = checkpoints.emplace_back();
+    decode_named(jpeg, [&] {
+      return decoder.decode(jpeg.bytes, jpeg.height, jpeg.width, {0, 0, jpeg.height, jpeg.width},
+                            interval, found);
+    });
+    bytes += found.size() * sizeof(std::uint64_t);
   }
   return bytes;
 }

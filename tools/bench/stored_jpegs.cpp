@@ -22,7 +22,8 @@ void StoredJpegs::add_dataset(const std::string& path) {
     for (std::uint64_t sample = 0; sample < reader_->size(); ++sample) {
       const data::ImageRecord image = reader_->image(sample, field);
       if (image.mode == data::ImageMode::jpg) {
-        jpegs_.push_back({image.bytes, image.height, image.width});
+        jpegs_.push_back(
+            {image.bytes, image.height, image.width, fmt::format("{}, sample {}", path, sample)});
       } else {
         ++raw_;
       }
@@ -42,7 +43,7 @@ void StoredJpegs::add_file(const std::string& path) {
   } catch (const DataError& error) {
     throw DataError(fmt::format("{}: {}", path, error.what()));
   }
-  jpegs_.push_back({bytes, image.height, image.width});
+  jpegs_.push_back({bytes, image.height, image.width, path});
 }
 
 }  // namespace precast::tools

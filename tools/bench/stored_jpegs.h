@@ -14,6 +14,8 @@ struct StoredJpeg {
   std::span<const std::byte> bytes;
   int height = 0;
   int width = 0;
+  /// For messages.
+  std::string name;
 };
 
 /// JPEGs in memory: those of a .beton file, or files of their own.
