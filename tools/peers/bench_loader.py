@@ -134,6 +134,7 @@ def measure_row(row, files, args, limit):
     with contextlib.ExitStack() as stack:
         for peer in row.peers:
             try:
+                print(f"{row.name()}: starting {peer}", file=sys.stderr, flush=True)
                 source = files.source(peer, row.kind, copies)
                 ready[peer] = (Precast(args.precast, row, source, args.seconds, limit) if peer == "precast"
                                else PythonPeer(peer, row, source, args.seconds, limit))
