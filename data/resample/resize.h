@@ -8,6 +8,9 @@
 
 namespace precast::data {
 
+/// How an image is brought to another size.
+enum class ResizeFilter { area, bilinear, antialias };
+
 /// Resizes with the semantics of OpenCV's INTER_AREA, which is what FFCV does when it writes and
 /// when it reads: the true area average where no axis grows, else OpenCV's two-tap "area-mapped
 /// bilinear" on both axes (corner-aligned, so not INTER_LINEAR; an axis that shrinks is then only
