@@ -16,7 +16,7 @@ std::vector<std::int64_t> shape_of(const Output& output, std::int64_t image_size
   const bool mask = output.kind == OutputKind::mask;
   const PixelShape out = output.image.output({side, side, output.channels}, mask);
   if (out.channels == 1) return {out.height, out.width};
-  if (output.image.channels_first && !mask) return {out.channels, out.height, out.width};
+  if (output.channels_first) return {out.channels, out.height, out.width};
   return {out.height, out.width, out.channels};
 }
 

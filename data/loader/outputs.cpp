@@ -148,6 +148,7 @@ class Resolver {
         output.type == ElementType::f64) {
       return fail(spec, "convert: an image comes out as u8, f32, f16 or bf16");
     }
+    output.channels_first = output.image.channels_first && (chosen || normalize_);
     if (chosen ? output.image.normalized : normalize_) {
       output.normalize = std::make_shared<Normalize>(output.image.normalize);
     }

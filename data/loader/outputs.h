@@ -27,6 +27,8 @@ struct Output {
   /// own.
   ImagePipeline image = {};
   std::string view = {};
+  /// image: [3, H, W]. What the consumer normalises itself is left [H, W, 3] for it.
+  bool channels_first = false;
   /// image: applied to floats if set.
   std::shared_ptr<const Normalize> normalize = {};
   /// mask: the field of the image that it follows; what comes in; 3 if it is stored as an image.

@@ -65,7 +65,7 @@ void SampleReader::read_output(std::size_t i, const SamplePlace& place, int imag
     case OutputKind::image:
       images_[i]->decode(reader_.image(place.sample, output.field), place, image_size_px,
                          {.type = output.type,
-                          .channels_first = output.image.channels_first,
+                          .channels_first = output.channels_first,
                           .normalize = output.normalize.get()},
                          out);
       return;
