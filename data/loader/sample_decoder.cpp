@@ -4,8 +4,8 @@
 
 namespace precast::data {
 
-void SampleDecoder::decode(const ImageRecord& image, const SamplePlace& place, int image_size_px,
-                           std::uint8_t* out) {
+void SampleDecoder::decode_to(const ImageRecord& image, const SamplePlace& place, int image_size_px,
+                              const PixelFormat& format, std::byte* out) {
   const auto epoch = static_cast<std::uint32_t>(place.epoch);
   RandomStream crop_random(seed_, epoch, place.position, RandomUse::crop);
   const Rect region = pipeline_.crop->choose(image.height, image.width, crop_random);
@@ -24,16 +24,18 @@ void SampleDecoder::decode(const ImageRecord& image, const SamplePlace& place, i
     source = {pixels + region.row * stride + std::ptrdiff_t{3} * region.column, region.height,
               region.width, stride};
   }
-  resizer_.resize(source, out, image_size_px, image_size_px, flip);
+  resizer_.resize(source, image_size_px, image_size_px, flip, ResizeFilter::area, format, out);
+}
+
+void SampleDecoder::decode(const ImageRecord& image, const SamplePlace& place, int image_size_px,
+                           std::uint8_t* out) {
+  decode_to(image, place, image_size_px, {}, reinterpret_cast<std::byte*>(out));
 }
 
 void SampleDecoder::decode_normalized(const ImageRecord& image, const SamplePlace& place,
                                       int image_size_px, const Normalize& normalize, float* out) {
-  const std::size_t count =
-      static_cast<std::size_t>(image_size_px) * static_cast<std::size_t>(image_size_px);
-  pixels_.resize(count * 3);
-  decode(image, place, image_size_px, pixels_.data());
-  normalize.apply(pixels_.data(), count, out);
+  decode_to(image, place, image_size_px, {.type = ElementType::f32, .normalize = &normalize},
+            reinterpret_cast<std::byte*>(out));
 }
 
 }  // namespace precast::data

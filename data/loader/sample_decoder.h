@@ -1,7 +1,7 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "data/decode/jpeg_decoder.h"
 #include "data/loader/host_batch.h"
@@ -38,11 +38,13 @@ class PRECAST_API SampleDecoder {
                          const Normalize& normalize, float* out);
 
  private:
+  void decode_to(const ImageRecord& image, const SamplePlace& place, int image_size_px,
+                 const PixelFormat& format, std::byte* out);
+
   const ImagePipeline& pipeline_;
   std::uint64_t seed_;
   JpegDecoder jpeg_;
-  AreaResizer resizer_;
-  std::vector<std::uint8_t> pixels_;
+  Resizer resizer_;
 };
 
 }  // namespace precast::data
