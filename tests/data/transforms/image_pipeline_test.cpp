@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "data/transforms/normalize.h"
-
 namespace precast::data {
 namespace {
 
@@ -67,15 +65,6 @@ TEST(ImagePipelineTest, MistakesAreNamedWithTheirPlace) {
   EXPECT_NE(only_error("[normalize: {std: [1, 0, 1]}]").find("std above 0"), std::string::npos);
   EXPECT_NE(only_error("[[center_crop]]").find("expected a name"), std::string::npos);
   EXPECT_NE(only_error("center_crop").find("expected a list"), std::string::npos);
-}
-
-TEST(NormalizeTest, IsTheFormulaPerChannel) {
-  const Normalize normalize({.mean = {10, 20, 30}, .std = {2, 4, 5}});
-  const std::uint8_t pixels[] = {10, 20, 30, 0, 255, 128};
-  float out[6];
-  normalize.apply(pixels, 2, out);
-  const float expected[] = {0, 0, 0, -5, 58.75F, 19.6F};
-  for (int i = 0; i < 6; ++i) EXPECT_FLOAT_EQ(out[i], expected[i]);
 }
 
 }  // namespace
