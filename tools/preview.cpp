@@ -263,9 +263,9 @@ int run_preview(const std::vector<std::string>& args) {
   if (output.extension() == ".png") {
     write_png_grid(output, pixels, shape.height);
   } else {
-    const std::int64_t shape[] = {static_cast<std::int64_t>(places.size()), shape.height,
+    const std::int64_t sides[] = {static_cast<std::int64_t>(places.size()), shape.height,
                                   shape.width, 3};
-    write_npy(output, DType::u8, shape, std::as_bytes(std::span(pixels)));
+    write_npy(output, DType::u8, sides, std::as_bytes(std::span(pixels)));
   }
   if (arguments.has("json")) print_samples(reader, places);
   log_info("{}: {} images of {} x {} px", output.string(), places.size(), shape.height,

@@ -4,7 +4,6 @@
 
 #include "data/beton/reader.h"
 #include "data/resample/nearest.h"
-#include "data/transforms/normalize.h"
 
 namespace precast::data {
 namespace {
@@ -24,27 +23,23 @@ ImageView crop_of(const ImageRecord& image, const Rect& region, JpegDecoder& jpe
 
 void SampleDecoder::decode(const ImageRecord& image, const SamplePlace& place, int image_size_px,
                            std::uint8_t* out) {
-  decode(image, place, image_size_px, ImageFormat{}, reinterpret_cast<std::byte*>(out));
+  decode(image, place, image_size_px, PixelFormat{}, reinterpret_cast<std::byte*>(out));
 }
 
 void SampleDecoder::decode(const ImageRecord& image, const SamplePlace& place, int image_size_px,
-                           const ImageFormat& format, std::byte* out) {
+                           const PixelFormat& format, std::byte* out) {
   const ImageView source = crop_of(image, steps_.region(image.height, image.width, place), jpeg_);
   const bool flip = steps_.flipped(place);
-  const PixelShape resized{image_size_px, image_size_px, 3};
-  auto* const bytes = reinterpret_cast<std::uint8_t*>(out);
-  if (pipeline_.steps.empty() && format.type == ElementType::u8 && !format.channels_first) {
-    resizer_.resize(source, bytes, image_size_px, image_size_px, flip);
+  if (pipeline_.steps.empty()) {
+    resizer_.resize(source, image_size_px, image_size_px, flip, pipeline_.filter, format, out);
     return;
   }
+  const PixelShape resized{image_size_px, image_size_px, 3};
   pixels_.resize(steps_.room(resized, /*mask=*/false));
-  resizer_.resize(source, pixels_.data(), image_size_px, image_size_px, flip);
+  resizer_.resize(source, image_size_px, image_size_px, flip, pipeline_.filter, {},
+                  reinterpret_cast<std::byte*>(pixels_.data()));
   const Pixels done = steps_.run({pixels_.data(), resized}, place, std::nullopt);
-  if (format.type == ElementType::u8) {
-    std::memcpy(out, done.data, done.shape.values());
-  } else {
-    format.normalize->apply(done.data, done.shape.pixels(), reinterpret_cast<float*>(out));
-  }
+  write_pixels({done.data, done.shape.height, done.shape.width, done.row_values()}, format, out);
 }
 
 void MaskDecoder::decode(const ImageRecord& mask, const SamplePlace& place, int image_size_px,

@@ -9,19 +9,11 @@
 #include "data/loader/sample_place.h"
 #include "data/resample/resize.h"
 #include "data/transforms/image_pipeline.h"
+#include "data/transforms/pixel_format.h"
 
 namespace precast::data {
 
 struct ImageRecord;
-class Normalize;
-
-/// How finished pixels lie in a batch.
-struct ImageFormat {
-  ElementType type = ElementType::u8;
-  bool channels_first = false;
-  /// Applied to floats; borrowed.
-  const Normalize* normalize = nullptr;
-};
 
 /// Turns one stored image into what the model sees: crop, decode of just the crop, resize fused
 /// with flip, transforms, type and layout. Keeps its decompressor and scratch memory between calls:
@@ -39,13 +31,13 @@ class PRECAST_API SampleDecoder {
               std::uint8_t* out);
   /// The same, converted.
   void decode(const ImageRecord& image, const SamplePlace& place, int image_size_px,
-              const ImageFormat& format, std::byte* out);
+              const PixelFormat& format, std::byte* out);
 
  private:
   const ImagePipeline& pipeline_;
   PixelSteps steps_;
   JpegDecoder jpeg_;
-  AreaResizer resizer_;
+  Resizer resizer_;
   std::vector<std::uint8_t> pixels_;
 };
 

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/transforms/normalize.h"
-
 namespace precast::data {
 namespace {
 
@@ -199,15 +197,6 @@ TEST(PipelineTest, MistakesInAMapAreNamedWithTheirPlace) {
               HasSubstr("whole numbers"));
   EXPECT_THAT(only_error("{ids: {field: sample_id, transforms: [grayscale]}}"),
               HasSubstr("sample_id has no transforms"));
-}
-
-TEST(NormalizeTest, IsTheFormulaPerChannel) {
-  const Normalize normalize({.mean = {10, 20, 30}, .std = {2, 4, 5}});
-  const std::uint8_t pixels[] = {10, 20, 30, 0, 255, 128};
-  float out[6];
-  normalize.apply(pixels, 2, out);
-  const float expected[] = {0, 0, 0, -5, 58.75F, 19.6F};
-  for (int i = 0; i < 6; ++i) EXPECT_FLOAT_EQ(out[i], expected[i]);
 }
 
 }  // namespace
