@@ -208,6 +208,7 @@ TrainPlan make_plan(const Recipe& recipe, const Registries& registries, std::int
                 .num_classes = num_classes,
                 .blurpool = false,
                 .params = config.model.params};
+  plan.seed = static_cast<std::uint64_t>(config.training.seed);
   plan.epochs = config.training.epochs;
   plan.global_batch_size = config.global_batch_size();
   plan.micro_batches = config.training.micro_batches;

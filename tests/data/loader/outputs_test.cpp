@@ -236,7 +236,7 @@ TEST_F(OutputsTest, ConvertAndNormalizeSayWhatComesOut) {
   const Bytes& u8 = bytes.bytes.at("image");
   const auto floats = as<float>(pass("[center_crop, convert: {type: f32}]", cpu).bytes.at("image"));
   ASSERT_EQ(floats.size(), u8.size());
-  for (std::size_t i = 0; i < u8.size(); ++i) ASSERT_EQ(floats[i], float{u8[i]});
+  for (std::size_t i = 0; i < u8.size(); ++i) ASSERT_EQ(floats[i], static_cast<float>(u8[i]));
   const PassBytes open = pass("[center_crop, normalize: {mean: [1, 2, 3], std: [2, 2, 2]}]", cpu);
   EXPECT_EQ(open.types.at("image"), ElementType::f32);
   EXPECT_EQ(as<float>(open.bytes.at("image"))[1], (static_cast<float>(u8[1]) - 2) / 2);

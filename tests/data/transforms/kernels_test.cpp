@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
+#include <span>
 #include <utility>
 
 #include "data/resample/nearest.h"
@@ -46,8 +48,10 @@ Change by(void (*kernel)(const Pixels&, double)) {
   return [kernel](const Pixels& image, const json& value) { kernel(image, value.get<double>()); };
 }
 
-std::vector<std::byte> scratch_of(const Pixels& image) {
-  return std::vector<std::byte>(image.shape.values());
+std::span<std::byte> scratch_of(const Pixels& image) {
+  static std::vector<std::byte> memory;
+  memory.resize(image.shape.values());
+  return memory;
 }
 
 TEST(ColorKernelsTest, BrightnessAndContrastEqualFfcvs) {
@@ -65,9 +69,11 @@ TEST(ColorKernelsTest, SaturationIsFfcvsUpToFloat) {
 TEST(ColorKernelsTest, FactorsAreWithinOneLevelOfTorchvision) {
   // torchvision multiplies in float; where the product is an integer the two may be cut
   // differently.
-  for (const auto& [name, kernel] : {std::pair{"brightness", adjust_brightness},
-                                     {"contrast", adjust_contrast},
-                                     {"saturation", adjust_saturation}}) {
+  const std::map<std::string, void (*)(const Pixels&, double)> kernels = {
+      {"brightness", adjust_brightness},
+      {"contrast", adjust_contrast},
+      {"saturation", adjust_saturation}};
+  for (const auto& [name, kernel] : kernels) {
     const Difference found = worst_of(name, by(kernel));
     EXPECT_LE(found.worst, 1) << name;
     EXPECT_LT(found.share, 0.01) << name;

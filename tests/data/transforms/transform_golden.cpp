@@ -7,7 +7,7 @@
 
 #include "framework/core/archive/npy.h"
 
-namespace precast::data::test {
+namespace precast::test {
 namespace {
 
 const std::string kFolder = std::string(PRECAST_GOLDEN_DIR) + "/transforms/";
@@ -49,4 +49,4 @@ Difference difference(const std::vector<std::uint8_t>& a, const std::vector<std:
   return found;
 }
 
-}  // namespace precast::data::test
+}  // namespace precast::test

@@ -6,7 +6,7 @@
 
 #include "data/transforms/pixels.h"
 
-namespace precast::data::test {
+namespace precast::test {
 
 /// What torchvision and FFCV made of one picture
 /// (tests/golden/transforms/make_transform_goldens.py).
@@ -22,8 +22,8 @@ nlohmann::json transform_golden_facts();
 /// A picture that is changed, as transforms take it.
 struct Picture {
   std::vector<std::uint8_t> values;
-  PixelShape shape;
-  Pixels pixels() { return {values.data(), shape}; }
+  data::PixelShape shape;
+  data::Pixels pixels() { return {values.data(), shape}; }
 };
 /// The picture of the goldens, [37, 45, 3].
 Picture golden_picture();
@@ -35,4 +35,4 @@ struct Difference {
 };
 Difference difference(const std::vector<std::uint8_t>& a, const std::vector<std::uint8_t>& b);
 
-}  // namespace precast::data::test
+}  // namespace precast::test
