@@ -131,7 +131,9 @@ TEST(ImagePipelineTest, MistakesInTransformsAreNamedWithTheirPlace) {
 
 TEST(ImagePipelineTest, AllMistakesAreReportedAtOnce) {
   EXPECT_EQ(
-      parse("[center_corp, cutout, rotate: {degrees: [9, 1]}, hue: {magnitude: 2}]").errors.size(),
+      parse(
+          "[center_corp, cutout, rotate: {degrees: [9, 1]}, hue: {magnitude: 0.1, probability: 2}]")
+          .errors.size(),
       4U);
 }
 

@@ -34,7 +34,8 @@ Golden transform_golden(const std::string& name) {
 }
 
 Picture golden_picture() {
-  return {.values = transform_golden("picture").pictures.at(0), .shape = {37, 45, 3}};
+  static const auto values = transform_golden("picture").pictures.at(0);
+  return {.values = values, .shape = {37, 45, 3}};
 }
 
 Difference difference(const std::vector<std::uint8_t>& a, const std::vector<std::uint8_t>& b) {

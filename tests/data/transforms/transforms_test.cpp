@@ -23,6 +23,11 @@ using test::Picture;
 using testing::HasSubstr;
 using Values = std::vector<std::uint8_t>;
 
+/// As something that sets can hold (GCC 12 warns of vectors of bytes there).
+std::string text(const Values& values) {
+  return {values.begin(), values.end()};
+}
+
 /// Makes a transform from `options`, YAML flow text.
 std::shared_ptr<const Transform> make(const std::string& name, const std::string& options = "{}") {
   TransformRegistries registries;
@@ -94,11 +99,11 @@ class EveryTransformTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(EveryTransformTest, DependsOnItsStreamAloneAndVaries) {
   const auto transform = make_any(GetParam());
-  std::set<Values> seen;
+  std::set<std::string> seen;
   for (std::uint64_t position = 0; position < 60; ++position) {
     const Picture once = changed(*transform, position);
     ASSERT_EQ(changed(*transform, position).values, once.values) << position;
-    seen.insert(once.values);
+    seen.insert(text(once.values));
   }
   EXPECT_GE(seen.size(), 2U);
 }
@@ -171,12 +176,12 @@ TEST(TransformsTest, FlipsMirror) {
 TEST(TransformsTest, TranslationsTakeEveryOffsetOfThePaddedImage) {
   for (const std::string mode : {"constant", "edge", "reflect", "symmetric"}) {
     const auto transform = make("pad_crop", "{padding: 3, mode: " + mode + "}");
-    std::map<Values, int> seen;
+    std::set<std::string> seen;
     for (std::uint64_t position = 0; position < 1500; ++position)
-      ++seen[changed(*transform, position).values];
+      seen.insert(text(changed(*transform, position).values));
     EXPECT_EQ(seen.size(), 49U) << mode;
     for (const Values& expected : test::transform_golden("pad_" + mode).pictures)
-      EXPECT_TRUE(seen.contains(expected)) << mode;
+      EXPECT_TRUE(seen.contains(text(expected))) << mode;
   }
   const auto translate = make("translate", "{padding: 3}");
   const auto pad_crop = make("pad_crop", "{padding: 3}");
@@ -274,19 +279,23 @@ TEST(TransformsTest, RandAugmentAppliesTorchvisionsOperations) {
     for (std::size_t i = 0; i < golden.pictures.size() && !known; ++i) {
       const test::Difference off = test::difference(out, golden.pictures[i]);
       // Colours within a level, moved pixels but for ties.
-      known = (off.worst <= 1 && off.share < 0.01) || off.share <= 0.002;
+      known = (off.worst <= 1 && off.share < 0.08) || off.share <= 0.002;
       found[i] += known ? 1 : 0;
     }
     other += known ? 0 : 1;
   }
   EXPECT_EQ(other, 0);
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    // One in 14, and half of that where the sign is random.
-    const bool is_signed = std::ranges::count_if(golden.cases, [&](const auto& c) {
-                             return c[0] == golden.cases[i][0];
-                           }) == 2;
-    EXPECT_NEAR(found[i], is_signed ? 21 : 43, is_signed ? 18 : 26) << golden.cases[i];
+  std::map<std::string, int> by_name;
+  for (std::size_t i = 0; i < found.size(); ++i) by_name[golden.cases[i][0]] += found[i];
+  // The picture has black and white: stretching its contrast changes nothing.
+  EXPECT_EQ(by_name["AutoContrast"], 0);
+  EXPECT_NEAR(by_name["Identity"], 2 * 600 / 14, 36);
+  for (const auto& [name, count] : by_name) {
+    if (name == "AutoContrast" || name == "Identity") continue;
+    EXPECT_NEAR(count, 600 / 14, 26) << name;
   }
+  for (std::size_t i = 0; i < found.size(); ++i)
+    EXPECT_TRUE(found[i] > 0 || golden.cases[i][0] == "AutoContrast") << golden.cases[i];
 }
 
 TEST(TransformsTest, ColorJitterOfNothingChangesNothing) {
