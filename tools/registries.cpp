@@ -12,7 +12,7 @@ Registries make_registries() {
   recipes::register_losses(registries.losses);
   recipes::register_optimizers(registries.optimizers);
   recipes::register_schedules(registries.schedules);
-  data::register_crops(registries.crops);
+  data::register_transforms(registries.pipeline);
   return registries;
 }
 

@@ -35,25 +35,22 @@ struct Slot {
 
 /// What stays the same over all passes.
 struct Loader::Shared {
-  Shared(const BetonReader& beton, ImagePipeline image_pipeline, LoaderOptions loader_options)
+  Shared(const BetonReader& beton, const Pipeline& pipeline, LoaderOptions loader_options)
       : reader(beton),
-        pipeline(std::move(image_pipeline)),
         options(std::move(loader_options)),
-        normalize(pipeline.normalize),
+        outputs(resolve_outputs(beton, pipeline, options.normalize)),
         pool(options.allocator.allocate ? options.allocator : heap_allocator()) {
     if (options.batch_size < 1 || options.workers < 1 || options.batches_ahead < 1) {
       throw ConfigError(
           fmt::format("loader: expected batch_size, workers and batches_ahead >= 1, got {}, {}, {}",
                       options.batch_size, options.workers, options.batches_ahead));
     }
-    for (int w = 0; w < options.workers; ++w)
-      readers.emplace_back(reader, pipeline, normalize, options.seed);
+    for (int w = 0; w < options.workers; ++w) readers.emplace_back(reader, outputs, options.seed);
   }
 
   const BetonReader& reader;
-  const ImagePipeline pipeline;
   const LoaderOptions options;
-  const Normalize normalize;
+  const std::vector<Output> outputs;
   BufferPool pool;
   /// One a worker, kept over passes for their scratch memory.
   std::vector<SampleReader> readers;
@@ -75,8 +72,7 @@ class Loader::Pass {
         batches_(batches),
         order_(make_order(shared.options.order, shared.reader.size(), shared.options.seed,
                           request.epoch)),
-        layout_(shared.reader, shared.options.batch_size, request.image_size_px,
-                shared.options.normalize ? ElementType::f32 : ElementType::u8),
+        layout_(shared.outputs, shared.options.batch_size, request.image_size_px),
         slots_(static_cast<std::size_t>(shared.options.batches_ahead)),
         delivered_(request.first_batch) {
     shared.pool.set_size(layout_.bytes());
@@ -222,8 +218,8 @@ class Loader::Pass {
   std::vector<std::jthread> workers_;
 };
 
-Loader::Loader(const BetonReader& reader, ImagePipeline pipeline, LoaderOptions options)
-    : shared_(std::make_unique<Shared>(reader, std::move(pipeline), std::move(options))) {}
+Loader::Loader(const BetonReader& reader, const Pipeline& pipeline, LoaderOptions options)
+    : shared_(std::make_unique<Shared>(reader, pipeline, std::move(options))) {}
 
 Loader::~Loader() = default;
 

@@ -7,7 +7,7 @@
 #include "data/loader/buffer_pool.h"
 #include "data/loader/host_batch.h"
 #include "data/order/order.h"
-#include "data/transforms/image_pipeline.h"
+#include "data/transforms/pipeline.h"
 #include "framework/api/epoch_request.h"
 #include "framework/core/export.h"
 
@@ -39,8 +39,8 @@ struct LoaderOptions {
 class PRECAST_API Loader {
  public:
   /// Borrows `reader`, which outlives the loader and the batches. @throws ConfigError if an option
-  /// is out of range.
-  Loader(const BetonReader& reader, ImagePipeline pipeline, LoaderOptions options);
+  /// is out of range or the pipeline does not fit the file.
+  Loader(const BetonReader& reader, const Pipeline& pipeline, LoaderOptions options);
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
   /// Stops and joins the workers, also in the middle of a pass.
