@@ -137,7 +137,7 @@ Json describe(const BetonReader& reader, bool with_labels) {
   const std::uint64_t first_page = data::round_up(metadata_end, header.page_bytes);
   const std::uint64_t pages =
       header.table_offset > first_page ? (header.table_offset - first_page) / header.page_bytes : 0;
-  Json report = {{"file", reader.path().string()},      {"bytes", reader.bytes().size()},
+  Json report = {{"file", reader.path().string()},      {"bytes", reader.file_bytes()},
                  {"version", header.version},           {"samples", header.num_samples},
                  {"page_size", header.page_bytes},      {"pages", pages},
                  {"table_offset", header.table_offset}, {"fields", Json::array()}};

@@ -51,7 +51,7 @@ bool may_change(std::string_view key) {
 }
 
 ordered_json describe_dataset(const data::BetonReader& reader) {
-  return fmt::format("{} samples, {} bytes, metadata {}", reader.size(), reader.bytes().size(),
+  return fmt::format("{} samples, {} bytes, metadata {}", reader.size(), reader.file_bytes(),
                      reader.fingerprint());
 }
 

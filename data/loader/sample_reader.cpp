@@ -25,7 +25,7 @@ void SampleReader::read_field(const SamplePlace& place, const OutputField& field
   } else if (field.kind == FieldType::floating) {
     store(out, reader_.floating(place.sample, field.field));
   } else {
-    const ImageRecord image = reader_.image(place.sample, field.field);
+    const ImageRecord image = reader_.image(place.sample, field.field, window_);
     const auto size_px = static_cast<int>(field.shape[0]);
     if (field.type == ElementType::f32) {
       decoder_.decode_normalized(image, place, size_px, normalize_, reinterpret_cast<float*>(out));

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "data/cache/disk_file.h"
 #include "data/loader/batch_layout.h"
 #include "data/loader/sample_decoder.h"
 
@@ -16,6 +17,8 @@ class SampleReader {
                std::uint64_t seed)
       : reader_(reader), normalize_(normalize), decoder_(pipeline, seed) {}
 
+  /// Where the bytes of the next sample lie, for a file that is not mapped.
+  void set_window(const FileWindow& window) { window_ = window; }
   /// @param memory a batch's memory, of layout.bytes().
   /// @throws DataError naming file, sample and field if something is damaged.
   void read(const SamplePlace& place, const BatchLayout& layout, std::size_t row,
@@ -27,6 +30,7 @@ class SampleReader {
   const BetonReader& reader_;
   const Normalize& normalize_;
   SampleDecoder decoder_;
+  FileWindow window_;
 };
 
 }  // namespace precast::data
