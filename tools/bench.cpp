@@ -110,7 +110,7 @@ int run_bench_loader(const std::vector<std::string>& args) {
   options.batch_size = arguments.get<std::int64_t>("batch_size");
   options.workers = arguments.get<int>("workers");
   options.order =
-      arguments.has("sequential") ? data::OrderKind::sequential : data::OrderKind::random;
+      data::make_order(reader, {.name = arguments.has("sequential") ? "sequential" : "random"});
   options.normalize = arguments.has("normalize");
   data::Loader loader(
       reader,

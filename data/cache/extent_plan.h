@@ -47,8 +47,8 @@ struct PRECAST_API ExtentPlan {
 /// `capacity_bytes` would stay: then the one whose next use is furthest goes and is read again
 /// (Belady, 1966, "A study of replacement algorithms"). A sample whose bytes lie in two pages is
 /// read by itself.
-/// @param ranges what each sample of the pass needs, in order. @param file_bytes where the last
-/// page ends at the latest.
+/// @param ranges what each sample of the pass needs, in order. @param file_bytes where pages end at
+/// the latest; no range ends behind it.
 [[nodiscard]] PRECAST_API ExtentPlan plan_extents(std::span<const FileRange> ranges,
                                                   std::uint64_t page_bytes,
                                                   std::uint64_t file_bytes,

@@ -33,19 +33,19 @@ struct OrderOptions {
   std::string name = "sequential";
   /// Which samples of the file take part: "" all, "N" the first N, "A:B" those from A to B - 1 (an
   /// end left out is the file's).
-  std::string subset;
+  std::string subset = {};
   /// Which of these, by their numbers: see filter.h. "" all.
-  std::string filter;
+  std::string filter = {};
   /// Above 1: each sample stands so many times in an epoch, at neighbouring positions, so that its
   /// copies go to different ranks or, on one rank, into one batch, and each is augmented for itself
   /// (Hoffer et al., "Augment your batch", 2019; DeiT's repeated augmentation).
   std::int64_t repeats = 1;
   /// weighted: of each class, or empty.
-  std::vector<double> class_weights;
+  std::vector<double> class_weights = {};
   /// weighted: name of a float field that holds each sample's weight, or "".
-  std::string weight_field;
+  std::string weight_field = {};
   /// weighted, class_balanced: name of the integer field; "" the first one.
-  std::string label_field;
+  std::string label_field = {};
   /// quasi_random: pages that are open at once.
   std::uint64_t window_pages = 1024;
 };
