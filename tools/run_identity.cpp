@@ -33,6 +33,8 @@ constexpr std::string_view kMayChange[] = {
     "data.num_workers",
     "data.batches_ahead",
     "data.in_memory",
+    "data.cache_mb",
+    "data.direct_io",
     "validation.batch_size",
     // Their product with the number of ranks counts: global_batch_size below.
     "training.batch_size",

@@ -38,6 +38,7 @@ class TrainRun {
   at::Device device_;
   std::unique_ptr<data::BetonReader> train_reader_;
   std::unique_ptr<data::BetonReader> val_reader_;
+  std::shared_ptr<const data::SampleOrder> train_order_;
   TrainPlan plan_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Loss> loss_;

@@ -63,19 +63,6 @@ std::uint64_t stored_bytes(const BetonReader& reader, std::uint64_t sample) {
   return bytes;
 }
 
-/// What one thread's decoder holds at most: the pixels of the largest image, and the sample's own
-/// as bytes where they are normalised.
-std::uint64_t decoder_bytes(const BetonReader& reader, std::int64_t image_size_px, bool normalize) {
-  std::uint64_t largest = 0;
-  for (std::size_t field = 0; field < reader.fields().size(); ++field) {
-    if (reader.fields()[field].type != FieldType::image) continue;
-    for (std::uint64_t sample = 0; sample < reader.size(); ++sample)
-      largest = std::max(largest, reader.image_pixels(sample, field) * 3);
-  }
-  const auto side = static_cast<std::uint64_t>(image_size_px);
-  return largest + (normalize ? 3 * side * side : 0);
-}
-
 }  // namespace
 
 /// What stays the same over all passes.
@@ -384,28 +371,6 @@ LoaderStatistics Loader::statistics() const {
     all.cache_peak_bytes = cache->peak_bytes();
   }
   return all;
-}
-
-MemoryPlan Loader::memory_plan(std::int64_t image_size_px, int world) const {
-  const BetonReader& reader = shared_->reader;
-  const LoaderOptions& options = shared_->options;
-  MemoryPlan plan;
-  plan.metadata = reader.memory_bytes();
-  const BatchLayout layout(reader, options.batch_size, image_size_px,
-                           options.normalize ? ElementType::f32 : ElementType::u8);
-  plan.batches = layout.bytes() * static_cast<std::uint64_t>(options.batches_ahead + 1);
-  plan.batches_locked = static_cast<bool>(options.allocator.allocate);
-  plan.decoders = static_cast<std::uint64_t>(options.workers) *
-                  decoder_bytes(reader, image_size_px, options.normalize);
-  // The order itself, the ids of a pass while they are made, and which read serves each.
-  plan.order = shared_->order->memory_bytes() + shared_->order->size() * sizeof(std::uint64_t);
-  if (shared_->cache) {
-    plan.cache = options.cache_bytes;
-    plan.order += static_cast<std::uint64_t>(samples(world)) * sizeof(std::uint32_t);
-  } else {
-    plan.mapped = reader.file_bytes();
-  }
-  return plan;
 }
 
 }  // namespace precast::data

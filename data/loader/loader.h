@@ -7,7 +7,6 @@
 
 #include "data/loader/buffer_pool.h"
 #include "data/loader/host_batch.h"
-#include "data/loader/memory_plan.h"
 #include "data/order/order.h"
 #include "data/transforms/image_pipeline.h"
 #include "framework/api/epoch_request.h"
@@ -92,8 +91,6 @@ class PRECAST_API Loader {
   [[nodiscard]] double seconds_waited() const;
   /// Since the loader was made. At most some dozen samples a worker behind.
   [[nodiscard]] LoaderStatistics statistics() const;
-  /// What passes with images of that size will take.
-  [[nodiscard]] MemoryPlan memory_plan(std::int64_t image_size_px, int world = 1) const;
 
  private:
   class Pass;

@@ -2,7 +2,12 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+
+#include "data/beton/reader.h"
+#include "data/loader/batch_layout.h"
+#include "data/loader/loader.h"
 
 namespace precast::data {
 namespace {
@@ -13,6 +18,19 @@ std::string size_text(std::uint64_t bytes) {
   if (mebibytes >= 10 * 1024) return fmt::format("{:.1f} GiB", mebibytes / 1024);
   return mebibytes < 10 ? fmt::format("{:.1f} MiB", mebibytes)
                         : fmt::format("{:.0f} MiB", mebibytes);
+}
+
+/// What one thread's decoder holds at most: the pixels of the largest image, and the sample's own
+/// as bytes where they are normalised.
+std::uint64_t decoder_bytes(const BetonReader& reader, std::int64_t image_size_px, bool normalize) {
+  std::uint64_t largest = 0;
+  for (std::size_t field = 0; field < reader.fields().size(); ++field) {
+    if (reader.fields()[field].type != FieldType::image) continue;
+    for (std::uint64_t sample = 0; sample < reader.size(); ++sample)
+      largest = std::max(largest, reader.image_pixels(sample, field) * 3);
+  }
+  const auto side = static_cast<std::uint64_t>(image_size_px);
+  return largest + (normalize ? 3 * side * side : 0);
 }
 
 }  // namespace
@@ -39,6 +57,30 @@ nlohmann::ordered_json MemoryPlan::json() const {
           {"metadata_bytes", metadata},
           {"order_bytes", order},
           {"index_bytes", index}};
+}
+
+MemoryPlan plan_memory(const BetonReader& reader, const LoaderOptions& options,
+                       std::int64_t image_size_px, int world) {
+  MemoryPlan plan;
+  plan.metadata = reader.memory_bytes();
+  const BatchLayout layout(reader, options.batch_size, image_size_px,
+                           options.normalize ? ElementType::f32 : ElementType::u8);
+  plan.batches = layout.bytes() * static_cast<std::uint64_t>(options.batches_ahead + 1);
+  plan.batches_locked = static_cast<bool>(options.allocator.allocate);
+  plan.decoders = static_cast<std::uint64_t>(options.workers) *
+                  decoder_bytes(reader, image_size_px, options.normalize);
+  // What the order keeps, and the ids of a pass while they are made.
+  const std::uint64_t samples = options.order ? options.order->size() : reader.size();
+  plan.order = samples * sizeof(std::uint64_t);
+  if (options.order) plan.order += options.order->memory_bytes();
+  if (reader.disk() != nullptr) {
+    plan.cache = options.cache_bytes;
+    // Of each sample of a pass: its bytes' place while reads are planned, and its read.
+    plan.order += samples / static_cast<std::uint64_t>(world) * 28;
+  } else {
+    plan.mapped = reader.file_bytes();
+  }
+  return plan;
 }
 
 }  // namespace precast::data

@@ -8,6 +8,9 @@
 
 namespace precast::data {
 
+class BetonReader;
+struct LoaderOptions;
+
 /// The memory that a loader takes, known before it starts, in bytes.
 struct PRECAST_API MemoryPlan {
   /// The file, in the page cache: shared by all processes of a host, and given back by the kernel
@@ -36,5 +39,10 @@ struct PRECAST_API MemoryPlan {
   [[nodiscard]] std::string text() const;
   [[nodiscard]] nlohmann::ordered_json json() const;
 };
+
+/// What a loader of these options takes for passes with images of that size.
+[[nodiscard]] PRECAST_API MemoryPlan plan_memory(const BetonReader& reader,
+                                                 const LoaderOptions& options,
+                                                 std::int64_t image_size_px, int world = 1);
 
 }  // namespace precast::data

@@ -25,4 +25,7 @@ inline constexpr std::uint64_t kNoPage = UINT64_MAX;
                                                      std::uint64_t page_bytes,
                                                      std::uint64_t memory_bytes);
 
+/// Whether window_pages() takes the text.
+[[nodiscard]] PRECAST_API bool is_window(std::string_view window);
+
 }  // namespace precast::data

@@ -9,6 +9,7 @@
 #include "data/beton/reader.h"
 #include "data/cache/preload.h"
 #include "data/loader/loader.h"
+#include "data/loader/memory_plan.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/beton/made_beton.h"
@@ -42,10 +43,6 @@ class LoaderOnDiskTest : public ::testing::Test {
     options.cache_bytes = cache_mb * kMebibyte;
     return options;
   }
-  static Loader loader(const BetonReader& reader, const LoaderOptions& options) {
-    return {reader, standard_train_pipeline(), options};
-  }
-
   static test::TemporaryFolder* folder_;
 };
 
@@ -187,18 +184,18 @@ TEST_F(LoaderOnDiskTest, ASparseFileOfATebibyteOpensAndReadsAtOnce) {
   Loader cached(sparse, standard_train_pipeline(), options(sparse, "quasi_random"));
   EXPECT_EQ(hashes_of_pass(cached, {.image_size_px = 16}), expected);
   EXPECT_LE(cached.statistics().disk_bytes, 2 * kMebibyte);
-  EXPECT_LE(cached.memory_plan(16).own(), 40 * kMebibyte);
+  EXPECT_LE(plan_memory(sparse, options(sparse, "quasi_random"), 16).own(), 40 * kMebibyte);
 }
 
 TEST_F(LoaderOnDiskTest, ThePlanOfMemoryNamesWhatIsMappedAndWhatIsOwn) {
   const BetonReader mapped(*folder_ / "x.beton");
-  const MemoryPlan shared = loader(mapped, options(mapped, "random")).memory_plan(16);
+  const MemoryPlan shared = plan_memory(mapped, options(mapped, "random"), 16);
   EXPECT_EQ(shared.mapped, mapped.file_bytes());
   EXPECT_EQ(shared.cache, 0U);
   EXPECT_GE(shared.batches, 4 * 16 * (16 * 16 * 3 + 8 + 8U));
   EXPECT_EQ(shared.order, 500 * 8U);
   const BetonReader on_disk(*folder_ / "x.beton", BlobAccess::on_disk);
-  const MemoryPlan own = loader(on_disk, options(on_disk, "random")).memory_plan(16);
+  const MemoryPlan own = plan_memory(on_disk, options(on_disk, "random"), 16);
   EXPECT_EQ(own.mapped, 0U);
   EXPECT_EQ(own.cache, 16 * kMebibyte);
   EXPECT_GT(own.metadata, 500 * 32U);
