@@ -18,6 +18,7 @@
 #include "data/beton/reader.h"
 #include "data/cache/page_cache.h"
 #include "data/loader/batch_layout.h"
+#include "data/loader/order_ahead.h"
 #include "data/loader/sample_reader.h"
 #include "data/loader/worker_clock.h"
 #include "framework/core/error.h"
@@ -73,6 +74,7 @@ struct Loader::Shared {
         options(std::move(loader_options)),
         normalize(pipeline.normalize),
         order(options.order ? options.order : make_order(beton, {})),
+        orders(*order, options.seed),
         pool(options.allocator.allocate ? options.allocator : heap_allocator()),
         clocks(static_cast<std::size_t>(std::max(options.workers, 0))) {
     if (options.batch_size < 1 || options.workers < 1 || options.batches_ahead < 1) {
@@ -91,6 +93,7 @@ struct Loader::Shared {
   const LoaderOptions options;
   const Normalize normalize;
   const std::shared_ptr<const SampleOrder> order;
+  OrderAhead orders;
   BufferPool pool;
   /// One a worker, kept over passes: scratch memory, and where time goes.
   std::vector<SampleReader> readers;
@@ -190,8 +193,7 @@ class Loader::Pass {
 
   /// The rank's share of the global order, in the global order's memory.
   [[nodiscard]] std::vector<std::uint64_t> ids_of_rank() const {
-    std::vector<std::uint64_t> ids = shared_.order->ids(shared_.options.seed, request_.epoch);
-    require(ids.size() == shared_.order->size(), "an order has a sample for every position");
+    std::vector<std::uint64_t> ids = shared_.orders.take(request_.epoch);
     for (std::int64_t i = 0; i < samples_; ++i)
       ids[static_cast<std::size_t>(i)] = ids[static_cast<std::size_t>(position(i))];
     ids.resize(static_cast<std::size_t>(samples_));
@@ -328,6 +330,7 @@ void Loader::begin_epoch(const EpochRequest& request) {
   auto pass = std::make_unique<Pass>(*shared_, request, samples(request.world, request.rank),
                                      batches(request.world, request.rank));
   pass->start();
+  shared_->orders.prepare(request.epoch + 1);
   pass_ = std::move(pass);
 }
 

@@ -69,9 +69,9 @@ MemoryPlan plan_memory(const BetonReader& reader, const LoaderOptions& options,
   plan.batches_locked = static_cast<bool>(options.allocator.allocate);
   plan.decoders = static_cast<std::uint64_t>(options.workers) *
                   decoder_bytes(reader, image_size_px, options.normalize);
-  // What the order keeps, and the ids of a pass while they are made.
+  // What the order keeps, the ids of a pass, and those of the next one.
   const std::uint64_t samples = options.order ? options.order->size() : reader.size();
-  plan.order = samples * sizeof(std::uint64_t);
+  plan.order = 2 * samples * sizeof(std::uint64_t);
   if (options.order) plan.order += options.order->memory_bytes();
   if (reader.disk() != nullptr) {
     plan.cache = options.cache_bytes;
