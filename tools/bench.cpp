@@ -9,6 +9,8 @@
 
 #include "data/beton/reader.h"
 #include "data/loader/loader.h"
+#include "data/loader/memory_plan.h"
+#include "data/order/pages.h"
 #include "framework/core/error.h"
 #include "framework/core/system.h"
 #include "tools/arguments.h"
@@ -52,7 +54,8 @@ double median(std::vector<Measurement> measurements, Figure figure) {
   return figure(measurements[measurements.size() / 2]);
 }
 
-void report(const std::vector<Measurement>& measurements, const Arguments& arguments) {
+void report(const std::vector<Measurement>& measurements, const Arguments& arguments,
+            const data::MemoryPlan& memory, const data::LoaderStatistics& statistics) {
   const double rate = median(measurements, [](const Measurement& m) { return m.per_second(); });
   const double cpu_rate =
       median(measurements, [](const Measurement& m) { return m.per_cpu_second(); });
@@ -62,6 +65,7 @@ void report(const std::vector<Measurement>& measurements, const Arguments& argum
       fmt::print("{:>8}   {:>10.3f}   {:>8.0f}   {:>12.0f}\n", m.images, m.seconds, m.per_second(),
                  m.per_cpu_second());
     }
+    fmt::print("memory: {}\n", memory.text());
     fmt::print("median {:>25}   {:>8.0f}   {:>12.0f}\n", "", rate, cpu_rate);
     return;
   }
@@ -79,6 +83,10 @@ void report(const std::vector<Measurement>& measurements, const Arguments& argum
                                       {"batch_size", arguments.get<std::int64_t>("batch_size")},
                                       {"workers", arguments.get<int>("workers")},
                                       {"normalize", arguments.has("normalize")},
+                                      {"memory", memory.json()},
+                                      {"disk_bytes", statistics.disk_bytes},
+                                      {"disk_waits", statistics.disk_waits},
+                                      {"cache_peak_bytes", statistics.cache_peak_bytes},
                                       {"runs", runs}};
   fmt::print("{}\n", all.dump(2));
 }
@@ -95,6 +103,12 @@ int run_bench_loader(const std::vector<std::string>& args) {
       "runs", po::value<int>()->default_value(5), "measurements; the median counts")(
       "passes", po::value<std::int64_t>()->default_value(1), "passes over the file a measurement")(
       "sequential", "file order; default: random")(
+      "order", po::value<std::string>(), "any order; quasi_random opens 2 x batch_size pages")(
+      "shuffle_window_mb", po::value<std::string>()->default_value("ffcv"),
+      "quasi_random: MiB of pages open at once")(
+      "cache_mb", po::value<std::int64_t>()->default_value(0),
+      "read pages into so many MiB of this process; 0: map the file")(
+      "direct_io", "with --cache_mb: past the page cache")(
       "normalize", "float32, normalised; default: uint8")("json", "print results as JSON");
   if (!arguments.parse(args)) return 0;
   const auto size_px = arguments.get<int>("image_size");
@@ -105,22 +119,33 @@ int run_bench_loader(const std::vector<std::string>& args) {
   check_range("passes", passes, 1, INT_MAX);
   check_range("batch_size", arguments.get<std::int64_t>("batch_size"), 1, INT_MAX);
   check_range("workers", arguments.get<int>("workers"), 1, INT_MAX);
-  const data::BetonReader reader(arguments.text("FILE.beton"));
+  const auto cache_mb = arguments.get<std::int64_t>("cache_mb");
+  check_range("cache_mb", cache_mb, 0, INT_MAX);
+  const auto access = cache_mb == 0                ? data::BlobAccess::mapped
+                      : arguments.has("direct_io") ? data::BlobAccess::on_disk_direct
+                                                   : data::BlobAccess::on_disk;
+  const data::BetonReader reader(arguments.text("FILE.beton"), access);
   data::LoaderOptions options;
+  options.cache_bytes = static_cast<std::uint64_t>(cache_mb) << 20;
   options.batch_size = arguments.get<std::int64_t>("batch_size");
   options.workers = arguments.get<int>("workers");
-  options.order =
-      arguments.has("sequential") ? data::OrderKind::sequential : data::OrderKind::random;
-  options.normalize = arguments.has("normalize");
-  data::Loader loader(
+  const std::string order = arguments.has("order")        ? arguments.text("order")
+                            : arguments.has("sequential") ? "sequential"
+                                                          : "random";
+  options.order = data::make_order(
       reader,
-      arguments.has("val") ? data::standard_val_pipeline() : data::standard_train_pipeline(),
-      options);
+      {.name = order,
+       .window_pages = data::window_pages(arguments.text("shuffle_window_mb"), options.batch_size,
+                                          reader.header().page_bytes, memory_limit_bytes())});
+  options.normalize = arguments.has("normalize");
+  const data::Pipeline pipeline =
+      arguments.has("val") ? data::standard_val_pipeline() : data::standard_train_pipeline();
+  data::Loader loader(reader, pipeline, options);
   static_cast<void>(measure(loader, 0, 1, size_px));
   std::vector<Measurement> measurements;
   for (int run = 0; run < runs; ++run)
     measurements.push_back(measure(loader, 1 + run * passes, passes, size_px));
-  report(measurements, arguments);
+  report(measurements, arguments, data::plan_memory(reader, pipeline, options, size_px), loader.statistics());
   return 0;
 }
 

@@ -153,26 +153,22 @@ std::vector<data::SamplePlace> choose_samples(const Arguments& arguments,
                                               const data::BetonReader& reader, std::uint64_t seed) {
   const std::int64_t epoch = not_negative(arguments, "epoch");
   const std::string& order_name = arguments.get<std::string>("order");
-  if (order_name != "sequential" && order_name != "random") {
-    throw ConfigError(fmt::format("--order: expected sequential or random, got '{}'", order_name));
-  }
-  const auto kind = order_name == "random" ? data::OrderKind::random : data::OrderKind::sequential;
-  const auto order = data::make_order(kind, reader.size(), seed, epoch);
+  const auto order = data::make_order(reader, {.name = order_name})->ids(seed, epoch);
   std::vector<std::uint64_t> positions;
   if (!arguments.has("samples")) {
-    for (std::uint64_t p = 0; p < std::min(reader.size(), kShownByDefault); ++p)
+    for (std::uint64_t p = 0; p < std::min<std::uint64_t>(order.size(), kShownByDefault); ++p)
       positions.push_back(p);
   } else if (arguments.text("samples") == "all") {
-    for (std::uint64_t p = 0; p < reader.size(); ++p) positions.push_back(p);
+    for (std::uint64_t p = 0; p < order.size(); ++p) positions.push_back(p);
   } else {
     positions = parse_numbers(arguments.text("samples"), "samples",
                               "numbers separated by commas, or 'all'", std::nullopt);
   }
   std::vector<data::SamplePlace> places;
   for (const std::uint64_t position : positions) {
-    if (position >= reader.size()) {
+    if (position >= order.size()) {
       throw ConfigError(
-          fmt::format("--samples: expected numbers below {}, got {}", reader.size(), position));
+          fmt::format("--samples: expected numbers below {}, got {}", order.size(), position));
     }
     places.push_back({.sample = order[position], .position = position, .epoch = epoch});
   }

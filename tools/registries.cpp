@@ -13,6 +13,7 @@ Registries make_registries() {
   recipes::register_optimizers(registries.optimizers);
   recipes::register_schedules(registries.schedules);
   data::register_transforms(registries.pipeline);
+  data::register_orders(registries.orders);
   return registries;
 }
 

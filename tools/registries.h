@@ -1,5 +1,6 @@
 #pragma once
 
+#include "data/order/order.h"
 #include "data/transforms/register.h"
 #include "framework/api/loss.h"
 #include "framework/api/method.h"
@@ -17,6 +18,7 @@ struct Registries {
   OptimizerRegistry optimizers{"optimizer"};
   ScheduleRegistry schedules{"schedule"};
   data::TransformRegistries pipeline;
+  data::OrderRegistry orders{"order"};
 };
 
 /// The parts that come with precast.

@@ -9,9 +9,10 @@ namespace precast::data {
 namespace {
 
 /// The stored pixels of `region`: a view of the file, or of what `jpeg` decodes.
-ImageView crop_of(const ImageRecord& image, const Rect& region, JpegDecoder& jpeg) {
+ImageView crop_of(const ImageRecord& image, std::uint64_t sample, const Rect& region,
+                  IndexedDecoder& jpeg) {
   if (image.mode == ImageMode::jpg) {
-    return jpeg.decode(image.bytes, image.height, image.width, region);
+    return jpeg.decode(image.bytes, sample, image.height, image.width, region);
   }
   const std::ptrdiff_t stride = std::ptrdiff_t{image.width} * 3;
   const auto* pixels = reinterpret_cast<const std::uint8_t*>(image.bytes.data());
@@ -28,7 +29,8 @@ void SampleDecoder::decode(const ImageRecord& image, const SamplePlace& place, i
 
 void SampleDecoder::decode(const ImageRecord& image, const SamplePlace& place, int image_size_px,
                            const PixelFormat& format, std::byte* out) {
-  const ImageView source = crop_of(image, steps_.region(image.height, image.width, place), jpeg_);
+  const ImageView source =
+      crop_of(image, place.sample, steps_.region(image.height, image.width, place), jpeg_);
   const bool flip = steps_.flipped(place);
   if (pipeline_.steps.empty()) {
     resizer_.resize(source, image_size_px, image_size_px, flip, pipeline_.filter, format, out);
@@ -44,8 +46,8 @@ void SampleDecoder::decode(const ImageRecord& image, const SamplePlace& place, i
 
 void MaskDecoder::decode(const ImageRecord& mask, const SamplePlace& place, int image_size_px,
                          std::uint8_t* out) {
-  finish(crop_of(mask, steps_.region(mask.height, mask.width, place), jpeg_), 3, place,
-         image_size_px, out);
+  finish(crop_of(mask, place.sample, steps_.region(mask.height, mask.width, place), jpeg_), 3,
+         place, image_size_px, out);
 }
 
 void MaskDecoder::decode(const std::uint8_t* mask, int height, int width, const SamplePlace& place,

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/decode/jpeg_decoder.h"
+#include "data/decode/indexed_decoder.h"
 #include "data/loader/pixel_steps.h"
 #include "data/loader/sample_place.h"
 #include "data/resample/resize.h"
@@ -20,9 +20,10 @@ struct ImageRecord;
 /// one a thread and output.
 class PRECAST_API SampleDecoder {
  public:
-  /// Borrows the pipeline, which outlives the decoder. @param view see PixelSteps.
-  SampleDecoder(const ImagePipeline& pipeline, std::uint64_t seed, std::string_view view = {})
-      : pipeline_(pipeline), steps_(pipeline, seed, view) {}
+  /// Borrows the pipeline and the index, which outlive the decoder. @param view see PixelSteps.
+  SampleDecoder(const ImagePipeline& pipeline, std::uint64_t seed, std::string_view view = {},
+                const JpegDecoding& jpeg = {})
+      : pipeline_(pipeline), steps_(pipeline, seed, view), jpeg_(jpeg) {}
 
   /// @param out [image_size_px, image_size_px, 3] uint8 RGB, or what the transforms make of that
   /// shape.
@@ -36,7 +37,7 @@ class PRECAST_API SampleDecoder {
  private:
   const ImagePipeline& pipeline_;
   PixelSteps steps_;
-  JpegDecoder jpeg_;
+  IndexedDecoder jpeg_;
   Resizer resizer_;
   std::vector<std::uint8_t> pixels_;
 };
@@ -47,8 +48,8 @@ class PRECAST_API MaskDecoder {
  public:
   /// Borrows `image`, the pipeline of the image. @param view that of the image.
   MaskDecoder(const ImagePipeline& image, std::uint64_t seed, std::string_view view,
-              std::uint8_t fill)
-      : steps_(image, seed, view), fill_(fill) {}
+              std::uint8_t fill, const JpegDecoding& jpeg = {})
+      : steps_(image, seed, view), fill_(fill), jpeg_(jpeg) {}
 
   /// A mask stored as an image. @param out [H, W, 3] uint8. @throws DataError if it is damaged.
   void decode(const ImageRecord& mask, const SamplePlace& place, int image_size_px,
@@ -64,7 +65,7 @@ class PRECAST_API MaskDecoder {
 
   PixelSteps steps_;
   std::uint8_t fill_;
-  JpegDecoder jpeg_;
+  IndexedDecoder jpeg_;
   std::vector<std::uint8_t> pixels_;
 };
 

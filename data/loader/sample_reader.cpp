@@ -30,15 +30,18 @@ void store_as(std::byte* out, ElementType type, T value) {
 }  // namespace
 
 SampleReader::SampleReader(const BetonReader& reader, const std::vector<Output>& outputs,
-                           std::uint64_t seed)
+                           std::uint64_t seed, const JpegDecoding& jpeg)
     : reader_(reader), outputs_(outputs) {
   for (const Output& output : outputs) {
     const bool image = output.kind == OutputKind::image;
     const bool mask = output.kind == OutputKind::mask;
-    images_.push_back(image ? std::make_unique<SampleDecoder>(output.image, seed, output.view)
-                            : nullptr);
+    JpegDecoding decoding = jpeg;
+    if (output.field != reader.first_field(FieldType::image)) decoding.index = nullptr;
+    images_.push_back(
+        image ? std::make_unique<SampleDecoder>(output.image, seed, output.view, decoding)
+              : nullptr);
     masks_.push_back(
-        mask ? std::make_unique<MaskDecoder>(output.image, seed, output.view, output.fill)
+        mask ? std::make_unique<MaskDecoder>(output.image, seed, output.view, output.fill, decoding)
              : nullptr);
   }
 }
@@ -63,7 +66,7 @@ void SampleReader::read_output(std::size_t i, const SamplePlace& place, int imag
   const Output& output = outputs_[i];
   switch (output.kind) {
     case OutputKind::image:
-      images_[i]->decode(reader_.image(place.sample, output.field), place, image_size_px,
+      images_[i]->decode(reader_.image(place.sample, output.field, window_), place, image_size_px,
                          {.type = output.type,
                           .channels_first = output.channels_first,
                           .normalize = output.normalize.get()},
@@ -79,7 +82,8 @@ void SampleReader::read_output(std::size_t i, const SamplePlace& place, int imag
     case OutputKind::floating:
       return store_as(out, output.type, reader_.floating(place.sample, output.field));
     case OutputKind::array:
-      std::memcpy(out, reader_.blob(place.sample, output.field).data(), output.stored_bytes);
+      std::memcpy(out, reader_.blob(place.sample, output.field, window_).data(),
+                  output.stored_bytes);
       return;
     case OutputKind::sample_id:
       return store_as(out, output.type, static_cast<std::int64_t>(place.sample));
@@ -96,15 +100,15 @@ void SampleReader::read_mask(std::size_t i, const SamplePlace& place, int image_
   if (!direct) mask_values_.resize(shape.values());
   std::uint8_t* const values = direct ? reinterpret_cast<std::uint8_t*>(out) : mask_values_.data();
   if (channels == 3) {
-    const ImageRecord mask = reader_.image(place.sample, output.field);
+    const ImageRecord mask = reader_.image(place.sample, output.field, window_);
     check_mask_size(output, place.sample, mask.height, mask.width);
     masks_[i]->decode(mask, place, image_size_px, values);
   } else {
     const auto height = static_cast<int>(output.shape[0]);
     const auto width = static_cast<int>(output.shape[1]);
     check_mask_size(output, place.sample, height, width);
-    const auto* const mask =
-        reinterpret_cast<const std::uint8_t*>(reader_.blob(place.sample, output.field).data());
+    const auto* const mask = reinterpret_cast<const std::uint8_t*>(
+        reader_.blob(place.sample, output.field, window_).data());
     masks_[i]->decode(mask, height, width, place, image_size_px, values);
   }
   if (direct) return;
@@ -115,7 +119,7 @@ void SampleReader::read_mask(std::size_t i, const SamplePlace& place, int image_
 
 void SampleReader::check_mask_size(const Output& output, std::uint64_t sample, int height,
                                    int width) const {
-  const ImageRecord image = reader_.image(sample, output.image_field);
+  const ImageRecord image = reader_.image(sample, output.image_field, window_);
   if (image.height == height && image.width == width) return;
   throw DataError(fmt::format(
       "expected a mask of {} x {} px (height x width) as its image '{}' has, "

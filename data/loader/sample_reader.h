@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "data/cache/disk_file.h"
 #include "data/loader/batch_layout.h"
 #include "data/loader/outputs.h"
 #include "data/loader/sample_decoder.h"
@@ -15,8 +16,12 @@ namespace precast::data {
 class SampleReader {
  public:
   /// Borrows both; they outlive this.
-  SampleReader(const BetonReader& reader, const std::vector<Output>& outputs, std::uint64_t seed);
+  /// @param jpeg its index is that of the file's first image field. Borrowed.
+  SampleReader(const BetonReader& reader, const std::vector<Output>& outputs, std::uint64_t seed,
+               const JpegDecoding& jpeg);
 
+  /// Where the bytes of the next sample lie, for a file that is not mapped.
+  void set_window(const FileWindow& window) { window_ = window; }
   /// @param layout of the outputs. @param memory a batch's memory, of layout.bytes().
   /// @throws DataError naming file, sample and field if something is damaged.
   void read(const SamplePlace& place, const BatchLayout& layout, std::size_t row,
@@ -33,6 +38,7 @@ class SampleReader {
   std::vector<std::unique_ptr<SampleDecoder>> images_;
   std::vector<std::unique_ptr<MaskDecoder>> masks_;
   std::vector<std::uint8_t> mask_values_;
+  FileWindow window_;
 };
 
 }  // namespace precast::data

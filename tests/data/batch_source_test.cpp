@@ -26,7 +26,7 @@ class BatchSourceTest : public ::testing::Test {
     LoaderOptions options;
     options.batch_size = 5;
     options.workers = 2;
-    options.order = OrderKind::random;
+    options.order = make_order(*reader_, {.name = "random"});
     return make_batch_source(*reader_, standard_train_pipeline(), options, fields, device,
                              at::kFloat);
   }
