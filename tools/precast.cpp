@@ -7,6 +7,7 @@
 #include "tools/convert.h"
 #include "tools/doctor.h"
 #include "tools/exec_sibling.h"
+#include "tools/index.h"
 #include "tools/inspect.h"
 #include "tools/preview.h"
 #include "tools/write.h"
@@ -16,6 +17,7 @@ int main(int argc, char** argv) {
   using Args = const std::vector<std::string>&;
   constexpr std::array kCommands = {
       Command{"write", "write images into a .beton file", run_write},
+      Command{"index", "find the places that let crops of JPEGs be decoded alone", run_index},
       Command{"inspect", "show what a .beton file holds", run_inspect},
       Command{"preview", "show what the model sees", run_preview},
       Command{"convert", "convert weights between .pt and .safetensors", run_convert},

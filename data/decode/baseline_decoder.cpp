@@ -126,6 +126,7 @@ void BaselineDecoder::prepare_strips(const BaselineHeader& header) {
 /// Goes on at `point`. @param end bytes of the scan that are known to do for what is read next.
 bool BaselineDecoder::seek(const ScanCheckpoint& point, std::size_t end) {
   if (point.bit / 8 >= end) return false;
+  scan_end_ = end;
   bytes_.start(scan_.first(end), point.bit / 8);
   bytes_.extend_to(kMcuBytes);
   state_.reader.start(bytes_.data(), static_cast<unsigned>(point.bit % 8));
@@ -143,13 +144,20 @@ void BaselineDecoder::extend() {
   state_.limit = bytes_.ended() ? state_.limit + sizeof(std::uint64_t) : state_.limit - kMcuBytes;
 }
 
+/// Whether bits were read that the scan does not have. Of a scan without an end libjpeg would want
+/// more than those that are needed.
+bool BaselineDecoder::ran_out() const {
+  const bool is_whole = scan_end_ == scan_.size();
+  return (bytes_.cut_off() && is_whole) ||
+         (bytes_.ended() && state_.reader.position(bytes_.data()) > bytes_.size() * 8);
+}
+
 template <typename Run>
 bool BaselineDecoder::read_mcus(std::size_t mcus, const Run& run) {
   while (mcus > 0) {
     extend();
     const ScanProgress progress = run(mcus);
-    const bool ran_out = state_.reader.position(bytes_.data()) > bytes_.size() * 8;
-    if (progress.damaged || progress.mcus == 0 || (bytes_.ended() && ran_out)) return false;
+    if (progress.damaged || progress.mcus == 0 || ran_out()) return false;
     mcus -= progress.mcus;
   }
   return true;

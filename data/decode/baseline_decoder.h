@@ -58,6 +58,7 @@ class BaselineDecoder {
 
   bool seek(const ScanCheckpoint& point, std::size_t end);
   void extend();
+  [[nodiscard]] bool ran_out() const;
   template <typename Run>
   bool read_mcus(std::size_t mcus, const Run& run);
   template <typename Run>
@@ -83,6 +84,8 @@ class BaselineDecoder {
   std::array<BlockTarget, kMaxMcuBlocks> targets_;
   CheckpointRequest request_;
   std::span<const std::uint8_t> scan_;
+  /// As far as `bytes_` may go.
+  std::size_t scan_end_ = 0;
   std::vector<std::uint16_t> blended_;
   std::array<std::vector<std::uint8_t>, 2> wide_;
   std::vector<std::uint8_t> pixels_;

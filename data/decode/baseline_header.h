@@ -6,6 +6,8 @@
 #include <optional>
 #include <span>
 
+#include "framework/core/export.h"
+
 namespace precast::data {
 
 /// A Huffman table as a JPEG's DHT segment holds it (ITU T.81, B.2.4.2): the number of codes of
@@ -45,6 +47,7 @@ inline constexpr std::array<std::uint8_t, 64> kZigzag = {
 /// bits, CMYK, RGB, restart markers, other sampling than 4:4:4, 4:2:2 and 4:2:0), for tiny images,
 /// which libjpeg upsamples otherwise, and for whatever is not in order: those are libjpeg's, to
 /// decode or to refuse.
-[[nodiscard]] std::optional<BaselineHeader> parse_baseline_header(std::span<const std::byte> jpeg);
+[[nodiscard]] PRECAST_API std::optional<BaselineHeader> parse_baseline_header(
+    std::span<const std::byte> jpeg);
 
 }  // namespace precast::data

@@ -6,12 +6,14 @@
 #include <optional>
 #include <span>
 
+#include "framework/core/export.h"
+
 namespace precast::data {
 
 /// A place in a JPEG's scan from which decoding can go on: an MCU's first bit, and the DC
 /// coefficients that its own are differences to (as Android's BitmapRegionDecoder and OpenSlide
 /// keep them). Packed into 64 bits.
-struct ScanCheckpoint {
+struct PRECAST_API ScanCheckpoint {
   /// From the first entropy-coded byte, stuffed zeros counted.
   std::uint64_t bit = 0;
   std::array<int, 3> dc{};

@@ -16,42 +16,32 @@ bool is_allowed(std::uint8_t symbol, HuffmanTable::Kind kind) {
   return size <= kMaxAcSize && (size > 0 || run == 0 || run == 15);
 }
 
-/// T.81, F.2.2.1: bits that begin with 0 stand for negative numbers.
-std::int16_t extended(std::uint32_t bits, int size) {
-  if (size == 0) return 0;
-  const auto value = static_cast<std::int32_t>(bits);
-  return static_cast<std::int16_t>(bits >> (size - 1) != 0 ? value : value - (1 << size) + 1);
-}
-
 }  // namespace
 
 HuffmanTable::Entry HuffmanTable::entry_of(std::uint8_t symbol, int code_length, Kind kind) {
-  const int size = kind == Kind::dc ? symbol : symbol & 15;
-  const int run = kind == Kind::dc ? -1 : symbol >> 4;
-  Entry entry;
-  entry.length = static_cast<std::uint8_t>(code_length + size);
-  entry.advance =
-      kind == Kind::ac && symbol == 0 ? kEndOfBlock : static_cast<std::uint8_t>(run + 1);
-  entry.advance |= kOutside;
-  entry.value = static_cast<std::int16_t>(code_length | size << 8);
-  return entry;
+  const unsigned size = kind == Kind::dc ? symbol : symbol & 15U;
+  unsigned advance = kind == Kind::dc ? 0 : (symbol >> 4) + 1U;
+  if (kind == Kind::ac && symbol == 0) advance = kEndOfBlock;
+  const auto code = static_cast<unsigned>(code_length);
+  return (code + size) | advance << 8 | code << 16 | size << 24;
 }
 
-void HuffmanTable::fill(const Entry& entry, std::uint32_t code, int code_length) {
-  Entry* first = lookup_.data() + (code << (kLookupBits - code_length));
-  const auto count = std::size_t{1} << (kLookupBits - code_length);
-  if (entry.length > kLookupBits) {
-    std::fill_n(first, count, entry);
-    return;
+HuffmanTable::SkipEntry HuffmanTable::skip_entry_of(std::uint32_t bits) const {
+  unsigned taken = 0, places = 0;
+  while (taken < kSkipBits) {
+    // Bits behind the last one are zeros that were made up: an entry that needs them does not
+    // count.
+    const Entry entry =
+        lookup_[(bits << taken & ((1U << kSkipBits) - 1)) >> (kSkipBits - kLookupBits)];
+    const bool is_first = taken == 0;
+    if (entry == 0 || (!is_first && taken + length(entry) > kSkipBits)) break;
+    const bool ends = advance(entry) == kEndOfBlock;
+    if (!ends && places + advance(entry) > kMostSkipped) break;
+    taken += length(entry);
+    places += advance(entry);
+    if (ends) break;
   }
-  const int size = entry.length - code_length;
-  const int rest = kLookupBits - entry.length;
-  for (std::uint32_t bits = 0; bits < 1U << size; ++bits) {
-    Entry whole = entry;
-    whole.advance &= static_cast<std::uint8_t>(~kOutside);
-    whole.value = extended(bits, size);
-    std::fill_n(first + (bits << rest), std::size_t{1} << rest, whole);
-  }
+  return static_cast<SkipEntry>(taken | places << 8);
 }
 
 bool HuffmanTable::build(const HuffmanSpec& spec, Kind kind) {
@@ -65,7 +55,7 @@ bool HuffmanTable::build(const HuffmanSpec& spec, Kind kind) {
   kind_ = kind;
   if (!std::ranges::all_of(spec.symbols, [&](std::uint8_t s) { return is_allowed(s, kind); }))
     return false;
-  lookup_.fill({});
+  lookup_.fill(0);
   std::ranges::copy(spec.symbols, symbols_.begin());
   std::uint32_t code = 0;
   std::uint32_t place = 0;
@@ -76,10 +66,17 @@ bool HuffmanTable::build(const HuffmanSpec& spec, Kind kind) {
     symbol_offset_[static_cast<std::size_t>(length)] =
         static_cast<std::int32_t>(place) - static_cast<std::int32_t>(code);
     for (std::uint32_t i = 0; i < count; ++i, ++code, ++place) {
-      if (length <= kLookupBits) fill(entry_of(symbols_[place], length, kind), code, length);
+      if (length > kLookupBits) continue;
+      const int rest = kLookupBits - length;
+      std::fill_n(lookup_.data() + (code << rest), std::size_t{1} << rest,
+                  entry_of(symbols_[place], length, kind));
     }
     past_codes_[static_cast<std::size_t>(length)] = code << (16 - length);
     code <<= 1;
+  }
+  if (kind == Kind::ac) {
+    for (std::uint32_t bits = 0; bits < skip_lookup_.size(); ++bits)
+      skip_lookup_[bits] = skip_entry_of(bits);
   }
   spec_.assign(spec.counts.begin(), spec.counts.end());
   spec_.insert(spec_.end(), spec.symbols.begin(), spec.symbols.end());
@@ -93,7 +90,7 @@ HuffmanTable::Entry HuffmanTable::find_long(std::uint32_t bits) const {
                        symbol_offset_[static_cast<std::size_t>(length)];
     return entry_of(symbols_[static_cast<std::size_t>(place)], length, kind_);
   }
-  return {.length = 0, .advance = kOutside, .value = 0};
+  return 0;
 }
 
 }  // namespace precast::data

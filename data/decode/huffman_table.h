@@ -12,20 +12,27 @@ namespace precast::data {
 /// read.
 class HuffmanTable {
  public:
-  static constexpr int kLookupBits = 11;
-  static constexpr std::uint8_t kOutside = 0x80;
-  static constexpr std::uint8_t kEndOfBlock = 96;
+  static constexpr int kLookupBits = 9;
 
-  /// A symbol and the bits of the coefficient behind it (T.81, F.1.2).
-  struct Entry {
-    /// Bits of code and coefficient; 0: the code is longer than the table, or there is none.
-    std::uint8_t length = 0;
-    /// Places to go on in the block: zeros before the coefficient, plus one. kEndOfBlock at its
-    /// end. With kOutside set the coefficient's bits do not fit into the lookup: `value` then holds
-    /// length of the code | size << 8.
-    std::uint8_t advance = kOutside;
-    std::int16_t value = 0;
-  };
+  /// What a code says (T.81, F.1.2), in 32 bits so that it stays in a register: the bits of code
+  /// and coefficient in bits 0-7, places to go on in the block (zeros before the coefficient, and
+  /// one) in bits 8-15, the bits of the code alone in 16-23, those of the coefficient in 24-31. 0:
+  /// the code is longer than the lookup, or there is none.
+  using Entry = std::uint32_t;
+  [[nodiscard]] static constexpr unsigned length(Entry entry) { return entry & 0xFFU; }
+  [[nodiscard]] static constexpr unsigned advance(Entry entry) { return entry >> 8 & 0xFFU; }
+  [[nodiscard]] static constexpr unsigned code_length(Entry entry) { return entry >> 16 & 0xFFU; }
+  [[nodiscard]] static constexpr unsigned size(Entry entry) { return entry >> 24; }
+  /// The advance of the symbol that ends a block.
+  static constexpr unsigned kEndOfBlock = 96;
+
+  /// For reading over a block: as many symbols as kSkipBits bits hold, at least one. Bits of codes
+  /// and coefficients in bits 0-7, places to go on in bits 8-15. 0: no symbol can be told.
+  using SkipEntry = std::uint16_t;
+  static constexpr int kSkipBits = 11;
+  /// Symbols go on by at most so many places together, not counting the end of a block: nearer than
+  /// that to the last place an entry could reach into the next block.
+  static constexpr unsigned kMostSkipped = 16;
 
   enum class Kind { dc, ac };
 
@@ -34,15 +41,18 @@ class HuffmanTable {
   bool build(const HuffmanSpec& spec, Kind kind);
 
   [[nodiscard]] const Entry* lookup() const { return lookup_.data(); }
-  /// For codes longer than the lookup. @param bits the next 16. @return an entry with kOutside set;
-  /// its length is 0 if there is no such code.
+  /// Only in AC tables.
+  [[nodiscard]] const SkipEntry* skip_lookup() const { return skip_lookup_.data(); }
+  /// For codes longer than the lookup. @param bits the next 16. @return 0 if there is no such code.
   [[nodiscard]] Entry find_long(std::uint32_t bits) const;
 
  private:
   [[nodiscard]] static Entry entry_of(std::uint8_t symbol, int code_length, Kind kind);
-  void fill(const Entry& entry, std::uint32_t code, int code_length);
+
+  [[nodiscard]] SkipEntry skip_entry_of(std::uint32_t bits) const;
 
   std::array<Entry, 1U << kLookupBits> lookup_{};
+  std::array<SkipEntry, 1U << kSkipBits> skip_lookup_{};
   /// Per length: the first code, left-aligned to 16 bits, that is too large to have that length;
   /// and what to add to a code of that length to get the place of its symbol.
   std::array<std::uint32_t, 18> past_codes_{};

@@ -19,7 +19,9 @@ struct JpegDecoder::State {
     const JpegDct dct = options.accurate_dct ? JpegDct::islow : JpegDct::ifast;
     if (!options.libjpeg_only) {
       const auto header = parse_baseline_header(jpeg);
-      if (header && header->height == height && header->width == width) {
+      const std::uint64_t size =
+          static_cast<std::uint64_t>(height) * static_cast<std::uint64_t>(width);
+      if (header && header->height == height && header->width == width && size <= kMaxPixels) {
         const auto pixels = baseline.decode(jpeg, *header, region, dct, checkpoints, request);
         if (pixels) return *pixels;
       }

@@ -18,6 +18,9 @@ namespace {
 /// Fancy upsampling treats the border of a cropped scanline as the border of the image; one pixel
 /// more on each inner side keeps the region's own pixels exact.
 constexpr int kFancyMargin = 1;
+/// It also upsamples a scanline of a few pixels plainly; so that a narrow region is not one, more
+/// of the image is decoded.
+constexpr int kLeastColumns = 16;
 
 /// libjpeg keeps all coefficients of a JPEG with several scans, and walks over all of them in each
 /// scan, of which a few bytes make one. Encoders write about ten.
@@ -126,8 +129,9 @@ struct LibjpegDecoder::State {
     *first_column = 0;
     const int width = static_cast<int>(decompress.output_width);
     if (region.width < width && !is_smoothed(decompress)) {
-      const int left = std::max(0, region.column - kFancyMargin);
-      const int right = std::min(width, region.column + region.width + kFancyMargin);
+      const int left = std::max(0, std::min(region.column - kFancyMargin, width - kLeastColumns));
+      const int right = std::min(
+          width, std::max(region.column + region.width + kFancyMargin, left + kLeastColumns));
       auto offset = static_cast<JDIMENSION>(left);
       auto length = static_cast<JDIMENSION>(right - left);
       jpeg_crop_scanline(&decompress, &offset, &length);

@@ -113,7 +113,7 @@ constexpr std::int16_t kGreenFromCr = 18734;   // 0.28586 (-0.71414 = 0.28586 - 
 void ycc_to_rgb_simd(const std::uint8_t* HWY_RESTRICT y, const std::uint8_t* HWY_RESTRICT cb,
                      const std::uint8_t* HWY_RESTRICT cr, std::size_t count,
                      std::uint8_t* HWY_RESTRICT out) {
-  const hn::CappedTag<std::int16_t, 16> d;
+  const hn::ScalableTag<std::int16_t> d;
   const hn::Rebind<std::uint8_t, decltype(d)> d_u8;
   const auto centre = hn::Set(d, 128);
   for (std::size_t i = 0; i < count; i += hn::Lanes(d)) {

@@ -29,32 +29,16 @@ HWY_INLINE void refill(BitReader& reader) {
   reader.count |= 56;
 }
 
-HWY_INLINE void drop(BitReader& reader, unsigned length) {
-  reader.bits <<= length;
-  reader.count -= length;
-}
-
-HWY_INLINE Entry look_up(const Entry* table, const BitReader& reader) {
-  return table[reader.bits >> (64 - HuffmanTable::kLookupBits)];
-}
-
-/// Resolves an entry with kOutside: a long code, or one whose coefficient does not fit into the
-/// lookup. @return false if there is no such code.
-HWY_NOINLINE bool resolve(Entry& entry, const HuffmanTable& table, const BitReader& reader) {
-  if (entry.length == 0) {
-    entry = table.find_long(static_cast<std::uint32_t>(reader.bits >> 48));
-    if (entry.length == 0) return false;
-  }
-  const unsigned code_length = static_cast<unsigned>(entry.value) & 0xFFU;
-  const unsigned size = static_cast<unsigned>(entry.value) >> 8;
-  entry.advance &= static_cast<std::uint8_t>(~HuffmanTable::kOutside);
-  entry.value = 0;
-  if (size > 0) {
-    const auto bits = static_cast<std::int32_t>(reader.bits << code_length >> (64 - size));
-    entry.value =
-        static_cast<std::int16_t>(bits >> (size - 1) != 0 ? bits : bits - (1 << size) + 1);
-  }
-  return true;
+/// The coefficient behind a code: its bits, where those that begin with 0 stand for negative
+/// numbers (T.81, F.2.2.1). Without a branch, as none could be foretold; shifts look at six bits of
+/// their counts alone, so the fields of `entry` need no masks.
+HWY_INLINE int coefficient(Entry entry, std::uint64_t bits) {
+  const std::uint64_t behind = bits << (entry >> 16 & 63U);
+  const unsigned size = HuffmanTable::size(entry);
+  const auto value = static_cast<std::int64_t>(behind >> 1 >> (~size & 63U));
+  const std::int64_t is_positive = static_cast<std::int64_t>(behind) >> 63;
+  const std::int64_t to_negative = 1 - (std::int64_t{1} << size);
+  return static_cast<int>(value + (~is_positive & to_negative));
 }
 
 /// Places of the coefficients in a BlockPair, by zigzag index. Indices that no block has lead
@@ -74,42 +58,80 @@ constexpr unsigned kLast = 63;
 /// Zigzag indices between the last one and this come from runs beyond the block.
 constexpr unsigned kFirstOfEnd = HuffmanTable::kEndOfBlock;
 
-/// @param out where the block's coefficients go, all zero before; null: only reads over the block.
-template <bool kStore>
-HWY_INLINE bool read_block(BitReader& reader, const ScanBlock& block, int& dc, std::int16_t* out) {
-  refill(reader);
-  Entry entry = look_up(block.dc->lookup(), reader);
-  if (HWY_UNLIKELY((entry.advance & HuffmanTable::kOutside) != 0) &&
-      !resolve(entry, *block.dc, reader)) {
-    return false;
-  }
-  drop(reader, entry.length);
-  dc += entry.value;
-  if constexpr (kStore) out[0] = static_cast<std::int16_t>(dc);
+/// Takes the entry of the next code. False if there is none.
+HWY_INLINE bool look_up(const HuffmanTable& table, const BitReader& reader, Entry& entry) {
+  entry = table.lookup()[reader.bits >> (64 - HuffmanTable::kLookupBits)];
+  if (HWY_LIKELY(entry != 0)) return true;
+  entry = table.find_long(static_cast<std::uint32_t>(reader.bits >> 48));
+  return entry != 0;
+}
 
-  const Entry* const table = block.ac->lookup();
+/// @param entry its low six bits are a number of bits: a shift looks at no others.
+HWY_INLINE void drop(BitReader& reader, std::uint32_t entry) {
+  reader.bits <<= entry & 63U;
+  reader.count -= entry & 63U;
+}
+
+HWY_INLINE bool read_dc(BitReader& reader, const HuffmanTable& table, int& dc) {
+  Entry entry = 0;
+  refill(reader);
+  if (!look_up(table, reader, entry)) return false;
+  dc += coefficient(entry, reader.bits);
+  drop(reader, entry);
+  return true;
+}
+
+/// @param out where the block's coefficients go, all zero before.
+HWY_INLINE bool read_block(BitReader& reader, const ScanBlock& block, int& dc, std::int16_t* out) {
+  Entry entry = 0;
+  refill(reader);
+  if (!look_up(*block.dc, reader, entry)) return false;
+  dc += coefficient(entry, reader.bits);
+  out[0] = static_cast<std::int16_t>(dc);
+  drop(reader, entry);
+  const HuffmanTable& table = *block.ac;
   unsigned k = 0;
-  // A code and its coefficient have at most 26 bits: two fit into what refill() gives.
-  const auto read_one = [&]() HWY_ATTR {
-    entry = look_up(table, reader);
-    if (HWY_UNLIKELY((entry.advance & HuffmanTable::kOutside) != 0)) {
-      if (kStore || entry.length == 0) {
-        if (!resolve(entry, *block.ac, reader)) return false;
-      } else {
-        entry.advance &= static_cast<std::uint8_t>(~HuffmanTable::kOutside);
-      }
-    }
-    drop(reader, entry.length);
-    k += entry.advance;
-    if constexpr (kStore) out[kPlaces.at[k]] = entry.value;
+  const auto take_one = [&]() HWY_ATTR {
+    if (!look_up(table, reader, entry)) return false;
+    k += HuffmanTable::advance(entry);
+    out[kPlaces.at[k]] = static_cast<std::int16_t>(coefficient(entry, reader.bits));
+    drop(reader, entry);
     return true;
   };
   do {
+    // A code and its coefficient have at most 26 bits: two fit into what refill() gives.
     refill(reader);
-    if (!read_one()) return false;
+    if (!take_one()) return false;
     if (k >= kLast) break;
-    if (!read_one()) return false;
+    if (!take_one()) return false;
   } while (k < kLast);
+  return k == kLast || k >= kFirstOfEnd;
+}
+
+/// Reads over a block, mostly several symbols at a time.
+HWY_INLINE bool skip_block(BitReader& reader, const ScanBlock& block, int& dc) {
+  if (!read_dc(reader, *block.dc, dc)) return false;
+  const HuffmanTable& table = *block.ac;
+  const auto* const several = table.skip_lookup();
+  unsigned k = 0;
+  const auto take_one = [&]() HWY_ATTR {
+    Entry entry = 0;
+    if (!look_up(table, reader, entry)) return false;
+    k += HuffmanTable::advance(entry);
+    drop(reader, entry);
+    return true;
+  };
+  while (k < kLast - HuffmanTable::kMostSkipped) {
+    refill(reader);
+    const std::uint32_t entry = several[reader.bits >> (64 - HuffmanTable::kSkipBits)];
+    k += entry >> 8;
+    drop(reader, entry);
+    if (HWY_UNLIKELY(entry == 0) && !take_one()) return false;
+  }
+  while (k < kLast) {
+    refill(reader);
+    if (!take_one()) return false;
+  }
   return k == kLast || k >= kFirstOfEnd;
 }
 
@@ -319,13 +341,14 @@ HWY_INLINE void store_block(const PairSamples& samples, std::size_t block, Block
 template <JpegDct kDct>
 ScanProgress decode_run(ScanState& state, std::size_t mcus,
                         std::array<BlockTarget, kMaxMcuBlocks>& targets) {
-  BitReader reader = state.reader;
+  // Member by member: a copy in one vector of what was just stored in pieces would stall.
+  BitReader reader{state.reader.next, state.reader.bits, state.reader.count};
   ScanProgress progress;
   for (; progress.mcus < mcus && reader.next < state.limit; ++progress.mcus) {
     for (std::size_t b = 0; b < state.blocks; ++b) {
       const ScanBlock& block = state.block[b];
       std::int16_t* const out = state.coefficients[b / 2].values + b % 2 * 8;
-      if (!read_block<true>(reader, block, state.dc[block.component], out)) {
+      if (!read_block(reader, block, state.dc[block.component], out)) {
         for (BlockPair& pair : state.coefficients) pair = {};
         progress.damaged = true;
         return progress;
@@ -359,12 +382,13 @@ ScanProgress decode_islow(ScanState& state, std::size_t mcus,
 }
 
 ScanProgress skip_run(ScanState& state, std::size_t mcus) {
-  BitReader reader = state.reader;
+  // Member by member: a copy in one vector of what was just stored in pieces would stall.
+  BitReader reader{state.reader.next, state.reader.bits, state.reader.count};
   ScanProgress progress;
   for (; progress.mcus < mcus && reader.next < state.limit; ++progress.mcus) {
     for (std::size_t b = 0; b < state.blocks; ++b) {
       const ScanBlock& block = state.block[b];
-      if (!read_block<false>(reader, block, state.dc[block.component], nullptr)) {
+      if (!skip_block(reader, block, state.dc[block.component])) {
         progress.damaged = true;
         return progress;
       }

@@ -24,6 +24,8 @@ class UnstuffedBytes {
   [[nodiscard]] std::size_t size() const { return size_; }
   /// The scan is over: size() is final.
   [[nodiscard]] bool ended() const { return ended_; }
+  /// No marker ended the scan: its file is cut off.
+  [[nodiscard]] bool cut_off() const { return ended_ && read_ >= scan_.size(); }
   /// Where byte `at` (<= size()) lies in the scan. `at` must not fall between calls.
   [[nodiscard]] std::size_t place_in_scan(std::size_t at);
 

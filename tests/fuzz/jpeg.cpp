@@ -49,8 +49,10 @@ Rect chosen_region(Input input, Size size) {
   return region;
 }
 
-std::vector<std::uint8_t> copy_of(const ImageView& view) {
-  std::vector<std::uint8_t> pixels;
+using Pixels = std::vector<std::uint8_t>;
+
+Pixels copy_of(const ImageView& view) {
+  Pixels pixels;
   for (int y = 0; y < view.height; ++y) {
     pixels.insert(pixels.end(), view.row(y), view.row(y) + std::ptrdiff_t{3} * view.width);
   }
@@ -58,8 +60,7 @@ std::vector<std::uint8_t> copy_of(const ImageView& view) {
 }
 
 /// The pixels, or none where the decoder refuses.
-std::optional<std::vector<std::uint8_t>> decode(JpegDecoder& decoder, Input jpeg, Size size,
-                                                const Rect& region) {
+std::optional<Pixels> decode(JpegDecoder& decoder, Input jpeg, Size size, const Rect& region) {
   try {
     return copy_of(decoder.decode(jpeg, size.height, size.width, region));
   } catch (const DataError& error) {
@@ -99,7 +100,7 @@ void check_still_good(JpegDecoder& decoder) {
 /// @param pixels of `region`, which decoded. Where the whole image decodes too, they are part of
 /// it.
 void check_part_of_whole(JpegDecoder& decoder, Input jpeg, Size size, const Rect& region,
-                         const std::vector<std::uint8_t>& pixels) {
+                         const Pixels& pixels) {
   const auto whole = decode(decoder, jpeg, size, {0, 0, size.height, size.width});
   if (!whole) return;
   const auto row_bytes = static_cast<std::size_t>(region.width) * 3;
@@ -117,6 +118,28 @@ void check_part_of_whole(JpegDecoder& decoder, Input jpeg, Size size, const Rect
   }
 }
 
+/// The whole image comes out, or is refused, as by libjpeg; and a region by its checkpoints as
+/// without them.
+void check_beside_libjpeg(JpegDecoder& decoder, Input jpeg, Size size, const Rect& region,
+                          const std::optional<Pixels>& pixels) {
+  static JpegDecoder libjpeg({.libjpeg_only = true});
+  const Rect all{0, 0, size.height, size.width};
+  const auto whole = decode(libjpeg, jpeg, size, all);
+  require(decode(decoder, jpeg, size, all) == whole, "the whole image is libjpeg's");
+  // libjpeg reads on beyond a region: it may refuse what is not looked at here.
+  const auto part = decode(libjpeg, jpeg, size, region);
+  require(!part || pixels == part, "a region that libjpeg takes is the same");
+  if (!pixels) return;
+  const std::size_t interval = 1 + jpeg.size() % 5;
+  std::vector<std::uint64_t> points;
+  require(
+      copy_of(decoder.decode(jpeg, size.height, size.width, region, interval, points)) == *pixels,
+      "finding checkpoints changes nothing");
+  require(
+      copy_of(decoder.decode(jpeg, size.height, size.width, region, {interval, points})) == *pixels,
+      "checkpoints change nothing");
+}
+
 }  // namespace
 
 void jpeg(Input input) {
@@ -127,6 +150,7 @@ void jpeg(Input input) {
   const auto pixels = decode(decoder, input, *size, region);
   check_still_good(decoder);
   if (pixels) check_part_of_whole(decoder, input, *size, region, *pixels);
+  check_beside_libjpeg(decoder, input, *size, region, pixels);
 }
 
 }  // namespace precast::fuzz

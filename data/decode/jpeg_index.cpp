@@ -1,0 +1,141 @@
+#include "data/decode/jpeg_index.h"
+
+#include <fmt/core.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "framework/core/error.h"
+
+namespace precast::data {
+namespace {
+
+constexpr std::size_t kBlockNumbers = std::size_t{1} << 16;
+constexpr std::uint64_t kMagic = 0x3130584449474A50;  // "PJGIDX01", little-endian
+
+/// The numbers at the head of a sidecar; behind them, for each sample, the number of its
+/// checkpoints and the checkpoints. All are 64 bits, little-endian.
+struct SidecarHeader {
+  std::uint64_t magic = kMagic;
+  std::uint64_t hash = 0;  // XXH3-64 of all that follows
+  std::uint64_t fingerprint = 0;
+  std::uint64_t interval = 0;
+  std::uint64_t samples = 0;
+};
+constexpr std::size_t kHashedFrom = 2 * sizeof(std::uint64_t);
+
+std::uint64_t number_of(const std::string& fingerprint) {
+  return std::stoull(fingerprint, nullptr, 16);
+}
+
+}  // namespace
+
+JpegIndex::JpegIndex(std::uint64_t samples, std::size_t interval, std::uint64_t max_bytes)
+    : interval_(interval), max_bytes_(max_bytes), entries_(samples) {
+  require(interval > 0, "checkpoints have a distance");
+}
+
+std::filesystem::path JpegIndex::sidecar(const std::filesystem::path& dataset) {
+  std::filesystem::path path = dataset;
+  path += ".jidx";
+  return path;
+}
+
+JpegCheckpoints JpegIndex::find(std::uint64_t sample) const {
+  const Entry entry = entries_[sample].load(std::memory_order_acquire);
+  if (entry == nullptr) return {};
+  return {interval_, {entry + 1, *entry}};
+}
+
+bool JpegIndex::wants(std::uint64_t sample) const {
+  return entries_[sample].load(std::memory_order_relaxed) == nullptr &&
+         bytes_.load(std::memory_order_relaxed) < max_bytes_;
+}
+
+void JpegIndex::add(std::uint64_t sample, std::span<const std::uint64_t> points) {
+  const std::size_t numbers = points.size() + 1;
+  const std::scoped_lock lock(mutex_);
+  if (!wants(sample)) return;
+  if (blocks_.empty() || used_in_block_ + numbers > kBlockNumbers) {
+    const std::size_t size = std::max(numbers, kBlockNumbers);
+    blocks_.push_back(std::make_unique_for_overwrite<std::uint64_t[]>(size));
+    used_in_block_ = 0;
+    bytes_ += size * sizeof(std::uint64_t);
+  }
+  std::uint64_t* const entry = blocks_.back().get() + used_in_block_;
+  used_in_block_ += numbers;
+  entry[0] = points.size();
+  std::ranges::copy(points, entry + 1);
+  entries_[sample].store(entry, std::memory_order_release);
+}
+
+std::uint64_t JpegIndex::bytes() const {
+  return bytes_ + entries_.size() * sizeof(Entry);
+}
+
+void JpegIndex::write(const std::filesystem::path& path, const std::string& fingerprint) const {
+  SidecarHeader header{
+      .fingerprint = number_of(fingerprint), .interval = interval_, .samples = entries_.size()};
+  AtomicFile file(path);
+  XXH3_state_t* const hash = XXH3_createState();
+  XXH3_64bits_reset(hash);
+  const auto append = [&](std::span<const std::uint64_t> numbers) {
+    XXH3_64bits_update(hash, numbers.data(), numbers.size_bytes());
+    file.append(std::as_bytes(numbers));
+  };
+  file.append(std::as_bytes(std::span(&header.magic, 2)));
+  append(std::span(&header.fingerprint, 3));
+  // Entries that lie side by side in a block are written by the thousand.
+  std::vector<std::uint64_t> numbers;
+  for (const std::atomic<Entry>& entry : entries_) {
+    const Entry at = entry.load(std::memory_order_acquire);
+    numbers.push_back(at == nullptr ? 0 : *at);
+    if (at != nullptr) numbers.insert(numbers.end(), at + 1, at + 1 + *at);
+    if (numbers.size() > kBlockNumbers) {
+      append(numbers);
+      numbers.clear();
+    }
+  }
+  append(numbers);
+  header.hash = XXH3_64bits_digest(hash);
+  XXH3_freeState(hash);
+  file.write_at(offsetof(SidecarHeader, hash), std::as_bytes(std::span(&header.hash, 1)));
+  file.commit();
+}
+
+std::unique_ptr<JpegIndex> JpegIndex::open(const std::filesystem::path& path,
+                                           const std::string& fingerprint, std::uint64_t samples) {
+  auto file = std::make_unique<MappedFile>(path);
+  const auto bytes = file->bytes();
+  const auto refuse = [&](std::string_view expected, const std::string& got) {
+    throw DataError(fmt::format("{}: expected {}, got {}. Make it anew: precast index {}",
+                                path.string(), expected, got, path.stem().string()));
+  };
+  SidecarHeader header;
+  if (bytes.size() < sizeof header || bytes.size() % sizeof(std::uint64_t) != 0)
+    refuse("an index of JPEGs", fmt::format("{} bytes", bytes.size()));
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (header.magic != kMagic) refuse("an index of JPEGs", "another kind of file");
+  if (header.fingerprint != number_of(fingerprint) || header.samples != samples)
+    refuse("the index of this dataset", "that of another one");
+  const auto hashed = bytes.subspan(kHashedFrom);
+  if (header.hash != XXH3_64bits(hashed.data(), hashed.size()))
+    refuse("the bytes that were written", "damaged ones");
+  if (header.interval == 0) refuse("a distance of checkpoints", "0");
+
+  auto index = std::make_unique<JpegIndex>(samples, header.interval, /*max_bytes=*/0);
+  const auto* next = reinterpret_cast<Entry>(bytes.data() + sizeof header);
+  const auto* const end = reinterpret_cast<Entry>(bytes.data() + bytes.size());
+  for (auto& entry : index->entries_) {
+    if (next == end || *next >= static_cast<std::uint64_t>(end - next))
+      refuse("the checkpoints of all samples", "fewer");
+    entry.store(next, std::memory_order_relaxed);
+    next += 1 + *next;
+  }
+  index->bytes_ = bytes.size();
+  index->file_ = std::move(file);
+  return index;
+}
+
+}  // namespace precast::data

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/decode/checkpoints.h"
+#include "framework/core/export.h"
+#include "framework/core/file.h"
+
+namespace precast::data {
+
+/// Checkpoints of a dataset's JPEGs, so that a crop is decoded without reading over what lies
+/// before it (BaselineDecoder). Filled sample by sample while an epoch decodes them for the first
+/// time, or opened from a sidecar file that `precast index` wrote, which processes share.
+/// Thread-safe but for write(), which wants no add() beside it.
+class PRECAST_API JpegIndex {
+ public:
+  /// MCUs from one checkpoint to the next: about 700 bytes for an image of 512 px.
+  static constexpr std::size_t kDefaultInterval = 8;
+
+  /// An empty index. @param max_bytes beyond it nothing is added.
+  JpegIndex(std::uint64_t samples, std::size_t interval, std::uint64_t max_bytes);
+  /// Maps a sidecar file. @param fingerprint of the dataset (BetonReader::fingerprint()).
+  /// @throws IoError; DataError if it is damaged or belongs to another dataset.
+  [[nodiscard]] static std::unique_ptr<JpegIndex> open(const std::filesystem::path& path,
+                                                       const std::string& fingerprint,
+                                                       std::uint64_t samples);
+  /// Where the sidecar of a dataset lies: beside it, `.jidx` appended.
+  [[nodiscard]] static std::filesystem::path sidecar(const std::filesystem::path& dataset);
+
+  /// What is known of a sample; empty: nothing.
+  [[nodiscard]] JpegCheckpoints find(std::uint64_t sample) const;
+  /// Whether add() would keep what it is given: finding checkpoints costs time.
+  [[nodiscard]] bool wants(std::uint64_t sample) const;
+  /// @param points may be empty, for a JPEG that has none; it is not asked for again.
+  void add(std::uint64_t sample, std::span<const std::uint64_t> points);
+
+  /// Writes the sidecar, whole or not at all. @throws IoError
+  void write(const std::filesystem::path& path, const std::string& fingerprint) const;
+
+  [[nodiscard]] std::size_t interval() const { return interval_; }
+  [[nodiscard]] std::uint64_t samples() const { return entries_.size(); }
+  /// Memory taken, in this process or mapped.
+  [[nodiscard]] std::uint64_t bytes() const;
+
+ private:
+  /// Points to the number of checkpoints, which follow it.
+  using Entry = const std::uint64_t*;
+
+  std::size_t interval_;
+  std::uint64_t max_bytes_;
+  std::vector<std::atomic<Entry>> entries_;
+  std::atomic<std::uint64_t> bytes_{0};
+  std::mutex mutex_;
+  /// Blocks of memory that entries are cut from.
+  std::vector<std::unique_ptr<std::uint64_t[]>> blocks_;
+  std::size_t used_in_block_ = 0;
+  std::unique_ptr<MappedFile> file_;
+};
+
+}  // namespace precast::data
