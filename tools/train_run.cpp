@@ -68,14 +68,14 @@ TrainPlan TrainRun::checked_plan(const Registries& registries) const {
   const std::int64_t classes = count_classes(*train_reader_, config, config.model.num_classes);
   static_cast<void>(count_classes(*val_reader_, config, classes));
   TrainPlan plan =
-      make_plan(recipe_, registries, static_cast<std::int64_t>(train_data_->size()), classes);
+      make_plan(recipe_, registries, static_cast<std::int64_t>(train_data_.order->size()), classes);
   Communicator& ranks = ranks_.communicator();
   if (config.dist.sync_bn != 0 && ranks.world() > 1) plan.model.batch_norm_ranks = &ranks;
   if (plan.steps_per_epoch == 0) {
     throw ConfigError(
         fmt::format("training.batch_size: expected at most the {} samples of {}, got "
                     "{}",
-                    train_data_->size(), train_reader_->path().string(), plan.global_batch_size));
+                    train_data_.order->size(), train_reader_->path().string(), plan.global_batch_size));
   }
   return plan;
 }
@@ -221,7 +221,7 @@ void TrainRun::announce() const {
   const int world = ranks_.communicator().world();
   log_info("=> {} on {}{}: {} training and {} validation images, {} classes", plan_.model.arch,
            world > 1 ? fmt::format("{} x ", world) : "", c10::DeviceTypeName(device_.type(), true),
-           train_data_->size(), val_reader_->size(), plan_.model.num_classes);
+           train_data_.order->size(), val_reader_->size(), plan_.model.num_classes);
   log_info("=> {} epochs of {} steps, batch {}, run folder {}", plan_.epochs, plan_.steps_per_epoch,
            plan_.global_batch_size, folder_.path().string());
   log_info("=> memory for data: {}",

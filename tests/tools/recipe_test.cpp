@@ -258,6 +258,24 @@ TEST_F(RecipeTest, PipelineMistakesAreToldToo) {
               HasSubstr("unknown transform 'centre_crop'. Did you mean 'center_crop'?"));
 }
 
+TEST_F(RecipeTest, TransformsThatCannotTakeAnImageSizeAreToldBeforeTheStart) {
+  EXPECT_THAT(refusal("pipeline: {train: [cutout: {crop_size: 100}]}\n"
+                      "resolution: {min_res: 96, max_res: 128}\n"),
+              HasSubstr("pipeline.train[0]: crop_size: expected at most 96 for 96 x 96 px"));
+  EXPECT_THAT(refusal("pipeline: {val: {image: [cutout: {crop_size: 300}]}}\n"),
+              HasSubstr("pipeline.val.image[0]: crop_size: expected at most 224"));
+}
+
+TEST_F(RecipeTest, PipelinesMayNameTheirOutputs) {
+  const Recipe recipe =
+      load_recipe(PRECAST_SOURCE_DIR "/configs/imagenette_augmented.yaml", {}, registries_);
+  std::vector<std::string> names;
+  for (const data::OutputSpec& output : recipe.train_pipeline.outputs) names.push_back(output.name);
+  EXPECT_THAT(names, testing::ElementsAre("image", "view2", "label", "ids"));
+  EXPECT_EQ(recipe.train_pipeline.outputs[1].image.steps.size(), 4U);
+  EXPECT_TRUE(recipe.val_pipeline.outputs.empty());
+}
+
 TEST_F(RecipeTest, ResolvedRecipeNamesEveryKey) {
   const auto resolved = load("training: {epochs: 3}\n").resolved;
   EXPECT_EQ(resolved.at("training.epochs"), 3);
