@@ -1,8 +1,8 @@
 #include "data/resample/axis.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <numeric>
 
 namespace precast::data {
 namespace {
@@ -17,13 +17,24 @@ double scale_of(int source, int outputs) {
   return 1.0 / inverse;
 }
 
+// The standard functions are calls here, which take as long as the rest of a plan.
 int floor_of(double value) {
-  return static_cast<int>(std::floor(value));
+  const auto cut = static_cast<int>(value);
+  return cut - static_cast<int>(cut > value);
+}
+int ceil_of(double value) {
+  return -floor_of(-value);
+}
+/// To nearest even; below 2^22.
+int round_of(float value) {
+  constexpr float kShift = 0x1.8p23F;
+  return static_cast<int>(std::bit_cast<std::uint32_t>(value + kShift) -
+                          std::bit_cast<std::uint32_t>(kShift));
 }
 
 Blend blend_of(int start, float fraction) {
   const auto fixed = [](float weight) {
-    return static_cast<std::int16_t>(std::lrintf(weight * kBlendOne));
+    return static_cast<std::int16_t>(round_of(weight * kBlendOne));
   };
   return {start, fixed(1.0F - fraction), fixed(fraction)};
 }
@@ -38,13 +49,13 @@ void WeightedAxis::resize_to(int outputs, int tap_count) {
 
 void WeightedAxis::plan_area(int source, int outputs) {
   const double scale = scale_of(source, outputs);
-  resize_to(outputs, std::min(source, static_cast<int>(std::ceil(scale)) + 1));
+  resize_to(outputs, std::min(source, ceil_of(scale) + 1));
   for (int d = 0; d < outputs; ++d) {
     const double from = d * scale;
     const double to = from + scale;
     const double cell = std::min(scale, source - from);
     const int last = std::min(floor_of(to), source - 1);
-    const int first = std::min(static_cast<int>(std::ceil(from)), last);
+    const int first = std::min(ceil_of(from), last);
     const bool partial_first = first - from > kNegligible;
 
     // The taps must end inside the source: near its end the window moves left and leading weights
@@ -63,7 +74,7 @@ void WeightedAxis::plan_area(int source, int outputs) {
 void WeightedAxis::plan_triangle(int source, int outputs) {
   const double scale = static_cast<double>(source) / outputs;
   const double reach = std::max(scale, 1.0);
-  resize_to(outputs, std::min(source, static_cast<int>(std::ceil(reach)) * 2 + 1));
+  resize_to(outputs, std::min(source, ceil_of(reach) * 2 + 1));
   for (int d = 0; d < outputs; ++d) {
     const double centre = (d + 0.5) * scale;
     const int first = std::max(0, floor_of(centre - reach + 0.5));
@@ -91,9 +102,7 @@ void WeightedAxis::mirror() {
 
 int WeightedAxis::quantize(int output, int one, std::uint16_t* out) const {
   const float* w = weight.data() + std::ptrdiff_t{output} * taps;
-  const auto fixed = [one](float value) {
-    return static_cast<int>(std::lrintf(value * static_cast<float>(one)));
-  };
+  const auto fixed = [one](float value) { return round_of(value * static_cast<float>(one)); };
   float sum = 0;
   int fixed_sum = 0;
   int largest = 0;
@@ -120,7 +129,7 @@ void plan_blends(ResizeFilter filter, int source, int outputs, std::vector<Blend
     if (filter == ResizeFilter::area) {
       start = floor_of(d * scale);
       fraction = static_cast<float>((d + 1) - (start + 1) * inverse);
-      fraction = fraction <= 0 ? 0.0F : fraction - std::floor(fraction);
+      fraction = fraction <= 0 ? 0.0F : fraction - static_cast<float>(floor_of(fraction));
     } else {
       const auto centre = static_cast<float>((d + 0.5) * scale - 0.5);
       start = floor_of(centre);

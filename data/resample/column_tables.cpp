@@ -1,6 +1,8 @@
 #include "data/resample/column_tables.h"
 
 #include <algorithm>
+#include <climits>
+#include <cstdlib>
 #include <cstring>
 
 namespace precast::data {
@@ -42,37 +44,33 @@ bool plan_column_blend(const std::vector<Blend>& outputs, int source, ColumnBlen
   // Eight values are of at most four pixels, four values of two.
   columns.wide_windows =
       !paired && fits_window(outputs, source, 3) && fits_window(outputs, source, 2);
-  columns.groups = (outputs.size() * 3 + ColumnBlend::kGroup - 1) / ColumnBlend::kGroup;
-  columns.window.resize(columns.groups * 4);
-  columns.shuffle.resize(columns.groups * 16);
-  columns.weight.resize(columns.groups * 16);
+  const std::size_t values = outputs.size() * 3;
+  columns.groups.resize((values + ColumnBlend::Group::kValues - 1) / ColumnBlend::Group::kValues);
 
-  const auto last = outputs.size() - 1;
-  const auto pair_of = [&](std::size_t pixel) {
+  const auto pair_of = [&](std::size_t value) {
+    const std::size_t pixel = std::min(value / 3, outputs.size() - 1);
     Pair pair = inside(outputs[pixel], source);
     if (paired) pair.byte = static_cast<int>(pixel) * 6;
     return pair;
   };
-  const int last_window = source * 3 - ColumnBlend::kWindow;
-  for (std::size_t quarter = 0; quarter < columns.groups * 4; ++quarter) {
-    // Quarters 0 1 2 3 of a group begin at its values 0, 8, 4, 12.
-    const std::size_t group = quarter / 4 * 16;
-    const std::size_t first = group + quarter % 2 * 8 + quarter / 2 % 2 * 4;
-    const std::size_t window_first = columns.wide_windows ? first / 8 * 8 : first;
-    const std::size_t window_values = columns.wide_windows ? 8 : 4;
-    const int low = pair_of(std::min(window_first / 3, last)).byte;
-    const int high = pair_of(std::min((window_first + window_values - 1) / 3, last)).byte;
-    int window = std::min(low, high);
-    if (!paired) window = std::min(window, last_window);
-    columns.window[quarter] = window;
-    for (std::size_t v = 0; v < 4; ++v) {
-      const std::size_t pixel = std::min((first + v) / 3, last);
-      const Pair pair = pair_of(pixel);
-      const auto byte = static_cast<std::uint32_t>(pair.byte - window) +
-                        static_cast<std::uint32_t>((first + v) % 3);
-      columns.shuffle[quarter * 4 + v] = 0x80008000U | byte | (byte + 3) << 16;
-      columns.weight[quarter * 4 + v] = pair.weights;
+  const int last_window = paired ? INT_MAX : source * 3 - ColumnBlend::kWindow;
+  std::size_t first_of_group = 0;
+  for (ColumnBlend::Group& group : columns.groups) {
+    for (std::size_t quarter = 0; quarter < 4; ++quarter) {
+      const std::size_t first = first_of_group + quarter % 2 * 8 + quarter / 2 * 4;
+      const std::size_t begin = columns.wide_windows ? first / 8 * 8 : first;
+      const std::size_t end = columns.wide_windows ? begin + 8 : begin + 4;
+      const int window = std::min({pair_of(begin).byte, pair_of(end - 1).byte, last_window});
+      group.window[quarter] = window;
+      for (std::size_t v = 0; v < 4; ++v) {
+        const Pair pair = pair_of(first + v);
+        const auto byte = static_cast<std::uint32_t>(pair.byte - window) +
+                          static_cast<std::uint32_t>((first + v) % 3);
+        group.shuffle[quarter * 4 + v] = 0x80008000U | byte | (byte + 3) << 16;
+        group.weight[quarter * 4 + v] = pair.weights;
+      }
     }
+    first_of_group += ColumnBlend::Group::kValues;
   }
   return paired;
 }
@@ -90,19 +88,17 @@ void pair_pixels(const std::uint8_t* row, int source, const std::vector<Blend>& 
 void plan_column_weights(const WeightedAxis& axis, ColumnWeights& columns) {
   const std::size_t outputs = axis.start.size();
   columns.groups = (outputs + ColumnWeights::kGroup - 1) / ColumnWeights::kGroup;
-  columns.pairs = (axis.taps + 1) / 2;
-  const auto pairs = static_cast<std::size_t>(columns.pairs);
+  columns.pairs = static_cast<std::size_t>(axis.taps + 1) / 2;
   columns.start.assign(columns.groups * ColumnWeights::kGroup, 0);
-  columns.weight.assign(columns.groups * pairs * 32, 0);
-  std::vector<std::uint16_t> fixed(pairs * 2, 0);
+  columns.weights.assign(columns.groups * columns.pairs, {});
+  std::vector<std::uint16_t> fixed(columns.pairs * 2, 0);
   for (std::size_t pixel = 0; pixel < outputs; ++pixel) {
     columns.start[pixel] = axis.start[pixel] * 3;
     axis.quantize(static_cast<int>(pixel), 1 << kColumnWeightBits, fixed.data());
-    std::uint32_t* weight =
-        columns.weight.data() + pixel / 8 * pairs * 32 + pixel % 4 * 8 + pixel / 4 % 2 * 4;
-    for (std::size_t pair = 0; pair < pairs; ++pair) {
-      const std::uint32_t both = fixed[2 * pair] | std::uint32_t{fixed[2 * pair + 1]} << 16;
-      std::fill_n(weight + pair * 32, 4, both);
+    ColumnWeights::Pair* pairs = columns.weights.data() + pixel / 8 * columns.pairs;
+    for (std::size_t pair = 0; pair < columns.pairs; ++pair) {
+      std::fill_n(pairs[pair].weight + pixel % 4 * 8 + pixel / 4 % 2 * 4, 4,
+                  fixed[2 * pair] | std::uint32_t{fixed[2 * pair + 1]} << 16);
     }
   }
 }

@@ -11,23 +11,32 @@ namespace precast::data {
 
 // ---- Two taps: columns first, then rows, as OpenCV rounds them.
 
+/// A row of 16-bit values as aligned pieces: whole vectors of them lie in whole cache lines.
+struct alignas(64) Words32 {
+  std::int16_t value[32];
+};
+
 /// What makes a row's outputs of pairs of neighbouring source pixels, in groups of 16 values. A
 /// group has four quarters of four values, in the order 0-3, 8-11, 4-7, 12-15, so that instructions
 /// which work on 128-bit blocks pack them in order.
 struct ColumnBlend {
-  static constexpr std::size_t kGroup = 16;
   /// Bytes that are read at a window.
   static constexpr int kWindow = 16;
 
-  std::size_t groups = 0;
-  /// A window holds what 8 values need; else only what 4 do.
+  struct alignas(64) Group {
+    static constexpr std::size_t kValues = 16;
+    /// For each value the two bytes in the window, as 16-bit words (the upper byte is 0x80:
+    /// nothing).
+    std::uint32_t shuffle[kValues];
+    /// For each value the two weights of 11 bits.
+    std::uint32_t weight[kValues];
+    /// For each quarter, where in the row its window begins.
+    std::int32_t window[4];
+  };
+
+  std::vector<Group> groups;
+  /// Quarters 0 and 2 share a window, and 1 and 3.
   bool wide_windows = false;
-  /// For each quarter, where in the row its window begins; wide ones are those of the first two.
-  std::vector<std::int32_t> window;
-  /// For each value the two bytes in the window, as 16-bit words (the upper byte is 0x80: nothing).
-  std::vector<std::uint32_t> shuffle;
-  /// For each value the two weights of 11 bits.
-  std::vector<std::uint32_t> weight;
 };
 
 /// out[v] = (first * row[..] + second * row[..]) >> 4 for all values of all groups.
@@ -56,13 +65,18 @@ void weigh_rows(const std::uint8_t* const* rows, const std::uint16_t* weights, i
 struct ColumnWeights {
   static constexpr std::size_t kGroup = 8;
 
+  /// Of a pair of taps: [pixel % 4][pixel / 4][4], the two weights, four times.
+  struct alignas(64) Pair {
+    std::uint32_t weight[4 * kGroup];
+  };
+
   std::size_t groups = 0;
   /// Two taps are added at a time.
-  int pairs = 0;
+  std::size_t pairs = 0;
   /// For each pixel, the first of its values in the row of sums.
   std::vector<std::int32_t> start;
-  /// [group][pair][pixel % 4][pixel / 4 % 2][4]: the two weights of the pair, four times.
-  std::vector<std::uint32_t> weight;
+  /// [groups][pairs]
+  std::vector<Pair> weights;
 };
 
 /// Reads 16 bytes for each pair and writes 4 bytes past the last group.
