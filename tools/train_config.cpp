@@ -294,9 +294,10 @@ void check_order_keys(const TrainConfig& config, const Schema& schema, Diagnosti
   const auto wrong = [&](const std::string& key, const std::string& message) {
     diagnostics.error(schema.origin(key), key, message);
   };
-  const data::OrderProblem problem =
-      data::find_problem({.subset = data.subset, .filter = data.filter, .repeats = data.repeats});
-  if (!problem.option.empty()) wrong("data." + problem.option, problem.message);
+  const data::OrderOptions order{
+      .subset = data.subset, .filter = data.filter, .repeats = data.repeats};
+  for (const data::OrderProblem& problem : data::find_problems(order))
+    wrong("data." + problem.option, problem.message);
   if (!data::is_window(data.shuffle_window_mb)) {
     wrong("data.shuffle_window_mb",
           fmt::format("expected auto, ffcv or a number of MiB above 0, got '{}'",

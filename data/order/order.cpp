@@ -95,21 +95,24 @@ Members choose_members(const BetonReader& reader, const OrderOptions& options) {
 
 SampleOrder::~SampleOrder() = default;
 
-OrderProblem find_problem(const OrderOptions& options) {
+std::vector<OrderProblem> find_problems(const OrderOptions& options) {
+  std::vector<OrderProblem> problems;
   if (!parse_subset(options.subset)) {
-    return {"subset",
-            fmt::format("expected a number of samples (1000) or a range (1000:2000), got '{}'",
-                        options.subset)};
+    problems.push_back(
+        {"subset",
+         fmt::format("expected a number of samples (1000) or a range (1000:2000), got '{}'",
+                     options.subset)});
   }
-  if (options.repeats < 1)
-    return {"repeats", fmt::format("expected at least 1, got {}", options.repeats)};
-  if (options.filter.empty()) return {};
+  if (options.repeats < 1) {
+    problems.push_back({"repeats", fmt::format("expected at least 1, got {}", options.repeats)});
+  }
+  if (options.filter.empty()) return problems;
   try {
-    SampleFilter check(options.filter);
+    const SampleFilter check(options.filter);
   } catch (const ConfigError& error) {
-    return {"filter", error.what()};
+    problems.push_back({"filter", error.what()});
   }
-  return {};
+  return problems;
 }
 
 void register_orders(OrderRegistry& registry) {
@@ -125,8 +128,8 @@ void register_orders(OrderRegistry& registry) {
 std::shared_ptr<const SampleOrder> make_order(const OrderRegistry& registry,
                                               const BetonReader& reader,
                                               const OrderOptions& options) {
-  if (const OrderProblem problem = find_problem(options); !problem.option.empty())
-    throw ConfigError(problem.option + ": " + problem.message);
+  if (const auto problems = find_problems(options); !problems.empty())
+    throw ConfigError(problems[0].option + ": " + problems[0].message);
   auto order = registry.create(options.name, {reader, options, choose_members(reader, options)});
   if (options.repeats == 1) return order;
   return std::make_shared<RepeatedOrder>(std::move(order),

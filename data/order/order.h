@@ -89,12 +89,13 @@ PRECAST_API void register_orders(OrderRegistry& registry);
 [[nodiscard]] PRECAST_API std::shared_ptr<const SampleOrder> make_order(
     const BetonReader& reader, const OrderOptions& options);
 
-/// @return what is wrong with options.subset, options.filter or options.repeats as far as no file
-/// is needed to see it: {"filter", "expected ..."}; empty strings if nothing is.
+/// One option that is wrong: its name, and what was expected.
 struct OrderProblem {
   std::string option;
   std::string message;
 };
-[[nodiscard]] PRECAST_API OrderProblem find_problem(const OrderOptions& options);
+
+/// What is wrong with subset, filter and repeats as far as it can be seen without a file.
+[[nodiscard]] PRECAST_API std::vector<OrderProblem> find_problems(const OrderOptions& options);
 
 }  // namespace precast::data

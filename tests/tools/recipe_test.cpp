@@ -163,6 +163,25 @@ TEST_F(RecipeTest, KeysThatContradictEachOtherAreRefused) {
   EXPECT_THAT(refusal("training: {device: cpu, precision: fp16}"), HasSubstr("training.precision"));
 }
 
+TEST_F(RecipeTest, MistakesInTheOrderOfSamplesAreToldWithTheirPlaces) {
+  const std::string told = refusal(
+      "data:\n"
+      "  order: quasi_randon\n"
+      "  filter: label <\n"
+      "  subset: 5:3\n"
+      "  shuffle_window_mb: 8MB\n"
+      "  weights: [1, 2]\n"
+      "  direct_io: 1\n");
+  EXPECT_THAT(told, HasSubstr("r.yaml:2:10: data.order: expected one of sequential, random"));
+  EXPECT_THAT(told, HasSubstr("r.yaml:4:11: data.subset: expected a number of samples"));
+  EXPECT_THAT(told, HasSubstr("r.yaml:5:22: data.shuffle_window_mb: expected auto, ffcv or"));
+  EXPECT_THAT(told, HasSubstr("data.weights: expected data.order: weighted, got random"));
+  EXPECT_THAT(told, HasSubstr("r.yaml:3:11: data.filter: expected a number, got the end"));
+  EXPECT_THAT(told, HasSubstr("r.yaml:7:14: data.direct_io: expected data.in_memory: 0, got 1"));
+  EXPECT_THAT(refusal("data: {order: weighted}"),
+              HasSubstr("data.weights: expected this or data.weight_field"));
+}
+
 TEST_F(RecipeTest, MethodsComeAfterTheLegacyKeysInTheirOwnOrder) {
   const Recipe recipe = load("methods: [ema: {decay: 0.9}, gradient_clipping]\n");
   EXPECT_EQ(names(recipe),
