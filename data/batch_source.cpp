@@ -3,6 +3,7 @@
 #include <ATen/ops/from_blob.h>
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "data/batch_views.h"
@@ -12,48 +13,42 @@ namespace precast::data {
 namespace {
 
 at::ScalarType scalar_type(ElementType type) {
-  constexpr at::ScalarType kTypes[] = {at::kByte,   at::kFloat, at::kLong,
-                                       at::kDouble, at::kHalf,  at::kBFloat16};
+  constexpr at::ScalarType kTypes[] = {
+      at::kByte,  at::kFloat, at::kLong,   at::kDouble, at::kHalf,   at::kBFloat16, at::kChar,
+      at::kShort, at::kInt,   at::kUInt16, at::kUInt32, at::kUInt64, at::kBool};
   return kTypes[static_cast<int>(type)];
 }
 
-/// The place of a field among those that the loader puts out (it leaves out bytes, json and
-/// arrays).
-std::size_t output_place(const BetonReader& reader, std::size_t field) {
-  std::size_t place = 0;
-  for (std::size_t f = 0; f < field; ++f) {
-    const FieldType type = reader.fields()[f].type;
-    if (type == FieldType::image || type == FieldType::integer || type == FieldType::floating)
-      ++place;
-  }
-  return place;
-}
-
-std::size_t find_field(const BetonReader& reader, const std::string& name, FieldType type,
-                       std::string_view what) {
-  const std::size_t field = name.empty() ? reader.first_field(type) : reader.field(name);
-  if (field >= reader.fields().size() || reader.fields()[field].type != type) {
+/// The place of the output of that name and kind; without a name of the first of that kind.
+std::size_t find_output(const BetonReader& reader, const std::vector<Output>& outputs,
+                        const std::string& name, OutputKind kind, std::string_view what) {
+  const auto found = std::ranges::find_if(outputs, [&](const Output& output) {
+    return output.kind == kind && (name.empty() || name == output.name);
+  });
+  if (found == outputs.end()) {
     throw DataError(fmt::format("{}: expected {} field{}, got none", reader.path().string(), what,
                                 name.empty() ? "" : fmt::format(" '{}'", name)));
   }
-  return output_place(reader, field);
+  return static_cast<std::size_t>(found - outputs.begin());
 }
 
 class CpuBatchSource final : public BatchSource {
  public:
-  CpuBatchSource(const BetonReader& reader, const ImagePipeline& pipeline, LoaderOptions options,
-                 const FieldPlaces& places)
-      : loader_(reader, pipeline, std::move(options)), places_(places) {}
+  CpuBatchSource(const BetonReader& reader, const Pipeline& pipeline, LoaderOptions options,
+                 BatchFields fields)
+      : loader_(reader, pipeline, std::move(options)), fields_(std::move(fields)) {}
 
   void begin_epoch(const EpochRequest& request) override { loader_.begin_epoch(request); }
 
   std::optional<Batch> next() override {
     const std::optional<HostBatch> host = loader_.next();
     if (!host) return std::nullopt;
-    Batch batch = view_host_batch(*host, places_);
-    for (NamedTensor& field : batch.fields) {
+    Batch batch = view_host_batch(*host, fields_);
+    for (std::size_t i = 0; i < batch.fields.size(); ++i) {
+      const Output& output = fields_.outputs[i];
+      if (output.kind != OutputKind::image || output.channels_first) continue;
       // [N, H, W, 3] in memory is [N, 3, H, W] in channels_last: no copy.
-      if (field.tensor.dim() == 4) field.tensor = field.tensor.permute({0, 3, 1, 2});
+      batch.fields[i].tensor = batch.fields[i].tensor.permute({0, 3, 1, 2});
     }
     return batch;
   }
@@ -66,21 +61,26 @@ class CpuBatchSource final : public BatchSource {
 
  private:
   Loader loader_;
-  FieldPlaces places_;
+  BatchFields fields_;
 };
 
 }  // namespace
 
-FieldPlaces find_fields(const BetonReader& reader, const FieldChoice& choice) {
-  return {.image = find_field(reader, choice.image, FieldType::image, "an RGB image"),
-          .label = find_field(reader, choice.label, FieldType::integer, "an integer")};
+BatchFields find_fields(const BetonReader& reader, const Pipeline& pipeline, bool normalize,
+                        const FieldChoice& choice) {
+  BatchFields fields{.outputs = resolve_outputs(reader, pipeline, normalize)};
+  fields.image =
+      find_output(reader, fields.outputs, choice.image, OutputKind::image, "an RGB image");
+  fields.label =
+      find_output(reader, fields.outputs, choice.label, OutputKind::integer, "an integer");
+  return fields;
 }
 
-Batch view_host_batch(const HostBatch& host, const FieldPlaces& places) {
+Batch view_host_batch(const HostBatch& host, const BatchFields& fields) {
   Batch batch{.fields = {},
               .sample_ids = host.sample_ids,
-              .image_index = places.image,
-              .label_index = places.label};
+              .image_index = fields.image,
+              .label_index = fields.label};
   for (const HostTensor& field : host.fields) {
     batch.fields.push_back(
         {field.name, at::from_blob(
@@ -90,19 +90,18 @@ Batch view_host_batch(const HostBatch& host, const FieldPlaces& places) {
   return batch;
 }
 
-std::unique_ptr<BatchSource> make_batch_source(const BetonReader& reader,
-                                               const ImagePipeline& pipeline,
+std::unique_ptr<BatchSource> make_batch_source(const BetonReader& reader, const Pipeline& pipeline,
                                                const LoaderOptions& options,
                                                const FieldChoice& fields, at::Device device,
                                                at::ScalarType image_dtype) {
-  const FieldPlaces places = find_fields(reader, fields);
   LoaderOptions loader_options = options;
+  loader_options.normalize = device.is_cpu();
+  BatchFields found = find_fields(reader, pipeline, loader_options.normalize, fields);
   if (device.is_cpu()) {
-    loader_options.normalize = true;
-    return std::make_unique<CpuBatchSource>(reader, pipeline, loader_options, places);
+    return std::make_unique<CpuBatchSource>(reader, pipeline, loader_options, std::move(found));
   }
-  loader_options.normalize = false;
-  return make_cuda_batch_source(reader, pipeline, loader_options, places, device, image_dtype);
+  return make_cuda_batch_source(reader, pipeline, loader_options, std::move(found), device,
+                                image_dtype);
 }
 
 }  // namespace precast::data

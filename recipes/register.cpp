@@ -3,9 +3,11 @@
 #include "recipes/losses/cross_entropy.h"
 #include "recipes/methods/blurpool.h"
 #include "recipes/methods/channels_last.h"
+#include "recipes/methods/cutmix.h"
 #include "recipes/methods/ema.h"
 #include "recipes/methods/gradient_clipping.h"
 #include "recipes/methods/label_smoothing.h"
+#include "recipes/methods/mixup.h"
 #include "recipes/methods/progressive_resize.h"
 #include "recipes/optim/adamw.h"
 #include "recipes/optim/lamb.h"
@@ -30,6 +32,9 @@ void register_methods(MethodRegistry& registry) {
   registry.add("channels_last", "store images and weights channels last", make_channels_last);
   registry.add("gradient_clipping", "bound the norm of the gradient (Pascanu et al. 2013)",
                make_gradient_clipping);
+  registry.add("mixup", "mix each image and label with a neighbour's (Zhang et al. 2018)",
+               make_mixup);
+  registry.add("cutmix", "a box of a neighbour in each image (Yun et al. 2019)", make_cutmix);
   registry.add("ema", "evaluate an average of the weights (Polyak & Juditsky 1992)", make_ema);
 }
 

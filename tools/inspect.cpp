@@ -19,6 +19,7 @@
 #include "framework/core/file.h"
 #include "framework/core/progress.h"
 #include "tools/arguments.h"
+#include "tools/inspect_order.h"
 
 namespace precast::tools {
 namespace {
@@ -137,7 +138,7 @@ Json describe(const BetonReader& reader, bool with_labels) {
   const std::uint64_t first_page = data::round_up(metadata_end, header.page_bytes);
   const std::uint64_t pages =
       header.table_offset > first_page ? (header.table_offset - first_page) / header.page_bytes : 0;
-  Json report = {{"file", reader.path().string()},      {"bytes", reader.bytes().size()},
+  Json report = {{"file", reader.path().string()},      {"bytes", reader.file_bytes()},
                  {"version", header.version},           {"samples", header.num_samples},
                  {"page_size", header.page_bytes},      {"pages", pages},
                  {"table_offset", header.table_offset}, {"fields", Json::array()}};
@@ -278,6 +279,8 @@ void check_partners(const Arguments& arguments) {
     throw ConfigError("--out: expected --sample N beside it, got none");
   if (arguments.has("field") && !arguments.has("out"))
     throw ConfigError("--field: expected --out FILE beside it, got none");
+  if (arguments.has("order") && arguments.has("sample"))
+    throw ConfigError("expected --order or --sample, got both");
   if (!arguments.get<bool>("labels")) return;
   if (!arguments.get<bool>("json"))
     throw ConfigError("--labels: expected --json beside it, got none");
@@ -298,11 +301,15 @@ int run_inspect(const std::vector<std::string>& args) {
       "with --sample: write its image to this .jpg, .npy ([H, W, 3] uint8) or .ppm file; an image "
       "stored as pixels becomes a JPEG of quality 95")(
       "field", po::value<std::string>(), "which image field to write; the first one if not given");
+  add_order_options(arguments);
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
   check_partners(arguments);
   const BetonReader reader(arguments.text("FILE.beton"));
   if (arguments.has("sample")) {
     show_sample(reader, arguments);
+  } else if (arguments.has("order")) {
+    const Json report = describe_order(reader, arguments);
+    arguments.get<bool>("json") ? fmt::print("{}\n", report.dump(2)) : print_order(report);
   } else {
     const Json report = describe(reader, arguments.get<bool>("labels"));
     if (arguments.get<bool>("json")) {

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "data/transforms/pipeline.h"
 #include "tools/arguments.h"
 #include "tools/registries.h"
 
@@ -28,6 +29,15 @@ void print_entries(const Registry& registry, bool with_options) {
   fmt::print("\n");
 }
 
+/// What else a pipeline may hold.
+void print_stages() {
+  fmt::print("pipeline stages\n");
+  for (const data::StageHelp& stage : data::pipeline_stages()) {
+    fmt::print("  {:<20} {}\n{}", stage.name, stage.help, stage.options);
+  }
+  fmt::print("\n");
+}
+
 }  // namespace
 
 int run_list(const std::vector<std::string>& args) {
@@ -39,7 +49,10 @@ int run_list(const std::vector<std::string>& args) {
   print_entries(registries.losses, false);
   print_entries(registries.optimizers, false);
   print_entries(registries.schedules, false);
-  print_entries(registries.crops, true);
+  print_entries(registries.pipeline.crops, true);
+  print_entries(registries.pipeline.transforms, true);
+  print_entries(registries.pipeline.labels, true);
+  print_stages();
   return 0;
 }
 

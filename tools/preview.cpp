@@ -15,6 +15,7 @@
 #include "data/order/order.h"
 #include "data/transforms/center_crop.h"
 #include "data/transforms/fixed_crop.h"
+#include "data/transforms/pipeline.h"
 #include "framework/core/archive/npy.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
@@ -78,33 +79,73 @@ std::int64_t not_negative(const Arguments& arguments, const std::string& option)
   return value;
 }
 
-data::ImagePipeline choose_pipeline(const Arguments& arguments) {
+/// What is shown: one image of a pipeline.
+struct ShownImage {
+  data::ImagePipeline pipeline;
+  /// Empty: the first image field.
+  std::string field = {};
+  /// Under which name it draws random numbers, see data::Output.
+  std::string view = {};
+};
+
+/// The image of a map of outputs that --view names, or the first. @throws ConfigError
+ShownImage image_of(const data::Pipeline& pipeline, const std::string& view) {
+  if (pipeline.outputs.empty()) return {pipeline.images};
+  bool first = true;
+  for (const data::OutputSpec& output : pipeline.outputs) {
+    const bool image = output.content == data::OutputSpec::Content::image;
+    if (image && (view.empty() || view == output.name)) {
+      return {output.image, output.field, first ? "" : output.name};
+    }
+    first = first && !image;
+  }
+  throw ConfigError(fmt::format("--view: expected an image of the pipeline, got '{}'", view));
+}
+
+/// Of --pipeline, or of a recipe's section `pipeline`. @throws ConfigError, IoError
+ShownImage named_image(const Arguments& arguments, const data::ImagePipeline& standard) {
+  data::TransformRegistries registries;
+  data::register_transforms(registries);
+  Diagnostics diagnostics;
+  ConfigNode node;
+  std::string key = "--pipeline";
+  if (arguments.has("pipeline")) {
+    node = parse_override(arguments.text("pipeline"), {"--pipeline", 0, 0}, diagnostics);
+  } else {
+    const std::string part = arguments.has("train") ? "train" : "val";
+    const ConfigNode recipe = parse_yaml_file(arguments.text("config"), diagnostics);
+    const ConfigNode* const section = recipe.find("pipeline");
+    const ConfigNode* const found = section == nullptr ? nullptr : section->find(part);
+    if (found != nullptr) node = *found;
+    key = "pipeline." + part;
+  }
+  const data::Pipeline pipeline =
+      data::parse_pipeline(node, key, registries, standard, diagnostics);
+  diagnostics.throw_if_errors();
+  return image_of(pipeline, arguments.has("view") ? arguments.text("view") : "");
+}
+
+ShownImage choose_image(const Arguments& arguments) {
   const bool train = arguments.has("train");
   expect_one_of(arguments, "train", "val");
   // Both would replace the random crop that --train asks for.
   expect_one_of(arguments, "train", "crop");
   expect_one_of(arguments, "train", "ratio");
   expect_one_of(arguments, "ratio", "crop");
-  data::ImagePipeline pipeline =
-      train ? data::standard_train_pipeline() : data::standard_val_pipeline();
-  if (arguments.has("pipeline")) {
-    data::CropRegistry crops("crop");
-    data::register_crops(crops);
-    Diagnostics diagnostics;
-    const ConfigNode list =
-        parse_override(arguments.text("pipeline"), {"--pipeline", 0, 0}, diagnostics);
-    pipeline = data::parse_image_pipeline(list, "--pipeline", crops, pipeline, diagnostics);
-    diagnostics.throw_if_errors();
+  ShownImage shown{train ? data::standard_train_pipeline() : data::standard_val_pipeline()};
+  expect_one_of(arguments, "pipeline", "config");
+  if (arguments.has("pipeline") || arguments.has("config")) {
+    shown = named_image(arguments, shown.pipeline);
   }
   if (arguments.has("ratio")) {
     const auto ratio = arguments.get<double>("ratio");
     if (!(ratio > 0 && ratio <= 1))
       throw ConfigError(fmt::format("--ratio: expected a number in (0, 1], got {}", ratio));
-    pipeline.crop = std::make_shared<data::CenterCrop>(ratio);
+    shown.pipeline.crop = std::make_shared<data::CenterCrop>(ratio);
   }
   if (arguments.has("crop"))
-    pipeline.crop = std::make_shared<data::FixedCrop>(parse_window(arguments.text("crop")));
-  return pipeline;
+    shown.pipeline.crop = std::make_shared<data::FixedCrop>(parse_window(arguments.text("crop")));
+  return shown;
 }
 
 /// Which samples of the epoch are shown: their place in its order, and their number in the file.
@@ -112,49 +153,44 @@ std::vector<data::SamplePlace> choose_samples(const Arguments& arguments,
                                               const data::BetonReader& reader, std::uint64_t seed) {
   const std::int64_t epoch = not_negative(arguments, "epoch");
   const std::string& order_name = arguments.get<std::string>("order");
-  if (order_name != "sequential" && order_name != "random") {
-    throw ConfigError(fmt::format("--order: expected sequential or random, got '{}'", order_name));
-  }
-  const auto kind = order_name == "random" ? data::OrderKind::random : data::OrderKind::sequential;
-  const auto order = data::make_order(kind, reader.size(), seed, epoch);
+  const auto order = data::make_order(reader, {.name = order_name})->ids(seed, epoch);
   std::vector<std::uint64_t> positions;
   if (!arguments.has("samples")) {
-    for (std::uint64_t p = 0; p < std::min(reader.size(), kShownByDefault); ++p)
+    for (std::uint64_t p = 0; p < std::min<std::uint64_t>(order.size(), kShownByDefault); ++p)
       positions.push_back(p);
   } else if (arguments.text("samples") == "all") {
-    for (std::uint64_t p = 0; p < reader.size(); ++p) positions.push_back(p);
+    for (std::uint64_t p = 0; p < order.size(); ++p) positions.push_back(p);
   } else {
     positions = parse_numbers(arguments.text("samples"), "samples",
                               "numbers separated by commas, or 'all'", std::nullopt);
   }
   std::vector<data::SamplePlace> places;
   for (const std::uint64_t position : positions) {
-    if (position >= reader.size()) {
+    if (position >= order.size()) {
       throw ConfigError(
-          fmt::format("--samples: expected numbers below {}, got {}", reader.size(), position));
+          fmt::format("--samples: expected numbers below {}, got {}", order.size(), position));
     }
     places.push_back({.sample = order[position], .position = position, .epoch = epoch});
   }
   return places;
 }
 
-std::vector<std::uint8_t> decode(const data::BetonReader& reader,
-                                 const data::ImagePipeline& pipeline,
+/// @param shape of one shown image
+std::vector<std::uint8_t> decode(const data::BetonReader& reader, const ShownImage& shown,
                                  const std::vector<data::SamplePlace>& places, std::uint64_t seed,
-                                 int size_px) {
-  const std::size_t field = reader.first_field(data::FieldType::image);
-  if (field == reader.fields().size()) {
+                                 int size_px, const data::PixelShape& shape) {
+  const std::size_t field =
+      shown.field.empty() ? reader.first_field(data::FieldType::image) : reader.field(shown.field);
+  if (field == reader.fields().size() || reader.fields()[field].type != data::FieldType::image) {
     throw DataError(
         fmt::format("{}: expected an RGB image field, got none", reader.path().string()));
   }
-  const std::size_t image_bytes =
-      static_cast<std::size_t>(size_px) * static_cast<std::size_t>(size_px) * 3;
-  std::vector<std::uint8_t> pixels(image_bytes * places.size());
-  data::SampleDecoder decoder(pipeline, seed);
+  std::vector<std::uint8_t> pixels(shape.values() * places.size());
+  data::SampleDecoder decoder(shown.pipeline, seed, shown.view);
   for (std::size_t i = 0; i < places.size(); ++i) {
     try {
       decoder.decode(reader.image(places[i].sample, field), places[i], size_px,
-                     pixels.data() + i * image_bytes);
+                     pixels.data() + i * shape.values());
     } catch (const DataError& error) {
       throw DataError(
           fmt::format("{}: sample {}: {}", reader.path().string(), places[i].sample, error.what()));
@@ -192,6 +228,8 @@ int run_preview(const std::vector<std::string>& args) {
       "crop", po::value<std::string>(), "the window R0:R1,C0:C1 (rows, columns) of every image")(
       "pipeline", po::value<std::string>(),
       "transforms as in a recipe: '[random_resized_crop: {scale: [0.25, 1]}, horizontal_flip]'")(
+      "config", po::value<std::string>(), "a recipe: its pipeline.train or pipeline.val")(
+      "view", po::value<std::string>(), "which image of a pipeline with several outputs")(
       "samples", po::value<std::string>(),
       "places in the epoch's order: 0,3,5 or all; default the first 16")(
       "order", po::value<std::string>()->default_value("sequential"),
@@ -208,19 +246,26 @@ int run_preview(const std::vector<std::string>& args) {
   }
   if (size_px < 1 || size_px > 8192)
     throw ConfigError(fmt::format("--image_size: expected 1 to 8192, got {}", size_px));
-  const data::ImagePipeline pipeline = choose_pipeline(arguments);
+  const ShownImage shown = choose_image(arguments);
+  const data::PixelShape shape = shown.pipeline.output({size_px, size_px, 3});
+  if (output.extension() == ".png" && shape.height != shape.width) {
+    throw ConfigError(fmt::format("--output: expected a .npy for images of {} x {} px, got {}",
+                                  shape.height, shape.width, output.string()));
+  }
   const data::BetonReader reader(arguments.text("FILE.beton"));
   const auto seed = static_cast<std::uint64_t>(not_negative(arguments, "seed"));
   const auto places = choose_samples(arguments, reader, seed);
-  const auto pixels = decode(reader, pipeline, places, seed, size_px);
+  const auto pixels = decode(reader, shown, places, seed, size_px, shape);
   if (output.extension() == ".png") {
-    write_png_grid(output, pixels, size_px);
+    write_png_grid(output, pixels, shape.height);
   } else {
-    const std::int64_t shape[] = {static_cast<std::int64_t>(places.size()), size_px, size_px, 3};
-    write_npy(output, DType::u8, shape, std::as_bytes(std::span(pixels)));
+    const std::int64_t sides[] = {static_cast<std::int64_t>(places.size()), shape.height,
+                                  shape.width, 3};
+    write_npy(output, DType::u8, sides, std::as_bytes(std::span(pixels)));
   }
   if (arguments.has("json")) print_samples(reader, places);
-  log_info("{}: {} images of {} x {} px", output.string(), places.size(), size_px, size_px);
+  log_info("{}: {} images of {} x {} px", output.string(), places.size(), shape.height,
+           shape.width);
   return 0;
 }
 

@@ -141,12 +141,20 @@ void make_methods(Recipe& recipe, const Schema& schema, const Registries& regist
   recipe.resolved["methods"] = described;
 }
 
+/// Reports the transforms that cannot work on the images of some epoch, or of evaluation.
+void check_image_sizes(const Recipe& recipe, const TrainPlan& plan, Diagnostics& diagnostics) {
+  data::check_image_sizes(recipe.train_pipeline, plan.image_size_px, diagnostics);
+  const std::int64_t evaluated[] = {recipe.config.validation.resolution};
+  data::check_image_sizes(recipe.val_pipeline, evaluated, diagnostics);
+}
+
 /// Builds what the recipe names and drops it again: parts check their own options when they are
 /// made.
 void try_parts(const Recipe& recipe, const Registries& registries, const std::string& path,
                Diagnostics& diagnostics) {
   try {
     const TrainPlan plan = make_plan(recipe, registries, 0, 1);
+    check_image_sizes(recipe, plan, diagnostics);
     static_cast<void>(registries.optimizers.create(plan.optimizer, {}, plan.optimizer_options));
     // Only where there are options to check: a large model takes a second to make.
     if (plan.model.params.kind != ConfigNode::Kind::null) {
@@ -179,11 +187,11 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
   check_train_config(recipe.config, schema, diagnostics);
   recipe.config.lr.options.epochs = std::max<std::int64_t>(1, recipe.config.training.epochs);
   recipe.train_pipeline =
-      data::parse_image_pipeline(recipe.config.train_pipeline, "pipeline.train", registries.crops,
-                                 data::standard_train_pipeline(), diagnostics);
+      data::parse_pipeline(recipe.config.train_pipeline, "pipeline.train", registries.pipeline,
+                           data::standard_train_pipeline(), diagnostics);
   recipe.val_pipeline =
-      data::parse_image_pipeline(recipe.config.val_pipeline, "pipeline.val", registries.crops,
-                                 data::standard_val_pipeline(), diagnostics);
+      data::parse_pipeline(recipe.config.val_pipeline, "pipeline.val", registries.pipeline,
+                           data::standard_val_pipeline(), diagnostics);
   recipe.resolved = schema.values();
   make_methods(recipe, schema, registries, diagnostics);
   if (diagnostics.errors().empty()) try_parts(recipe, registries, path, diagnostics);
@@ -200,6 +208,7 @@ TrainPlan make_plan(const Recipe& recipe, const Registries& registries, std::int
                 .num_classes = num_classes,
                 .blurpool = false,
                 .params = config.model.params};
+  plan.seed = static_cast<std::uint64_t>(config.training.seed);
   plan.epochs = config.training.epochs;
   plan.global_batch_size = config.global_batch_size();
   plan.micro_batches = config.training.micro_batches;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/transforms/image_pipeline.h"
+#include "data/transforms/pipeline.h"
 #include "framework/api/method.h"
 #include "framework/api/train_plan.h"
 #include "tools/registries.h"
@@ -19,8 +19,8 @@ struct Recipe {
   /// In the order in which they act. The legacy keys come first, in a fixed order (blurpool,
   /// channels_last, progressive_resize, label_smoothing), then the recipe's `methods`.
   std::vector<NamedMethod> methods;
-  data::ImagePipeline train_pipeline;
-  data::ImagePipeline val_pipeline;
+  data::Pipeline train_pipeline;
+  data::Pipeline val_pipeline;
   /// Every key with its value, then the expanded methods.
   nlohmann::ordered_json resolved;
 };

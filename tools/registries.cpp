@@ -12,7 +12,8 @@ Registries make_registries() {
   recipes::register_losses(registries.losses);
   recipes::register_optimizers(registries.optimizers);
   recipes::register_schedules(registries.schedules);
-  data::register_crops(registries.crops);
+  data::register_transforms(registries.pipeline);
+  data::register_orders(registries.orders);
   return registries;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
-#include "data/transforms/image_pipeline.h"
+#include "data/order/order.h"
+#include "data/transforms/register.h"
 #include "framework/api/loss.h"
 #include "framework/api/method.h"
 #include "framework/api/model.h"
@@ -16,7 +17,8 @@ struct Registries {
   LossRegistry losses{"loss"};
   OptimizerRegistry optimizers{"optimizer"};
   ScheduleRegistry schedules{"schedule"};
-  data::CropRegistry crops{"crop"};
+  data::TransformRegistries pipeline;
+  data::OrderRegistry orders{"order"};
 };
 
 /// The parts that come with precast.

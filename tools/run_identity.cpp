@@ -33,6 +33,8 @@ constexpr std::string_view kMayChange[] = {
     "data.num_workers",
     "data.batches_ahead",
     "data.in_memory",
+    "data.cache_mb",
+    "data.direct_io",
     "validation.batch_size",
     // Their product with the number of ranks counts: global_batch_size below.
     "training.batch_size",
@@ -51,7 +53,7 @@ bool may_change(std::string_view key) {
 }
 
 ordered_json describe_dataset(const data::BetonReader& reader) {
-  return fmt::format("{} samples, {} bytes, metadata {}", reader.size(), reader.bytes().size(),
+  return fmt::format("{} samples, {} bytes, metadata {}", reader.size(), reader.file_bytes(),
                      reader.fingerprint());
 }
 

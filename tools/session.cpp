@@ -6,7 +6,14 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <string>
+#include <utility>
+
 #include "data/batch_source.h"
+#include "data/cache/preload.h"
+#include "data/decode/index_dataset.h"
+#include "data/order/pages.h"
 #include "framework/core/archive/weights_file.h"
 #include "framework/core/error.h"
 #include "framework/core/system.h"
@@ -16,12 +23,43 @@
 namespace precast::tools {
 namespace {
 
+/// Pages that the process cache holds beside a window of open ones, and for evaluation.
+/// data.jpeg_index_mb -1: the share of the memory limit that the index may take.
+constexpr std::uint64_t kIndexShareOfMemory = 16;
+constexpr std::uint64_t kPagesAhead = 16;
+
+/// data.cache_mb, or what its 0 means.
+std::uint64_t cache_bytes(const data::BetonReader& reader, const TrainConfig& config) {
+  if (config.data.cache_mb > 0) return static_cast<std::uint64_t>(config.data.cache_mb) << 20;
+  const std::uint64_t page_bytes = reader.header().page_bytes;
+  std::uint64_t needed = kPagesAhead * page_bytes;
+  if (config.data.order == "quasi_random") {
+    const std::uint64_t open =
+        data::window_pages(config.data.shuffle_window_mb, config.global_batch_size(), page_bytes,
+                           memory_limit_bytes());
+    needed += std::min(open, reader.file_bytes() / page_bytes + 1) * page_bytes;
+  }
+  return std::max(needed, memory_limit_bytes() / 4);
+}
+
 data::LoaderOptions loader_options(const TrainConfig& config) {
   data::LoaderOptions options;
   options.workers = config.data.num_workers > 0 ? static_cast<int>(config.data.num_workers)
                                                 : at::get_num_threads();
   options.batches_ahead = static_cast<int>(config.data.batches_ahead);
   options.seed = static_cast<std::uint64_t>(config.training.seed);
+  options.jpeg.accurate_dct = config.data.jpeg_dct == "islow";
+  return options;
+}
+
+data::LoaderOptions train_loader_options(const data::BetonReader& reader, const TrainData& data,
+                                         const TrainConfig& config) {
+  data::LoaderOptions options = loader_options(config);
+  options.batch_size = config.rank_batch_size();
+  options.drop_last = true;
+  options.order = data.order;
+  options.jpeg_index = data.index;
+  options.cache_bytes = cache_bytes(reader, config);
   return options;
 }
 
@@ -91,12 +129,53 @@ at::Device prepare_device(TrainConfig& config, int local_rank, int local_world) 
   return device;
 }
 
-std::unique_ptr<data::BetonReader> open_dataset(std::string_view key, const std::string& path) {
+std::unique_ptr<data::BetonReader> open_dataset(std::string_view key, const std::string& path,
+                                                const TrainConfig& config) {
   if (path.empty()) {
     throw ConfigError(fmt::format(
         "{}: missing. Expected the path of a .beton file, as --{}=FILE.beton", key, key));
   }
-  return std::make_unique<data::BetonReader>(path);
+  data::BlobAccess access = data::BlobAccess::mapped;
+  if (config.data.in_memory == 0) {
+    access =
+        config.data.direct_io != 0 ? data::BlobAccess::on_disk_direct : data::BlobAccess::on_disk;
+  }
+  auto reader = std::make_unique<data::BetonReader>(path, access);
+  if (config.data.in_memory == 2) data::preload(*reader);
+  return reader;
+}
+
+std::shared_ptr<const data::SampleOrder> make_train_order(const data::BetonReader& reader,
+                                                          Recipe& recipe,
+                                                          const Registries& registries) {
+  auto& keys = recipe.config.data;
+  const std::uint64_t page_bytes = reader.header().page_bytes;
+  data::OrderOptions options{.name = keys.order,
+                             .subset = keys.subset,
+                             .filter = keys.filter,
+                             .repeats = keys.repeats,
+                             .class_weights = keys.weights,
+                             .weight_field = keys.weight_field,
+                             .label_field = keys.label_field};
+  options.window_pages = data::window_pages(
+      keys.shuffle_window_mb, recipe.config.global_batch_size(), page_bytes, memory_limit_bytes());
+  if (keys.order == "quasi_random") {
+    keys.shuffle_window_mb = std::to_string(options.window_pages * page_bytes >> 20);
+    recipe.resolved["data.shuffle_window_mb"] = keys.shuffle_window_mb;
+  }
+  try {
+    return data::make_order(registries.orders, reader, options);
+  } catch (const ConfigError& error) {
+    throw ConfigError(std::string("data.") + error.what());
+  }
+}
+
+TrainData make_train_data(const data::BetonReader& reader, Recipe& recipe,
+                          const Registries& registries) {
+  const std::int64_t index_mb = recipe.config.data.jpeg_index_mb;
+  const std::uint64_t index_bytes = index_mb < 0 ? memory_limit_bytes() / kIndexShareOfMemory
+                                                 : static_cast<std::uint64_t>(index_mb) << 20;
+  return {make_train_order(reader, recipe, registries), data::open_jpeg_index(reader, index_bytes)};
 }
 
 std::int64_t count_classes(const data::BetonReader& reader, const TrainConfig& config,
@@ -148,22 +227,31 @@ at::ScalarType image_dtype(at::Device device, Precision precision) {
 }
 
 std::unique_ptr<BatchSource> make_train_source(const data::BetonReader& reader,
-                                               const Recipe& recipe, const TrainPlan& plan,
-                                               at::Device device) {
-  data::LoaderOptions options = loader_options(recipe.config);
-  options.batch_size = recipe.config.rank_batch_size();
-  options.drop_last = true;
-  options.order =
-      recipe.config.data.order == "random" ? data::OrderKind::random : data::OrderKind::sequential;
-  return data::make_batch_source(reader, recipe.train_pipeline, options,
-                                 field_choice(recipe.config), device,
-                                 image_dtype(device, plan.precision));
+                                               const TrainData& data, const Recipe& recipe,
+                                               const TrainPlan& plan, at::Device device) {
+  return data::make_batch_source(
+      reader, recipe.train_pipeline, train_loader_options(reader, data, recipe.config),
+      field_choice(recipe.config), device, image_dtype(device, plan.precision));
+}
+
+data::MemoryPlan plan_train_memory(const data::BetonReader& reader, const TrainData& data,
+                                   const Recipe& recipe, const TrainPlan& plan, at::Device device) {
+  data::LoaderOptions options = train_loader_options(reader, data, recipe.config);
+  options.normalize = device.is_cpu();
+  const std::int64_t largest_px =
+      plan.image_size_px.empty() ? 1 : *std::ranges::max_element(plan.image_size_px);
+  data::MemoryPlan memory = data::plan_memory(reader, recipe.train_pipeline, options, largest_px,
+                                              static_cast<int>(recipe.config.world()));
+  memory.batches_locked = device.is_cuda();
+  return memory;
 }
 
 std::unique_ptr<BatchSource> make_val_source(const data::BetonReader& reader, const Recipe& recipe,
                                              const TrainPlan& plan, at::Device device) {
   data::LoaderOptions options = loader_options(recipe.config);
   options.batch_size = recipe.config.validation.batch_size;
+  options.cache_bytes = kPagesAhead * reader.header().page_bytes;
+  options.jpeg_index = data::open_jpeg_index(reader, /*max_bytes=*/0);
   return data::make_batch_source(reader, recipe.val_pipeline, options, field_choice(recipe.config),
                                  device, image_dtype(device, plan.precision));
 }
@@ -198,7 +286,7 @@ EvalSession make_eval_session(Recipe& recipe, const Registries& registries, bool
   }
   std::int64_t classes = config.model.num_classes;
   if (classes == 0) classes = classes_of_weights(config.model.weights);
-  auto reader = open_dataset("data.val_dataset", config.data.val_dataset);
+  auto reader = open_dataset("data.val_dataset", config.data.val_dataset, config);
   if (labels_matter || classes == 0) classes = count_classes(*reader, config, classes);
 
   const at::Device device = prepare_device(config, /*local_rank=*/0, /*local_world=*/1);

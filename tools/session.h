@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "data/beton/reader.h"
+#include "data/decode/jpeg_index.h"
+#include "data/loader/memory_plan.h"
+#include "data/order/order.h"
 #include "framework/api/batch_source.h"
 #include "framework/api/model.h"
 #include "framework/engine/evaluator.h"
@@ -22,9 +25,26 @@ namespace precast::tools {
 /// @throws DeviceError if the recipe asks for a GPU that is not there.
 [[nodiscard]] at::Device prepare_device(TrainConfig& config, int local_rank, int local_world);
 
-/// Opens the dataset of a key. @throws ConfigError if the key has no value; DataError; IoError.
+/// Opens the dataset of a key, as data.in_memory says. @throws ConfigError if the key has no value;
+/// DataError; IoError.
 [[nodiscard]] std::unique_ptr<data::BetonReader> open_dataset(std::string_view key,
-                                                              const std::string& path);
+                                                              const std::string& path,
+                                                              const TrainConfig& config);
+
+/// Which training sample stands where: data.order and the keys that belong to it. An automatic
+/// data.shuffle_window_mb becomes a number in the recipe, since an epoch depends on it: ranks
+/// compare it, and a resumed run. @throws ConfigError naming the key.
+[[nodiscard]] std::shared_ptr<const data::SampleOrder> make_train_order(
+    const data::BetonReader& reader, Recipe& recipe, const Registries& registries);
+
+/// What a training set is read by.
+struct TrainData {
+  std::shared_ptr<const data::SampleOrder> order;
+  /// Of its JPEGs; null: none.
+  std::shared_ptr<data::JpegIndex> index;
+};
+[[nodiscard]] TrainData make_train_data(const data::BetonReader& reader, Recipe& recipe,
+                                        const Registries& registries);
 
 /// The largest label + 1. @throws DataError naming the sample if a label is negative, or not below
 /// `limit` (0: any).
@@ -44,12 +64,16 @@ namespace precast::tools {
 /// What images are handed to the model as: float16 on a GPU in fp16, else float32.
 [[nodiscard]] at::ScalarType image_dtype(at::Device device, Precision precision);
 
-/// Batches for training (shuffled, last batch dropped) and for evaluation (in file order, all
-/// samples).
+/// Batches for training (last batch dropped) and for evaluation (in file order, all samples).
 [[nodiscard]] std::unique_ptr<BatchSource> make_train_source(const data::BetonReader& reader,
+                                                             const TrainData& data,
                                                              const Recipe& recipe,
                                                              const TrainPlan& plan,
                                                              at::Device device);
+/// What its loader takes at the largest image size.
+[[nodiscard]] data::MemoryPlan plan_train_memory(const data::BetonReader& reader,
+                                                 const TrainData& data, const Recipe& recipe,
+                                                 const TrainPlan& plan, at::Device device);
 [[nodiscard]] std::unique_ptr<BatchSource> make_val_source(const data::BetonReader& reader,
                                                            const Recipe& recipe,
                                                            const TrainPlan& plan,

@@ -53,8 +53,10 @@ int dry_run(Recipe& recipe, const Registries& registries, std::int64_t train_sam
             bool per_step) {
   std::int64_t classes = recipe.config.model.num_classes;
   if (train_samples == 0 && !recipe.config.data.train_dataset.empty()) {
-    const auto reader = open_dataset("data.train_dataset", recipe.config.data.train_dataset);
-    train_samples = static_cast<std::int64_t>(reader->size());
+    const auto reader =
+        open_dataset("data.train_dataset", recipe.config.data.train_dataset, recipe.config);
+    train_samples =
+        static_cast<std::int64_t>(make_train_order(*reader, recipe, registries)->size());
     classes = count_classes(*reader, recipe.config, classes);
   }
   if (classes == 0) classes = ModelSpec{}.num_classes;

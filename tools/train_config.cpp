@@ -2,13 +2,36 @@
 
 #include <fmt/format.h>
 
+#include "data/order/order.h"
+#include "data/order/pages.h"
+
 namespace precast::tools {
 namespace {
 
 constexpr double kLargestImagePx = 8192;
 constexpr double kMostThreads = 4096;
 
-void add_data_keys(Schema& schema, TrainConfig& config) {
+void add_order_keys(Schema& schema, TrainConfig& config, const Registries& registries) {
+  auto& data = config.data;
+  schema.add("data.order", &data.order, "order of the training samples")
+      .choices(registries.orders.names());
+  schema.add("data.shuffle_window_mb", &data.shuffle_window_mb,
+             "quasi_random: MiB of pages open at once; auto: 2 x global batch size pages or a "
+             "quarter of the memory limit; ffcv: 2 x global batch size pages");
+  schema.add("data.subset", &data.subset,
+             "training samples that take part: N, the first ones, or A:B; empty: all");
+  schema.add("data.filter", &data.filter,
+             "training samples that take part, by their number fields: label < 10, "
+             "label in [1, 2] and not weight <= 0.5");
+  schema.add("data.weights", &data.weights, "weighted: how often each class is drawn, relatively");
+  schema.add("data.weight_field", &data.weight_field,
+             "weighted: instead of data.weights, a float field with each sample's weight");
+  schema.add("data.repeats", &data.repeats, "times that each sample stands in a training epoch")
+      .min(1)
+      .max(1000);
+}
+
+void add_data_keys(Schema& schema, TrainConfig& config, const Registries& registries) {
   auto& data = config.data;
   schema.add("data.train_dataset", &data.train_dataset, ".beton file to train on");
   schema.add("data.val_dataset", &data.val_dataset, ".beton file to evaluate on");
@@ -17,12 +40,32 @@ void add_data_keys(Schema& schema, TrainConfig& config) {
       .max(kMostThreads);
   schema
       .add("data.in_memory", &data.in_memory,
-           "1: read through the page cache, shared by all processes")
+           "1: read through the page cache, shared by all processes; 2: load it all before the "
+           "start; 0: read pages into data.cache_mb, for files larger than memory")
+      .min(0)
+      .max(2);
+  schema
+      .add("data.cache_mb", &data.cache_mb,
+           "in_memory 0: MiB of each process for pages; 0: a quarter of the memory limit, or what "
+           "data.shuffle_window_mb needs")
+      .min(0)
+      .max(1e9);
+  schema.add("data.direct_io", &data.direct_io, "in_memory 0: 1 reads past the page cache")
       .min(0)
       .max(1);
+  schema
+      .add("data.jpeg_dct", &data.jpeg_dct,
+           "inverse DCT of JPEGs: ifast, as FFCV; islow, more accurate, as Pillow and torchvision")
+      .choices({"ifast", "islow"});
+  schema
+      .add("data.jpeg_index_mb", &data.jpeg_index_mb,
+           "MiB for places in JPEGs from which crops are decoded alone, found in the first epoch; "
+           "-1: a "
+           "sixteenth of the memory limit; a sidecar of `precast index` is used in any case")
+      .min(-1)
+      .max(1e9);
   schema.add("data.batches_ahead", &data.batches_ahead, "batches loaded ahead").min(1).max(1024);
-  schema.add("data.order", &data.order, "order of the training samples")
-      .choices({"random", "sequential"});
+  add_order_keys(schema, config, registries);
   schema.add("data.image_field", &data.image_field,
              "name of the image field; empty: the first one");
   schema.add("data.label_field", &data.label_field,
@@ -246,12 +289,37 @@ void add_checkpoint_keys(Schema& schema, TrainConfig& config) {
       .max(1e6);
 }
 
+void check_order_keys(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics) {
+  const auto& data = config.data;
+  const auto wrong = [&](const std::string& key, const std::string& message) {
+    diagnostics.error(schema.origin(key), key, message);
+  };
+  const data::OrderOptions order{
+      .subset = data.subset, .filter = data.filter, .repeats = data.repeats};
+  for (const data::OrderProblem& problem : data::find_problems(order))
+    wrong("data." + problem.option, problem.message);
+  if (!data::is_window(data.shuffle_window_mb)) {
+    wrong("data.shuffle_window_mb",
+          fmt::format("expected auto, ffcv or a number of MiB above 0, got '{}'",
+                      data.shuffle_window_mb));
+  }
+  const bool weighted = data.order == "weighted";
+  if (weighted && data.weights.empty() == data.weight_field.empty())
+    wrong("data.weights", "expected this or data.weight_field with data.order: weighted");
+  if (!weighted && (!data.weights.empty() || !data.weight_field.empty())) {
+    wrong(data.weights.empty() ? "data.weight_field" : "data.weights",
+          fmt::format("expected data.order: weighted, got {}", data.order));
+  }
+  if (data.direct_io != 0 && data.in_memory != 0)
+    wrong("data.direct_io", fmt::format("expected data.in_memory: 0, got {}", data.in_memory));
+}
+
 }  // namespace
 
 Schema make_train_schema(TrainConfig& config, const Registries& registries) {
   Schema schema;
   add_model_keys(schema, config, registries);
-  add_data_keys(schema, config);
+  add_data_keys(schema, config, registries);
   add_schedule_keys(schema, config, registries);
   add_training_keys(schema, config, registries);
   add_optimizer_keys(schema, config);
@@ -264,6 +332,7 @@ void check_train_config(const TrainConfig& config, const Schema& schema, Diagnos
   const auto wrong = [&](std::string_view key, const std::string& message) {
     diagnostics.error(schema.origin(key), key, message);
   };
+  check_order_keys(config, schema, diagnostics);
   if (config.model.pretrained != 0) {
     wrong("model.pretrained",
           "expected 0, got 1. No weights come with precast; give a file as model.weights");

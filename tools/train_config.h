@@ -36,8 +36,18 @@ struct TrainConfig {
     std::string val_dataset;
     std::int64_t num_workers = 0;
     std::int64_t in_memory = 1;
+    std::string jpeg_dct = "ifast";
+    std::int64_t jpeg_index_mb = -1;
     std::int64_t batches_ahead = 3;
+    std::int64_t cache_mb = 0;
+    std::int64_t direct_io = 0;
     std::string order = "random";
+    std::string shuffle_window_mb = "auto";
+    std::string subset;
+    std::string filter;
+    std::vector<double> weights;
+    std::string weight_field;
+    std::int64_t repeats = 1;
     std::string image_field;
     std::string label_field;
   } data;

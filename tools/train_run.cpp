@@ -47,8 +47,10 @@ TrainRun::TrainRun(Recipe& recipe, const Registries& registries, RankSession& ra
     : recipe_(recipe),
       ranks_(ranks),
       device_(device),
-      train_reader_(open_dataset("data.train_dataset", recipe.config.data.train_dataset)),
-      val_reader_(open_dataset("data.val_dataset", recipe.config.data.val_dataset)),
+      train_reader_(
+          open_dataset("data.train_dataset", recipe.config.data.train_dataset, recipe.config)),
+      val_reader_(open_dataset("data.val_dataset", recipe.config.data.val_dataset, recipe.config)),
+      train_data_(make_train_data(*train_reader_, recipe, registries)),
       plan_(checked_plan(registries)),
       model_(build_model(recipe, plan_, registries, device_, engine::OtherHead::keep_drawn)),
       loss_(registries.losses.create(plan_.loss, plan_.loss_options)),
@@ -56,7 +58,7 @@ TrainRun::TrainRun(Recipe& recipe, const Registries& registries, RankSession& ra
       optimizer_(registries.optimizers.create(
           plan_.optimizer, ranks.updated_here(recipe.config, trainable_parameters(*model_)),
           plan_.optimizer_options)),
-      train_source_(make_train_source(*train_reader_, recipe, plan_, device_)),
+      train_source_(make_train_source(*train_reader_, train_data_, recipe, plan_, device_)),
       val_source_(make_val_source(*val_reader_, recipe, plan_, device_)),
       identity_(describe_identity(recipe, plan_, *train_reader_, *val_reader_, *model_)),
       folder_(agree_on_folder()) {}
@@ -66,14 +68,14 @@ TrainPlan TrainRun::checked_plan(const Registries& registries) const {
   const std::int64_t classes = count_classes(*train_reader_, config, config.model.num_classes);
   static_cast<void>(count_classes(*val_reader_, config, classes));
   TrainPlan plan =
-      make_plan(recipe_, registries, static_cast<std::int64_t>(train_reader_->size()), classes);
+      make_plan(recipe_, registries, static_cast<std::int64_t>(train_data_.order->size()), classes);
   Communicator& ranks = ranks_.communicator();
   if (config.dist.sync_bn != 0 && ranks.world() > 1) plan.model.batch_norm_ranks = &ranks;
   if (plan.steps_per_epoch == 0) {
     throw ConfigError(
         fmt::format("training.batch_size: expected at most the {} samples of {}, got "
                     "{}",
-                    train_reader_->size(), train_reader_->path().string(), plan.global_batch_size));
+                    train_data_.order->size(), train_reader_->path().string(), plan.global_batch_size));
   }
   return plan;
 }
@@ -219,9 +221,11 @@ void TrainRun::announce() const {
   const int world = ranks_.communicator().world();
   log_info("=> {} on {}{}: {} training and {} validation images, {} classes", plan_.model.arch,
            world > 1 ? fmt::format("{} x ", world) : "", c10::DeviceTypeName(device_.type(), true),
-           train_reader_->size(), val_reader_->size(), plan_.model.num_classes);
+           train_data_.order->size(), val_reader_->size(), plan_.model.num_classes);
   log_info("=> {} epochs of {} steps, batch {}, run folder {}", plan_.epochs, plan_.steps_per_epoch,
            plan_.global_batch_size, folder_.path().string());
+  log_info("=> memory for data: {}",
+           plan_train_memory(*train_reader_, train_data_, recipe_, plan_, device_).text());
 }
 
 void TrainRun::report(const engine::TrainSummary& summary, bool json) const {

@@ -38,6 +38,7 @@ class TrainRun {
   at::Device device_;
   std::unique_ptr<data::BetonReader> train_reader_;
   std::unique_ptr<data::BetonReader> val_reader_;
+  TrainData train_data_;
   TrainPlan plan_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Loss> loss_;

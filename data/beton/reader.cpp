@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -53,30 +54,67 @@ const std::byte* pointer_of(const FieldInfo& field, const std::byte* metadata) {
 
 }  // namespace
 
-BetonReader::BetonReader(const std::filesystem::path& path)
-    : BetonReader(std::make_unique<MappedFile>(path), {}, path) {}
+BetonReader::BetonReader(const std::filesystem::path& path, BlobAccess access) : path_(path) {
+  if (access != BlobAccess::mapped) {
+    disk_ = std::make_unique<DiskFile>(path);
+    file_bytes_ = disk_->size();
+  } else {
+    file_ = std::make_unique<MappedFile>(path);
+    bytes_ = file_->bytes();
+    file_bytes_ = bytes_.size();
+  }
+  open();
+  if (access == BlobAccess::on_disk_direct) disk_->read_directly();
+}
 
 BetonReader::BetonReader(std::span<const std::byte> bytes, std::filesystem::path path)
-    : BetonReader(nullptr, bytes, std::move(path)) {}
+    : path_(std::move(path)), bytes_(bytes), file_bytes_(bytes.size()) {
+  open();
+}
 
-BetonReader::BetonReader(std::unique_ptr<MappedFile> file, std::span<const std::byte> bytes,
-                         std::filesystem::path path)
-    : file_(std::move(file)),
-      bytes_(file_ ? file_->bytes() : bytes),
-      path_(std::move(path)),
-      header_(parse_header(bytes_, place())) {
+/// Makes the first `end` bytes of the file (or all, where it is shorter) part of bytes_.
+void BetonReader::bring(std::uint64_t end) {
+  end = std::min(end, file_bytes_);
+  if (disk_ == nullptr || end <= head_.size()) return;
+  const std::uint64_t there = head_.size();
+  head_.resize(end);
+  disk_->read(there, std::span(head_).subspan(there));
+  bytes_ = head_;
+}
+
+void BetonReader::open() {
+  bring(kHeaderBytes);
+  header_ = parse_header(bytes_, place());
   const std::uint64_t metadata_end = check_extents();
-  const AllocationTable table(bytes_.subspan(header_.table_offset), header_, metadata_end, place());
+  std::vector<std::byte> on_disk;
+  if (disk_ != nullptr) {
+    on_disk.resize(file_bytes_ - header_.table_offset);
+    disk_->read(header_.table_offset, on_disk);
+  }
+  const auto table_bytes =
+      disk_ != nullptr ? std::span<const std::byte>(on_disk) : bytes_.subspan(header_.table_offset);
+  const AllocationTable table(table_bytes, header_, metadata_end, place());
   blob_bytes_.resize(fields_.size());
   for (std::size_t i = 0; i < fields_.size(); ++i) {
     if (has_blob(fields_[i].type)) resolve_blobs(i, table);
   }
 }
 
+std::span<const std::byte> BetonReader::bytes() const {
+  require(disk_ == nullptr, "the whole file is asked for where it is mapped");
+  return bytes_;
+}
+
+std::uint64_t BetonReader::memory_bytes() const {
+  std::uint64_t bytes = head_.size();
+  for (const auto& sizes : blob_bytes_) bytes += sizes.size() * sizeof(sizes[0]);
+  return bytes;
+}
+
 /// Reads the field descriptors and checks that descriptors, metadata and table follow each other
 /// inside the file. @return the end of the metadata.
 std::uint64_t BetonReader::check_extents() {
-  const std::uint64_t file_bytes = bytes_.size();
+  const std::uint64_t file_bytes = file_bytes_;
   metadata_begin_ = kHeaderBytes + std::size_t{header_.num_fields} * kFieldBytes;
   if (file_bytes < metadata_begin_) {
     throw DataError(fmt::format(
@@ -89,6 +127,7 @@ std::uint64_t BetonReader::check_extents() {
         "file was stopped before it had finished; write the file again",
         place()));
   }
+  bring(metadata_begin_);
   fields_ = parse_fields(bytes_.subspan(kHeaderBytes), header_.num_fields, place());
   std::vector<FieldType> types;
   for (const FieldInfo& field : fields_) types.push_back(field.type);
@@ -108,6 +147,7 @@ std::uint64_t BetonReader::check_extents() {
         "off, or its header is damaged",
         place(), end, file_bytes, header_.table_offset));
   }
+  bring(end);
   return end;
 }
 
@@ -180,11 +220,12 @@ const std::byte* BetonReader::metadata(std::uint64_t sample, std::size_t field) 
   return bytes_.data() + metadata_begin_ + sample * record_bytes_ + fields_[field].offset;
 }
 
-ImageRecord BetonReader::image(std::uint64_t sample, std::size_t field) const {
+ImageRecord BetonReader::image(std::uint64_t sample, std::size_t field,
+                               const FileWindow& window) const {
   const std::byte* at = metadata(sample, field);
   require(fields_[field].type == FieldType::image, "image() is asked for an image field");
   const ImageRecord record{static_cast<ImageMode>(*at), load<std::uint16_t>(at + kImageWidthAt),
-                           load<std::uint16_t>(at + kImageHeightAt), blob(sample, field)};
+                           load<std::uint16_t>(at + kImageHeightAt), blob(sample, field, window)};
   // The mapping shows a change that another process makes after the checks of the constructor.
   if (record.mode != ImageMode::jpg &&
       record.bytes.size() !=
@@ -192,6 +233,18 @@ ImageRecord BetonReader::image(std::uint64_t sample, std::size_t field) const {
     throw DataError(fmt::format("{}: sample {}: changed while it was read", place(), sample));
   }
   return record;
+}
+
+std::uint64_t BetonReader::image_pixels(std::uint64_t sample, std::size_t field) const {
+  const std::byte* at = metadata(sample, field);
+  require(fields_[field].type == FieldType::image, "image_pixels() is asked for an image field");
+  return std::uint64_t{load<std::uint16_t>(at + kImageWidthAt)} *
+         load<std::uint16_t>(at + kImageHeightAt);
+}
+
+ImageMode BetonReader::image_mode(std::uint64_t sample, std::size_t field) const {
+  require(fields_[field].type == FieldType::image, "image_mode() is asked for an image field");
+  return static_cast<ImageMode>(*metadata(sample, field));
 }
 
 std::int64_t BetonReader::integer(std::uint64_t sample, std::size_t field) const {
@@ -212,10 +265,17 @@ std::uint64_t BetonReader::blob_offset(std::uint64_t sample, std::size_t field) 
   return load<std::uint64_t>(pointer_of(fields_[field], at));
 }
 
-std::span<const std::byte> BetonReader::blob(std::uint64_t sample, std::size_t field) const {
+std::span<const std::byte> BetonReader::blob(std::uint64_t sample, std::size_t field,
+                                             const FileWindow& window) const {
   const std::uint64_t offset = blob_offset(sample, field);
   const std::uint64_t size = blob_bytes_[field][sample];
   if (size == 0) return {};
+  if (disk_ != nullptr) {
+    require(offset >= window.offset && offset - window.offset <= window.bytes.size() &&
+                size <= window.bytes.size() - (offset - window.offset),
+            "the window holds the sample's bytes");
+    return window.bytes.subspan(offset - window.offset, size);
+  }
   if (offset > header_.table_offset || size > header_.table_offset - offset) {
     throw DataError(fmt::format("{}: sample {}: changed while it was read", place(), sample));
   }

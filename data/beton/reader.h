@@ -11,6 +11,7 @@
 
 #include "data/beton/field_info.h"
 #include "data/beton/format.h"
+#include "data/cache/disk_file.h"
 #include "framework/core/export.h"
 #include "framework/core/file.h"
 
@@ -26,6 +27,17 @@ struct ImageRecord {
   std::span<const std::byte> bytes;
 };
 
+/// Where the bytes of images and other blobs come from.
+enum class BlobAccess {
+  /// The whole file is mapped: from the page cache, shared with every process that maps it.
+  mapped,
+  /// Metadata is read into memory (40 to 60 bytes a sample); whoever wants blobs reads disk().
+  /// Nothing is mapped, so a file that shrinks while it is used is an error and no SIGBUS.
+  on_disk,
+  /// The same, past the page cache (O_DIRECT).
+  on_disk_direct,
+};
+
 /// A .beton version 2 file, as FFCV or precast wrote it, mapped read-only or in memory. Opening
 /// checks every size and pointer in the file, so that reading a sample needs no further checks and
 /// cannot leave the file (10 million samples: < 2 s, 4 bytes a sample and blob field are kept).
@@ -35,14 +47,19 @@ class PRECAST_API BetonReader {
  public:
   /// @throws IoError if the file cannot be opened; DataError naming file, place, what was expected
   /// and what was found if its content is wrong, cut off, or of a writer that was killed.
-  explicit BetonReader(const std::filesystem::path& path);
+  explicit BetonReader(const std::filesystem::path& path, BlobAccess access = BlobAccess::mapped);
   /// Reads a file that lies in memory. @param bytes must outlive the reader. @param path names it
   /// in messages. @throws DataError as above.
   BetonReader(std::span<const std::byte> bytes, std::filesystem::path path);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  /// The whole file.
-  [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
+  /// The whole file; without on_disk access only.
+  [[nodiscard]] std::span<const std::byte> bytes() const;
+  [[nodiscard]] std::uint64_t file_bytes() const { return file_bytes_; }
+  /// The file to read blobs from, or null where they are mapped or in memory.
+  [[nodiscard]] const DiskFile* disk() const { return disk_.get(); }
+  /// Bytes that the reader itself keeps in memory.
+  [[nodiscard]] std::uint64_t memory_bytes() const;
   [[nodiscard]] const BetonHeader& header() const { return header_; }
   /// In file order.
   [[nodiscard]] const std::vector<FieldInfo>& fields() const { return fields_; }
@@ -53,32 +70,49 @@ class PRECAST_API BetonReader {
   /// Number of samples, at least 1.
   [[nodiscard]] std::uint64_t size() const { return header_.num_samples; }
 
-  [[nodiscard]] ImageRecord image(std::uint64_t sample, std::size_t field) const;
+  /// @param window with on_disk access: bytes of the file, among them the image's; else not looked
+  /// at.
+  [[nodiscard]] ImageRecord image(std::uint64_t sample, std::size_t field,
+                                  const FileWindow& window = {}) const;
+  /// Its width x height, from the metadata.
+  [[nodiscard]] std::uint64_t image_pixels(std::uint64_t sample, std::size_t field) const;
   /// A hash (XXH3-64, 16 hex digits) of header, fields and metadata: labels, sizes and places of
   /// all samples. Reads 1.3 million samples in some milliseconds.
   [[nodiscard]] std::string fingerprint() const;
 
+  /// Whether an image is stored as a JPEG, from the metadata alone.
+  [[nodiscard]] ImageMode image_mode(std::uint64_t sample, std::size_t field) const;
   [[nodiscard]] std::int64_t integer(std::uint64_t sample, std::size_t field) const;
   [[nodiscard]] double floating(std::uint64_t sample, std::size_t field) const;
-  /// The bytes of an image, bytes, json, ndarray or tensor field.
-  [[nodiscard]] std::span<const std::byte> blob(std::uint64_t sample, std::size_t field) const;
+  /// The bytes of an image, bytes, json, ndarray or tensor field. @param window as above.
+  [[nodiscard]] std::span<const std::byte> blob(std::uint64_t sample, std::size_t field,
+                                                const FileWindow& window = {}) const;
+  /// How many they are; 0 for a number.
+  [[nodiscard]] std::uint64_t blob_bytes(std::uint64_t sample, std::size_t field) const {
+    return blob_bytes_[field].empty() ? 0 : blob_bytes_[field][sample];
+  }
   /// Where blob() lies in the file. Its page is this divided by header().page_bytes.
   [[nodiscard]] std::uint64_t blob_offset(std::uint64_t sample, std::size_t field) const;
 
  private:
-  BetonReader(std::unique_ptr<MappedFile> file, std::span<const std::byte> bytes,
-              std::filesystem::path path);
   [[nodiscard]] std::string place() const { return path_.string(); }
+  void open();
+  void bring(std::uint64_t end);
   [[nodiscard]] std::uint64_t check_extents();
   void resolve_blobs(std::size_t field, const class AllocationTable& table);
   /// The metadata of one field of one sample.
   [[nodiscard]] const std::byte* metadata(std::uint64_t sample, std::size_t field) const;
   [[nodiscard]] std::uint64_t expected_size(std::uint64_t sample, std::size_t field) const;
 
-  /// Null for a file in memory.
-  std::unique_ptr<MappedFile> file_;
-  std::span<const std::byte> bytes_;
   std::filesystem::path path_;
+  /// Null for a file in memory or on disk.
+  std::unique_ptr<MappedFile> file_;
+  /// With on_disk access.
+  std::unique_ptr<DiskFile> disk_;
+  std::vector<std::byte> head_;
+  /// The whole file, or its begin as far as the metadata goes.
+  std::span<const std::byte> bytes_;
+  std::uint64_t file_bytes_ = 0;
   BetonHeader header_;
   std::vector<FieldInfo> fields_;
   std::size_t record_bytes_ = 0;

@@ -55,14 +55,13 @@ PixelType pixel_type_of(at::ScalarType type) {
 /// a batch's host memory goes back to the loader only when that event has happened.
 class CudaBatchSource final : public BatchSource {
  public:
-  CudaBatchSource(const BetonReader& reader, const ImagePipeline& pipeline, LoaderOptions options,
-                  const FieldPlaces& places, at::Device device, at::ScalarType image_dtype)
+  CudaBatchSource(const BetonReader& reader, const Pipeline& pipeline, LoaderOptions options,
+                  BatchFields fields, at::Device device, at::ScalarType image_dtype)
       : loader_(reader, pipeline, with_pinned_memory(std::move(options))),
-        places_(places),
+        fields_(std::move(fields)),
         device_(device),
         image_dtype_(image_dtype),
         output_type_(pixel_type_of(image_dtype)),
-        constants_(constants_of(pipeline.normalize)),
         copy_stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, device.index())) {}
 
   ~CudaBatchSource() override {
@@ -124,9 +123,11 @@ class CudaBatchSource final : public BatchSource {
     std::optional<HostBatch> host = loader_.next();
     if (!host) return std::nullopt;
     const c10::cuda::CUDAStreamGuard on_copy_stream(copy_stream_);
-    Batch batch = view_host_batch(*host, places_);
-    for (NamedTensor& field : batch.fields) {
-      field.tensor = field.tensor.dim() == 4 ? copy_images(field.tensor) : copy(field.tensor);
+    Batch batch = view_host_batch(*host, fields_);
+    for (std::size_t i = 0; i < batch.fields.size(); ++i) {
+      at::Tensor& tensor = batch.fields[i].tensor;
+      const Output& output = fields_.outputs[i];
+      tensor = output.kind == OutputKind::image ? copy_images(tensor, output) : copy(tensor);
     }
     auto done = std::make_shared<at::cuda::CUDAEvent>();
     done->record(copy_stream_);
@@ -140,15 +141,20 @@ class CudaBatchSource final : public BatchSource {
     return on_device;
   }
 
-  /// [N, H, W, 3] uint8 on the host to [N, 3, H, W] normalised, channels_last, on the device.
-  at::Tensor copy_images(const at::Tensor& host) {
+  /// To [N, 3, H, W] on the device: as the loader made them if the pipeline says what they come out
+  /// as, else from [N, H, W, 3] uint8 to normalised floats.
+  at::Tensor copy_images(const at::Tensor& host, const Output& output) {
     const at::Tensor bytes = copy(host);
+    if (output.image.type) {
+      return output.channels_first ? bytes : bytes.permute({0, 3, 1, 2});
+    }
     at::Tensor images = at::empty(host.sizes(), at::device(device_).dtype(image_dtype_));
     const auto pixels = static_cast<std::size_t>(host.numel() / 3);
-    normalize(bytes.const_data_ptr<std::uint8_t>(), pixels, constants_, output_type_,
-              images.mutable_data_ptr(), copy_stream_);
+    normalize(bytes.const_data_ptr<std::uint8_t>(), pixels, constants_of(output.image.normalize),
+              output_type_, images.mutable_data_ptr(), copy_stream_);
     C10_CUDA_KERNEL_LAUNCH_CHECK();
-    return images.permute({0, 3, 1, 2});
+    const at::Tensor planes = images.permute({0, 3, 1, 2});
+    return output.image.channels_first ? planes.contiguous() : planes;
   }
 
   void release_copied() {
@@ -161,11 +167,10 @@ class CudaBatchSource final : public BatchSource {
   }
 
   Loader loader_;
-  FieldPlaces places_;
+  BatchFields fields_;
   at::Device device_;
   at::ScalarType image_dtype_;
   PixelType output_type_;
-  NormalizeConstants constants_;
   c10::cuda::CUDAStream copy_stream_;
   LookAhead<Copied> ahead_{kCopiedAhead};
   std::deque<InCopy> in_copy_;
@@ -174,11 +179,12 @@ class CudaBatchSource final : public BatchSource {
 }  // namespace
 
 std::unique_ptr<BatchSource> make_cuda_batch_source(const BetonReader& reader,
-                                                    const ImagePipeline& pipeline,
+                                                    const Pipeline& pipeline,
                                                     const LoaderOptions& options,
-                                                    const FieldPlaces& places, at::Device device,
+                                                    BatchFields fields, at::Device device,
                                                     at::ScalarType image_dtype) {
-  return std::make_unique<CudaBatchSource>(reader, pipeline, options, places, device, image_dtype);
+  return std::make_unique<CudaBatchSource>(reader, pipeline, options, std::move(fields), device,
+                                           image_dtype);
 }
 
 }  // namespace precast::data

@@ -4,10 +4,9 @@
 namespace precast::data {
 
 std::unique_ptr<BatchSource> make_cuda_batch_source(const BetonReader& /*reader*/,
-                                                    const ImagePipeline& /*pipeline*/,
+                                                    const Pipeline& /*pipeline*/,
                                                     const LoaderOptions& /*options*/,
-                                                    const FieldPlaces& /*places*/,
-                                                    at::Device /*device*/,
+                                                    BatchFields /*fields*/, at::Device /*device*/,
                                                     at::ScalarType /*image_dtype*/) {
   throw DeviceError(
       "batch source: expected a build with CUDA, got one without. Build with -DPRECAST_CUDA=ON "

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <exception>
@@ -12,6 +13,7 @@
 #include "data/beton/reader.h"
 #include "data/decode/jpeg_decoder.h"
 #include "framework/core/error.h"
+#include "framework/core/log.h"
 
 namespace precast::data {
 namespace {
@@ -72,7 +74,43 @@ class Indexing {
   std::exception_ptr failure_;
 };
 
+/// Bytes of an index with the usual distance of checkpoints, from some samples; 0: no JPEGs.
+std::uint64_t estimated_bytes(const BetonReader& reader, std::size_t field) {
+  constexpr std::uint64_t kProbes = 1000;
+  // MCUs are 256 pixels in most files; a checkpoint is 8 bytes.
+  constexpr double kBytesPerPixel = 8.0 / (256 * JpegIndex::kDefaultInterval);
+  double bytes = 0;
+  const std::uint64_t step = std::max<std::uint64_t>(1, reader.size() / kProbes);
+  std::uint64_t probes = 0;
+  for (std::uint64_t sample = 0; sample < reader.size(); sample += step, ++probes) {
+    if (reader.image_mode(sample, field) == ImageMode::jpg)
+      bytes += kBytesPerPixel * static_cast<double>(reader.image_pixels(sample, field));
+  }
+  return static_cast<std::uint64_t>(bytes / static_cast<double>(probes) *
+                                    static_cast<double>(reader.size()));
+}
+
 }  // namespace
+
+std::shared_ptr<JpegIndex> open_jpeg_index(const BetonReader& reader, std::uint64_t max_bytes) {
+  const std::size_t field = reader.first_field(FieldType::image);
+  if (field >= reader.fields().size()) return nullptr;
+  const std::uint64_t bytes = estimated_bytes(reader, field);
+  if (bytes == 0) return nullptr;
+  const auto sidecar = JpegIndex::sidecar(reader.path());
+  if (std::error_code ignored; std::filesystem::exists(sidecar, ignored)) {
+    try {
+      return JpegIndex::open(sidecar, reader.fingerprint(), reader.size());
+    } catch (const Error& error) {
+      log_warning("{}", error.what());
+    }
+  }
+  if (max_bytes == 0) return nullptr;
+  // Where that is too much, one checkpoint a row of MCUs.
+  constexpr std::size_t kWholeRows = 4096;
+  return std::make_shared<JpegIndex>(
+      reader.size(), bytes <= max_bytes ? JpegIndex::kDefaultInterval : kWholeRows, max_bytes);
+}
 
 std::unique_ptr<JpegIndex> index_dataset(const BetonReader& reader, std::size_t field,
                                          std::size_t interval, int workers,

@@ -19,6 +19,14 @@ struct IndexSummary {
   std::uint64_t without = 0;
 };
 
+/// The index for a dataset's first image field: its sidecar, or an empty one that loaders fill,
+/// with so many MCUs from one checkpoint to the next that it should fit. A sidecar of another
+/// dataset is warned of and left.
+/// @param max_bytes of the one that is filled; 0: none.
+/// @return null if there are no JPEGs, or nothing is to be kept.
+[[nodiscard]] PRECAST_API std::shared_ptr<JpegIndex> open_jpeg_index(const BetonReader& reader,
+                                                                     std::uint64_t max_bytes);
+
 /// Reads over every JPEG of one field once, on `workers` threads.
 /// @param on_progress called now and then, from this thread, with the samples done.
 /// @throws DataError naming the first damaged sample.

@@ -74,6 +74,10 @@ std::uint64_t JpegIndex::bytes() const {
   return bytes_ + entries_.size() * sizeof(Entry);
 }
 
+std::uint64_t JpegIndex::bytes_at_most() const {
+  return max_bytes_ + kBlockNumbers * sizeof(std::uint64_t) + entries_.size() * sizeof(Entry);
+}
+
 void JpegIndex::write(const std::filesystem::path& path, const std::string& fingerprint) const {
   SidecarHeader header{
       .fingerprint = number_of(fingerprint), .interval = interval_, .samples = entries_.size()};

@@ -49,6 +49,8 @@ class PRECAST_API JpegIndex {
   [[nodiscard]] std::uint64_t samples() const { return entries_.size(); }
   /// Memory taken, in this process or mapped.
   [[nodiscard]] std::uint64_t bytes() const;
+  /// Memory of this process that it may come to take.
+  [[nodiscard]] std::uint64_t bytes_at_most() const;
 
  private:
   /// Points to the number of checkpoints, which follow it.

@@ -89,7 +89,7 @@ ImageView ImageField::fit(const ImageView& image) {
   resized_.height = height;
   resized_.width = width;
   resized_.pixels.resize(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3);
-  resizer_.resize(image, resized_.pixels.data(), height, width);
+  resizer_.resize(image, height, width, ResizeFilter::area, resized_.pixels.data());
   count("resized");
   return resized_.view();
 }

@@ -58,7 +58,7 @@ class PRECAST_API ImageField final : public Field {
   [[nodiscard]] ImageView fit(const ImageView& image);
 
   ImageFieldOptions options_;
-  AreaResizer resizer_;
+  Resizer resizer_;
   JpegEncoder encoder_;
   Image decoded_;
   Image resized_;

@@ -2,26 +2,19 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "data/beton/field_info.h"
 #include "data/loader/host_batch.h"
+#include "data/loader/outputs.h"
 
 namespace precast::data {
 
-class BetonReader;
-
-/// How one field of the file comes out in a batch.
+/// Where one output lies in a batch.
 struct OutputField {
-  std::size_t field = 0;
-  std::string name;
-  FieldType kind = FieldType::integer;
-  ElementType type = ElementType::i64;
-  /// Of one sample: [H, W, 3] for an image, nothing for a number.
+  /// Of one sample: [H, W, 3] or [3, H, W] for an image, nothing for a number.
   std::vector<std::int64_t> shape = {};
-  /// Where the field starts in a batch's memory, and the bytes of one sample there.
+  /// Where the output starts in a batch's memory, and the bytes of one sample there.
   std::size_t offset = 0;
   std::size_t sample_bytes = 0;
 };
@@ -29,10 +22,12 @@ struct OutputField {
 /// Where everything lies in the memory of one pass's batches. Const, thread-safe.
 class BatchLayout {
  public:
-  /// @param image_type what images come out as.
-  BatchLayout(const BetonReader& reader, std::int64_t batch_size, std::int64_t image_size_px,
-              ElementType image_type);
+  /// Borrows `outputs`. @throws ConfigError if a transform cannot work on images of that size.
+  BatchLayout(const std::vector<Output>& outputs, std::int64_t batch_size,
+              std::int64_t image_size_px);
 
+  [[nodiscard]] std::int64_t image_size_px() const { return image_size_px_; }
+  /// One an output, in its order.
   [[nodiscard]] const std::vector<OutputField>& fields() const { return fields_; }
   /// Memory that a batch takes.
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
@@ -40,6 +35,8 @@ class BatchLayout {
   [[nodiscard]] std::vector<HostTensor> describe(std::byte* memory, std::int64_t count) const;
 
  private:
+  const std::vector<Output>& outputs_;
+  std::int64_t image_size_px_;
   std::vector<OutputField> fields_;
   std::size_t bytes_ = 0;
 };

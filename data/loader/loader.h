@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
+#include "data/decode/indexed_decoder.h"
 #include "data/loader/buffer_pool.h"
 #include "data/loader/host_batch.h"
 #include "data/order/order.h"
-#include "data/transforms/image_pipeline.h"
+#include "data/transforms/pipeline.h"
 #include "framework/api/epoch_request.h"
 #include "framework/core/export.h"
 
@@ -21,7 +23,8 @@ struct LoaderOptions {
   int workers = 1;
   /// Batches being filled or waiting, beside those that the consumer holds.
   int batches_ahead = 3;
-  OrderKind order = OrderKind::sequential;
+  /// Which sample stands where; null: as in the file.
+  std::shared_ptr<const SampleOrder> order;
   /// Leaves out the last, smaller batch (training), so that all ranks take the same number of
   /// steps.
   bool drop_last = false;
@@ -30,6 +33,36 @@ struct LoaderOptions {
   /// normalise themselves).
   bool normalize = false;
   BufferAllocator allocator;
+  JpegOptions jpeg;
+  /// Checkpoints of the JPEGs of the first image field, shared with other loaders of the file;
+  /// null: none are kept.
+  std::shared_ptr<JpegIndex> jpeg_index;
+  /// For a reader with on_disk access: memory for pages.
+  std::uint64_t cache_bytes = std::uint64_t{256} << 20;
+};
+
+/// What one worker has done so far, in seconds.
+struct WorkerStatistics {
+  /// Not waiting for a batch to be opened.
+  double busy = 0;
+  /// All batches ahead were full: the consumer is slower.
+  double waiting = 0;
+  /// CPU time. Well below `busy`: it waited for the disk, or for a core.
+  double cpu = 0;
+};
+
+struct LoaderStatistics {
+  /// One a worker.
+  std::vector<WorkerStatistics> workers;
+  std::int64_t samples = 0;
+  /// Of blobs that samples were made from.
+  std::uint64_t stored_bytes = 0;
+  /// With on_disk access: bytes read, how often a worker waited for one of these reads and how many
+  /// seconds in all, most memory that pages took.
+  std::uint64_t disk_bytes = 0;
+  std::uint64_t disk_waits = 0;
+  double seconds_for_disk = 0;
+  std::uint64_t cache_peak_bytes = 0;
 };
 
 /// Reads batches of a .beton file with worker threads. Threads take one sample after the other from
@@ -39,15 +72,15 @@ struct LoaderOptions {
 class PRECAST_API Loader {
  public:
   /// Borrows `reader`, which outlives the loader and the batches. @throws ConfigError if an option
-  /// is out of range.
-  Loader(const BetonReader& reader, ImagePipeline pipeline, LoaderOptions options);
+  /// is out of range or the pipeline does not fit the file.
+  Loader(const BetonReader& reader, const Pipeline& pipeline, LoaderOptions options);
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
   /// Stops and joins the workers, also in the middle of a pass.
   ~Loader();
 
   /// Starts a pass and gives up one that is still running. @throws DeviceError if a worker cannot
-  /// be started; there is no pass then.
+  /// be started, ConfigError if cache_bytes are too few for one page; there is no pass then.
   void begin_epoch(const EpochRequest& request);
   /// The next batch in order, or nothing at the end of the pass.
   /// @throws DataError naming file and sample if a sample of that batch is damaged; the pass is
@@ -61,6 +94,8 @@ class PRECAST_API Loader {
   [[nodiscard]] std::int64_t samples(int world = 1, int rank = 0) const;
   /// Seconds that next() has waited for workers so far.
   [[nodiscard]] double seconds_waited() const;
+  /// Since the loader was made. At most some dozen samples a worker behind.
+  [[nodiscard]] LoaderStatistics statistics() const;
 
  private:
   class Pass;

@@ -1,39 +1,71 @@
 #include "data/loader/sample_decoder.h"
 
+#include <cstring>
+
 #include "data/beton/reader.h"
+#include "data/resample/nearest.h"
 
 namespace precast::data {
+namespace {
+
+/// The stored pixels of `region`: a view of the file, or of what `jpeg` decodes.
+ImageView crop_of(const ImageRecord& image, std::uint64_t sample, const Rect& region,
+                  IndexedDecoder& jpeg) {
+  if (image.mode == ImageMode::jpg) {
+    return jpeg.decode(image.bytes, sample, image.height, image.width, region);
+  }
+  const std::ptrdiff_t stride = std::ptrdiff_t{image.width} * 3;
+  const auto* pixels = reinterpret_cast<const std::uint8_t*>(image.bytes.data());
+  return {pixels + region.row * stride + std::ptrdiff_t{3} * region.column, region.height,
+          region.width, stride};
+}
+
+}  // namespace
 
 void SampleDecoder::decode(const ImageRecord& image, const SamplePlace& place, int image_size_px,
                            std::uint8_t* out) {
-  const auto epoch = static_cast<std::uint32_t>(place.epoch);
-  RandomStream crop_random(seed_, epoch, place.position, RandomUse::crop);
-  const Rect region = pipeline_.crop->choose(image.height, image.width, crop_random);
-  bool flip = false;
-  if (pipeline_.flip_probability > 0) {
-    RandomStream flip_random(seed_, epoch, place.position, RandomUse::flip);
-    flip = flip_random.uniform() < pipeline_.flip_probability;
-  }
-
-  ImageView source;
-  if (image.mode == ImageMode::jpg) {
-    source = jpeg_.decode(image.bytes, image.height, image.width, region);
-  } else {
-    const std::ptrdiff_t stride = std::ptrdiff_t{image.width} * 3;
-    const auto* pixels = reinterpret_cast<const std::uint8_t*>(image.bytes.data());
-    source = {pixels + region.row * stride + std::ptrdiff_t{3} * region.column, region.height,
-              region.width, stride};
-  }
-  resizer_.resize(source, out, image_size_px, image_size_px, flip);
+  decode(image, place, image_size_px, PixelFormat{}, reinterpret_cast<std::byte*>(out));
 }
 
-void SampleDecoder::decode_normalized(const ImageRecord& image, const SamplePlace& place,
-                                      int image_size_px, const Normalize& normalize, float* out) {
-  const std::size_t count =
-      static_cast<std::size_t>(image_size_px) * static_cast<std::size_t>(image_size_px);
-  pixels_.resize(count * 3);
-  decode(image, place, image_size_px, pixels_.data());
-  normalize.apply(pixels_.data(), count, out);
+void SampleDecoder::decode(const ImageRecord& image, const SamplePlace& place, int image_size_px,
+                           const PixelFormat& format, std::byte* out) {
+  const ImageView source =
+      crop_of(image, place.sample, steps_.region(image.height, image.width, place), jpeg_);
+  const bool flip = steps_.flipped(place);
+  if (pipeline_.steps.empty()) {
+    resizer_.resize(source, image_size_px, image_size_px, flip, pipeline_.filter, format, out);
+    return;
+  }
+  const PixelShape resized{image_size_px, image_size_px, 3};
+  pixels_.resize(steps_.room(resized, /*mask=*/false));
+  resizer_.resize(source, image_size_px, image_size_px, flip, pipeline_.filter, {},
+                  reinterpret_cast<std::byte*>(pixels_.data()));
+  const Pixels done = steps_.run({pixels_.data(), resized}, place, std::nullopt);
+  write_pixels({done.data, done.shape.height, done.shape.width, done.row_values()}, format, out);
+}
+
+void MaskDecoder::decode(const ImageRecord& mask, const SamplePlace& place, int image_size_px,
+                         std::uint8_t* out) {
+  finish(crop_of(mask, place.sample, steps_.region(mask.height, mask.width, place), jpeg_), 3,
+         place, image_size_px, out);
+}
+
+void MaskDecoder::decode(const std::uint8_t* mask, int height, int width, const SamplePlace& place,
+                         int image_size_px, std::uint8_t* out) {
+  const Rect region = steps_.region(height, width, place);
+  const ImageView source{mask + std::ptrdiff_t{region.row} * width + region.column, region.height,
+                         region.width, width};
+  finish(source, 1, place, image_size_px, out);
+}
+
+void MaskDecoder::finish(const ImageView& source, int channels, const SamplePlace& place,
+                         int image_size_px, std::uint8_t* out) {
+  const PixelShape resized{image_size_px, image_size_px, channels};
+  pixels_.resize(steps_.room(resized, /*mask=*/true));
+  const Pixels pixels{pixels_.data(), resized};
+  resize_nearest(source, steps_.flipped(place), pixels);
+  const Pixels done = steps_.run(pixels, place, fill_);
+  std::memcpy(out, done.data, done.shape.values());
 }
 
 }  // namespace precast::data

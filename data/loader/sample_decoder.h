@@ -1,47 +1,71 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
-#include "data/decode/jpeg_decoder.h"
-#include "data/loader/host_batch.h"
+#include "data/decode/indexed_decoder.h"
+#include "data/loader/pixel_steps.h"
+#include "data/loader/sample_place.h"
 #include "data/resample/resize.h"
 #include "data/transforms/image_pipeline.h"
+#include "data/transforms/pixel_format.h"
 
 namespace precast::data {
 
-class BetonReader;
 struct ImageRecord;
 
-/// Names one sample of one pass; with the seed it fixes every random choice.
-struct SamplePlace {
-  std::uint64_t sample = 0;
-  /// In the pass's global order.
-  std::uint64_t position = 0;
-  std::int64_t epoch = 0;
-};
-
-/// Turns one stored image into the pixels that the model sees: crop, decode of just the crop,
-/// resize fused with flip. Keeps its decompressor and scratch memory between calls: one a thread.
+/// Turns one stored image into what the model sees: crop, decode of just the crop, resize fused
+/// with flip, transforms, type and layout. Keeps its decompressor and scratch memory between calls:
+/// one a thread and output.
 class PRECAST_API SampleDecoder {
  public:
-  /// Borrows both; they outlive the decoder.
-  SampleDecoder(const ImagePipeline& pipeline, std::uint64_t seed)
-      : pipeline_(pipeline), seed_(seed) {}
+  /// Borrows the pipeline and the index, which outlive the decoder. @param view see PixelSteps.
+  SampleDecoder(const ImagePipeline& pipeline, std::uint64_t seed, std::string_view view = {},
+                const JpegDecoding& jpeg = {})
+      : pipeline_(pipeline), steps_(pipeline, seed, view), jpeg_(jpeg) {}
 
-  /// @param out [image_size_px, image_size_px, 3] uint8 RGB.
+  /// @param out [image_size_px, image_size_px, 3] uint8 RGB, or what the transforms make of that
+  /// shape.
   /// @throws DataError if the image is damaged.
   void decode(const ImageRecord& image, const SamplePlace& place, int image_size_px,
               std::uint8_t* out);
-  /// The same, normalised: out is [image_size_px, image_size_px, 3] float32.
-  void decode_normalized(const ImageRecord& image, const SamplePlace& place, int image_size_px,
-                         const Normalize& normalize, float* out);
+  /// The same, converted.
+  void decode(const ImageRecord& image, const SamplePlace& place, int image_size_px,
+              const PixelFormat& format, std::byte* out);
 
  private:
   const ImagePipeline& pipeline_;
-  std::uint64_t seed_;
-  JpegDecoder jpeg_;
-  AreaResizer resizer_;
+  PixelSteps steps_;
+  IndexedDecoder jpeg_;
+  Resizer resizer_;
+  std::vector<std::uint8_t> pixels_;
+};
+
+/// Makes a mask follow its image: the same crop, flip and moves, nearest neighbours throughout. One
+/// a thread and output.
+class PRECAST_API MaskDecoder {
+ public:
+  /// Borrows `image`, the pipeline of the image. @param view that of the image.
+  MaskDecoder(const ImagePipeline& image, std::uint64_t seed, std::string_view view,
+              std::uint8_t fill, const JpegDecoding& jpeg = {})
+      : steps_(image, seed, view), fill_(fill), jpeg_(jpeg) {}
+
+  /// A mask stored as an image. @param out [H, W, 3] uint8. @throws DataError if it is damaged.
+  void decode(const ImageRecord& mask, const SamplePlace& place, int image_size_px,
+              std::uint8_t* out);
+  /// A mask stored as [height, width] values. @param out [H, W] uint8.
+  void decode(const std::uint8_t* mask, int height, int width, const SamplePlace& place,
+              int image_size_px, std::uint8_t* out);
+
+ private:
+  /// @param source the pixels of the crop.
+  void finish(const ImageView& source, int channels, const SamplePlace& place, int image_size_px,
+              std::uint8_t* out);
+
+  PixelSteps steps_;
+  std::uint8_t fill_;
+  IndexedDecoder jpeg_;
   std::vector<std::uint8_t> pixels_;
 };
 

@@ -1,8 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <vector>
 
+#include "data/cache/disk_file.h"
 #include "data/loader/batch_layout.h"
+#include "data/loader/outputs.h"
 #include "data/loader/sample_decoder.h"
 
 namespace precast::data {
@@ -11,22 +15,30 @@ namespace precast::data {
 /// a thread.
 class SampleReader {
  public:
-  /// Borrows all three; they outlive this.
-  SampleReader(const BetonReader& reader, const ImagePipeline& pipeline, const Normalize& normalize,
-               std::uint64_t seed)
-      : reader_(reader), normalize_(normalize), decoder_(pipeline, seed) {}
+  /// Borrows both; they outlive this.
+  /// @param jpeg its index is that of the file's first image field. Borrowed.
+  SampleReader(const BetonReader& reader, const std::vector<Output>& outputs, std::uint64_t seed,
+               const JpegDecoding& jpeg);
 
-  /// @param memory a batch's memory, of layout.bytes().
+  /// Where the bytes of the next sample lie, for a file that is not mapped.
+  void set_window(const FileWindow& window) { window_ = window; }
+  /// @param layout of the outputs. @param memory a batch's memory, of layout.bytes().
   /// @throws DataError naming file, sample and field if something is damaged.
   void read(const SamplePlace& place, const BatchLayout& layout, std::size_t row,
             std::byte* memory);
 
  private:
-  void read_field(const SamplePlace& place, const OutputField& field, std::byte* out);
+  void read_output(std::size_t output, const SamplePlace& place, int image_size_px, std::byte* out);
+  void read_mask(std::size_t output, const SamplePlace& place, int image_size_px, std::byte* out);
+  void check_mask_size(const Output& output, std::uint64_t sample, int height, int width) const;
 
   const BetonReader& reader_;
-  const Normalize& normalize_;
-  SampleDecoder decoder_;
+  const std::vector<Output>& outputs_;
+  /// One an output; null where it needs none.
+  std::vector<std::unique_ptr<SampleDecoder>> images_;
+  std::vector<std::unique_ptr<MaskDecoder>> masks_;
+  std::vector<std::uint8_t> mask_values_;
+  FileWindow window_;
 };
 
 }  // namespace precast::data

@@ -1,24 +1,101 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "framework/core/export.h"
+#include "framework/core/registry.h"
 
 namespace precast::data {
 
-enum class OrderKind {
-  /// As in the file.
-  sequential,
-  /// A uniformly random permutation, another one each epoch.
-  random,
+class BetonReader;
+
+/// Which sample stands at each position of an epoch, over all ranks: position p belongs to rank
+/// p % world. What ids() gives depends on its arguments and on what the order was made from, never
+/// on ranks, threads or restarts. Const and thread-safe.
+class PRECAST_API SampleOrder {
+ public:
+  virtual ~SampleOrder();
+  /// Positions in every epoch.
+  [[nodiscard]] virtual std::uint64_t size() const = 0;
+  /// The sample at each position, [size()].
+  [[nodiscard]] virtual std::vector<std::uint64_t> ids(std::uint64_t seed,
+                                                       std::int64_t epoch) const = 0;
+  /// Bytes that the order itself keeps, beside what ids() returns.
+  [[nodiscard]] virtual std::uint64_t memory_bytes() const { return 0; }
 };
 
-/// Which sample stands at each position of an epoch, over all ranks: a function of its arguments
-/// alone.
-[[nodiscard]] PRECAST_API std::vector<std::uint64_t> make_order(OrderKind kind,
-                                                                std::uint64_t samples,
-                                                                std::uint64_t seed,
-                                                                std::int64_t epoch);
+/// What a recipe may say about the order of an epoch's samples.
+struct OrderOptions {
+  /// Of an entry of the registry.
+  std::string name = "sequential";
+  /// Which samples of the file take part: "" all, "N" the first N, "A:B" those from A to B - 1 (an
+  /// end left out is the file's).
+  std::string subset = {};
+  /// Which of these, by their numbers: see filter.h. "" all.
+  std::string filter = {};
+  /// Above 1: each sample stands so many times in an epoch, at neighbouring positions, so that its
+  /// copies go to different ranks or, on one rank, into one batch, and each is augmented for itself
+  /// (Hoffer et al., "Augment your batch", 2019; DeiT's repeated augmentation).
+  std::int64_t repeats = 1;
+  /// weighted: of each class, or empty.
+  std::vector<double> class_weights = {};
+  /// weighted: name of a float field that holds each sample's weight, or "".
+  std::string weight_field = {};
+  /// weighted, class_balanced: name of the integer field; "" the first one.
+  std::string label_field = {};
+  /// quasi_random: pages that are open at once.
+  std::uint64_t window_pages = 1024;
+};
+
+/// The samples that take part, by ascending number in the file.
+class PRECAST_API Members {
+ public:
+  /// All from `first` to `end` - 1.
+  Members(std::uint64_t first, std::uint64_t end) : first_(first), size_(end - first) {}
+  explicit Members(std::vector<std::uint64_t> ids) : size_(ids.size()), ids_(std::move(ids)) {}
+
+  [[nodiscard]] std::uint64_t size() const { return size_; }
+  [[nodiscard]] std::uint64_t operator[](std::uint64_t index) const {
+    return ids_.empty() ? first_ + index : ids_[index];
+  }
+  [[nodiscard]] std::uint64_t memory_bytes() const { return ids_.size() * sizeof(ids_[0]); }
+
+ private:
+  std::uint64_t first_ = 0;
+  std::uint64_t size_;
+  std::vector<std::uint64_t> ids_;
+};
+
+/// What an order is made from. `reader` outlives the making, not the order.
+struct OrderInputs {
+  const BetonReader& reader;
+  const OrderOptions& options;
+  Members members;
+};
+
+using OrderRegistry = Registry<SampleOrder, const OrderInputs&>;
+
+/// The orders that come with precast. A new one is a file pair and a line here.
+PRECAST_API void register_orders(OrderRegistry& registry);
+
+/// @throws ConfigError for an unknown name, a wrong subset, filter or weight, and where no sample
+/// is left; messages begin with the option's name.
+[[nodiscard]] PRECAST_API std::shared_ptr<const SampleOrder> make_order(
+    const OrderRegistry& registry, const BetonReader& reader, const OrderOptions& options);
+/// The same with the orders that come with precast.
+[[nodiscard]] PRECAST_API std::shared_ptr<const SampleOrder> make_order(
+    const BetonReader& reader, const OrderOptions& options);
+
+/// One option that is wrong: its name, and what was expected.
+struct OrderProblem {
+  std::string option;
+  std::string message;
+};
+
+/// What is wrong with subset, filter and repeats as far as it can be seen without a file.
+[[nodiscard]] PRECAST_API std::vector<OrderProblem> find_problems(const OrderOptions& options);
 
 }  // namespace precast::data

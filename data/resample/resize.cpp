@@ -1,126 +1,230 @@
 #include "data/resample/resize.h"
 
+#include <hwy/cache_control.h>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
-#include "data/resample/resize_kernels.h"
+#include "data/resample/axis.h"
+#include "data/resample/column_tables.h"
+#include "data/resample/kernels.h"
 #include "framework/core/error.h"
 
 namespace precast::data {
 namespace {
 
-/// OpenCV leaves out parts of a source pixel smaller than this.
-constexpr double kNegligible = 1e-3;
-/// OpenCV's bilinear weights are fixed point with 11 bits.
-constexpr float kWeightSteps = 2048.0F;
+/// Above this, taps are added up in floating point: truncated products would add up to a level.
+constexpr int kMostFixedTaps = 32;
 
-double scale_of(int source, int outputs) {
-  // Two divisions, as OpenCV computes it: source / outputs differs in the last bit.
-  const double inverse = static_cast<double>(outputs) / source;
-  return 1.0 / inverse;
+std::size_t rounded_up(std::size_t value, std::size_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
 }
 
-float quantized(float weight) {
-  return std::nearbyint(weight * kWeightSteps) / kWeightSteps;
+std::size_t pieces_of(std::size_t values) {
+  return rounded_up(values, std::size(Words32().value)) / std::size(Words32().value);
 }
+
+/// Rows that are asked for before they are needed. A crop's rows lie apart, which the CPU's own
+/// prefetching does not follow: pixels that come from the page cache took a third longer.
+constexpr int kRowsAhead = 8;
+
+void prefetch_row(const ImageView& in, int y) {
+  constexpr std::ptrdiff_t kCacheLine = 64;
+  if (y >= in.height) return;
+  const std::uint8_t* row = in.row(y);
+  const std::ptrdiff_t last = std::ptrdiff_t{in.width} * 3 - 1;
+  for (std::ptrdiff_t at = 0; at < last; at += kCacheLine) hwy::Prefetch(row + at);
+  hwy::Prefetch(row + last);
+}
+
+/// Where a resize puts its rows: in the output itself where they need no conversion.
+class RowSink {
+ public:
+  RowSink(int height, int width, const PixelFormat& format, std::vector<std::uint8_t>& scratch,
+          std::byte* out)
+      : height_(height),
+        width_(width),
+        row_bytes_(static_cast<std::size_t>(width) * 3),
+        plain_(format.type == ElementType::u8 && !format.channels_first),
+        format_(format),
+        scratch_(scratch),
+        out_(out) {}
+
+  /// Room for `bytes`, which may be more than a row: what is beyond is written again, or not kept.
+  [[nodiscard]] std::uint8_t* row(int y, std::size_t bytes) {
+    const std::size_t at = static_cast<std::size_t>(y) * row_bytes_;
+    const std::size_t end = static_cast<std::size_t>(height_) * row_bytes_;
+    in_place_ = plain_ && at + bytes <= end;
+    if (in_place_) return reinterpret_cast<std::uint8_t*>(out_) + at;
+    if (scratch_.size() < bytes) scratch_.resize(bytes);
+    return scratch_.data();
+  }
+
+  /// Row y, which was made last.
+  void finish(int y) {
+    if (in_place_) return;
+    const ImageView view{scratch_.data(), 1, width_, static_cast<std::ptrdiff_t>(row_bytes_)};
+    write_rows(view, y, height_, format_, out_);
+  }
+
+ private:
+  int height_, width_;
+  std::size_t row_bytes_;
+  bool plain_;
+  bool in_place_ = false;
+  const PixelFormat& format_;
+  std::vector<std::uint8_t>& scratch_;
+  std::byte* out_;
+};
 
 }  // namespace
 
-void AreaResizer::Axis::resize_to(int outputs, int tap_count) {
-  taps = tap_count;
-  start.assign(static_cast<std::size_t>(outputs), 0);
-  weight.assign(static_cast<std::size_t>(outputs) * static_cast<std::size_t>(tap_count), 0.0F);
-}
+struct Resizer::Scratch {
+  std::vector<Blend> x_blends, y_blends;
+  ColumnBlend column_blend;
+  std::vector<std::uint8_t> pairs;
+  std::array<std::vector<Words32>, 2> blended;
 
-void AreaResizer::Axis::plan_area(int source, int outputs) {
-  const double scale = scale_of(source, outputs);
-  resize_to(outputs, std::min(source, static_cast<int>(std::ceil(scale)) + 1));
-  for (int d = 0; d < outputs; ++d) {
-    const double from = d * scale;
-    const double to = from + scale;
-    const double cell = std::min(scale, source - from);
-    const int last = std::min(static_cast<int>(std::floor(to)), source - 1);
-    const int first = std::min(static_cast<int>(std::ceil(from)), last);
-    const bool partial_first = first - from > kNegligible;
+  WeightedAxis x_axis, y_axis;
+  ColumnWeights column_weights;
+  std::vector<std::uint16_t> row_weights;
+  std::vector<const std::uint8_t*> rows;
+  std::vector<Words32> sums;
+  std::vector<float> float_sums;
 
-    // The taps must end inside the source: near its end the window moves left and leading weights
-    // stay zero.
-    const int begin = std::min(partial_first ? first - 1 : first, source - taps);
-    start[static_cast<std::size_t>(d)] = begin;
-    float* w = weight.data() + static_cast<std::ptrdiff_t>(d) * taps - begin;
-    if (partial_first) w[first - 1] = static_cast<float>((first - from) / cell);
-    for (int s = first; s < last; ++s) w[s] = static_cast<float>(1.0 / cell);
-    if (to - last > kNegligible) {
-      w[last] = static_cast<float>(std::min(std::min(to - last, 1.0), cell) / cell);
+  std::vector<std::uint8_t> finished;
+
+  /// Two taps on both axes.
+  void blend(const ImageView& in, int out_height, RowSink& sink);
+  /// Any number of taps.
+  void weigh(const ImageView& in, int out_height, RowSink& sink);
+  void weigh_in_float(const ImageView& in, int out_height, int out_width, RowSink& sink);
+};
+
+void Resizer::Scratch::blend(const ImageView& in, int out_height, RowSink& sink) {
+  const bool paired = plan_column_blend(x_blends, in.width, column_blend);
+  const std::size_t values =
+      rounded_up(column_blend.groups.size() * ColumnBlend::Group::kValues, kRowMultiple);
+  if (paired) pairs.resize(x_blends.size() * 6 + ColumnBlend::kWindow);
+  for (auto& row : blended) row.resize(pieces_of(values));
+
+  // Of two neighbouring rows one is even: each has its place, and outputs that follow use it again.
+  std::array<int, 2> held = {-1, -1};
+  const auto columns_of = [&](int y) {
+    y = std::clamp(y, 0, in.height - 1);
+    const auto place = static_cast<std::size_t>(y % 2);
+    if (held[place] != y) {
+      held[place] = y;
+      prefetch_row(in, y + kRowsAhead);
+      const std::uint8_t* row = in.row(y);
+      if (paired) {
+        pair_pixels(row, in.width, x_blends, pairs.data());
+        row = pairs.data();
+      }
+      blend_columns(row, column_blend, blended[place].data()->value);
     }
+    return blended[place].data()->value;
+  };
+  for (int y = 0; y < out_height; ++y) {
+    const Blend& rows_of = y_blends[static_cast<std::size_t>(y)];
+    const std::int16_t* upper = columns_of(rows_of.start);
+    const std::int16_t* lower = columns_of(rows_of.start + 1);
+    blend_rows(upper, lower, rows_of.first, rows_of.second, values, sink.row(y, values));
+    sink.finish(y);
   }
 }
 
-void AreaResizer::Axis::plan_bilinear(int source, int outputs) {
-  const double scale = scale_of(source, outputs);
-  const double inverse = static_cast<double>(outputs) / source;
-  resize_to(outputs, std::min(source, 2));
-  for (int d = 0; d < outputs; ++d) {
-    int s = static_cast<int>(std::floor(d * scale));
-    auto fraction = static_cast<float>((d + 1) - (s + 1) * inverse);
-    fraction = fraction <= 0 ? 0.0F : fraction - std::floor(fraction);
-    if (s >= source - 1) {
-      s = source - 1;
-      fraction = 0;
+void Resizer::Scratch::weigh(const ImageView& in, int out_height, RowSink& sink) {
+  plan_column_weights(x_axis, column_weights);
+  const std::size_t in_values = static_cast<std::size_t>(in.width) * 3;
+  const std::size_t out_values = column_weights.groups * ColumnWeights::kGroup * 3;
+  // What weigh_columns reads and writes beyond.
+  sums.resize(pieces_of(in_values + 16));
+  rows.resize(static_cast<std::size_t>(y_axis.taps));
+  row_weights.resize(static_cast<std::size_t>(y_axis.taps));
+  int asked_for = kRowsAhead;
+  for (int d = 0; d < out_height; ++d) {
+    const int used = y_axis.quantize(d, 1 << kRowWeightBits, row_weights.data());
+    const int first_row = y_axis.start[static_cast<std::size_t>(d)];
+    for (int t = 0; t < y_axis.taps; ++t) {
+      rows[static_cast<std::size_t>(t)] = in.row(first_row + t);
     }
-    const int begin = std::min(s, source - taps);
-    start[static_cast<std::size_t>(d)] = begin;
-    float* w = weight.data() + static_cast<std::ptrdiff_t>(d) * taps;
-    w[s - begin] = quantized(1.0F - fraction);
-    if (fraction > 0) w[s - begin + 1] = quantized(fraction);
+    for (; asked_for <= first_row + y_axis.taps + kRowsAhead; ++asked_for) {
+      prefetch_row(in, asked_for);
+    }
+    // Each product loses half a unit on average.
+    weigh_rows(rows.data(), row_weights.data(), y_axis.taps, used / 2, in_values,
+               sums.data()->value);
+    weigh_columns(sums.data()->value, column_weights, sink.row(d, out_values + 4));
+    sink.finish(d);
   }
 }
 
-void AreaResizer::Axis::mirror() {
-  std::ranges::reverse(start);
-  const auto outputs = static_cast<std::ptrdiff_t>(start.size());
-  for (std::ptrdiff_t left = 0, right = outputs - 1; left < right; ++left, --right) {
-    std::swap_ranges(weight.begin() + left * taps, weight.begin() + (left + 1) * taps,
-                     weight.begin() + right * taps);
+void Resizer::Scratch::weigh_in_float(const ImageView& in, int out_height, int out_width,
+                                      RowSink& sink) {
+  const std::size_t in_values = static_cast<std::size_t>(in.width) * 3;
+  for (int d = 0; d < out_height; ++d) {
+    float_sums.assign(in_values, 0.0F);
+    for (int t = 0; t < y_axis.taps; ++t) {
+      const std::uint8_t* row = in.row(y_axis.start[static_cast<std::size_t>(d)] + t);
+      const float weight = y_axis.weight[static_cast<std::size_t>(d * y_axis.taps + t)];
+      for (std::size_t i = 0; i < in_values; ++i) {
+        float_sums[i] += weight * static_cast<float>(row[i]);
+      }
+    }
+    std::uint8_t* out = sink.row(d, static_cast<std::size_t>(out_width) * 3);
+    for (int v = 0; v < out_width * 3; ++v) {
+      const float* from = float_sums.data() +
+                          std::ptrdiff_t{3} * x_axis.start[static_cast<std::size_t>(v / 3)] + v % 3;
+      const float* weight = x_axis.weight.data() + std::ptrdiff_t{v / 3} * x_axis.taps;
+      float sum = 0;
+      for (int t = 0; t < x_axis.taps; ++t) sum += weight[t] * from[std::ptrdiff_t{3} * t];
+      out[v] = static_cast<std::uint8_t>(std::clamp(std::lrintf(sum), 0L, 255L));
+    }
+    sink.finish(d);
   }
 }
 
-void AreaResizer::resize(const ImageView& in, std::uint8_t* out, int out_height, int out_width,
-                         bool flip) {
+Resizer::Resizer() : scratch_(std::make_unique<Scratch>()) {}
+Resizer::~Resizer() = default;
+Resizer::Resizer(Resizer&&) noexcept = default;
+Resizer& Resizer::operator=(Resizer&&) noexcept = default;
+
+void Resizer::resize(const ImageView& in, int out_height, int out_width, bool flip,
+                     ResizeFilter filter, const PixelFormat& format, std::byte* out) {
   require(in.height > 0 && in.width > 0 && out_height > 0 && out_width > 0,
           "images to resize have pixels");
-  const auto row_bytes = static_cast<std::size_t>(out_width) * 3;
   if (in.height == out_height && in.width == out_width && !flip) {
-    for (int y = 0; y < out_height; ++y)
-      std::memcpy(out + row_bytes * static_cast<std::size_t>(y), in.row(y), row_bytes);
-    return;
+    return write_pixels(in, format, out);
   }
-
-  const bool shrinks = out_height <= in.height && out_width <= in.width;
-  if (shrinks) {
-    x_.plan_area(in.width, out_width);
-    y_.plan_area(in.height, out_height);
+  Scratch& scratch = *scratch_;
+  for (int y = 0; y < kRowsAhead; ++y) prefetch_row(in, y);  // while the plans are made
+  RowSink sink(out_height, out_width, format, scratch.finished, out);
+  const bool any_grows = out_height > in.height || out_width > in.width;
+  const bool all_grow = out_height >= in.height && out_width >= in.width;
+  // Without an axis that shrinks a triangle is the two pixels beside the centre.
+  if (filter == ResizeFilter::bilinear || (filter == ResizeFilter::area && any_grows) ||
+      (filter == ResizeFilter::antialias && all_grow)) {
+    plan_blends(filter, in.width, out_width, scratch.x_blends);
+    plan_blends(filter, in.height, out_height, scratch.y_blends);
+    if (flip) std::ranges::reverse(scratch.x_blends);
+    return scratch.blend(in, out_height, sink);
+  }
+  if (filter == ResizeFilter::area) {
+    scratch.x_axis.plan_area(in.width, out_width);
+    scratch.y_axis.plan_area(in.height, out_height);
   } else {
-    x_.plan_bilinear(in.width, out_width);
-    y_.plan_bilinear(in.height, out_height);
+    scratch.x_axis.plan_triangle(in.width, out_width);
+    scratch.y_axis.plan_triangle(in.height, out_height);
   }
-  if (flip) x_.mirror();
-
-  const auto in_row_values = static_cast<std::size_t>(in.width) * 3;
-  column_sums_.resize(in_row_values + 1);  // one lane more, which weigh_pixels reads
-  finished_row_.resize(row_bytes + 1);     // and one which it writes
-  rows_.resize(static_cast<std::size_t>(y_.taps));
-  // Rows first: they are contiguous, so the larger part of the work runs over whole vectors.
-  for (int y = 0; y < out_height; ++y) {
-    const int first_row = y_.start[static_cast<std::size_t>(y)];
-    for (int t = 0; t < y_.taps; ++t) rows_[static_cast<std::size_t>(t)] = in.row(first_row + t);
-    weigh_rows(rows_.data(), y_.weight.data() + std::ptrdiff_t{y} * y_.taps, y_.taps, in_row_values,
-               column_sums_.data());
-    weigh_pixels(column_sums_.data(), x_.start.data(), x_.weight.data(), x_.taps, out_width,
-                 finished_row_.data());
-    round_to_u8(finished_row_.data(), row_bytes, out + row_bytes * static_cast<std::size_t>(y));
+  if (flip) scratch.x_axis.mirror();
+  if (std::max(scratch.x_axis.taps, scratch.y_axis.taps) > kMostFixedTaps) {
+    return scratch.weigh_in_float(in, out_height, out_width, sink);
   }
+  scratch.weigh(in, out_height, sink);
 }
 
 }  // namespace precast::data

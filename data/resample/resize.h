@@ -1,46 +1,57 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <memory>
 
 #include "data/image.h"
+#include "data/transforms/pixel_format.h"
 #include "framework/core/export.h"
 
 namespace precast::data {
 
-/// Resizes with the semantics of OpenCV's INTER_AREA, which is what FFCV does when it writes and
-/// when it reads: the true area average where no axis grows, else OpenCV's two-tap "area-mapped
-/// bilinear" on both axes (corner-aligned, so not INTER_LINEAR; an axis that shrinks is then only
-/// sampled). Within 1 level of OpenCV 4.6 at every pixel (opencv/modules/imgproc/src/resize.cpp).
-/// Keeps its scratch memory between calls: one resizer a thread.
-class PRECAST_API AreaResizer {
+/// How an image is brought to another size.
+enum class ResizeFilter {
+  /// OpenCV's INTER_AREA, which is what FFCV does when it writes and when it reads: the true area
+  /// average where no axis grows, else two taps on both axes (corner-aligned; an axis that shrinks
+  /// is then only sampled). Equal to OpenCV 4.6 (modules/imgproc/src/resize.cpp) with two taps,
+  /// else within 1 level of it.
+  area,
+  /// Bilinear with half-pixel centres, without antialiasing: equal to OpenCV's INTER_LINEAR; within
+  /// 1 level of torch's interpolate(align_corners=False) and tf.image.resize.
+  bilinear,
+  /// The same where an axis grows; where it shrinks a triangle of twice the scale's width, as
+  /// Pillow's BILINEAR and torch's and torchvision's antialias=True. Within 1 level of them.
+  antialias,
+};
+
+/// Crop (as a view), resize, flip and conversion in one pass over the source. In fixed point, so
+/// that results are the same on every CPU. Keeps its scratch memory between calls: one resizer a
+/// thread.
+class PRECAST_API Resizer {
  public:
-  /// @param in   at least 1 x 1.
-  /// @param out  [out_height, out_width, 3] uint8 RGB without gaps, at least 1 x 1; must not
+  Resizer();
+  ~Resizer();
+  Resizer(Resizer&&) noexcept;
+  Resizer& operator=(Resizer&&) noexcept;
+
+  /// @param in     at least 1 x 1.
+  /// @param out_height, out_width at least 1.
+  /// @param flip   mirrors the result left to right.
+  /// @param out    format.image_bytes(out_height, out_width), aligned for its type; must not
   /// overlap `in`.
-  /// @param flip mirrors the result left to right.
-  void resize(const ImageView& in, std::uint8_t* out, int out_height, int out_width,
-              bool flip = false);
+  void resize(const ImageView& in, int out_height, int out_width, bool flip, ResizeFilter filter,
+              const PixelFormat& format, std::byte* out);
+
+  /// To uint8 pixels side by side, unflipped.
+  void resize(const ImageView& in, int out_height, int out_width, ResizeFilter filter,
+              std::uint8_t* out) {
+    resize(in, out_height, out_width, false, filter, {}, reinterpret_cast<std::byte*>(out));
+  }
 
  private:
-  /// What one axis adds up: output d is the sum over t < taps of weight[d * taps + t] *
-  /// source[start[d] + t]. The number of taps is the same for all outputs (padded with zero
-  /// weights): loops of fixed length predict well.
-  struct Axis {
-    int taps = 0;
-    std::vector<int> start;
-    std::vector<float> weight;
-
-    void resize_to(int outputs, int tap_count);
-    void plan_area(int source, int outputs);
-    void plan_bilinear(int source, int outputs);
-    void mirror();
-  };
-
-  Axis x_, y_;
-  std::vector<float> column_sums_;
-  std::vector<float> finished_row_;
-  std::vector<const std::uint8_t*> rows_;
+  struct Scratch;
+  std::unique_ptr<Scratch> scratch_;
 };
 
 }  // namespace precast::data

@@ -1,37 +1,54 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "data/element_type.h"
+#include "data/resample/resize.h"
 #include "data/transforms/crop.h"
 #include "data/transforms/normalize.h"
+#include "data/transforms/pixels.h"
+#include "data/transforms/transform.h"
 #include "framework/core/config/node.h"
 #include "framework/core/export.h"
 
 namespace precast::data {
 
-/// What happens to the images of a dataset on their way to the model, in this order: crop, resize
-/// to the epoch's image size, flip left to right, normalise. Read from a recipe's list, as in
-///     train: [random_resized_crop: {scale: [0.08, 1]}, horizontal_flip: {probability: 0.5},
-///     normalize]
+/// One transform in its place.
+struct PipelineStep {
+  std::shared_ptr<const Transform> transform;
+  /// Names its random numbers: its name and how many of that name stand before it, `rotate/0`.
+  std::string random_key;
+  /// For messages: `pipeline.train[2]`, and where that was written.
+  std::string key;
+  Origin origin;
+};
+
+/// What happens to one image on its way to the model, in this order: crop, resize to the epoch's
+/// image size, flip left to right, the steps, then type, normalisation and layout. Immutable once
+/// made, shared by all threads.
 struct ImagePipeline {
   std::shared_ptr<const Crop> crop;
   double flip_probability = 0;
-  NormalizeOptions normalize;
+  NormalizeOptions normalize = {};
+  ResizeFilter filter = ResizeFilter::area;
+  std::vector<PipelineStep> steps = {};
+  /// What the loader makes of the pixels: u8, f32, f16 or bf16. None: what its user asks for,
+  /// float32 normalised or u8.
+  std::optional<ElementType> type = {};
+  /// Whether a type that was asked for is normalised.
+  bool normalized = false;
+  /// [3, H, W] instead of [H, W, 3].
+  bool channels_first = false;
+
+  /// The shape after all steps of images of that size.
+  /// @param mask only what moves pixels. @throws ConfigError naming the step.
+  [[nodiscard]] PRECAST_API PixelShape output(const PixelShape& resized, bool mask = false) const;
 };
-
-/// What a recipe may name as a crop.
-PRECAST_API void register_crops(CropRegistry& registry);
-
-/// Reads a `pipeline.train` or `pipeline.val` list; mistakes go to `diagnostics`, each with its
-/// place.
-/// @param key the list's name for messages: "pipeline.train".
-/// @param standard what an empty list or no list means.
-[[nodiscard]] PRECAST_API ImagePipeline parse_image_pipeline(const ConfigNode& list,
-                                                             std::string_view key,
-                                                             const CropRegistry& crops,
-                                                             ImagePipeline standard,
-                                                             Diagnostics& diagnostics);
 
 /// FFCV's training images: random resized crop, flip with probability 0.5.
 [[nodiscard]] PRECAST_API ImagePipeline standard_train_pipeline();

@@ -14,6 +14,8 @@ struct EpochRequest {
   /// The sample at position p of the pass's global order belongs to rank p % world.
   int rank = 0;
   int world = 1;
+
+  friend bool operator==(const EpochRequest&, const EpochRequest&) = default;
 };
 
 }  // namespace precast

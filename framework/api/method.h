@@ -13,6 +13,7 @@
 namespace precast {
 
 struct Batch;
+struct RunFacts;
 struct TrainPlan;
 
 /// A change to how training proceeds: BlurPool, EMA, MixUp. Every hook is optional; hooks of
@@ -23,6 +24,8 @@ class Method : public Stateful {
   virtual void options(Schema& /*schema*/) {}
   /// Edits the plan before anything is built from it.
   virtual void configure(TrainPlan& /*plan*/) const {}
+  /// Once, before the first step: what this run is. Each rank is told its own.
+  virtual void on_run(const RunFacts& /*run*/) {}
   /// Once, when the model is on its device with its first weights; before a checkpoint is restored.
   virtual void on_train_begin(Model& /*model*/) {}
   /// Before the first batch of an epoch, also of one that is taken up in its middle.

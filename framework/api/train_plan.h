@@ -19,6 +19,8 @@ enum class Precision { fp32, fp16, bf16 };
 /// the trainer only reads it. `precast train --dry-run` shows it.
 struct PRECAST_API TrainPlan {
   ModelSpec model;
+  /// Keys every random choice.
+  std::uint64_t seed = 0;
   std::int64_t epochs = 0;
   std::int64_t steps_per_epoch = 0;
   /// Samples a step, over all ranks and micro-batches.

@@ -15,6 +15,7 @@ inline constexpr std::string_view kFailpoints[] = {
     "beton.before_header",
     "beton.before_table",
     "loader.before_sample",
+    "disk.before_read",
     "log.before_line",
     "run_folder.before_weights",
     "checkpoint.before_file",

@@ -69,6 +69,18 @@ double RandomStream::uniform() {
   return static_cast<double>((high << 26) | low) * 0x1.0p-53;
 }
 
+std::uint64_t derived_seed(std::uint64_t seed, std::string_view name) {
+  // FNV-1a spreads the name over 64 bits, one Philox block under the seed makes them random.
+  std::uint64_t hash = 0xCBF29CE484222325U;
+  for (const char letter : name) {
+    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001B3U;
+  }
+  const auto mixed = RandomStream::block(
+      {static_cast<std::uint32_t>(hash), static_cast<std::uint32_t>(hash >> 32), 0, 0},
+      {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
+  return (std::uint64_t{mixed[1]} << 32) | mixed[0];
+}
+
 std::vector<std::uint64_t> random_permutation(std::uint64_t n, std::uint64_t seed,
                                               std::uint32_t epoch, RandomUse use) {
   std::vector<std::uint64_t> order(n);

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "framework/core/export.h"
@@ -16,6 +17,10 @@ enum class RandomUse : std::uint8_t {
   flip = 2,
   write_mode = 3,
   shuffle_on_write = 4,
+  /// Steps of a pipeline; their seeds are derived from their names (derived_seed).
+  transform = 16,
+  mixup = 17,
+  cutmix = 18,
   test = 255,
 };
 
@@ -47,6 +52,11 @@ class PRECAST_API RandomStream {
   std::array<std::uint32_t, 4> drawn_{};
   unsigned used_ = 4;
 };
+
+/// A seed for what is called `name`: streams of one seed under different names are independent,
+/// and a name's numbers do not change when others come and go. Part of the reproducibility contract
+/// like RandomUse.
+[[nodiscard]] PRECAST_API std::uint64_t derived_seed(std::uint64_t seed, std::string_view name);
 
 /// A uniformly random order of 0 .. n-1, a function of (seed, epoch) alone (Fisher-Yates).
 [[nodiscard]] PRECAST_API std::vector<std::uint64_t> random_permutation(

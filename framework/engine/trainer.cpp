@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "framework/api/run_facts.h"
 #include "framework/core/error.h"
 #include "framework/core/failpoint.h"
 #include "framework/core/log.h"
@@ -84,7 +85,12 @@ TrainSummary Trainer::stop() {
 }
 
 void Trainer::start() {
-  for (NamedMethod& method : parts_.methods) method.method->on_train_begin(parts_.model);
+  const RunFacts run{
+      .seed = plan_.seed, .rank = parts_.ranks.rank(), .num_classes = plan_.model.num_classes};
+  for (NamedMethod& method : parts_.methods) {
+    method.method->on_run(run);
+    method.method->on_train_begin(parts_.model);
+  }
   if (parts_.checkpointer == nullptr) return;
   parts_.checkpointer->attach(step_.scaler(), parts_.sinks);
   if (parts_.checkpointer->resume(state_) && parts_.ranks.rank() == 0) {

@@ -19,7 +19,7 @@ class BatchSourceGpuTest : public ::testing::TestWithParam<at::ScalarType> {
     LoaderOptions options;
     options.batch_size = 5;
     options.workers = 2;
-    options.order = OrderKind::random;
+    options.order = make_order(reader, {.name = "random"});
     const auto source =
         make_batch_source(reader, standard_train_pipeline(), options, {}, device, dtype);
     source->begin_epoch({.epoch = 1, .image_size_px = size_px});

@@ -26,7 +26,7 @@ class BatchSourceTest : public ::testing::Test {
     LoaderOptions options;
     options.batch_size = 5;
     options.workers = 2;
-    options.order = OrderKind::random;
+    options.order = make_order(*reader_, {.name = "random"});
     return make_batch_source(*reader_, standard_train_pipeline(), options, fields, device,
                              at::kFloat);
   }
@@ -64,6 +64,41 @@ TEST_F(BatchSourceTest, TheLabelMayStandBeforeTheImage) {
   auto batches = all(*source(at::kCPU));
   EXPECT_EQ(batches[0].images().dim(), 4);
   EXPECT_EQ(batches[0].labels().dim(), 1);
+}
+
+TEST_F(BatchSourceTest, OutputsOfAPipelineComeAsItSays) {
+  open("masks_w1");
+  Diagnostics diagnostics;
+  TransformRegistries registries;
+  register_transforms(registries);
+  const ConfigNode file = parse_yaml(
+      "train: {ids: sample_id, label: , image: [center_crop], planar: {field: image, transforms: "
+      "[center_crop, convert: {type: f16}, layout: {order: nchw}]}, mask: {geometry_of: image}, "
+      "vector: }\n",
+      "r.yaml", diagnostics);
+  const Pipeline pipeline = parse_pipeline(*file.find("train"), "pipeline.train", registries,
+                                           standard_train_pipeline(), diagnostics);
+  diagnostics.throw_if_errors();
+  LoaderOptions options;
+  options.batch_size = 4;
+  const auto source = make_batch_source(*reader_, pipeline, options, {}, at::kCPU, at::kFloat);
+  std::vector<Batch> batches = all(*source);
+  ASSERT_EQ(batches.size(), 2U);
+  EXPECT_EQ(batches[1].size(), 2);
+  Batch& batch = batches[0];
+  EXPECT_EQ(batch.labels()[2].item<std::int64_t>(), 2);
+  EXPECT_EQ(batch.images().sizes(), (std::vector<std::int64_t>{4, 3, kSizePx, kSizePx}));
+  EXPECT_TRUE(batch.images().is_contiguous(at::MemoryFormat::ChannelsLast));
+  EXPECT_EQ(batch.fields[0].tensor[3].item<std::int64_t>(), 3);
+  const at::Tensor planar = batch.fields[3].tensor;
+  EXPECT_EQ(planar.scalar_type(), at::kHalf);
+  EXPECT_TRUE(planar.is_contiguous());
+  EXPECT_EQ(planar.sizes(), batch.images().sizes());
+  // Blue is the sample's number, not normalised.
+  EXPECT_EQ(planar[3][2].min().item<float>(), 3);
+  EXPECT_EQ(planar[3][2].max().item<float>(), 3);
+  EXPECT_EQ(batch.fields[4].tensor.sizes(), (std::vector<std::int64_t>{4, kSizePx, kSizePx}));
+  EXPECT_EQ(batch.fields[5].tensor.scalar_type(), at::kShort);
 }
 
 TEST_F(BatchSourceTest, MissingFieldsAreNamed) {

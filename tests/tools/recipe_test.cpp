@@ -163,6 +163,25 @@ TEST_F(RecipeTest, KeysThatContradictEachOtherAreRefused) {
   EXPECT_THAT(refusal("training: {device: cpu, precision: fp16}"), HasSubstr("training.precision"));
 }
 
+TEST_F(RecipeTest, MistakesInTheOrderOfSamplesAreToldWithTheirPlaces) {
+  const std::string told = refusal(
+      "data:\n"
+      "  order: quasi_randon\n"
+      "  filter: label <\n"
+      "  subset: 5:3\n"
+      "  shuffle_window_mb: 8MB\n"
+      "  weights: [1, 2]\n"
+      "  direct_io: 1\n");
+  EXPECT_THAT(told, HasSubstr("r.yaml:2:10: data.order: expected one of sequential, random"));
+  EXPECT_THAT(told, HasSubstr("r.yaml:4:11: data.subset: expected a number of samples"));
+  EXPECT_THAT(told, HasSubstr("r.yaml:5:22: data.shuffle_window_mb: expected auto, ffcv or"));
+  EXPECT_THAT(told, HasSubstr("data.weights: expected data.order: weighted, got random"));
+  EXPECT_THAT(told, HasSubstr("r.yaml:3:11: data.filter: expected a number, got the end"));
+  EXPECT_THAT(told, HasSubstr("r.yaml:7:14: data.direct_io: expected data.in_memory: 0, got 1"));
+  EXPECT_THAT(refusal("data: {order: weighted}"),
+              HasSubstr("data.weights: expected this or data.weight_field"));
+}
+
 TEST_F(RecipeTest, MethodsComeAfterTheLegacyKeysInTheirOwnOrder) {
   const Recipe recipe = load("methods: [ema: {decay: 0.9}, gradient_clipping]\n");
   EXPECT_EQ(names(recipe),
@@ -256,6 +275,24 @@ TEST_F(RecipeTest, SmallImagesNeverRoundToNothing) {
 TEST_F(RecipeTest, PipelineMistakesAreToldToo) {
   EXPECT_THAT(refusal("pipeline: {train: [centre_crop]}\n"),
               HasSubstr("unknown transform 'centre_crop'. Did you mean 'center_crop'?"));
+}
+
+TEST_F(RecipeTest, TransformsThatCannotTakeAnImageSizeAreToldBeforeTheStart) {
+  EXPECT_THAT(refusal("pipeline: {train: [cutout: {crop_size: 100}]}\n"
+                      "resolution: {min_res: 96, max_res: 128}\n"),
+              HasSubstr("pipeline.train[0]: crop_size: expected at most 96 for 96 x 96 px"));
+  EXPECT_THAT(refusal("pipeline: {val: {image: [cutout: {crop_size: 300}]}}\n"),
+              HasSubstr("pipeline.val.image[0]: crop_size: expected at most 224"));
+}
+
+TEST_F(RecipeTest, PipelinesMayNameTheirOutputs) {
+  const Recipe recipe =
+      load_recipe(PRECAST_SOURCE_DIR "/configs/imagenette_augmented.yaml", {}, registries_);
+  std::vector<std::string> names;
+  for (const data::OutputSpec& output : recipe.train_pipeline.outputs) names.push_back(output.name);
+  EXPECT_THAT(names, testing::ElementsAre("image", "view2", "label", "ids"));
+  EXPECT_EQ(recipe.train_pipeline.outputs[1].image.steps.size(), 4U);
+  EXPECT_TRUE(recipe.val_pipeline.outputs.empty());
 }
 
 TEST_F(RecipeTest, ResolvedRecipeNamesEveryKey) {

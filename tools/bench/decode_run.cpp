@@ -47,7 +47,7 @@ DecodeWork decode_share(const DecodeTask& task, const DecodeMode& mode, std::uin
                         double seconds, int thread) {
   data::JpegDecoder decoder(
       {.accurate_dct = task.accurate_dct, .libjpeg_only = mode.decoder->libjpeg_only});
-  data::AreaResizer resizer;
+  data::Resizer resizer;
   const auto side = static_cast<std::size_t>(task.image_size_px);
   std::vector<std::uint8_t> out(side * side * 3);
   DecodeWork work;
@@ -64,7 +64,8 @@ DecodeWork decode_share(const DecodeTask& task, const DecodeMode& mode, std::uin
         return decoder.decode(jpeg.bytes, jpeg.height, jpeg.width, region, checkpoints);
       });
       const double decoded = thread_cpu_seconds();
-      resizer.resize(pixels, out.data(), task.image_size_px, task.image_size_px);
+      resizer.resize(pixels, task.image_size_px, task.image_size_px, data::ResizeFilter::area,
+                     out.data());
       const double resized = thread_cpu_seconds();
       add(work,
           {1, static_cast<double>(jpeg.bytes.size()),

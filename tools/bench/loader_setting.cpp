@@ -8,9 +8,9 @@
 #include <charconv>
 #include <climits>
 #include <functional>
-#include <span>
 #include <string_view>
 
+#include "data/order/order.h"
 #include "framework/core/error.h"
 #include "framework/core/system.h"
 #include "tools/arguments.h"
@@ -20,23 +20,29 @@ namespace {
 
 namespace po = boost::program_options;
 
-/// A value that an option knows by name, and what it asks of a loader: a new one is a line here.
-struct NamedValue {
+/// What pixels come out as: a new one is a line here.
+struct NamedFormat {
   std::string_view name;
-  void (*apply)(data::LoaderOptions& options);
+  data::ElementType type;
 };
-constexpr std::array kOrders = {
-    NamedValue{"sequential", [](auto& options) { options.order = data::OrderKind::sequential; }},
-    NamedValue{"random", [](auto& options) { options.order = data::OrderKind::random; }}};
 constexpr std::array kFormats = {
-    NamedValue{"u8", [](auto& options) { options.normalize = false; }},
-    NamedValue{"f32", [](auto& options) { options.normalize = true; }}};
+    NamedFormat{"u8", data::ElementType::u8}, NamedFormat{"f32", data::ElementType::f32},
+    NamedFormat{"f16", data::ElementType::f16}, NamedFormat{"bf16", data::ElementType::bf16}};
+const std::vector<std::string_view> kLayouts = {"nhwc", "nchw"};
+const std::vector<std::string_view> kSwitch = {"0", "1"};
 
-const NamedValue& find_value(std::span<const NamedValue> all, std::string_view option,
-                             std::string_view name) {
+std::vector<std::string_view> format_names() {
   std::vector<std::string_view> names;
-  for (const NamedValue& value : all) names.push_back(value.name);
-  return all[find_name(option, names, name)];
+  for (const NamedFormat& format : kFormats) names.push_back(format.name);
+  return names;
+}
+
+/// @throws ConfigError naming the orders there are.
+void check_order(const std::string& name) {
+  data::OrderRegistry orders("order");
+  data::register_orders(orders);
+  const std::vector<std::string> names = orders.names();
+  static_cast<void>(find_name("order", {names.begin(), names.end()}, name));
 }
 
 std::int64_t read_number(std::string_view option, const std::string& text, std::int64_t low,
@@ -66,9 +72,14 @@ std::vector<Axis> axes() {
       setting.*member = static_cast<Value>(read_number(option, text, low, high));
     };
   };
-  const auto name = [](const char* option, std::span<const NamedValue> all, auto member) {
+  const auto choice = [](const char* option, std::vector<std::string_view> known, auto member) {
     return [=](LoaderSetting& setting, const std::string& text) {
-      setting.*member = find_value(all, option, text).name;
+      setting.*member = known[find_name(option, known, text)];
+    };
+  };
+  const auto toggle = [](const char* option, bool LoaderSetting::*member) {
+    return [=](LoaderSetting& setting, const std::string& text) {
+      setting.*member = find_name(option, kSwitch, text) == 1;
     };
   };
   return {
@@ -80,20 +91,29 @@ std::vector<Axis> axes() {
        number("batch_size", 1, INT_MAX, &LoaderSetting::batch_size)},
       {"image_size", "176", "side of the images, px",
        number("image_size", 1, 8192, &LoaderSetting::image_size_px)},
-      {"order", "random", "sequential, random", name("order", kOrders, &LoaderSetting::order)},
-      {"format", "u8", "u8, or normalised: f32", name("format", kFormats, &LoaderSetting::format)},
+      {"order", "random", "sequential, random, quasi_random ...",
+       [](LoaderSetting& setting, const std::string& text) {
+         check_order(text);
+         setting.order = text;
+       }},
+      {"format", "u8", "u8, or normalised: f32, f16, bf16",
+       choice("format", format_names(), &LoaderSetting::format)},
+      {"layout", "nhwc", "nhwc (channels last) or nchw",
+       choice("layout", kLayouts, &LoaderSetting::layout)},
+      {"in_memory", "1", "1: map the file; 0: read pages into --cache_mb",
+       toggle("in_memory", &LoaderSetting::in_memory)},
+      {"jpeg_index", "0", "1: keep where in JPEGs crops can begin, found while warming up",
+       toggle("jpeg_index", &LoaderSetting::jpeg_index)},
   };
 }
 
 }  // namespace
 
-data::LoaderOptions LoaderSetting::loader_options() const {
-  data::LoaderOptions options;
-  options.workers = workers;
-  options.batch_size = batch_size;
-  find_value(kOrders, "order", order).apply(options);
-  find_value(kFormats, "format", format).apply(options);
-  return options;
+data::ImagePipeline LoaderSetting::with_pixels(data::ImagePipeline pipeline) const {
+  pipeline.type = std::ranges::find(kFormats, format, &NamedFormat::name)->type;
+  pipeline.normalized = format != "u8";
+  pipeline.channels_first = layout == "nchw";
+  return pipeline;
 }
 
 std::vector<std::pair<std::string, std::string>> LoaderSetting::values() const {
@@ -102,7 +122,10 @@ std::vector<std::pair<std::string, std::string>> LoaderSetting::values() const {
           {"batch_size", std::to_string(batch_size)},
           {"image_size", std::to_string(image_size_px)},
           {"order", order},
-          {"format", format}};
+          {"format", format},
+          {"layout", layout},
+          {"in_memory", in_memory ? "1" : "0"},
+          {"jpeg_index", jpeg_index ? "1" : "0"}};
 }
 
 void add_sweep_options(po::options_description& options) {

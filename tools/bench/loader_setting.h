@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/loader/loader.h"
+#include "data/transforms/image_pipeline.h"
 
 namespace precast::tools {
 
@@ -22,9 +22,15 @@ struct LoaderSetting {
   std::int64_t image_size_px = 176;
   std::string order = "random";
   std::string format = "u8";
+  std::string layout = "nhwc";
+  /// Whether the file is mapped, from the page cache; else pages are read into `cache_bytes` of the
+  /// process.
+  bool in_memory = true;
+  /// Whether the loader keeps where in JPEGs it can begin, which it finds while it warms up.
+  bool jpeg_index = false;
 
-  /// What Loader is to be made with.
-  [[nodiscard]] data::LoaderOptions loader_options() const;
+  /// `pipeline` with format and layout.
+  [[nodiscard]] data::ImagePipeline with_pixels(data::ImagePipeline pipeline) const;
   /// Option names and values, as {"workers", "2"}, in one order for all settings.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> values() const;
 };

@@ -37,6 +37,7 @@ class Stages {
   Stages(Recipe& recipe, const Registries& registries, RankSession& ranks, at::Device device,
          const Arguments& options)
       : recipe_(recipe),
+        registries_(registries),
         device_(device),
         cold_(options.has("cold")),
         batches_(options.get<std::int64_t>("batches")),
@@ -49,19 +50,19 @@ class Stages {
 
   Pass read() {
     drop_if_cold();
-    const auto reader = open();
+    const data::BetonReader reader(recipe_.config.data.train_dataset);
     const int threads = recipe_.config.data.num_workers > 0
                             ? static_cast<int>(recipe_.config.data.num_workers)
                             : at::get_num_threads();
     const Stopwatch watch;
-    const ReadPass pass = read_all_images(*reader, threads);
+    const ReadPass pass = read_all_images(reader, threads);
     return {.images = pass.images, .bytes = pass.bytes, .seconds = watch.seconds()};
   }
 
   Pass process() {
     drop_if_cold();
     const auto reader = open();
-    const auto source = make_train_source(*reader, recipe_, rig_->plan(), device_);
+    const auto source = make_source(*reader);
     Pass pass;
     const Stopwatch watch;
     source->begin_epoch(request());
@@ -84,13 +85,13 @@ class Stages {
   Pass train_on_data() {
     drop_if_cold();
     const auto reader = open();
-    const auto source = make_train_source(*reader, recipe_, rig_->plan(), device_);
+    const auto source = make_source(*reader);
     return train(*make_epochs_stream(*source, request()));
   }
 
   Pass train_on_fixed_batch() {
     const auto reader = open();
-    const auto source = make_train_source(*reader, recipe_, rig_->plan(), device_);
+    const auto source = make_source(*reader);
     source->begin_epoch(request());
     Batch batch = source->next().value();
     for (NamedTensor& field : batch.fields) field.tensor = field.tensor.clone();
@@ -99,7 +100,11 @@ class Stages {
 
  private:
   [[nodiscard]] std::unique_ptr<data::BetonReader> open() const {
-    return open_dataset("data.train_dataset", recipe_.config.data.train_dataset);
+    return open_dataset("data.train_dataset", recipe_.config.data.train_dataset, recipe_.config);
+  }
+  std::unique_ptr<BatchSource> make_source(const data::BetonReader& reader) {
+    return make_train_source(reader, make_train_data(reader, recipe_, registries_), recipe_,
+                             rig_->plan(), device_);
   }
   [[nodiscard]] EpochRequest request() const {
     return {.image_size_px = rig_->plan().image_size_px.front()};
@@ -113,6 +118,7 @@ class Stages {
   }
 
   Recipe& recipe_;
+  const Registries& registries_;
   at::Device device_;
   bool cold_;
   std::int64_t batches_;

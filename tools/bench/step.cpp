@@ -100,7 +100,7 @@ class StepBench {
     std::int64_t classes = recipe.config.model.num_classes;
     const bool from_file = options.text("data").ends_with(".beton");
     if (from_file) {
-      reader_ = open_dataset("data.train_dataset", recipe.config.data.train_dataset);
+      reader_ = open_dataset("data.train_dataset", recipe.config.data.train_dataset, recipe.config);
       classes = count_classes(*reader_, recipe.config, classes);
     }
     if (classes == 0) classes = kDefaultClasses;
@@ -109,7 +109,8 @@ class StepBench {
       batches_ = make_fake_stream(options.text("data"), rig_->fake_shape());
       return;
     }
-    source_ = make_train_source(*reader_, recipe, rig_->plan(), device);
+    source_ = make_train_source(*reader_, make_train_data(*reader_, recipe, registries), recipe,
+                                rig_->plan(), device);
     if (source_->size(ranks.communicator().world()) == 0) {
       throw ConfigError(
           fmt::format("training.batch_size: expected at most the {} samples of {}, "

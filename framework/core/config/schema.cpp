@@ -262,10 +262,13 @@ void Schema::assign(Key& key, const ConfigNode& value, Diagnostics& diagnostics,
       target);
 }
 
-void Schema::check_required(const Origin& where, Diagnostics& diagnostics) const {
+void Schema::check_required(const Origin& where, Diagnostics& diagnostics,
+                            std::string_view prefix) const {
   for (const Key& key : keys_) {
     if (key.required_ && !key.given_) {
-      diagnostics.error(where, key.name_,
+      const std::string shown =
+          prefix.empty() ? key.name_ : fmt::format("{}.{}", prefix, key.name_);
+      diagnostics.error(where, shown,
                         fmt::format("missing, and there is no default. {}", key.help_));
     }
   }

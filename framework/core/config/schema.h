@@ -73,7 +73,9 @@ class PRECAST_API Schema {
   void apply(const ConfigNode& map, Diagnostics& diagnostics, std::string_view prefix = "");
   void apply(const Override& override, Diagnostics& diagnostics);
   /// Reports required keys that neither call gave. Call last. @param where shown in the message.
-  void check_required(const Origin& where, Diagnostics& diagnostics) const;
+  /// @param prefix as above.
+  void check_required(const Origin& where, Diagnostics& diagnostics,
+                      std::string_view prefix = "") const;
 
   [[nodiscard]] bool contains(std::string_view name) const { return find(name) != nullptr; }
   [[nodiscard]] std::vector<std::string> names() const;

@@ -31,11 +31,11 @@ class LoaderTest : public ::testing::Test {
     reader_.emplace(folder_ / "x.beton");
   }
 
-  static LoaderOptions options(int workers, OrderKind order = OrderKind::random) {
+  [[nodiscard]] LoaderOptions options(int workers, const std::string& order = "random") const {
     LoaderOptions options;
     options.batch_size = 4;
     options.workers = workers;
-    options.order = order;
+    options.order = make_order(*reader_, {.name = order});
     options.seed = 11;
     return options;
   }
@@ -77,7 +77,7 @@ class LoaderTest : public ::testing::Test {
 };
 
 TEST_F(LoaderTest, BatchesDoNotDependOnWorkersNorOnTheRing) {
-  for (const OrderKind order : {OrderKind::sequential, OrderKind::random}) {
+  for (const std::string order : {"sequential", "random", "quasi_random"}) {
     const auto expected =
         hashes(all_batches(options(1, order), {.epoch = 2, .image_size_px = kSizePx}));
     ASSERT_EQ(expected.size(), 7U);
@@ -93,7 +93,7 @@ TEST_F(LoaderTest, BatchesDoNotDependOnWorkersNorOnTheRing) {
 }
 
 TEST_F(LoaderTest, SeedAndEpochChangeTheImagesAndNotOnlyTheOrder) {
-  LoaderOptions sequential = options(2, OrderKind::sequential);
+  LoaderOptions sequential = options(2, "sequential");
   const auto first = hashes(all_batches(sequential, {.epoch = 0, .image_size_px = kSizePx}));
   const auto next_epoch = hashes(all_batches(sequential, {.epoch = 1, .image_size_px = kSizePx}));
   sequential.seed = 12;
@@ -226,7 +226,7 @@ TEST_F(LoaderTest, ADamagedSampleReachesTheConsumerWithFileAndSample) {
   test::write_bytes(folder_ / "bad.beton", bytes);
   const BetonReader bad(folder_ / "bad.beton");
   for (const int workers : {1, 3}) {
-    Loader loader(bad, standard_val_pipeline(), options(workers, OrderKind::sequential));
+    Loader loader(bad, standard_val_pipeline(), options(workers, "sequential"));
     loader.begin_epoch({.image_size_px = kSizePx});
     for (int batch = 0; batch < 4; ++batch) EXPECT_TRUE(loader.next());
     try {
@@ -267,7 +267,7 @@ TEST_F(LoaderTest, ASlowConsumerGetsTheSameBatches) {
 
 TEST_F(LoaderTest, FilesOfNumbersAloneLoadToo) {
   open("scalars_only");
-  const auto batches = all_batches(options(2, OrderKind::sequential), {.image_size_px = kSizePx});
+  const auto batches = all_batches(options(2, "sequential"), {.image_size_px = kSizePx});
   ASSERT_EQ(ids(batches).size(), 50U);
   EXPECT_EQ(batches[0].fields[0].type, ElementType::i64);
   EXPECT_EQ(batches[0].fields[1].type, ElementType::f64);

@@ -1,0 +1,152 @@
+#include "data/cache/extent_plan.h"
+
+#include <algorithm>
+#include <bit>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "data/beton/format.h"
+#include "data/cache/disk_file.h"
+#include "framework/core/error.h"
+
+namespace precast::data {
+namespace {
+
+constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
+/// Whole pages are read where they bring at most so many times the bytes that samples need.
+constexpr std::uint64_t kWorthWhile = 2;
+constexpr std::uint64_t kSmallestBuffer = std::uint64_t{64} << 10;
+constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
+
+bool empty(const FileRange& range) {
+  return range.begin == range.end;
+}
+
+bool in_one_page(const FileRange& range, std::uint64_t page_bytes) {
+  return range.begin / page_bytes == (range.end - 1) / page_bytes;
+}
+
+/// Each sample's bytes by themselves.
+ExtentPlan plan_samples(std::span<const FileRange> ranges) {
+  ExtentPlan plan;
+  plan.extent_of.reserve(ranges.size());
+  for (const FileRange& range : ranges) {
+    plan.extent_of.push_back(empty(range) ? ExtentPlan::kNone
+                                          : static_cast<std::uint32_t>(plan.extents.size()));
+    if (empty(range)) continue;
+    plan.extents.push_back({range, 1});
+    plan.read_bytes += range.end - range.begin;
+    plan.most_live_bytes = std::max(plan.most_live_bytes, buffer_bytes(range));
+  }
+  return plan;
+}
+
+/// For each sample in one page, the next one in that page, or kNever.
+std::vector<std::size_t> next_uses(std::span<const FileRange> ranges, std::uint64_t page_bytes) {
+  std::vector<std::size_t> next(ranges.size(), kNever);
+  std::unordered_map<std::uint64_t, std::size_t> seen;
+  for (std::size_t i = ranges.size(); i-- > 0;) {
+    if (empty(ranges[i]) || !in_one_page(ranges[i], page_bytes)) continue;
+    const auto [at, fresh] = seen.try_emplace(ranges[i].begin / page_bytes, i);
+    if (!fresh) next[i] = std::exchange(at->second, i);
+  }
+  return next;
+}
+
+/// Walks the samples and keeps pages as long as they fit.
+class PagePlanner {
+ public:
+  PagePlanner(std::uint64_t page_bytes, std::uint64_t file_bytes, std::uint64_t capacity_bytes)
+      : page_bytes_(page_bytes), file_bytes_(file_bytes), capacity_bytes_(capacity_bytes) {}
+
+  void use_page(std::uint64_t page, std::size_t next_use) {
+    auto at = live_.find(page);
+    if (at == live_.end()) {
+      const FileRange range{page * page_bytes_, std::min((page + 1) * page_bytes_, file_bytes_)};
+      make_room(buffer_bytes(range));
+      at = live_.emplace(page, Live{add(range), kNever}).first;
+      live_bytes_ += buffer_bytes(range);
+    } else {
+      by_next_use_.erase({at->second.next_use, page});
+    }
+    ++plan_.extents[at->second.extent].uses;
+    plan_.extent_of.push_back(at->second.extent);
+    at->second.next_use = next_use;
+    by_next_use_.emplace(next_use, page);
+    if (next_use == kNever) drop(at);
+  }
+  /// A sample that is read by itself.
+  void use_alone(const FileRange& range) {
+    make_room(buffer_bytes(range));
+    plan_.extent_of.push_back(add(range));
+    plan_.extents.back().uses = 1;
+  }
+  void skip() { plan_.extent_of.push_back(ExtentPlan::kNone); }
+  [[nodiscard]] ExtentPlan take() { return std::move(plan_); }
+
+ private:
+  struct Live {
+    std::uint32_t extent;
+    std::size_t next_use;
+  };
+  using LivePages = std::unordered_map<std::uint64_t, Live>;
+
+  /// Lets pages go until `bytes` more fit, or none is left.
+  void make_room(std::uint64_t bytes) {
+    while (!live_.empty() && live_bytes_ + bytes > capacity_bytes_)
+      drop(live_.find(by_next_use_.rbegin()->second));
+    plan_.most_live_bytes = std::max(plan_.most_live_bytes, live_bytes_ + bytes);
+  }
+  std::uint32_t add(const FileRange& range) {
+    plan_.read_bytes += range.end - range.begin;
+    plan_.extents.push_back({range, 0});
+    return static_cast<std::uint32_t>(plan_.extents.size() - 1);
+  }
+  void drop(LivePages::iterator at) {
+    live_bytes_ -= buffer_bytes(plan_.extents[at->second.extent].range);
+    by_next_use_.erase({at->second.next_use, at->first});
+    live_.erase(at);
+  }
+
+  const std::uint64_t page_bytes_;
+  const std::uint64_t file_bytes_;
+  const std::uint64_t capacity_bytes_;
+  std::uint64_t live_bytes_ = 0;
+  ExtentPlan plan_;
+  LivePages live_;
+  std::set<std::pair<std::size_t, std::uint64_t>> by_next_use_;
+};
+
+}  // namespace
+
+std::uint64_t buffer_bytes(const FileRange& range) {
+  constexpr std::uint64_t kUnit = DiskFile::kDirectAlignment;
+  const std::uint64_t bytes = round_up(range.end, kUnit) - range.begin / kUnit * kUnit;
+  if (bytes > kMebibyte) return round_up(bytes, kMebibyte);
+  return std::max(kSmallestBuffer, std::bit_ceil(bytes));
+}
+
+ExtentPlan plan_extents(std::span<const FileRange> ranges, std::uint64_t page_bytes,
+                        std::uint64_t file_bytes, std::uint64_t capacity_bytes) {
+  require(ranges.size() < ExtentPlan::kNone, "a rank's pass has fewer than 2^32 - 1 samples");
+  const std::vector<std::size_t> next = next_uses(ranges, page_bytes);
+  PagePlanner pages(page_bytes, file_bytes, capacity_bytes);
+  std::uint64_t needed_bytes = 0;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    needed_bytes += ranges[i].end - ranges[i].begin;
+    if (empty(ranges[i])) {
+      pages.skip();
+    } else if (in_one_page(ranges[i], page_bytes)) {
+      pages.use_page(ranges[i].begin / page_bytes, next[i]);
+    } else {
+      pages.use_alone(ranges[i]);
+    }
+  }
+  ExtentPlan plan = pages.take();
+  const bool pays = plan.read_bytes <= kWorthWhile * needed_bytes;
+  if (pays && plan.most_live_bytes <= capacity_bytes) return plan;
+  return plan_samples(ranges);
+}
+
+}  // namespace precast::data

@@ -1,0 +1,87 @@
+#include "data/loader/memory_plan.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "data/beton/reader.h"
+#include "data/loader/batch_layout.h"
+#include "data/loader/loader.h"
+
+namespace precast::data {
+namespace {
+
+std::string size_text(std::uint64_t bytes) {
+  constexpr double kMebibyte = 1 << 20;
+  const double mebibytes = static_cast<double>(bytes) / kMebibyte;
+  if (mebibytes >= 10 * 1024) return fmt::format("{:.1f} GiB", mebibytes / 1024);
+  return mebibytes < 10 ? fmt::format("{:.1f} MiB", mebibytes)
+                        : fmt::format("{:.0f} MiB", mebibytes);
+}
+
+/// What one thread's decoder holds at most: the pixels of the largest image, and the sample's own
+/// as bytes where they are normalised.
+std::uint64_t decoder_bytes(const BetonReader& reader, std::int64_t image_size_px, bool normalize) {
+  std::uint64_t largest = 0;
+  for (std::size_t field = 0; field < reader.fields().size(); ++field) {
+    if (reader.fields()[field].type != FieldType::image) continue;
+    for (std::uint64_t sample = 0; sample < reader.size(); ++sample)
+      largest = std::max(largest, reader.image_pixels(sample, field) * 3);
+  }
+  const auto side = static_cast<std::uint64_t>(image_size_px);
+  return largest + (normalize ? 3 * side * side : 0);
+}
+
+}  // namespace
+
+std::string MemoryPlan::text() const {
+  std::string line =
+      mapped > 0 ? fmt::format("{} mapped (page cache, shared); ", size_text(mapped)) : "";
+  line += fmt::format("{} own:", size_text(own()));
+  if (cache > 0) line += fmt::format(" page pool {},", size_text(cache));
+  line += fmt::format(" batches {}{}, decoders {}, metadata {}, order {}", size_text(batches),
+                      batches_locked ? " (page-locked)" : "", size_text(decoders),
+                      size_text(metadata), size_text(order));
+  if (index > 0) line += fmt::format(", JPEG index {}", size_text(index));
+  return line;
+}
+
+nlohmann::ordered_json MemoryPlan::json() const {
+  return {{"mapped_bytes", mapped},
+          {"own_bytes", own()},
+          {"cache_bytes", cache},
+          {"batch_bytes", batches},
+          {"batches_page_locked", batches_locked},
+          {"decoder_bytes", decoders},
+          {"metadata_bytes", metadata},
+          {"order_bytes", order},
+          {"index_bytes", index}};
+}
+
+MemoryPlan plan_memory(const BetonReader& reader, const Pipeline& pipeline,
+                       const LoaderOptions& options, std::int64_t image_size_px, int world) {
+  MemoryPlan plan;
+  plan.metadata = reader.memory_bytes();
+  const std::vector<Output> outputs = resolve_outputs(reader, pipeline, options.normalize);
+  const BatchLayout layout(outputs, options.batch_size, image_size_px);
+  plan.batches = layout.bytes() * static_cast<std::uint64_t>(options.batches_ahead + 1);
+  plan.batches_locked = static_cast<bool>(options.allocator.allocate);
+  plan.decoders = static_cast<std::uint64_t>(options.workers) *
+                  decoder_bytes(reader, image_size_px, options.normalize);
+  // What the order keeps, the ids of a pass, and those of the next one.
+  const std::uint64_t samples = options.order ? options.order->size() : reader.size();
+  plan.order = 2 * samples * sizeof(std::uint64_t);
+  if (options.order) plan.order += options.order->memory_bytes();
+  if (options.jpeg_index) plan.index = options.jpeg_index->bytes_at_most();
+  if (reader.disk() != nullptr) {
+    plan.cache = options.cache_bytes;
+    // Of each sample of a pass: its bytes' place while reads are planned, and its read.
+    plan.order += samples / static_cast<std::uint64_t>(world) * 28;
+  } else {
+    plan.mapped = reader.file_bytes();
+  }
+  return plan;
+}
+
+}  // namespace precast::data

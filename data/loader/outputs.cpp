@@ -1,0 +1,210 @@
+#include "data/loader/outputs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "framework/core/error.h"
+#include "framework/core/suggest.h"
+
+namespace precast::data {
+namespace {
+
+struct NumpyType {
+  std::string_view name;
+  ElementType type;
+};
+constexpr std::array kNumpyTypes = {
+    NumpyType{"|u1", ElementType::u8},  NumpyType{"|i1", ElementType::i8},
+    NumpyType{"<i2", ElementType::i16}, NumpyType{"<u2", ElementType::u16},
+    NumpyType{"<i4", ElementType::i32}, NumpyType{"<u4", ElementType::u32},
+    NumpyType{"<i8", ElementType::i64}, NumpyType{"<u8", ElementType::u64},
+    NumpyType{"<f2", ElementType::f16}, NumpyType{"<f4", ElementType::f32},
+    NumpyType{"<f8", ElementType::f64}, NumpyType{"|b1", ElementType::boolean},
+};
+
+constexpr const char* kFieldTypes[] = {"float",   "int",  "image", "bytes",
+                                       "ndarray", "json", "tensor"};
+
+std::string type_name(const FieldInfo& field) {
+  return kFieldTypes[static_cast<int>(field.type)];
+}
+
+/// Finds one output's field and fills in what follows from it.
+class Resolver {
+ public:
+  Resolver(const BetonReader& reader, bool normalize) : reader_(reader), normalize_(normalize) {}
+
+  /// All fields that batches can hold.
+  std::vector<Output> all(const ImagePipeline& images) {
+    std::vector<Output> outputs;
+    for (std::size_t f = 0; f < reader_.fields().size(); ++f) {
+      Output output{.name = reader_.fields()[f].name, .field = f};
+      OutputSpec spec{.name = output.name, .image = images};
+      if (fill_in(spec, output)) outputs.push_back(std::move(output));
+    }
+    return outputs;
+  }
+
+  std::vector<Output> listed(const std::vector<OutputSpec>& specs) {
+    std::vector<Output> outputs;
+    bool image_seen = false;
+    for (const OutputSpec& spec : specs) {
+      Output output{.name = spec.name};
+      if (!resolve(spec, specs, output)) continue;
+      if (output.kind == OutputKind::image && std::exchange(image_seen, true)) {
+        output.view = spec.name;
+      }
+      outputs.push_back(std::move(output));
+    }
+    for (std::size_t i = 0; diagnostics_.errors().empty() && i < outputs.size(); ++i) {
+      if (outputs[i].kind == OutputKind::mask) follow(specs[i], outputs, outputs[i]);
+    }
+    diagnostics_.throw_if_errors();
+    return outputs;
+  }
+
+ private:
+  bool fail(const OutputSpec& spec, const std::string& message) {
+    diagnostics_.error(spec.origin, spec.key,
+                       fmt::format("{} ({})", message, reader_.path().string()));
+    return false;
+  }
+
+  bool find(const OutputSpec& spec, const std::string& name, std::size_t& field) {
+    std::vector<std::string> names;
+    for (const FieldInfo& info : reader_.fields()) names.push_back(info.name);
+    const auto found = std::ranges::find(names, name);
+    field = static_cast<std::size_t>(found - names.begin());
+    if (found != names.end()) return true;
+    return fail(spec, fmt::format("unknown field '{}'. {}", name, suggest(name, names)));
+  }
+
+  bool resolve(const OutputSpec& spec, const std::vector<OutputSpec>& specs, Output& output) {
+    if (spec.field == kSampleId) {
+      output.kind = OutputKind::sample_id;
+      output.type = spec.type.value_or(ElementType::i64);
+      return true;
+    }
+    if (!find(spec, spec.field, output.field)) return false;
+    const FieldInfo& info = reader_.fields()[output.field];
+    if (!spec.geometry_of.empty()) return fill_in_mask(spec, specs, output);
+    const bool is_image = info.type == FieldType::image;
+    const bool is_integer = info.type == FieldType::integer;
+    if ((spec.content == OutputSpec::Content::image && !is_image) ||
+        (spec.content == OutputSpec::Content::number && !is_integer)) {
+      return fail(spec,
+                  fmt::format("expected {} field, '{}' is of type {}",
+                              spec.content == OutputSpec::Content::image ? "an image" : "an int",
+                              info.name, type_name(info)));
+    }
+    if (fill_in(spec, output)) return true;
+    return fail(spec, fmt::format("field '{}' cannot be in a batch: its type is {} {}", info.name,
+                                  type_name(info), info.dtype));
+  }
+
+  /// @return whether batches can hold the field.
+  bool fill_in(const OutputSpec& spec, Output& output) {
+    const FieldInfo& info = reader_.fields()[output.field];
+    switch (info.type) {
+      case FieldType::image:
+        return fill_in_image(spec, output);
+      case FieldType::integer:
+        output.kind = OutputKind::integer;
+        output.type = spec.type.value_or(ElementType::i64);
+        output.labels = spec.labels;
+        return true;
+      case FieldType::floating:
+        output.kind = OutputKind::floating;
+        output.type = spec.type.value_or(ElementType::f64);
+        return true;
+      case FieldType::ndarray:
+      case FieldType::tensor: {
+        const std::optional<ElementType> type = element_type_of(info.dtype);
+        if (!type || spec.type.value_or(*type) != *type) return false;
+        output.kind = OutputKind::array;
+        output.type = *type;
+        output.shape.assign(info.shape.begin(), info.shape.end());
+        output.stored_bytes = info.value_bytes;
+        return true;
+      }
+      default:
+        return false;
+    }
+  }
+
+  bool fill_in_image(const OutputSpec& spec, Output& output) {
+    output.kind = OutputKind::image;
+    output.image = spec.image;
+    output.channels = 3;
+    // `convert` alone does not say that the field is an image.
+    if (spec.type) output.image.type = spec.type;
+    const bool chosen = output.image.type.has_value();
+    output.type = output.image.type.value_or(normalize_ ? ElementType::f32 : ElementType::u8);
+    if (output.type == ElementType::i32 || output.type == ElementType::i64 ||
+        output.type == ElementType::f64) {
+      return fail(spec, "convert: an image comes out as u8, f32, f16 or bf16");
+    }
+    output.channels_first = output.image.channels_first && (chosen || normalize_);
+    if (chosen ? output.image.normalized : normalize_) {
+      output.normalize = std::make_shared<Normalize>(output.image.normalize);
+    }
+    return true;
+  }
+
+  bool fill_in_mask(const OutputSpec& spec, const std::vector<OutputSpec>& specs, Output& output) {
+    const FieldInfo& info = reader_.fields()[output.field];
+    const bool array = info.type == FieldType::ndarray || info.type == FieldType::tensor;
+    const bool plane = array && info.shape.size() == 2 && info.dtype == "|u1";
+    if (info.type != FieldType::image && !plane) {
+      return fail(spec, fmt::format("expected a mask, an image or a u8 ndarray [H, W], '{}' is of "
+                                    "type {} {} with {} dimensions",
+                                    info.name, type_name(info), info.dtype, info.shape.size()));
+    }
+    output.kind = OutputKind::mask;
+    output.fill = spec.fill;
+    output.channels = plane ? 1 : 3;
+    output.type = spec.type.value_or(ElementType::u8);
+    output.stored_bytes = info.value_bytes;
+    if (plane) output.shape.assign(info.shape.begin(), info.shape.end());
+    if (output.type == ElementType::f16 || output.type == ElementType::bf16) {
+      return fail(spec, "convert: a mask comes out as u8, i32, i64, f32 or f64");
+    }
+    const auto image = std::ranges::find(specs, spec.geometry_of, &OutputSpec::name);
+    return image != specs.end() && find(*image, image->field, output.image_field);
+  }
+
+  void follow(const OutputSpec& spec, const std::vector<Output>& outputs, Output& mask) {
+    const auto image = std::ranges::find(outputs, spec.geometry_of, &Output::name);
+    if (image == outputs.end() || image->kind != OutputKind::image) {
+      fail(spec, fmt::format("geometry_of: expected an image, '{}' is none", spec.geometry_of));
+      return;
+    }
+    mask.image = image->image;
+    mask.view = image->view;
+  }
+
+  const BetonReader& reader_;
+  bool normalize_;
+  Diagnostics diagnostics_;
+};
+
+}  // namespace
+
+std::vector<Output> resolve_outputs(const BetonReader& reader, const Pipeline& pipeline,
+                                    bool normalize) {
+  Resolver resolver(reader, normalize);
+  return pipeline.outputs.empty() ? resolver.all(pipeline.images)
+                                  : resolver.listed(pipeline.outputs);
+}
+
+std::optional<ElementType> element_type_of(const std::string& dtype) {
+  const auto* const known = std::ranges::find(kNumpyTypes, dtype, &NumpyType::name);
+  if (known == kNumpyTypes.end()) return std::nullopt;
+  return known->type;
+}
+
+}  // namespace precast::data

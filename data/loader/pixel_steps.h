@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "data/image.h"
+#include "data/loader/sample_place.h"
+#include "data/transforms/image_pipeline.h"
+
+namespace precast::data {
+
+/// The random choices and the transforms of one image pipeline. All choices are functions of seed,
+/// view and place, so a mask that runs the same pipeline makes the same ones. Keeps scratch memory:
+/// one a thread.
+class PRECAST_API PixelSteps {
+ public:
+  /// Borrows `pipeline`. @param view names the output's random numbers; empty: the seed's own.
+  PixelSteps(const ImagePipeline& pipeline, std::uint64_t seed, std::string_view view);
+
+  [[nodiscard]] Rect region(int height, int width, const SamplePlace& place) const;
+  [[nodiscard]] bool flipped(const SamplePlace& place) const;
+  /// Values that the pixels take at most between two steps.
+  [[nodiscard]] std::size_t room(const PixelShape& resized, bool mask) const;
+  /// @param image has room() values. @param mask_fill set for a mask: only what moves pixels.
+  /// @return what is left of it, at its start.
+  Pixels run(Pixels image, const SamplePlace& place, std::optional<std::uint8_t> mask_fill);
+
+ private:
+  [[nodiscard]] bool skips(const PipelineStep& step, bool mask) const {
+    return mask && !step.transform->moves_pixels();
+  }
+  std::span<std::byte> scratch(std::size_t bytes);
+
+  const ImagePipeline& pipeline_;
+  std::uint64_t seed_;
+  /// One a step.
+  std::vector<std::uint64_t> step_seeds_;
+  std::vector<std::byte> scratch_;
+};
+
+}  // namespace precast::data

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+
+namespace precast::data {
+
+/// Names one sample of one pass; with the seed it fixes every random choice.
+struct SamplePlace {
+  std::uint64_t sample = 0;
+  /// In the pass's global order.
+  std::uint64_t position = 0;
+  std::int64_t epoch = 0;
+};
+
+}  // namespace precast::data

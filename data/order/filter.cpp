@@ -1,0 +1,254 @@
+#include "data/order/filter.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <utility>
+
+#include "data/beton/layout.h"
+#include "data/beton/reader.h"
+#include "framework/core/error.h"
+#include "framework/core/suggest.h"
+
+namespace precast::data {
+
+/// One part of an expression.
+struct SampleFilter::Node {
+  enum class Kind { both, either, negated, in, less, at_most, greater, at_least, equal, unequal };
+  Kind kind = Kind::both;
+  std::vector<std::unique_ptr<const Node>> parts;
+  std::string field;
+  /// Wide enough for every int64.
+  std::vector<long double> numbers;
+};
+
+namespace {
+
+using Node = SampleFilter::Node;
+
+constexpr int kMaxDepth = 100;
+
+constexpr std::pair<std::string_view, Node::Kind> kComparisons[] = {
+    {"<=", Node::Kind::at_most}, {">=", Node::Kind::at_least}, {"==", Node::Kind::equal},
+    {"!=", Node::Kind::unequal}, {"<", Node::Kind::less},      {">", Node::Kind::greater}};
+
+struct Token {
+  enum class Kind { word, number, sign, end } kind = Kind::end;
+  std::string_view text;
+  std::size_t column = 1;
+};
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : text_(text) { advance(); }
+
+  std::unique_ptr<const Node> parse() {
+    auto root = parse_or(0);
+    if (token_.kind != Token::Kind::end) fail("'and', 'or' or the end");
+    return root;
+  }
+
+ private:
+  void advance() {
+    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
+    const std::size_t begin = at_;
+    const auto take_while = [&](auto holds) {
+      while (at_ < text_.size() && holds(static_cast<unsigned char>(text_[at_]))) ++at_;
+    };
+    const auto in_number = [&](unsigned char c) {
+      return std::isalnum(c) != 0 || c == '.' ||
+             ((c == '-' || c == '+') && (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E'));
+    };
+    Token::Kind kind = Token::Kind::end;
+    if (begin < text_.size()) {
+      const auto c = static_cast<unsigned char>(text_[begin]);
+      if (std::isalpha(c) != 0 || c == '_') {
+        kind = Token::Kind::word;
+        take_while([](unsigned char d) { return std::isalnum(d) != 0 || d == '_' || d == '.'; });
+      } else if (std::isdigit(c) != 0 || c == '-' || c == '+' || c == '.') {
+        kind = Token::Kind::number;
+        ++at_;
+        take_while(in_number);
+      } else {
+        kind = Token::Kind::sign;
+        at_ += begin + 1 < text_.size() && text_[begin + 1] == '=' ? 2 : 1;
+      }
+    }
+    token_ = {kind, text_.substr(begin, at_ - begin), begin + 1};
+  }
+
+  [[noreturn]] void fail(std::string_view expected) const {
+    throw ConfigError(fmt::format(
+        "expected {}, got {} (column {} of '{}'). As in: label < 10, or: label in [1, 2]", expected,
+        token_.kind == Token::Kind::end ? "the end" : fmt::format("'{}'", token_.text),
+        token_.column, text_));
+  }
+  bool accept(std::string_view text) {
+    if (token_.kind == Token::Kind::end || token_.text != text) return false;
+    advance();
+    return true;
+  }
+  void expect(std::string_view text) {
+    if (!accept(text)) fail(fmt::format("'{}'", text));
+  }
+
+  std::unique_ptr<const Node> parse_or(int depth) {
+    auto left = parse_and(depth);
+    while (accept("or")) left = join(Node::Kind::either, std::move(left), parse_and(depth));
+    return left;
+  }
+  std::unique_ptr<const Node> parse_and(int depth) {
+    auto left = parse_not(depth);
+    while (accept("and")) left = join(Node::Kind::both, std::move(left), parse_not(depth));
+    return left;
+  }
+  std::unique_ptr<const Node> parse_not(int depth) {
+    if (depth > kMaxDepth) fail("fewer parentheses");
+    if (accept("not")) return join(Node::Kind::negated, parse_not(depth + 1), nullptr);
+    if (accept("(")) {
+      auto inner = parse_or(depth + 1);
+      expect(")");
+      return inner;
+    }
+    return parse_comparison();
+  }
+
+  static std::unique_ptr<const Node> join(Node::Kind kind, std::unique_ptr<const Node> left,
+                                          std::unique_ptr<const Node> right) {
+    auto node = std::make_unique<Node>();
+    node->kind = kind;
+    node->parts.push_back(std::move(left));
+    if (right) node->parts.push_back(std::move(right));
+    return node;
+  }
+
+  std::unique_ptr<const Node> parse_comparison() {
+    if (token_.kind != Token::Kind::word) fail("a field's name");
+    auto node = std::make_unique<Node>();
+    node->field = token_.text;
+    advance();
+    const bool negated = accept("not");
+    if (negated || token_.text == "in") {
+      expect("in");
+      node->kind = Node::Kind::in;
+      node->numbers = parse_list();
+      return negated ? join(Node::Kind::negated, std::move(node), nullptr) : std::move(node);
+    }
+    for (const auto& [sign, kind] : kComparisons) {
+      if (!accept(sign)) continue;
+      node->kind = kind;
+      node->numbers = {parse_number()};
+      return node;
+    }
+    fail("one of < <= > >= == != in");
+  }
+
+  long double parse_number() {
+    long double value = 0;
+    std::string_view digits = token_.text;
+    if (digits.starts_with('+')) digits.remove_prefix(1);
+    const auto [end, failure] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (token_.kind != Token::Kind::number || failure != std::errc() ||
+        end != digits.data() + digits.size()) {
+      fail("a number");
+    }
+    advance();
+    return value;
+  }
+  std::vector<long double> parse_list() {
+    std::vector<long double> numbers;
+    expect("[");
+    do numbers.push_back(parse_number());
+    while (accept(","));
+    if (!accept("]")) fail("',' or ']'");
+    std::ranges::sort(numbers);
+    return numbers;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  Token token_;
+};
+
+/// The same expression with the fields found in one file.
+class Bound {
+ public:
+  Bound(const Node& node, const BetonReader& reader) : node_(node), reader_(reader) {
+    for (const auto& part : node.parts) parts_.emplace_back(*part, reader);
+    if (node.field.empty()) return;
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < reader.fields().size(); ++i) {
+      const FieldInfo& info = reader.fields()[i];
+      if (info.type != FieldType::integer && info.type != FieldType::floating) continue;
+      if (info.name == node.field) field_ = i;
+      names.push_back(info.name);
+    }
+    if (std::ranges::find(names, node.field) == names.end()) {
+      throw ConfigError(
+          fmt::format("filter: expected the name of a number field of {}, got '{}'. {}",
+                      reader.path().string(), node.field, suggest(node.field, names)));
+    }
+  }
+
+  [[nodiscard]] bool fits(std::uint64_t sample) const {
+    switch (node_.kind) {
+      case Node::Kind::both:
+        return parts_[0].fits(sample) && parts_[1].fits(sample);
+      case Node::Kind::either:
+        return parts_[0].fits(sample) || parts_[1].fits(sample);
+      case Node::Kind::negated:
+        return !parts_[0].fits(sample);
+      default:
+        return holds(reader_.fields()[field_].type == FieldType::integer
+                         ? static_cast<long double>(reader_.integer(sample, field_))
+                         : static_cast<long double>(reader_.floating(sample, field_)));
+    }
+  }
+
+ private:
+  [[nodiscard]] bool holds(long double value) const {
+    const long double bound = node_.numbers.front();
+    switch (node_.kind) {
+      case Node::Kind::in:
+        return std::ranges::binary_search(node_.numbers, value);
+      case Node::Kind::less:
+        return value < bound;
+      case Node::Kind::at_most:
+        return value <= bound;
+      case Node::Kind::greater:
+        return value > bound;
+      case Node::Kind::at_least:
+        return value >= bound;
+      case Node::Kind::equal:
+        return value == bound;
+      default:
+        return value != bound;
+    }
+  }
+
+  const Node& node_;
+  const BetonReader& reader_;
+  std::vector<Bound> parts_;
+  std::size_t field_ = 0;
+};
+
+}  // namespace
+
+SampleFilter::SampleFilter(std::string_view expression) : root_(Parser(expression).parse()) {}
+
+SampleFilter::~SampleFilter() = default;
+
+std::vector<std::uint64_t> SampleFilter::select(const BetonReader& reader, std::uint64_t first,
+                                                std::uint64_t end) const {
+  const Bound bound(*root_, reader);
+  std::vector<std::uint64_t> kept;
+  for (std::uint64_t sample = first; sample < end; ++sample) {
+    if (bound.fits(sample)) kept.push_back(sample);
+  }
+  return kept;
+}
+
+}  // namespace precast::data

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+/// How well an order mixes the classes.
+struct ClassMixing {
+  /// Mean number of different classes in a whole batch.
+  double classes_per_batch = 0;
+  /// The same, expected of a uniformly random order of the same labels.
+  double of_random = 0;
+  /// 1: as good as random; small: batches clump.
+  [[nodiscard]] double ratio() const { return classes_per_batch / of_random; }
+};
+
+/// @param labels of the positions of one epoch in order. @param batch_size from 1 to their number.
+[[nodiscard]] PRECAST_API ClassMixing class_mixing(std::span<const std::int64_t> labels,
+                                                   std::uint64_t batch_size);
+
+}  // namespace precast::data

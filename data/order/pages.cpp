@@ -1,0 +1,54 @@
+#include "data/order/pages.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "data/beton/layout.h"
+#include "data/beton/reader.h"
+#include "framework/core/error.h"
+
+namespace precast::data {
+namespace {
+
+/// Nothing if `text` is no number above 0.
+std::optional<std::uint64_t> parse_mebibytes(std::string_view text) {
+  std::uint64_t mebibytes = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), mebibytes);
+  if (failure != std::errc() || end != text.data() + text.size() || mebibytes == 0 ||
+      mebibytes > UINT64_MAX >> 20) {
+    return std::nullopt;
+  }
+  return mebibytes;
+}
+
+}  // namespace
+
+std::uint64_t page_of(const BetonReader& reader, std::uint64_t sample) {
+  for (std::size_t field = 0; field < reader.fields().size(); ++field) {
+    if (has_blob(reader.fields()[field].type) && reader.blob_bytes(sample, field) > 0)
+      return reader.blob_offset(sample, field) / reader.header().page_bytes;
+  }
+  return kNoPage;
+}
+
+bool is_window(std::string_view window) {
+  return window == "auto" || window == "ffcv" || parse_mebibytes(window);
+}
+
+std::uint64_t window_pages(std::string_view window, std::int64_t batch_size,
+                           std::uint64_t page_bytes, std::uint64_t memory_bytes) {
+  const std::uint64_t of_ffcv = 2 * static_cast<std::uint64_t>(batch_size);
+  if (window == "ffcv" || (window == "auto" && memory_bytes == 0)) return of_ffcv;
+  if (window == "auto") return std::clamp<std::uint64_t>(memory_bytes / 4 / page_bytes, 1, of_ffcv);
+  const auto mebibytes = parse_mebibytes(window);
+  if (!mebibytes) {
+    throw ConfigError(fmt::format(
+        "shuffle_window_mb: expected auto, ffcv or a number of MiB above 0, got '{}'", window));
+  }
+  return std::max<std::uint64_t>(1, (*mebibytes << 20) / page_bytes);
+}
+
+}  // namespace precast::data

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <memory>
+
+#include "data/order/order.h"
+
+namespace precast::data {
+
+/// Random enough, and kind to disks: pages in random order, of which options.window_pages are open
+/// at once; each position takes the next sample (in random order within its page) of an open page
+/// drawn at random, and a page that is used up makes room for the next one. So any stretch of
+/// positions touches few pages and each page is read once an epoch (FFCV's QUASI_RANDOM, which
+/// opens 2 x batch size pages). A window of all pages is close to the order `random`. A sample's
+/// page is that of its first field with bytes; samples without bytes share one more.
+[[nodiscard]] std::unique_ptr<SampleOrder> make_quasi_random_order(const OrderInputs& inputs);
+
+}  // namespace precast::data

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <memory>
+
+#include "data/order/order.h"
+
+namespace precast::data {
+
+/// As in the file, every epoch.
+[[nodiscard]] std::unique_ptr<SampleOrder> make_sequential_order(const OrderInputs& inputs);
+
+}  // namespace precast::data

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace precast::data {
+
+/// The inner loops of Resizer, compiled for each SIMD level and chosen at run time (Highway). All
+/// in whole numbers: equal on every level.
+
+// ---- Two taps: columns first, then rows, as OpenCV rounds them.
+
+/// A row of 16-bit values as aligned pieces: whole vectors of them lie in whole cache lines.
+struct alignas(64) Words32 {
+  std::int16_t value[32];
+};
+
+/// What makes a row's outputs of pairs of neighbouring source pixels, in groups of 16 values. A
+/// group has four quarters of four values, in the order 0-3, 8-11, 4-7, 12-15, so that instructions
+/// which work on 128-bit blocks pack them in order.
+struct ColumnBlend {
+  /// Bytes that are read at a window.
+  static constexpr int kWindow = 16;
+
+  struct alignas(64) Group {
+    static constexpr std::size_t kValues = 16;
+    /// For each value the two bytes in the window, as 16-bit words (the upper byte is 0x80:
+    /// nothing).
+    std::uint32_t shuffle[kValues];
+    /// For each value the two weights of 11 bits.
+    std::uint32_t weight[kValues];
+    /// For each quarter, where in the row its window begins.
+    std::int32_t window[4];
+  };
+
+  std::vector<Group> groups;
+  /// Quarters 0 and 2 share a window, and 1 and 3.
+  bool wide_windows = false;
+};
+
+/// out[v] = (first * row[..] + second * row[..]) >> 4 for all values of all groups.
+void blend_columns(const std::uint8_t* row, const ColumnBlend& columns, std::int16_t* out);
+
+/// Values in a row of blend_rows come in such numbers.
+inline constexpr std::size_t kRowMultiple = 32;
+
+/// out[i] = ((first * upper[i] >> 16) + (second * lower[i] >> 16) + 2) >> 2 for i < count, a
+/// multiple of kRowMultiple.
+void blend_rows(const std::int16_t* upper, const std::int16_t* lower, int first, int second,
+                std::size_t count, std::uint8_t* out);
+
+// ---- Many taps: rows first, then columns.
+
+/// Of weights of rows, and of what weigh_rows puts out.
+inline constexpr int kRowWeightBits = 15;
+inline constexpr int kSumBits = 7;
+inline constexpr int kColumnWeightBits = 14;
+
+/// out[i] = start + sum over t of (weights[t] * rows[t][i] >> 8), for i < count: values times 128.
+void weigh_rows(const std::uint8_t* const* rows, const std::uint16_t* weights, int taps, int start,
+                std::size_t count, std::int16_t* out);
+
+/// What adds up the taps of 8 output pixels at a time.
+struct ColumnWeights {
+  static constexpr std::size_t kGroup = 8;
+
+  /// Of a pair of taps: [pixel % 4][pixel / 4][4], the two weights, four times.
+  struct alignas(64) Pair {
+    std::uint32_t weight[4 * kGroup];
+  };
+
+  std::size_t groups = 0;
+  /// Two taps are added at a time.
+  std::size_t pairs = 0;
+  /// For each pixel, the first of its values in the row of sums.
+  std::vector<std::int32_t> start;
+  /// [groups][pairs]
+  std::vector<Pair> weights;
+};
+
+/// Reads 16 bytes for each pair and writes 4 bytes past the last group.
+void weigh_columns(const std::int16_t* sums, const ColumnWeights& columns, std::uint8_t* out);
+
+}  // namespace precast::data

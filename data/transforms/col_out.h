@@ -1,0 +1,13 @@
+#pragma once
+
+#include <memory>
+
+#include "data/transforms/transform.h"
+
+namespace precast::data {
+
+/// Drops random rows and columns: share `p_row` (0.15) and `p_col` (0.15), so the image comes out
+/// smaller: int((1 - p) * side), as Composer's ColOut. Each image loses its own.
+[[nodiscard]] std::unique_ptr<Transform> make_col_out();
+
+}  // namespace precast::data

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "data/transforms/pixels.h"
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+/// What becomes of each of the 256 values.
+using ValueTable = std::array<std::uint8_t, 256>;
+
+/// Colour operations with given parameters, in place on [H, W, 3] pixels. Brightness, contrast and
+/// saturation are FFCV's (ffcv/transforms/color_jitter.py), the others torchvision's
+/// (transforms/v2/functional/_color.py); where both have one they are the same up to rounding, and
+/// all are within 1 level of torchvision's. Thread-safe. @{
+PRECAST_API void apply_table(const Pixels& image, const ValueTable& table);
+/// factor * value, cut to 255.
+PRECAST_API void adjust_brightness(const Pixels& image, double factor);
+/// factor * value + (1 - factor) * the image's mean luminance.
+PRECAST_API void adjust_contrast(const Pixels& image, double factor);
+/// factor * value + (1 - factor) * the pixel's luminance.
+PRECAST_API void adjust_saturation(const Pixels& image, double factor);
+/// Turns the hue. @param shift in turns of the colour wheel, [-0.5, 0.5].
+PRECAST_API void adjust_hue(const Pixels& image, double shift);
+/// The luminance in all channels.
+PRECAST_API void to_grayscale(const Pixels& image);
+/// Inverts the values from `threshold` on.
+PRECAST_API void solarize(const Pixels& image, double threshold);
+/// Keeps the upper `bits` of each value.
+PRECAST_API void posterize(const Pixels& image, int bits);
+/// Stretches each channel to 0..255.
+PRECAST_API void autocontrast(const Pixels& image);
+/// Gives each channel a flat histogram (Pillow's ImageOps.equalize).
+PRECAST_API void equalize(const Pixels& image);
+/// value + (1 - factor) * (smoothed - value) inside; the border of one pixel stays.
+/// @param scratch image.shape.values() bytes
+PRECAST_API void adjust_sharpness(const Pixels& image, double factor, std::span<std::byte> scratch);
+/// @}
+
+}  // namespace precast::data

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memory>
+
+#include "data/transforms/transform.h"
+
+namespace precast::data {
+
+/// Random changes of colour; the arithmetic is in color.h.
+///
+/// brightness, contrast, saturation: FFCV's RandomBrightness, RandomContrast, RandomSaturation:
+/// with `probability` (0.5) a factor of U[max(0, 1 - magnitude), 1 + magnitude]. @{
+[[nodiscard]] std::unique_ptr<Transform> make_brightness();
+[[nodiscard]] std::unique_ptr<Transform> make_contrast();
+[[nodiscard]] std::unique_ptr<Transform> make_saturation();
+/// @}
+/// With `probability` (0.5) a turn of U[-magnitude, magnitude], at most half a turn.
+[[nodiscard]] std::unique_ptr<Transform> make_hue();
+/// torchvision's ColorJitter: `brightness`, `contrast`, `saturation`, `hue` (each 0, nothing) as
+/// magnitudes as above, in random order; with `probability` (1).
+[[nodiscard]] std::unique_ptr<Transform> make_color_jitter();
+
+}  // namespace precast::data

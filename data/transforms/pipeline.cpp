@@ -1,0 +1,161 @@
+#include "data/transforms/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "data/transforms/pipeline_items.h"
+#include "framework/core/error.h"
+#include "framework/core/suggest.h"
+
+namespace precast::data {
+namespace {
+
+/// `{field: image, transforms: [..], geometry_of: image, fill: 0}`.
+struct OutputOptions {
+  std::string field;
+  std::string geometry_of = {};
+  std::int64_t fill = 0;
+  ConfigNode transforms = {};
+
+  void options(Schema& schema) {
+    schema.add("field", &field, "a field of the dataset, or sample_id");
+    schema.add("transforms", &transforms, "list of transforms");
+    schema.add("geometry_of", &geometry_of, "makes a mask: the image that it follows");
+    schema.add("fill", &fill, "of a mask: what comes in where there was nothing").min(0).max(255);
+  }
+};
+
+class OutputsReader {
+ public:
+  OutputsReader(const TransformRegistries& registries, const ImagePipeline& standard,
+                Pipeline& pipeline, Diagnostics& diagnostics)
+      : registries_(registries),
+        standard_(standard),
+        pipeline_(pipeline),
+        diagnostics_(diagnostics) {}
+
+  void read(const ConfigNode::Entry& entry, std::string_view key) {
+    OutputSpec spec{.name = entry.key,
+                    .field = entry.key,
+                    .image = standard_,
+                    .key = fmt::format("{}.{}", key, entry.key),
+                    .origin = entry.key_origin};
+    const ConfigNode& value = entry.value;
+    if (value.kind == ConfigNode::Kind::scalar) {
+      spec.field = value.scalar;
+    } else if (value.kind == ConfigNode::Kind::map) {
+      read_map(value, spec);
+    } else {
+      read_transforms(value, spec.key, spec);
+    }
+    if (spec.field == kSampleId && spec.content != OutputSpec::Content::any) {
+      diagnostics_.error(spec.origin, spec.key, "sample_id has no transforms but convert");
+    }
+    pipeline_.outputs.push_back(std::move(spec));
+  }
+
+  /// What concerns several outputs.
+  void check() {
+    for (const OutputSpec& spec : pipeline_.outputs) {
+      if (spec.geometry_of.empty()) continue;
+      const auto image = std::ranges::find(pipeline_.outputs, spec.geometry_of, &OutputSpec::name);
+      if (image == pipeline_.outputs.end()) {
+        std::vector<std::string> names;
+        for (const OutputSpec& other : pipeline_.outputs) names.push_back(other.name);
+        diagnostics_.error(spec.origin, spec.key + ".geometry_of",
+                           fmt::format("unknown output '{}'. {}", spec.geometry_of,
+                                       suggest(spec.geometry_of, names)));
+      } else if (!image->geometry_of.empty() || image->content == OutputSpec::Content::number ||
+                 image->field == kSampleId) {
+        diagnostics_.error(spec.origin, spec.key + ".geometry_of",
+                           fmt::format("expected an image, '{}' is none", spec.geometry_of));
+      }
+    }
+  }
+
+ private:
+  void read_map(const ConfigNode& map, OutputSpec& spec) {
+    OutputOptions options{.field = spec.field};
+    Schema schema;
+    options.options(schema);
+    schema.apply(map, diagnostics_, spec.key);
+    spec.field = options.field;
+    spec.geometry_of = options.geometry_of;
+    spec.fill = static_cast<std::uint8_t>(options.fill);
+    if (schema.given("fill") && spec.geometry_of.empty()) {
+      diagnostics_.error(schema.origin("fill"), spec.key + ".fill",
+                         "is for masks, which have geometry_of");
+    }
+    read_transforms(options.transforms, spec.key + ".transforms", spec);
+  }
+
+  void read_transforms(const ConfigNode& list, const std::string& key, OutputSpec& spec) {
+    const auto items = pipeline_items(list, key, diagnostics_);
+    if (!spec.geometry_of.empty()) {
+      for (const PipelineItem& item : items) {
+        if (item.name == "convert") continue;
+        diagnostics_.error(item.origin, item.key,
+                           fmt::format("'{}' is not for a mask, which follows '{}': expected "
+                                       "convert or nothing",
+                                       item.name, spec.geometry_of));
+        return;
+      }
+    }
+    read_items(items, registries_, standard_, spec, diagnostics_);
+  }
+
+  const TransformRegistries& registries_;
+  const ImagePipeline& standard_;
+  Pipeline& pipeline_;
+  Diagnostics& diagnostics_;
+};
+
+void check_sizes(const ImagePipeline& image, std::span<const std::int64_t> sizes_px,
+                 Diagnostics& diagnostics) {
+  std::set<const PipelineStep*> reported;
+  for (const std::int64_t size_px : sizes_px) {
+    PixelShape shape{static_cast<int>(size_px), static_cast<int>(size_px), 3};
+    for (const PipelineStep& step : image.steps) {
+      try {
+        shape = step.transform->output(shape);
+      } catch (const ConfigError& error) {
+        if (reported.insert(&step).second) diagnostics.error(step.origin, step.key, error.what());
+        break;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Pipeline parse_pipeline(const ConfigNode& node, std::string_view key,
+                        const TransformRegistries& registries, const ImagePipeline& standard,
+                        Diagnostics& diagnostics) {
+  Pipeline pipeline(standard);
+  if (node.kind != ConfigNode::Kind::map) {
+    OutputSpec images;
+    read_items(pipeline_items(node, key, diagnostics), registries, standard, images, diagnostics);
+    if (images.content == OutputSpec::Content::number) {
+      diagnostics.error(node.origin, key,
+                        "a list is for images; other fields need a map of outputs");
+    }
+    // A list of `convert` alone says no more than that.
+    if (images.content == OutputSpec::Content::any) images.image.type = images.type;
+    pipeline.images = std::move(images.image);
+    return pipeline;
+  }
+  OutputsReader reader(registries, standard, pipeline, diagnostics);
+  for (const ConfigNode::Entry& entry : node.entries) reader.read(entry, key);
+  reader.check();
+  return pipeline;
+}
+
+void check_image_sizes(const Pipeline& pipeline, std::span<const std::int64_t> sizes_px,
+                       Diagnostics& diagnostics) {
+  if (pipeline.outputs.empty()) check_sizes(pipeline.images, sizes_px, diagnostics);
+  for (const OutputSpec& spec : pipeline.outputs) check_sizes(spec.image, sizes_px, diagnostics);
+}
+
+}  // namespace precast::data

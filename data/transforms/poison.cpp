@@ -1,0 +1,151 @@
+#include "data/transforms/poison.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+
+#include "data/image.h"
+#include "data/sources/image_file.h"
+#include "data/transforms/options.h"
+#include "framework/core/archive/npy.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+
+namespace precast::data {
+namespace {
+
+constexpr std::uint64_t kMaxMaskBytes = std::uint64_t{1} << 30;
+
+Image read_mask(const std::string& path) {
+  Image mask;
+  if (std::filesystem::path(path).extension() != ".npy") {
+    decode_image_file(read_file(path, kMaxMaskBytes), mask);
+    return mask;
+  }
+  const NpyArray array = read_npy(path);
+  if (array.dtype != DType::u8 || array.shape.size() != 3 || array.shape[2] != 3 ||
+      array.bytes.empty()) {
+    throw ConfigError(fmt::format("mask: expected [H, W, 3] uint8, got shape [{}] in {}",
+                                  fmt::join(array.shape, ", "), path));
+  }
+  mask = Image(static_cast<int>(array.shape[0]), static_cast<int>(array.shape[1]));
+  std::memcpy(mask.pixels.data(), array.bytes.data(), array.bytes.size());
+  return mask;
+}
+
+/// One opacity a pixel: the same for all, or those of a file.
+std::vector<double> read_alpha(const std::string& text, const Image& mask) {
+  const std::size_t pixels = mask.pixels.size() / 3;
+  double number = 0;
+  const auto [rest, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failure == std::errc() && rest == text.data() + text.size()) {
+    return std::vector<double>(pixels, number);
+  }
+  const NpyArray array = read_npy(text);
+  const bool fits = array.shape == std::vector<std::int64_t>{mask.height, mask.width};
+  if (!fits || (array.dtype != DType::f32 && array.dtype != DType::f64)) {
+    throw ConfigError(
+        fmt::format("alpha: expected [{}, {}] of floats as the mask, got shape [{}] in {}",
+                    mask.height, mask.width, fmt::join(array.shape, ", "), text));
+  }
+  std::vector<double> alpha(pixels);
+  for (std::size_t p = 0; p < pixels; ++p) {
+    if (array.dtype == DType::f64) {
+      std::memcpy(&alpha[p], array.bytes.data() + 8 * p, 8);
+    } else {
+      float value = 0;
+      std::memcpy(&value, array.bytes.data() + 4 * p, 4);
+      alpha[p] = value;
+    }
+  }
+  return alpha;
+}
+
+class Poison final : public Transform {
+ public:
+  void options(Schema& schema) override {
+    schema.add("mask", &mask_path_, "image file or .npy [H, W, 3] uint8").required();
+    schema.add("alpha", &alpha_, "opacity: a number, or a .npy [H, W] of floats").required();
+    schema.add("indices", &indices_, "samples, as places in the dataset file").required();
+    schema.add("clamp", &clamp_, "[smallest, largest] value");
+  }
+  [[nodiscard]] std::string problem() const override {
+    if (std::string wrong = range_problem("clamp", clamp_, 0, 255); !wrong.empty()) return wrong;
+    return indices_problem("indices", indices_);
+  }
+
+  void prepare() override {
+    const Image mask = read_mask(mask_path_);
+    const std::vector<double> alpha = read_alpha(alpha_, mask);
+    shape_ = {mask.height, mask.width, 3};
+    chosen_ = sorted_indices(indices_);
+    for (std::size_t v = 0; v < mask.pixels.size(); ++v) {
+      keep_.push_back(static_cast<float>(1 - alpha[v / 3]));
+      add_.push_back(static_cast<float>(mask.pixels[v] * alpha[v / 3]));
+    }
+  }
+
+  [[nodiscard]] PixelShape output(const PixelShape& in) const override {
+    if (!(in == shape_)) {
+      throw ConfigError(
+          fmt::format("mask: expected {} x {} px as the images have here, got {} x {}", in.height,
+                      in.width, shape_.height, shape_.width));
+    }
+    return in;
+  }
+
+  void apply(const Pixels& image, TransformContext& context) const override {
+    if (!std::ranges::binary_search(chosen_, context.sample)) return;
+    const auto low = static_cast<float>(clamp_[0]);
+    const auto high = static_cast<float>(clamp_[1]);
+    for (std::size_t v = 0; v < add_.size(); ++v) {
+      const float value = static_cast<float>(image.data[v]) * keep_[v] + add_[v];
+      image.data[v] = static_cast<std::uint8_t>(std::min(high, std::max(low, value)));
+    }
+  }
+
+ private:
+  std::string mask_path_;
+  std::string alpha_;
+  std::vector<double> indices_;
+  std::vector<double> clamp_ = {0, 255};
+  PixelShape shape_;
+  std::vector<std::uint64_t> chosen_;
+  /// value * keep + add.
+  std::vector<float> keep_, add_;
+};
+
+class ReplaceLabel final : public LabelTransform {
+ public:
+  void options(Schema& schema) override {
+    schema.add("indices", &indices_, "samples, as places in the dataset file").required();
+    schema.add("new_label", &new_label_, "what they become").required();
+  }
+  [[nodiscard]] std::string problem() const override {
+    return indices_problem("indices", indices_);
+  }
+  void prepare() override { chosen_ = sorted_indices(indices_); }
+  [[nodiscard]] std::int64_t apply(std::int64_t label, std::uint64_t sample) const override {
+    return std::ranges::binary_search(chosen_, sample) ? new_label_ : label;
+  }
+
+ private:
+  std::vector<double> indices_;
+  std::int64_t new_label_ = 0;
+  std::vector<std::uint64_t> chosen_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transform> make_poison() {
+  return std::make_unique<Poison>();
+}
+std::unique_ptr<LabelTransform> make_replace_label() {
+  return std::make_unique<ReplaceLabel>();
+}
+
+}  // namespace precast::data

@@ -1,0 +1,56 @@
+#include "data/transforms/register.h"
+
+#include "data/transforms/affine.h"
+#include "data/transforms/center_crop.h"
+#include "data/transforms/col_out.h"
+#include "data/transforms/color_jitter.h"
+#include "data/transforms/erase.h"
+#include "data/transforms/flips.h"
+#include "data/transforms/gaussian_blur.h"
+#include "data/transforms/poison.h"
+#include "data/transforms/rand_augment.h"
+#include "data/transforms/random_resized_crop.h"
+#include "data/transforms/tone.h"
+#include "data/transforms/translate.h"
+#include "data/transforms/whole_image.h"
+
+namespace precast::data {
+
+void register_transforms(TransformRegistries& registries) {
+  CropRegistry& crops = registries.crops;
+  crops.add("random_resized_crop", "random area and aspect ratio (training)",
+            [] { return std::make_unique<RandomResizedCrop>(); });
+  crops.add("center_crop", "centred square (evaluation)",
+            [] { return std::make_unique<CenterCrop>(); });
+  crops.add("whole_image", "no crop", [] { return std::make_unique<WholeImage>(); });
+
+  TransformRegistry& images = registries.transforms;
+  images.add("horizontal_flip", "mirror left to right; free directly after the crop",
+             make_horizontal_flip);
+  images.add("vertical_flip", "mirror top to bottom", make_vertical_flip);
+  images.add("translate", "move by some pixels (FFCV RandomTranslate)", make_translate);
+  images.add("pad_crop", "move by some pixels, borders of choice (RandomCrop with padding)",
+             make_pad_crop);
+  images.add("rotate", "turn by a random angle", make_rotate);
+  images.add("affine", "turn, move, scale and shear", make_affine);
+  images.add("col_out", "drop rows and columns (Composer ColOut)", make_col_out);
+  images.add("cutout", "blank a square (DeVries and Taylor 2017)", make_cutout);
+  images.add("random_erasing", "blank a rectangle (Zhong et al. 2020)", make_random_erasing);
+  images.add("brightness", "random brightness", make_brightness);
+  images.add("contrast", "random contrast", make_contrast);
+  images.add("saturation", "random saturation", make_saturation);
+  images.add("hue", "random hue", make_hue);
+  images.add("color_jitter", "the four before in random order (torchvision)", make_color_jitter);
+  images.add("grayscale", "sometimes without colour", make_grayscale);
+  images.add("solarize", "invert bright values", make_solarize);
+  images.add("posterize", "fewer bits a value", make_posterize);
+  images.add("gaussian_blur", "smooth by a random sigma", make_gaussian_blur);
+  images.add("rand_augment", "some random operations (Cubuk et al. 2020)", make_rand_augment);
+  images.add("trivial_augment", "one random operation (Mueller and Hutter 2021)",
+             make_trivial_augment);
+  images.add("poison", "blend a picture into chosen samples", make_poison);
+
+  registries.labels.add("replace_label", "another label for chosen samples", make_replace_label);
+}
+
+}  // namespace precast::data

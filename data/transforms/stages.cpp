@@ -1,0 +1,89 @@
+#include "data/transforms/stages.h"
+
+#include <algorithm>
+#include <array>
+
+#include "data/transforms/pipeline.h"
+
+namespace precast::data {
+namespace {
+
+struct NamedType {
+  const char* name;
+  ElementType type;
+};
+constexpr std::array kTypes = {
+    NamedType{"u8", ElementType::u8},   NamedType{"f32", ElementType::f32},
+    NamedType{"f16", ElementType::f16}, NamedType{"bf16", ElementType::bf16},
+    NamedType{"f64", ElementType::f64}, NamedType{"i32", ElementType::i32},
+    NamedType{"i64", ElementType::i64},
+};
+
+template <typename StageOptions>
+StageHelp describe(std::string name, std::string help) {
+  StageOptions stage;
+  Schema schema;
+  stage.options(schema);
+  return {std::move(name), std::move(help), schema.help("    ")};
+}
+
+}  // namespace
+
+void FlipStage::options(Schema& schema) {
+  schema.add("probability", &probability, "share of images mirrored").min(0).max(1);
+}
+
+void ResizeStage::options(Schema& schema) {
+  schema.add("filter", &filter_name, "area as FFCV, bilinear, antialias as torchvision and PIL")
+      .choices({"area", "bilinear", "antialias"});
+}
+
+ResizeFilter ResizeStage::filter() const {
+  if (filter_name == "bilinear") return ResizeFilter::bilinear;
+  return filter_name == "antialias" ? ResizeFilter::antialias : ResizeFilter::area;
+}
+
+void ConvertStage::options(Schema& schema) {
+  std::vector<std::string> names;
+  for (const NamedType& named : kTypes) names.emplace_back(named.name);
+  schema.add("type", &type_name, "images: u8, f32, f16, bf16; numbers: all but u8, f16, bf16")
+      .choices(std::move(names))
+      .required();
+}
+
+std::string ConvertStage::problem() {
+  const auto* const named =
+      std::ranges::find_if(kTypes, [&](const NamedType& known) { return type_name == known.name; });
+  if (named != kTypes.end()) type = named->type;
+  return {};
+}
+
+bool ConvertStage::fits_images() const {
+  return type == ElementType::u8 || type == ElementType::f32 || type == ElementType::f16 ||
+         type == ElementType::bf16;
+}
+
+void NormalizeStage::options(Schema& schema) {
+  schema.add("mean", &values.mean, "three numbers, pixels being 0..255");
+  schema.add("std", &values.std, "three numbers above 0, pixels being 0..255");
+}
+
+std::string NormalizeStage::problem() const {
+  const auto positive = [](double value) { return value > 0; };
+  const bool fine = values.mean.size() == 3 && values.std.size() == 3 &&
+                    std::ranges::all_of(values.std, positive);
+  return fine ? "" : "expected mean and std with three numbers each, std above 0";
+}
+
+void LayoutStage::options(Schema& schema) {
+  schema.add("order", &order, "nhwc (channels_last) or nchw (planar)").choices({"nhwc", "nchw"});
+}
+
+std::vector<StageHelp> pipeline_stages() {
+  return {describe<ResizeStage>("resize", "how the crop is brought to the image size"),
+          describe<ConvertStage>("convert", "what values come out as"),
+          describe<NormalizeStage>("normalize", "(pixel - mean) / std"),
+          describe<LayoutStage>("layout", "how pixels lie in memory")};
+}
+
+}  // namespace precast::data

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/element_type.h"
+#include "data/resample/resize.h"
+#include "data/transforms/normalize.h"
+#include "framework/core/config/schema.h"
+
+namespace precast::data {
+
+/// The parts of a pipeline that are no transforms of pixels in place: what they may be told. Each
+/// declares its options and says what is wrong with them, as Transform does. @{
+struct FlipStage {
+  double probability = 0.5;
+  void options(Schema& schema);
+  [[nodiscard]] static std::string problem() { return {}; }
+};
+
+struct ResizeStage {
+  std::string filter_name = "area";
+  void options(Schema& schema);
+  [[nodiscard]] static std::string problem() { return {}; }
+  [[nodiscard]] ResizeFilter filter() const;
+};
+
+struct ConvertStage {
+  /// None until it was named.
+  std::optional<ElementType> type;
+  std::string type_name;
+  void options(Schema& schema);
+  /// Also takes the name over.
+  [[nodiscard]] std::string problem();
+  [[nodiscard]] bool fits_images() const;
+  [[nodiscard]] const std::string& name() const { return type_name; }
+};
+
+struct NormalizeStage {
+  NormalizeOptions values;
+  void options(Schema& schema);
+  [[nodiscard]] std::string problem() const;
+};
+
+struct LayoutStage {
+  std::string order = "nhwc";
+  void options(Schema& schema);
+  [[nodiscard]] static std::string problem() { return {}; }
+};
+/// @}
+
+}  // namespace precast::data

@@ -1,0 +1,72 @@
+#include "data/transforms/tone.h"
+
+#include "data/transforms/color.h"
+
+namespace precast::data {
+namespace {
+
+/// With a probability, the same operation for every image.
+class Chance : public Transform {
+ public:
+  explicit Chance(double probability) : probability_(probability) {}
+  void options(Schema& schema) override {
+    schema.add("probability", &probability_, "share of images changed").min(0).max(1);
+  }
+  void apply(const Pixels& image, TransformContext& context) const final {
+    if (context.random.uniform() < probability_) change(image);
+  }
+
+ protected:
+  virtual void change(const Pixels& image) const = 0;
+
+ private:
+  double probability_;
+};
+
+class Grayscale final : public Chance {
+ public:
+  Grayscale() : Chance(0.1) {}
+
+ private:
+  void change(const Pixels& image) const override { to_grayscale(image); }
+};
+
+class Solarize final : public Chance {
+ public:
+  Solarize() : Chance(0.5) {}
+  void options(Schema& schema) override {
+    schema.add("threshold", &threshold_, "values from here on are inverted").min(0).max(256);
+    Chance::options(schema);
+  }
+
+ private:
+  void change(const Pixels& image) const override { solarize(image, threshold_); }
+  double threshold_ = 128;
+};
+
+class Posterize final : public Chance {
+ public:
+  Posterize() : Chance(0.5) {}
+  void options(Schema& schema) override {
+    schema.add("bits", &bits_, "bits kept of each value").min(0).max(8).required();
+    Chance::options(schema);
+  }
+
+ private:
+  void change(const Pixels& image) const override { posterize(image, static_cast<int>(bits_)); }
+  std::int64_t bits_ = 8;
+};
+
+}  // namespace
+
+std::unique_ptr<Transform> make_grayscale() {
+  return std::make_unique<Grayscale>();
+}
+std::unique_ptr<Transform> make_solarize() {
+  return std::make_unique<Solarize>();
+}
+std::unique_ptr<Transform> make_posterize() {
+  return std::make_unique<Posterize>();
+}
+
+}  // namespace precast::data

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/transforms/pixels.h"
+#include "framework/core/config/schema.h"
+#include "framework/core/export.h"
+#include "framework/core/registry.h"
+#include "framework/core/rng.h"
+
+namespace precast::data {
+
+/// What a transform may use besides the pixels.
+struct TransformContext {
+  /// This step's own numbers for this sample: same sample, same numbers.
+  RandomStream random;
+  /// The sample's index in the dataset file.
+  std::uint64_t sample = 0;
+  /// Of the size that the transform asked for, aligned to 64 bytes; its content is whatever.
+  std::span<std::byte> scratch;
+  /// Set where the pixels are a mask: nearest neighbours then, and this value where there was
+  /// nothing.
+  std::optional<std::uint8_t> mask_fill;
+};
+
+/// One operation on decoded, resized pixels, in place. Const and thread-safe; random numbers come
+/// from the context alone.
+class PRECAST_API Transform {
+ public:
+  virtual ~Transform();
+  /// Declares the options that a recipe may set, bound to this transform's members.
+  virtual void options(Schema& /*schema*/) {}
+  /// Checks the options once they are read. @return what is wrong, or nothing.
+  [[nodiscard]] virtual std::string problem() const { return {}; }
+  /// Reads files that the options name, once, after problem(). @throws ConfigError, IoError
+  virtual void prepare() {}
+  /// What comes out of pixels of that shape; the channels stay.
+  /// @throws ConfigError if it cannot work on them (`expected .., got ..`, without its name).
+  [[nodiscard]] virtual PixelShape output(const PixelShape& in) const { return in; }
+  /// Bytes of scratch memory that apply() needs for that shape.
+  [[nodiscard]] virtual std::size_t scratch_bytes(const PixelShape& /*in*/) const { return 0; }
+  /// Whether it moves pixels: a mask then goes along, else it skips this step.
+  [[nodiscard]] virtual bool moves_pixels() const { return false; }
+  /// @param image has room for the larger of its own and the output's shape; the output is written
+  /// to its start. @param context its numbers must be drawn alike for an image and for its mask.
+  virtual void apply(const Pixels& image, TransformContext& context) const = 0;
+};
+
+using TransformRegistry = Registry<Transform>;
+
+/// One operation on the integer of a sample, a class index as a rule. Const and thread-safe.
+class PRECAST_API LabelTransform {
+ public:
+  virtual ~LabelTransform();
+  virtual void options(Schema& /*schema*/) {}
+  [[nodiscard]] virtual std::string problem() const { return {}; }
+  virtual void prepare() {}
+  /// @param sample its index in the dataset file.
+  [[nodiscard]] virtual std::int64_t apply(std::int64_t label, std::uint64_t sample) const = 0;
+};
+
+using LabelTransformRegistry = Registry<LabelTransform>;
+
+}  // namespace precast::data

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "data/transforms/pixels.h"
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+/// An affine map as torchvision.transforms.functional.affine has it: about `center`, turn by
+/// `angle` (degrees, clockwise), scale, shear (degrees), then translate (pixels).
+struct AffineParameters {
+  double angle = 0;
+  std::array<double, 2> translate = {0, 0};
+  double scale = 1;
+  std::array<double, 2> shear = {0, 0};
+  /// (x, y) in pixels from the middle of the image.
+  std::array<double, 2> center = {0, 0};
+};
+
+/// From output to input, both in pixels from the middle: x' = m[0] x + m[1] y + m[2], y' = m[3] x +
+/// m[4] y + m[5].
+using AffineMatrix = std::array<double, 6>;
+[[nodiscard]] PRECAST_API AffineMatrix inverse_matrix(const AffineParameters& parameters);
+
+enum class Interpolation { nearest, bilinear };
+
+/// Moves pixels in place; what lies outside the image is `fill`. Nearest is torchvision's but where
+/// two pixels are equally near; bilinear blends `fill` in by its share at the border (torchvision
+/// does so for fill 0). One or three channels.
+/// @param scratch image.shape.values() bytes
+PRECAST_API void warp(const Pixels& image, const AffineMatrix& matrix, Interpolation interpolation,
+                      const std::array<std::uint8_t, 3>& fill, std::span<std::byte> scratch);
+
+}  // namespace precast::data

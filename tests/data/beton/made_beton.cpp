@@ -1,0 +1,44 @@
+#include "tests/data/beton/made_beton.h"
+
+#include <vector>
+
+#include "data/beton/writer.h"
+
+namespace precast::test {
+
+using data::store;
+
+void write_made_beton(const std::filesystem::path& path, const MadeBeton& made) {
+  data::BetonWriter writer(path,
+                           {{"image", data::FieldType::image},
+                            {"label", data::FieldType::integer},
+                            {"weight", data::FieldType::floating}},
+                           made.samples, made.page_bytes);
+  std::vector<data::EncodedValue> values(3);
+  data::EncodedValue& image = values[0];
+  image.metadata.resize(data::kImageMetadataBytes);
+  store(image.metadata.data(), static_cast<std::uint8_t>(data::ImageMode::raw));
+  store(image.metadata.data() + data::kImageWidthAt, static_cast<std::uint16_t>(made.width));
+  store(image.metadata.data() + data::kImageHeightAt, static_cast<std::uint16_t>(made.height));
+  image.blob.resize(static_cast<std::size_t>(made.width) * static_cast<std::size_t>(made.height) *
+                    3);
+  values[1].metadata.resize(8);
+  values[2].metadata.resize(8);
+  for (std::uint64_t i = 0; i < made.samples; ++i) {
+    std::uint64_t noise = i * 0x9E3779B97F4A7C15U + 1;
+    for (std::byte& value : image.blob) {
+      noise ^= noise << 13;
+      noise ^= noise >> 7;
+      noise ^= noise << 17;
+      value = static_cast<std::byte>(noise >> 32);
+    }
+    const auto classes = static_cast<std::uint64_t>(made.classes);
+    store(values[1].metadata.data(),
+          static_cast<std::int64_t>(made.sorted ? i * classes / made.samples : i % classes));
+    store(values[2].metadata.data(), static_cast<double>(i));
+    writer.add(values);
+  }
+  writer.finish();
+}
+
+}  // namespace precast::test

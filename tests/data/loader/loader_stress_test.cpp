@@ -1,0 +1,119 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "data/beton/reader.h"
+#include "data/loader/loader.h"
+#include "framework/core/error.h"
+#include "framework/core/rng.h"
+#include "tests/data/beton/golden_beton.h"
+#include "tests/data/beton/made_beton.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::data {
+namespace {
+
+/// Samples and cycles of a short run; PRECAST_LOADER_STRESS=N makes both N times as many. The long
+/// run (a million samples, 10,000 cycles) has 50.
+std::int64_t stress() {
+  const char* text = std::getenv("PRECAST_LOADER_STRESS");
+  return text == nullptr ? 1 : std::max(1, std::atoi(text));
+}
+
+std::size_t threads_of_process() {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/task"))
+    ++count;
+  return count;
+}
+
+std::size_t resident_bytes() {
+  std::size_t size = 0;
+  std::size_t resident = 0;
+  std::ifstream("/proc/self/statm") >> size >> resident;
+  return resident * 4096;
+}
+
+/// 4000 raw images of 16 px; in a second file the image of sample 1234 is a JPEG that is none.
+class LoaderStressTest : public ::testing::Test {
+ protected:
+  LoaderStressTest() {
+    test::write_made_beton(folder_ / "good.beton", {.samples = kSamples});
+    std::vector<std::byte> bytes = test::read_bytes(folder_ / "good.beton");
+    bytes[kHeaderBytes + 3 * kFieldBytes + kDamaged * 32] = std::byte{0};
+    test::write_bytes(folder_ / "bad.beton", bytes);
+  }
+  static constexpr std::uint64_t kSamples = 4000;
+  static constexpr std::uint64_t kDamaged = 1234;
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(LoaderStressTest, SurvivesStopsRestartsSlowConsumersAndDamagedSamples) {
+  const BetonReader readers[] = {
+      BetonReader(folder_ / "good.beton"), BetonReader(folder_ / "good.beton", BlobAccess::on_disk),
+      BetonReader(folder_ / "bad.beton"), BetonReader(folder_ / "bad.beton", BlobAccess::on_disk)};
+  const std::int64_t wanted = 20'000 * stress();
+  std::int64_t seen = 0;
+  int errors = 0;
+  for (std::uint64_t round = 0; seen < wanted; ++round) {
+    RandomStream random(1, 0, round, RandomUse::test);
+    const BetonReader& reader = readers[random.below(4)];
+    LoaderOptions options;
+    options.batch_size = 1 + static_cast<std::int64_t>(random.below(100));
+    options.workers = 1 + static_cast<int>(random.below(6));
+    options.batches_ahead = 1 + static_cast<int>(random.below(4));
+    options.drop_last = random.below(2) == 0;
+    const std::string names[] = {"sequential", "random", "quasi_random"};
+    options.order = make_order(reader, {.name = names[random.below(3)], .window_pages = 1});
+    options.cache_bytes = std::uint64_t{2 + random.below(8)} << 20;
+    Loader loader(reader, standard_train_pipeline(), options);
+    for (std::uint64_t pass = 0; pass < 1 + random.below(3); ++pass) {
+      loader.begin_epoch({.epoch = static_cast<std::int64_t>(pass),
+                          .first_batch = static_cast<std::int64_t>(random.below(5)),
+                          .image_size_px = 16});
+      const std::uint64_t stop_after = random.below(3) == 0 ? random.below(30) : UINT64_MAX;
+      const bool slow = random.below(4) == 0;
+      try {
+        for (std::uint64_t batch = 0; batch < stop_after; ++batch) {
+          const auto next = loader.next();
+          if (!next) break;
+          seen += static_cast<std::int64_t>(next->sample_ids.size());
+          for (std::size_t i = 0; i < next->sample_ids.size(); ++i) {
+            ASSERT_EQ(next->fields[2].values<double>()[i],
+                      static_cast<double>(next->sample_ids[i]));
+          }
+          if (slow) std::this_thread::sleep_for(std::chrono::microseconds(random.below(500)));
+        }
+      } catch (const DataError&) {
+        ++errors;
+      }
+    }
+  }
+  EXPECT_TRUE(errors > 0 || stress() == 1) << "some passes met the damaged sample";
+}
+
+TEST_F(LoaderStressTest, CyclesLeaveNoThreadsAndNoMemoryBehind) {
+  const BetonReader mapped(folder_ / "good.beton");
+  const BetonReader on_disk(folder_ / "good.beton", BlobAccess::on_disk);
+  const std::size_t threads = threads_of_process();
+  const std::int64_t cycles = 200 * stress();
+  std::size_t resident = 0;
+  for (std::int64_t cycle = 0; cycle < cycles; ++cycle) {
+    LoaderOptions options;
+    options.batch_size = 32;
+    options.workers = 2;
+    options.cache_bytes = std::uint64_t{4} << 20;
+    Loader loader(cycle % 2 == 0 ? mapped : on_disk, standard_train_pipeline(), options);
+    loader.begin_epoch({.epoch = cycle, .image_size_px = 16});
+    for (std::int64_t batch = 0; batch < cycle % 4; ++batch) EXPECT_TRUE(loader.next());
+    if (cycle == cycles / 4) resident = resident_bytes();
+  }
+  EXPECT_EQ(threads_of_process(), threads);
+  EXPECT_LE(resident_bytes(), resident + (std::size_t{8} << 20)) << "after the first quarter";
+}
+
+}  // namespace
+}  // namespace precast::data

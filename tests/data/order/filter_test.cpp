@@ -1,0 +1,97 @@
+#include "data/order/filter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "data/beton/reader.h"
+#include "framework/core/error.h"
+#include "tests/data/beton/made_beton.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::data {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// Ten samples: label = i % 3, weight = i.
+class FilterTest : public ::testing::Test {
+ protected:
+  FilterTest() {
+    test::write_made_beton(folder_ / "x.beton",
+                           {.samples = 10, .width = 1, .height = 1, .classes = 3});
+    reader_.emplace(folder_ / "x.beton");
+  }
+  [[nodiscard]] std::vector<std::uint64_t> kept(std::string_view expression) const {
+    return SampleFilter(expression).select(*reader_, 0, 10);
+  }
+  static std::string error(std::string_view expression) {
+    try {
+      SampleFilter filter(expression);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "none";
+  }
+
+  test::TemporaryFolder folder_;
+  std::optional<BetonReader> reader_;
+};
+
+TEST_F(FilterTest, ComparesIntegersAndFloats) {
+  EXPECT_THAT(kept("label < 1"), ElementsAre(0, 3, 6, 9));
+  EXPECT_THAT(kept("label<=0"), ElementsAre(0, 3, 6, 9));
+  EXPECT_THAT(kept("weight > 7.5"), ElementsAre(8, 9));
+  EXPECT_THAT(kept("weight >= 8e0"), ElementsAre(8, 9));
+  EXPECT_THAT(kept("weight == +4"), ElementsAre(4));
+  EXPECT_THAT(kept("label != 2").size(), 7U);
+  EXPECT_THAT(kept("weight > -1").size(), 10U);
+}
+
+TEST_F(FilterTest, FindsValuesInLists) {
+  EXPECT_THAT(kept("weight in [3, 1, 100]"), ElementsAre(1, 3));
+  EXPECT_THAT(kept("label not in [0,1]"), ElementsAre(2, 5, 8));
+}
+
+TEST_F(FilterTest, NotBindsTighterThanAndAndAndTighterThanOr) {
+  EXPECT_THAT(kept("label == 0 and weight > 5 or weight == 1"), ElementsAre(1, 6, 9));
+  EXPECT_THAT(kept("label == 0 and (weight > 5 or weight == 1)"), ElementsAre(6, 9));
+  EXPECT_THAT(kept("not label == 0 and weight < 3"), ElementsAre(1, 2));
+  EXPECT_THAT(kept("not (label == 0 and weight < 3)").size(), 9U);
+}
+
+TEST_F(FilterTest, ChoosesWithinItsRange) {
+  EXPECT_THAT(SampleFilter("label == 0").select(*reader_, 1, 7), ElementsAre(3, 6));
+}
+
+TEST_F(FilterTest, SaysWhatWasExpectedWhere) {
+  EXPECT_THAT(error(""), HasSubstr("expected a field's name, got the end (column 1 of '')"));
+  EXPECT_THAT(error("label <"), HasSubstr("expected a number, got the end (column 8 of"));
+  EXPECT_THAT(error("label = 3"),
+              HasSubstr("expected one of < <= > >= == != in, got '=' (column 7"));
+  EXPECT_THAT(error("3 < label"), HasSubstr("expected a field's name, got '3' (column 1"));
+  EXPECT_THAT(error("label in 3"), HasSubstr("expected '[', got '3' (column 10"));
+  EXPECT_THAT(error("label in []"), HasSubstr("expected a number, got ']'"));
+  EXPECT_THAT(error("label in [1 2]"), HasSubstr("expected ',' or ']', got '2'"));
+  EXPECT_THAT(error("label not 3"), HasSubstr("expected 'in', got '3'"));
+  EXPECT_THAT(error("(label < 3"), HasSubstr("expected ')', got the end"));
+  EXPECT_THAT(error("label < 3 label"), HasSubstr("expected 'and', 'or' or the end, got 'label'"));
+  EXPECT_THAT(error("label < 1x"), HasSubstr("expected a number, got '1x'"));
+  EXPECT_THAT(error("label < 1e999"), HasSubstr("none"));
+  EXPECT_THAT(error("label < 1e99999"), HasSubstr("expected a number"));
+  EXPECT_THAT(error("label < 3 & 1"), HasSubstr("got '&'"));
+  EXPECT_THAT(error(std::string(5000, '(')), HasSubstr("expected fewer parentheses"));
+}
+
+TEST_F(FilterTest, FieldsMustBeNumbersOfTheFile) {
+  EXPECT_THROW(static_cast<void>(kept("image < 3")), ConfigError);
+  try {
+    static_cast<void>(kept("lable < 3"));
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("x.beton, got 'lable'. Did you mean 'label'?"));
+  }
+}
+
+}  // namespace
+}  // namespace precast::data

@@ -1,0 +1,205 @@
+#include "data/transforms/pipeline.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace precast::data {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+struct Parsed {
+  Pipeline all;
+  /// Of a list.
+  ImagePipeline pipeline;
+  std::vector<std::string> errors;
+};
+
+/// Reads what stands behind `train:`.
+Parsed parse(const std::string& text) {
+  Diagnostics diagnostics;
+  TransformRegistries registries;
+  register_transforms(registries);
+  const ConfigNode file = parse_yaml("train: " + text + "\n", "r.yaml", diagnostics);
+  Parsed parsed;
+  parsed.all = parse_pipeline(*file.find("train"), "pipeline.train", registries,
+                              standard_train_pipeline(), diagnostics);
+  parsed.pipeline = parsed.all.images;
+  parsed.errors = diagnostics.errors();
+  return parsed;
+}
+
+std::vector<std::string> keys(const ImagePipeline& pipeline) {
+  std::vector<std::string> all;
+  for (const PipelineStep& step : pipeline.steps) all.push_back(step.random_key);
+  return all;
+}
+
+std::string only_error(const std::string& text) {
+  const Parsed parsed = parse(text);
+  EXPECT_EQ(parsed.errors.size(), 1U) << text << testing::PrintToString(parsed.errors);
+  return parsed.errors.empty() ? "" : parsed.errors[0];
+}
+
+TEST(ImagePipelineTest, AnEmptyListMeansTheStandard) {
+  EXPECT_EQ(parse("[]").pipeline.flip_probability, 0.5);
+  EXPECT_EQ(parse("").pipeline.flip_probability, 0.5);
+}
+
+TEST(ImagePipelineTest, ReadsOptions) {
+  const Parsed parsed = parse(
+      "[center_crop: {ratio: 0.5}, horizontal_flip: {probability: 0.25}, normalize: {mean: [1, 2, "
+      "3]}]");
+  EXPECT_TRUE(parsed.errors.empty());
+  RandomStream random(0, 0, 0, RandomUse::crop);
+  EXPECT_EQ(parsed.pipeline.crop->choose(100, 100, random), (Rect{25, 25, 50, 50}));
+  EXPECT_EQ(parsed.pipeline.flip_probability, 0.25);
+  EXPECT_EQ(parsed.pipeline.normalize.mean, (std::vector<double>{1, 2, 3}));
+}
+
+TEST(ImagePipelineTest, AListWithoutFlipDoesNotFlip) {
+  EXPECT_EQ(parse("[whole_image]").pipeline.flip_probability, 0);
+}
+
+TEST(ImagePipelineTest, MistakesAreNamedWithTheirPlace) {
+  EXPECT_EQ(only_error("[center_corp]"),
+            "r.yaml:1:9: pipeline.train[0]: unknown transform 'center_corp'. Did you mean "
+            "'center_crop'?");
+  EXPECT_NE(only_error("[horizontal_flip, center_crop]").find("out of order"), std::string::npos);
+  EXPECT_NE(only_error("[center_crop, whole_image]").find("out of order"), std::string::npos);
+  EXPECT_NE(only_error("[center_crop: {ratio: 2}]").find("expected number <= 1, got '2'"),
+            std::string::npos);
+  EXPECT_NE(only_error("[center_crop: {ration: 1}]").find("Did you mean 'ratio'?"),
+            std::string::npos);
+  EXPECT_NE(only_error("[random_resized_crop: {scale: [0.5]}]")
+                .find("scale: expected [smallest, largest]"),
+            std::string::npos);
+  EXPECT_NE(only_error("[random_resized_crop: {scale: [0.5, 0.1]}]").find("scale: expected"),
+            std::string::npos);
+  EXPECT_NE(only_error("[normalize: {std: [1, 0, 1]}]").find("std above 0"), std::string::npos);
+  EXPECT_NE(only_error("[[center_crop]]").find("expected a name"), std::string::npos);
+  EXPECT_NE(only_error("center_crop").find("expected a list"), std::string::npos);
+}
+
+TEST(ImagePipelineTest, TransformsStandInAnyOrderBetweenCropAndConversion) {
+  const Parsed parsed = parse(
+      "[random_resized_crop, resize: {filter: antialias}, horizontal_flip, grayscale, rotate: "
+      "{degrees: [-5, 5]}, horizontal_flip, grayscale, layout: {order: nchw}, normalize, convert: "
+      "{type: f16}]");
+  EXPECT_THAT(parsed.errors, ElementsAre());
+  EXPECT_EQ(parsed.pipeline.flip_probability, 0.5);
+  EXPECT_EQ(parsed.pipeline.filter, ResizeFilter::antialias);
+  EXPECT_THAT(keys(parsed.pipeline),
+              ElementsAre("grayscale/0", "rotate/0", "horizontal_flip/0", "grayscale/1"));
+  EXPECT_EQ(parsed.pipeline.type, ElementType::f16);
+  EXPECT_TRUE(parsed.pipeline.normalized);
+  EXPECT_TRUE(parsed.pipeline.channels_first);
+}
+
+TEST(ImagePipelineTest, AnotherTransformLeavesTheKeysOfTheRest) {
+  EXPECT_THAT(keys(parse("[solarize, grayscale]").pipeline),
+              ElementsAre("solarize/0", "grayscale/0"));
+  EXPECT_THAT(keys(parse("[grayscale, vertical_flip, solarize]").pipeline),
+              ElementsAre("grayscale/0", "vertical_flip/0", "solarize/0"));
+}
+
+TEST(ImagePipelineTest, AFlipBehindATransformIsATransform) {
+  const Parsed parsed = parse("[vertical_flip, horizontal_flip]");
+  EXPECT_EQ(parsed.pipeline.flip_probability, 0);
+  EXPECT_EQ(parsed.pipeline.steps.size(), 2U);
+}
+
+TEST(ImagePipelineTest, MistakesInTransformsAreNamedWithTheirPlace) {
+  EXPECT_EQ(only_error("[cutout]"),
+            "r.yaml:1:9: pipeline.train[0].crop_size: missing, and there is no default. side of "
+            "the square, px");
+  EXPECT_THAT(only_error("[grayscale, resize]"), HasSubstr("'resize' is out of order"));
+  EXPECT_THAT(only_error("[normalize, grayscale]"), HasSubstr("'grayscale' is out of order"));
+  EXPECT_THAT(only_error("[normalize, normalize]"), HasSubstr("'normalize' is out of order"));
+  EXPECT_THAT(only_error("[gaussian_blur: {kernel_size: 4}]"), HasSubstr("odd number, got 4"));
+  EXPECT_THAT(only_error("[rand_augment: {magnitude: 31}]"), HasSubstr("num_magnitude_bins (31)"));
+  EXPECT_THAT(only_error("[brightnes: {magnitude: 1}]"), HasSubstr("Did you mean 'brightness'?"));
+  EXPECT_THAT(only_error("[grayscale, convert: {type: u8}, normalize]"),
+              HasSubstr("pipeline.train[1]: type: normalised pixels do not fit in u8"));
+  EXPECT_THAT(only_error("[grayscale, convert: {type: i64}]"), HasSubstr("got i64"));
+  EXPECT_THAT(only_error("[poison: {mask: no-such-file.npy, alpha: 0.5, indices: [1]}]"),
+              HasSubstr("no-such-file.npy"));
+  EXPECT_THAT(only_error("[replace_label: {indices: [1], new_label: 0}]"),
+              HasSubstr("a list is for images"));
+}
+
+TEST(ImagePipelineTest, AllMistakesAreReportedAtOnce) {
+  EXPECT_EQ(
+      parse(
+          "[center_corp, cutout, rotate: {degrees: [9, 1]}, hue: {magnitude: 0.1, probability: 2}]")
+          .errors.size(),
+      4U);
+}
+
+TEST(ImagePipelineTest, SizesThatATransformCannotTakeAreReportedOnce) {
+  const auto errors_at = [](const std::string& list, std::vector<std::int64_t> sizes) {
+    const Parsed parsed = parse(list);
+    EXPECT_THAT(parsed.errors, ElementsAre());
+    Diagnostics diagnostics;
+    check_image_sizes(parsed.all, sizes, diagnostics);
+    return diagnostics.errors();
+  };
+  EXPECT_THAT(errors_at("[cutout: {crop_size: 24}]", {24, 32}), ElementsAre());
+  EXPECT_THAT(errors_at("[grayscale, cutout: {crop_size: 33}]", {24, 32, 64}),
+              ElementsAre("r.yaml:1:20: pipeline.train[1]: crop_size: expected at most 24 for 24 x "
+                          "24 px, got 33"));
+  // What the first leaves is too small for the second.
+  EXPECT_THAT(errors_at("[col_out: {p_row: 0.5, p_col: 0.5}, cutout: {crop_size: 24}]", {32}),
+              ElementsAre(HasSubstr("expected at most 16 for 16 x 16 px")));
+}
+
+TEST(PipelineTest, AMapNamesItsOutputsInOrder) {
+  const Parsed parsed = parse(R"(
+  image: [random_resized_crop, horizontal_flip, normalize]
+  view2: {field: image, transforms: [center_crop, grayscale: {probability: 1}]}
+  mask: {field: segments, geometry_of: image, fill: 255, transforms: [convert: {type: i64}]}
+  label: [replace_label: {indices: [3], new_label: 0}]
+  weight: {transforms: [convert: {type: f32}]}
+  vector:
+  ids: sample_id)");
+  EXPECT_THAT(parsed.errors, ElementsAre());
+  const auto& outputs = parsed.all.outputs;
+  ASSERT_EQ(outputs.size(), 7U);
+  EXPECT_EQ(outputs[0].field, "image");
+  EXPECT_EQ(outputs[0].image.flip_probability, 0.5);
+  EXPECT_EQ(outputs[1].name, "view2");
+  EXPECT_EQ(outputs[1].field, "image");
+  EXPECT_EQ(outputs[1].image.flip_probability, 0);
+  EXPECT_EQ(outputs[1].image.steps.size(), 1U);
+  EXPECT_EQ(outputs[2].geometry_of, "image");
+  EXPECT_EQ(outputs[2].fill, 255);
+  EXPECT_EQ(outputs[2].type, ElementType::i64);
+  EXPECT_EQ(outputs[3].labels.size(), 1U);
+  EXPECT_EQ(outputs[4].type, ElementType::f32);
+  EXPECT_EQ(outputs[5].field, "vector");
+  EXPECT_EQ(outputs[6].field, kSampleId);
+}
+
+TEST(PipelineTest, MistakesInAMapAreNamedWithTheirPlace) {
+  EXPECT_THAT(only_error("{image: [center_crop], mask: {geometry_of: imag}}"),
+              HasSubstr("pipeline.train.mask.geometry_of: unknown output 'imag'. Did you mean "
+                        "'image'?"));
+  EXPECT_THAT(only_error("{image: [center_crop], mask: {geometry_of: image, transforms: "
+                         "[grayscale]}}"),
+              HasSubstr("pipeline.train.mask.transforms[0]: 'grayscale' is not for a mask, which "
+                        "follows 'image'"));
+  EXPECT_THAT(only_error("{ids: sample_id, mask: {geometry_of: ids}}"),
+              HasSubstr("expected an image, 'ids' is none"));
+  EXPECT_THAT(only_error("{image: {fill: 3}}"), HasSubstr("is for masks"));
+  EXPECT_THAT(only_error("{image: {feild: x}}"), HasSubstr("Did you mean 'field'?"));
+  EXPECT_THAT(only_error("{label: [replace_label: {indices: [1], new_label: 0}, grayscale]}"),
+              HasSubstr("pipeline.train.label[1]: 'grayscale' is for images"));
+  EXPECT_THAT(only_error("{label: [replace_label: {indices: [0.5], new_label: 0}]}"),
+              HasSubstr("whole numbers"));
+  EXPECT_THAT(only_error("{ids: {field: sample_id, transforms: [grayscale]}}"),
+              HasSubstr("sample_id has no transforms"));
+}
+
+}  // namespace
+}  // namespace precast::data

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "data/transforms/pixels.h"
+
+namespace precast::test {
+
+/// What torchvision and FFCV made of one picture
+/// (tests/golden/transforms/make_transform_goldens.py).
+struct Golden {
+  /// The parameters of each case.
+  nlohmann::json cases;
+  /// One picture a case.
+  std::vector<std::vector<std::uint8_t>> pictures;
+};
+Golden transform_golden(const std::string& name);
+nlohmann::json transform_golden_facts();
+
+/// A picture that is changed, as transforms take it.
+struct Picture {
+  std::vector<std::uint8_t> values;
+  data::PixelShape shape;
+  data::Pixels pixels() { return {values.data(), shape}; }
+};
+/// The picture of the goldens, [37, 45, 3].
+Picture golden_picture();
+
+struct Difference {
+  int worst = 0;
+  /// Share of the values that differ.
+  double share = 0;
+};
+Difference difference(const std::vector<std::uint8_t>& a, const std::vector<std::uint8_t>& b);
+
+}  // namespace precast::test

@@ -1,0 +1,349 @@
+// How transforms choose their parameters, and that they do so by their stream alone.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "data/transforms/rand_augment.h"
+#include "data/transforms/register.h"
+#include "framework/core/archive/npy.h"
+#include "framework/core/error.h"
+#include "tests/data/transforms/transform_golden.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::data {
+namespace {
+
+using test::golden_picture;
+using test::Picture;
+using testing::HasSubstr;
+using Values = std::vector<std::uint8_t>;
+
+/// As something that sets can hold (GCC 12 warns of vectors of bytes there).
+std::string text(const Values& values) {
+  return {values.begin(), values.end()};
+}
+
+/// Makes a transform from `options`, YAML flow text.
+std::shared_ptr<const Transform> make(const std::string& name, const std::string& options = "{}") {
+  TransformRegistries registries;
+  register_transforms(registries);
+  std::shared_ptr<Transform> transform = registries.transforms.create(name);
+  Diagnostics diagnostics;
+  const ConfigNode file = parse_yaml("o: " + options + "\n", "o.yaml", diagnostics);
+  Schema schema;
+  transform->options(schema);
+  schema.apply(*file.find("o"), diagnostics);
+  schema.check_required({}, diagnostics);
+  diagnostics.throw_if_errors();
+  EXPECT_EQ(transform->problem(), "");
+  transform->prepare();
+  return transform;
+}
+
+/// What the transform makes of the golden picture for the sample at `position`.
+Picture changed(const Transform& transform, std::uint64_t position, std::uint64_t sample = 0,
+                Picture picture = golden_picture(), std::optional<std::uint8_t> mask_fill = {}) {
+  // Holds something else each time: nothing may depend on it.
+  static int calls = 0;
+  std::vector<std::byte> scratch(transform.scratch_bytes(picture.shape),
+                                 static_cast<std::byte>(++calls));
+  TransformContext context{.random = RandomStream(7, 1, position, RandomUse::transform),
+                           .sample = sample,
+                           .scratch = scratch,
+                           .mask_fill = mask_fill};
+  const PixelShape out = transform.output(picture.shape);
+  picture.values.resize(std::max(picture.shape.values(), out.values()));
+  transform.apply(picture.pixels(), context);
+  picture.shape = out;
+  picture.values.resize(out.values());
+  return picture;
+}
+
+double share_changed(const Transform& transform, int draws = 400) {
+  const Values before = golden_picture().values;
+  int count = 0;
+  for (int p = 0; p < draws; ++p)
+    count += changed(transform, static_cast<std::uint64_t>(p)).values != before ? 1 : 0;
+  return count / static_cast<double>(draws);
+}
+
+const std::map<std::string, std::string> kOptions = {
+    {"translate", "{padding: 3}"},      {"pad_crop", "{padding: 3, mode: reflect}"},
+    {"rotate", "{degrees: [-30, 30]}"}, {"affine", "{degrees: [-30, 30], translate: [0.1, 0.1]}"},
+    {"cutout", "{crop_size: 9}"},       {"brightness", "{magnitude: 0.5}"},
+    {"contrast", "{magnitude: 0.5}"},   {"saturation", "{magnitude: 0.5}"},
+    {"hue", "{magnitude: 0.3}"},        {"color_jitter", "{brightness: 0.4, hue: 0.1}"},
+    {"posterize", "{bits: 3}"},         {"gaussian_blur", "{kernel_size: 5}"},
+};
+
+/// Every transform that needs no file.
+std::vector<std::string> all_names() {
+  TransformRegistries registries;
+  register_transforms(registries);
+  std::vector<std::string> names = registries.transforms.names();
+  std::erase(names, "poison");
+  return names;
+}
+
+std::shared_ptr<const Transform> make_any(const std::string& name) {
+  const auto options = kOptions.find(name);
+  return make(name, options == kOptions.end() ? "{}" : options->second);
+}
+
+class EveryTransformTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(EveryTransformTest, DependsOnItsStreamAloneAndVaries) {
+  const auto transform = make_any(GetParam());
+  std::set<std::string> seen;
+  for (std::uint64_t position = 0; position < 60; ++position) {
+    const Picture once = changed(*transform, position);
+    ASSERT_EQ(changed(*transform, position).values, once.values) << position;
+    seen.insert(text(once.values));
+  }
+  EXPECT_GE(seen.size(), 2U);
+}
+
+TEST_P(EveryTransformTest, WorksOnTheSmallestImagesOrSaysWhyNot) {
+  const auto transform = make_any(GetParam());
+  for (const auto& [height, width] : {std::pair{1, 1}, {1, 9}, {2, 3}, {9, 1}, {12, 12}}) {
+    Picture small{.values = Values(static_cast<std::size_t>(height * width) * 3, 50),
+                  .shape = {height, width, 3}};
+    try {
+      for (std::uint64_t position = 0; position < 20; ++position) {
+        const Picture out = changed(*transform, position, 0, small);
+        ASSERT_GT(out.shape.values(), 0U);
+      }
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("expected")) << height << " x " << width;
+    }
+  }
+}
+
+TEST_P(EveryTransformTest, AMaskMovesAsItsImageDoes) {
+  const auto transform = make_any(GetParam());
+  if (!transform->moves_pixels()) return;
+  // A picture of places: bilinear is off, so an image is moved as a mask is.
+  Picture places{.values = {}, .shape = {24, 24, 3}};
+  Picture mask{.values = {}, .shape = {24, 24, 1}};
+  for (int p = 0; p < 24 * 24; ++p) {
+    const auto value = static_cast<std::uint8_t>(p % 251 + 1);
+    places.values.insert(places.values.end(), {value, value, value});
+    mask.values.push_back(value);
+  }
+  for (std::uint64_t position = 0; position < 30; ++position) {
+    const Picture moved = changed(*transform, position, 0, mask, 0);
+    // As an image with the mask's rules, three channels at once.
+    const Picture image = changed(*transform, position, 0, places, 0);
+    for (std::size_t p = 0; p < moved.values.size(); ++p)
+      ASSERT_EQ(moved.values[p], image.values[3 * p]) << position << " " << p;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Registered, EveryTransformTest, ::testing::ValuesIn(all_names()),
+                         [](const auto& name) { return name.param; });
+
+TEST(TransformsTest, ProbabilitiesAreThoseAskedFor) {
+  EXPECT_NEAR(share_changed(*make("horizontal_flip")), 0.5, 0.09);
+  EXPECT_NEAR(share_changed(*make("vertical_flip", "{probability: 0.25}")), 0.25, 0.08);
+  EXPECT_NEAR(share_changed(*make("grayscale")), 0.1, 0.06);
+  EXPECT_NEAR(share_changed(*make("solarize")), 0.5, 0.09);
+  EXPECT_NEAR(share_changed(*make("brightness", "{magnitude: 0.5}")), 0.5, 0.09);
+  EXPECT_NEAR(share_changed(*make("random_erasing")), 0.5, 0.09);
+  EXPECT_EQ(share_changed(*make("cutout", "{crop_size: 9}")), 1);
+  EXPECT_EQ(share_changed(*make("gaussian_blur", "{kernel_size: 3, probability: 0}"), 20), 0);
+}
+
+TEST(TransformsTest, FlipsMirror) {
+  const Picture before = golden_picture();
+  const Picture flipped = changed(*make("horizontal_flip", "{probability: 1}"), 0);
+  const Picture turned = changed(*make("vertical_flip", "{probability: 1}"), 0);
+  for (std::size_t y = 0; y < 37; ++y) {
+    for (std::size_t x = 0; x < 45; ++x) {
+      for (std::size_t c = 0; c < 3; ++c) {
+        const std::uint8_t value = before.values[(y * 45 + x) * 3 + c];
+        ASSERT_EQ(flipped.values[(y * 45 + 44 - x) * 3 + c], value);
+        ASSERT_EQ(turned.values[((36 - y) * 45 + x) * 3 + c], value);
+      }
+    }
+  }
+}
+
+TEST(TransformsTest, TranslationsTakeEveryOffsetOfThePaddedImage) {
+  for (const std::string mode : {"constant", "edge", "reflect", "symmetric"}) {
+    const auto transform = make("pad_crop", "{padding: 3, mode: " + mode + "}");
+    std::set<std::string> seen;
+    for (std::uint64_t position = 0; position < 1500; ++position)
+      seen.insert(text(changed(*transform, position).values));
+    EXPECT_EQ(seen.size(), 49U) << mode;
+    for (const Values& expected : test::transform_golden("pad_" + mode).pictures)
+      EXPECT_TRUE(seen.contains(text(expected))) << mode;
+  }
+  const auto translate = make("translate", "{padding: 3}");
+  const auto pad_crop = make("pad_crop", "{padding: 3}");
+  EXPECT_EQ(changed(*translate, 5).values, changed(*pad_crop, 5).values);
+}
+
+TEST(TransformsTest, CutoutIsASquareWhollyInside) {
+  const auto cutout = make("cutout", "{crop_size: 9, fill: [1, 2, 3]}");
+  std::set<std::size_t> rows, columns;
+  for (std::uint64_t position = 0; position < 1000; ++position) {
+    Picture grey = golden_picture();
+    std::ranges::fill(grey.values, std::uint8_t{100});
+    const Picture out = changed(*cutout, position, 0, grey);
+    const auto first =
+        static_cast<std::size_t>(std::ranges::find(out.values, 1) - out.values.begin()) / 3;
+    ASSERT_EQ(std::ranges::count(out.values, 1), 81);
+    ASSERT_EQ(std::ranges::count(out.values, 3), 81);
+    ASSERT_EQ(out.values[3 * (first + 8 * 45 + 8)], 1);
+    rows.insert(first / 45);
+    columns.insert(first % 45);
+  }
+  EXPECT_EQ(rows.size(), 29U);
+  EXPECT_EQ(columns.size(), 37U);
+}
+
+TEST(TransformsTest, ErasedRectanglesKeepToTheirRanges) {
+  const auto erasing =
+      make("random_erasing", "{probability: 1, scale: [0.1, 0.3], fill: [1, 1, 1]}");
+  double sum = 0;
+  for (std::uint64_t position = 0; position < 500; ++position) {
+    Picture grey = golden_picture();
+    std::ranges::fill(grey.values, std::uint8_t{100});
+    const Picture out = changed(*erasing, position, 0, grey);
+    const double share = static_cast<double>(std::ranges::count(out.values, 1)) / (37 * 45 * 3);
+    ASSERT_GT(share, 0.08);
+    ASSERT_LT(share, 0.33);
+    sum += share;
+  }
+  EXPECT_NEAR(sum / 500, 0.2, 0.02);
+}
+
+TEST(TransformsTest, ErasedNoiseHasTheMeanAndSpreadAskedFor) {
+  const auto noise =
+      make("random_erasing",
+           "{probability: 1, scale: [0.3, 0.33], fill: [120, 120, 120], noise_std: 20}");
+  double sum = 0, squares = 0, count = 0;
+  for (std::uint64_t position = 0; position < 40; ++position) {
+    Picture black = golden_picture();
+    std::ranges::fill(black.values, std::uint8_t{0});
+    for (const std::uint8_t value : changed(*noise, position, 0, black).values) {
+      if (value == 0) continue;
+      sum += value;
+      squares += static_cast<double>(value) * value;
+      ++count;
+    }
+  }
+  const double mean = sum / count;
+  EXPECT_NEAR(mean, 120, 0.5);
+  EXPECT_NEAR(std::sqrt(squares / count - mean * mean), 20, 0.5);
+}
+
+TEST(TransformsTest, ColOutKeepsRowsAndColumnsInOrder) {
+  const auto col_out = make("col_out", "{p_row: 0.25, p_col: 0.5}");
+  Picture places{.values = {}, .shape = {20, 30, 3}};
+  for (int y = 0; y < 20; ++y) {
+    for (int x = 0; x < 30; ++x)
+      places.values.insert(places.values.end(),
+                           {static_cast<std::uint8_t>(y), static_cast<std::uint8_t>(x), 0});
+  }
+  std::map<int, int> rows_kept;
+  for (std::uint64_t position = 0; position < 400; ++position) {
+    const Picture out = changed(*col_out, position, 0, places);
+    ASSERT_EQ(out.shape, (PixelShape{15, 15, 3}));
+    for (std::size_t y = 0; y < 15; ++y) {
+      ++rows_kept[out.values[y * 45]];
+      for (std::size_t x = 0; x < 15; ++x) {
+        ASSERT_EQ(out.values[(y * 15 + x) * 3], out.values[y * 45]);
+        ASSERT_EQ(out.values[(y * 15 + x) * 3 + 1], out.values[x * 3 + 1]);
+        ASSERT_TRUE(x == 0 || out.values[x * 3 + 1] > out.values[(x - 1) * 3 + 1]);
+      }
+    }
+  }
+  // Each of 20 rows is kept in 3/4 of 400 images.
+  for (int y = 0; y < 20; ++y) EXPECT_NEAR(rows_kept[y], 300, 45) << y;
+}
+
+TEST(TransformsTest, RandAugmentAppliesTorchvisionsOperations) {
+  const test::Golden golden = test::transform_golden("augmentations");
+  const auto one = make("rand_augment", "{num_ops: 1}");
+  std::vector<int> found(golden.pictures.size());
+  int other = 0;
+  for (std::uint64_t position = 0; position < 600; ++position) {
+    const Values out = changed(*one, position).values;
+    bool known = false;
+    for (std::size_t i = 0; i < golden.pictures.size() && !known; ++i) {
+      const test::Difference off = test::difference(out, golden.pictures[i]);
+      // Colours within a level, moved pixels but for ties.
+      known = (off.worst <= 1 && off.share < 0.08) || off.share <= 0.002;
+      found[i] += known ? 1 : 0;
+    }
+    other += known ? 0 : 1;
+  }
+  EXPECT_EQ(other, 0);
+  std::map<std::string, int> by_name;
+  for (std::size_t i = 0; i < found.size(); ++i) by_name[golden.cases[i][0]] += found[i];
+  // The picture has black and white: stretching its contrast changes nothing.
+  EXPECT_EQ(by_name["AutoContrast"], 0);
+  EXPECT_NEAR(by_name["Identity"], 2 * 600 / 14, 36);
+  for (const auto& [name, count] : by_name) {
+    if (name == "AutoContrast" || name == "Identity") continue;
+    EXPECT_NEAR(count, 600 / 14, 26) << name;
+  }
+  for (std::size_t i = 0; i < found.size(); ++i)
+    EXPECT_TRUE(found[i] > 0 || golden.cases[i][0] == "AutoContrast") << golden.cases[i];
+}
+
+TEST(TransformsTest, ColorJitterOfNothingChangesNothing) {
+  EXPECT_EQ(share_changed(*make("color_jitter"), 20), 0);
+  EXPECT_EQ(share_changed(*make("color_jitter", "{contrast: 0.5}"), 20), 1);
+}
+
+TEST(PoisonTest, ChangesTheListedSamplesAsFfcvDoes) {
+  test::TemporaryFolder folder;
+  const Values picture = golden_picture().values;
+  Values mask(picture.size());
+  for (std::size_t p = 0; p < 37 * 45; ++p)
+    std::copy_n(picture.data() + 3 * (37 * 45 - 1 - p), 3, mask.data() + 3 * p);
+  std::vector<double> alpha(37 * 45);
+  for (std::size_t p = 0; p < alpha.size(); ++p)
+    alpha[p] = static_cast<double>(p) / static_cast<double>(alpha.size() - 1);
+  const std::int64_t shape[] = {37, 45, 3};
+  write_npy(folder / "mask.npy", DType::u8, shape, std::as_bytes(std::span(mask)));
+  write_npy(folder / "alpha.npy", DType::f64, std::span(shape, 2), std::as_bytes(std::span(alpha)));
+  const auto poison = make("poison", "{mask: " + (folder / "mask.npy").string() + ", alpha: " +
+                                         (folder / "alpha.npy").string() + ", indices: [9, 4]}");
+  const test::Golden golden = test::transform_golden("poison");
+  EXPECT_EQ(changed(*poison, 0, /*sample=*/3).values, golden.pictures[0]);
+  // FFCV rounds to float after each of two steps.
+  const test::Difference off =
+      test::difference(changed(*poison, 0, /*sample=*/4).values, golden.pictures[1]);
+  EXPECT_LE(off.worst, 1);
+  EXPECT_LT(off.share, 0.01);
+  EXPECT_NE(changed(*poison, 0, /*sample=*/9).values, golden.pictures[0]);
+  EXPECT_THROW(static_cast<void>(poison->output({32, 32, 3})), ConfigError);
+}
+
+TEST(ReplaceLabelTest, ChangesTheListedSamplesAlone) {
+  TransformRegistries registries;
+  register_transforms(registries);
+  const auto replace = registries.labels.create("replace_label");
+  Diagnostics diagnostics;
+  Schema schema;
+  replace->options(schema);
+  const ConfigNode file = parse_yaml("o: {indices: [7, 2, 5], new_label: 9}\n", "o", diagnostics);
+  schema.apply(*file.find("o"), diagnostics);
+  diagnostics.throw_if_errors();
+  replace->prepare();
+  for (std::uint64_t sample = 0; sample < 10; ++sample) {
+    const bool listed = sample == 2 || sample == 5 || sample == 7;
+    EXPECT_EQ(replace->apply(1, sample), listed ? 9 : 1) << sample;
+  }
+}
+
+}  // namespace
+}  // namespace precast::data

@@ -1,0 +1,166 @@
+#include "recipes/methods/mixing.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "framework/api/batch.h"
+#include "framework/api/run_facts.h"
+#include "framework/core/error.h"
+#include "tests/recipes/make_method.h"
+
+namespace precast::test {
+namespace {
+
+constexpr std::int64_t kClasses = 5;
+
+/// Image i is i everywhere.
+Batch numbered_batch(std::int64_t samples, std::vector<std::int64_t> labels,
+                     at::ScalarType dtype = at::kFloat) {
+  at::Tensor images = at::zeros({samples, 3, 8, 12}, at::kFloat);
+  images.add_(at::arange(samples, at::kFloat).view({samples, 1, 1, 1}));
+  Batch batch;
+  batch.fields = {{"image", images.to(dtype).contiguous(at::MemoryFormat::ChannelsLast)},
+                  {"label", at::tensor(labels, at::kLong)}};
+  batch.sample_ids.assign(static_cast<std::size_t>(samples), 0);
+  return batch;
+}
+
+std::unique_ptr<Method> method(const std::string& name, const std::string& options = "{}",
+                               const RunFacts& run = {.seed = 3, .num_classes = kClasses}) {
+  auto made = make_method(name, options);
+  made->on_run(run);
+  return made;
+}
+
+void expect_sums_of_one(const at::Tensor& labels) {
+  for (std::int64_t i = 0; i < labels.size(0); ++i)
+    EXPECT_NEAR(labels[i].sum().item<float>(), 1, 1e-6) << i;
+}
+
+TEST(RandomBetaTest, HasTheMomentsOfTheDistribution) {
+  for (const double alpha : {0.05, 0.2, 1.0, 3.0}) {
+    double sum = 0, squares = 0;
+    constexpr int kDraws = 20000;
+    RandomStream random(1, 0, 0, RandomUse::test);
+    for (int i = 0; i < kDraws; ++i) {
+      const double draw = recipes::random_beta(random, alpha);
+      ASSERT_TRUE(draw >= 0 && draw <= 1) << draw;
+      sum += draw;
+      squares += draw * draw;
+    }
+    const double mean = sum / kDraws;
+    EXPECT_NEAR(mean, 0.5, 0.02) << alpha;
+    EXPECT_NEAR(squares / kDraws - mean * mean, 1 / (4 * (2 * alpha + 1)), 0.01) << alpha;
+  }
+}
+
+TEST(MixupTest, ImagesAndLabelsAreTheSameMixture) {
+  for (const bool same : {true, false}) {
+    Batch batch = numbered_batch(4, {0, 1, 1, 4});
+    method("mixup", same ? "{alpha: 1}" : "{alpha: 1, same_lambda: false}")->on_batch(batch, 7);
+    EXPECT_EQ(batch.labels().sizes(), (std::vector<std::int64_t>{4, kClasses}));
+    EXPECT_TRUE(batch.images().is_contiguous(at::MemoryFormat::ChannelsLast));
+    expect_sums_of_one(batch.labels());
+    std::set<float> shares;
+    const std::int64_t own_class[] = {0, 1, 1, 4};
+    for (std::int64_t i = 0; i < 4; ++i) {
+      // l i + (1 - l) (i - 1), the first one's partner being the last.
+      const auto own = static_cast<float>(i);
+      const float partner = i == 0 ? 3.0F : own - 1;
+      const auto value = batch.images()[i][0][0][0].item<float>();
+      const float share = (value - partner) / (own - partner);
+      EXPECT_EQ(batch.images()[i].min().item<float>(), batch.images()[i].max().item<float>());
+      if (i != 2) {
+        EXPECT_NEAR(batch.labels()[i][own_class[i]].item<float>(), share, 1e-5);
+      }
+      shares.insert(std::round(share * 1e4F));
+    }
+    EXPECT_EQ(shares.size(), same ? 1U : 4U);
+    // Sample and partner of one class: it keeps all the mass.
+    EXPECT_NEAR(batch.labels()[2][1].item<float>(), 1, 1e-6);
+  }
+}
+
+TEST(MixupTest, IsAFunctionOfSeedStepAndRank) {
+  const auto mixed = [](const RunFacts& run, std::int64_t step) {
+    Batch batch = numbered_batch(4, {0, 1, 2, 4});
+    method("mixup", "{alpha: 1}", run)->on_batch(batch, step);
+    return batch.labels();
+  };
+  const RunFacts run{.seed = 3, .rank = 0, .num_classes = kClasses};
+  EXPECT_TRUE(at::equal(mixed(run, 7), mixed(run, 7)));
+  EXPECT_FALSE(at::equal(mixed(run, 7), mixed(run, 8)));
+  EXPECT_FALSE(at::equal(mixed(run, 7), mixed({.seed = 4, .num_classes = kClasses}, 7)));
+  EXPECT_FALSE(at::equal(mixed(run, 7), mixed({.seed = 3, .rank = 1, .num_classes = kClasses}, 7)));
+}
+
+TEST(MixupTest, ABatchOfOneAndHalfImagesAreMixedToo) {
+  Batch one = numbered_batch(1, {2});
+  method("mixup")->on_batch(one, 0);
+  EXPECT_NEAR(one.labels()[0][2].item<float>(), 1, 1e-6);
+  EXPECT_EQ(one.images().abs().max().item<float>(), 0);
+  Batch half = numbered_batch(3, {2, 1, 0}, at::kHalf);
+  method("mixup")->on_batch(half, 0);
+  EXPECT_EQ(half.images().scalar_type(), at::kHalf);
+  EXPECT_EQ(half.labels().scalar_type(), at::kFloat);
+}
+
+TEST(MixupTest, LeavesTheLoadersMemoryAloneAndUnmixedBatchesAsProbabilities) {
+  for (const std::string name : {"mixup", "cutmix"}) {
+    Batch batch = numbered_batch(4, {0, 1, 2, 4});
+    const at::Tensor images = batch.images();
+    const at::Tensor before = images.clone();
+    method(name)->on_batch(batch, 3);
+    EXPECT_TRUE(at::equal(images, before)) << name;
+    Batch unmixed = numbered_batch(4, {0, 1, 2, 4});
+    method(name, "{probability: 0}")->on_batch(unmixed, 3);
+    EXPECT_TRUE(at::equal(unmixed.images(), before)) << name;
+    EXPECT_EQ(unmixed.labels().sum().item<float>(), 4) << name;
+    EXPECT_EQ(unmixed.labels()[3][4].item<float>(), 1) << name;
+  }
+}
+
+TEST(CutmixTest, LabelsFollowTheAreaOfOneBox) {
+  double own_sum = 0;
+  constexpr int kSteps = 300;
+  for (std::int64_t step = 0; step < kSteps; ++step) {
+    Batch batch = numbered_batch(3, {0, 1, 2});
+    method("cutmix")->on_batch(batch, step);
+    expect_sums_of_one(batch.labels());
+    const at::Tensor from_partner = batch.images()[1][0].eq(0.0F);
+    const double area = from_partner.sum().item<double>();
+    const double own = batch.labels()[1][1].item<double>();
+    ASSERT_NEAR(own, 1 - area / 96, 1e-6) << step;
+    // One rectangle: as many rows with it times columns with it.
+    const double rows = from_partner.any(1).sum().item<double>();
+    const double columns = from_partner.any(0).sum().item<double>();
+    ASSERT_EQ(area, rows * columns) << step;
+    EXPECT_TRUE(at::equal(batch.images()[2][0].eq(1.0F), from_partner));
+    own_sum += own;
+  }
+  // Half, and more as boxes are cut at the border and down to whole pixels.
+  EXPECT_GT(own_sum / kSteps, 0.5);
+  EXPECT_LT(own_sum / kSteps, 0.8);
+}
+
+TEST(CutmixTest, MixesProbabilitiesThatMixupLeft) {
+  Batch batch = numbered_batch(4, {0, 1, 2, 4});
+  method("mixup")->on_batch(batch, 5);
+  method("cutmix")->on_batch(batch, 5);
+  expect_sums_of_one(batch.labels());
+}
+
+TEST(MixingTest, WrongOptionsAreRefused) {
+  EXPECT_THROW((void)make_method("mixup", "{alpha: 0}"), ConfigError);
+  EXPECT_THROW((void)make_method("cutmix", "{probability: 2}"), ConfigError);
+}
+
+}  // namespace
+}  // namespace precast::test

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <hwy/targets.h>
+
+#include <cstddef>
+
+namespace precast::test {
+
+/// Runs check(name) once with each of the instruction sets that this program holds and the CPU has,
+/// the plain one included. Not beside threads that use Highway.
+/// @return how many they were.
+template <typename Check>
+std::size_t for_each_simd_target(Check check) {
+  std::size_t count = 0;
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(target);
+    check(hwy::TargetName(target));
+    ++count;
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().DeInit();
+  return count;
+}
+
+}  // namespace precast::test

@@ -1,0 +1,113 @@
+// kernels_bench: microseconds of one core per image for crop + resize + flip + finish, on crops of
+// FFCV's training distribution (scale 0.08 to 1). Not a test and not installed:
+//     ninja -C build kernels_bench && build/bin/kernels_bench [area|bilinear|antialias]
+// raw-256 is read as from a file, other pixels each time; jpeg-512 as from a decoder, whose pixels
+// are still in the cache.
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <ctime>
+#include <string_view>
+#include <vector>
+
+#include "data/resample/resize.h"
+#include "data/transforms/normalize.h"
+#include "data/transforms/random_resized_crop.h"
+#include "framework/core/rng.h"
+
+namespace precast::tools {
+namespace {
+
+using data::Image;
+using data::ImageView;
+using data::Rect;
+
+constexpr int kCrops = 256;
+constexpr int kPasses = 25;
+
+double thread_cpu_us() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) * 1e-3;
+}
+
+struct CropMix {
+  std::string_view name;
+  std::vector<Image> images;
+  std::vector<Rect> crops;
+};
+
+/// The shapes of ImageNet's photos at that longer side: half of them 4:3, a quarter 3:4, the others
+/// 3:2.
+CropMix make_mix(std::string_view name, int longer_px, int image_count) {
+  CropMix mix{name, {}, {}};
+  RandomStream random(1, 0, 0, RandomUse::test);
+  for (int i = 0; i < image_count; ++i) {
+    const int shorter = i % 4 == 3 ? longer_px * 2 / 3 : longer_px * 3 / 4;
+    Image image = i % 4 == 2 ? Image(longer_px, shorter) : Image(shorter, longer_px);
+    for (std::uint8_t& value : image.pixels) value = static_cast<std::uint8_t>(random.next_u32());
+    mix.images.push_back(std::move(image));
+  }
+  const data::RandomResizedCrop crop;
+  for (std::size_t i = 0; i < kCrops; ++i) {
+    const Image& image = mix.images[i % mix.images.size()];
+    RandomStream draws(2, 0, i, RandomUse::crop);
+    mix.crops.push_back(crop.choose(image.height, image.width, draws));
+  }
+  return mix;
+}
+
+/// Mean over all crops, in the least disturbed pass.
+template <typename Resize>
+double us_per_image(const CropMix& mix, Resize resize) {
+  std::vector<double> passes;
+  for (int pass = 0; pass < kPasses; ++pass) {
+    const double begin = thread_cpu_us();
+    for (std::size_t i = 0; i < mix.crops.size(); ++i) {
+      const Image& image = mix.images[i % mix.images.size()];
+      const Rect& crop = mix.crops[i];
+      const ImageView view{image.view().row(crop.row) + std::ptrdiff_t{3} * crop.column,
+                           crop.height, crop.width, image.view().stride};
+      resize(view, i % 2 == 1);
+    }
+    passes.push_back((thread_cpu_us() - begin) / static_cast<double>(mix.crops.size()));
+  }
+  return *std::ranges::min_element(passes);
+}
+
+void run(data::ResizeFilter filter) {
+  const CropMix mixes[] = {make_mix("raw-256", 256, 64), make_mix("jpeg-512", 512, 4)};
+  const data::Normalize normalize({});
+  data::Resizer resizer;
+  fmt::print("us/image   size  {:>8} {:>8} {:>8} {:>8} {:>8}\n", "u8", "f16", "bf16", "f32",
+             "f16 CHW");
+  for (const CropMix& mix : mixes) {
+    for (const int side : {160, 176, 224}) {
+      fmt::print("{:9} {:5} ", mix.name, side);
+      for (const data::PixelFormat& format :
+           {data::PixelFormat{}, data::PixelFormat{data::ElementType::f16, false, &normalize},
+            data::PixelFormat{data::ElementType::bf16, false, &normalize},
+            data::PixelFormat{data::ElementType::f32, false, &normalize},
+            data::PixelFormat{data::ElementType::f16, true, &normalize}}) {
+        std::vector<std::byte> out(format.image_bytes(side, side));
+        fmt::print(" {:8.1f}", us_per_image(mix, [&](const ImageView& view, bool flip) {
+                     resizer.resize(view, side, side, flip, filter, format, out.data());
+                   }));
+      }
+      fmt::print("\n");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace precast::tools
+
+int main(int argc, char** argv) {
+  using precast::data::ResizeFilter;
+  const std::string_view name = argc > 1 ? argv[1] : "area";
+  precast::tools::run(name == "bilinear"    ? ResizeFilter::bilinear
+                      : name == "antialias" ? ResizeFilter::antialias
+                                            : ResizeFilter::area);
+}
