@@ -1,7 +1,9 @@
 #include "tools/arguments.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <boost/program_options/errors.hpp>
 #include <boost/program_options/parsers.hpp>
 #include <sstream>
@@ -27,6 +29,10 @@ void Arguments::optional_positional(const std::string& name, const std::string& 
   positional_.push_back({name, help, true});
 }
 
+void Arguments::positional_list(const std::string& name, const std::string& help) {
+  positional_.push_back({.name = name, .help = help, .list = true});
+}
+
 void Arguments::print_help() const {
   fmt::print("usage: precast {}\n", usage_);
   if (!about_.empty()) fmt::print("\n{}\n", about_);
@@ -47,8 +53,12 @@ bool Arguments::parse(const std::vector<std::string>& args) {
   po::options_description all = options_;
   po::positional_options_description places;
   for (const Positional& place : positional_) {
-    all.add_options()(place.name.c_str(), po::value<std::string>());
-    places.add(place.name.c_str(), 1);
+    if (place.list) {
+      all.add_options()(place.name.c_str(), po::value<std::vector<std::string>>());
+    } else {
+      all.add_options()(place.name.c_str(), po::value<std::string>());
+    }
+    places.add(place.name.c_str(), place.list ? -1 : 1);
   }
   // Without `allow_guessing`: an option that is added later must not change what a script means.
   const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
@@ -79,6 +89,15 @@ bool Arguments::parse(const std::vector<std::string>& args) {
 void check_range(std::string_view option, std::int64_t value, std::int64_t low, std::int64_t high) {
   if (value >= low && value <= high) return;
   throw ConfigError(fmt::format("--{}: expected {} to {}, got {}", option, low, high, value));
+}
+
+std::size_t find_name(std::string_view option, const std::vector<std::string_view>& known,
+                      std::string_view name) {
+  const auto found = std::ranges::find(known, name);
+  if (found != known.end()) return static_cast<std::size_t>(found - known.begin());
+  throw ConfigError(fmt::format("--{}: expected one of {}, got '{}'. {}", option,
+                                fmt::join(known, ", "), name,
+                                suggest(std::string(name), {known.begin(), known.end()})));
 }
 
 std::vector<std::string> split_list(std::string_view option, std::string_view text) {

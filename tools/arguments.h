@@ -22,6 +22,8 @@ class Arguments {
   void positional(const std::string& name, const std::string& help);
   /// One more behind them, which may be left out.
   void optional_positional(const std::string& name, const std::string& help);
+  /// The last one: one value or more, read with get<std::vector<std::string>>().
+  void positional_list(const std::string& name, const std::string& help);
   /// For `add_options()`.
   [[nodiscard]] boost::program_options::options_description& options() { return options_; }
 
@@ -46,6 +48,7 @@ class Arguments {
     std::string name;
     std::string help;
     bool optional = false;
+    bool list = false;
   };
 
   std::vector<Positional> positional_;
@@ -54,6 +57,11 @@ class Arguments {
 
 /// @throws ConfigError naming the option unless low <= value <= high.
 void check_range(std::string_view option, std::int64_t value, std::int64_t low, std::int64_t high);
+
+/// Which of the known names this is. @throws ConfigError naming the option and what it knows.
+[[nodiscard]] std::size_t find_name(std::string_view option,
+                                    const std::vector<std::string_view>& known,
+                                    std::string_view name);
 
 /// The parts of `a,b,c`. @throws ConfigError naming the option if one of them is empty.
 [[nodiscard]] std::vector<std::string> split_list(std::string_view option, std::string_view text);

@@ -162,7 +162,7 @@ TEST_F(BenchTest, WrongArgumentsEndWithCodeTwo) {
     EXPECT_EQ(run.exit_code, 2) << text << run.errors;
     EXPECT_THAT(run.errors, HasSubstr(text));
   };
-  fails({}, "expected loader, step, stages or allreduce");
+  fails({}, "expected loader, decode, step, stages or allreduce");
   fails({"speed"}, "got 'speed'");
   fails({"step", "--steps", "0"}, "--steps: expected 1");
   fails({"step", "--data", "disk", "--device", "cpu", "--image_size", "32"}, "--data: expected");

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <ctime>
 
 namespace precast::tools {
 namespace {
@@ -27,6 +28,12 @@ double Stopwatch::seconds() const {
 
 double Stopwatch::cpu_seconds() const {
   return process_cpu_seconds() - cpu_start_;
+}
+
+double thread_cpu_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
 double median(std::vector<double> values) {

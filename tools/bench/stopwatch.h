@@ -17,6 +17,9 @@ class Stopwatch {
   double cpu_start_;
 };
 
+/// CPU seconds of the calling thread alone, since it began.
+[[nodiscard]] double thread_cpu_seconds();
+
 /// The middle value (of an even number the upper one). @param values at least one.
 [[nodiscard]] double median(std::vector<double> values);
 

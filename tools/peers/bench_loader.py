@@ -1,20 +1,25 @@
 #!/usr/bin/env python3
-"""Images per second and per CPU-second of precast's loader beside FFCV's and torchvision's.
+"""precast's loader beside FFCV, torchvision, WebDataset and DALI (CPU), on the same images.
 
-    bench_loader.py PHOTOS.tar [--rounds 5] [--json OUT.json]
+    bench_loader.py PHOTOS.tar [--table comparison|seeds|composer] [--only TEXT] [--rounds 5] [--json OUT.json]
+    bench_loader.py PHOTOS.tar --kinds jpg raw --formats u8 f16 --sides 176 224 --workers 1 2 --peers ffcv dali
 
-PHOTOS.tar: class folders or CLASS_NAME.JPEG files. precast writes it twice: JPEG of quality 90, longer
-side at most 512 px; raw pixels, longer side at most 256 px. FFCV reads these very files; torchvision
-reads the JPEGs of the first, taken out byte for byte (it has no raw format). All do a random resized
-crop to 176 px and a flip, and give uint8; batch 256; random order; page cache hot.
+PHOTOS.tar: class folders or CLASS_NAME.JPEG files. precast writes .beton files of it: jpg (quality 90, longer
+side at most 512 px), raw (256 px), mix (512 px, half of them raw), raw512. FFCV reads these very files; the
+others read the JPEGs of the first, taken out byte for byte (files, or tar shards). All do a random resized crop
+and a flip in random order and give uint8 (u8) or normalised float16 (f16). A row is a setting; every list option
+that is given makes rows of its own instead of a table's.
 
-Every measurement is a process of its own that warms up (numba compiles, workers start, a first pass) and
-then counts. Peers take turns in each round, so that a machine's bad minutes hit all of them; a ratio is
-the median over the rounds of precast's figure divided by the peer's of the same round. CPU seconds are
-those of the process and all its children. With one worker the process is pinned to one core (torchvision
-then loads in the process itself, its fastest way); with two, to two.
+A row's peers are started together, each in a process of its own pinned to as many cores as it has workers (its
+processes, if several, share them), and warm up; then they take turns, in every second round backwards, so that
+a machine's bad minutes hit all of them. A ratio is the median over the rounds of precast's figure divided by the
+peer's of the same round. CPU seconds are those of a process and all its children. Page cache hot.
+
+Slow disk (in --table seeds): all peers read through a control group that limits bytes a second, after the
+page cache has forgotten the files; needs root, else it is skipped and says why.
 """
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -24,180 +29,248 @@ import sys
 import tempfile
 import time
 
+from loader_files import Files
+from loader_rows import KINDS, PYTHON_PEERS, TABLES, product
+from read_limit import ReadLimit, cached_share, forget
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SIDE, BATCH = 176, 256
-# Images a measurement at least: FFCV allocates its buffers anew each pass, so short ones understate it.
-IMAGES = {"jpg": 6000, "raw": 20000}
-IMAGES_OF = {"torchvision": 3000}
+FIGURES = ("per_second", "per_cpu_second")
 
 
-def cpu_seconds():
-    """Of this process and its living children (user and system)."""
-    mine = os.times()
-    total = mine.user + mine.system
-    for children in pathlib.Path("/proc/self/task").glob("*/children"):
-        for child in children.read_text().split():
-            fields = pathlib.Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()
-            total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return total
+class PeerFailed(Exception):
+    """A peer that cannot do a row: told, and the others go on."""
 
 
-def measure(one_pass):
-    """The second of two passes over everything."""
-    one_pass()
-    cpu, start = cpu_seconds(), time.perf_counter()
-    images = one_pass()
-    seconds = time.perf_counter() - start
-    return {"images": images, "seconds": seconds, "cpu_seconds": cpu_seconds() - cpu}
+def call(*command, before=None):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, preexec_fn=before)
+    if done.returncode != 0:
+        raise PeerFailed(f"exit code {done.returncode} of {' '.join(map(str, command))}: {done.stderr[-1000:]}")
+    return done.stdout
 
 
-def run_ffcv(file, workers, images):
-    import numpy as np
-    from ffcv.fields.basics import IntDecoder
-    from ffcv.fields.rgb_image import RandomResizedCropRGBImageDecoder
-    from ffcv.loader import Loader, OrderOption
-    from ffcv.reader import Reader
-    from ffcv.transforms import RandomHorizontalFlip, Squeeze, ToTensor
-
-    samples = int(Reader(file).num_samples)
-    loader = Loader(
-        file, batch_size=BATCH, num_workers=workers, os_cache=True, order=OrderOption.RANDOM, drop_last=False,
-        indices=np.tile(np.arange(samples), -(-images // samples)),
-        pipelines={"image": [RandomResizedCropRGBImageDecoder((SIDE, SIDE)), RandomHorizontalFlip(), ToTensor()],
-                   "label": [IntDecoder(), ToTensor(), Squeeze()]})
-    return measure(lambda: sum(len(label) for _, label in loader))
+def pinned(row):
+    cores = sorted(os.sched_getaffinity(0))[:row.workers * row.processes]
+    return ["taskset", "-c", ",".join(map(str, cores))]
 
 
-class JpegFiles:
-    """A dataset of torch: the files of a folder, again and again."""
+class PythonPeer:
+    """The processes of one peer for one row; they wait until they are asked."""
 
-    def __init__(self, folder, images):
-        from torchvision import transforms
+    def __init__(self, peer, row, source, seconds, limit):
+        spec = {"source": str(source), "workers": row.workers, "side": row.side, "batch": row.batch, "format": row.format,
+                "seconds": seconds, "slow_disk": row.slow_disk}
+        self.source, self.slow_disk, self.messages = source, row.slow_disk, tempfile.TemporaryFile("w+")
+        command = [*pinned(row), sys.executable, pathlib.Path(__file__).with_name("peer_loaders.py"), peer, json.dumps(spec)]
+        self.processes = [
+            subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.messages, text=True,
+                             preexec_fn=limit.enter if row.slow_disk else None) for _ in range(row.processes)]
+        try:
+            self.answers()
+        except PeerFailed:
+            self.stop()
+            raise
 
-        self.files = sorted(folder.glob("*.jpg"))
-        self.images = -(-images // len(self.files)) * len(self.files)
-        self.transform = transforms.Compose(
-            [transforms.RandomResizedCrop(SIDE), transforms.RandomHorizontalFlip(), transforms.PILToTensor()])
+    def answers(self):
+        found = []
+        for process in self.processes:
+            line = process.stdout.readline()
+            answer = json.loads(line) if line else {"error": "it ended"}
+            if "error" in answer:
+                self.messages.seek(0)
+                raise PeerFailed(answer["error"] if line else f"it ended: {self.messages.read()[-500:]}")
+            found.append(answer)
+        return found
 
-    def __len__(self):
-        return self.images
+    def measure(self):
+        cached = None
+        if self.slow_disk:
+            forget(self.source)
+            cached = cached_share(self.source)
+        for process in self.processes:
+            process.stdin.write("measure\n")
+            process.stdin.flush()
+        runs = self.answers()
+        return combined(runs) | ({} if cached is None else {"cached_before": cached})
 
-    def __getitem__(self, index):
-        from PIL import Image
-
-        number = index % len(self.files)
-        with Image.open(self.files[number]) as image:
-            return self.transform(image.convert("RGB")), number
-
-
-def run_torchvision(folder, workers, images):
-    import torch
-
-    torch.set_num_threads(1)
-    loader = torch.utils.data.DataLoader(
-        JpegFiles(pathlib.Path(folder), images), batch_size=BATCH, shuffle=True,
-        num_workers=0 if workers == 1 else workers, persistent_workers=workers > 1)
-    return measure(lambda: sum(len(label) for _, label in loader))
-
-
-class Bench:
-    """Runs one measurement in a process of its own."""
-
-    def __init__(self, program, scratch):
-        self.program, self.scratch = program, scratch
-
-    def call(self, *command):
-        done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
-        if done.returncode != 0:
-            sys.exit(f"bench_loader: expected success, got exit code {done.returncode} ({' '.join(map(str, command))}): {done.stderr[-2000:]}")
-        return done.stdout
-
-    def prepare(self, photos):
-        """Writes the files that all read."""
-        for kind, side in (("jpg", 512), ("raw", 256)):
-            self.call(self.program, "write", photos, self.file(kind), "--image.mode", kind, "--image.max_resolution", side, "--image.quality", 90)
-        folder = self.scratch / "photos"
-        folder.mkdir()
-        self.samples = json.loads(self.call(self.program, "inspect", self.file("jpg"), "--json"))["samples"]
-        for sample in range(self.samples):
-            self.call(self.program, "inspect", self.file("jpg"), "--sample", sample, "--out", folder / f"{sample:06}.jpg")
-
-    def file(self, kind):
-        return self.scratch / f"{kind}.beton"
-
-    def measure(self, peer, kind, workers):
-        images = IMAGES_OF.get(peer, IMAGES[kind])
-        pinned = ["taskset", "-c", ",".join(map(str, sorted(os.sched_getaffinity(0))[:workers]))]
-        if peer == "precast":
-            passes = -(-images // self.samples)
-            out = self.call(*pinned, self.program, "bench", "loader", self.file(kind), "--json", "--passes", passes, "--runs", 1,
-                            "--workers", workers, "--image_size", SIDE, "--batch_size", BATCH)
-            run = json.loads(out)["runs"][0]
-        else:
-            source = self.scratch / "photos" if peer == "torchvision" else self.file(kind)
-            out = self.call(*pinned, sys.executable, __file__, "--child", peer, source, workers, images)
-            run = json.loads(out.splitlines()[-1])
-        return {"images": run["images"], "seconds": run["seconds"], "cpu_seconds": run["cpu_seconds"],
-                "per_second": run["images"] / run["seconds"], "per_cpu_second": run["images"] / run["cpu_seconds"]}
+    def stop(self):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+            process.stdin.close()
+            process.stdout.close()
 
 
-def summarise(results):
-    """Medians and ratios of {(kind, workers, peer): [measurement of each round]}."""
-    rows = []
-    for (kind, workers, peer), runs in results.items():
-        row = {"file": kind, "workers": workers, "peer": peer}
-        for figure in ("per_second", "per_cpu_second"):
-            values = [r[figure] for r in runs]
-            ours = [r[figure] for r in results[kind, workers, "precast"]]
-            row[figure] = statistics.median(values)
-            row[f"{figure}_least"], row[f"{figure}_most"] = min(values), max(values)
-            row[f"precast_over_peer_{figure}"] = statistics.median(o / v for o, v in zip(ours, values, strict=True))
-        rows.append(row | {"runs": runs})
-    return rows
+class Precast:
+    """A process a measurement: it starts in milliseconds, and warms up by itself."""
+
+    def __init__(self, program, row, source, seconds, limit):
+        # Until it can write f16 it does more work: f32 is twice the bytes.
+        format = "f32" if row.format == "f16" and "f16" not in call(program, "bench", "loader", "--help") else row.format
+        self.command = [*pinned(row), program, "bench", "loader", source, "--json", "--runs", 1, "--workers", row.workers,
+                        "--processes", row.processes, "--image_size", row.side, "--batch_size", row.batch, "--format", format]
+        self.command += ["--cold", "--passes", 1] if row.slow_disk else ["--seconds", seconds]
+        self.before = limit.enter if row.slow_disk else None
+
+    def measure(self):
+        run = json.loads(call(*self.command, before=self.before))["points"][0]["runs"][0]
+        return run | {"per_second": run["images_per_second"], "per_cpu_second": run["images_per_cpu_second"]}
+
+    def stop(self):
+        pass
 
 
-def print_table(rows):
-    print(f"\n{'file':<5} {'workers':>7}  {'':<12} {'img/s (least - most)':>24} {'img/CPU-s (least - most)':>27}   {'precast / peer: img/s':>21}  {'img/CPU-s':>9}")
-    for r in rows:
-        figures = [f"{r[f]:7.0f} ({r[f + '_least']:.0f} - {r[f + '_most']:.0f})" for f in ("per_second", "per_cpu_second")]
-        ratios = ["", ""] if r["peer"] == "precast" else [f"{r[f'precast_over_peer_{f}']:.2f}" for f in ("per_second", "per_cpu_second")]
-        print(f"{r['file']:<5} {r['workers']:>7}  {r['peer']:<12} {figures[0]:>24} {figures[1]:>27}   {ratios[0]:>21}  {ratios[1]:>9}")
+def combined(runs):
+    """The figures of processes that ran at once: rates, CPU seconds and memory are sums."""
+    images, cpu = sum(r["images"] for r in runs), sum(r["cpu_seconds"] for r in runs)
+    return {"images": images, "seconds": max(r["seconds"] for r in runs), "cpu_seconds": cpu,
+            "per_second": sum(r["images"] / r["seconds"] for r in runs), "per_cpu_second": images / cpu,
+            **{key: sum(r[key] for r in runs) for key in runs[0] if key.endswith("_bytes")}}
+
+
+def measure_row(row, files, args, limit):
+    """{peer: [measurement of each round]} and {peer: why it cannot}."""
+    ready, failed, runs = {}, {}, {}
+    copies = KINDS[row.kind][2] if row.slow_disk else 1
+    with contextlib.ExitStack() as stack:
+        for peer in row.peers:
+            try:
+                print(f"{row.name()}: starting {peer}", file=sys.stderr, flush=True)
+                source = files.source(peer, row.kind, copies)
+                ready[peer] = (Precast(args.precast, row, source, args.seconds, limit) if peer == "precast"
+                               else PythonPeer(peer, row, source, args.seconds, limit))
+                stack.callback(ready[peer].stop)
+            except PeerFailed as failure:
+                failed[peer] = str(failure)
+                print(f"{row.name()}, {peer}: cannot: {failure}", file=sys.stderr, flush=True)
+        for number in range(args.rounds):
+            for peer in list(ready)[::1 if number % 2 == 0 else -1]:
+                load = os.getloadavg()[0]
+                try:
+                    run = ready[peer].measure() | {"load": load}
+                except PeerFailed as failure:
+                    failed[peer] = str(failure)
+                    ready.pop(peer).stop()
+                    runs.pop(peer, None)
+                    print(f"{row.name()}, {peer}: cannot: {failure}", file=sys.stderr, flush=True)
+                    continue
+                runs.setdefault(peer, []).append(run)
+                print(f"{row.name()}, round {number + 1}, {peer}: {run['per_second']:.0f} img/s, {run['per_cpu_second']:.0f} img/CPU-s, "
+                      f"{run['seconds']:.1f} s, load {load:.1f}"
+                      + (f", {run['cached_before']:.0%} were cached" if run.get("cached_before") else ""), file=sys.stderr, flush=True)
+    return runs, failed
+
+
+def summarise(row, runs, failed):
+    """A line a peer: medians, least and most, ratios to precast's of the same round."""
+    setting = {"file": row.kind, "side": row.side, "format": row.format, "processes": row.processes, "workers": row.workers,
+               "batch": row.batch, "slow_disk": row.slow_disk}
+    lines = []
+    for peer in row.peers:
+        line = setting | {"peer": peer}
+        if peer in failed:
+            lines.append(line | {"cannot": failed[peer]})
+            continue
+        for figure in FIGURES:
+            values = [r[figure] for r in runs[peer]]
+            line |= {figure: statistics.median(values), f"{figure}_least": min(values), f"{figure}_most": max(values)}
+            if "precast" in runs:
+                ours = [r[figure] for r in runs["precast"]]
+                line[f"precast_over_peer_{figure}"] = statistics.median(o / v for o, v in zip(ours, values, strict=True))
+        for key in ("anonymous_bytes", "proportional_bytes", "peak_resident_bytes"):
+            line[key] = statistics.median(r[key] for r in runs[peer])
+        lines.append(line | {"runs": runs[peer]})
+    return lines
+
+
+def cells(line):
+    """A line of the table as text."""
+    setting = [line["file"] + (" (slow disk)" if line["slow_disk"] else ""), str(line["side"]), line["format"],
+               (f"{line['processes']} x " if line["processes"] > 1 else "") + str(line["workers"]), str(line["batch"]), line["peer"]]
+    if "cannot" in line:
+        return [*setting, "cannot: " + line["cannot"].splitlines()[0][:90], *[""] * 6]
+    ratios = [f"{line[key]:.2f}" if line["peer"] != "precast" and key in line else "" for key in map("precast_over_peer_{}".format, FIGURES)]
+    return [*setting, f"{line['per_second']:.0f}", f"{line['per_cpu_second']:.0f}",
+            f"{line['per_cpu_second_least']:.0f} - {line['per_cpu_second_most']:.0f}", *ratios,
+            f"{line['anonymous_bytes'] / 1e6:.0f}", f"{line['proportional_bytes'] / 1e6:.0f}"]
+
+
+HEAD = ["file", "px", "format", "workers", "batch", "loader", "img/s", "img/CPU-s", "least - most", "precast / it, img/s",
+        "precast / it, img/CPU-s", "own MB", "PSS MB"]
+
+
+def format_table(lines, markdown):
+    rows = [HEAD, *map(cells, lines)]
+    if markdown:
+        return "\n".join("| " + " | ".join(row) + " |" + ("\n|" + " --- |" * len(row) if row is HEAD else "") for row in rows)
+    fitted = [[cell for cell in row] for row in rows]
+    widths = [max(len(row[i]) for row in fitted if not row[6].startswith("cannot")) for i in range(len(HEAD))]
+    return "\n".join("  ".join(cell.ljust(width) if i in (0, 5) else cell.rjust(width)
+                               for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip() for row in fitted)
+
+
+def chosen_rows(args):
+    cores = len(os.sched_getaffinity(0))
+    lists = {"kinds": ["jpg"], "sides": [176], "formats": ["u8"], "workers": [1], "processes": [1], "batches": [256],
+             "peers": ["ffcv", "torchvision", "webdataset", "dali"]}
+    if any(getattr(args, name) for name in lists):
+        rows = product(**{name: getattr(args, name) or standard for name, standard in lists.items()})
+    else:
+        rows = TABLES[args.table](cores)
+    return [row for row in rows if args.only in row.name()]
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("photos", type=pathlib.Path, metavar="PHOTOS.tar")
+    parser.add_argument("--table", choices=TABLES, default="comparison", help="default: %(default)s")
+    parser.add_argument("--only", default="", metavar="TEXT", help="rows whose name (see --dry-run) holds this")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS)
+    parser.add_argument("--sides", nargs="+", type=int, metavar="PX")
+    parser.add_argument("--formats", nargs="+", choices=["u8", "f16"])
+    parser.add_argument("--workers", nargs="+", type=int)
+    parser.add_argument("--processes", nargs="+", type=int)
+    parser.add_argument("--batches", nargs="+", type=int)
+    parser.add_argument("--peers", nargs="+", choices=PYTHON_PEERS)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=3, help="of a measurement, about; default: %(default)s")
+    parser.add_argument("--read_limit", type=float, default=40, metavar="MB/S", help="of the slow disk; default: %(default)s")
+    parser.add_argument("--scratch", type=pathlib.Path, help="where files are written: on the disk that is slowed down; default: build/")
+    parser.add_argument("--dry-run", action="store_true", help="print the rows' names")
+    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+    parser.add_argument("--json", type=pathlib.Path, metavar="OUT.json", help="write every measurement")
+    parser.add_argument("--precast", default=ROOT / "build/bin/precast", type=pathlib.Path)
+    args = parser.parse_args()
+    for path in (args.photos, args.precast):
+        if not path.exists():
+            parser.error(f"expected an existing path, got {path}")
+    if args.rounds < 1 or args.seconds <= 0 or args.read_limit <= 0:
+        parser.error("expected --rounds, --seconds and --read_limit above 0")
+    return args
 
 
 def main():
-    if sys.argv[1:2] == ["--child"]:
-        peer, source, workers, images = sys.argv[2:]
-        print(json.dumps({"ffcv": run_ffcv, "torchvision": run_torchvision}[peer](source, int(workers), int(images))))
-        return
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("photos", type=pathlib.Path, metavar="PHOTOS.tar")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--kinds", nargs="+", default=["jpg", "raw"], choices=["jpg", "raw"])
-    parser.add_argument("--json", type=pathlib.Path, metavar="OUT.json", help="write every measurement")
-    parser.add_argument("--precast", default=ROOT / "build/bin/precast", type=pathlib.Path)
-    arguments = parser.parse_args()
-    for path in (arguments.photos, arguments.precast):
-        if not path.exists():
-            parser.error(f"expected an existing path, got {path}")
-    results, loads = {}, []
-    with tempfile.TemporaryDirectory() as scratch:
-        bench = Bench(arguments.precast, pathlib.Path(scratch))
-        bench.prepare(arguments.photos)
-        for number in range(arguments.rounds):
-            for kind in arguments.kinds:
-                for workers in arguments.workers:
-                    for peer in ("precast", "ffcv", "torchvision") if kind == "jpg" else ("precast", "ffcv"):
-                        loads.append(os.getloadavg()[0])
-                        run = bench.measure(peer, kind, workers)
-                        results.setdefault((kind, workers, peer), []).append(run)
-                        print(f"round {number + 1}: {kind}, {workers} worker(s), {peer}: {run['per_second']:.0f} img/s, "
-                              f"{run['per_cpu_second']:.0f} img/CPU-s, load {loads[-1]:.1f}", file=sys.stderr, flush=True)
-    rows = summarise(results)
-    print_table(rows)
-    if arguments.json:
-        arguments.json.write_text(json.dumps({"rounds": arguments.rounds, "load_most": max(loads), "rows": rows}, indent=1))
+    args = parse_arguments()
+    rows = chosen_rows(args)
+    if args.dry_run or not rows:
+        print("\n".join(row.name() + ": " + ", ".join(row.peers) for row in rows) or f"no row holds '{args.only}'")
+        return 0 if rows else 2
+    lines, begin = [], time.perf_counter()
+    args.scratch = args.scratch or ROOT / "build"
+    args.scratch.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="peers_", dir=args.scratch) as scratch:
+        files = Files(call, args.precast, args.photos, pathlib.Path(scratch))
+        with ReadLimit(args.scratch, int(args.read_limit * 1e6)) as limit:
+            for row in rows:
+                if row.slow_disk and limit.reason:
+                    print(f"{row.name()}: skipped: {limit.reason}", file=sys.stderr)
+                    continue
+                lines += summarise(row, *measure_row(row, files, args, limit))
+                if args.json:
+                    args.json.write_text(json.dumps({"rounds": args.rounds, "rows": lines}, indent=1))
+    print(format_table(lines, args.markdown))
+    print(f"{time.perf_counter() - begin:.0f} s", file=sys.stderr)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

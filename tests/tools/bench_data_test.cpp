@@ -1,0 +1,245 @@
+// `precast bench loader` and `precast bench decode`, as a user starts them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "data/beton/reader.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "tests/data/beton/golden_beton.h"
+#include "tests/support/program.h"
+#include "tests/support/temporary_folder.h"
+#include "tools/bench/side_by_side.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+class BenchDataTest : public testing::Test {
+ protected:
+  struct Run {
+    int code = 0;
+    std::string out;
+    std::string err;
+  };
+  static Run bench(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {std::string(PRECAST_BIN_DIR) + "/precast", "bench"});
+    test::Program program(arguments);
+    const int code = program.wait();
+    return {code, program.out, program.err};
+  }
+  static void expect_failure(int code, const std::vector<std::string>& arguments,
+                             const std::string& text) {
+    const Run run = bench(arguments);
+    EXPECT_EQ(run.code, code) << text << run.err;
+    EXPECT_THAT(run.err, HasSubstr(text));
+  }
+  /// 24 images, stored as JPEG or raw.
+  [[nodiscard]] std::string dataset(const std::string& golden = "img_prop_nette_w1") const {
+    test::write_bytes(folder_ / "d.beton", test::golden_beton(golden));
+    return folder_ / "d.beton";
+  }
+  /// One short measurement of the loader. @return what it prints as JSON.
+  [[nodiscard]] json load(const std::string& file, std::vector<std::string> options) const {
+    options.insert(options.begin(), {"loader", file, "--json"});
+    const auto preset = [&](const std::string& option, const std::string& value) {
+      if (std::ranges::find(options, option) == options.end())
+        options.insert(options.end(), {option, value});
+    };
+    preset("--runs", "1");
+    preset("--passes", "2");
+    preset("--image_size", "32");
+    preset("--workers", "1");
+    const Run run = bench(options);
+    EXPECT_EQ(run.code, 0) << run.err;
+    return run.code == 0 ? json::parse(run.out) : json();
+  }
+
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(BenchDataTest, LoaderCountsEveryImageOfEveryPassAndProcess) {
+  const std::string file = dataset();
+  const json figures = load(file, {"--passes", "3", "--processes", "2", "--batch_size", "5"});
+  EXPECT_EQ(figures.at("samples"), 24);
+  const json& point = figures.at("points").at(0);
+  EXPECT_EQ(point.at("settings").at("processes"), 2);
+  const json& run = point.at("runs").at(0);
+  EXPECT_EQ(run.at("images"), 2 * 3 * 24);
+  for (const char* key : {"seconds", "cpu_seconds", "images_per_second", "images_per_cpu_second",
+                          "peak_resident_bytes", "proportional_bytes", "anonymous_bytes"})
+    EXPECT_GT(run.at(key).get<double>(), 0) << key;
+  EXPECT_NEAR(run.at("images_per_cpu_second").get<double>(),
+              144 / run.at("cpu_seconds").get<double>(), 1e-6);
+  EXPECT_DOUBLE_EQ(point.at("images_per_second_to_first").get<double>(), 1);
+}
+
+TEST_F(BenchDataTest, ListsSweepAllCombinationsAndEachRoundMeasuresEach) {
+  const json figures = load(
+      dataset(), {"--workers", "1,4", "--batch_size", "4,8", "--order", "random,sequential",
+                  "--format", "u8,f32", "--image_size", "16,24", "--runs", "2", "--passes", "1"});
+  const json& points = figures.at("points");
+  ASSERT_EQ(points.size(), 32U);
+  std::set<std::string> settings;
+  for (const json& point : points) {
+    settings.insert(point.at("settings").dump());
+    ASSERT_EQ(point.at("runs").size(), 2U);
+    EXPECT_LE(point.at("images_per_second_least"), point.at("images_per_second"));
+    EXPECT_LE(point.at("images_per_second"), point.at("images_per_second_most"));
+  }
+  EXPECT_EQ(settings.size(), 32U);
+}
+
+TEST_F(BenchDataTest, APartOfEachPassIsWholeBatches) {
+  const json figures = load(dataset(), {"--samples", "10", "--batch_size", "5"});
+  // Batches of 5, 5, 5, 5, 4: the last two.
+  EXPECT_EQ(figures.at("points").at(0).at("runs").at(0).at("images"), 2 * 9);
+}
+
+TEST_F(BenchDataTest, TimeEndsAMeasurementAfterWholePasses) {
+  const json figures = load(dataset(), {"--passes", "0", "--seconds", "0.05"});
+  const json run = figures.at("points").at(0).at("runs").at(0);
+  EXPECT_GE(run.at("seconds").get<double>(), 0.05);
+  EXPECT_EQ(run.at("images").get<int>() % 24, 0);
+}
+
+TEST_F(BenchDataTest, AColdPassAndATableAndAChart) {
+  const std::string svg = folder_ / "sweep.svg";
+  const Run run = bench({"loader", dataset(), "--cold", "--passes", "1", "--runs", "1",
+                         "--image_size", "32", "--workers", "1,64", "--svg", svg});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("24 samples"));
+  EXPECT_THAT(run.out, HasSubstr("workers   img/s"));
+  EXPECT_THAT(run.out, HasSubstr("* more loader threads than cores"));
+  const auto bytes = read_file(svg);
+  EXPECT_THAT(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
+              HasSubstr("workers 64"));
+}
+
+TEST_F(BenchDataTest, DecodeTimesEveryDecoderOnWholeImagesAndCrops) {
+  const Run run = bench({"decode", dataset(), "--runs", "2", "--seconds", "0", "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const json figures = json::parse(run.out);
+  EXPECT_EQ(figures.at("jpegs").get<int>() + figures.at("raw").get<int>(), 24);
+  EXPECT_GT(figures.at("raw"), 0);
+  EXPECT_GT(figures.at("index_bytes"), 0);
+  const json& rows = figures.at("rows");
+  ASSERT_EQ(rows.size(), 6U);
+  for (const json& row : rows) {
+    EXPECT_GT(row.at("decode_us").get<double>(), 0);
+    EXPECT_GT(row.at("resize_us").get<double>(), 0);
+    const json& one = row.at("runs").at(0);
+    EXPECT_EQ(one.at("images"), figures.at("jpegs"));
+    EXPECT_NEAR(
+        one.at("decoded_images_per_cpu_second").get<double>() * one.at("decode_us").get<double>(),
+        1e6, 1);
+  }
+}
+
+TEST_F(BenchDataTest, DecodeReadsJpegFilesOnManyThreads) {
+  const data::BetonReader reader(dataset("img_jpg_w3"));
+  std::vector<std::string> arguments = {"decode",    "--runs", "1",         "--seconds", "0",
+                                        "--decoder", "own",    "--threads", "3",         "--json"};
+  for (std::uint64_t sample = 0; sample < 5; ++sample) {
+    const auto bytes = reader.image(sample, reader.first_field(data::FieldType::image)).bytes;
+    arguments.push_back(folder_ / (std::to_string(sample) + ".jpg"));
+    test::write_bytes(arguments.back(), {bytes.begin(), bytes.end()});
+  }
+  const Run run = bench(arguments);
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(json::parse(run.out).at("jpegs"), 5);
+}
+
+TEST_F(BenchDataTest, WrongArgumentsEndWithCodeTwo) {
+  const std::string file = dataset();
+  expect_failure(2, {"loader"}, "expected FILE.beton");
+  expect_failure(2, {"loader", file, "--workers", "1,x"}, "--workers: expected whole numbers");
+  expect_failure(2, {"loader", file, "--workers", "1,,2"}, "--workers");
+  expect_failure(2, {"loader", file, "--batch_size", "0"}, "--batch_size: expected 1");
+  expect_failure(2, {"loader", file, "--order", "alphabetic"}, "--order: expected one of");
+  expect_failure(2, {"loader", file, "--format", "f8"}, "--format: expected one of u8, ");
+  expect_failure(2, {"loader", file, "--processes", "0"}, "--processes: expected 1");
+  expect_failure(2, {"loader", file, "--seconds", "0"}, "--seconds: expected above 0");
+  expect_failure(2, {"decode"}, "expected FILE");
+  expect_failure(2, {"decode", file, "--decoder", "turbo"}, "--decoder: expected one of libjpeg");
+  expect_failure(2, {"decode", file, "--region", "half"}, "--region: expected one of full, crop");
+  expect_failure(2, {"decode", file, "--threads", "0"}, "--threads: expected 1");
+}
+
+TEST_F(BenchDataTest, FilesThatAreMissingOrWrongHaveCodesOfTheirOwn) {
+  const std::string text = folder_ / "text.beton";
+  write_file(text, "no dataset");
+  expect_failure(5, {"loader", folder_ / "none.beton"}, "none.beton");
+  expect_failure(5, {"decode", folder_ / "none.jpg"}, "none.jpg");
+  expect_failure(3, {"loader", text}, "text.beton");
+  expect_failure(3, {"decode", text}, "text.beton");
+  const std::string noise = folder_ / "noise.jpg";
+  write_file(noise, "no image");
+  expect_failure(3, {"decode", noise}, "noise.jpg");
+  expect_failure(3, {"decode", dataset("img_raw_w1")}, "expected images stored as JPEG, got none");
+}
+
+TEST_F(BenchDataTest, ADamagedSampleEndsTheBenchAsItEndsALoader) {
+  std::vector<std::byte> bytes = test::golden_beton("img_jpg_w3");
+  // Every JPEG's start: the metadata stays as it is.
+  for (std::size_t i = 0; i + 2 < bytes.size(); ++i) {
+    if (bytes[i] == std::byte{0xFF} && bytes[i + 1] == std::byte{0xD8} &&
+        bytes[i + 2] == std::byte{0xFF})
+      bytes[i + 1] = std::byte{0};
+  }
+  const std::string file = folder_ / "damaged.beton";
+  test::write_bytes(file, bytes);
+  expect_failure(3, {"loader", file, "--runs", "1", "--passes", "1", "--processes", "2"},
+                 "damaged.beton");
+  expect_failure(3, {"decode", file, "--runs", "1", "--seconds", "0"}, "damaged.beton, sample 0");
+}
+
+TEST(SideBySide, AllStartAtOnceAndTellInOrder) {
+  const auto told = run_side_by_side(
+      3,
+      [](int number, const std::function<void()>& start) {
+        start();
+        return "process " + std::to_string(number);
+      },
+      [] {});
+  EXPECT_EQ(told, (std::vector<std::string>{"process 0", "process 1", "process 2"}));
+}
+
+TEST(SideBySide, AFailureKeepsItsMessageAndExitCodeAndWaitsForNobody) {
+  try {
+    static_cast<void>(run_side_by_side(
+        2,
+        [](int number, const std::function<void()>& start) -> std::string {
+          if (number == 1) throw DataError("sample 7 is damaged");
+          start();
+          return "done";
+        },
+        [] {}));
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "sample 7 is damaged");
+    EXPECT_EQ(error.exit_code(), ExitCode::dataset_invalid);
+  }
+}
+
+TEST(SideBySide, AProcessThatIsKilledIsTold) {
+  try {
+    static_cast<void>(run_side_by_side(
+        1,
+        [](int, const std::function<void()>&) -> std::string {
+          ::raise(SIGKILL);
+          return "";
+        },
+        [] {}));
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("signal 9"));
+  }
+}
+
+}  // namespace
+}  // namespace precast::tools

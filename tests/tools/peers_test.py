@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""What tools/peers computes by itself: rows, ratios, tables, where control groups lie. Needs no peer."""
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "peers"))
+sys.dont_write_bytecode = True
+
+import bench_loader  # noqa: E402
+import dataset_sizes  # noqa: E402
+import loader_rows  # noqa: E402
+import read_limit  # noqa: E402
+
+
+def run(per_second, per_cpu_second):
+    return {"per_second": per_second, "per_cpu_second": per_cpu_second, "anonymous_bytes": 1e6, "proportional_bytes": 2e6, "peak_resident_bytes": 3e6}
+
+
+class Rows(unittest.TestCase):
+    def test_every_table_compares_precast_with_somebody_who_can_read_the_file(self):
+        for table in loader_rows.TABLES.values():
+            for cores in (1, 2, 16):
+                rows = table(cores)
+                self.assertEqual(len(rows), len(set(rows)))
+                for row in rows:
+                    self.assertEqual(row.peers[0], "precast")
+                    self.assertGreater(len(row.peers), 1)
+                    if row.kind != "jpg":
+                        self.assertTrue(all(loader_rows.SOURCES[peer] == "beton" for peer in row.peers), row)
+
+    def test_lists_make_all_combinations(self):
+        rows = loader_rows.product(["jpg", "raw"], [176, 224], ["u8"], [1, 2], [1], [16, 256], ["dali", "ffcv"])
+        self.assertEqual(len(set(rows)), 16)
+        self.assertEqual({row.peers for row in rows if row.kind == "raw"}, {("precast", "ffcv")})
+        self.assertEqual({row.peers for row in rows if row.kind == "jpg"}, {("precast", "dali", "ffcv")})
+
+
+class Figures(unittest.TestCase):
+    row = loader_rows.Row("jpg", peers=("precast", "ffcv", "dali"))
+
+    def test_a_ratio_is_the_median_of_the_rounds_own_ratios(self):
+        runs = {"precast": [run(300, 30), run(100, 10), run(200, 20)], "ffcv": [run(100, 10), run(20, 5), run(200, 20)]}
+        precast, ffcv, dali = bench_loader.summarise(self.row, runs, {"dali": "no GPU"})
+        self.assertEqual(precast["per_second"], 200)
+        self.assertEqual((ffcv["per_second"], ffcv["per_second_least"], ffcv["per_second_most"]), (100, 20, 200))
+        self.assertEqual(ffcv["precast_over_peer_per_second"], 3)  # of 3, 5, 1
+        self.assertEqual(ffcv["precast_over_peer_per_cpu_second"], 2)  # of 3, 2, 1
+        self.assertEqual(dali["cannot"], "no GPU")
+
+    def test_processes_at_once_add_up(self):
+        one = {"images": 100, "seconds": 2.0, "cpu_seconds": 1.0, "anonymous_bytes": 5}
+        two = {"images": 300, "seconds": 3.0, "cpu_seconds": 3.0, "anonymous_bytes": 7}
+        both = bench_loader.combined([one, two])
+        self.assertEqual((both["images"], both["seconds"], both["cpu_seconds"]), (400, 3.0, 4.0))
+        self.assertEqual((both["per_second"], both["per_cpu_second"], both["anonymous_bytes"]), (150, 100, 12))
+
+    def test_tables_have_a_cell_for_each_column_and_say_who_could_not(self):
+        lines = bench_loader.summarise(self.row, {"precast": [run(3, 3)], "ffcv": [run(1, 1)]}, {"dali": "no GPU\nlong story"})
+        for line in bench_loader.format_table(lines, markdown=True).splitlines():
+            self.assertEqual(line.count("|"), len(bench_loader.HEAD) + 1)
+        text = bench_loader.format_table(lines, markdown=False)
+        self.assertIn("cannot: no GPU", text)
+        self.assertNotIn("long story", text)
+        self.assertIn("3.00", text)
+
+    def test_sizes_stand_beside_the_published_ones(self):
+        rows = [{"mode": "jpg", "quality": 50, "gigabytes": {"256": 8.94, "99": 1.0}, "published": {"256": 9.23}}]
+        self.assertEqual(dataset_sizes.format_rows(rows, [256, 99]).splitlines()[-1], "| jpg | 50 | 8.9 (9.2) | 1.0 |")
+
+
+class ReadLimits(unittest.TestCase):
+    def test_control_groups_that_limit_reads_are_found(self):
+        mounts = ("cgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0\ncgroup /sys/fs/cgroup/blkio cgroup rw,relatime,blkio 0 0\n"
+                  "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n/dev/vda / ext4 rw 0 0\n")
+        self.assertEqual(read_limit.mounted_groups(mounts),
+                         [(1, pathlib.Path("/sys/fs/cgroup/blkio")), (2, pathlib.Path("/sys/fs/cgroup/unified"))])
+
+    def test_a_file_system_in_memory_has_no_disk_and_says_so(self):
+        if not pathlib.Path("/dev/shm").is_dir():
+            self.skipTest("no /dev/shm")
+        self.assertIsNone(read_limit.disk_below("/dev/shm"))
+        with read_limit.ReadLimit("/dev/shm", 1_000_000) as limit:
+            self.assertIn("block device", limit.reason)
+
+    def test_cached_share_of_a_file_just_written_is_all(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "f"
+            file.write_bytes(bytes(100_000))
+            self.assertEqual(read_limit.cached_share(file), 1.0)
+            self.assertEqual(read_limit.cached_share(file.parent), 1.0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,182 @@
+#include "tools/bench/decode.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/program_options/value_semantic.hpp>
+#include <nlohmann/json.hpp>
+
+#include "framework/core/error.h"
+#include "framework/core/progress.h"
+#include "framework/core/system.h"
+#include "tools/arguments.h"
+#include "tools/bench/decode_run.h"
+#include "tools/bench/stopwatch.h"
+#include "tools/bench/text_table.h"
+
+namespace precast::tools {
+namespace {
+
+namespace po = boost::program_options;
+using nlohmann::ordered_json;
+
+/// The figures of a measurement, per CPU-second and per image.
+ordered_json figures_of(const DecodeWork& work) {
+  const auto images = static_cast<double>(work.images);
+  const double both = work.decode_seconds + work.resize_seconds;
+  return {{"images", work.images},
+          {"images_per_second", images / work.seconds},
+          {"images_per_cpu_second", images / both},
+          {"decoded_images_per_cpu_second", images / work.decode_seconds},
+          {"jpeg_megabytes_per_cpu_second", work.jpeg_bytes / 1e6 / work.decode_seconds},
+          {"megapixels_per_cpu_second", work.pixels / 1e6 / work.decode_seconds},
+          {"decode_us", work.decode_seconds * 1e6 / images},
+          {"resize_us", work.resize_seconds * 1e6 / images}};
+}
+
+/// Each figure's median, with the least and the most time of a decode.
+ordered_json summarise(const DecodeMode& mode, const std::vector<ordered_json>& runs) {
+  ordered_json row = {{"decoder", mode.decoder->name}, {"region", mode.crop ? "crop" : "full"}};
+  const auto values = [&](const std::string& key) {
+    std::vector<double> all;
+    for (const ordered_json& run : runs) all.push_back(run.at(key).get<double>());
+    return all;
+  };
+  for (const auto& [key, value] : runs[0].items()) {
+    if (key != "images") row[key] = median(values(key));
+  }
+  row["decode_us_least"] = std::ranges::min(values("decode_us"));
+  row["decode_us_most"] = std::ranges::max(values("decode_us"));
+  row["runs"] = runs;
+  return row;
+}
+
+void print_rows(const std::vector<ordered_json>& rows) {
+  std::vector<std::vector<std::string>> table = {{"decoder", "region", "decode us", "least - most",
+                                                  "img/CPU-s", "MB/CPU-s", "Mpx/CPU-s", "resize us",
+                                                  "both img/CPU-s", "img/s", "to first"}};
+  const auto value = [](const ordered_json& row, const char* key) {
+    return row.at(key).get<double>();
+  };
+  for (const ordered_json& row : rows) {
+    const auto rounded = [&](const char* key) { return fmt::format("{:.0f}", value(row, key)); };
+    table.push_back(
+        {row.at("decoder"), row.at("region"), fmt::format("{:.1f}", value(row, "decode_us")),
+         fmt::format("{:.1f} - {:.1f}", value(row, "decode_us_least"),
+                     value(row, "decode_us_most")),
+         rounded("decoded_images_per_cpu_second"), rounded("jpeg_megabytes_per_cpu_second"),
+         rounded("megapixels_per_cpu_second"), fmt::format("{:.1f}", value(row, "resize_us")),
+         rounded("images_per_cpu_second"), rounded("images_per_second"),
+         fmt::format("{:.2f}", value(rows[0], "decode_us") / value(row, "decode_us"))});
+  }
+  print_text_table(table);
+}
+
+void add_options(po::options_description& options) {
+  options.add_options()("decoder", po::value<std::string>()->default_value("libjpeg,own,indexed"),
+                        "libjpeg; own; indexed: own, which knows where in a scan it can begin")(
+      "region", po::value<std::string>()->default_value("full,crop"),
+      "full: the whole image; crop: only a random crop, as training does")(
+      "interval", po::value<int>()->default_value(8), "MCUs between the places that indexed knows")(
+      "dct", po::value<std::string>()->default_value("ifast"), "ifast, as FFCV's; islow, accurate")(
+      "image_size", po::value<int>()->default_value(176), "what is decoded is resized to this, px")(
+      "threads", po::value<int>()->default_value(1), "that decode at once")(
+      "runs", po::value<int>()->default_value(5), "rounds over all rows; medians count")(
+      "seconds", po::value<double>()->default_value(1), "a measurement takes whole passes, until")(
+      "json", "print every measurement as JSON");
+}
+
+std::vector<DecodeMode> read_modes(const Arguments& arguments) {
+  std::vector<std::string_view> decoders;
+  for (const NamedDecoder& decoder : kDecoders) decoders.push_back(decoder.name);
+  std::vector<DecodeMode> modes;
+  for (const std::string& region : split_list("region", arguments.text("region"))) {
+    const bool crop = find_name("region", {"full", "crop"}, region) == 1;
+    for (const std::string& decoder : split_list("decoder", arguments.text("decoder")))
+      modes.push_back({&kDecoders[find_name("decoder", decoders, decoder)], crop});
+  }
+  return modes;
+}
+
+DecodeTask read_task(const Arguments& arguments, const std::vector<StoredJpeg>& jpegs) {
+  const auto number = [&](const char* option, int most) {
+    const auto value = arguments.get<int>(option);
+    check_range(option, value, 1, most);
+    return value;
+  };
+  return {.jpegs = jpegs,
+          .threads = std::min(number("threads", 4096), static_cast<int>(jpegs.size())),
+          .image_size_px = number("image_size", 8192),
+          .accurate_dct = find_name("dct", {"ifast", "islow"}, arguments.text("dct")) == 1,
+          .interval = static_cast<std::size_t>(number("interval", 1'000'000))};
+}
+
+/// A row of figures a mode; they take turns.
+std::vector<ordered_json> measure_all(const DecodeTask& task, const std::vector<DecodeMode>& modes,
+                                      int rounds, double seconds) {
+  // Warms up; faults in what is mapped.
+  for (const DecodeMode& mode : modes) static_cast<void>(decode_jpegs(task, mode, 0, 0));
+  std::vector<std::vector<ordered_json>> runs(modes.size());
+  Progress progress;
+  for (int round = 1; round <= rounds; ++round) {
+    for (std::size_t i = 0; i < modes.size(); ++i) {
+      if (progress.due())
+        progress.show(fmt::format("round {} of {}: {}", round, rounds, modes[i].decoder->name));
+      runs[i].push_back(
+          figures_of(decode_jpegs(task, modes[i], static_cast<std::uint32_t>(round), seconds)));
+    }
+  }
+  progress.clear();
+  std::vector<ordered_json> rows;
+  for (std::size_t i = 0; i < modes.size(); ++i) rows.push_back(summarise(modes[i], runs[i]));
+  return rows;
+}
+
+}  // namespace
+
+int run_bench_decode(const std::vector<std::string>& args) {
+  Arguments arguments("bench decode FILE.beton|IMAGE... [options]",
+                      "Decodes stored JPEGs that lie in memory, and resizes what came out. Times "
+                      "are those of the\nthreads' CPU clocks. Lists (--region full,crop) make a "
+                      "row each; rows take turns in each round.");
+  arguments.positional_list("FILE", "a .beton file with images stored as JPEG, or JPEG files");
+  add_options(arguments.options());
+  if (!arguments.parse(args)) return 0;
+  const auto rounds = arguments.get<int>("runs");
+  const auto seconds = arguments.get<double>("seconds");
+  check_range("runs", rounds, 1, 10'000);
+  if (!(seconds >= 0 && seconds <= 3600))
+    throw ConfigError(fmt::format("--seconds: expected 0 to 3600, got {}", seconds));
+  const std::vector<DecodeMode> modes = read_modes(arguments);
+  const StoredJpegs jpegs(arguments.get<std::vector<std::string>>("FILE"));
+  DecodeTask task = read_task(arguments, jpegs.all());
+  std::size_t index_bytes = 0;
+  if (std::ranges::any_of(modes, [](const DecodeMode& mode) { return mode.decoder->indexed; }))
+    index_bytes = task.find_checkpoints();
+  const std::vector<ordered_json> rows = measure_all(task, modes, rounds, seconds);
+  if (arguments.has("json")) {
+    const ordered_json all = {{"jpegs", jpegs.all().size()},
+                              {"raw", jpegs.raw()},
+                              {"image_size", task.image_size_px},
+                              {"threads", task.threads},
+                              {"dct", arguments.text("dct")},
+                              {"interval", task.interval},
+                              {"index_bytes", index_bytes},
+                              {"processor", processor_name()},
+                              {"rows", rows}};
+    fmt::print("{}\n", all.dump(2));
+    return 0;
+  }
+  fmt::print("{} JPEGs{}; resized to {} px; {} thread(s); medians of {} rounds; {}\n",
+             jpegs.all().size(),
+             jpegs.raw() > 0 ? fmt::format(" ({} raw images left out)", jpegs.raw()) : "",
+             task.image_size_px, task.threads, rounds, processor_name());
+  if (index_bytes > 0)
+    fmt::print("index: every {} MCUs, {:.0f} bytes an image\n", task.interval,
+               static_cast<double>(index_bytes) / static_cast<double>(jpegs.all().size()));
+  fmt::print("\n");
+  print_rows(rows);
+  return 0;
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace precast::tools {
+
+/// `precast bench decode FILE.beton|IMAGES...`: how fast JPEGs are decoded, whole or only a random
+/// crop, and resized: images, megabytes and megapixels per CPU-second of the decoding threads.
+int run_bench_decode(const std::vector<std::string>& args);
+
+}  // namespace precast::tools

@@ -1,0 +1,121 @@
+#include "tools/bench/decode_run.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <thread>
+
+#include "data/decode/jpeg_decoder.h"
+#include "data/resample/resize.h"
+#include "data/transforms/image_pipeline.h"
+#include "framework/core/error.h"
+#include "framework/core/rng.h"
+#include "tools/bench/stopwatch.h"
+
+namespace precast::tools {
+namespace {
+
+void add(DecodeWork& sum, const DecodeWork& other) {
+  sum.images += other.images;
+  sum.jpeg_bytes += other.jpeg_bytes;
+  sum.pixels += other.pixels;
+  sum.decode_seconds += other.decode_seconds;
+  sum.resize_seconds += other.resize_seconds;
+}
+
+/// The part of an image that is decoded in a round: the same for every decoder.
+data::Rect choose_region(bool crop, const StoredJpeg& jpeg, std::uint32_t round,
+                         std::uint64_t number) {
+  if (!crop) return {0, 0, jpeg.height, jpeg.width};
+  static const data::ImagePipeline pipeline = data::standard_train_pipeline();
+  RandomStream random(0, round, number, RandomUse::crop);
+  return pipeline.crop->choose(jpeg.height, jpeg.width, random);
+}
+
+/// Does `decode`. @throws DataError that says which image is damaged.
+template <typename Decode>
+data::ImageView decode_named(const StoredJpeg& jpeg, Decode decode) {
+  try {
+    return decode();
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}: {}", jpeg.name, error.what()));
+  }
+}
+
+/// One thread's share of the images, again and again until the time is over.
+DecodeWork decode_share(const DecodeTask& task, const DecodeMode& mode, std::uint32_t round,
+                        double seconds, int thread) {
+  data::JpegDecoder decoder(
+      {.accurate_dct = task.accurate_dct, .libjpeg_only = mode.decoder->libjpeg_only});
+  data::Resizer resizer;
+  const auto side = static_cast<std::size_t>(task.image_size_px);
+  std::vector<std::byte> out(side * side * 3);
+  DecodeWork work;
+  const Stopwatch watch;
+  do {
+    for (auto i = static_cast<std::size_t>(thread); i < task.jpegs.size();
+         i += static_cast<std::size_t>(task.threads)) {
+      const StoredJpeg& jpeg = task.jpegs[i];
+      const data::Rect region = choose_region(mode.crop, jpeg, round, i);
+      data::JpegCheckpoints checkpoints;
+      if (mode.decoder->indexed) checkpoints = {task.interval, task.checkpoints[i]};
+      const double begin = thread_cpu_seconds();
+      const data::ImageView pixels = decode_named(jpeg, [&] {
+        return decoder.decode(jpeg.bytes, jpeg.height, jpeg.width, region, checkpoints);
+      });
+      const double decoded = thread_cpu_seconds();
+      resizer.resize(pixels, task.image_size_px, task.image_size_px, /*flip=*/false,
+                     data::ResizeFilter::area, {}, out.data());
+      const double resized = thread_cpu_seconds();
+      add(work,
+          {1, static_cast<double>(jpeg.bytes.size()),
+           static_cast<double>(region.height) * region.width, decoded - begin, resized - decoded});
+    }
+  } while (watch.seconds() < seconds);
+  return work;
+}
+
+}  // namespace
+
+std::size_t DecodeTask::find_checkpoints() {
+  data::JpegDecoder decoder({.accurate_dct = accurate_dct});
+  std::size_t bytes = 0;
+  for (const StoredJpeg& jpeg : jpegs) {
+    auto& found = checkpoints.emplace_back();
+    decode_named(jpeg, [&] {
+      return decoder.decode(jpeg.bytes, jpeg.height, jpeg.width, {0, 0, jpeg.height, jpeg.width},
+                            interval, found);
+    });
+    bytes += found.size() * sizeof(std::uint64_t);
+  }
+  return bytes;
+}
+
+DecodeWork decode_jpegs(const DecodeTask& task, const DecodeMode& mode, std::uint32_t round,
+                        double seconds) {
+  std::vector<DecodeWork> shares(static_cast<std::size_t>(task.threads));
+  std::vector<std::exception_ptr> failures(shares.size());
+  const Stopwatch watch;
+  {
+    std::vector<std::jthread> threads;
+    for (int thread = 0; thread < task.threads; ++thread) {
+      threads.emplace_back([&, thread] {
+        const auto place = static_cast<std::size_t>(thread);
+        try {
+          shares[place] = decode_share(task, mode, round, seconds, thread);
+        } catch (...) {
+          failures[place] = std::current_exception();
+        }
+      });
+    }
+  }
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  DecodeWork all;
+  for (const DecodeWork& share : shares) add(all, share);
+  all.seconds = watch.seconds();
+  return all;
+}
+
+}  // namespace precast::tools

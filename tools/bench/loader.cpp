@@ -1,0 +1,232 @@
+#include "tools/bench/loader.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <boost/program_options/value_semantic.hpp>
+#include <climits>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "data/beton/reader.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/progress.h"
+#include "framework/core/system.h"
+#include "tools/arguments.h"
+#include "tools/bench/bar_chart.h"
+#include "tools/bench/loader_run.h"
+#include "tools/bench/stopwatch.h"
+#include "tools/bench/text_table.h"
+
+namespace precast::tools {
+namespace {
+
+namespace po = boost::program_options;
+using nlohmann::ordered_json;
+
+/// A setting and its measurement of each round.
+struct Point {
+  LoaderSetting setting;
+  std::vector<ordered_json> runs{};
+
+  [[nodiscard]] std::vector<double> figures(const char* key) const {
+    std::vector<double> values;
+    for (const ordered_json& run : runs) values.push_back(run.at(key).get<double>());
+    return values;
+  }
+  [[nodiscard]] double middle(const char* key) const { return median(figures(key)); }
+  /// The median of the rounds' ratios to another point.
+  [[nodiscard]] double ratio(const char* key, const Point& other) const {
+    std::vector<double> ratios = figures(key);
+    const std::vector<double> base = other.figures(key);
+    for (std::size_t i = 0; i < ratios.size(); ++i) ratios[i] /= base[i];
+    return median(ratios);
+  }
+  /// Names and values of what the sweep changes: all of the others are the same in every point.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> changing(
+      const std::vector<Point>& sweep) const {
+    auto values = setting.values();
+    std::erase_if(values, [&](const auto& value) {
+      return std::ranges::all_of(sweep, [&](const Point& point) {
+        const auto others = point.setting.values();
+        return std::ranges::find(others, value) != others.end();
+      });
+    });
+    return values;
+  }
+};
+
+std::string in_words(const std::vector<std::pair<std::string, std::string>>& values) {
+  std::vector<std::string> words;
+  for (const auto& [name, value] : values) words.push_back(name + " " + value);
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+/// Every point once a round.
+void measure_all(const std::string& file, const LoaderEffort& effort, int rounds,
+                 std::vector<Point>& points) {
+  Progress progress;
+  const Stopwatch watch;
+  const std::size_t all = points.size() * static_cast<std::size_t>(rounds);
+  std::size_t done = 0;
+  for (int round = 0; round < rounds; ++round) {
+    for (Point& point : points) {
+      const auto show = [&] {
+        if (!progress.due()) return;
+        std::string text = fmt::format("measurement {} of {} ({})", done + 1, all,
+                                       in_words(point.setting.values()));
+        if (done > 0)
+          text += fmt::format(", about {} left",
+                              format_duration(watch.seconds() / static_cast<double>(done) *
+                                              static_cast<double>(all - done)));
+        progress.show(text);
+      };
+      show();
+      // Far from the other rounds' passes: each has orders and crops of its own.
+      const std::int64_t epoch = 1 + std::int64_t{round} * 1'000'000;
+      point.runs.push_back(run_loaders(file, point.setting, effort, epoch, show));
+      ++done;
+    }
+  }
+}
+
+ordered_json as_json(const Point& point, const Point& first) {
+  ordered_json settings;
+  for (const auto& [name, value] : point.setting.values()) {
+    const bool number = std::ranges::all_of(value, [](char c) { return c >= '0' && c <= '9'; });
+    settings[name] = number ? ordered_json(std::stoll(value)) : ordered_json(value);
+  }
+  ordered_json all = {{"settings", settings}};
+  for (const char* key : {"images_per_second", "images_per_cpu_second"}) {
+    const std::vector<double> values = point.figures(key);
+    all[key] = median(values);
+    all[std::string(key) + "_least"] = std::ranges::min(values);
+    all[std::string(key) + "_most"] = std::ranges::max(values);
+    all[std::string(key) + "_to_first"] = point.ratio(key, first);
+  }
+  for (const char* key : {"peak_resident_bytes", "proportional_bytes", "anonymous_bytes"})
+    all[key] = static_cast<std::int64_t>(point.middle(key));
+  all["runs"] = point.runs;
+  return all;
+}
+
+void print_points(const std::string& file, std::uint64_t samples,
+                  const std::vector<Point>& points) {
+  const int cores = usable_cores();
+  std::vector<std::string> head;
+  for (const auto& [name, value] : points[0].changing(points)) head.push_back(name);
+  head.insert(head.end(), {"img/s", "least - most", "img/CPU-s", "least - most", "to first",
+                           "to first/CPU-s", "cores busy", "own MB", "peak MB"});
+  std::vector<std::vector<std::string>> rows = {head};
+  bool crowded = false;
+  const auto span = [](const std::vector<double>& values) {
+    return fmt::format("{:.0f} - {:.0f}", std::ranges::min(values), std::ranges::max(values));
+  };
+  for (const Point& point : points) {
+    std::vector<std::string> row;
+    for (const auto& [name, value] : point.changing(points)) row.push_back(value);
+    const bool over = point.setting.processes * point.setting.workers > cores;
+    crowded = crowded || over;
+    const auto rate = "images_per_second", cpu_rate = "images_per_cpu_second";
+    const double busy = point.middle(rate) / point.middle(cpu_rate);
+    row.insert(row.end(),
+               {fmt::format("{:.0f}", point.middle(rate)), span(point.figures(rate)),
+                fmt::format("{:.0f}", point.middle(cpu_rate)), span(point.figures(cpu_rate)),
+                fmt::format("{:.2f}", point.ratio(rate, points[0])),
+                fmt::format("{:.2f}", point.ratio(cpu_rate, points[0])),
+                fmt::format("{:.2f}{}", busy, over ? "*" : ""),
+                fmt::format("{:.0f}", point.middle("anonymous_bytes") / 1e6),
+                fmt::format("{:.0f}", point.middle("peak_resident_bytes") / 1e6)});
+    rows.push_back(row);
+  }
+  auto same = points[0].setting.values();
+  for (const auto& value : points[0].changing(points)) std::erase(same, value);
+  fmt::print("{}: {} samples; {}; medians of {} rounds; {} cores of {}\n\n", file, samples,
+             in_words(same), points[0].runs.size(), cores, processor_name());
+  print_text_table(rows);
+  if (crowded) fmt::print("\n* more loader threads than cores\n");
+}
+
+std::string chart(const std::string& file, const std::vector<Point>& points) {
+  std::vector<Bar> bars;
+  for (const Point& point : points) {
+    std::vector<std::string> values;
+    for (const auto& [name, value] : point.changing(points)) values.push_back(name + " " + value);
+    bars.push_back(
+        {.label = fmt::format("{}", fmt::join(values, ", ")),
+         .value = point.middle("images_per_second"),
+         .note = fmt::format("{:.0f} img/CPU-s", point.middle("images_per_cpu_second"))});
+  }
+  return bar_chart_svg("Batches of " + file, "img/s", bars);
+}
+
+LoaderEffort read_effort(const Arguments& arguments) {
+  const LoaderEffort effort = {.val = arguments.has("val"),
+                               .passes = arguments.get<std::int64_t>("passes"),
+                               .seconds = arguments.get<double>("seconds"),
+                               .samples = arguments.get<std::int64_t>("samples"),
+                               .cold = arguments.has("cold")};
+  check_range("passes", effort.passes, 0, 1'000'000);
+  check_range("samples", effort.samples, 0, INT_MAX);
+  if (!(effort.seconds > 0 && effort.seconds <= 3600))
+    throw ConfigError(fmt::format("--seconds: expected above 0 to 3600, got {}", effort.seconds));
+  return effort;
+}
+
+void add_effort_options(po::options_description& options) {
+  options.add_options()("val", "centre crop; default: random resized crop and flip")(
+      "runs", po::value<int>()->default_value(5), "rounds over all settings; medians count")(
+      "seconds", po::value<double>()->default_value(2), "a measurement takes whole passes, until")(
+      "passes", po::value<std::int64_t>()->default_value(0),
+      "passes a measurement, in place of --seconds")(
+      "samples", po::value<std::int64_t>()->default_value(0),
+      "samples of a pass, for files that take long; default: all")(
+      "cold", "without a warm-up pass, from a file that the page cache has forgotten")(
+      "svg", po::value<std::string>(), "draw images a second as bars into this file")(
+      "json", "print every measurement as JSON");
+}
+
+}  // namespace
+
+int run_bench_loader(const std::vector<std::string>& args) {
+  Arguments arguments(
+      "bench loader FILE.beton [options]",
+      "Loads the dataset and throws the batches away, as fast as they come. Options with several "
+      "values\n(--workers 1,2,4 --batch_size 16,256) sweep all combinations; these take turns in "
+      "each round, in\nprocesses of their own. The first pass of each warms up and is not "
+      "counted.");
+  arguments.positional("FILE.beton", "the dataset");
+  add_sweep_options(arguments.options());
+  add_effort_options(arguments.options());
+  if (!arguments.parse(args)) return 0;
+  const auto rounds = arguments.get<int>("runs");
+  check_range("runs", rounds, 1, 10'000);
+  const LoaderEffort effort = read_effort(arguments);
+  std::vector<Point> points;
+  for (const LoaderSetting& setting : read_sweep(arguments)) points.push_back({setting});
+  const std::string file = arguments.text("FILE.beton");
+  // Opened once here, so that a wrong file is told of at once, and closed: what is mapped stays in
+  // the page cache.
+  const std::uint64_t samples = data::BetonReader(file).size();
+  measure_all(file, effort, rounds, points);
+  if (arguments.has("svg")) write_file(arguments.text("svg"), chart(file, points));
+  if (!arguments.has("json")) {
+    print_points(file, samples, points);
+    return 0;
+  }
+  ordered_json all = {{"file", file},
+                      {"samples", samples},
+                      {"processor", processor_name()},
+                      {"cores", usable_cores()},
+                      {"rounds", rounds},
+                      {"cold", effort.cold},
+                      {"val", effort.val},
+                      {"points", ordered_json::array()}};
+  for (const Point& point : points) all["points"].push_back(as_json(point, points[0]));
+  fmt::print("{}\n", all.dump(2));
+  return 0;
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace precast::tools {
+
+/// `precast bench loader FILE.beton`: how fast batches come, in images per second and per
+/// CPU-second, over a sweep of settings. The settings take turns in each round, so that a machine's
+/// bad minutes hit all of them.
+int run_bench_loader(const std::vector<std::string>& args);
+
+}  // namespace precast::tools

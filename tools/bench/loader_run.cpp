@@ -1,0 +1,125 @@
+#include "tools/bench/loader_run.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "data/beton/reader.h"
+#include "data/loader/loader.h"
+#include "data/loader/memory_plan.h"
+#include "tools/bench/process_memory.h"
+#include "tools/bench/read_pass.h"
+#include "tools/bench/side_by_side.h"
+#include "tools/bench/stopwatch.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// A loader and the part of each pass that is measured.
+class MeasuredLoader {
+ public:
+  MeasuredLoader(const data::BetonReader& reader, const LoaderSetting& setting,
+                 const LoaderEffort& effort, std::uint64_t seed)
+      : size_px_(setting.image_size_px),
+        options_(setting.loader_options(reader)),
+        plan_(data::plan_memory(reader, setting.pipeline(effort.val), options_, size_px_)),
+        loader_(reader, setting.pipeline(effort.val), with_seed(options_, seed)) {
+    const std::int64_t wanted = (effort.samples + setting.batch_size - 1) / setting.batch_size;
+    // The last batches of a pass, so that each pass ends with no sample decoded in vain.
+    if (effort.samples > 0) first_batch_ = std::max<std::int64_t>(0, loader_.batches() - wanted);
+  }
+
+  /// @return the images that came.
+  std::int64_t pass(std::int64_t epoch) {
+    std::int64_t images = 0;
+    loader_.begin_epoch({.epoch = epoch, .first_batch = first_batch_, .image_size_px = size_px_});
+    while (const auto batch = loader_.next())
+      images += static_cast<std::int64_t>(batch->sample_ids.size());
+    return images;
+  }
+
+  [[nodiscard]] double seconds_waited() const { return loader_.seconds_waited(); }
+  [[nodiscard]] SourceTimes times() const { return loader_.times(); }
+  [[nodiscard]] std::uint64_t planned_bytes() const { return plan_.own(); }
+  [[nodiscard]] std::uint64_t disk_bytes() const { return loader_.statistics().disk_bytes; }
+
+ private:
+  static data::LoaderOptions with_seed(data::LoaderOptions options, std::uint64_t seed) {
+    options.seed = seed;
+    return options;
+  }
+
+  std::int64_t size_px_;
+  std::int64_t first_batch_ = 0;
+  data::LoaderOptions options_;
+  data::MemoryPlan plan_;
+  data::Loader loader_;
+};
+
+/// What one process measures. @param seed another one a process: each its own order and crops.
+ordered_json measure(const std::filesystem::path& file, const LoaderSetting& setting,
+                     const LoaderEffort& effort, std::int64_t epoch, std::uint64_t seed,
+                     const std::function<void()>& start) {
+  const data::BetonReader reader(file, setting.access());
+  MeasuredLoader loader(reader, setting, effort, seed);
+  if (!effort.cold) loader.pass(0);
+  const double waited = loader.seconds_waited();
+  const SourceTimes before = loader.times();
+  start();
+  const Stopwatch watch;
+  std::int64_t images = 0;
+  for (std::int64_t pass = 0;
+       effort.passes > 0 ? pass < effort.passes : pass == 0 || watch.seconds() < effort.seconds;
+       ++pass)
+    images += loader.pass(epoch + pass);
+  const double seconds = watch.seconds();
+  const double cpu = watch.cpu_seconds();
+  const ProcessMemory memory = process_memory();
+  return {{"images", images},
+          {"seconds", seconds},
+          {"cpu_seconds", cpu},
+          {"images_per_second", static_cast<double>(images) / seconds},
+          {"seconds_waited", loader.seconds_waited() - waited},
+          {"worker_seconds_processing", loader.times().processing - before.processing},
+          {"worker_seconds_reading", loader.times().disk - before.disk},
+          {"worker_seconds_blocked", loader.times().blocked - before.blocked},
+          {"worker_seconds_ahead", loader.times().ahead - before.ahead},
+          {"disk_bytes", loader.disk_bytes()},
+          {"planned_bytes", loader.planned_bytes()},
+          {"peak_resident_bytes", memory.peak_resident},
+          {"proportional_bytes", memory.proportional},
+          {"anonymous_bytes", memory.anonymous}};
+}
+
+}  // namespace
+
+ordered_json run_loaders(const std::filesystem::path& file, const LoaderSetting& setting,
+                         const LoaderEffort& effort, std::int64_t epoch,
+                         const std::function<void()>& waiting) {
+  if (effort.cold) drop_from_page_cache(file);
+  const auto told = run_side_by_side(
+      setting.processes,
+      [&](int number, const std::function<void()>& start) {
+        return measure(file, setting, effort, epoch, static_cast<std::uint64_t>(number), start)
+            .dump();
+      },
+      waiting);
+  ordered_json all = ordered_json::parse(told[0]);
+  for (std::size_t i = 1; i < told.size(); ++i) {
+    const ordered_json other = ordered_json::parse(told[i]);
+    for (const auto& [key, value] : other.items()) {
+      if (key == "seconds") {
+        all[key] = std::max(all[key].get<double>(), value.get<double>());
+      } else if (value.is_number_float()) {
+        all[key] = all[key].get<double>() + value.get<double>();
+      } else {
+        all[key] = all[key].get<std::int64_t>() + value.get<std::int64_t>();
+      }
+    }
+  }
+  all["images_per_cpu_second"] = all["images"].get<double>() / all["cpu_seconds"].get<double>();
+  return all;
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,166 @@
+#include "tools/bench/loader_setting.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/program_options/value_semantic.hpp>
+#include <charconv>
+#include <climits>
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include "data/decode/index_dataset.h"
+#include "data/order/order.h"
+#include "data/order/pages.h"
+#include "framework/core/error.h"
+#include "framework/core/system.h"
+#include "tools/arguments.h"
+
+namespace precast::tools {
+namespace {
+
+namespace po = boost::program_options;
+
+/// What images come out as: a new one is a line here.
+struct Format {
+  std::string_view name;
+  data::ElementType type;
+};
+constexpr std::array kFormats = {
+    Format{"u8", data::ElementType::u8}, Format{"f32", data::ElementType::f32},
+    Format{"f16", data::ElementType::f16}, Format{"bf16", data::ElementType::bf16}};
+
+std::vector<std::string_view> format_names() {
+  std::vector<std::string_view> names;
+  for (const Format& format : kFormats) names.push_back(format.name);
+  return names;
+}
+
+std::vector<std::string_view> order_names() {
+  static const data::OrderRegistry registry = [] {
+    data::OrderRegistry made("order");
+    data::register_orders(made);
+    return made;
+  }();
+  std::vector<std::string_view> names;
+  for (const auto& entry : registry.entries()) names.push_back(entry.name);
+  return names;
+}
+
+std::int64_t read_number(std::string_view option, const std::string& text, std::int64_t low,
+                         std::int64_t high) {
+  std::int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, value);
+  if (read.ec != std::errc() || read.ptr != end)
+    throw ConfigError(
+        fmt::format("--{}: expected whole numbers with commas between, got '{}'", option, text));
+  check_range(option, value, low, high);
+  return value;
+}
+
+/// An option that may hold several values, and how one of them gets into a setting.
+struct Axis {
+  const char* option;
+  std::string standard;
+  const char* help;
+  std::function<void(LoaderSetting& setting, const std::string& value)> set;
+};
+
+std::vector<Axis> axes() {
+  const auto number = [](const char* option, std::int64_t low, std::int64_t high, auto member) {
+    return [=](LoaderSetting& setting, const std::string& text) {
+      using Value = std::remove_reference_t<decltype(setting.*member)>;
+      setting.*member = static_cast<Value>(read_number(option, text, low, high));
+    };
+  };
+  const auto name = [](const char* option, std::vector<std::string_view> names, auto member) {
+    return [=](LoaderSetting& setting, const std::string& text) {
+      setting.*member = names[find_name(option, names, text)];
+    };
+  };
+  return {
+      {"processes", "1", "processes that load the file at once, as the ranks of a node do",
+       number("processes", 1, 1024, &LoaderSetting::processes)},
+      {"workers", std::to_string(usable_cores()), "loader threads of a process",
+       number("workers", 1, INT_MAX, &LoaderSetting::workers)},
+      {"batch_size", "256", "samples a batch",
+       number("batch_size", 1, INT_MAX, &LoaderSetting::batch_size)},
+      {"image_size", "176", "side of the images, px",
+       number("image_size", 1, 8192, &LoaderSetting::image_size_px)},
+      {"order", "random", "random, sequential, quasi_random and others: precast list orders",
+       name("order", order_names(), &LoaderSetting::order)},
+      {"format", "u8", "u8, or normalised: f32, f16, bf16",
+       name("format", format_names(), &LoaderSetting::format)},
+      {"in_memory", "1", "1: through the page cache; 0: through --cache_mb of each process",
+       number("in_memory", 0, 1, &LoaderSetting::in_memory)},
+      {"cache_mb", "256", "MiB, with --in_memory 0",
+       number("cache_mb", 1, INT_MAX, &LoaderSetting::cache_mb)},
+      {"jpeg_index", "on",
+       "on: places in JPEGs are kept in the warm-up pass, or come from the sidecar; off",
+       name("jpeg_index", {"on", "off"}, &LoaderSetting::jpeg_index)},
+  };
+}
+
+}  // namespace
+
+data::BlobAccess LoaderSetting::access() const {
+  return in_memory != 0 ? data::BlobAccess::mapped : data::BlobAccess::on_disk;
+}
+
+data::LoaderOptions LoaderSetting::loader_options(const data::BetonReader& reader) const {
+  data::LoaderOptions options;
+  options.workers = workers;
+  options.batch_size = batch_size;
+  options.order = data::make_order(
+      reader, {.name = order,
+               .window_pages = data::window_pages("auto", batch_size, reader.header().page_bytes,
+                                                  memory_limit_bytes())});
+  options.cache_bytes = static_cast<std::uint64_t>(cache_mb) << 20;
+  if (jpeg_index == "on") options.jpeg_index = data::open_jpeg_index(reader, UINT64_MAX);
+  return options;
+}
+
+data::Pipeline LoaderSetting::pipeline(bool val) const {
+  data::ImagePipeline image = val ? data::standard_val_pipeline() : data::standard_train_pipeline();
+  image.type = std::ranges::find(kFormats, format, &Format::name)->type;
+  image.normalized = image.type != data::ElementType::u8;
+  return image;
+}
+
+std::vector<std::pair<std::string, std::string>> LoaderSetting::values() const {
+  return {{"processes", std::to_string(processes)},
+          {"workers", std::to_string(workers)},
+          {"batch_size", std::to_string(batch_size)},
+          {"image_size", std::to_string(image_size_px)},
+          {"order", order},
+          {"format", format},
+          {"in_memory", std::to_string(in_memory)},
+          {"cache_mb", std::to_string(cache_mb)},
+          {"jpeg_index", jpeg_index}};
+}
+
+void add_sweep_options(po::options_description& options) {
+  for (const Axis& axis : axes())
+    options.add_options()(axis.option, po::value<std::string>()->default_value(axis.standard),
+                          axis.help);
+}
+
+std::vector<LoaderSetting> read_sweep(const Arguments& arguments) {
+  std::vector<LoaderSetting> sweep(1);
+  for (const Axis& axis : axes()) {
+    std::vector<LoaderSetting> wider;
+    for (const LoaderSetting& setting : sweep) {
+      for (const std::string& value : split_list(axis.option, arguments.text(axis.option))) {
+        wider.push_back(setting);
+        axis.set(wider.back(), value);
+      }
+    }
+    sweep = std::move(wider);
+  }
+  return sweep;
+}
+
+}  // namespace precast::tools

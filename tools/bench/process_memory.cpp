@@ -1,0 +1,28 @@
+#include "tools/bench/process_memory.h"
+
+#include <fstream>
+#include <limits>
+#include <string>
+
+namespace precast::tools {
+namespace {
+
+/// The number behind `name` in a file of lines `name:  123 kB`.
+std::uint64_t kilobytes_in(const char* path, const std::string& name) {
+  std::ifstream file(path);
+  for (std::string word; file >> word; file.ignore(std::numeric_limits<int>::max(), '\n')) {
+    std::uint64_t kilobytes = 0;
+    if (word == name + ":" && file >> kilobytes) return kilobytes * 1024;
+  }
+  return 0;
+}
+
+}  // namespace
+
+ProcessMemory process_memory() {
+  return {.peak_resident = kilobytes_in("/proc/self/status", "VmHWM"),
+          .proportional = kilobytes_in("/proc/self/smaps_rollup", "Pss"),
+          .anonymous = kilobytes_in("/proc/self/smaps_rollup", "Anonymous")};
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/beton/reader.h"
+
+namespace precast::tools {
+
+struct StoredJpeg {
+  std::span<const std::byte> bytes;
+  int height = 0;
+  int width = 0;
+  /// For messages.
+  std::string name;
+};
+
+/// JPEGs in memory: those of a .beton file, or files of their own.
+class StoredJpegs {
+ public:
+  /// @param paths one .beton file, or JPEG files. @throws IoError if one cannot be read, DataError
+  /// if one is no JPEG or if the .beton holds none.
+  explicit StoredJpegs(const std::vector<std::string>& paths);
+
+  [[nodiscard]] const std::vector<StoredJpeg>& all() const { return jpegs_; }
+  /// Images of the .beton that are stored raw, and are left out.
+  [[nodiscard]] std::size_t raw() const { return raw_; }
+
+ private:
+  void add_dataset(const std::string& path);
+  void add_file(const std::string& path);
+
+  std::vector<StoredJpeg> jpegs_;
+  std::size_t raw_ = 0;
+  std::unique_ptr<data::BetonReader> reader_;
+  std::vector<std::unique_ptr<MappedFile>> files_;
+};
+
+}  // namespace precast::tools

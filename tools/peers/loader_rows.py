@@ -1,0 +1,65 @@
+"""What bench_loader.py compares: rows, each a setting in which precast and its peers take turns."""
+import dataclasses
+import itertools
+
+# Longer side in px at most, and `precast write --image.mode`; JPEG quality 90. How often the photos are
+# written on the slow disk, where each image is read once: enough that queues filled before do not matter.
+KINDS = {"jpg": ("jpg", 512, 4), "raw": ("raw", 256, 2), "mix": ("proportion", 512, 2), "raw512": ("raw", 512, 1)}
+# Which of them a peer reads, and as what: a .beton file, a folder of JPEG files, tar shards.
+SOURCES = {"precast": "beton", "ffcv": "beton", "ffcv_quasi": "beton", "torchvision": "files", "webdataset": "shards", "dali": "files"}
+PYTHON_PEERS = [peer for peer in SOURCES if peer != "precast"]
+ALL = ("precast", "ffcv", "torchvision", "webdataset", "dali")
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    kind: str
+    side: int = 176
+    format: str = "u8"
+    workers: int = 1
+    processes: int = 1
+    batch: int = 256
+    slow_disk: bool = False
+    peers: tuple = ("precast", "ffcv")
+
+    def name(self):
+        return (f"{self.kind} {self.side} px {self.format}, {self.processes} x {self.workers} workers, batch {self.batch}"
+                + (", slow disk" if self.slow_disk else ""))
+
+
+def comparison(cores):
+    """Every peer on JPEGs, FFCV on the other ways of storing too."""
+    two = min(2, cores)
+    rows = [Row("jpg", peers=ALL), Row("jpg", format="f16", peers=("precast", "ffcv", "dali")), Row("jpg", side=224),
+            Row("jpg", workers=two, peers=ALL), Row("jpg", workers=2 * two, peers=("precast", "ffcv", "dali")),
+            Row("raw"), Row("raw", format="f16"), Row("raw", side=224), Row("raw", workers=two), Row("mix")]
+    return list(dict.fromkeys(rows))
+
+
+def seeds(cores):
+    """FFCV's published data-loading table: 224 px, all cores; from memory, and from a slow disk."""
+    memory = [Row("jpg", 224, workers=cores, peers=ALL), Row("raw", 224, workers=cores)]
+    disk = [Row(kind, 224, workers=cores, slow_disk=True, peers=("precast", "ffcv", "ffcv_quasi", *others))
+            for kind, others in (("raw512", ()), ("jpg", ("torchvision", "webdataset", "dali")), ("raw", ()))]
+    return memory + disk
+
+
+def composer(cores):
+    """Composer's bench of loaders without a model: a process for each GPU (here two), over batch sizes,
+    with as many workers as cores, and with more."""
+    processes = min(2, cores)
+    each = max(1, cores // processes)
+    return [Row("jpg", 224, workers=workers, processes=processes, batch=batch, peers=("precast", "ffcv", "torchvision"))
+            for workers in (each, 2 * each) for batch in (32, 64, 128, 256, 512)]
+
+
+TABLES = {"comparison": comparison, "seeds": seeds, "composer": composer}
+
+
+def product(kinds, sides, formats, workers, processes, batches, peers):
+    """A row for each combination, with the peers that can read its kind."""
+    rows = []
+    for kind, side, format, worker, process, batch in itertools.product(kinds, sides, formats, workers, processes, batches):
+        able = tuple(peer for peer in dict.fromkeys(("precast", *peers)) if kind == "jpg" or SOURCES[peer] == "beton")
+        rows.append(Row(kind, side, format, worker, process, batch, peers=able))
+    return rows

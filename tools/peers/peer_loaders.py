@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+"""One loader of another system, kept ready in a process of its own and measured on demand.
+
+    peer_loaders.py PEER '{"source": ..., "workers": 1, "side": 176, "batch": 256, "format": "u8", "seconds": 3, "slow_disk": false}'
+
+bench_loader.py starts it and talks with it in lines of JSON: it says {"ready": true} when its loader has
+warmed up (compiled, started its workers, filled its queues), and answers each line it gets with a
+measurement. A class a peer, used as the peer's own documentation shows for training on a CPU: random
+resized crop, flip, and uint8 or normalised float16.
+"""
+import contextlib
+import gc
+import json
+import os
+import pathlib
+import sys
+import time
+
+# Of ImageNet, on the scale of 0 to 255.
+MEAN, STD = [123.675, 116.28, 103.53], [58.395, 57.12, 57.375]
+
+
+def family():
+    """This process and its living children."""
+    children = [c for f in pathlib.Path("/proc/self/task").glob("*/children") for c in f.read_text().split()]
+    return ["self", *children]
+
+
+def cpu_seconds():
+    """Of this process and its living children (user and system)."""
+    mine = os.times()
+    total = mine.user + mine.system
+    for child in family()[1:]:
+        fields = pathlib.Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()
+        total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return total
+
+
+def memory():
+    """Bytes of this process and its living children: most resident, shared pages divided (PSS), in no file."""
+    def kilobytes(file, name):
+        return sum(int(line.split()[1]) for p in family() for line in pathlib.Path(f"/proc/{p}/{file}").read_text().splitlines()
+                   if line.startswith(name + ":"))
+    return {"peak_resident_bytes": 1024 * kilobytes("status", "VmHWM"), "proportional_bytes": 1024 * kilobytes("smaps_rollup", "Pss"),
+            "anonymous_bytes": 1024 * kilobytes("smaps_rollup", "Pss_Anon")}
+
+
+def torch_transform(side, format):
+    import torch
+    from torchvision import transforms
+
+    steps = [transforms.RandomResizedCrop(side), transforms.RandomHorizontalFlip()]
+    if format == "u8":
+        return transforms.Compose([*steps, transforms.PILToTensor()])
+    normalise = transforms.Normalize([m / 255 for m in MEAN], [s / 255 for s in STD])
+    return transforms.Compose([*steps, transforms.ToTensor(), normalise, lambda image: image.to(torch.float16)])
+
+
+class Peer:
+    """samples: of a pass; set_length(passes): what run() takes; run(): images that came."""
+
+    def lead_in(self):
+        """Uses up what was loaded ahead while nobody measured."""
+
+    def unmap(self):
+        """Lets go of mapped files, which the page cache could not forget."""
+
+
+class Ffcv(Peer):
+    """Order RANDOM from the page cache (os_cache), its default for training."""
+
+    order, os_cache = "RANDOM", True
+
+    def __init__(self, spec):
+        import numpy as np
+        from ffcv.fields.basics import IntDecoder
+        from ffcv.fields.rgb_image import RandomResizedCropRGBImageDecoder
+        from ffcv.loader import Loader, OrderOption
+        from ffcv.transforms import NormalizeImage, RandomHorizontalFlip, Squeeze, ToTensor
+
+        side = spec["side"]
+        normalise = [] if spec["format"] == "u8" else [NormalizeImage(np.array(MEAN), np.array(STD), np.float16)]
+        self.loader = Loader(
+            spec["source"], batch_size=spec["batch"], num_workers=spec["workers"], os_cache=self.os_cache,
+            order=OrderOption[self.order], drop_last=False,
+            pipelines={"image": [RandomResizedCropRGBImageDecoder((side, side)), RandomHorizontalFlip(), *normalise, ToTensor()],
+                       "label": [IntDecoder(), ToTensor(), Squeeze()]})
+        self.samples = len(self.loader.indices)
+
+    def set_length(self, passes):
+        import numpy as np
+
+        # A pass over the dataset several times: it allocates its buffers anew each pass.
+        self.loader.indices = np.tile(np.arange(self.samples, dtype="uint64"), passes)
+        self.loader.traversal_order.indices = self.loader.indices
+
+    def run(self):
+        return sum(len(label) for _, label in self.loader)
+
+    def unmap(self):
+        self.loader.memory_manager.context.mmap = None
+        gc.collect()
+
+
+class FfcvQuasi(Ffcv):
+    """Its way for files larger than memory: a cache of its own, order QUASI_RANDOM."""
+
+    order, os_cache = "QUASI_RANDOM", False
+
+    def unmap(self):
+        pass  # it reads
+
+
+class JpegFiles:
+    """A dataset of torch: the files of a folder, again and again."""
+
+    def __init__(self, folder, transform):
+        self.files = sorted(map(str, pathlib.Path(folder).glob("*.jpg")))
+        self.transform, self.passes = transform, 1
+
+    def __len__(self):
+        return self.passes * len(self.files)
+
+    def __getitem__(self, index):
+        from PIL import Image
+
+        number = index % len(self.files)
+        with Image.open(self.files[number]) as image:
+            return self.transform(image.convert("RGB")), number
+
+
+class Torchvision(Peer):
+    """DataLoader on files; with one worker in the process itself, its fastest way."""
+
+    def __init__(self, spec):
+        import torch
+
+        torch.set_num_threads(1)
+        workers = spec["workers"]
+        self.files = JpegFiles(spec["source"], torch_transform(spec["side"], spec["format"]))
+        self.samples = len(self.files)
+        self.loader = torch.utils.data.DataLoader(
+            self.files, batch_size=spec["batch"], shuffle=True, num_workers=0 if workers == 1 else workers, persistent_workers=workers > 1)
+
+    def set_length(self, passes):
+        self.files.passes = passes  # the sampler asks; workers get indices
+
+    def run(self):
+        return sum(len(label) for _, label in self.loader)
+
+
+class Webdataset(Peer):
+    """Tar shards, decoded by Pillow, batched in the workers; one worker: in the process itself."""
+
+    def __init__(self, spec):
+        import torch
+
+        torch.set_num_threads(1)
+        self.spec = spec
+        self.shards = sorted(map(str, pathlib.Path(spec["source"]).glob("*.tar")))
+        self.samples = json.loads((pathlib.Path(spec["source"]) / "samples.json").read_text())
+        self.set_length(1)
+
+    def set_length(self, passes):
+        import webdataset as wds
+
+        spec, workers = self.spec, self.spec["workers"]
+        dataset = (wds.WebDataset(self.shards * passes, shardshuffle=len(self.shards) * passes, empty_check=False).shuffle(1000).decode("pil")
+                   .to_tuple("jpg", "cls").map_tuple(torch_transform(spec["side"], spec["format"]), int).batched(spec["batch"]))
+        self.loader = wds.WebLoader(dataset, batch_size=None, shuffle=False, num_workers=0 if workers == 1 else workers,
+                                    persistent_workers=workers > 1)
+
+    def run(self):
+        return sum(len(image) for image, _ in self.loader)
+
+
+class Dali(Peer):
+    """Its CPU operators: decoding of only the crop, its standard (antialiased) resize. Batches are left
+    where DALI puts them: handing them to torch would cost a copy more."""
+
+    def __init__(self, spec):
+        from nvidia.dali import fn, pipeline_def, types
+
+        side, files = spec["side"], sorted(map(str, pathlib.Path(spec["source"]).glob("*.jpg")))
+
+        @pipeline_def(batch_size=spec["batch"], num_threads=spec["workers"], device_id=None)
+        def pipeline():
+            jpegs, labels = fn.readers.file(files=files, labels=list(range(len(files))), random_shuffle=True, name="reader")
+            images = fn.decoders.image_random_crop(
+                jpegs, device="cpu", output_type=types.RGB, random_aspect_ratio=[3 / 4, 4 / 3], random_area=[0.08, 1.0])
+            images, mirror = fn.resize(images, size=(side, side)), fn.random.coin_flip()
+            if spec["format"] == "u8":
+                return fn.flip(images, horizontal=mirror), labels
+            return fn.crop_mirror_normalize(images, dtype=types.FLOAT16, output_layout="HWC", mirror=mirror, mean=MEAN, std=STD), labels
+
+        self.pipeline, self.batch, self.samples = pipeline(), spec["batch"], len(files)
+        self.pipeline.build()
+        self.set_length(1)
+
+    def set_length(self, passes):
+        self.batches = -(-passes * self.samples // self.batch)
+
+    def lead_in(self):
+        for _ in range(4):  # its queues hold two batches, and two more on their way
+            self.pipeline.run()
+
+    def run(self):
+        return sum(len(self.pipeline.run()[1]) for _ in range(self.batches))
+
+
+PEERS = {"ffcv": Ffcv, "ffcv_quasi": FfcvQuasi, "torchvision": Torchvision, "webdataset": Webdataset, "dali": Dali}
+
+
+def measure(peer):
+    peer.lead_in()
+    cpu, start = cpu_seconds(), time.perf_counter()
+    images = peer.run()
+    seconds = time.perf_counter() - start
+    return {"images": images, "seconds": seconds, "cpu_seconds": cpu_seconds() - cpu}
+
+
+def prepared(name, spec):
+    """A loader that has warmed up and whose run() takes about as long as wanted."""
+    peer = PEERS[name](spec)
+    peer.run()  # numba compiles, workers start, queues fill
+    passes = 1
+    while not spec["slow_disk"]:
+        # Short passes are slower: what they start with weighs more. So in two or three steps.
+        seconds = measure(peer)["seconds"]
+        if passes * peer.samples > 1_000_000 or seconds > 0.6 * spec["seconds"]:
+            break
+        passes = max(passes + 1, round(passes * min(10, spec["seconds"] / seconds)))
+        peer.set_length(passes)
+    return peer
+
+
+def main():
+    name, spec = sys.argv[1], json.loads(sys.argv[2])
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what libraries print
+    try:
+        peer = prepared(name, spec)
+        if spec["slow_disk"]:
+            peer.unmap()
+        print(json.dumps({"ready": True}), file=answers)
+        for _ in sys.stdin:
+            answer = measure(peer) | memory()
+            if spec["slow_disk"]:
+                peer.unmap()
+            print(json.dumps(answer), file=answers)
+    except Exception as error:  # told to the caller, who goes on with the other peers
+        print(json.dumps({"error": f"{type(error).__name__}: {error}"}), file=answers)
+        raise
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        main()

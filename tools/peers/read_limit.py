@@ -1,0 +1,109 @@
+"""A limit on the bytes a second that processes read from a disk, by a control group of Linux (v1: blkio,
+v2: io), and the page cache emptied of given files: a slow disk that is the same for every loader.
+
+Nothing without privileges limits reads of any program alike: a user-space file system or a preloaded
+library would add work of its own to each read, to some loaders more than to others. So where a group may
+not be made, ReadLimit.reason says why, and what needs it is skipped.
+"""
+import contextlib
+import ctypes
+import mmap
+import os
+import pathlib
+
+
+def disk_below(path, sys_root=pathlib.Path("/sys")):
+    """The whole disk ("254:0") that holds a path, or None for file systems in memory or of several disks."""
+    number = os.stat(path).st_dev
+    name = f"{os.major(number)}:{os.minor(number)}"
+    device = (sys_root / "dev/block" / name).resolve()
+    if os.major(number) == 0 or not device.exists():
+        return None
+    return (device.parent / "dev").read_text().strip() if (device / "partition").exists() else name
+
+
+def mounted_groups(mounts):
+    """Where the control groups lie that may limit reads: [(version, folder)], from the text of /proc/mounts."""
+    found = []
+    for line in mounts.splitlines():
+        _, folder, kind, options = line.split()[:4]
+        if kind == "cgroup" and "blkio" in options.split(","):
+            found.append((1, pathlib.Path(folder)))
+        elif kind == "cgroup2":
+            found.append((2, pathlib.Path(folder)))
+    return found
+
+
+class ReadLimit:
+    """A group that reads at most `bytes_per_second` of the disk below `path`. `reason`: None, or why there
+    is none. Use as a context: the group goes at the end."""
+
+    def __init__(self, path, bytes_per_second):
+        self.group, self.reason = None, None
+        disk = disk_below(path)
+        if disk is None:
+            self.reason = f"{path} lies on no block device of its own (memory, overlay, network or several disks)"
+            return
+        reasons = []
+        for version, folder in mounted_groups(pathlib.Path("/proc/mounts").read_text()):
+            try:
+                if version == 2 and "io" not in (folder / "cgroup.subtree_control").read_text().split():
+                    raise OSError(f"the controller io is not handed down (as root: echo +io > {folder}/cgroup.subtree_control)")
+                self.make(folder / f"precast_peers_{os.getpid()}", version, disk, bytes_per_second)
+                return
+            except OSError as error:
+                reasons.append(f"v{version}: {error}")
+        self.reason = "no control group may be made: " + ("; ".join(reasons) or "none is mounted") + ". Run as root"
+
+    def make(self, group, version, disk, bytes_per_second):
+        group.mkdir()
+        try:
+            if version == 1:
+                (group / "blkio.throttle.read_bps_device").write_text(f"{disk} {bytes_per_second}")
+            else:
+                (group / "io.max").write_text(f"{disk} rbps={bytes_per_second}")
+        except OSError:
+            group.rmdir()
+            raise
+        self.group = group
+
+    def enter(self):
+        """Puts the calling process into the group: for subprocess's preexec_fn."""
+        (self.group / "cgroup.procs").write_text(str(os.getpid()))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.group:
+            with contextlib.suppress(OSError):  # a process may still be ending in it
+                self.group.rmdir()
+
+
+def forget(path):
+    """Empties the page cache of a file or of all files of a folder."""
+    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+        descriptor = os.open(file, os.O_RDONLY)
+        os.fsync(descriptor)  # pages not yet written would stay
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(descriptor)
+
+
+def cached_share(path):
+    """Which part of a file, or of the files of a folder, lies in the page cache: 0 to 1."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
+    pages = resident = 0
+    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+        size = file.stat().st_size
+        if not size:
+            continue
+        with open(file, "rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_COPY) as mapped:
+            count = -(-size // mmap.PAGESIZE)
+            flags = ctypes.create_string_buffer(count)
+            window = (ctypes.c_char * size).from_buffer(mapped)
+            libc.mincore(ctypes.addressof(window), size, flags)
+            del window
+            pages += count
+            resident += sum(flag & 1 for flag in flags.raw)
+    return resident / pages if pages else 0.0
