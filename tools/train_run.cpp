@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/resource.h>
 
 #include <cstdlib>
 #include <map>
@@ -9,6 +10,7 @@
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "framework/core/progress.h"
+#include "framework/core/system.h"
 #include "framework/engine/stop_signals.h"
 #include "framework/engine/weights.h"
 #include "tools/run_identity.h"
@@ -72,10 +74,10 @@ TrainPlan TrainRun::checked_plan(const Registries& registries) const {
   Communicator& ranks = ranks_.communicator();
   if (config.dist.sync_bn != 0 && ranks.world() > 1) plan.model.batch_norm_ranks = &ranks;
   if (plan.steps_per_epoch == 0) {
-    throw ConfigError(
-        fmt::format("training.batch_size: expected at most the {} samples of {}, got "
-                    "{}",
-                    train_data_.order->size(), train_reader_->path().string(), plan.global_batch_size));
+    throw ConfigError(fmt::format(
+        "training.batch_size: expected at most the {} samples of {}, got "
+        "{}",
+        train_data_.order->size(), train_reader_->path().string(), plan.global_batch_size));
   }
   return plan;
 }
@@ -228,6 +230,20 @@ void TrainRun::announce() const {
            plan_train_memory(*train_reader_, train_data_, recipe_, plan_, device_).text());
 }
 
+DataFacts TrainRun::data_facts(const engine::TrainSummary& summary) const {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const std::int64_t workers = recipe_.config.data.num_workers;
+  return {.train_seconds = summary.train_seconds,
+          .wait_seconds = summary.wait_seconds,
+          .times = train_source_->times(),
+          .images = summary.images_trained,
+          .major_faults = usage.ru_majflt,
+          .workers = workers > 0 ? static_cast<int>(workers) : at::get_num_threads(),
+          .usable_cores = usable_cores(),
+          .in_memory = recipe_.config.data.in_memory};
+}
+
 void TrainRun::report(const engine::TrainSummary& summary, bool json) const {
   const engine::EvalResult& eval = *summary.final_eval;
   const double rate = summary.train_seconds > 0
@@ -256,6 +272,8 @@ void TrainRun::report(const engine::TrainSummary& summary, bool json) const {
   fmt::print("training   {:>8}   {:.0f} img/s, {:.1f} % of it waiting for data\n",
              format_duration(summary.train_seconds), rate, share);
   fmt::print("evaluation {:>8}\n", format_duration(summary.eval_seconds));
+  for (const std::string& line : describe_data(data_facts(summary)))
+    fmt::print("data       {}\n", line);
   fmt::print(
       "run folder {}: final_weights.safetensors, final_weights.pt, log, params.json, "
       "summary.json, checkpoints\n",

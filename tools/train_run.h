@@ -6,6 +6,7 @@
 #include "framework/api/batch_source.h"
 #include "framework/engine/run_folder.h"
 #include "framework/engine/trainer.h"
+#include "tools/data_verdict.h"
 #include "tools/rank_session.h"
 #include "tools/recipe.h"
 #include "tools/session.h"
@@ -31,6 +32,7 @@ class TrainRun {
   /// What a run leaves that came to its end.
   void finish(engine::Trainer& trainer, const engine::TrainSummary& summary, bool json);
   void announce() const;
+  [[nodiscard]] DataFacts data_facts(const engine::TrainSummary& summary) const;
   void report(const engine::TrainSummary& summary, bool json) const;
 
   Recipe& recipe_;

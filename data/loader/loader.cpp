@@ -360,6 +360,19 @@ double Loader::seconds_waited() const {
   return shared_->seconds_waited;
 }
 
+SourceTimes Loader::times() const {
+  const LoaderStatistics all = statistics();
+  SourceTimes times{.disk = all.seconds_for_disk};
+  double blocked = 0;
+  for (const WorkerStatistics& worker : all.workers) {
+    times.processing += worker.cpu;
+    times.ahead += worker.waiting;
+    blocked += worker.busy - worker.cpu;
+  }
+  times.blocked = std::max(0.0, blocked - times.disk);
+  return times;
+}
+
 LoaderStatistics Loader::statistics() const {
   LoaderStatistics all;
   for (const WorkerClock& clock : shared_->clocks) {

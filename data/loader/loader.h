@@ -11,6 +11,7 @@
 #include "data/order/order.h"
 #include "data/transforms/pipeline.h"
 #include "framework/api/epoch_request.h"
+#include "framework/api/source_times.h"
 #include "framework/core/export.h"
 
 namespace precast::data {
@@ -92,6 +93,8 @@ class PRECAST_API Loader {
   /// Batches and samples of a whole pass of one rank.
   [[nodiscard]] std::int64_t batches(int world = 1, int rank = 0) const;
   [[nodiscard]] std::int64_t samples(int world = 1, int rank = 0) const;
+  /// The statistics in the terms of a source of batches.
+  [[nodiscard]] SourceTimes times() const;
   /// Seconds that next() has waited for workers so far.
   [[nodiscard]] double seconds_waited() const;
   /// Since the loader was made. At most some dozen samples a worker behind.

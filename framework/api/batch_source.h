@@ -5,6 +5,7 @@
 
 #include "framework/api/batch.h"
 #include "framework/api/epoch_request.h"
+#include "framework/api/source_times.h"
 
 namespace precast {
 
@@ -22,6 +23,8 @@ class BatchSource {
   [[nodiscard]] virtual std::int64_t samples() const = 0;
   /// Seconds that next() has waited for data since the source was made.
   [[nodiscard]] virtual double seconds_waited() const = 0;
+  /// What the makers of batches did meanwhile; all 0 where that is not known.
+  [[nodiscard]] virtual SourceTimes times() const { return {}; }
 };
 
 }  // namespace precast

@@ -25,11 +25,11 @@ void TrainProgress::show_step(std::int64_t steps, double lr, double loss) {
   const double waited = train_source_.seconds_waited() - waited_before_epoch_;
   progress_.show(
       fmt::format("epoch {}/{} step {}/{} | {:.0f} img/s | {} left | loss {:.3f} | lr {:.4f} | "
-                  "{:.0f} % waiting for data",
+                  "{:.0f} % waiting for data ({})",
                   epoch_ + 1, plan_.epochs, steps, plan_.steps_per_epoch,
                   static_cast<double>(plan_.global_batch_size) / per_step,
                   format_duration(per_step * static_cast<double>(steps_left)), loss, lr,
-                  100 * waited / std::max(seconds, 1e-9)));
+                  100 * waited / std::max(seconds, 1e-9), train_source_.times().longest()));
 }
 
 void TrainProgress::show_evaluation(std::int64_t samples, std::int64_t all_samples) {

@@ -12,7 +12,7 @@ namespace precast::recipes {
 
 /// A draw of Beta(alpha, alpha), alpha > 0: a ratio of gammas (Marsaglia and Tsang, "A simple
 /// method for generating gamma variables", ACM TOMS 26, 2000).
-[[nodiscard]] double random_beta(RandomStream& random, double alpha);
+[[nodiscard]] PRECAST_API double random_beta(RandomStream& random, double alpha);
 
 /// Class indices [N] as probabilities [N, classes] float32; probabilities stay as they are.
 [[nodiscard]] at::Tensor class_probabilities(const at::Tensor& labels, std::int64_t classes);

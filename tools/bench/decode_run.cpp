@@ -49,7 +49,7 @@ DecodeWork decode_share(const DecodeTask& task, const DecodeMode& mode, std::uin
       {.accurate_dct = task.accurate_dct, .libjpeg_only = mode.decoder->libjpeg_only});
   data::Resizer resizer;
   const auto side = static_cast<std::size_t>(task.image_size_px);
-  std::vector<std::uint8_t> out(side * side * 3);
+  std::vector<std::byte> out(side * side * 3);
   DecodeWork work;
   const Stopwatch watch;
   do {
@@ -64,8 +64,8 @@ DecodeWork decode_share(const DecodeTask& task, const DecodeMode& mode, std::uin
         return decoder.decode(jpeg.bytes, jpeg.height, jpeg.width, region, checkpoints);
       });
       const double decoded = thread_cpu_seconds();
-      resizer.resize(pixels, task.image_size_px, task.image_size_px, data::ResizeFilter::area,
-                     out.data());
+      resizer.resize(pixels, task.image_size_px, task.image_size_px, /*flip=*/false,
+                     data::ResizeFilter::area, {}, out.data());
       const double resized = thread_cpu_seconds();
       add(work,
           {1, static_cast<double>(jpeg.bytes.size()),

@@ -7,9 +7,9 @@
 #include <boost/program_options/value_semantic.hpp>
 #include <climits>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "data/beton/reader.h"
-#include "data/order/pages.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/progress.h"
@@ -106,8 +106,7 @@ ordered_json as_json(const Point& point, const Point& first) {
     all[std::string(key) + "_most"] = std::ranges::max(values);
     all[std::string(key) + "_to_first"] = point.ratio(key, first);
   }
-  for (const char* key :
-       {"peak_resident_bytes", "proportional_bytes", "anonymous_bytes", "planned_bytes"})
+  for (const char* key : {"peak_resident_bytes", "proportional_bytes", "anonymous_bytes"})
     all[key] = static_cast<std::int64_t>(point.middle(key));
   all["runs"] = point.runs;
   return all;
@@ -164,20 +163,11 @@ std::string chart(const std::string& file, const std::vector<Point>& points) {
 }
 
 LoaderEffort read_effort(const Arguments& arguments) {
-  const auto cache_mb = arguments.get<std::int64_t>("cache_mb");
-  check_range("cache_mb", cache_mb, 1, INT_MAX);
-  const std::string window = arguments.text("shuffle_window_mb");
-  if (!data::is_window(window))
-    throw ConfigError(
-        fmt::format("--shuffle_window_mb: expected auto, ffcv or MiB, got '{}'", window));
   const LoaderEffort effort = {.val = arguments.has("val"),
                                .passes = arguments.get<std::int64_t>("passes"),
                                .seconds = arguments.get<double>("seconds"),
                                .samples = arguments.get<std::int64_t>("samples"),
-                               .cold = arguments.has("cold"),
-                               .cache_bytes = static_cast<std::uint64_t>(cache_mb) << 20,
-                               .direct_io = arguments.has("direct_io"),
-                               .shuffle_window_mb = window};
+                               .cold = arguments.has("cold")};
   check_range("passes", effort.passes, 0, 1'000'000);
   check_range("samples", effort.samples, 0, INT_MAX);
   if (!(effort.seconds > 0 && effort.seconds <= 3600))
@@ -194,11 +184,6 @@ void add_effort_options(po::options_description& options) {
       "samples", po::value<std::int64_t>()->default_value(0),
       "samples of a pass, for files that take long; default: all")(
       "cold", "without a warm-up pass, from a file that the page cache has forgotten")(
-      "cache_mb", po::value<std::int64_t>()->default_value(256),
-      "in_memory 0: MiB of each process for pages")("direct_io",
-                                                    "in_memory 0: read past the page cache")(
-      "shuffle_window_mb", po::value<std::string>()->default_value("ffcv"),
-      "quasi_random: MiB of pages open at once, auto, or ffcv (2 x batch_size pages)")(
       "svg", po::value<std::string>(), "draw images a second as bars into this file")(
       "json", "print every measurement as JSON");
 }

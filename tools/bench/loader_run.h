@@ -19,21 +19,15 @@ struct LoaderEffort {
   std::int64_t samples = 0;
   /// Without a warm-up pass, from a file that the page cache has forgotten.
   bool cold = false;
-  /// Settings without in_memory: memory for pages, and whether reads go past the page cache.
-  std::uint64_t cache_bytes = std::uint64_t{256} << 20;
-  bool direct_io = false;
-  /// quasi_random: see data::window_pages().
-  std::string shuffle_window_mb = "ffcv";
 };
 
 /// Runs loaders of one setting, each in a process of its own, and stops the time between the moment
 /// when all have warmed up and the end of their last pass.
 /// @param epoch of the first measured pass. @param waiting called some times a second.
 /// @return images, seconds (of the slowest process), cpu_seconds, images_per_second (the sum of the
-/// processes' rates), images_per_cpu_second, seconds_waited for workers, and in bytes
-/// peak_resident_bytes, proportional_bytes (PSS), anonymous_bytes, planned_bytes (of the loader,
-/// own), disk_bytes, and of the workers busy_seconds, idle_seconds (all batches ahead were full)
-/// and disk_seconds; sums.
+/// processes' rates), images_per_cpu_second, seconds_waited for workers, the
+/// workers' seconds (SourceTimes), and in bytes disk_bytes read past a mapping, planned_bytes
+/// (MemoryPlan), peak_resident_bytes, proportional_bytes (PSS), anonymous_bytes (sums).
 /// @throws Error as the loader does.
 [[nodiscard]] nlohmann::ordered_json run_loaders(const std::filesystem::path& file,
                                                  const LoaderSetting& setting,

@@ -8,9 +8,12 @@
 #include <charconv>
 #include <climits>
 #include <functional>
+#include <span>
 #include <string_view>
 
+#include "data/decode/index_dataset.h"
 #include "data/order/order.h"
+#include "data/order/pages.h"
 #include "framework/core/error.h"
 #include "framework/core/system.h"
 #include "tools/arguments.h"
@@ -20,29 +23,30 @@ namespace {
 
 namespace po = boost::program_options;
 
-/// What pixels come out as: a new one is a line here.
-struct NamedFormat {
+/// What images come out as: a new one is a line here.
+struct Format {
   std::string_view name;
   data::ElementType type;
 };
 constexpr std::array kFormats = {
-    NamedFormat{"u8", data::ElementType::u8}, NamedFormat{"f32", data::ElementType::f32},
-    NamedFormat{"f16", data::ElementType::f16}, NamedFormat{"bf16", data::ElementType::bf16}};
-const std::vector<std::string_view> kLayouts = {"nhwc", "nchw"};
-const std::vector<std::string_view> kSwitch = {"0", "1"};
+    Format{"u8", data::ElementType::u8}, Format{"f32", data::ElementType::f32},
+    Format{"f16", data::ElementType::f16}, Format{"bf16", data::ElementType::bf16}};
 
 std::vector<std::string_view> format_names() {
   std::vector<std::string_view> names;
-  for (const NamedFormat& format : kFormats) names.push_back(format.name);
+  for (const Format& format : kFormats) names.push_back(format.name);
   return names;
 }
 
-/// @throws ConfigError naming the orders there are.
-void check_order(const std::string& name) {
-  data::OrderRegistry orders("order");
-  data::register_orders(orders);
-  const std::vector<std::string> names = orders.names();
-  static_cast<void>(find_name("order", {names.begin(), names.end()}, name));
+std::vector<std::string_view> order_names() {
+  static const data::OrderRegistry registry = [] {
+    data::OrderRegistry made("order");
+    data::register_orders(made);
+    return made;
+  }();
+  std::vector<std::string_view> names;
+  for (const auto& entry : registry.entries()) names.push_back(entry.name);
+  return names;
 }
 
 std::int64_t read_number(std::string_view option, const std::string& text, std::int64_t low,
@@ -72,14 +76,9 @@ std::vector<Axis> axes() {
       setting.*member = static_cast<Value>(read_number(option, text, low, high));
     };
   };
-  const auto choice = [](const char* option, std::vector<std::string_view> known, auto member) {
+  const auto name = [](const char* option, std::vector<std::string_view> names, auto member) {
     return [=](LoaderSetting& setting, const std::string& text) {
-      setting.*member = known[find_name(option, known, text)];
-    };
-  };
-  const auto toggle = [](const char* option, bool LoaderSetting::*member) {
-    return [=](LoaderSetting& setting, const std::string& text) {
-      setting.*member = find_name(option, kSwitch, text) == 1;
+      setting.*member = names[find_name(option, names, text)];
     };
   };
   return {
@@ -91,29 +90,47 @@ std::vector<Axis> axes() {
        number("batch_size", 1, INT_MAX, &LoaderSetting::batch_size)},
       {"image_size", "176", "side of the images, px",
        number("image_size", 1, 8192, &LoaderSetting::image_size_px)},
-      {"order", "random", "sequential, random, quasi_random ...",
-       [](LoaderSetting& setting, const std::string& text) {
-         check_order(text);
-         setting.order = text;
-       }},
+      {"order", "random", "random, sequential, quasi_random and others: precast list orders",
+       name("order", order_names(), &LoaderSetting::order)},
       {"format", "u8", "u8, or normalised: f32, f16, bf16",
-       choice("format", format_names(), &LoaderSetting::format)},
+       name("format", format_names(), &LoaderSetting::format)},
       {"layout", "nhwc", "nhwc (channels last) or nchw",
-       choice("layout", kLayouts, &LoaderSetting::layout)},
-      {"in_memory", "1", "1: map the file; 0: read pages into --cache_mb",
-       toggle("in_memory", &LoaderSetting::in_memory)},
-      {"jpeg_index", "0", "1: keep where in JPEGs crops can begin, found while warming up",
-       toggle("jpeg_index", &LoaderSetting::jpeg_index)},
+       name("layout", {"nhwc", "nchw"}, &LoaderSetting::layout)},
+      {"in_memory", "1", "1: through the page cache; 0: through --cache_mb of each process",
+       number("in_memory", 0, 1, &LoaderSetting::in_memory)},
+      {"cache_mb", "256", "MiB, with --in_memory 0",
+       number("cache_mb", 1, INT_MAX, &LoaderSetting::cache_mb)},
+      {"jpeg_index", "on",
+       "on: places in JPEGs are kept in the warm-up pass, or come from the sidecar; off",
+       name("jpeg_index", {"on", "off"}, &LoaderSetting::jpeg_index)},
   };
 }
 
 }  // namespace
 
-data::ImagePipeline LoaderSetting::with_pixels(data::ImagePipeline pipeline) const {
-  pipeline.type = std::ranges::find(kFormats, format, &NamedFormat::name)->type;
-  pipeline.normalized = format != "u8";
-  pipeline.channels_first = layout == "nchw";
-  return pipeline;
+data::BlobAccess LoaderSetting::access() const {
+  return in_memory != 0 ? data::BlobAccess::mapped : data::BlobAccess::on_disk;
+}
+
+data::LoaderOptions LoaderSetting::loader_options(const data::BetonReader& reader) const {
+  data::LoaderOptions options;
+  options.workers = workers;
+  options.batch_size = batch_size;
+  options.order = data::make_order(
+      reader, {.name = order,
+               .window_pages = data::window_pages("auto", batch_size, reader.header().page_bytes,
+                                                  memory_limit_bytes())});
+  options.cache_bytes = static_cast<std::uint64_t>(cache_mb) << 20;
+  if (jpeg_index == "on") options.jpeg_index = data::open_jpeg_index(reader, UINT64_MAX);
+  return options;
+}
+
+data::Pipeline LoaderSetting::pipeline(bool val) const {
+  data::ImagePipeline image = val ? data::standard_val_pipeline() : data::standard_train_pipeline();
+  image.type = std::ranges::find(kFormats, format, &Format::name)->type;
+  image.channels_first = layout == "nchw";
+  image.normalized = image.type != data::ElementType::u8;
+  return image;
 }
 
 std::vector<std::pair<std::string, std::string>> LoaderSetting::values() const {
@@ -124,8 +141,9 @@ std::vector<std::pair<std::string, std::string>> LoaderSetting::values() const {
           {"order", order},
           {"format", format},
           {"layout", layout},
-          {"in_memory", in_memory ? "1" : "0"},
-          {"jpeg_index", jpeg_index ? "1" : "0"}};
+          {"in_memory", std::to_string(in_memory)},
+          {"cache_mb", std::to_string(cache_mb)},
+          {"jpeg_index", jpeg_index}};
 }
 
 void add_sweep_options(po::options_description& options) {

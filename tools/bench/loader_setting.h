@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "data/transforms/image_pipeline.h"
+#include "data/beton/reader.h"
+#include "data/loader/loader.h"
+#include "data/transforms/pipeline.h"
 
 namespace precast::tools {
 
@@ -23,14 +25,18 @@ struct LoaderSetting {
   std::string order = "random";
   std::string format = "u8";
   std::string layout = "nhwc";
-  /// Whether the file is mapped, from the page cache; else pages are read into `cache_bytes` of the
-  /// process.
-  bool in_memory = true;
-  /// Whether the loader keeps where in JPEGs it can begin, which it finds while it warms up.
-  bool jpeg_index = false;
+  /// 1: mapped. 0: pages of the file in memory of each process, `cache_mb` of it.
+  int in_memory = 1;
+  std::int64_t cache_mb = 256;
+  /// Whether checkpoints of JPEGs are used: from the sidecar, else found in the warm-up pass.
+  std::string jpeg_index = "on";
 
-  /// `pipeline` with format and layout.
-  [[nodiscard]] data::ImagePipeline with_pixels(data::ImagePipeline pipeline) const;
+  /// How the file is to be opened.
+  [[nodiscard]] data::BlobAccess access() const;
+  /// What Loader is to be made with for that file.
+  [[nodiscard]] data::LoaderOptions loader_options(const data::BetonReader& reader) const;
+  /// The pipeline in the setting's format and layout. @param val centre crops.
+  [[nodiscard]] data::Pipeline pipeline(bool val) const;
   /// Option names and values, as {"workers", "2"}, in one order for all settings.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> values() const;
 };

@@ -8,7 +8,8 @@ KINDS = {"jpg": ("jpg", 512, 4), "raw": ("raw", 256, 2), "mix": ("proportion", 5
 # Which of them a peer reads, and as what: a .beton file, a folder of JPEG files, tar shards.
 SOURCES = {"precast": "beton", "precast_indexed": "beton", "precast_quasi": "beton", "ffcv": "beton", "ffcv_quasi": "beton", "torchvision": "files", "webdataset": "shards", "dali": "files"}
 # The ways of precast, by options of `precast bench loader`; ratios are those of the first.
-PRECAST = {"precast": (), "precast_indexed": ("--jpeg_index", 1), "precast_quasi": ("--order", "quasi_random", "--in_memory", 0)}
+PRECAST = {"precast": ("--jpeg_index", "off"), "precast_indexed": ("--jpeg_index", "on"),
+           "precast_quasi": ("--jpeg_index", "off", "--order", "quasi_random", "--in_memory", 0)}
 PYTHON_PEERS = [peer for peer in SOURCES if peer not in PRECAST]
 ALL = ("precast", "precast_indexed", "ffcv", "torchvision", "webdataset", "dali")
 

@@ -1,0 +1,60 @@
+#include "tools/data_verdict.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace precast::tools {
+namespace {
+
+using ::testing::HasSubstr;
+
+DataFacts slow_data() {
+  return {.train_seconds = 100,
+          .wait_seconds = 40,
+          .times = {.processing = 90, .disk = 0, .blocked = 5, .ahead = 5},
+          .images = 1000,
+          .workers = 2,
+          .usable_cores = 2};
+}
+
+TEST(DataVerdictTest, DataThatKeepsUpIsNoLimit) {
+  DataFacts facts = slow_data();
+  facts.wait_seconds = 1.9;
+  EXPECT_EQ(find_limit(facts), DataLimit::nothing);
+  const auto lines = describe_data(facts);
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_THAT(lines[0], HasSubstr("98.1 % computing, 1.9 % waiting for data; 2 loader threads"));
+}
+
+TEST(DataVerdictTest, BusyWorkersMeanDecoding) {
+  DataFacts facts = slow_data();
+  EXPECT_EQ(find_limit(facts), DataLimit::processing);
+  EXPECT_THAT(describe_data(facts)[1], HasSubstr("precast index"));
+  facts.usable_cores = 8;
+  EXPECT_THAT(describe_data(facts)[1], HasSubstr("raise data.num_workers (2 of 8 cores decode)"));
+}
+
+TEST(DataVerdictTest, ReadsMeanTheDisk) {
+  DataFacts facts = slow_data();
+  facts.in_memory = 0;
+  facts.times = {.processing = 20, .disk = 70, .blocked = 5, .ahead = 5};
+  EXPECT_EQ(find_limit(facts), DataLimit::disk);
+  EXPECT_THAT(describe_data(facts)[1], HasSubstr("data.cache_mb"));
+}
+
+TEST(DataVerdictTest, BlockedThreadsMeanTheDiskWherePagesWereReadAndTheCoresElse) {
+  DataFacts facts = slow_data();
+  facts.times = {.processing = 20, .disk = 0, .blocked = 75, .ahead = 5};
+  facts.major_faults = 800;
+  EXPECT_EQ(find_limit(facts), DataLimit::disk);
+  EXPECT_THAT(describe_data(facts)[1], HasSubstr("data.in_memory: 2"));
+  facts.major_faults = 3;
+  EXPECT_EQ(find_limit(facts), DataLimit::cores);
+}
+
+TEST(DataVerdictTest, ARunWithoutTimeIsToldWithoutNonsense) {
+  EXPECT_THAT(describe_data({})[0], HasSubstr("0.0 % waiting for data"));
+}
+
+}  // namespace
+}  // namespace precast::tools
