@@ -74,10 +74,12 @@ class PythonPeer:
         found = []
         for process in self.processes:
             line = process.stdout.readline()
-            answer = json.loads(line) if line else {"error": "it ended"}
-            if "error" in answer:
+            if not line:
                 self.messages.seek(0)
-                raise PeerFailed(answer["error"] if line else f"it ended: {self.messages.read()[-500:]}")
+                raise PeerFailed(f"it ended with exit code {process.wait()}: {self.messages.read()[-500:]}")
+            answer = json.loads(line)
+            if "error" in answer:
+                raise PeerFailed(answer["error"])
             found.append(answer)
         return found
 
@@ -86,9 +88,10 @@ class PythonPeer:
         if self.slow_disk:
             forget(self.source)
             cached = cached_share(self.source)
-        for process in self.processes:
-            process.stdin.write("measure\n")
-            process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # it has ended: answers() says so
+            for process in self.processes:
+                process.stdin.write("measure\n")
+                process.stdin.flush()
         runs = self.answers()
         return combined(runs) | ({} if cached is None else {"cached_before": cached})
 
@@ -96,7 +99,8 @@ class PythonPeer:
         for process in self.processes:
             process.kill()
             process.wait()
-            process.stdin.close()
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
             process.stdout.close()
 
 
@@ -171,9 +175,9 @@ def summarise(row, runs, failed):
         for figure in FIGURES:
             values = [r[figure] for r in runs[peer]]
             line |= {figure: statistics.median(values), f"{figure}_least": min(values), f"{figure}_most": max(values)}
-            if "precast" in runs:
-                ours = [r[figure] for r in runs["precast"]]
-                line[f"precast_over_peer_{figure}"] = statistics.median(o / v for o, v in zip(ours, values, strict=True))
+            for way in PRECAST.keys() & runs.keys():
+                ours = [r[figure] for r in runs[way]]
+                line[f"{way}_over_peer_{figure}"] = statistics.median(o / v for o, v in zip(ours, values, strict=True))
         for key in ("anonymous_bytes", "proportional_bytes", "peak_resident_bytes"):
             line[key] = statistics.median(r[key] for r in runs[peer])
         lines.append(line | {"runs": runs[peer]})
@@ -185,15 +189,17 @@ def cells(line):
     setting = [line["file"] + (" (slow disk)" if line["slow_disk"] else ""), str(line["side"]), line["format"],
                (f"{line['processes']} x " if line["processes"] > 1 else "") + str(line["workers"]), str(line["batch"]), line["peer"]]
     if "cannot" in line:
-        return [*setting, "cannot: " + line["cannot"].splitlines()[0][:90], *[""] * 6]
-    ratios = [f"{line[key]:.2f}" if line["peer"] not in PRECAST and key in line else "" for key in map("precast_over_peer_{}".format, FIGURES)]
+        return [*setting, "cannot: " + line["cannot"].splitlines()[0][:90], *[""] * (len(HEAD) - len(setting) - 1)]
+    ratios = [f"{line[key]:.2f}" if line["peer"] not in PRECAST and key in line else "" for key in RATIOS]
     return [*setting, f"{line['per_second']:.0f}", f"{line['per_cpu_second']:.0f}",
             f"{line['per_cpu_second_least']:.0f} - {line['per_cpu_second_most']:.0f}", *ratios,
             f"{line['anonymous_bytes'] / 1e6:.0f}", f"{line['proportional_bytes'] / 1e6:.0f}"]
 
 
+# Of the loader without index a second and a CPU-second, of the one with it a CPU-second.
+RATIOS = ["precast_over_peer_per_second", "precast_over_peer_per_cpu_second", "precast_indexed_over_peer_per_cpu_second"]
 HEAD = ["file", "px", "format", "workers", "batch", "loader", "img/s", "img/CPU-s", "least - most", "precast / it, img/s",
-        "precast / it, img/CPU-s", "own MB", "PSS MB"]
+        "precast / it, img/CPU-s", "indexed / it, img/CPU-s", "own MB", "PSS MB"]
 
 
 def format_table(lines, markdown):

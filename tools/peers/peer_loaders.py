@@ -8,8 +8,10 @@ warmed up (compiled, started its workers, filled its queues), and answers each l
 measurement. A class a peer, used as the peer's own documentation shows for training on a CPU: random
 resized crop, flip, and uint8 or normalised float16.
 """
+import collections
 import contextlib
 import gc
+import itertools
 import json
 import os
 import pathlib
@@ -57,10 +59,10 @@ def torch_transform(side, format):
 
 
 class Peer:
-    """samples: of a pass; set_length(passes): what run() takes; run(): images that came."""
+    """samples: of the dataset; set_length(passes): what batches() runs over; batches(): yields how many
+    images each batch has; ahead: batches that may be loaded before they are asked for."""
 
-    def lead_in(self):
-        """Uses up what was loaded ahead while nobody measured."""
+    ahead = 0
 
     def unmap(self):
         """Lets go of mapped files, which the page cache could not forget."""
@@ -70,6 +72,8 @@ class Ffcv(Peer):
     """Order RANDOM from the page cache (os_cache), its default for training."""
 
     order, os_cache = "RANDOM", True
+    # Three ahead; it allocates five anew each pass, and touches them for the first time.
+    ahead = 5
 
     def __init__(self, spec):
         import numpy as np
@@ -90,12 +94,12 @@ class Ffcv(Peer):
     def set_length(self, passes):
         import numpy as np
 
-        # A pass over the dataset several times: it allocates its buffers anew each pass.
         self.loader.indices = np.tile(np.arange(self.samples, dtype="uint64"), passes)
         self.loader.traversal_order.indices = self.loader.indices
+        self.loader.first_traversal_order = self.loader.next_traversal_order()  # its length counts
 
-    def run(self):
-        return sum(len(label) for _, label in self.loader)
+    def batches(self):
+        return (len(label) for _, label in self.loader)
 
     def unmap(self):
         self.loader.memory_manager.context.mmap = None
@@ -138,15 +142,15 @@ class Torchvision(Peer):
         torch.set_num_threads(1)
         workers = spec["workers"]
         self.files = JpegFiles(spec["source"], torch_transform(spec["side"], spec["format"]))
-        self.samples = len(self.files)
+        self.samples, self.ahead = len(self.files), 0 if workers == 1 else 2 * workers
         self.loader = torch.utils.data.DataLoader(
             self.files, batch_size=spec["batch"], shuffle=True, num_workers=0 if workers == 1 else workers, persistent_workers=workers > 1)
 
     def set_length(self, passes):
         self.files.passes = passes  # the sampler asks; workers get indices
 
-    def run(self):
-        return sum(len(label) for _, label in self.loader)
+    def batches(self):
+        return (len(label) for _, label in self.loader)
 
 
 class Webdataset(Peer):
@@ -156,7 +160,7 @@ class Webdataset(Peer):
         import torch
 
         torch.set_num_threads(1)
-        self.spec = spec
+        self.spec, self.ahead = spec, 0 if spec["workers"] == 1 else 2 * spec["workers"]
         self.shards = sorted(map(str, pathlib.Path(spec["source"]).glob("*.tar")))
         self.samples = json.loads((pathlib.Path(spec["source"]) / "samples.json").read_text())
         self.set_length(1)
@@ -170,13 +174,16 @@ class Webdataset(Peer):
         self.loader = wds.WebLoader(dataset, batch_size=None, shuffle=False, num_workers=0 if workers == 1 else workers,
                                     persistent_workers=workers > 1)
 
-    def run(self):
-        return sum(len(image) for image, _ in self.loader)
+    def batches(self):
+        return (len(image) for image, _ in self.loader)
 
 
 class Dali(Peer):
     """Its CPU operators: decoding of only the crop, its standard (antialiased) resize. Batches are left
-    where DALI puts them: handing them to torch would cost a copy more."""
+    where DALI puts them: handing them to torch would cost a copy more. Its queues stay full between
+    measurements."""
+
+    ahead = 4
 
     def __init__(self, spec):
         from nvidia.dali import fn, pipeline_def, types
@@ -185,7 +192,9 @@ class Dali(Peer):
 
         @pipeline_def(batch_size=spec["batch"], num_threads=spec["workers"], device_id=None)
         def pipeline():
-            jpegs, labels = fn.readers.file(files=files, labels=list(range(len(files))), random_shuffle=True, name="reader")
+            # What it holds mapped in its shuffle buffer could not be forgotten.
+            jpegs, labels = fn.readers.file(
+                files=files, labels=list(range(len(files))), random_shuffle=True, dont_use_mmap=spec["slow_disk"], name="reader")
             images = fn.decoders.image_random_crop(
                 jpegs, device="cpu", output_type=types.RGB, random_aspect_ratio=[3 / 4, 4 / 3], random_area=[0.08, 1.0])
             images, mirror = fn.resize(images, size=(side, side)), fn.random.coin_flip()
@@ -198,39 +207,48 @@ class Dali(Peer):
         self.set_length(1)
 
     def set_length(self, passes):
-        self.batches = -(-passes * self.samples // self.batch)
+        self.count = -(-passes * self.samples // self.batch)
 
-    def lead_in(self):
-        for _ in range(4):  # its queues hold two batches, and two more on their way
-            self.pipeline.run()
-
-    def run(self):
-        return sum(len(self.pipeline.run()[1]) for _ in range(self.batches))
+    def batches(self):
+        return (len(self.pipeline.run()[1]) for _ in range(self.count))
 
 
 PEERS = {"ffcv": Ffcv, "ffcv_quasi": FfcvQuasi, "torchvision": Torchvision, "webdataset": Webdataset, "dali": Dali}
 
 
-def measure(peer):
-    peer.lead_in()
+def measure(peer, whole=False):
+    """Images, seconds and CPU seconds. Not `whole`: between two moments in the middle, so that neither what
+    was loaded before the first counts as free, nor what lies ready after the last is lost; training runs
+    for thousands of batches between its start and its end."""
+    batches = peer.batches()
+    skipped = sum(itertools.islice(batches, 0 if whole else peer.ahead))
+    images, recent, last = 0, collections.deque(), (0, 0.0, 0.0)
     cpu, start = cpu_seconds(), time.perf_counter()
-    images = peer.run()
-    seconds = time.perf_counter() - start
-    return {"images": images, "seconds": seconds, "cpu_seconds": cpu_seconds() - cpu}
+    for count in batches:
+        images += count
+        recent.append((images, time.perf_counter() - start, cpu_seconds() - cpu))
+        if len(recent) > (0 if whole else peer.ahead):
+            last = recent.popleft()
+    images, seconds, used = last
+    if not images:
+        raise RuntimeError(f"expected more than {2 * peer.ahead} batches, got fewer ({skipped} images skipped)")
+    return {"images": images, "seconds": seconds, "cpu_seconds": used}
 
 
 def prepared(name, spec):
-    """A loader that has warmed up and whose run() takes about as long as wanted."""
+    """A loader that has warmed up and whose measurements take about as long as wanted."""
     peer = PEERS[name](spec)
-    peer.run()  # numba compiles, workers start, queues fill
-    passes = 1
-    while not spec["slow_disk"]:
-        # Short passes are slower: what they start with weighs more. So in two or three steps.
-        seconds = measure(peer)["seconds"]
-        if passes * peer.samples > 1_000_000 or seconds > 0.6 * spec["seconds"]:
-            break
-        passes = max(passes + 1, round(passes * min(10, spec["seconds"] / seconds)))
-        peer.set_length(passes)
+    edges = 2 * peer.ahead * spec["batch"]
+    if spec["slow_disk"]:
+        measure(peer, whole=True)  # numba compiles, workers start, queues fill
+        return peer
+    peer.set_length(-(-(edges + 2 * spec["batch"]) // peer.samples))
+    measure(peer)
+    # By CPU seconds, so that a busy machine makes no short measurements.
+    run = measure(peer)
+    wanted = spec["seconds"] * spec["workers"] * run["images"] / max(run["cpu_seconds"], 0.01)
+    peer.set_length(-(-int(max(wanted, 4 * spec["batch"]) + edges) // peer.samples))
+    measure(peer)
     return peer
 
 
@@ -244,7 +262,7 @@ def main():
             peer.unmap()
         print(json.dumps({"ready": True}), file=answers)
         for _ in sys.stdin:
-            answer = measure(peer) | memory()
+            answer = measure(peer, spec["slow_disk"]) | memory()
             if spec["slow_disk"]:
                 peer.unmap()
             print(json.dumps(answer), file=answers)
