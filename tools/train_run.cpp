@@ -1,5 +1,6 @@
 #include "tools/train_run.h"
 
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/resource.h>
