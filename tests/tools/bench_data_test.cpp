@@ -100,6 +100,29 @@ TEST_F(BenchDataTest, APartOfEachPassIsWholeBatches) {
   EXPECT_EQ(figures.at("points").at(0).at("runs").at(0).at("images"), 2 * 9);
 }
 
+TEST_F(BenchDataTest, EveryOrderFormatLayoutAndWayOfReadingLoadsAllImages) {
+  const std::string file = dataset();
+  for (const std::vector<std::string>& options : std::vector<std::vector<std::string>>{
+           {"--order", "sequential,quasi_random,class_balanced", "--in_memory", "1,0"},
+           {"--format", "f32,f16,bf16", "--layout", "nhwc,nchw"},
+           {"--jpeg_index", "on,off"}}) {
+    const json figures = load(file, options);
+    for (const json& point : figures.at("points")) {
+      const json& run = point.at("runs").at(0);
+      EXPECT_EQ(run.at("images"), 2 * 24) << point.at("settings");
+      EXPECT_GT(run.at("planned_bytes"), 0);
+      EXPECT_GT(run.at("worker_seconds_processing"), 0);
+    }
+  }
+}
+
+TEST_F(BenchDataTest, AColdPassThroughTheProcessCacheReadsTheFile) {
+  const json figures = load(dataset(), {"--cold", "--in_memory", "1,0"});
+  const json& points = figures.at("points");
+  EXPECT_EQ(points.at(0).at("runs").at(0).at("disk_bytes"), 0);
+  EXPECT_GT(points.at(1).at("runs").at(0).at("disk_bytes"), 0);
+}
+
 TEST_F(BenchDataTest, TimeEndsAMeasurementAfterWholePasses) {
   const json figures = load(dataset(), {"--passes", "0", "--seconds", "0.05"});
   const json run = figures.at("points").at(0).at("runs").at(0);
@@ -164,6 +187,8 @@ TEST_F(BenchDataTest, WrongArgumentsEndWithCodeTwo) {
   expect_failure(2, {"loader", file, "--format", "f8"}, "--format: expected one of u8, ");
   expect_failure(2, {"loader", file, "--processes", "0"}, "--processes: expected 1");
   expect_failure(2, {"loader", file, "--seconds", "0"}, "--seconds: expected above 0");
+  expect_failure(2, {"loader", file, "--in_memory", "2"}, "--in_memory: expected 0 to 1");
+  expect_failure(2, {"loader", file, "--layout", "chw"}, "--layout: expected one of nhwc, nchw");
   expect_failure(2, {"decode"}, "expected FILE");
   expect_failure(2, {"decode", file, "--decoder", "turbo"}, "--decoder: expected one of libjpeg");
   expect_failure(2, {"decode", file, "--region", "half"}, "--region: expected one of full, crop");

@@ -34,7 +34,7 @@ class Rows(unittest.TestCase):
         rows = loader_rows.product(["jpg", "raw"], [176, 224], ["u8"], [1, 2], [1], [16, 256], ["dali", "ffcv"])
         self.assertEqual(len(set(rows)), 16)
         self.assertEqual({row.peers for row in rows if row.kind == "raw"}, {("precast", "ffcv")})
-        self.assertEqual({row.peers for row in rows if row.kind == "jpg"}, {("precast", "dali", "ffcv")})
+        self.assertEqual({row.peers for row in rows if row.kind == "jpg"}, {("precast", "precast_indexed", "dali", "ffcv")})
 
 
 class Figures(unittest.TestCase):

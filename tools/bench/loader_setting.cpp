@@ -94,6 +94,8 @@ std::vector<Axis> axes() {
        name("order", order_names(), &LoaderSetting::order)},
       {"format", "u8", "u8, or normalised: f32, f16, bf16",
        name("format", format_names(), &LoaderSetting::format)},
+      {"layout", "nhwc", "nhwc (channels last) or nchw",
+       name("layout", {"nhwc", "nchw"}, &LoaderSetting::layout)},
       {"in_memory", "1", "1: through the page cache; 0: through --cache_mb of each process",
        number("in_memory", 0, 1, &LoaderSetting::in_memory)},
       {"cache_mb", "256", "MiB, with --in_memory 0",
@@ -126,6 +128,7 @@ data::LoaderOptions LoaderSetting::loader_options(const data::BetonReader& reade
 data::Pipeline LoaderSetting::pipeline(bool val) const {
   data::ImagePipeline image = val ? data::standard_val_pipeline() : data::standard_train_pipeline();
   image.type = std::ranges::find(kFormats, format, &Format::name)->type;
+  image.channels_first = layout == "nchw";
   image.normalized = image.type != data::ElementType::u8;
   return image;
 }
@@ -137,6 +140,7 @@ std::vector<std::pair<std::string, std::string>> LoaderSetting::values() const {
           {"image_size", std::to_string(image_size_px)},
           {"order", order},
           {"format", format},
+          {"layout", layout},
           {"in_memory", std::to_string(in_memory)},
           {"cache_mb", std::to_string(cache_mb)},
           {"jpeg_index", jpeg_index}};

@@ -24,6 +24,7 @@ struct LoaderSetting {
   std::int64_t image_size_px = 176;
   std::string order = "random";
   std::string format = "u8";
+  std::string layout = "nhwc";
   /// 1: mapped. 0: pages of the file in memory of each process, `cache_mb` of it.
   int in_memory = 1;
   std::int64_t cache_mb = 256;
@@ -34,7 +35,7 @@ struct LoaderSetting {
   [[nodiscard]] data::BlobAccess access() const;
   /// What Loader is to be made with for that file.
   [[nodiscard]] data::LoaderOptions loader_options(const data::BetonReader& reader) const;
-  /// The pipeline in the setting's format. @param val centre crops.
+  /// The pipeline in the setting's format and layout. @param val centre crops.
   [[nodiscard]] data::Pipeline pipeline(bool val) const;
   /// Option names and values, as {"workers", "2"}, in one order for all settings.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> values() const;

@@ -30,7 +30,7 @@ import tempfile
 import time
 
 from loader_files import Files
-from loader_rows import KINDS, PYTHON_PEERS, TABLES, product
+from loader_rows import KINDS, PRECAST, PYTHON_PEERS, TABLES, product
 from read_limit import ReadLimit, cached_share, forget
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -103,11 +103,9 @@ class PythonPeer:
 class Precast:
     """A process a measurement: it starts in milliseconds, and warms up by itself."""
 
-    def __init__(self, program, row, source, seconds, limit):
-        # Until it can write f16 it does more work: f32 is twice the bytes.
-        format = "f32" if row.format == "f16" and "f16" not in call(program, "bench", "loader", "--help") else row.format
+    def __init__(self, program, row, source, seconds, limit, options=()):
         self.command = [*pinned(row), program, "bench", "loader", source, "--json", "--runs", 1, "--workers", row.workers,
-                        "--processes", row.processes, "--image_size", row.side, "--batch_size", row.batch, "--format", format]
+                        "--processes", row.processes, "--image_size", row.side, "--batch_size", row.batch, "--format", row.format, *options]
         self.command += ["--cold", "--passes", 1] if row.slow_disk else ["--seconds", seconds]
         self.before = limit.enter if row.slow_disk else None
 
@@ -136,7 +134,7 @@ def measure_row(row, files, args, limit):
             try:
                 print(f"{row.name()}: starting {peer}", file=sys.stderr, flush=True)
                 source = files.source(peer, row.kind, copies)
-                ready[peer] = (Precast(args.precast, row, source, args.seconds, limit) if peer == "precast"
+                ready[peer] = (Precast(args.precast, row, source, args.seconds, limit, PRECAST[peer]) if peer in PRECAST
                                else PythonPeer(peer, row, source, args.seconds, limit))
                 stack.callback(ready[peer].stop)
             except PeerFailed as failure:
@@ -188,7 +186,7 @@ def cells(line):
                (f"{line['processes']} x " if line["processes"] > 1 else "") + str(line["workers"]), str(line["batch"]), line["peer"]]
     if "cannot" in line:
         return [*setting, "cannot: " + line["cannot"].splitlines()[0][:90], *[""] * 6]
-    ratios = [f"{line[key]:.2f}" if line["peer"] != "precast" and key in line else "" for key in map("precast_over_peer_{}".format, FIGURES)]
+    ratios = [f"{line[key]:.2f}" if line["peer"] not in PRECAST and key in line else "" for key in map("precast_over_peer_{}".format, FIGURES)]
     return [*setting, f"{line['per_second']:.0f}", f"{line['per_cpu_second']:.0f}",
             f"{line['per_cpu_second_least']:.0f} - {line['per_cpu_second_most']:.0f}", *ratios,
             f"{line['anonymous_bytes'] / 1e6:.0f}", f"{line['proportional_bytes'] / 1e6:.0f}"]
