@@ -204,11 +204,14 @@ class PageCache::State {
       adopt(e, same->second);
       return true;
     }
-    const auto fits = std::ranges::find_if(
-        idle_, [&](const Idle& idle) { return idle.buffer.capacity() == capacity; });
-    if (fits != idle_.end()) {
-      adopt(e, fits);
-      return false;
+    // New memory as long as there is room: what idles may be asked for again in the next epoch.
+    if (busy_bytes_ + idle_bytes_ + capacity > options_.budget_bytes) {
+      const auto fits = std::ranges::find_if(
+          idle_, [&](const Idle& idle) { return idle.buffer.capacity() == capacity; });
+      if (fits != idle_.end()) {
+        adopt(e, fits);
+        return false;
+      }
     }
     while (busy_bytes_ + idle_bytes_ + capacity > options_.budget_bytes && !idle_.empty())
       static_cast<void>(remove(idle_.begin()));

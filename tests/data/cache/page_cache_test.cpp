@@ -109,6 +109,21 @@ TEST_F(PageCacheTest, AFileThatFitsIsReadOnceNotOnceAnEpoch) {
   }
 }
 
+TEST_F(PageCacheTest, WhatWasUsedStaysAsLongAsThereIsRoom) {
+  const DiskFile file(*folder_ / "x");
+  PageCache cache(file, {.budget_bytes = 8 * kPage, .readers = 1});
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    // One page after the other: each is used up before the next is read.
+    for (const std::uint64_t half : {0, 2, 4, 6, 8}) {
+      const auto ranges = halves({half});
+      cache.begin(plan(cache, ranges));
+      EXPECT_EQ(use_all(cache, ranges, 1), 0);
+      cache.end();
+    }
+    EXPECT_EQ(cache.bytes_read(), 5 * kPage);
+  }
+}
+
 TEST_F(PageCacheTest, ReadsAheadWithoutBeingAsked) {
   const DiskFile file(*folder_ / "x");
   PageCache cache(file, {.budget_bytes = 4 * kPage});
