@@ -52,7 +52,7 @@ std::optional<ImageView> BaselineDecoder::decode(std::span<const std::byte> jpeg
   pixels_ = memory_.at_least(static_cast<std::size_t>(region.height) *
                                  static_cast<std::size_t>(region.width) * 3 +
                              kKernelSlack);
-  if (checkpoints.interval == 0 ||
+  if (checkpoints.empty() || checkpoints.interval == 0 ||
       checkpoints.points.size() !=
           window_.rows * checkpoints_in_row(window_.columns, checkpoints.interval)) {
     checkpoints = {};

@@ -32,7 +32,9 @@ class Indexing {
       try {
         add(decoder, sample, points);
       } catch (const DataError& error) {
-        fail(sample, error);
+        fail(sample, named(sample, error));
+      } catch (...) {
+        fail(sample, std::current_exception());
       }
       ++done_;
     }
@@ -55,14 +57,18 @@ class Indexing {
     if (points.empty()) ++without_;
   }
 
-  void fail(std::uint64_t sample, const DataError& error) {
+  [[nodiscard]] std::exception_ptr named(std::uint64_t sample, const DataError& error) const {
+    return std::make_exception_ptr(
+        DataError(fmt::format("{}: sample {}, field '{}': {}", reader_.path().string(), sample,
+                              reader_.fields()[field_].name, error.what())));
+  }
+
+  void fail(std::uint64_t sample, std::exception_ptr failure) {
     const std::scoped_lock lock(mutex_);
     failed_ = true;
     if (sample >= failed_sample_) return;
     failed_sample_ = sample;
-    failure_ = std::make_exception_ptr(
-        DataError(fmt::format("{}: sample {}, field '{}': {}", reader_.path().string(), sample,
-                              reader_.fields()[field_].name, error.what())));
+    failure_ = std::move(failure);
   }
 
   const BetonReader& reader_;

@@ -178,6 +178,19 @@ TEST_F(PageCacheTest, AFailedReadReachesEveryUserOfThatReadAndNoOther) {
   }
 }
 
+TEST_F(PageCacheTest, FailedReadsGiveTheirMemoryBack) {
+  const DiskFile file(*folder_ / "x", [](int, void*, std::size_t, std::int64_t) -> std::ptrdiff_t {
+    errno = EIO;
+    return -1;
+  });
+  // Three times as much as the budget holds, all of it asked for.
+  PageCache cache(file, {.budget_bytes = 2 * kPage});
+  const auto ranges = halves({0, 1, 2, 3, 4, 5});
+  cache.begin(plan(cache, ranges));
+  for (std::size_t i = 0; i < ranges.size(); ++i)
+    EXPECT_THROW(PageCache::Use(cache, i), IoError) << i;
+}
+
 TEST_F(PageCacheTest, ABudgetBelowOneReadSaysWhatItNeeds) {
   const DiskFile file(*folder_ / "x");
   PageCache cache(file, {.budget_bytes = kMebibyte / 2});
