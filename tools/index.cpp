@@ -18,15 +18,31 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr std::int64_t kMaxInterval = 65536;
-
-std::size_t image_field(const data::BetonReader& reader, const std::string& name) {
-  const std::size_t field =
-      name.empty() ? reader.first_field(data::FieldType::image) : reader.field(name);
-  if (field >= reader.fields().size() || reader.fields()[field].type != data::FieldType::image)
+std::size_t first_image(const data::BetonReader& reader) {
+  const std::size_t field = reader.first_field(data::FieldType::image);
+  if (field >= reader.fields().size())
     throw DataError(
         fmt::format("{}: expected an RGB image field, got none", reader.path().string()));
   return field;
+}
+
+void print(const std::filesystem::path& path, const data::IndexSummary& summary, double seconds,
+           bool json) {
+  const auto bytes = std::filesystem::file_size(path);
+  if (json) {
+    fmt::print("{}\n", nlohmann::ordered_json{{"index", path.string()},
+                                              {"bytes", bytes},
+                                              {"jpegs", summary.jpegs},
+                                              {"without_checkpoints", summary.without},
+                                              {"seconds", seconds}}
+                           .dump(2));
+    return;
+  }
+  fmt::print("{}: {}, {} JPEGs in {}\n", path.string(), format_bytes(static_cast<double>(bytes)),
+             summary.jpegs, format_duration(seconds));
+  if (summary.without > 0)
+    fmt::print("{} of them are of a kind that libjpeg decodes, without the index\n",
+               summary.without);
 }
 
 }  // namespace
@@ -34,7 +50,8 @@ std::size_t image_field(const data::BetonReader& reader, const std::string& name
 int run_index(const std::vector<std::string>& args) {
   Arguments arguments(
       "index FILE.beton [options]",
-      "Writes FILE.beton.jidx: places from which the JPEGs' crops can be decoded alone. Loaders\n"
+      "Writes FILE.beton.jidx: places from which crops of the first image field's JPEGs can be\n"
+      "decoded alone. Loaders\n"
       "find it beside the dataset, and processes share it. Without it each process finds the "
       "places\n"
       "anew in its first epoch.");
@@ -42,16 +59,15 @@ int run_index(const std::vector<std::string>& args) {
   arguments.options().add_options()(
       "interval", po::value<std::int64_t>()->default_value(data::JpegIndex::kDefaultInterval),
       "MCUs (16 x 16 px in most files) from one place to the next")(
-      "field", po::value<std::string>()->default_value(""), "image field; default: the first")(
       "workers", po::value<std::int64_t>()->default_value(usable_cores()), "threads")(
       "json", "print the result as JSON");
   if (!arguments.parse(args)) return 0;
   const auto interval = arguments.get<std::int64_t>("interval");
   const auto workers = arguments.get<std::int64_t>("workers");
-  check_range("interval", interval, 1, kMaxInterval);
+  check_range("interval", interval, 1, data::JpegIndex::kMaxInterval);
   check_range("workers", workers, 1, 1024);
   const data::BetonReader reader(arguments.text("FILE.beton"));
-  const std::size_t field = image_field(reader, arguments.text("field"));
+  const std::size_t field = first_image(reader);
 
   const auto start = std::chrono::steady_clock::now();
   const auto seconds = [&] {
@@ -72,21 +88,7 @@ int run_index(const std::vector<std::string>& args) {
   progress.clear();
   const auto path = data::JpegIndex::sidecar(reader.path());
   index->write(path, reader.fingerprint());
-  const auto bytes = std::filesystem::file_size(path);
-  if (arguments.has("json")) {
-    fmt::print("{}\n", nlohmann::ordered_json{{"index", path.string()},
-                                              {"bytes", bytes},
-                                              {"jpegs", summary.jpegs},
-                                              {"without_checkpoints", summary.without},
-                                              {"seconds", seconds()}}
-                           .dump(2));
-    return 0;
-  }
-  fmt::print("{}: {}, {} JPEGs in {}\n", path.string(), format_bytes(static_cast<double>(bytes)),
-             summary.jpegs, format_duration(seconds()));
-  if (summary.without > 0)
-    fmt::print("{} of them are of a kind that libjpeg decodes, without the index\n",
-               summary.without);
+  print(path, summary, seconds(), arguments.has("json"));
   return 0;
 }
 

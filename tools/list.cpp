@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include "data/transforms/pipeline.h"
+#include "framework/core/error.h"
+#include "framework/core/suggest.h"
 #include "tools/arguments.h"
 #include "tools/registries.h"
 
@@ -18,20 +20,24 @@ void print_options(Part& part) {
 }
 
 template <typename Registry>
-void print_entries(const Registry& registry, bool with_options) {
-  fmt::print("{}{}\n", registry.kind(), registry.kind().ends_with('s') ? "es" : "s");
+std::string plural(const Registry& registry) {
+  return registry.kind() + (registry.kind().ends_with('s') ? "es" : "s");
+}
+
+template <typename Registry>
+void print_entries(const Registry& registry) {
+  fmt::print("{}\n", plural(registry));
   for (const auto& entry : registry.entries()) {
     fmt::print("  {:<20} {}\n", entry.name, entry.help);
-    if constexpr (requires { entry.factory()->options(std::declval<Schema&>()); }) {
-      if (with_options) print_options(*entry.factory());
-    }
+    if constexpr (requires { entry.factory()->options(std::declval<Schema&>()); })
+      print_options(*entry.factory());
   }
   fmt::print("\n");
 }
 
 /// What else a pipeline may hold.
 void print_stages() {
-  fmt::print("pipeline stages\n");
+  fmt::print("stages\n");
   for (const data::StageHelp& stage : data::pipeline_stages()) {
     fmt::print("  {:<20} {}\n{}", stage.name, stage.help, stage.options);
   }
@@ -41,18 +47,30 @@ void print_stages() {
 }  // namespace
 
 int run_list(const std::vector<std::string>& args) {
-  Arguments arguments("list", "Everything that a recipe can name, with options and defaults.");
+  Arguments arguments("list [KIND]",
+                      "Everything that a recipe can name, with options and defaults.");
+  arguments.optional_positional("KIND", "models, methods, transforms, orders ...: only these");
   if (!arguments.parse(args)) return 0;
+  const std::string wanted = arguments.has("KIND") ? arguments.text("KIND") : "";
   const Registries registries = make_registries();
-  print_entries(registries.models, false);
-  print_entries(registries.methods, true);
-  print_entries(registries.losses, false);
-  print_entries(registries.optimizers, false);
-  print_entries(registries.schedules, false);
-  print_entries(registries.pipeline.crops, true);
-  print_entries(registries.pipeline.transforms, true);
-  print_entries(registries.pipeline.labels, true);
-  print_stages();
+  std::vector<std::string> kinds;
+  bool found = false;
+  const auto offer = [&](const std::string& kind, const auto& print) {
+    kinds.push_back(kind);
+    if (!wanted.empty() && wanted != kind) return;
+    found = true;
+    print();
+  };
+  const auto list = [&](const auto&... registry) {
+    (offer(plural(registry), [&] { print_entries(registry); }), ...);
+  };
+  list(registries.models, registries.methods, registries.losses, registries.optimizers,
+       registries.schedules, registries.orders, registries.pipeline.crops,
+       registries.pipeline.transforms, registries.pipeline.labels);
+  offer("stages", print_stages);
+  if (!found)
+    throw ConfigError(
+        fmt::format("list: nothing is called '{}'. {}", wanted, suggest(wanted, kinds)));
   return 0;
 }
 

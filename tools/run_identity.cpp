@@ -19,6 +19,7 @@ constexpr std::string_view kMayChange[] = {
     "logging.",
     "checkpoint.",
     "dist.world_size",
+    "data.jpeg_index_mb",
     "dist.address",
     "dist.port",
     "dist.nproc",

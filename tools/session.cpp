@@ -39,7 +39,8 @@ std::uint64_t cache_bytes(const data::BetonReader& reader, const TrainConfig& co
                            memory_limit_bytes());
     needed += std::min(open, reader.file_bytes() / page_bytes + 1) * page_bytes;
   }
-  return std::max(needed, memory_limit_bytes() / 4);
+  return std::max(needed,
+                  memory_limit_bytes() / 4 / static_cast<std::uint64_t>(config.local_world));
 }
 
 data::LoaderOptions loader_options(const TrainConfig& config) {
@@ -99,6 +100,7 @@ void freeze_parameters(const Model& model, const std::vector<std::string>& prefi
 }  // namespace
 
 at::Device prepare_device(TrainConfig& config, int local_rank, int local_world) {
+  config.local_world = local_world;
   const bool has_gpu = at::globalContext().hasCUDA();
   if (config.training.device == "auto") config.training.device = has_gpu ? "cuda" : "cpu";
   if (config.training.device == "cpu") {
@@ -173,8 +175,10 @@ std::shared_ptr<const data::SampleOrder> make_train_order(const data::BetonReade
 TrainData make_train_data(const data::BetonReader& reader, Recipe& recipe,
                           const Registries& registries) {
   const std::int64_t index_mb = recipe.config.data.jpeg_index_mb;
-  const std::uint64_t index_bytes = index_mb < 0 ? memory_limit_bytes() / kIndexShareOfMemory
-                                                 : static_cast<std::uint64_t>(index_mb) << 20;
+  const std::uint64_t index_bytes = index_mb < 0
+                                        ? memory_limit_bytes() / kIndexShareOfMemory /
+                                              static_cast<std::uint64_t>(recipe.config.local_world)
+                                        : static_cast<std::uint64_t>(index_mb) << 20;
   return {make_train_order(reader, recipe, registries), data::open_jpeg_index(reader, index_bytes)};
 }
 
@@ -243,6 +247,12 @@ data::MemoryPlan plan_train_memory(const data::BetonReader& reader, const TrainD
   data::MemoryPlan memory = data::plan_memory(reader, recipe.train_pipeline, options, largest_px,
                                               static_cast<int>(recipe.config.world()));
   memory.batches_locked = device.is_cuda();
+  if (device.is_cuda()) {
+    // Batches that are being copied, and that wait for it.
+    const std::uint64_t one =
+        memory.batches / static_cast<std::uint64_t>(options.batches_ahead + 1);
+    memory.batches += one * (data::kCopiedAhead + 2);
+  }
   return memory;
 }
 

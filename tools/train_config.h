@@ -107,6 +107,8 @@ struct TrainConfig {
     std::int64_t keep_best = 1;
   } checkpoint;
   OptimizerOptions optimizer;
+  /// Ranks on this host, which share its memory. No key: known at the start.
+  std::int64_t local_world = 1;
   /// Lists, read once the registries are known.
   ConfigNode methods;
   ConfigNode train_pipeline;

@@ -1,5 +1,6 @@
 #include "tools/train_run.h"
 
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/resource.h>
@@ -42,6 +43,13 @@ engine::GraphMode graph_mode(const TrainConfig& config) {
   return config.training.cuda_graphs == "on" ? engine::GraphMode::on : engine::GraphMode::automatic;
 }
 
+/// Pages that this process has waited for so far because they were not in memory.
+std::int64_t major_faults() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_majflt;
+}
+
 }  // namespace
 
 TrainRun::TrainRun(Recipe& recipe, const Registries& registries, RankSession& ranks,
@@ -63,7 +71,8 @@ TrainRun::TrainRun(Recipe& recipe, const Registries& registries, RankSession& ra
       train_source_(make_train_source(*train_reader_, train_data_, recipe, plan_, device_)),
       val_source_(make_val_source(*val_reader_, recipe, plan_, device_)),
       identity_(describe_identity(recipe, plan_, *train_reader_, *val_reader_, *model_)),
-      folder_(agree_on_folder()) {}
+      folder_(agree_on_folder()),
+      faults_before_(major_faults()) {}
 
 TrainPlan TrainRun::checked_plan(const Registries& registries) const {
   const TrainConfig& config = recipe_.config;
@@ -231,14 +240,12 @@ void TrainRun::announce() const {
 }
 
 DataFacts TrainRun::data_facts(const engine::TrainSummary& summary) const {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
   const std::int64_t workers = recipe_.config.data.num_workers;
   return {.train_seconds = summary.train_seconds,
           .wait_seconds = summary.wait_seconds,
           .times = train_source_->times(),
           .images = summary.images_trained,
-          .major_faults = usage.ru_majflt,
+          .major_faults = major_faults() - faults_before_,
           .workers = workers > 0 ? static_cast<int>(workers) : at::get_num_threads(),
           .usable_cores = usable_cores(),
           .in_memory = recipe_.config.data.in_memory};

@@ -51,6 +51,8 @@ class TrainRun {
   nlohmann::ordered_json identity_;
   /// Last: a run that cannot start leaves no folder.
   engine::RunFolder folder_;
+  /// Before training: those of loading programs do not count.
+  std::int64_t faults_before_;
 };
 
 }  // namespace precast::tools

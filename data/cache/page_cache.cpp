@@ -173,7 +173,11 @@ class PageCache::State {
         });
         if (stopping_ || next_ >= slots_.size()) return;
         e = next_++;
-        there = take_buffer(e);
+        try {
+          there = take_buffer(e);
+        } catch (...) {  // out of memory
+          slots_[e].failure = std::current_exception();
+        }
       }
       fill(e, there);
     }
@@ -183,6 +187,7 @@ class PageCache::State {
     const FileRange range = read_range(plan_.extents[e]);
     Stage stage = kLoaded;
     try {
+      if (slots_[e].failure) std::rethrow_exception(slots_[e].failure);
       if (!there) {
         file_.read(range.begin, {slots_[e].buffer.data(), range.end - range.begin});
         bytes_read_ += range.end - range.begin;
@@ -190,9 +195,19 @@ class PageCache::State {
     } catch (...) {
       slots_[e].failure = std::current_exception();
       stage = kFailed;
+      give_up(e);
     }
     slots_[e].stage.store(stage, std::memory_order_release);
     slots_[e].stage.notify_all();
+  }
+
+  /// A failed extent's memory is free for the others, which must come on.
+  void give_up(std::size_t e) {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (slots_[e].buffer.capacity() > 0) retire(e);
+    }
+    room_.notify_all();
   }
 
   /// Gives the extent memory, freeing what idles. @return whether its bytes are in it already.
@@ -204,11 +219,14 @@ class PageCache::State {
       adopt(e, same->second);
       return true;
     }
-    const auto fits = std::ranges::find_if(
-        idle_, [&](const Idle& idle) { return idle.buffer.capacity() == capacity; });
-    if (fits != idle_.end()) {
-      adopt(e, fits);
-      return false;
+    // New memory as long as there is room: what idles may be asked for again in the next epoch.
+    if (busy_bytes_ + idle_bytes_ + capacity > options_.budget_bytes) {
+      const auto fits = std::ranges::find_if(
+          idle_, [&](const Idle& idle) { return idle.buffer.capacity() == capacity; });
+      if (fits != idle_.end()) {
+        adopt(e, fits);
+        return false;
+      }
     }
     while (busy_bytes_ + idle_bytes_ + capacity > options_.budget_bytes && !idle_.empty())
       static_cast<void>(remove(idle_.begin()));

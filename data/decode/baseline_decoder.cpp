@@ -49,10 +49,10 @@ std::optional<ImageView> BaselineDecoder::decode(std::span<const std::byte> jpeg
   if (request_.points != nullptr) request_.points->clear();
   find_window(header, region);
   prepare_strips(header);
-  grow(pixels_,
-       static_cast<std::size_t>(region.height) * static_cast<std::size_t>(region.width) * 3 +
-           kKernelSlack);
-  if (checkpoints.interval == 0 ||
+  pixels_ = memory_.at_least(static_cast<std::size_t>(region.height) *
+                                 static_cast<std::size_t>(region.width) * 3 +
+                             kKernelSlack);
+  if (checkpoints.empty() || checkpoints.interval == 0 ||
       checkpoints.points.size() !=
           window_.rows * checkpoints_in_row(window_.columns, checkpoints.interval)) {
     checkpoints = {};
@@ -67,7 +67,7 @@ std::optional<ImageView> BaselineDecoder::decode(std::span<const std::byte> jpeg
     keep_last_rows();
   }
   if (request_.points != nullptr) finish_checkpoints();
-  return ImageView{pixels_.data(), region.height, region.width, std::ptrdiff_t{3} * region.width};
+  return ImageView{pixels_, region.height, region.width, std::ptrdiff_t{3} * region.width};
 }
 
 bool BaselineDecoder::build_tables(const BaselineHeader& header, JpegDct dct) {
@@ -269,7 +269,7 @@ void BaselineDecoder::emit_rows(const BaselineHeader& header, const Rect& region
 void BaselineDecoder::emit_row(const BaselineHeader& header, const Rect& region, int y,
                                std::size_t mcu_row) {
   const auto width = static_cast<std::size_t>(region.width);
-  std::uint8_t* const out = pixels_.data() + static_cast<std::size_t>(y - region.row) * width * 3;
+  std::uint8_t* const out = pixels_ + static_cast<std::size_t>(y - region.row) * width * 3;
   const std::size_t left = static_cast<std::size_t>(region.column) -
                            window_.first_column * 8 * static_cast<std::size_t>(header.luma_columns);
   const int top = static_cast<int>(mcu_row) * header.luma_rows * 8;

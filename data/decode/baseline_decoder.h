@@ -9,6 +9,7 @@
 #include "data/decode/baseline_header.h"
 #include "data/decode/checkpoints.h"
 #include "data/decode/scan_kernels.h"
+#include "data/decode/scratch.h"
 #include "data/decode/unstuffed_bytes.h"
 #include "data/image.h"
 
@@ -88,7 +89,9 @@ class BaselineDecoder {
   std::size_t scan_end_ = 0;
   std::vector<std::uint16_t> blended_;
   std::array<std::vector<std::uint8_t>, 2> wide_;
-  std::vector<std::uint8_t> pixels_;
+  Scratch memory_;
+  /// In `memory_`: the region, rows without gaps.
+  std::uint8_t* pixels_ = nullptr;
 };
 
 }  // namespace precast::data

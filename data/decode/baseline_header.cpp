@@ -74,8 +74,10 @@ class HeaderParser {
       case kRestartInterval:
         return segment.size() == 2 && big_endian_16(segment, 0) == 0;
       case kApplication0:
-        has_jfif_ |= segment.size() >= 14 && starts_with(segment, std::string_view("JFIF\0", 5));
-        return true;
+        if (segment.size() < 14 || !starts_with(segment, std::string_view("JFIF\0", 5)))
+          return true;
+        has_jfif_ = true;
+        return segment[5] == 1;  // of another revision libjpeg warns
       case kApplication14:
         if (segment.size() >= 12 && starts_with(segment, "Adobe")) adobe_transform_ = segment[11];
         return true;

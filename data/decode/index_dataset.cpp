@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "data/beton/reader.h"
+#include "data/decode/baseline_header.h"
 #include "data/decode/jpeg_decoder.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
@@ -31,7 +32,9 @@ class Indexing {
       try {
         add(decoder, sample, points);
       } catch (const DataError& error) {
-        fail(sample, error);
+        fail(sample, named(sample, error));
+      } catch (...) {
+        fail(sample, std::current_exception());
       }
       ++done_;
     }
@@ -54,14 +57,18 @@ class Indexing {
     if (points.empty()) ++without_;
   }
 
-  void fail(std::uint64_t sample, const DataError& error) {
+  [[nodiscard]] std::exception_ptr named(std::uint64_t sample, const DataError& error) const {
+    return std::make_exception_ptr(
+        DataError(fmt::format("{}: sample {}, field '{}': {}", reader_.path().string(), sample,
+                              reader_.fields()[field_].name, error.what())));
+  }
+
+  void fail(std::uint64_t sample, std::exception_ptr failure) {
     const std::scoped_lock lock(mutex_);
     failed_ = true;
     if (sample >= failed_sample_) return;
     failed_sample_ = sample;
-    failure_ = std::make_exception_ptr(
-        DataError(fmt::format("{}: sample {}, field '{}': {}", reader_.path().string(), sample,
-                              reader_.fields()[field_].name, error.what())));
+    failure_ = std::move(failure);
   }
 
   const BetonReader& reader_;
@@ -74,17 +81,26 @@ class Indexing {
   std::exception_ptr failure_;
 };
 
+/// Pixels of an MCU of a JPEG: 256 in most files, and where they cannot be looked at.
+double mcu_pixels(const BetonReader& reader, std::uint64_t sample, std::size_t field) {
+  if (reader.disk() != nullptr) return 256;
+  const auto header = parse_baseline_header(reader.image(sample, field).bytes);
+  return header ? 64.0 * header->luma_columns * header->luma_rows : 256;
+}
+
 /// Bytes of an index with the usual distance of checkpoints, from some samples; 0: no JPEGs.
 std::uint64_t estimated_bytes(const BetonReader& reader, std::size_t field) {
   constexpr std::uint64_t kProbes = 1000;
-  // MCUs are 256 pixels in most files; a checkpoint is 8 bytes.
-  constexpr double kBytesPerPixel = 8.0 / (256 * JpegIndex::kDefaultInterval);
+  constexpr double kCheckpointBytes = 8;
   double bytes = 0;
+  double pixels_of_mcu = 0;
   const std::uint64_t step = std::max<std::uint64_t>(1, reader.size() / kProbes);
   std::uint64_t probes = 0;
   for (std::uint64_t sample = 0; sample < reader.size(); sample += step, ++probes) {
-    if (reader.image_mode(sample, field) == ImageMode::jpg)
-      bytes += kBytesPerPixel * static_cast<double>(reader.image_pixels(sample, field));
+    if (reader.image_mode(sample, field) != ImageMode::jpg) continue;
+    if (pixels_of_mcu == 0) pixels_of_mcu = mcu_pixels(reader, sample, field);
+    bytes += kCheckpointBytes * static_cast<double>(reader.image_pixels(sample, field)) /
+             (pixels_of_mcu * JpegIndex::kDefaultInterval);
   }
   return static_cast<std::uint64_t>(bytes / static_cast<double>(probes) *
                                     static_cast<double>(reader.size()));
@@ -106,10 +122,13 @@ std::shared_ptr<JpegIndex> open_jpeg_index(const BetonReader& reader, std::uint6
     }
   }
   if (max_bytes == 0) return nullptr;
+  // Rows begin with a checkpoint of their own, whatever the distance.
+  const std::uint64_t enough = bytes + bytes / 2;
   // Where that is too much, one checkpoint a row of MCUs.
   constexpr std::size_t kWholeRows = 4096;
-  return std::make_shared<JpegIndex>(
-      reader.size(), bytes <= max_bytes ? JpegIndex::kDefaultInterval : kWholeRows, max_bytes);
+  return enough <= max_bytes
+             ? std::make_shared<JpegIndex>(reader.size(), JpegIndex::kDefaultInterval, enough)
+             : std::make_shared<JpegIndex>(reader.size(), kWholeRows, max_bytes);
 }
 
 std::unique_ptr<JpegIndex> index_dataset(const BetonReader& reader, std::size_t field,

@@ -50,13 +50,18 @@ JpegCheckpoints JpegIndex::find(std::uint64_t sample) const {
 
 bool JpegIndex::wants(std::uint64_t sample) const {
   return entries_[sample].load(std::memory_order_relaxed) == nullptr &&
-         bytes_.load(std::memory_order_relaxed) < max_bytes_;
+         !full_.load(std::memory_order_relaxed);
 }
 
 void JpegIndex::add(std::uint64_t sample, std::span<const std::uint64_t> points) {
   const std::size_t numbers = points.size() + 1;
   const std::scoped_lock lock(mutex_);
   if (!wants(sample)) return;
+  if (used_bytes_ + numbers * sizeof(std::uint64_t) > max_bytes_) {
+    full_ = true;
+    return;
+  }
+  used_bytes_ += numbers * sizeof(std::uint64_t);
   if (blocks_.empty() || used_in_block_ + numbers > kBlockNumbers) {
     const std::size_t size = std::max(numbers, kBlockNumbers);
     blocks_.push_back(std::make_unique_for_overwrite<std::uint64_t[]>(size));
@@ -75,7 +80,10 @@ std::uint64_t JpegIndex::bytes() const {
 }
 
 std::uint64_t JpegIndex::bytes_at_most() const {
-  return max_bytes_ + kBlockNumbers * sizeof(std::uint64_t) + entries_.size() * sizeof(Entry);
+  const std::uint64_t pointers = entries_.size() * sizeof(Entry);
+  if (file_ || max_bytes_ == UINT64_MAX) return bytes_ + pointers;
+  // The last block may be empty but for its begin.
+  return max_bytes_ + kBlockNumbers * sizeof(std::uint64_t) + pointers;
 }
 
 void JpegIndex::write(const std::filesystem::path& path, const std::string& fingerprint) const {
@@ -114,7 +122,8 @@ std::unique_ptr<JpegIndex> JpegIndex::open(const std::filesystem::path& path,
   const auto bytes = file->bytes();
   const auto refuse = [&](std::string_view expected, const std::string& got) {
     throw DataError(fmt::format("{}: expected {}, got {}. Make it anew: precast index {}",
-                                path.string(), expected, got, path.stem().string()));
+                                path.string(), expected, got,
+                                (path.parent_path() / path.stem()).string()));
   };
   SidecarHeader header;
   if (bytes.size() < sizeof header || bytes.size() % sizeof(std::uint64_t) != 0)
@@ -126,7 +135,9 @@ std::unique_ptr<JpegIndex> JpegIndex::open(const std::filesystem::path& path,
   const auto hashed = bytes.subspan(kHashedFrom);
   if (header.hash != XXH3_64bits(hashed.data(), hashed.size()))
     refuse("the bytes that were written", "damaged ones");
-  if (header.interval == 0) refuse("a distance of checkpoints", "0");
+  if (header.interval == 0 || header.interval > kMaxInterval)
+    refuse(fmt::format("1 to {} MCUs between checkpoints", kMaxInterval),
+           std::to_string(header.interval));
 
   auto index = std::make_unique<JpegIndex>(samples, header.interval, /*max_bytes=*/0);
   const auto* next = reinterpret_cast<Entry>(bytes.data() + sizeof header);

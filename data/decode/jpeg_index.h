@@ -24,6 +24,7 @@ class PRECAST_API JpegIndex {
  public:
   /// MCUs from one checkpoint to the next: about 700 bytes for an image of 512 px.
   static constexpr std::size_t kDefaultInterval = 8;
+  static constexpr std::size_t kMaxInterval = 65536;
 
   /// An empty index. @param max_bytes beyond it nothing is added.
   JpegIndex(std::uint64_t samples, std::size_t interval, std::uint64_t max_bytes);
@@ -60,7 +61,10 @@ class PRECAST_API JpegIndex {
   std::uint64_t max_bytes_;
   std::vector<std::atomic<Entry>> entries_;
   std::atomic<std::uint64_t> bytes_{0};
+  /// Something did not fit any more.
+  std::atomic<bool> full_{false};
   std::mutex mutex_;
+  std::uint64_t used_bytes_ = 0;
   /// Blocks of memory that entries are cut from.
   std::vector<std::unique_ptr<std::uint64_t[]>> blocks_;
   std::size_t used_in_block_ = 0;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "data/decode/scratch.h"
 #include "framework/core/error.h"
 
 namespace precast::data {
@@ -57,7 +58,7 @@ struct LibjpegDecoder::State {
   jpeg_progress_mgr progress{};
   std::jmp_buf on_error{};
   char message[JMSG_LENGTH_MAX] = "";
-  std::vector<std::uint8_t> pixels;
+  Scratch memory;
   std::vector<JSAMPROW> row_pointers;
 
   State() {
@@ -169,11 +170,11 @@ struct LibjpegDecoder::State {
 
     const std::size_t stride = std::size_t{decompress.output_width} * 3;
     const auto rows = static_cast<std::size_t>(region.height);
-    pixels.resize(stride * rows);
+    std::uint8_t* const pixels = memory.at_least(stride * rows);
     row_pointers.resize(rows);
-    for (std::size_t y = 0; y < rows; ++y) row_pointers[y] = pixels.data() + y * stride;
+    for (std::size_t y = 0; y < rows; ++y) row_pointers[y] = pixels + y * stride;
     if (!read_rows(region)) throw DataError(fmt::format("damaged JPEG: {}", message));
-    return {pixels.data() + std::size_t{3} * static_cast<std::size_t>(region.column - first_column),
+    return {pixels + std::size_t{3} * static_cast<std::size_t>(region.column - first_column),
             region.height, region.width, static_cast<std::ptrdiff_t>(stride)};
   }
 };

@@ -41,6 +41,11 @@ HWY_INLINE int coefficient(Entry entry, std::uint64_t bits) {
   return static_cast<int>(value + (~is_positive & to_negative));
 }
 
+/// Made-up files can add up differences without an end.
+HWY_INLINE int wrapped_sum(int a, int b) {
+  return static_cast<int>(static_cast<unsigned>(a) + static_cast<unsigned>(b));
+}
+
 /// Places of the coefficients in a BlockPair, by zigzag index. Indices that no block has lead
 /// behind the pair: what ends a block is stored without asking.
 struct PairPlaces {
@@ -76,7 +81,7 @@ HWY_INLINE bool read_dc(BitReader& reader, const HuffmanTable& table, int& dc) {
   Entry entry = 0;
   refill(reader);
   if (!look_up(table, reader, entry)) return false;
-  dc += coefficient(entry, reader.bits);
+  dc = wrapped_sum(dc, coefficient(entry, reader.bits));
   drop(reader, entry);
   return true;
 }
@@ -86,7 +91,7 @@ HWY_INLINE bool read_block(BitReader& reader, const ScanBlock& block, int& dc, s
   Entry entry = 0;
   refill(reader);
   if (!look_up(*block.dc, reader, entry)) return false;
-  dc += coefficient(entry, reader.bits);
+  dc = wrapped_sum(dc, coefficient(entry, reader.bits));
   out[0] = static_cast<std::int16_t>(dc);
   drop(reader, entry);
   const HuffmanTable& table = *block.ac;

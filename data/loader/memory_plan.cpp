@@ -69,9 +69,9 @@ MemoryPlan plan_memory(const BetonReader& reader, const Pipeline& pipeline,
   plan.batches_locked = static_cast<bool>(options.allocator.allocate);
   plan.decoders = static_cast<std::uint64_t>(options.workers) *
                   decoder_bytes(reader, image_size_px, options.normalize);
-  // What the order keeps, the ids of a pass, and those of the next one.
+  // What the order keeps, the ids of a pass, those of the next one and a copy while they are made.
   const std::uint64_t samples = options.order ? options.order->size() : reader.size();
-  plan.order = 2 * samples * sizeof(std::uint64_t);
+  plan.order = 3 * samples * sizeof(std::uint64_t);
   if (options.order) plan.order += options.order->memory_bytes();
   if (options.jpeg_index) plan.index = options.jpeg_index->bytes_at_most();
   if (reader.disk() != nullptr) {

@@ -87,7 +87,7 @@ class Resolver {
     if (spec.field == kSampleId) {
       output.kind = OutputKind::sample_id;
       output.type = spec.type.value_or(ElementType::i64);
-      return true;
+      return holds_numbers(spec, output.type);
     }
     if (!find(spec, spec.field, output.field)) return false;
     const FieldInfo& info = reader_.fields()[output.field];
@@ -106,6 +106,14 @@ class Resolver {
                                   type_name(info), info.dtype));
   }
 
+  bool holds_numbers(const OutputSpec& spec, ElementType type) {
+    if (type == ElementType::i32 || type == ElementType::i64 || type == ElementType::f32 ||
+        type == ElementType::f64) {
+      return true;
+    }
+    return fail(spec, "convert: a number comes out as i32, i64, f32 or f64");
+  }
+
   /// @return whether batches can hold the field.
   bool fill_in(const OutputSpec& spec, Output& output) {
     const FieldInfo& info = reader_.fields()[output.field];
@@ -116,11 +124,11 @@ class Resolver {
         output.kind = OutputKind::integer;
         output.type = spec.type.value_or(ElementType::i64);
         output.labels = spec.labels;
-        return true;
+        return holds_numbers(spec, output.type);
       case FieldType::floating:
         output.kind = OutputKind::floating;
         output.type = spec.type.value_or(ElementType::f64);
-        return true;
+        return holds_numbers(spec, output.type);
       case FieldType::ndarray:
       case FieldType::tensor: {
         const std::optional<ElementType> type = element_type_of(info.dtype);

@@ -26,7 +26,7 @@ std::size_t label_field(const BetonReader& reader, const std::string& name) {
   const std::size_t field =
       name.empty() ? reader.first_field(FieldType::integer) : find(reader, name);
   if (!is(reader, field, FieldType::integer)) {
-    throw ConfigError(fmt::format("order: expected an integer field{} in {}, got none",
+    throw ConfigError(fmt::format("label_field: expected an integer field{} in {}, got none",
                                   name.empty() ? "" : " '" + name + "'", reader.path().string()));
   }
   return field;
@@ -35,7 +35,7 @@ std::size_t label_field(const BetonReader& reader, const std::string& name) {
 std::size_t weight_field(const BetonReader& reader, const std::string& name) {
   const std::size_t field = find(reader, name);
   if (!is(reader, field, FieldType::floating)) {
-    throw ConfigError(fmt::format("weights: expected a float field '{}' in {}, got none", name,
+    throw ConfigError(fmt::format("weight_field: expected a float field '{}' in {}, got none", name,
                                   reader.path().string()));
   }
   return field;

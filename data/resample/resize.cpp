@@ -27,8 +27,8 @@ std::size_t pieces_of(std::size_t values) {
   return rounded_up(values, std::size(Words32().value)) / std::size(Words32().value);
 }
 
-/// Rows that are asked for before they are needed. A crop's rows lie apart, which the CPU's own
-/// prefetching does not follow: pixels that come from the page cache took a third longer.
+/// Rows that are asked for before they are needed: a crop's rows lie apart, which the CPU's own
+/// prefetching does not follow.
 constexpr int kRowsAhead = 8;
 
 void prefetch_row(const ImageView& in, int y) {

@@ -1,8 +1,8 @@
 #include "recipes/methods/mixup.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/lerp.h>
-#include <ATen/ops/tensor.h>
 
 #include <vector>
 
@@ -28,20 +28,29 @@ class Mixup final : public Method {
                         static_cast<std::uint64_t>(global_step), RandomUse::mixup);
     at::Tensor labels = class_probabilities(batch.labels(), run_.num_classes);
     if (random.uniform() < probability_) {
-      const at::Tensor shares = draw(random, batch.size()).to(labels.device());
-      labels = mix(labels, shares);
-      batch.images() = mix(batch.images(), shares);
+      if (same_lambda_) {
+        const double share = random_beta(random, alpha_);
+        labels = at::lerp(partners(labels), labels, share);
+        batch.images() = at::lerp(partners(batch.images()), batch.images(), share);
+      } else {
+        const at::Tensor shares = draw(random, batch.size(), labels.device());
+        labels = mix(labels, shares);
+        batch.images() = mix(batch.images(), shares);
+      }
     }
     // Probabilities also of a batch that is not mixed: shapes stay the same for captured graphs.
     batch.labels() = labels;
   }
 
  private:
-  /// [N] or [1] float32.
-  [[nodiscard]] at::Tensor draw(RandomStream& random, std::int64_t samples) const {
-    std::vector<float> shares(same_lambda_ ? 1 : static_cast<std::size_t>(samples));
-    for (float& share : shares) share = static_cast<float>(random_beta(random, alpha_));
-    return at::tensor(shares);
+  /// [N] float32. From page-locked memory, so that nothing waits for the device.
+  [[nodiscard]] at::Tensor draw(RandomStream& random, std::int64_t samples,
+                                at::Device device) const {
+    const at::Tensor shares =
+        at::empty({samples}, at::TensorOptions(at::kFloat).pinned_memory(!device.is_cpu()));
+    for (std::int64_t i = 0; i < samples; ++i)
+      shares.mutable_data_ptr<float>()[i] = static_cast<float>(random_beta(random, alpha_));
+    return shares.to(device, /*non_blocking=*/true);
   }
 
   /// partner + share * (own - partner), row by row.

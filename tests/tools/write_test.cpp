@@ -359,7 +359,7 @@ TEST_F(InspectTest, PreviewAndBenchNameTheOptionThatIsWrong) {
       {{"preview", "--pipeline=[random_resized_crop: {scale: [0.5, 2]}]"},
        "0 < smallest <= largest <= 1, got [0.5, 2]"},
       {{"bench", "--image_size=0"}, "--image_size: expected 1 to 8192, got 0"},
-      {{"bench", "--runs=0"}, "--runs: expected 1 to 2147483647, got 0"},
+      {{"bench", "--runs=0"}, "--runs: expected 1 to 10000, got 0"},
       {{"bench", "--workers=0"}, "--workers: expected 1 to 2147483647, got 0"},
   };
   for (const auto& [options, message] : cases) {

@@ -107,7 +107,8 @@ Epoch load_epoch(const fs::path& path, BlobAccess access, const std::string& ord
   options.order = make_order(
       reader, {.name = order_name, .window_pages = limit_bytes() / 4 / reader.header().page_bytes});
   Epoch epoch;
-  epoch.planned_bytes = static_cast<double>(plan_memory(reader, standard_train_pipeline(), options, 64).own());
+  epoch.planned_bytes =
+      static_cast<double>(plan_memory(reader, standard_train_pipeline(), options, 64).own());
   Loader loader(reader, standard_train_pipeline(), options);
   const auto start = std::chrono::steady_clock::now();
   loader.begin_epoch({.image_size_px = 64});

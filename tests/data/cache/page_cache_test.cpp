@@ -109,6 +109,21 @@ TEST_F(PageCacheTest, AFileThatFitsIsReadOnceNotOnceAnEpoch) {
   }
 }
 
+TEST_F(PageCacheTest, WhatWasUsedStaysAsLongAsThereIsRoom) {
+  const DiskFile file(*folder_ / "x");
+  PageCache cache(file, {.budget_bytes = 8 * kPage, .readers = 1});
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    // One page after the other: each is used up before the next is read.
+    for (const std::uint64_t half : {0, 2, 4, 6, 8}) {
+      const auto ranges = halves({half});
+      cache.begin(plan(cache, ranges));
+      EXPECT_EQ(use_all(cache, ranges, 1), 0);
+      cache.end();
+    }
+    EXPECT_EQ(cache.bytes_read(), 5 * kPage);
+  }
+}
+
 TEST_F(PageCacheTest, ReadsAheadWithoutBeingAsked) {
   const DiskFile file(*folder_ / "x");
   PageCache cache(file, {.budget_bytes = 4 * kPage});
@@ -161,6 +176,19 @@ TEST_F(PageCacheTest, AFailedReadReachesEveryUserOfThatReadAndNoOther) {
       EXPECT_THAT(error.what(), HasSubstr("cannot read at byte 4194304 of"));
     }
   }
+}
+
+TEST_F(PageCacheTest, FailedReadsGiveTheirMemoryBack) {
+  const DiskFile file(*folder_ / "x", [](int, void*, std::size_t, std::int64_t) -> std::ptrdiff_t {
+    errno = EIO;
+    return -1;
+  });
+  // Three times as much as the budget holds, all of it asked for.
+  PageCache cache(file, {.budget_bytes = 2 * kPage});
+  const auto ranges = halves({0, 1, 2, 3, 4, 5});
+  cache.begin(plan(cache, ranges));
+  for (std::size_t i = 0; i < ranges.size(); ++i)
+    EXPECT_THROW(PageCache::Use(cache, i), IoError) << i;
 }
 
 TEST_F(PageCacheTest, ABudgetBelowOneReadSaysWhatItNeeds) {

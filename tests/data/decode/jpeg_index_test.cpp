@@ -53,13 +53,14 @@ TEST(JpegIndexTest, KeepsTheFirstThatIsAdded) {
 }
 
 TEST(JpegIndexTest, StopsGrowingAtItsLimit) {
-  JpegIndex index(1000, 8, /*max_bytes=*/1);
-  const std::vector<std::uint64_t> many(70'000, 1);
-  index.add(0, many);
-  EXPECT_EQ(index.find(0).points.size(), many.size());
-  EXPECT_FALSE(index.wants(1));
-  index.add(1, many);
+  JpegIndex index(1000, 8, /*max_bytes=*/1000);
+  const std::vector<std::uint64_t> points(99, 1);
+  index.add(0, points);
+  EXPECT_EQ(index.find(0).points.size(), points.size());
+  EXPECT_TRUE(index.wants(1));
+  index.add(1, points);
   EXPECT_TRUE(index.find(1).empty());
+  EXPECT_FALSE(index.wants(2)) << "full";
 }
 
 TEST(JpegIndexTest, ThreadsMayAddAndFindAtOnce) {
@@ -96,7 +97,7 @@ class JpegIndexFileTest : public ::testing::Test {
     } catch (const DataError& error) {
       EXPECT_THAT(error.what(), HasSubstr(why));
       EXPECT_THAT(error.what(), HasSubstr(path_.string()));
-      EXPECT_THAT(error.what(), HasSubstr("precast index x.beton"));
+      EXPECT_THAT(error.what(), HasSubstr("precast index " + (folder_ / "x.beton").string()));
     }
   }
 

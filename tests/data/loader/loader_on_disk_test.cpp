@@ -193,7 +193,7 @@ TEST_F(LoaderOnDiskTest, ThePlanOfMemoryNamesWhatIsMappedAndWhatIsOwn) {
   EXPECT_EQ(shared.mapped, mapped.file_bytes());
   EXPECT_EQ(shared.cache, 0U);
   EXPECT_GE(shared.batches, 4 * 16 * (16 * 16 * 3 + 8 + 8U));
-  EXPECT_EQ(shared.order, 2 * 500 * 8U);
+  EXPECT_EQ(shared.order, 3 * 500 * 8U);
   const BetonReader on_disk(*folder_ / "x.beton", BlobAccess::on_disk);
   const MemoryPlan own = plan_memory(on_disk, standard_train_pipeline(), options(on_disk, "random"), 16);
   EXPECT_EQ(own.mapped, 0U);

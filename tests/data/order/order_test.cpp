@@ -254,7 +254,7 @@ TEST_F(OrderTest, WrongWeightsAreRefused) {
   EXPECT_THAT(error(options), HasSubstr("weights: expected numbers of at least 0, got -1"));
   options.class_weights.clear();
   options.weight_field = "label";
-  EXPECT_THAT(error(options), HasSubstr("weights: expected a float field 'label' in"));
+  EXPECT_THAT(error(options), HasSubstr("weight_field: expected a float field 'label' in"));
 }
 
 TEST_F(OrderTest, BalancedClassesDifferByAtMostOneAndRepeatOnlyWhenAllWereSeen) {
