@@ -23,6 +23,7 @@ import contextlib
 import json
 import os
 import pathlib
+import signal
 import statistics
 import subprocess
 import sys
@@ -254,6 +255,7 @@ def parse_arguments():
 
 def main():
     args = parse_arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # stops the peers, removes files and control group
     rows = chosen_rows(args)
     if args.dry_run or not rows:
         print("\n".join(row.name() + ": " + ", ".join(row.peers) for row in rows) or f"no row holds '{args.only}'")
