@@ -67,7 +67,7 @@ class PythonPeer:
                              preexec_fn=limit.enter if row.slow_disk else None) for _ in range(row.processes)]
         try:
             self.answers()
-        except PeerFailed:
+        except BaseException:  # an interruption too
             self.stop()
             raise
 

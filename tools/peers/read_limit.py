@@ -10,6 +10,7 @@ import ctypes
 import mmap
 import os
 import pathlib
+import time
 
 
 def disk_below(path, sys_root=pathlib.Path("/sys")):
@@ -75,9 +76,11 @@ class ReadLimit:
         return self
 
     def __exit__(self, *_):
-        if self.group:
-            with contextlib.suppress(OSError):  # a process may still be ending in it
+        for _ in range(20 if self.group else 0):  # processes may still be ending in it
+            with contextlib.suppress(OSError):
                 self.group.rmdir()
+                return
+            time.sleep(0.1)
 
 
 def forget(path):
