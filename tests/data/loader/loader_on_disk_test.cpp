@@ -184,18 +184,22 @@ TEST_F(LoaderOnDiskTest, ASparseFileOfATebibyteOpensAndReadsAtOnce) {
   Loader cached(sparse, standard_train_pipeline(), options(sparse, "quasi_random"));
   EXPECT_EQ(hashes_of_pass(cached, {.image_size_px = 16}), expected);
   EXPECT_LE(cached.statistics().disk_bytes, 2 * kMebibyte);
-  EXPECT_LE(plan_memory(sparse, standard_train_pipeline(), options(sparse, "quasi_random"), 16).own(), 40 * kMebibyte);
+  EXPECT_LE(
+      plan_memory(sparse, standard_train_pipeline(), options(sparse, "quasi_random"), 16).own(),
+      40 * kMebibyte);
 }
 
 TEST_F(LoaderOnDiskTest, ThePlanOfMemoryNamesWhatIsMappedAndWhatIsOwn) {
   const BetonReader mapped(*folder_ / "x.beton");
-  const MemoryPlan shared = plan_memory(mapped, standard_train_pipeline(), options(mapped, "random"), 16);
+  const MemoryPlan shared =
+      plan_memory(mapped, standard_train_pipeline(), options(mapped, "random"), 16);
   EXPECT_EQ(shared.mapped, mapped.file_bytes());
   EXPECT_EQ(shared.cache, 0U);
   EXPECT_GE(shared.batches, 4 * 16 * (16 * 16 * 3 + 8 + 8U));
   EXPECT_EQ(shared.order, 3 * 500 * 8U);
   const BetonReader on_disk(*folder_ / "x.beton", BlobAccess::on_disk);
-  const MemoryPlan own = plan_memory(on_disk, standard_train_pipeline(), options(on_disk, "random"), 16);
+  const MemoryPlan own =
+      plan_memory(on_disk, standard_train_pipeline(), options(on_disk, "random"), 16);
   EXPECT_EQ(own.mapped, 0U);
   EXPECT_EQ(own.cache, 16 * kMebibyte);
   EXPECT_GT(own.metadata, 500 * 32U);
