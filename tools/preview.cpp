@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "data/beton/reader.h"
+#include "data/loader/outputs.h"
 #include "data/loader/sample_decoder.h"
 #include "data/order/order.h"
 #include "data/transforms/center_crop.h"
@@ -79,31 +80,24 @@ std::int64_t not_negative(const Arguments& arguments, const std::string& option)
   return value;
 }
 
-/// What is shown: one image of a pipeline.
-struct ShownImage {
-  data::ImagePipeline pipeline;
-  /// Empty: the first image field.
-  std::string field = {};
-  /// Under which name it draws random numbers, see data::Output.
-  std::string view = {};
-};
-
-/// The image of a map of outputs that --view names, or the first. @throws ConfigError
-ShownImage image_of(const data::Pipeline& pipeline, const std::string& view) {
-  if (pipeline.outputs.empty()) return {pipeline.images};
-  bool first = true;
-  for (const data::OutputSpec& output : pipeline.outputs) {
-    const bool image = output.content == data::OutputSpec::Content::image;
-    if (image && (view.empty() || view == output.name)) {
-      return {output.image, output.field, first ? "" : output.name};
-    }
-    first = first && !image;
+/// The image of a pipeline that --view names, or the first, as the loader would make it.
+/// @throws ConfigError, DataError
+data::Output image_of(const data::BetonReader& reader, const data::Pipeline& pipeline,
+                      const std::string& view) {
+  std::string found;
+  for (const data::Output& output : data::resolve_outputs(reader, pipeline, /*normalize=*/false)) {
+    if (output.kind != data::OutputKind::image) continue;
+    if (view.empty() || view == output.name) return output;
+    found += (found.empty() ? "" : ", ") + output.name;
   }
-  throw ConfigError(fmt::format("--view: expected an image of the pipeline, got '{}'", view));
+  if (found.empty())
+    throw DataError(
+        fmt::format("{}: expected an RGB image field, got none", reader.path().string()));
+  throw ConfigError(fmt::format("--view: expected {}, got '{}'", found, view));
 }
 
 /// Of --pipeline, or of a recipe's section `pipeline`. @throws ConfigError, IoError
-ShownImage named_image(const Arguments& arguments, const data::ImagePipeline& standard) {
+data::Pipeline named_pipeline(const Arguments& arguments, const data::ImagePipeline& standard) {
   data::TransformRegistries registries;
   data::register_transforms(registries);
   Diagnostics diagnostics;
@@ -119,33 +113,36 @@ ShownImage named_image(const Arguments& arguments, const data::ImagePipeline& st
     if (found != nullptr) node = *found;
     key = "pipeline." + part;
   }
-  const data::Pipeline pipeline =
-      data::parse_pipeline(node, key, registries, standard, diagnostics);
+  data::Pipeline pipeline = data::parse_pipeline(node, key, registries, standard, diagnostics);
   diagnostics.throw_if_errors();
-  return image_of(pipeline, arguments.has("view") ? arguments.text("view") : "");
+  return pipeline;
 }
 
-ShownImage choose_image(const Arguments& arguments) {
+data::Pipeline choose_pipeline(const Arguments& arguments) {
   const bool train = arguments.has("train");
   expect_one_of(arguments, "train", "val");
   // Both would replace the random crop that --train asks for.
   expect_one_of(arguments, "train", "crop");
   expect_one_of(arguments, "train", "ratio");
   expect_one_of(arguments, "ratio", "crop");
-  ShownImage shown{train ? data::standard_train_pipeline() : data::standard_val_pipeline()};
   expect_one_of(arguments, "pipeline", "config");
-  if (arguments.has("pipeline") || arguments.has("config")) {
-    shown = named_image(arguments, shown.pipeline);
-  }
+  const data::ImagePipeline standard =
+      train ? data::standard_train_pipeline() : data::standard_val_pipeline();
+  if (arguments.has("pipeline") || arguments.has("config"))
+    return named_pipeline(arguments, standard);
+  return standard;
+}
+
+/// Puts the crop of --ratio or --crop in place of the image's own.
+void replace_crop(const Arguments& arguments, data::ImagePipeline& image) {
   if (arguments.has("ratio")) {
     const auto ratio = arguments.get<double>("ratio");
     if (!(ratio > 0 && ratio <= 1))
       throw ConfigError(fmt::format("--ratio: expected a number in (0, 1], got {}", ratio));
-    shown.pipeline.crop = std::make_shared<data::CenterCrop>(ratio);
+    image.crop = std::make_shared<data::CenterCrop>(ratio);
   }
   if (arguments.has("crop"))
-    shown.pipeline.crop = std::make_shared<data::FixedCrop>(parse_window(arguments.text("crop")));
-  return shown;
+    image.crop = std::make_shared<data::FixedCrop>(parse_window(arguments.text("crop")));
 }
 
 /// Which samples of the epoch are shown: their place in its order, and their number in the file.
@@ -176,20 +173,14 @@ std::vector<data::SamplePlace> choose_samples(const Arguments& arguments,
 }
 
 /// @param shape of one shown image
-std::vector<std::uint8_t> decode(const data::BetonReader& reader, const ShownImage& shown,
+std::vector<std::uint8_t> decode(const data::BetonReader& reader, const data::Output& shown,
                                  const std::vector<data::SamplePlace>& places, std::uint64_t seed,
                                  int size_px, const data::PixelShape& shape) {
-  const std::size_t field =
-      shown.field.empty() ? reader.first_field(data::FieldType::image) : reader.field(shown.field);
-  if (field == reader.fields().size() || reader.fields()[field].type != data::FieldType::image) {
-    throw DataError(
-        fmt::format("{}: expected an RGB image field, got none", reader.path().string()));
-  }
   std::vector<std::uint8_t> pixels(shape.values() * places.size());
-  data::SampleDecoder decoder(shown.pipeline, seed, shown.view);
+  data::SampleDecoder decoder(shown.image, seed, shown.view);
   for (std::size_t i = 0; i < places.size(); ++i) {
     try {
-      decoder.decode(reader.image(places[i].sample, field), places[i], size_px,
+      decoder.decode(reader.image(places[i].sample, shown.field), places[i], size_px,
                      pixels.data() + i * shape.values());
     } catch (const DataError& error) {
       throw DataError(
@@ -246,13 +237,17 @@ int run_preview(const std::vector<std::string>& args) {
   }
   if (size_px < 1 || size_px > 8192)
     throw ConfigError(fmt::format("--image_size: expected 1 to 8192, got {}", size_px));
-  const ShownImage shown = choose_image(arguments);
-  const data::PixelShape shape = shown.pipeline.output({size_px, size_px, 3});
+  data::Pipeline pipeline = choose_pipeline(arguments);
+  replace_crop(arguments, pipeline.images);
+  for (data::OutputSpec& spec : pipeline.outputs) replace_crop(arguments, spec.image);
+  const data::BetonReader reader(arguments.text("FILE.beton"));
+  const data::Output shown =
+      image_of(reader, pipeline, arguments.has("view") ? arguments.text("view") : "");
+  const data::PixelShape shape = shown.image.output({size_px, size_px, 3});
   if (output.extension() == ".png" && shape.height != shape.width) {
     throw ConfigError(fmt::format("--output: expected a .npy for images of {} x {} px, got {}",
                                   shape.height, shape.width, output.string()));
   }
-  const data::BetonReader reader(arguments.text("FILE.beton"));
   const auto seed = static_cast<std::uint64_t>(not_negative(arguments, "seed"));
   const auto places = choose_samples(arguments, reader, seed);
   const auto pixels = decode(reader, shown, places, seed, size_px, shape);

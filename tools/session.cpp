@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "data/batch_source.h"
-#include "data/cache/preload.h"
 #include "data/decode/index_dataset.h"
 #include "data/order/pages.h"
 #include "framework/core/archive/weights_file.h"
@@ -142,9 +141,7 @@ std::unique_ptr<data::BetonReader> open_dataset(std::string_view key, const std:
     access =
         config.data.direct_io != 0 ? data::BlobAccess::on_disk_direct : data::BlobAccess::on_disk;
   }
-  auto reader = std::make_unique<data::BetonReader>(path, access);
-  if (config.data.in_memory == 2) data::preload(*reader);
-  return reader;
+  return std::make_unique<data::BetonReader>(path, access);
 }
 
 std::shared_ptr<const data::SampleOrder> make_train_order(const data::BetonReader& reader,

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "data/cache/preload.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "framework/core/progress.h"
@@ -71,8 +72,13 @@ TrainRun::TrainRun(Recipe& recipe, const Registries& registries, RankSession& ra
       train_source_(make_train_source(*train_reader_, train_data_, recipe, plan_, device_)),
       val_source_(make_val_source(*val_reader_, recipe, plan_, device_)),
       identity_(describe_identity(recipe, plan_, *train_reader_, *val_reader_, *model_)),
-      folder_(agree_on_folder()),
-      faults_before_(major_faults()) {}
+      folder_(agree_on_folder()) {
+  if (recipe.config.data.in_memory == 2) {
+    data::preload(*train_reader_);
+    data::preload(*val_reader_);
+  }
+  faults_before_ = major_faults();
+}
 
 TrainPlan TrainRun::checked_plan(const Registries& registries) const {
   const TrainConfig& config = recipe_.config;

@@ -52,7 +52,7 @@ class TrainRun {
   /// Last: a run that cannot start leaves no folder.
   engine::RunFolder folder_;
   /// Before training: those of loading programs do not count.
-  std::int64_t faults_before_;
+  std::int64_t faults_before_ = 0;
 };
 
 }  // namespace precast::tools

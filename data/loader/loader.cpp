@@ -9,6 +9,7 @@
 #include <limits>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -45,10 +46,23 @@ std::int64_t run_length(const LoaderOptions& options) {
                                   kLongestRun);
 }
 
-/// The stretch of the file with all bytes of a sample; empty if there are none.
-FileRange range_of(const BetonReader& reader, std::uint64_t sample) {
+/// The fields whose blobs the outputs are made from.
+std::vector<std::size_t> blob_fields_of(const std::vector<Output>& outputs) {
+  std::set<std::size_t> fields;
+  for (const Output& output : outputs) {
+    const bool image = output.kind == OutputKind::image;
+    if (image || output.kind == OutputKind::mask || output.kind == OutputKind::array)
+      fields.insert(output.field);
+    if (output.kind == OutputKind::mask) fields.insert(output.image_field);
+  }
+  return {fields.begin(), fields.end()};
+}
+
+/// The stretch of the file with the bytes of these fields of a sample; empty if there are none.
+FileRange range_of(const BetonReader& reader, const std::vector<std::size_t>& fields,
+                   std::uint64_t sample) {
   FileRange range{UINT64_MAX, 0};
-  for (std::size_t field = 0; field < reader.fields().size(); ++field) {
+  for (const std::size_t field : fields) {
     const std::uint64_t bytes = reader.blob_bytes(sample, field);
     if (bytes == 0) continue;
     const std::uint64_t begin = reader.blob_offset(sample, field);
@@ -57,10 +71,10 @@ FileRange range_of(const BetonReader& reader, std::uint64_t sample) {
   return range.end == 0 ? FileRange{} : range;
 }
 
-std::uint64_t stored_bytes(const BetonReader& reader, std::uint64_t sample) {
+std::uint64_t stored_bytes(const BetonReader& reader, const std::vector<std::size_t>& fields,
+                           std::uint64_t sample) {
   std::uint64_t bytes = 0;
-  for (std::size_t field = 0; field < reader.fields().size(); ++field)
-    bytes += reader.blob_bytes(sample, field);
+  for (const std::size_t field : fields) bytes += reader.blob_bytes(sample, field);
   return bytes;
 }
 
@@ -72,6 +86,7 @@ struct Loader::Shared {
       : reader(beton),
         options(std::move(loader_options)),
         outputs(resolve_outputs(beton, pipeline, options.normalize)),
+        blob_fields(blob_fields_of(outputs)),
         order(options.order ? options.order : make_order(beton, {})),
         orders(*order, options.seed),
         pool(options.allocator.allocate ? options.allocator : heap_allocator()),
@@ -93,6 +108,7 @@ struct Loader::Shared {
   const BetonReader& reader;
   const LoaderOptions options;
   const std::vector<Output> outputs;
+  const std::vector<std::size_t> blob_fields;
   const std::shared_ptr<const SampleOrder> order;
   OrderAhead orders;
   BufferPool pool;
@@ -206,7 +222,7 @@ class Loader::Pass {
     std::vector<FileRange> ranges;
     const std::int64_t first = first_sample();
     for (std::int64_t i = first; i < samples_; ++i)
-      ranges.push_back(range_of(shared_.reader, id(i)));
+      ranges.push_back(range_of(shared_.reader, shared_.blob_fields, id(i)));
     const std::uint64_t page_bytes = shared_.reader.header().page_bytes;
     shared_.cache->begin(plan_extents(ranges, page_bytes, shared_.reader.header().table_offset,
                                       shared_.cache->plan_capacity_bytes(page_bytes)));
@@ -273,7 +289,7 @@ class Loader::Pass {
       try {
         failpoint("loader.before_sample");
         read_sample(reader, index, static_cast<std::size_t>(row), slot.memory.get());
-        clock.count(stored_bytes(shared_.reader, id(index)));
+        clock.count(stored_bytes(shared_.reader, shared_.blob_fields, id(index)));
       } catch (...) {
         // The lowest sample's error wins, so that the message does not depend on the threads.
         const std::scoped_lock lock(slot.error_mutex);
