@@ -112,7 +112,12 @@ TEST_F(LoaderStressTest, CyclesLeaveNoThreadsAndNoMemoryBehind) {
     if (cycle == cycles / 4) resident = resident_bytes();
   }
   EXPECT_EQ(threads_of_process(), threads);
+#if defined(__SANITIZE_ADDRESS__)
+  // It keeps what is freed for a while, to find late uses.
+  static_cast<void>(resident);
+#else
   EXPECT_LE(resident_bytes(), resident + (std::size_t{8} << 20)) << "after the first quarter";
+#endif
 }
 
 }  // namespace
