@@ -13,7 +13,8 @@
 #include "tests/data/beton/made_beton.h"
 #include "tests/support/temporary_folder.h"
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define PRECAST_COUNTS_ALLOCATIONS
 // As sanitizer/allocator_interface.h has it, which is not everywhere.
 extern "C" std::size_t __sanitizer_get_current_allocated_bytes();
 #endif
@@ -35,10 +36,10 @@ std::size_t threads_of_process() {
   return count;
 }
 
-/// The address sanitizer keeps freed memory for a while, to find late uses: there, what is
-/// allocated.
+/// Sanitizers keep memory of their own (freed blocks, shadows, the history of threads): under them,
+/// what is allocated.
 std::size_t resident_bytes() {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(PRECAST_COUNTS_ALLOCATIONS)
   return __sanitizer_get_current_allocated_bytes();
 #else
   std::size_t size = 0;
