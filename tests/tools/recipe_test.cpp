@@ -287,7 +287,7 @@ TEST_F(RecipeTest, TransformsThatCannotTakeAnImageSizeAreToldBeforeTheStart) {
 
 TEST_F(RecipeTest, PipelinesMayNameTheirOutputs) {
   const Recipe recipe =
-      load_recipe(PRECAST_SOURCE_DIR "/configs/imagenette_augmented.yaml", {}, registries_);
+      load_recipe(PRECAST_SOURCE_DIR "/configs/imagenette/rn18_augmented.yaml", {}, registries_);
   std::vector<std::string> names;
   for (const data::OutputSpec& output : recipe.train_pipeline.outputs) names.push_back(output.name);
   EXPECT_THAT(names, testing::ElementsAre("image", "view2", "label", "ids"));

@@ -1,0 +1,100 @@
+#include "tools/reproduce/table_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace precast::tools {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// A table of two rows; the first was run with two seeds, the second is waiting.
+class TableTextTest : public ::testing::Test {
+ protected:
+  TableTextTest() {
+    table_.title = "A table";
+    table_.train_images = 60000;
+    table_.sources = {{"paper", "A paper", "2022", "https://example.org"}};
+    table_.rows = {
+        {.id = "a",
+         .model = "Net",
+         .recipe = "r.yaml",
+         .settings = {{"training.epochs", "3"}},
+         .published =
+             {{.source = "paper", .top_1 = 0.75, .minutes = 12.5, .hardware = "1 x A100"}}},
+        {.id = "b", .model = "Net", .recipe = "r.yaml"}};
+    rows_ = {&table_.rows[0], &table_.rows[1]};
+    trials_ =
+        make_row_trials(rows_, 2, {{"lr.lr", "0.1"}, {"data.train_dataset", "t.beton"}}, "runs");
+    for (const double top_1 : {0.70, 0.72}) {
+      TrialState state;
+      state.status = TrialStatus::done;
+      state.figures = {{"top_1", top_1},      {"top_5", 0.9},      {"train_minutes", 2.0},
+                       {"eval_minutes", 0.5}, {"hardware", "CPU"}, {"train_images", 10000}};
+      states_[top_1 < 0.71 ? "a-seed0" : "a-seed1"] = state;
+    }
+  }
+
+  ResultTable table_;
+  std::vector<const TableRow*> rows_;
+  std::vector<Trial> trials_;
+  std::map<std::string, TrialState> states_;
+};
+
+TEST_F(TableTextTest, ATrialIsARecipeWithTheRowsKeysThenTheCommonOnesThenItsSeed) {
+  ASSERT_EQ(trials_.size(), 4U);
+  EXPECT_EQ(trials_[0].id, "a-seed0");
+  EXPECT_EQ(trials_[1].id, "b-seed0") << "every row's first seed comes first";
+  EXPECT_EQ(trials_[2].id, "a-seed1");
+  std::vector<std::string> keys;
+  for (const Setting& setting : trials_[2].settings)
+    keys.push_back(setting.key + "=" + setting.value);
+  EXPECT_THAT(keys, ElementsAre("training.epochs=3", "lr.lr=0.1", "data.train_dataset=t.beton",
+                                "training.seed=1"));
+}
+
+TEST_F(TableTextTest, ALaterValueOfAKeyReplacesTheRows) {
+  const auto trials = make_row_trials(rows_, 1, {{"training.epochs", "5"}}, "runs");
+  ASSERT_EQ(trials[0].settings.size(), 2U);
+  EXPECT_EQ(trials[0].settings[0].value, "5");
+}
+
+TEST_F(TableTextTest, ShowsOursBesideThePublishedFigures) {
+  const std::string text = table_markdown(table_, collect_results(rows_, trials_, states_));
+  // 0.71 +- t(1 degree of freedom, 97.5 %) = 12.7062 x 0.01.
+  EXPECT_THAT(text, HasSubstr("| a | Net | 0.7100 ± 0.1271 | 0.7500 | 0.9000 ± 0.0000 | - | "
+                              "2.5 ± 0.0 | 12.5 | 2 of 2 |"));
+  EXPECT_THAT(text, HasSubstr("| b | Net | - | - | - | - | - | - | 0 of 2 |"));
+  EXPECT_THAT(text, HasSubstr("<https://example.org>"));
+}
+
+TEST_F(TableTextTest, NamesWhatDiffersFromThePublishedRuns) {
+  const auto results = collect_results(rows_, trials_, states_);
+  EXPECT_THAT(differences(table_, results[0]),
+              ElementsAre("hardware: CPU, published on 1 x A100",
+                          "training images: 10000, published with 60000",
+                          "keys set: training.epochs=3, lr.lr=0.1"));
+  EXPECT_TRUE(differences(table_, results[1]).empty()) << "nothing ran";
+}
+
+TEST_F(TableTextTest, ADivergedSeedIsNamedAndDoesNotCount) {
+  states_["a-seed1"].status = TrialStatus::diverged;
+  const auto results = collect_results(rows_, trials_, states_);
+  EXPECT_EQ(results[0].progress(), "seed 1: diverged");
+  EXPECT_EQ(results[0].figure("top_1")->count, 1);
+  EXPECT_THAT(table_markdown(table_, results), Not(HasSubstr("±  ")));
+}
+
+TEST_F(TableTextTest, JsonHoldsEverySeed) {
+  const auto json = table_json(table_, collect_results(rows_, trials_, states_));
+  EXPECT_EQ(json.at("rows").size(), 2U);
+  EXPECT_EQ(json.at("rows")[0].at("runs").size(), 2U);
+  EXPECT_NEAR(json.at("rows")[0].at("top_1").at("mean").get<double>(), 0.71, 1e-12);
+  EXPECT_TRUE(json.at("rows")[1].at("top_1").is_null());
+  EXPECT_EQ(json.at("sources")[0].at("id"), "paper");
+}
+
+}  // namespace
+}  // namespace precast::tools

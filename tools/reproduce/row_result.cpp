@@ -1,0 +1,105 @@
+#include "tools/reproduce/row_result.h"
+
+#include <fmt/format.h>
+
+#include "framework/core/error.h"
+#include "tools/trial/run_log.h"
+
+namespace precast::tools {
+namespace {
+
+/// Figures that a run without an evaluation after each epoch logs as 0.
+std::vector<CurvePoint> read_curve(const std::filesystem::path& run_folder) {
+  RunLog log(run_folder);
+  log.refresh();
+  std::vector<CurvePoint> curve;
+  for (const auto& [epoch, record] : log.epochs()) {
+    const auto top_1 = record.find("top_1");
+    const auto seconds = record.find("relative_time");
+    if (top_1 == record.end() || !top_1->is_number() || seconds == record.end() ||
+        !seconds->is_number())
+      continue;
+    curve.push_back({seconds->get<double>() / 60, top_1->get<double>()});
+  }
+  return curve;
+}
+
+/// The last one given for a key counts.
+void give(std::vector<Setting>& settings, const Setting& setting) {
+  std::erase_if(settings, [&](const Setting& other) { return other.key == setting.key; });
+  settings.push_back(setting);
+}
+
+template <typename Value>
+std::optional<MeanInterval> over_runs(const std::vector<SeedRun>& runs, const Value& value) {
+  std::vector<double> values;
+  for (const SeedRun& run : runs) {
+    if (run.status == TrialStatus::done) values.push_back(value(run.summary));
+  }
+  if (values.empty()) return std::nullopt;
+  return mean_interval(values);
+}
+
+}  // namespace
+
+std::optional<MeanInterval> RowResult::figure(const char* key) const {
+  return over_runs(
+      runs, [key](const nlohmann::ordered_json& summary) { return summary.at(key).get<double>(); });
+}
+
+std::optional<MeanInterval> RowResult::minutes() const {
+  return over_runs(runs, [](const nlohmann::ordered_json& summary) {
+    return summary.at("train_minutes").get<double>() + summary.at("eval_minutes").get<double>();
+  });
+}
+
+std::string RowResult::progress() const {
+  std::size_t done = 0;
+  for (const SeedRun& run : runs) {
+    if (run.status == TrialStatus::done) {
+      ++done;
+    } else if (run.status != TrialStatus::waiting) {
+      return fmt::format("seed {}: {}", run.seed, name_of(run.status));
+    }
+  }
+  return fmt::format("{} of {}", done, runs.size());
+}
+
+std::vector<Trial> make_row_trials(const std::vector<const TableRow*>& rows, std::int64_t seeds,
+                                   const std::vector<Setting>& settings,
+                                   const std::filesystem::path& folder) {
+  std::vector<Trial> trials;
+  for (std::int64_t seed = 0; seed < seeds; ++seed) {
+    for (const TableRow* row : rows) {
+      Trial trial{.id = fmt::format("{}-seed{}", row->id, seed),
+                  .recipe = row->recipe,
+                  .settings = row->settings,
+                  .folder = folder};
+      for (const Setting& setting : settings) give(trial.settings, setting);
+      give(trial.settings, {"training.seed", fmt::format("{}", seed)});
+      trials.push_back(std::move(trial));
+    }
+  }
+  return trials;
+}
+
+std::vector<RowResult> collect_results(const std::vector<const TableRow*>& rows,
+                                       const std::vector<Trial>& trials,
+                                       const std::map<std::string, TrialState>& states) {
+  require(!rows.empty() && trials.size() % rows.size() == 0, "trials are those of the rows");
+  std::vector<RowResult> results(rows.size());
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    RowResult& result = results[i % rows.size()];
+    result.row = rows[i % rows.size()];
+    SeedRun run{.seed = static_cast<std::int64_t>(i / rows.size()), .trial = trials[i]};
+    if (const auto found = states.find(trials[i].id); found != states.end()) {
+      run.status = found->second.status;
+      run.summary = found->second.figures;
+    }
+    run.curve = read_curve(trials[i].run_folder());
+    result.runs.push_back(std::move(run));
+  }
+  return results;
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/reproduce/table.h"
+#include "tools/trial/interval.h"
+#include "tools/trial/journal.h"
+#include "tools/trial/trial.h"
+
+namespace precast::tools {
+
+/// One training of a row: a trial with a seed of its own.
+struct SeedRun {
+  std::int64_t seed = 0;
+  Trial trial;
+  TrialStatus status = TrialStatus::waiting;
+  /// summary.json; null unless done.
+  nlohmann::ordered_json summary;
+  /// Accuracy after each evaluated epoch, so far.
+  std::vector<CurvePoint> curve;
+};
+
+/// What this machine has made of a row so far.
+struct RowResult {
+  const TableRow* row = nullptr;
+  std::vector<SeedRun> runs;
+
+  /// Of a key of summary.json over the runs that are done; nothing if none is.
+  [[nodiscard]] std::optional<MeanInterval> figure(const char* key) const;
+  /// Training and evaluation, as published minutes are counted.
+  [[nodiscard]] std::optional<MeanInterval> minutes() const;
+  /// `3 of 3`, `running`, `diverged` ...
+  [[nodiscard]] std::string progress() const;
+};
+
+/// The runs of `rows`, `seeds` for each, in the order they are made: every row's first seed, then
+/// every row's second one, so that a table that is cut off is a whole one of fewer seeds.
+/// @param settings given to all, after the row's own.
+[[nodiscard]] std::vector<Trial> make_row_trials(const std::vector<const TableRow*>& rows,
+                                                 std::int64_t seeds,
+                                                 const std::vector<Setting>& settings,
+                                                 const std::filesystem::path& folder);
+
+/// What the run folders and the journal hold of `trials`, which are those of make_row_trials().
+[[nodiscard]] std::vector<RowResult> collect_results(
+    const std::vector<const TableRow*>& rows, const std::vector<Trial>& trials,
+    const std::map<std::string, TrialState>& states);
+
+}  // namespace precast::tools

@@ -1,0 +1,170 @@
+#include "tools/reproduce/table_text.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr int kShareDigits = 4;
+constexpr int kMinuteDigits = 1;
+
+/// The figures to compare with; empty ones where nothing was published.
+PublishedFigures published(const TableRow& row) {
+  return row.published.empty() ? PublishedFigures{} : row.published.front();
+}
+
+/// The summary of the first run that is done; null if there is none.
+const ordered_json* any_summary(const RowResult& result) {
+  for (const SeedRun& run : result.runs) {
+    if (run.status == TrialStatus::done) return &run.summary;
+  }
+  return nullptr;
+}
+
+/// Keys that say where data lie and what runs are called change no result.
+bool matters(const Setting& setting) {
+  for (const std::string_view prefix : {"data.train_dataset", "data.val_dataset", "logging.",
+                                        "data.num_workers", "training.seed"}) {
+    if (setting.key.starts_with(prefix)) return false;
+  }
+  return true;
+}
+
+ordered_json to_json(const PublishedFigures& figures) {
+  ordered_json json = {{"source", figures.source}};
+  if (figures.top_1) json["top_1"] = *figures.top_1;
+  if (figures.top_5) json["top_5"] = *figures.top_5;
+  if (figures.minutes) json["minutes"] = *figures.minutes;
+  if (!figures.hardware.empty()) json["hardware"] = figures.hardware;
+  if (!figures.note.empty()) json["note"] = figures.note;
+  return json;
+}
+
+ordered_json to_json(const std::optional<MeanInterval>& figure) {
+  if (!figure) return nullptr;
+  return {{"mean", figure->mean}, {"half_width_95", figure->half_width}, {"seeds", figure->count}};
+}
+
+void append_others(const ResultTable& table, std::string& out) {
+  if (table.others.empty()) return;
+  out += "\n## Other systems\n\n| system | model | top-1 | minutes | hardware | note |\n";
+  out += "| --- | --- | --- | --- | --- | --- |\n";
+  for (const OtherSystem& other : table.others) {
+    fmt::format_to(std::back_inserter(out), "| {} | {} | {} | {} | {} | {} |\n", other.system,
+                   other.model, figure_text(other.figures.top_1, kShareDigits),
+                   figure_text(other.figures.minutes, kMinuteDigits), other.figures.hardware,
+                   other.figures.note);
+  }
+}
+
+}  // namespace
+
+std::string figure_text(const std::optional<MeanInterval>& figure, int digits) {
+  if (!figure) return "-";
+  if (figure->count < 2) return fmt::format("{:.{}f}", figure->mean, digits);
+  return fmt::format("{:.{}f} ± {:.{}f}", figure->mean, digits, figure->half_width, digits);
+}
+
+std::string figure_text(const std::optional<double>& figure, int digits) {
+  return figure ? fmt::format("{:.{}f}", *figure, digits) : "-";
+}
+
+std::vector<std::string> differences(const ResultTable& table, const RowResult& result) {
+  std::vector<std::string> lines;
+  const ordered_json* summary = any_summary(result);
+  if (summary == nullptr) return lines;
+  const std::string ours = summary->value("hardware", "");
+  const std::string theirs = published(*result.row).hardware;
+  if (ours != theirs && !ours.empty()) {
+    lines.push_back(fmt::format("hardware: {}{}", ours,
+                                theirs.empty() ? "" : fmt::format(", published on {}", theirs)));
+  }
+  const auto images = summary->value("train_images", std::int64_t{0});
+  if (table.train_images != 0 && images != table.train_images) {
+    lines.push_back(
+        fmt::format("training images: {}, published with {}", images, table.train_images));
+  }
+  std::string keys;
+  for (const Setting& setting : result.runs.front().trial.settings) {
+    if (!matters(setting)) continue;
+    fmt::format_to(std::back_inserter(keys), "{}{}={}", keys.empty() ? "" : ", ", setting.key,
+                   setting.value);
+  }
+  if (!keys.empty()) lines.push_back("keys set: " + keys);
+  return lines;
+}
+
+std::string table_markdown(const ResultTable& table, const std::vector<RowResult>& results) {
+  std::string out = "# " + table.title + "\n\n";
+  out +=
+      "| row | model | top-1 | published | top-5 | published | minutes | published | seeds |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+  for (const RowResult& result : results) {
+    const PublishedFigures theirs = published(*result.row);
+    fmt::format_to(
+        std::back_inserter(out), "| {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", result.row->id,
+        result.row->model, figure_text(result.figure("top_1"), kShareDigits),
+        figure_text(theirs.top_1, kShareDigits), figure_text(result.figure("top_5"), kShareDigits),
+        figure_text(theirs.top_5, kShareDigits), figure_text(result.minutes(), kMinuteDigits),
+        figure_text(theirs.minutes, kMinuteDigits), result.progress());
+  }
+  out +=
+      "\nMinutes are training and evaluation together. `±` is half of a 95 % interval over seeds "
+      "(Student's t).\n";
+  std::string differing;
+  for (const RowResult& result : results) {
+    for (const std::string& line : differences(table, result))
+      fmt::format_to(std::back_inserter(differing), "- `{}` {}\n", result.row->id, line);
+  }
+  if (!differing.empty()) out += "\n## What differs from the published runs\n\n" + differing;
+  append_others(table, out);
+  if (!table.sources.empty()) out += "\n## Sources\n\n";
+  for (const FigureSource& source : table.sources) {
+    fmt::format_to(std::back_inserter(out), "- {}: {}, {} <{}>\n", source.id, source.title,
+                   source.date, source.url);
+  }
+  return out;
+}
+
+ordered_json table_json(const ResultTable& table, const std::vector<RowResult>& results) {
+  ordered_json json = {{"title", table.title}, {"rows", ordered_json::array()}};
+  for (const RowResult& result : results) {
+    ordered_json row = {{"id", result.row->id},
+                        {"model", result.row->model},
+                        {"recipe", result.row->recipe.string()},
+                        {"top_1", to_json(result.figure("top_1"))},
+                        {"top_5", to_json(result.figure("top_5"))},
+                        {"minutes", to_json(result.minutes())},
+                        {"published", ordered_json::array()},
+                        {"differences", differences(table, result)},
+                        {"runs", ordered_json::array()}};
+    for (const PublishedFigures& figures : result.row->published)
+      row["published"].push_back(to_json(figures));
+    for (const SeedRun& run : result.runs) {
+      row["runs"].push_back({{"seed", run.seed},
+                             {"status", name_of(run.status)},
+                             {"folder", run.trial.run_folder().string()},
+                             {"summary", run.summary}});
+    }
+    json["rows"].push_back(std::move(row));
+  }
+  json["others"] = ordered_json::array();
+  for (const OtherSystem& other : table.others) {
+    ordered_json figures = to_json(other.figures);
+    figures["system"] = other.system;
+    figures["model"] = other.model;
+    json["others"].push_back(std::move(figures));
+  }
+  json["sources"] = ordered_json::array();
+  for (const FigureSource& source : table.sources) {
+    json["sources"].push_back(
+        {{"id", source.id}, {"title", source.title}, {"date", source.date}, {"url", source.url}});
+  }
+  return json;
+}
+
+}  // namespace precast::tools
