@@ -1,0 +1,196 @@
+#include "tools/reproduce.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <filesystem>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/log.h"
+#include "tools/arguments.h"
+#include "tools/recipe_arguments.h"
+#include "tools/reproduce/job_file.h"
+#include "tools/reproduce/row_result.h"
+#include "tools/reproduce/table.h"
+#include "tools/reproduce/table_page.h"
+#include "tools/reproduce/table_text.h"
+#include "tools/trial/check.h"
+#include "tools/trial/file_lock.h"
+#include "tools/trial/pool_display.h"
+#include "tools/trial/trial_pool.h"
+
+namespace precast::tools {
+namespace {
+
+namespace po = boost::program_options;
+using States = std::map<std::string, TrialState>;
+
+constexpr std::int64_t kMostSeeds = 1000;
+
+Arguments make_arguments() {
+  Arguments arguments(
+      "reproduce TABLE.yaml [--section.key=value ...] [options]",
+      "Trains the rows of a published table of accuracies and times, and puts them beside what was "
+      "published:\ntable.md, table.json and report.html. Started again after any kill it goes on. "
+      "Keys of recipes go to all rows.");
+  arguments.positional("TABLE.yaml", "as configs/imagenet/table.yaml");
+  arguments.options().add_options()("rows", po::value<std::string>(),
+                                    "only these: rn18_16,rn18_24 (default: all)")(
+      "seeds", po::value<std::int64_t>()->default_value(1), "trainings of each row")(
+      "folder", po::value<std::string>(),
+      "of the runs and the table (default: runs/ and the name of the table's folder)")(
+      "at_once", po::value<std::int64_t>()->default_value(1),
+      "trainings at a time, each on its share of the GPUs and cores")(
+      "dry-run", "check the recipes and list the trainings")(
+      "status", "write and show the table as it stands, train nothing")(
+      "json", "print the table as JSON")("retry-failed",
+                                         "give rows that failed for good another chance");
+  return arguments;
+}
+
+std::vector<Setting> to_settings(const std::vector<Override>& overrides) {
+  std::vector<Setting> settings;
+  for (const Override& one : overrides) settings.push_back({one.key, value_text(one.value)});
+  return settings;
+}
+
+std::vector<const TableRow*> choose_rows(const ResultTable& table, const Arguments& options) {
+  std::vector<const TableRow*> rows;
+  if (!options.has("rows")) {
+    for (const TableRow& row : table.rows) rows.push_back(&row);
+    return rows;
+  }
+  std::vector<std::string_view> names;
+  for (const TableRow& row : table.rows) names.push_back(row.id);
+  for (const std::string& name : split_list("rows", options.text("rows")))
+    rows.push_back(&table.rows[find_name("rows", names, name)]);
+  return rows;
+}
+
+/// One slot has all; several share GPUs and cores.
+std::vector<Slot> make_table_slots(int at_once) {
+  const std::vector<std::string> gpus = visible_gpus();
+  const std::vector<int> cores = allowed_cores();
+  if (at_once == 1)
+    return {{.name = "all", .gpu = fmt::format("{}", fmt::join(gpus, ",")), .cores = cores}};
+  const int devices = std::max(1, std::min(at_once, static_cast<int>(gpus.size())));
+  SlotOptions options{.slots_per_device = (at_once + devices - 1) / devices};
+  options.devices = gpus.empty()
+                        ? std::vector<std::string>{"cpu"}
+                        : std::vector<std::string>(gpus.begin(), gpus.begin() + devices);
+  std::vector<Slot> slots = make_slots(options, cores, gpus);
+  slots.resize(std::min(slots.size(), static_cast<std::size_t>(at_once)));
+  return slots;
+}
+
+/// A table that is being trained.
+class Reproduction {
+ public:
+  Reproduction(const Arguments& options, const std::vector<Override>& overrides)
+      : table_(read_table(options.text("TABLE.yaml"))),
+        rows_(choose_rows(table_, options)),
+        folder_(options.has("folder")
+                    ? std::filesystem::path(options.text("folder"))
+                    : "runs" / std::filesystem::absolute(options.text("TABLE.yaml"))
+                                   .parent_path()
+                                   .filename()),
+        trials_(make_row_trials(rows_, options.get<std::int64_t>("seeds"), to_settings(overrides),
+                                folder_)) {}
+
+  [[nodiscard]] const std::vector<Trial>& trials() const { return trials_; }
+  [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
+
+  /// Writes table.md, table.json and report.html.
+  void write_results(const States& states) const {
+    const std::vector<RowResult> results = collect_results(rows_, trials_, states);
+    write_file(folder_ / "table.md", table_markdown(table_, results));
+    write_file(folder_ / "table.json", table_json(table_, results).dump(2) + "\n");
+    write_file(folder_ / "report.html", table_page(table_, results));
+  }
+
+  void print_results(const States& states, bool json) const {
+    const std::vector<RowResult> results = collect_results(rows_, trials_, states);
+    fmt::print("{}", json ? table_json(table_, results).dump(2) + "\n"
+                          : table_markdown(table_, results));
+  }
+
+ private:
+  ResultTable table_;
+  std::vector<const TableRow*> rows_;
+  std::filesystem::path folder_;
+  std::vector<Trial> trials_;
+};
+
+/// Keeps the table's files up to date while rows end.
+class TableDisplay final : public PoolDisplay {
+ public:
+  TableDisplay(const Reproduction& job, const States& states, std::size_t slots)
+      : PoolDisplay(job.trials(), states, static_cast<int>(slots), "top_1"),
+        job_(job),
+        states_(states) {}
+  void ended(const Trial& trial, const nlohmann::ordered_json& record) override {
+    PoolDisplay::ended(trial, record);
+    job_.write_results(states_);
+  }
+
+ private:
+  const Reproduction& job_;
+  const States& states_;
+};
+
+int train_rows(const Reproduction& job, const std::vector<Slot>& slots, const Arguments& options) {
+  const std::filesystem::path program = own_program();
+  create_folders(job.folder());
+  const FileLock lock = lock_job_folder(job.folder(), FileLock::Kind::exclusive);
+  claim_folder(job.folder(), job.trials());
+  Journal journal(job.folder() / "results.jsonl");
+  States states = fold_states(read_journals(job.folder()));
+  if (options.has("retry-failed")) forget_failures(states);
+  ExitCode code = ExitCode::done;
+  {
+    TableDisplay display(job, states, slots.size());
+    code = TrialPool({.program = program, .slots = slots}, journal, states, display)
+               .run(job.trials());
+  }
+  job.write_results(states);
+  if (code == ExitCode::preempted) {
+    log_info("stopped; the same command goes on");
+    return static_cast<int>(code);
+  }
+  job.print_results(states, options.has("json"));
+  log_info("=> table.md, table.json and report.html are in {}", job.folder().string());
+  return static_cast<int>(code);
+}
+
+}  // namespace
+
+int run_reproduce(const std::vector<std::string>& args) {
+  std::vector<std::string> own = args;
+  const std::vector<Override> overrides = take_overrides(own);
+  Arguments options = make_arguments();
+  if (!options.parse(own)) return 0;
+  check_range("seeds", options.get<std::int64_t>("seeds"), 1, kMostSeeds);
+  check_range("at_once", options.get<std::int64_t>("at_once"), 1, kMostSeeds);
+  const Reproduction job(options, overrides);
+  const std::vector<Slot> slots =
+      make_table_slots(static_cast<int>(options.get<std::int64_t>("at_once")));
+  if (options.has("status")) {
+    const States states = fold_states(read_journals(job.folder()));
+    if (std::filesystem::is_directory(job.folder())) job.write_results(states);
+    job.print_results(states, options.has("json"));
+    return 0;
+  }
+  // Before anything is trained: a mistake in the last row must not show after days.
+  check_trials(job.trials(), own_program(), static_cast<int>(slots.size()));
+  if (options.has("dry-run")) {
+    for (const Trial& trial : job.trials())
+      fmt::print("{}\n", fmt::join(trial.train_arguments(), " "));
+    return 0;
+  }
+  return train_rows(job, slots, options);
+}
+
+}  // namespace precast::tools

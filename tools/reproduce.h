@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace precast::tools {
+
+/// `precast reproduce TABLE.yaml`: trains the rows of a published table and shows them beside it.
+int run_reproduce(const std::vector<std::string>& args);
+
+}  // namespace precast::tools
