@@ -7,6 +7,7 @@
 #include "tools/convert.h"
 #include "tools/doctor.h"
 #include "tools/exec_sibling.h"
+#include "tools/grid.h"
 #include "tools/index.h"
 #include "tools/inspect.h"
 #include "tools/preview.h"
@@ -27,6 +28,7 @@ int main(int argc, char** argv) {
               [](Args args) -> int { exec_precast_train("eval", args); }},
       Command{"predict", "write the logits of every sample",
               [](Args args) -> int { exec_precast_train("predict", args); }},
+      Command{"grid", "train a recipe with every combination of some values", run_grid},
       Command{"list", "list what a recipe can name",
               [](Args args) -> int { exec_precast_train("list", args); }},
       Command{"bench", "measure loading, training and sums over ranks", run_bench},

@@ -3,12 +3,14 @@
 #include <csignal>
 #include <vector>
 
+#include "framework/core/export.h"
+
 namespace precast {
 
 /// Signals as bytes of a pipe, so that poll() can wait for them beside other things. Handlers and a
 /// pipe, not a signalfd: that would need every thread of the process to block the signals, also
 /// those of libraries. One at a time in a process.
-class SignalPipe {
+class PRECAST_API SignalPipe {
  public:
   /// Catches `signals`, but leaves alone those the process ignores (nohup, background jobs).
   explicit SignalPipe(const std::vector<int>& signals);

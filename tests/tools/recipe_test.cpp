@@ -94,6 +94,7 @@ TEST_F(RecipeTest, EveryRecipeOfTheProjectLoads) {
   int found = 0;
   for (const auto& entry :
        std::filesystem::recursive_directory_iterator(PRECAST_SOURCE_DIR "/configs")) {
+    if (entry.path().parent_path().filename() == "sweeps") continue;  // no recipes
     if (entry.path().extension() != ".yaml") continue;
     EXPECT_NO_THROW(static_cast<void>(load_recipe(entry.path(), {}, registries_))) << entry.path();
     ++found;

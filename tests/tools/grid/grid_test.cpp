@@ -1,0 +1,212 @@
+// `precast grid` as a user starts it, with a program that only seems to train
+// (tests/support/fake_train).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+
+#include "tests/support/program.h"
+#include "tests/support/temporary_folder.h"
+#include "tools/child_process.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+class GridTest : public ::testing::Test {
+ protected:
+  GridTest() {
+    ::setenv("FAKE_LOG", (folder_ / "fake.log").c_str(), 1);
+    std::ofstream(folder_ / "r.yaml") << "training: {epochs: 1}\n";
+  }
+  void write_sweep(const std::string& text) {
+    std::ofstream(folder_ / "s.yaml")
+        << "recipe: " << (folder_ / "r.yaml").string() << "\nfolder: " << (folder_ / "g").string()
+        << "\n"
+        << text
+        << "\ngrid: {devices: cpu, slots_per_device: 2, cores_per_slot: 1, retry_pause_s: 0}\n";
+  }
+  std::vector<std::string> command(const std::vector<std::string>& options = {}) const {
+    std::vector<std::string> all = {std::string(PRECAST_BIN_DIR) + "/precast", "grid",
+                                    folder_ / "s.yaml", "--program",
+                                    std::string(PRECAST_SOURCE_DIR) + "/tests/support/fake_train"};
+    all.insert(all.end(), options.begin(), options.end());
+    return all;
+  }
+  ChildResult grid(const std::vector<std::string>& options = {}) const {
+    return run_child(command(options), std::chrono::minutes(1));
+  }
+  std::vector<std::string> fake_log(const std::string& part = "") const {
+    std::ifstream file(folder_ / "fake.log");
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(file, line);) {
+      if (line.find(part) != std::string::npos) lines.push_back(line);
+    }
+    return lines;
+  }
+  json results() const { return json::parse(grid({"--status", "--json"}).output); }
+
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(GridTest, TrainsEveryCombinationAndRanksThemOverSeeds) {
+  write_sweep("axes: {fake.quality: [0.2, 0.8, 0.5]}\nseeds: 2");
+  const ChildResult run = grid();
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_EQ(run.output,
+            "rank   fake.quality   top_1              trials\n"
+            "1      0.8            0.8000 +- 0.0000   2 done\n"
+            "2      0.5            0.5000 +- 0.0000   2 done\n"
+            "3      0.2            0.2000 +- 0.0000   2 done\n");
+  EXPECT_THAT(run.errors, HasSubstr("[6/6] "));
+  const json ranking = results().at("ranking");
+  EXPECT_EQ(ranking[0].at("settings").at("fake.quality"), "0.8");
+  EXPECT_EQ(ranking[0].at("count"), 2);
+}
+
+TEST_F(GridTest, KilledAtAnyMomentItLosesNothingAndRunsNothingTwice) {
+  write_sweep(
+      "axes: {fake.quality: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]}\nset: {fake.script: 'epochs:15'}");
+  for (const int moment_ms : {30, 150, 350, 550, 700}) {
+    test::Program run(command());
+    std::this_thread::sleep_for(std::chrono::milliseconds(moment_ms));
+    ::kill(run.id(), SIGKILL);
+    EXPECT_EQ(run.wait(), 137);
+  }
+  const ChildResult last = grid({"--json"});
+  ASSERT_EQ(last.exit_code, 0) << last.errors;
+  const json all = json::parse(last.output);
+  EXPECT_EQ(all.at("counts").at("done"), 6);
+  for (const json& trial : all.at("trials")) {
+    const std::string id = trial.at("trial");
+    EXPECT_EQ(fake_log(id + " done").size(), 1U) << id;
+    // No epoch twice, except one that was being trained when it was killed.
+    std::ifstream log(folder_ / ("g/runs/" + id + "/log"));
+    std::set<int> epochs;
+    for (std::string line; std::getline(log, line);)
+      epochs.insert(int{json::parse(line).at("epoch")});
+    EXPECT_EQ(epochs.size(), 15U);
+    EXPECT_EQ(trial.at("value"),
+              std::stod(trial.at("settings").at("fake.quality").get<std::string>()));
+  }
+}
+
+TEST_F(GridTest, TrialsDieWithAGridThatIsKilled) {
+  write_sweep("axes: {fake.script: [hang]}");
+  test::Program run(command());
+  while (fake_log(" start").empty()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ::kill(run.id(), SIGKILL);
+  EXPECT_EQ(run.wait(), 137);
+  // The trial's lock goes with its last process.
+  const std::string id = fake_log()[0].substr(0, fake_log()[0].find(' '));
+  const std::string lock = folder_ / ("g/runs/" + id + "/lock");
+  EXPECT_EQ(
+      run_child({"/usr/bin/flock", "-w", "5", lock, "true"}, std::chrono::seconds(10)).exit_code,
+      0);
+}
+
+TEST_F(GridTest, ASecondGridInTheSameFolderIsRefused) {
+  write_sweep("axes: {fake.script: [hang+done]}");
+  test::Program first(command());
+  while (fake_log(" start").empty()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const ChildResult second = grid();
+  EXPECT_EQ(second.exit_code, 1);
+  EXPECT_THAT(second.errors, HasSubstr("another `precast grid` works in this folder"));
+  EXPECT_EQ(grid({"--trial", "0"}).exit_code, 1);
+  EXPECT_EQ(grid({"--status"}).exit_code, 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  ::kill(first.id(), SIGINT);
+  EXPECT_EQ(first.wait(), 85) << first.err;
+  EXPECT_EQ(fake_log("saved").size(), 1U);
+  EXPECT_EQ(grid().exit_code, 0);
+}
+
+TEST_F(GridTest, AWrongValueIsRefusedAtItsPlaceBeforeAnythingRuns) {
+  write_sweep("axes: {fake.quality: [0.1, 0.2]}\nset:\n  fake.refused: 1");
+  for (const std::vector<std::string>& options : {std::vector<std::string>{}, {"--dry-run"}}) {
+    const ChildResult run = grid(options);
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_EQ(run.errors, "error: " + (folder_ / "s.yaml").string() +
+                              ":5:17: fake.refused: expected nothing\n");
+  }
+  EXPECT_TRUE(fake_log().empty());
+}
+
+TEST_F(GridTest, ListsTrialsWithoutRunningThem) {
+  write_sweep("axes: {fake.quality: [0.1, 0.2]}");
+  const ChildResult run = grid({"--dry-run"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.output, HasSubstr("   1  quality0.2-"));
+  EXPECT_THAT(run.output, HasSubstr("2 trials in 2 slots: cpu.0 (cores "));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "g"));
+}
+
+TEST_F(GridTest, AChangedRecipeIsAnotherGrid) {
+  write_sweep("axes: {fake.quality: [0.1]}");
+  EXPECT_EQ(grid().exit_code, 0);
+  std::ofstream(folder_ / "r.yaml") << "training: {epochs: 2}\n";
+  const ChildResult run = grid();
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.errors, HasSubstr("Give another folder"));
+}
+
+TEST_F(GridTest, ASweepThatGrowsRunsWhatIsNewOnly) {
+  write_sweep("axes: {fake.quality: [0.1, 0.2]}");
+  EXPECT_EQ(grid().exit_code, 0);
+  write_sweep("axes: {fake.quality: [0.3, 0.2, 0.1]}");
+  EXPECT_EQ(grid().exit_code, 0);
+  EXPECT_EQ(fake_log(" start ").size(), 3U);
+}
+
+TEST_F(GridTest, FailedTrialsGetAnotherChanceWhenAsked) {
+  write_sweep("axes: {fake.script: [exit:1+done]}");
+  const ChildResult run = grid();
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.errors, HasSubstr("failed, exit code 1; see "));
+  EXPECT_EQ(grid().exit_code, 1);
+  EXPECT_EQ(grid({"--retry-failed"}).exit_code, 0);
+  EXPECT_EQ(fake_log(" start ").size(), 2U);
+}
+
+TEST_F(GridTest, MedianRuleStopsBadTrialsWithACheckpoint) {
+  write_sweep(
+      "axes: {fake.quality: [0.9, 0.8, 0.7, 0.1]}\nset: {fake.script: 'epochs:8'}\nearly_stop: "
+      "median");
+  const ChildResult run = grid({"--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  const json all = json::parse(run.output);
+  EXPECT_EQ(all.at("trials")[0].at("status"), "done");
+  const json& bad = all.at("trials")[3];
+  EXPECT_EQ(bad.at("status"), "stopped");
+  EXPECT_EQ(bad.at("last_value"), 0.1);
+  // 0.7 is below the median, too, once the bad one counts.
+  EXPECT_EQ(fake_log("saved").size(), std::size_t{all.at("counts").at("stopped")});
+  EXPECT_EQ(all.at("ranking")[3].at("count"), 0);
+  EXPECT_EQ(grid().exit_code, 0);
+  EXPECT_EQ(fake_log(" start ").size(), 4U);
+}
+
+TEST_F(GridTest, ArrayTasksRunOneTrialEachAndTheirResultsMerge) {
+  write_sweep("axes: {fake.quality: [0.1, 0.2, 0.3]}");
+  for (const char* number : {"2", "0"}) EXPECT_EQ(grid({"--trial", number}).exit_code, 0);
+  EXPECT_EQ(grid({"--trial", "3"}).exit_code, 2);
+  EXPECT_EQ(results().at("counts").at("done"), 2);
+  EXPECT_EQ(grid().exit_code, 0);
+  EXPECT_EQ(fake_log(" start ").size(), 3U);
+  const ChildResult script = grid({"--slurm-script"});
+  EXPECT_THAT(script.output, HasSubstr("#SBATCH --array=0-2\n"));
+  EXPECT_THAT(script.output, HasSubstr(" --trial \"$SLURM_ARRAY_TASK_ID\"\n"));
+  std::ofstream(folder_ / "array.sh") << script.output;
+  EXPECT_EQ(run_child({"/bin/bash", "-n", folder_ / "array.sh"}, std::chrono::seconds(5)).errors,
+            "");
+}
+
+}  // namespace
+}  // namespace precast::tools

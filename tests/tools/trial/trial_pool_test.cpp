@@ -1,0 +1,230 @@
+// The pool with programs that end in every way; tests/support/fake_train says what it can do.
+#include "tools/trial/trial_pool.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "tests/support/temporary_folder.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class TrialPoolTest : public ::testing::Test {
+ protected:
+  TrialPoolTest() { ::setenv("FAKE_LOG", (folder_ / "fake.log").c_str(), 1); }
+
+  void add(const std::string& id, const std::string& script) {
+    trials_.push_back({id, "", {{"fake.script", script}}, folder_ / "runs"});
+  }
+  /// @return what the pool did, with the states from the disk before and after, as a new process
+  /// has them.
+  ExitCode run(int slots = 2) {
+    PoolOptions options{
+        .program = std::string(PRECAST_SOURCE_DIR) + "/tests/support/fake_train",
+        .slots = make_slots({.devices = {"cpu"}, .slots_per_device = slots, .cores_per_slot = 1},
+                            allowed_cores(), {}),
+        .max_retries = 2,
+        .retry_pause = std::chrono::milliseconds(1)};
+    Journal journal(folder_ / "results.jsonl");
+    states_ = fold_states(read_journals(folder_.path()));
+    TrialPool pool(options, journal, states_, *watcher_);
+    const ExitCode code = pool.run(trials_);
+    auto read_again = fold_states(read_journals(folder_.path()));
+    for (const auto& [id, state] : states_) EXPECT_EQ(read_again[id].status, state.status);
+    return code;
+  }
+  std::vector<std::string> fake_log(const std::string& part = "") const {
+    std::ifstream file(folder_ / "fake.log");
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(file, line);) {
+      if (line.find(part) != std::string::npos) lines.push_back(line);
+    }
+    return lines;
+  }
+
+  test::TemporaryFolder folder_;
+  std::vector<Trial> trials_;
+  std::map<std::string, TrialState> states_;
+  PoolWatcher silent_;
+  PoolWatcher* watcher_ = &silent_;
+};
+
+TEST_F(TrialPoolTest, RunsEachTrialOnceAndKeepsItsFigures) {
+  for (const char* id : {"a", "b", "c"}) add(id, "done");
+  EXPECT_EQ(run(), ExitCode::done);
+  EXPECT_EQ(fake_log(" start 1").size(), 3U);
+  EXPECT_EQ(states_.at("b").status, TrialStatus::done);
+  EXPECT_EQ(states_.at("b").figures.at("top_1"), 0.5);
+  EXPECT_GT(states_.at("b").seconds, 0);
+  EXPECT_EQ(run(), ExitCode::done);
+  EXPECT_EQ(fake_log(" start ").size(), 3U);
+}
+
+TEST_F(TrialPoolTest, BindsEachTrialToItsCoresAndHidesTheGpus) {
+  add("a", "done");
+  EXPECT_EQ(run(1), ExitCode::done);
+  EXPECT_THAT(fake_log(" start ")[0], HasSubstr("OMP_NUM_THREADS=1 CUDA_VISIBLE_DEVICES= cores=" +
+                                                std::to_string(allowed_cores()[0])));
+}
+
+TEST_F(TrialPoolTest, TriesFailuresThatMayNotRepeatAgainAndOthersNot) {
+  add("io", "exit:5+done");
+  add("killed", "kill:SEGV+kill:KILL+done");
+  add("stubborn", "exit:14");
+  add("broken", "exit:3");
+  add("silent", "exit:0");
+  add("diverged", "exit:12");
+  add("preempted", "exit:85+exit:85+exit:85+exit:85+done");
+  EXPECT_EQ(run(), ExitCode::failed);
+  const auto status = [&](const char* id) { return states_.at(id).status; };
+  EXPECT_EQ(status("io"), TrialStatus::done);
+  EXPECT_EQ(status("killed"), TrialStatus::done);
+  EXPECT_EQ(status("stubborn"), TrialStatus::failed);
+  EXPECT_EQ(status("broken"), TrialStatus::failed);
+  EXPECT_EQ(status("silent"), TrialStatus::failed);
+  EXPECT_EQ(status("diverged"), TrialStatus::diverged);
+  EXPECT_EQ(status("preempted"), TrialStatus::done);
+  EXPECT_EQ(states_.at("stubborn").starts, 3);
+  EXPECT_EQ(states_.at("broken").starts, 1);
+  EXPECT_EQ(states_.at("diverged").starts, 1);
+  EXPECT_EQ(states_.at("broken").exit_code, 3);
+  // Decided once and for all.
+  EXPECT_EQ(run(), ExitCode::failed);
+  EXPECT_EQ(states_.at("stubborn").starts, 3);
+  std::ifstream output(folder_ / "runs/broken/output");
+  EXPECT_THAT(std::string(std::istreambuf_iterator<char>(output), {}),
+              HasSubstr("as told: exit:3"));
+}
+
+TEST_F(TrialPoolTest, AWrongRecipeEndsItAllAndIsTriedAgainWhenItMayBeRight) {
+  add("wrong", "exit:2+done");
+  add("right", "epochs:20");
+  add("never", "done");
+  EXPECT_EQ(run(), ExitCode::usage);
+  EXPECT_FALSE(states_.contains("never") && states_.at("never").starts > 0);
+  EXPECT_EQ(run(), ExitCode::done);
+  EXPECT_EQ(states_.at("wrong").status, TrialStatus::done);
+  EXPECT_EQ(states_.at("right").status, TrialStatus::done);
+}
+
+TEST_F(TrialPoolTest, AProgramThatIsNotThereEndsItAll) {
+  add("a", "done");
+  Journal journal(folder_ / "results.jsonl");
+  TrialPool pool({.program = "/nowhere/precast", .slots = make_slots({}, {0}, {})}, journal,
+                 states_, silent_);
+  EXPECT_EQ(pool.run(trials_), ExitCode::usage);
+  std::ifstream output(folder_ / "runs/a/output");
+  EXPECT_THAT(std::string(std::istreambuf_iterator<char>(output), {}),
+              HasSubstr("cannot start /nowhere/precast: No such file"));
+}
+
+TEST_F(TrialPoolTest, ASignalLetsTrialsSaveAndTheNextRunGoesOn) {
+  add("a", "hang+done");
+  add("b", "hang+done");
+  add("c", "done");
+  std::jthread interrupter([this] {
+    while (fake_log(" start ").size() < 2)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    ::kill(::getpid(), SIGTERM);
+  });
+  EXPECT_EQ(run(), ExitCode::preempted);
+  EXPECT_EQ(fake_log("saved").size(), 2U);
+  EXPECT_EQ(fake_log("c start").size(), 0U);
+  EXPECT_EQ(run(), ExitCode::done);
+  EXPECT_EQ(states_.at("a").starts, 2);
+  EXPECT_EQ(states_.at("a").failures, 0);
+}
+
+TEST_F(TrialPoolTest, TakesOverARunThatEndedUnseen) {
+  add("a", "done");
+  EXPECT_EQ(run(), ExitCode::done);
+  // As if killed between the training's end and the record of it; the line is torn, too.
+  std::ifstream file(folder_ / "results.jsonl");
+  std::string start, end;
+  std::getline(file, start);
+  std::getline(file, end);
+  std::ofstream(folder_ / "results.jsonl") << start << "\n" << end.substr(0, 50);
+  EXPECT_EQ(run(), ExitCode::done);
+  EXPECT_EQ(fake_log(" start ").size(), 1U);
+  EXPECT_EQ(states_.at("a").figures.at("top_1"), 0.5);
+  EXPECT_EQ(read_journals(folder_.path()).size(), 2U);
+}
+
+TEST_F(TrialPoolTest, LeavesATrialToTheProcessThatRunsItAndTakesItsResult) {
+  add("a", "done");
+  std::filesystem::create_directories(trials_[0].run_folder());
+  auto lock = FileLock::try_lock(trials_[0].run_folder() / "lock");
+  ASSERT_TRUE(lock.has_value());
+  std::jthread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    std::ofstream(trials_[0].run_folder() / "summary.json") << "{\"top_1\": 0.9}";
+    lock.reset();
+  });
+  EXPECT_EQ(run(), ExitCode::done);
+  EXPECT_TRUE(fake_log().empty());
+  EXPECT_EQ(states_.at("a").figures.at("top_1"), 0.9);
+}
+
+class StopOnce final : public PoolWatcher {
+ public:
+  bool stops(const Trial& trial) override { return trial.id == "a" && resumed_ == 0; }
+  std::optional<std::string> resumes() override {
+    if (!stopped_ || resumed_++ > 0) return std::nullopt;
+    return "a";
+  }
+  void ended(const Trial& trial, const ordered_json& record) override {
+    if (trial.id == "a" && record.at("status") == "stopped") stopped_ = true;
+  }
+
+ private:
+  bool stopped_ = false;
+  int resumed_ = 0;
+};
+
+TEST_F(TrialPoolTest, ATrialThatIsStoppedEarlyCanGoOnLater) {
+  add("a", "hang+done");
+  add("b", "epochs:10");
+  StopOnce stop_once;
+  watcher_ = &stop_once;
+  EXPECT_EQ(run(), ExitCode::done);
+  EXPECT_EQ(states_.at("a").status, TrialStatus::done);
+  EXPECT_EQ(states_.at("a").starts, 2);
+  EXPECT_EQ(states_.at("b").starts, 1);
+}
+
+TEST(JournalTest, CutsATornLineAndReadsAllWriters) {
+  test::TemporaryFolder folder;
+  std::ofstream(folder / "results.jsonl") << "{\"event\": \"start\", \"trial\": \"a\"}\n{\"eve";
+  Journal(folder / "results.jsonl").append({{"event", "end"}, {"trial", "a"}, {"status", "done"}});
+  std::ofstream(folder / "results-3.jsonl")
+      << "{\"event\": \"start\", \"trial\": \"b\"}\nnonsense\n";
+  const auto states = fold_states(read_journals(folder.path()));
+  EXPECT_EQ(states.at("a").status, TrialStatus::done);
+  EXPECT_EQ(states.at("b").status, TrialStatus::waiting);
+  EXPECT_EQ(states.at("b").starts, 1);
+}
+
+TEST(FileLockTest, HoldsAgainstOthersUntilItGoes) {
+  test::TemporaryFolder folder;
+  {
+    const auto first = FileLock::try_lock(folder / "lock");
+    ASSERT_TRUE(first.has_value());
+    EXPECT_FALSE(FileLock::try_lock(folder / "lock").has_value());
+    EXPECT_FALSE(FileLock::try_lock(folder / "lock", FileLock::Kind::shared).has_value());
+  }
+  const auto one = FileLock::try_lock(folder / "lock", FileLock::Kind::shared);
+  EXPECT_TRUE(FileLock::try_lock(folder / "lock", FileLock::Kind::shared).has_value());
+}
+
+}  // namespace
+}  // namespace precast::tools

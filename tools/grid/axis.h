@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/core/config/node.h"
+
+namespace precast::tools {
+
+/// One value of an axis, as text for a command line, and where it was written.
+struct AxisValue {
+  std::string text;
+  Origin origin;
+};
+
+/// A key of the recipe and the values it takes.
+struct Axis {
+  std::string key;
+  std::vector<AxisValue> values;
+};
+
+/// Reads the values of `key`:
+///
+///     [0.1, 0.2]                                          as they stand
+///     {from: 0.1, to: 0.5, step: 0.1}                     with both ends
+///     {uniform: {low: 0, high: 1, n: 5}}                  evenly spaced, with both ends
+///     {log_uniform: {low: 1e-4, high: 1e-2, n: 3}}        evenly spaced in the logarithm
+///     {uniform | log_uniform: {low, high, samples: 8}}    drawn
+///     {random: {choices: [a, b, c], samples: 2}}          drawn, without repetition while it lasts
+///
+/// Drawn values are a function of (seed, key) alone. What is wrong goes to `diagnostics`.
+[[nodiscard]] Axis read_axis(const std::string& key, const ConfigNode& node, std::uint64_t seed,
+                             Diagnostics& diagnostics);
+
+}  // namespace precast::tools

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace precast::tools {
+
+/// The `log` of a run that may still be written: its epochs so far. A run that resumes cuts its log
+/// and writes the same epochs again. One thread.
+class RunLog {
+ public:
+  explicit RunLog(const std::filesystem::path& run_folder) : path_(run_folder / "log") {}
+
+  /// Reads what has come since. @return true if there was something.
+  bool refresh();
+  /// Records of whole epochs (top_1, val_loss, train_loss ...), by epoch from 0.
+  [[nodiscard]] const std::map<std::int64_t, nlohmann::ordered_json>& epochs() const {
+    return epochs_;
+  }
+  /// The newest record of a step (logging.every); null if there is none.
+  [[nodiscard]] const nlohmann::ordered_json& last_step() const { return last_step_; }
+
+ private:
+  void take(const std::string& line);
+
+  std::filesystem::path path_;
+  std::uint64_t read_ = 0;
+  std::map<std::int64_t, nlohmann::ordered_json> epochs_;
+  nlohmann::ordered_json last_step_;
+};
+
+}  // namespace precast::tools

@@ -1,0 +1,72 @@
+#include "tools/trial/slot.h"
+
+#include <fmt/core.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+#include <system_error>
+
+#include "framework/core/error.h"
+
+namespace precast::tools {
+
+std::vector<int> allowed_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cores;
+  if (::sched_getaffinity(0, sizeof(set), &set) == 0) {
+    for (int core = 0; core < CPU_SETSIZE; ++core) {
+      if (CPU_ISSET(core, &set)) cores.push_back(core);
+    }
+  }
+  if (cores.empty()) cores.push_back(0);
+  return cores;
+}
+
+std::vector<std::string> visible_gpus() {
+  std::vector<std::string> gpus;
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"); visible != nullptr) {
+    std::istringstream text(visible);
+    for (std::string gpu; std::getline(text, gpu, ',');) {
+      if (!gpu.empty() && gpu != "-1") gpus.push_back(gpu);
+    }
+    return gpus;
+  }
+  std::error_code none;
+  for (auto entry = std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", none);
+       !none && entry != std::filesystem::directory_iterator(); ++entry) {
+    gpus.push_back(std::to_string(gpus.size()));
+  }
+  return gpus;
+}
+
+std::vector<Slot> make_slots(const SlotOptions& options, const std::vector<int>& cores,
+                             const std::vector<std::string>& gpus) {
+  require(!cores.empty() && options.slots_per_device > 0, "a core and a slot");
+  std::vector<std::string> devices = options.devices;
+  if (devices == std::vector<std::string>{"auto"}) devices = gpus;
+  if (devices.empty()) devices = {"cpu"};
+  const std::size_t count = devices.size() * static_cast<std::size_t>(options.slots_per_device);
+  const std::size_t share = options.cores_per_slot > 0
+                                ? static_cast<std::size_t>(options.cores_per_slot)
+                                : std::max<std::size_t>(1, cores.size() / count);
+  std::vector<Slot> slots;
+  std::size_t next_core = 0;
+  for (const std::string& device : devices) {
+    for (int i = 0; i < options.slots_per_device; ++i) {
+      Slot slot;
+      if (device != "cpu") slot.gpu = device;
+      slot.name = device == "cpu" ? device : "gpu" + device;
+      if (options.slots_per_device > 1) slot.name += fmt::format(".{}", i);
+      for (std::size_t core = 0; core < std::min(share, cores.size()); ++core)
+        slot.cores.push_back(cores[next_core++ % cores.size()]);
+      slots.push_back(std::move(slot));
+    }
+  }
+  return slots;
+}
+
+}  // namespace precast::tools

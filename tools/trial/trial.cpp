@@ -1,0 +1,93 @@
+#include "tools/trial/trial.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "framework/core/error.h"
+#include "framework/core/rng.h"
+
+namespace precast::tools {
+namespace {
+
+constexpr std::size_t kLongestPrefix = 60;
+
+std::string safe(std::string text) {
+  std::ranges::replace_if(
+      text,
+      [](unsigned char c) {
+        return std::isalnum(c) == 0 && c != '.' && c != '-' && c != '+' && c != '_';
+      },
+      '_');
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> Trial::train_arguments() const {
+  std::vector<std::string> arguments = {"train"};
+  if (!recipe.empty()) arguments.push_back(recipe.string());
+  for (const Setting& setting : settings)
+    arguments.push_back(fmt::format("--{}={}", setting.key, setting.value));
+  arguments.push_back("--logging.folder=" + folder.string());
+  arguments.push_back("--logging.run_id=" + id);
+  arguments.emplace_back("--checkpoint.resume=auto");
+  return arguments;
+}
+
+std::string trial_id(const std::vector<Setting>& settings) {
+  std::string prefix;
+  std::vector<std::string> lines;
+  for (const Setting& setting : settings) {
+    const std::string name = setting.key.substr(setting.key.rfind('.') + 1);
+    prefix += fmt::format("{}{}{}", prefix.empty() ? "" : "_", name, setting.value);
+    lines.push_back(fmt::format("{}={}\n", setting.key, setting.value));
+  }
+  std::ranges::sort(lines);
+  const std::uint64_t hash = derived_seed(0, fmt::format("{}", fmt::join(lines, "")));
+  return fmt::format("{}-{:08x}", safe(prefix.substr(0, kLongestPrefix)), hash & 0xFFFFFFFFU);
+}
+
+Verdict judge_end(int exit_code, int signal) {
+  if (signal != 0) return Verdict::retry;
+  switch (exit_code) {
+    case 126:  // what shells make of a program that
+    case 127:  // cannot be started
+      return Verdict::fatal;
+    default:
+      break;
+  }
+  switch (static_cast<ExitCode>(exit_code)) {
+    case ExitCode::done:
+      return Verdict::done;
+    case ExitCode::preempted:
+      return Verdict::go_on;
+    case ExitCode::diverged:
+      return Verdict::diverged;
+    case ExitCode::usage:
+      return Verdict::fatal;
+    case ExitCode::io:
+    case ExitCode::environment:
+    case ExitCode::loader:
+    case ExitCode::out_of_memory:
+    case ExitCode::peer_failed:
+    case ExitCode::stalled:
+      return Verdict::retry;
+    case ExitCode::failed:
+    case ExitCode::dataset_invalid:
+    case ExitCode::checkpoint_invalid:
+      break;
+  }
+  return Verdict::failed;
+}
+
+std::optional<nlohmann::ordered_json> read_summary(const std::filesystem::path& run_folder) {
+  std::ifstream file(run_folder / "summary.json");
+  if (!file) return std::nullopt;
+  auto summary = nlohmann::ordered_json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (!summary.is_object()) return std::nullopt;
+  return summary;
+}
+
+}  // namespace precast::tools
