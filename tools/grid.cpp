@@ -42,10 +42,6 @@ Arguments make_arguments() {
   return arguments;
 }
 
-std::filesystem::path own_program() {
-  return std::filesystem::read_symlink("/proc/self/exe");
-}
-
 /// sweep.json: what the results in the folder belong to.
 class SweepFile {
  public:
@@ -84,7 +80,7 @@ class SweepFile {
 };
 
 void check_new(const Sweep& sweep, SweepFile& file, const std::filesystem::path& program,
-               int at_once) {
+               std::size_t at_once) {
   std::vector<const Trial*> trials = covering_trials(sweep);
   std::erase_if(trials, [&](const Trial* trial) { return file.is_checked(*trial); });
   check_trials(sweep, trials, program, at_once);
@@ -118,15 +114,6 @@ void print_results(const Sweep& sweep, const States& states, bool json) {
   }
 }
 
-FileLock lock_folder(const Sweep& sweep, FileLock::Kind kind) {
-  auto lock = FileLock::try_lock(sweep.folder / "lock", kind);
-  if (!lock) {
-    throw Error(
-        fmt::format("{}: another `precast grid` works in this folder", sweep.folder.string()));
-  }
-  return std::move(*lock);
-}
-
 PoolOptions pool_options(const Sweep& sweep, const std::filesystem::path& program,
                          std::vector<Slot> slots) {
   return {.program = program,
@@ -137,11 +124,7 @@ PoolOptions pool_options(const Sweep& sweep, const std::filesystem::path& progra
 
 States read_states(const Sweep& sweep, bool retry_failed) {
   States states = fold_states(read_journals(sweep.folder));
-  for (auto& [id, state] : states) {
-    if (!retry_failed || state.status != TrialStatus::failed) continue;
-    state.status = TrialStatus::waiting;
-    state.failures = 0;
-  }
+  if (retry_failed) forget_failures(states);
   return states;
 }
 
@@ -149,19 +132,19 @@ States read_states(const Sweep& sweep, bool retry_failed) {
 int run_all(const Sweep& sweep, const std::filesystem::path& program, const Arguments& options) {
   const std::vector<Slot> slots = make_slots(sweep.slots, allowed_cores(), visible_gpus());
   if (options.has("dry-run")) {
-    check_trials(sweep, covering_trials(sweep), program, static_cast<int>(slots.size()));
+    check_trials(sweep, covering_trials(sweep), program, slots.size());
     print_trials(sweep, slots, options.has("json"));
     return 0;
   }
   create_folders(sweep.folder);
-  const FileLock lock = lock_folder(sweep, FileLock::Kind::exclusive);
+  const FileLock lock = lock_job_folder(sweep.folder, FileLock::Kind::exclusive);
   SweepFile file(sweep);
-  check_new(sweep, file, program, static_cast<int>(slots.size()));
+  check_new(sweep, file, program, slots.size());
   Journal journal(sweep.folder / "results.jsonl");
   States states = read_states(sweep, options.has("retry-failed"));
   ExitCode code = ExitCode::done;
   {
-    GridWatcher watcher(sweep, states, static_cast<int>(slots.size()));
+    GridWatcher watcher(sweep, states, slots.size());
     TrialPool pool(pool_options(sweep, program, slots), journal, states, watcher);
     code = pool.run(sweep.trials);
   }
@@ -179,7 +162,7 @@ int run_one(const Sweep& sweep, const std::filesystem::path& program, const Argu
   const auto number = options.get<std::int64_t>("trial");
   check_range("trial", number, 0, static_cast<std::int64_t>(sweep.trials.size()) - 1);
   create_folders(sweep.folder);
-  const FileLock lock = lock_folder(sweep, FileLock::Kind::shared);
+  const FileLock lock = lock_job_folder(sweep.folder, FileLock::Kind::shared);
   Journal journal(sweep.folder / fmt::format("results-{}.jsonl", number));
   States states = read_states(sweep, options.has("retry-failed"));
   const Slot slot{.name = "task",

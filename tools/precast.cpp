@@ -11,6 +11,7 @@
 #include "tools/index.h"
 #include "tools/inspect.h"
 #include "tools/preview.h"
+#include "tools/reproduce.h"
 #include "tools/write.h"
 
 int main(int argc, char** argv) {
@@ -29,6 +30,7 @@ int main(int argc, char** argv) {
       Command{"predict", "write the logits of every sample",
               [](Args args) -> int { exec_precast_train("predict", args); }},
       Command{"grid", "train a recipe with every combination of some values", run_grid},
+      Command{"reproduce", "train the rows of a published table", run_reproduce},
       Command{"list", "list what a recipe can name",
               [](Args args) -> int { exec_precast_train("list", args); }},
       Command{"bench", "measure loading, training and sums over ranks", run_bench},

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <filesystem>
+#include <span>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -47,13 +48,14 @@ Arguments make_arguments() {
       "dry-run", "check the recipes and list the trainings")(
       "status", "write and show the table as it stands, train nothing")(
       "json", "print the table as JSON")("retry-failed",
-                                         "give rows that failed for good another chance");
+                                         "give rows that failed for good another chance")(
+      "program", po::value<std::string>(), "instead of this program: trains as `precast` does");
   return arguments;
 }
 
 std::vector<Setting> to_settings(const std::vector<Override>& overrides) {
   std::vector<Setting> settings;
-  for (const Override& one : overrides) settings.push_back({one.key, value_text(one.value)});
+  for (const Override& one : overrides) settings.push_back({one.key, one.value.flow()});
   return settings;
 }
 
@@ -78,9 +80,8 @@ std::vector<Slot> make_table_slots(int at_once) {
     return {{.name = "all", .gpu = fmt::format("{}", fmt::join(gpus, ",")), .cores = cores}};
   const int devices = std::max(1, std::min(at_once, static_cast<int>(gpus.size())));
   SlotOptions options{.slots_per_device = (at_once + devices - 1) / devices};
-  options.devices = gpus.empty()
-                        ? std::vector<std::string>{"cpu"}
-                        : std::vector<std::string>(gpus.begin(), gpus.begin() + devices);
+  options.devices = gpus.empty() ? std::vector<std::string>{"cpu"}
+                                 : std::vector<std::string>(gpus.begin(), gpus.begin() + devices);
   std::vector<Slot> slots = make_slots(options, cores, gpus);
   slots.resize(std::min(slots.size(), static_cast<std::size_t>(at_once)));
   return slots;
@@ -102,6 +103,8 @@ class Reproduction {
 
   [[nodiscard]] const std::vector<Trial>& trials() const { return trials_; }
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
+  /// The first trials are their first seeds.
+  [[nodiscard]] std::size_t rows() const { return rows_.size(); }
 
   /// Writes table.md, table.json and report.html.
   void write_results(const States& states) const {
@@ -113,8 +116,8 @@ class Reproduction {
 
   void print_results(const States& states, bool json) const {
     const std::vector<RowResult> results = collect_results(rows_, trials_, states);
-    fmt::print("{}", json ? table_json(table_, results).dump(2) + "\n"
-                          : table_markdown(table_, results));
+    fmt::print("{}",
+               json ? table_json(table_, results).dump(2) + "\n" : table_markdown(table_, results));
   }
 
  private:
@@ -124,13 +127,25 @@ class Reproduction {
   std::vector<Trial> trials_;
 };
 
+/// One seed of each row: seeds do not change what is wrong.
+void check_rows(const Reproduction& job, const std::filesystem::path& program,
+                std::size_t at_once) {
+  std::vector<const Trial*> first;
+  for (const Trial& trial : std::span(job.trials()).first(job.rows())) first.push_back(&trial);
+  std::vector<std::string> problems;
+  for (const TrialProblem& problem : dry_run_problems(first, program, at_once)) {
+    // Keys of the command line are wrong in all rows alike.
+    if (std::find(problems.begin(), problems.end(), problem.text) == problems.end())
+      problems.push_back(problem.text);
+  }
+  if (!problems.empty()) throw ConfigError(fmt::format("{}", fmt::join(problems, "\n")));
+}
+
 /// Keeps the table's files up to date while rows end.
 class TableDisplay final : public PoolDisplay {
  public:
   TableDisplay(const Reproduction& job, const States& states, std::size_t slots)
-      : PoolDisplay(job.trials(), states, static_cast<int>(slots), "top_1"),
-        job_(job),
-        states_(states) {}
+      : PoolDisplay(job.trials(), states, slots, "top_1"), job_(job), states_(states) {}
   void ended(const Trial& trial, const nlohmann::ordered_json& record) override {
     PoolDisplay::ended(trial, record);
     job_.write_results(states_);
@@ -141,8 +156,8 @@ class TableDisplay final : public PoolDisplay {
   const States& states_;
 };
 
-int train_rows(const Reproduction& job, const std::vector<Slot>& slots, const Arguments& options) {
-  const std::filesystem::path program = own_program();
+int train_rows(const Reproduction& job, const std::filesystem::path& program,
+               const std::vector<Slot>& slots, const Arguments& options) {
   create_folders(job.folder());
   const FileLock lock = lock_job_folder(job.folder(), FileLock::Kind::exclusive);
   claim_folder(job.folder(), job.trials());
@@ -152,8 +167,8 @@ int train_rows(const Reproduction& job, const std::vector<Slot>& slots, const Ar
   ExitCode code = ExitCode::done;
   {
     TableDisplay display(job, states, slots.size());
-    code = TrialPool({.program = program, .slots = slots}, journal, states, display)
-               .run(job.trials());
+    code =
+        TrialPool({.program = program, .slots = slots}, journal, states, display).run(job.trials());
   }
   job.write_results(states);
   if (code == ExitCode::preempted) {
@@ -183,14 +198,16 @@ int run_reproduce(const std::vector<std::string>& args) {
     job.print_results(states, options.has("json"));
     return 0;
   }
+  const std::filesystem::path program =
+      options.has("program") ? std::filesystem::absolute(options.text("program")) : own_program();
   // Before anything is trained: a mistake in the last row must not show after days.
-  check_trials(job.trials(), own_program(), static_cast<int>(slots.size()));
+  check_rows(job, program, slots.size());
   if (options.has("dry-run")) {
     for (const Trial& trial : job.trials())
       fmt::print("{}\n", fmt::join(trial.train_arguments(), " "));
     return 0;
   }
-  return train_rows(job, slots, options);
+  return train_rows(job, program, slots, options);
 }
 
 }  // namespace precast::tools

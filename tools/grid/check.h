@@ -1,7 +1,6 @@
 #pragma once
 
 #include <filesystem>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -17,6 +16,6 @@ namespace precast::tools {
 /// once. @throws ConfigError with all that it finds wrong, each message once, at the place in the
 /// sweep where it can be.
 void check_trials(const Sweep& sweep, const std::vector<const Trial*>& trials,
-                  const std::filesystem::path& program, int at_once);
+                  const std::filesystem::path& program, std::size_t at_once);
 
 }  // namespace precast::tools

@@ -1,64 +1,23 @@
 #include "tools/grid/watcher.h"
 
-#include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <csignal>
-#include <cstdio>
-#include <cstring>
-
-#include "framework/core/progress.h"
+#include <vector>
 
 namespace precast::tools {
-namespace {
-
-using nlohmann::ordered_json;
-
-constexpr auto kRedrawEvery = std::chrono::milliseconds(500);
-
-std::size_t terminal_columns() {
-  winsize size{};
-  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
-  return size.ws_col;
-}
-
-/// `, exit code 5` or `, killed by SIGKILL`.
-std::string cause_of(const ordered_json& record) {
-  if (const int signal = record.value("signal", 0); signal != 0) {
-    const char* name = ::sigabbrev_np(signal);
-    return fmt::format(", killed by SIG{}", name != nullptr ? name : "?");
-  }
-  return fmt::format(", exit code {}", record.value("exit_code", 0));
-}
-
-}  // namespace
 
 GridWatcher::GridWatcher(const Sweep& sweep, const std::map<std::string, TrialState>& states,
-                         int slots)
-    : sweep_(sweep),
+                         std::size_t slots)
+    : PoolDisplay(sweep.trials, states, slots, sweep.metric),
+      sweep_(sweep),
       states_(states),
-      slots_(slots),
-      early_stop_(sweep.early_stop),
-      terminal_(::isatty(STDERR_FILENO) == 1) {
+      early_stop_(sweep.early_stop) {
   if (sweep.early_stop.rule == EarlyStopOptions::Rule::none) return;
   // What earlier starts of this grid have reached counts.
-  for (const Trial& trial : sweep.trials) refresh(trial);
+  for (const Trial& trial : sweep.trials) report(trial);
 }
 
-GridWatcher::~GridWatcher() {
-  clear();
-}
-
-RunLog& GridWatcher::log_of(const Trial& trial) {
-  return logs_.try_emplace(trial.id, trial.run_folder()).first->second;
-}
-
-void GridWatcher::refresh(const Trial& trial) {
-  RunLog& log = log_of(trial);
-  if (!log.refresh()) return;
-  for (const auto& [epoch, record] : log.epochs()) {
+void GridWatcher::report(const Trial& trial) {
+  if (!refresh(trial)) return;
+  for (const auto& [epoch, record] : log_of(trial).epochs()) {
     if (const auto value = record.find(sweep_.early_stop.metric);
         value != record.end() && value->is_number()) {
       early_stop_.report(trial.id, epoch, value->get<double>());
@@ -66,93 +25,14 @@ void GridWatcher::refresh(const Trial& trial) {
   }
 }
 
-void GridWatcher::started(const RunningTrial& running) {
-  if (!terminal_) {
-    say(fmt::format("{}: {} on {}", running.trial->id, running.attempt > 1 ? "goes on" : "started",
-                    running.slot->name));
-  }
-}
-
-void GridWatcher::ended(const Trial& trial, const ordered_json& record) {
-  refresh(trial);
-  const auto results = std::ranges::count_if(sweep_.trials, [&](const Trial& other) {
-    const auto state = states_.find(other.id);
-    return state != states_.end() && state->second.status != TrialStatus::waiting;
-  });
-  const std::string status = record.at("status");
-  std::string text = fmt::format("[{}/{}] {}: ", results, sweep_.trials.size(), trial.id);
-  if (status == "done") {
-    text +=
-        fmt::format("done, {} {}", sweep_.metric, record.at("figures").value(sweep_.metric, 0.0));
-  } else if (status == "waiting" && !record.value("failure", false)) {
-    text += "interrupted";
-  } else {
-    text += status == "waiting" ? "failed, will be tried again" : status;
-    if (status == "waiting" || status == "failed")
-      text += fmt::format("{}; see {}", cause_of(record), (trial.run_folder() / "output").string());
-  }
-  say(text + fmt::format(" ({})", format_duration(record.value("seconds", 0.0))));
-}
-
-void GridWatcher::say(const std::string& text) {
-  clear();
-  fmt::print(stderr, "{}\n", text);
+void GridWatcher::ended(const Trial& trial, const nlohmann::ordered_json& record) {
+  report(trial);
+  PoolDisplay::ended(trial, record);
 }
 
 void GridWatcher::look(const std::list<RunningTrial>& running, std::size_t waiting) {
-  for (const RunningTrial& one : running) refresh(*one.trial);
-  if (!terminal_ || std::chrono::steady_clock::now() < next_draw_) return;
-  next_draw_ = std::chrono::steady_clock::now() + kRedrawEvery;
-  std::vector<std::string> lines = {headline(running.size(), waiting)};
-  for (const RunningTrial& one : running) lines.push_back(slot_line(one));
-  draw(lines);
-}
-
-std::string GridWatcher::headline(std::size_t running, std::size_t waiting) const {
-  double seconds = 0;
-  int finished = 0;
-  for (const auto& [id, state] : states_) {
-    if (state.status != TrialStatus::done) continue;
-    seconds += state.seconds;
-    ++finished;
-  }
-  std::string text = fmt::format("{} trials: {} done, {} running, {} waiting", sweep_.trials.size(),
-                                 finished, running, waiting);
-  if (finished > 0) {
-    // Those that run are half through on average.
-    const double left = static_cast<double>(waiting) + static_cast<double>(running) / 2;
-    text += ", about " + format_duration(left * seconds / finished / slots_) + " left";
-  }
-  return text;
-}
-
-std::string GridWatcher::slot_line(const RunningTrial& running) {
-  const RunLog& log = log_of(*running.trial);
-  std::string text = fmt::format("  {:<8} {:<40} ", running.slot->name, running.trial->id);
-  if (!log.epochs().empty()) {
-    const auto& [epoch, record] = *log.epochs().rbegin();
-    text += fmt::format("epoch {}", epoch + 1);
-    for (const char* key : {"train_loss", "top_1"}) {
-      if (record.contains(key) && record.at(key).is_number())
-        text += fmt::format("  {} {:.4f}", key, record.at(key).get<double>());
-    }
-  }
-  return text + "  " + format_duration(running.process->seconds());
-}
-
-void GridWatcher::draw(const std::vector<std::string>& lines) {
-  clear();
-  const std::size_t columns = terminal_columns();
-  for (const std::string& line : lines) fmt::print(stderr, "{}\n", line.substr(0, columns - 1));
-  std::fflush(stderr);
-  drawn_ = lines.size();
-}
-
-void GridWatcher::clear() {
-  if (drawn_ == 0) return;
-  fmt::print(stderr, "\033[{}A\r\033[J", drawn_);
-  std::fflush(stderr);
-  drawn_ = 0;
+  for (const RunningTrial& one : running) report(*one.trial);
+  PoolDisplay::look(running, waiting);
 }
 
 bool GridWatcher::stops(const Trial& trial) {

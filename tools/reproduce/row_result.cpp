@@ -91,7 +91,9 @@ std::vector<RowResult> collect_results(const std::vector<const TableRow*>& rows,
   for (std::size_t i = 0; i < trials.size(); ++i) {
     RowResult& result = results[i % rows.size()];
     result.row = rows[i % rows.size()];
-    SeedRun run{.seed = static_cast<std::int64_t>(i / rows.size()), .trial = trials[i]};
+    SeedRun run;
+    run.seed = static_cast<std::int64_t>(i / rows.size());
+    run.trial = trials[i];
     if (const auto found = states.find(trials[i].id); found != states.end()) {
       run.status = found->second.status;
       run.summary = found->second.figures;

@@ -14,39 +14,39 @@ namespace precast::tools {
 /// Where published figures come from.
 struct FigureSource {
   /// What rows name it by.
-  std::string id;
-  std::string title;
-  std::string date;
-  std::string url;
+  std::string id{};
+  std::string title{};
+  std::string date{};
+  std::string url{};
 };
 
 /// What somebody published of one training. Shares, not per cent; minutes of wall clock.
 struct PublishedFigures {
   /// FigureSource::id.
-  std::string source;
-  std::optional<double> top_1, top_5, minutes;
-  std::string hardware;
-  std::string note;
+  std::string source{};
+  std::optional<double> top_1{}, top_5{}, minutes{};
+  std::string hardware{};
+  std::string note{};
 };
 
 /// One line of a table: a recipe to run, and what is known of it.
 struct TableRow {
   /// Part of run folders' names: letters, digits, `_`, `-` and `.`.
-  std::string id;
+  std::string id{};
   /// For people: `ResNet-50`.
-  std::string model;
-  std::filesystem::path recipe;
+  std::string model{};
+  std::filesystem::path recipe{};
   /// Keys that this row sets in its recipe.
-  std::vector<Setting> settings;
+  std::vector<Setting> settings{};
   /// The first is the one that the table compares with.
-  std::vector<PublishedFigures> published;
+  std::vector<PublishedFigures> published{};
 };
 
 /// A training of another system: shown, not run.
 struct OtherSystem {
-  std::string system;
-  std::string model;
-  PublishedFigures figures;
+  std::string system{};
+  std::string model{};
+  PublishedFigures figures{};
 };
 
 /// Accuracy after an epoch of a run.
@@ -60,7 +60,7 @@ struct CurvePoint {
 /// A published table of accuracies and times as data: what `precast reproduce` runs and compares
 /// with (configs/imagenet/table.yaml).
 struct ResultTable {
-  std::string title;
+  std::string title{};
   std::vector<FigureSource> sources;
   /// Training images of the published runs; 0: not told.
   std::int64_t train_images = 0;

@@ -25,15 +25,6 @@ const ordered_json* any_summary(const RowResult& result) {
   return nullptr;
 }
 
-/// Keys that say where data lie and what runs are called change no result.
-bool matters(const Setting& setting) {
-  for (const std::string_view prefix : {"data.train_dataset", "data.val_dataset", "logging.",
-                                        "data.num_workers", "training.seed"}) {
-    if (setting.key.starts_with(prefix)) return false;
-  }
-  return true;
-}
-
 ordered_json to_json(const PublishedFigures& figures) {
   ordered_json json = {{"source", figures.source}};
   if (figures.top_1) json["top_1"] = *figures.top_1;
@@ -90,7 +81,7 @@ std::vector<std::string> differences(const ResultTable& table, const RowResult& 
   }
   std::string keys;
   for (const Setting& setting : result.runs.front().trial.settings) {
-    if (!matters(setting)) continue;
+    if (!changes_results(setting) || setting.key == "training.seed") continue;
     fmt::format_to(std::back_inserter(keys), "{}{}={}", keys.empty() ? "" : ", ", setting.key,
                    setting.value);
   }

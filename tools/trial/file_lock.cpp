@@ -1,6 +1,7 @@
 #include "tools/trial/file_lock.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -30,6 +31,12 @@ FileLock& FileLock::operator=(FileLock&& other) noexcept {
 
 FileLock::~FileLock() {
   if (fd_ >= 0) ::close(fd_);
+}
+
+FileLock lock_job_folder(const std::filesystem::path& folder, FileLock::Kind kind) {
+  auto lock = FileLock::try_lock(folder / "lock", kind);
+  if (!lock) throw Error(fmt::format("{}: another precast works in this folder", folder.string()));
+  return std::move(*lock);
 }
 
 }  // namespace precast::tools

@@ -25,4 +25,7 @@ class FileLock {
   int fd_;
 };
 
+/// The lock of a folder that jobs (grids, tables) work in. @throws Error if another one does.
+[[nodiscard]] FileLock lock_job_folder(const std::filesystem::path& folder, FileLock::Kind kind);
+
 }  // namespace precast::tools

@@ -105,4 +105,12 @@ std::map<std::string, TrialState> fold_states(const std::vector<ordered_json>& r
   return states;
 }
 
+void forget_failures(std::map<std::string, TrialState>& states) {
+  for (auto& [id, state] : states) {
+    if (state.status != TrialStatus::failed) continue;
+    state.status = TrialStatus::waiting;
+    state.failures = 0;
+  }
+}
+
 }  // namespace precast::tools

@@ -70,5 +70,7 @@ struct TrialState {
 
 [[nodiscard]] std::map<std::string, TrialState> fold_states(
     const std::vector<nlohmann::ordered_json>& records);
+/// Lets trials that have failed for good wait again.
+void forget_failures(std::map<std::string, TrialState>& states);
 
 }  // namespace precast::tools

@@ -36,6 +36,18 @@ std::vector<std::string> Trial::train_arguments() const {
   return arguments;
 }
 
+std::filesystem::path own_program() {
+  return std::filesystem::read_symlink("/proc/self/exe");
+}
+
+bool changes_results(const Setting& setting) {
+  for (const std::string_view prefix : {"data.train_dataset", "data.val_dataset",
+                                        "data.num_workers", "data.cache_mb", "logging."}) {
+    if (setting.key.starts_with(prefix)) return false;
+  }
+  return true;
+}
+
 std::string trial_id(const std::vector<Setting>& settings) {
   std::string prefix;
   std::vector<std::string> lines;

@@ -30,6 +30,12 @@ struct Trial {
   [[nodiscard]] std::vector<std::string> train_arguments() const;
 };
 
+/// This program's file, which trains as `precast train`.
+[[nodiscard]] std::filesystem::path own_program();
+
+/// False for keys that say where data and runs lie, and how many threads read.
+[[nodiscard]] bool changes_results(const Setting& setting);
+
 /// A name for `settings` that is readable, safe as a folder's name, and differs where they differ:
 /// `lr0.1_weight_decay5e-4-1c9f03ab`. A function of keys and values alone, not of their order.
 [[nodiscard]] std::string trial_id(const std::vector<Setting>& settings);

@@ -118,7 +118,7 @@ TEST_F(GridTest, ASecondGridInTheSameFolderIsRefused) {
   while (fake_log(" start").empty()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   const ChildResult second = grid();
   EXPECT_EQ(second.exit_code, 1);
-  EXPECT_THAT(second.errors, HasSubstr("another `precast grid` works in this folder"));
+  EXPECT_THAT(second.errors, HasSubstr("another precast works in this folder"));
   EXPECT_EQ(grid({"--trial", "0"}).exit_code, 1);
   EXPECT_EQ(grid({"--status"}).exit_code, 0);
   std::this_thread::sleep_for(std::chrono::milliseconds(300));

@@ -128,7 +128,8 @@ TEST(TablesOfThisProject, HoldTheTwelvePublishedTrainings) {
                                   [&](const auto& r) { return r.id == id; });
     ASSERT_EQ(table.curves.at(id).size(), static_cast<std::size_t>(epochs));
     EXPECT_NEAR(table.curves.at(id).back().top_1, *row->published[0].top_1, 5e-5);
-    EXPECT_NEAR(table.curves.at(id).back().minutes, *row->published[0].minutes, 0.05);
+    // The published time has a second evaluation at its end.
+    EXPECT_NEAR(table.curves.at(id).back().minutes, *row->published[0].minutes, 0.1);
   }
 }
 

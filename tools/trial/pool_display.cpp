@@ -1,0 +1,148 @@
+#include "tools/trial/pool_display.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include "framework/core/progress.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr auto kRedrawEvery = std::chrono::milliseconds(500);
+
+std::size_t terminal_columns() {
+  winsize size{};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return size.ws_col;
+}
+
+/// `, exit code 5` or `, killed by SIGKILL`.
+std::string cause_of(const ordered_json& record) {
+  if (const int signal = record.value("signal", 0); signal != 0) {
+    const char* name = ::sigabbrev_np(signal);
+    return fmt::format(", killed by SIG{}", name != nullptr ? name : "?");
+  }
+  return fmt::format(", exit code {}", record.value("exit_code", 0));
+}
+
+}  // namespace
+
+PoolDisplay::PoolDisplay(std::span<const Trial> trials,
+                         const std::map<std::string, TrialState>& states, std::size_t slots,
+                         std::string metric)
+    : trials_(trials),
+      states_(states),
+      slots_(slots),
+      metric_(std::move(metric)),
+      terminal_(::isatty(STDERR_FILENO) == 1) {}
+
+PoolDisplay::~PoolDisplay() {
+  clear();
+}
+
+const RunLog& PoolDisplay::log_of(const Trial& trial) {
+  return logs_.try_emplace(trial.id, trial.run_folder()).first->second;
+}
+
+bool PoolDisplay::refresh(const Trial& trial) {
+  return logs_.try_emplace(trial.id, trial.run_folder()).first->second.refresh();
+}
+
+void PoolDisplay::started(const RunningTrial& running) {
+  if (!terminal_) {
+    say(fmt::format("{}: {} on {}", running.trial->id, running.attempt > 1 ? "goes on" : "started",
+                    running.slot->name));
+  }
+}
+
+void PoolDisplay::ended(const Trial& trial, const ordered_json& record) {
+  refresh(trial);
+  const auto results = std::ranges::count_if(trials_, [&](const Trial& other) {
+    const auto state = states_.find(other.id);
+    return state != states_.end() && state->second.status != TrialStatus::waiting;
+  });
+  const std::string status = record.at("status");
+  std::string text = fmt::format("[{}/{}] {}: ", results, trials_.size(), trial.id);
+  if (status == "done") {
+    text += fmt::format("done, {} {}", metric_, record.at("figures").value(metric_, 0.0));
+  } else if (status == "waiting" && !record.value("failure", false)) {
+    text += "interrupted";
+  } else {
+    text += status == "waiting" ? "failed, will be tried again" : status;
+    if (status == "waiting" || status == "failed")
+      text += fmt::format("{}; see {}", cause_of(record), (trial.run_folder() / "output").string());
+  }
+  say(text + fmt::format(" ({})", format_duration(record.value("seconds", 0.0))));
+}
+
+void PoolDisplay::say(const std::string& text) {
+  clear();
+  fmt::print(stderr, "{}\n", text);
+}
+
+void PoolDisplay::look(const std::list<RunningTrial>& running, std::size_t waiting) {
+  for (const RunningTrial& one : running) refresh(*one.trial);
+  if (!terminal_ || std::chrono::steady_clock::now() < next_draw_) return;
+  next_draw_ = std::chrono::steady_clock::now() + kRedrawEvery;
+  std::vector<std::string> lines = {headline(running.size(), waiting)};
+  for (const RunningTrial& one : running) lines.push_back(slot_line(one));
+  draw(lines);
+}
+
+std::string PoolDisplay::headline(std::size_t running, std::size_t waiting) const {
+  double seconds = 0;
+  int finished = 0;
+  for (const auto& [id, state] : states_) {
+    if (state.status != TrialStatus::done) continue;
+    seconds += state.seconds;
+    ++finished;
+  }
+  std::string text = fmt::format("{} trials: {} done, {} running, {} waiting", trials_.size(),
+                                 finished, running, waiting);
+  if (finished > 0) {
+    // Those that run are half through on average.
+    const double left = static_cast<double>(waiting) + static_cast<double>(running) / 2;
+    text += ", about " + format_duration(left * seconds / finished / static_cast<double>(slots_)) +
+            " left";
+  }
+  return text;
+}
+
+std::string PoolDisplay::slot_line(const RunningTrial& running) {
+  const RunLog& log = log_of(*running.trial);
+  std::string text = fmt::format("  {:<8} {:<40} ", running.slot->name, running.trial->id);
+  if (!log.epochs().empty()) {
+    const auto& [epoch, record] = *log.epochs().rbegin();
+    text += fmt::format("epoch {}", epoch + 1);
+    for (const char* key : {"train_loss", "top_1"}) {
+      if (record.contains(key) && record.at(key).is_number())
+        text += fmt::format("  {} {:.4f}", key, record.at(key).get<double>());
+    }
+  }
+  return text + "  " + format_duration(running.process->seconds());
+}
+
+void PoolDisplay::draw(const std::vector<std::string>& lines) {
+  clear();
+  const std::size_t columns = terminal_columns();
+  for (const std::string& line : lines) fmt::print(stderr, "{}\n", line.substr(0, columns - 1));
+  std::fflush(stderr);
+  drawn_ = lines.size();
+}
+
+void PoolDisplay::clear() {
+  if (drawn_ == 0) return;
+  fmt::print(stderr, "\033[{}A\r\033[J", drawn_);
+  std::fflush(stderr);
+  drawn_ = 0;
+}
+
+}  // namespace precast::tools
