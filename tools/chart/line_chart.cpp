@@ -85,10 +85,11 @@ std::string drawn(const LineChart& chart, const Frame& frame, const LineSeries& 
   const std::string path = path_of(frame, series, points);
   if (!path.empty()) {
     out +=
-        fmt::format("<path class=\"line\"{} d=\"{}\"><title>{}</title></path>\n",
+        fmt::format("<path class=\"{}\"{} d=\"{}\"><title>{}</title></path>\n",
+                    points.size() > kMostDots ? "line noisy" : "line",
                     series.dashed ? " stroke-dasharray=\"6 4\"" : "", path, escaped(series.label));
   }
-  if (points.size() <= kMostDots) {
+  if (points.size() <= kMostDots && !series.steps) {
     const double radius = points.size() == 1 ? 4 : 2.8;
     for (const LinePoint& point : points)
       out += point_mark(frame.x(point.x), frame.y(point.y), Mark::dot, radius,

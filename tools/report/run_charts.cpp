@@ -1,0 +1,222 @@
+#include "tools/report/run_charts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "tools/chart/bar_chart.h"
+#include "tools/chart/line_chart.h"
+
+namespace precast::tools {
+namespace {
+
+constexpr double kSecondsAMinute = 60;
+
+/// One value of rows as a line; rows without it are gaps.
+LineSeries series_of(const std::vector<RunRow>& rows, double RunRow::*x, double RunRow::*y,
+                     double scale = 1) {
+  LineSeries series;
+  for (const RunRow& row : rows)
+    if (!std::isnan(row.*y)) series.points.push_back({row.*x, scale * row.*y});
+  return series;
+}
+
+/// A chart as long as something is drawn in it. Runs that have nothing to draw stay in its legend.
+void add_chart(std::vector<std::string>& charts, const LineChart& chart) {
+  const auto drawn = [](const LineSeries& series) { return !series.points.empty(); };
+  if (std::ranges::any_of(chart.series, drawn)) charts.push_back(line_chart_svg(chart));
+}
+
+/// What a chart draws of a run.
+struct Figure {
+  std::string label;
+  LineSeries series;
+};
+using Figures = std::vector<Figure>;
+
+/// Draws each run by `figures_of`. Of one run each figure has a colour and a name; of several each
+/// run has, so there is one figure a chart.
+template <typename FiguresOf>
+LineChart chart_of(const std::vector<RunRecord>& runs, LineChart chart, FiguresOf figures_of) {
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    for (Figure& figure : figures_of(runs[i])) {
+      if (runs.size() == 1 && figure.series.points.empty()) continue;
+      figure.series.colour = static_cast<int>(runs.size() > 1 ? i : chart.series.size());
+      figure.series.label = runs.size() > 1 ? runs[i].name : figure.label;
+      chart.series.push_back(std::move(figure.series));
+    }
+  }
+  return chart;
+}
+
+/// One axis for all charts of a page, so that they can be read below each other.
+Axis epochs_axis(const std::vector<RunRecord>& runs) {
+  double most = 1;
+  for (const RunRecord& run : runs) {
+    if (!run.epochs.empty()) most = std::fmax(most, run.epochs.back().epochs_done);
+    if (!run.steps.empty()) most = std::fmax(most, std::ceil(run.steps.back().epochs_done));
+  }
+  return {.label = "epochs", .least = 0, .most = most, .whole = true};
+}
+
+/// Over epochs.
+LineSeries over_epochs(const std::vector<RunRow>& rows, double RunRow::*value, double scale = 1) {
+  return series_of(rows, &RunRow::epochs_done, value, scale);
+}
+
+/// Over minutes of training.
+LineSeries over_minutes(const std::vector<RunRow>& rows, double RunRow::*value, double scale) {
+  LineSeries series = series_of(rows, &RunRow::train_seconds, value, scale);
+  for (LinePoint& point : series.points) point.x /= kSecondsAMinute;
+  return series;
+}
+
+/// Of single steps where there are some: the epochs' means hide what happens first.
+const std::vector<RunRow>& finest(const RunRecord& run) {
+  return run.steps.size() > 1 ? run.steps : run.epochs;
+}
+
+struct Accuracy {
+  std::string label;
+  double RunRow::*value;
+};
+
+/// Over epochs, or over minutes.
+LineChart accuracy_chart(const std::vector<RunRecord>& runs, const std::string& title,
+                         const std::vector<Accuracy>& values, bool minutes) {
+  const Axis x = minutes ? Axis{.label = "minutes of training", .least = 0} : epochs_axis(runs);
+  return chart_of(runs,
+                  {.title = title + (minutes ? " over training time" : ""),
+                   .x = x,
+                   .y = {.label = "accuracy, %"}},
+                  [&](const RunRecord& run) {
+                    Figures figures;
+                    for (const auto& [label, value] : values)
+                      figures.push_back({label, minutes ? over_minutes(run.epochs, value, 100)
+                                                        : over_epochs(run.epochs, value, 100)});
+                    return figures;
+                  });
+}
+
+LineChart loss_chart(const std::vector<RunRecord>& runs, const std::string& title, bool train,
+                     bool validation) {
+  return chart_of(
+      runs, {.title = title, .x = epochs_axis(runs), .y = {.label = "loss"}},
+      [&](const RunRecord& run) {
+        Figures figures;
+        if (train)
+          figures.push_back({run.steps.size() > 1 ? "training, single steps" : "training",
+                             over_epochs(finest(run), &RunRow::loss)});
+        if (validation)
+          figures.push_back({"validation", over_epochs(run.epochs, &RunRow::val_loss)});
+        return figures;
+      });
+}
+
+/// A rate over epochs, from the totals of rows.
+LineChart rate_chart(const std::vector<RunRecord>& runs, const std::string& title, const Axis& y,
+                     double RunRow::*total, double scale) {
+  return chart_of(runs, {.title = title, .x = epochs_axis(runs), .y = y},
+                  [&](const RunRecord& run) {
+                    LineSeries series;
+                    const auto values = rates(run.epochs, total);
+                    for (std::size_t i = 0; i < values.size(); ++i)
+                      if (!std::isnan(values[i]))
+                        series.points.push_back({run.epochs[i].epochs_done, scale * values[i]});
+                    return Figures{{"", series}};
+                  });
+}
+
+std::string time_shares(const std::vector<RunRecord>& runs) {
+  ShareChart chart{.title = "Where the run's time went",
+                   .parts = {"computing", "waiting for data", "evaluation"}};
+  chart.width = 560;
+  for (const RunRecord& run : runs) {
+    const double train = run.train_minutes(), wait = run.wait_share() * train;
+    double eval = 0;
+    for (const RunRow& row : run.epochs)
+      if (!std::isnan(row.val_seconds)) eval += row.val_seconds / kSecondsAMinute;
+    if (const auto told = run.summary.find("eval_minutes");
+        told != run.summary.end() && told->is_number())
+      eval = told->get<double>();
+    chart.rows.push_back({run.name, {train - (std::isnan(wait) ? 0 : wait), wait, eval}});
+  }
+  return share_chart_svg(chart);
+}
+
+std::string loader_shares(const std::vector<RunRecord>& runs) {
+  ShareChart chart{.title = "What the loader's threads did",
+                   .parts = {"decoding", "reading", "blocked", "ahead of the model"}};
+  chart.width = 560;
+  bool any = false;
+  for (const RunRecord& run : runs) {
+    chart.rows.push_back({run.name, {}});
+    for (const auto count :
+         {&RunRow::decoding, &RunRow::reading, &RunRow::blocked, &RunRow::ahead}) {
+      chart.rows.back().values.push_back(total_over_restarts(run.epochs, count));
+      any = any || chart.rows.back().values.back() > 0;
+    }
+  }
+  return any ? share_chart_svg(chart) : "";
+}
+
+LineChart rate_schedule_chart(const std::vector<RunRecord>& runs) {
+  return chart_of(
+      runs, {.title = "Learning rate", .x = epochs_axis(runs), .y = {.label = "rate", .least = 0}},
+      [](const RunRecord& run) {
+        return Figures{{"", over_epochs(finest(run), &RunRow::lr)}};
+      });
+}
+
+LineChart resolution_chart(const std::vector<RunRecord>& runs) {
+  return chart_of(
+      runs, {.title = "Resolution", .x = epochs_axis(runs), .y = {.label = "pixels", .least = 0}},
+      [](const RunRecord& run) {
+        // Each epoch has one from its begin to its end.
+        LineSeries series{.steps = true};
+        for (const RunRow& row : run.epochs) {
+          if (std::isnan(row.resolution)) continue;
+          series.points.push_back({row.epochs_done - 1, row.resolution});
+          series.points.push_back({row.epochs_done, row.resolution});
+        }
+        return Figures{{"", series}};
+      });
+}
+
+}  // namespace
+
+std::vector<std::string> learning_charts(const std::vector<RunRecord>& runs) {
+  std::vector<std::string> charts;
+  if (runs.size() == 1) {
+    const std::vector<Accuracy> both = {{"top-1", &RunRow::top_1}, {"top-5", &RunRow::top_5}};
+    add_chart(charts, accuracy_chart(runs, "Accuracy", both, /*minutes=*/false));
+    add_chart(charts, accuracy_chart(runs, "Accuracy", both, /*minutes=*/true));
+    add_chart(charts, loss_chart(runs, "Loss", /*train=*/true, /*validation=*/true));
+    add_chart(charts, rate_schedule_chart(runs));
+    return charts;
+  }
+  const std::vector<Accuracy> top_1 = {{"", &RunRow::top_1}}, top_5 = {{"", &RunRow::top_5}};
+  add_chart(charts, accuracy_chart(runs, "Top-1", top_1, /*minutes=*/false));
+  add_chart(charts, accuracy_chart(runs, "Top-1", top_1, /*minutes=*/true));
+  add_chart(charts, loss_chart(runs, "Training loss", /*train=*/true, /*validation=*/false));
+  add_chart(charts, loss_chart(runs, "Validation loss", /*train=*/false, /*validation=*/true));
+  add_chart(charts, accuracy_chart(runs, "Top-5", top_5, /*minutes=*/false));
+  add_chart(charts, rate_schedule_chart(runs));
+  return charts;
+}
+
+std::vector<std::string> speed_charts(const std::vector<RunRecord>& runs) {
+  std::vector<std::string> charts;
+  add_chart(charts, rate_chart(runs, "Throughput", {.label = "images a second", .least = 0},
+                               &RunRow::images, 1));
+  add_chart(charts, resolution_chart(runs));
+  add_chart(charts,
+            rate_chart(runs, "Waiting for data", {.label = "% of training time", .least = 0},
+                       &RunRow::wait_seconds, 100));
+  charts.push_back(time_shares(runs) + loader_shares(runs));
+  return charts;
+}
+
+}  // namespace precast::tools
