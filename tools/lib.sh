@@ -14,6 +14,11 @@ BUILD_DIR=${PRECAST_BUILD_DIR:-$ROOT/build}
 # shellcheck disable=SC2034
 readonly EXIT_FAILED=1 EXIT_USAGE=2 EXIT_IO=5 EXIT_ENVIRONMENT=6
 
+# Compiled files are shared by all clones of a machine: paths count relative to the tree, and it does
+# not matter when a header was installed. What is set already stays.
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$ROOT} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
+export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-time_macros,include_file_mtime,include_file_ctime}
+
 PROGRAM=$(basename "$0")
 STEP=start
 HEARTBEAT_PID=

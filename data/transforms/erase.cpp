@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numbers>
 #include <optional>
 
 #include "data/image.h"
@@ -107,12 +106,9 @@ class RandomErasing final : public Transform {
       std::uint8_t* value = image.row(y) + std::ptrdiff_t{3} * region.column;
       for (int x = 0; x < region.width; ++x) {
         for (const double mean : fill_) {
-          // Box and Muller 1958.
-          const double u = 1 - random.uniform();
-          const double normal =
-              std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * random.uniform());
-          *value++ = static_cast<std::uint8_t>(
-              std::clamp(std::nearbyint(mean + noise_std_ * normal), 0.0, 255.0));
+          const double noise = noise_std_ * random.normal();
+          *value++ =
+              static_cast<std::uint8_t>(std::clamp(std::nearbyint(mean + noise), 0.0, 255.0));
         }
       }
     }

@@ -1,5 +1,7 @@
 #include "framework/core/rng.h"
 
+#include <cmath>
+#include <numbers>
 #include <numeric>
 #include <utility>
 
@@ -67,6 +69,11 @@ double RandomStream::uniform() {
   const std::uint64_t high = next_u32() >> 5;
   const std::uint64_t low = next_u32() >> 6;
   return static_cast<double>((high << 26) | low) * 0x1.0p-53;
+}
+
+double RandomStream::normal() {
+  const double radius = std::sqrt(-2 * std::log(1 - uniform()));
+  return radius * std::cos(2 * std::numbers::pi * uniform());
 }
 
 std::uint64_t derived_seed(std::uint64_t seed, std::string_view name) {

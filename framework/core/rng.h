@@ -41,6 +41,8 @@ class PRECAST_API RandomStream {
   [[nodiscard]] double uniform();
   /// Uniform in [low, high).
   [[nodiscard]] double uniform(double low, double high) { return low + (high - low) * uniform(); }
+  /// Normal with mean 0 and deviation 1; two draws of uniform() (Box and Muller 1958).
+  [[nodiscard]] double normal();
 
   /// One Philox4x32-10 block; public for the known-answer test.
   static std::array<std::uint32_t, 4> block(std::array<std::uint32_t, 4> counter,

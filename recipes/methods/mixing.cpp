@@ -4,18 +4,11 @@
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
-#include <numbers>
 
 #include "framework/core/error.h"
 
 namespace precast::recipes {
 namespace {
-
-double random_normal(RandomStream& random) {
-  // Box and Muller 1958.
-  const double radius = std::sqrt(-2 * std::log(1 - random.uniform()));
-  return radius * std::cos(2 * std::numbers::pi * random.uniform());
-}
 
 /// The logarithm of a gamma variable of that shape: of small shapes the variable itself underflows.
 double log_random_gamma(RandomStream& random, double shape) {
@@ -26,7 +19,7 @@ double log_random_gamma(RandomStream& random, double shape) {
   const double d = shape - 1.0 / 3;
   const double c = 1 / std::sqrt(9 * d);
   while (true) {
-    const double x = random_normal(random);
+    const double x = random.normal();
     const double root = 1 + c * x;
     if (root <= 0) continue;
     const double v = root * root * root;

@@ -52,8 +52,10 @@ if(PRECAST_WITH_CUDA)
   set(CMAKE_CUDA_STANDARD 17)
   target_link_libraries(precast_torch INTERFACE stdc++ ${TORCH_LIBRARIES})
 else()
+  # What other projects get is written by precastConfig.cmake.
   target_include_directories(precast_torch SYSTEM INTERFACE
-    ${PRECAST_TORCH_DIR}/include ${PRECAST_TORCH_DIR}/include/torch/csrc/api/include)
+    $<BUILD_INTERFACE:${PRECAST_TORCH_DIR}/include>
+    $<BUILD_INTERFACE:${PRECAST_TORCH_DIR}/include/torch/csrc/api/include>)
   target_link_libraries(precast_torch INTERFACE stdc++
     ${PRECAST_TORCH_DIR}/lib/libtorch_cpu.so ${PRECAST_TORCH_DIR}/lib/libc10.so)
 endif()

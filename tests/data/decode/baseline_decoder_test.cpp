@@ -14,6 +14,7 @@
 #include "data/decode/jpeg_decoder.h"
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
+#include "tests/data/sources/sample_images.h"
 
 namespace precast::data {
 namespace {
@@ -51,38 +52,16 @@ std::vector<unsigned char> noise(const Kind& kind, int channels) {
 
 std::vector<std::byte> encode(const Kind& kind) {
   const int channels = kind.columns == 0 ? 1 : 3;
-  std::vector<unsigned char> samples = noise(kind, channels);
-  jpeg_compress_struct state{};
-  jpeg_error_mgr errors{};
-  state.err = jpeg_std_error(&errors);
-  jpeg_create_compress(&state);
-  unsigned char* buffer = nullptr;
-  unsigned long size = 0;
-  jpeg_mem_dest(&state, &buffer, &size);
-  state.image_width = static_cast<JDIMENSION>(kind.width);
-  state.image_height = static_cast<JDIMENSION>(kind.height);
-  state.input_components = channels;
-  state.in_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
-  jpeg_set_defaults(&state);
-  jpeg_set_quality(&state, kind.quality, TRUE);
-  if (channels == 3) {
-    state.comp_info[0].h_samp_factor = kind.columns;
-    state.comp_info[0].v_samp_factor = kind.rows;
-  }
-  state.optimize_coding = kind.optimized ? TRUE : FALSE;
-  state.restart_interval = static_cast<unsigned>(kind.restart_interval);
-  jpeg_start_compress(&state, TRUE);
-  while (state.next_scanline < state.image_height) {
-    unsigned char* row =
-        samples.data() + state.next_scanline * static_cast<std::size_t>(kind.width * channels);
-    jpeg_write_scanlines(&state, &row, 1);
-  }
-  jpeg_finish_compress(&state);
-  jpeg_destroy_compress(&state);
-  const auto* bytes = reinterpret_cast<const std::byte*>(buffer);
-  std::vector<std::byte> file(bytes, bytes + size);
-  std::free(buffer);
-  return file;
+  return test::encode_jpeg(noise(kind, channels), kind.height, kind.width, channels,
+                           [&](jpeg_compress_struct& state) {
+                             jpeg_set_quality(&state, kind.quality, TRUE);
+                             if (channels == 3) {
+                               state.comp_info[0].h_samp_factor = kind.columns;
+                               state.comp_info[0].v_samp_factor = kind.rows;
+                             }
+                             state.optimize_coding = kind.optimized ? TRUE : FALSE;
+                             state.restart_interval = static_cast<unsigned>(kind.restart_interval);
+                           });
 }
 
 std::vector<std::uint8_t> copy_of(const ImageView& view) {

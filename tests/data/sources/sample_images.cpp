@@ -46,9 +46,9 @@ data::Image gradient(int height, int width, int seed) {
   return image;
 }
 
-std::vector<std::byte> jpeg_file(const data::Image& image, JpegKind kind) {
-  const int channels = kind == JpegKind::grey ? 1 : kind == JpegKind::cmyk ? 4 : 3;
-  std::vector<unsigned char> samples = samples_of(image, channels);
+std::vector<std::byte> encode_jpeg(std::vector<unsigned char> samples, int height, int width,
+                                   int channels,
+                                   const std::function<void(jpeg_compress_struct&)>& configure) {
   jpeg_compress_struct state{};
   jpeg_error_mgr errors{};
   state.err = jpeg_std_error(&errors);
@@ -56,23 +56,16 @@ std::vector<std::byte> jpeg_file(const data::Image& image, JpegKind kind) {
   unsigned char* buffer = nullptr;
   unsigned long size = 0;
   jpeg_mem_dest(&state, &buffer, &size);
-  state.image_width = static_cast<JDIMENSION>(image.width);
-  state.image_height = static_cast<JDIMENSION>(image.height);
+  state.image_width = static_cast<JDIMENSION>(width);
+  state.image_height = static_cast<JDIMENSION>(height);
   state.input_components = channels;
   state.in_color_space = channels == 1 ? JCS_GRAYSCALE : channels == 4 ? JCS_CMYK : JCS_RGB;
   jpeg_set_defaults(&state);
-  jpeg_set_quality(&state, 95, TRUE);
-  if (kind == JpegKind::progressive) jpeg_simple_progression(&state);
-  constexpr jpeg_scan_info kScans[] = {
-      {1, {0}, 0, 63, 0, 0}, {1, {1}, 0, 63, 0, 0}, {1, {2}, 0, 63, 0, 0}};
-  if (kind == JpegKind::three_scans) {
-    state.scan_info = kScans;
-    state.num_scans = 3;
-  }
+  configure(state);
   jpeg_start_compress(&state, TRUE);
   while (state.next_scanline < state.image_height) {
     unsigned char* row =
-        samples.data() + state.next_scanline * static_cast<std::size_t>(image.width * channels);
+        samples.data() + state.next_scanline * static_cast<std::size_t>(width * channels);
     jpeg_write_scanlines(&state, &row, 1);
   }
   jpeg_finish_compress(&state);
@@ -81,6 +74,21 @@ std::vector<std::byte> jpeg_file(const data::Image& image, JpegKind kind) {
   std::vector<std::byte> file(bytes, bytes + size);
   std::free(buffer);
   return file;
+}
+
+std::vector<std::byte> jpeg_file(const data::Image& image, JpegKind kind) {
+  static constexpr jpeg_scan_info kScans[] = {
+      {1, {0}, 0, 63, 0, 0}, {1, {1}, 0, 63, 0, 0}, {1, {2}, 0, 63, 0, 0}};
+  const int channels = kind == JpegKind::grey ? 1 : kind == JpegKind::cmyk ? 4 : 3;
+  return encode_jpeg(samples_of(image, channels), image.height, image.width, channels,
+                     [kind](jpeg_compress_struct& state) {
+                       jpeg_set_quality(&state, 95, TRUE);
+                       if (kind == JpegKind::progressive) jpeg_simple_progression(&state);
+                       if (kind == JpegKind::three_scans) {
+                         state.scan_info = kScans;
+                         state.num_scans = 3;
+                       }
+                     });
 }
 
 std::vector<std::byte> png_file(const data::Image& image, int channels) {

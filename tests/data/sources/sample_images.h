@@ -3,16 +3,25 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "data/image.h"
 
+struct jpeg_compress_struct;
+
 namespace precast::test {
 
 /// A smooth picture that `seed` varies.
 data::Image gradient(int height, int width, int seed = 0);
+
+/// A JPEG file of [height, width, channels] samples, of quality 75 where `configure`, called last,
+/// says nothing else.
+std::vector<std::byte> encode_jpeg(std::vector<unsigned char> samples, int height, int width,
+                                   int channels,
+                                   const std::function<void(jpeg_compress_struct&)>& configure);
 
 /// What libjpeg calls the colours of a file.
 enum class JpegKind { rgb, grey, cmyk, progressive, three_scans };

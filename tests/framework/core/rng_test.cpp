@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <numeric>
@@ -99,6 +100,23 @@ TEST(RandomStream, IsUniformOverTheUnitInterval) {
     ASSERT_GE(value, -2.0);
     ASSERT_LT(value, -1.0);
   }
+}
+
+TEST(RandomStream, DrawsNormalNumbers) {
+  RandomStream random(1, 0, 0, RandomUse::test);
+  constexpr int kDraws = 200'000;
+  double sum = 0;
+  double squares = 0;
+  int beyond_two = 0;
+  for (int i = 0; i < kDraws; ++i) {
+    const double drawn = random.normal();
+    sum += drawn;
+    squares += drawn * drawn;
+    beyond_two += std::abs(drawn) > 2 ? 1 : 0;
+  }
+  EXPECT_NEAR(sum / kDraws, 0, 0.01);
+  EXPECT_NEAR(squares / kDraws, 1, 0.02);
+  EXPECT_NEAR(beyond_two / double{kDraws}, 0.0455, 0.002);
 }
 
 TEST(RandomPermutation, HasEveryNumberOnce) {
