@@ -2,24 +2,22 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "framework/core/error.h"
-#include "tools/trial/run_log.h"
+#include "tools/report/run_record.h"
 
 namespace precast::tools {
 namespace {
 
-/// Figures that a run without an evaluation after each epoch logs as 0.
-std::vector<CurvePoint> read_curve(const std::filesystem::path& run_folder) {
-  RunLog log(run_folder);
-  log.refresh();
+std::vector<CurvePoint> curve_of(const RunRecord& record) {
   std::vector<CurvePoint> curve;
-  for (const auto& [epoch, record] : log.epochs()) {
-    const auto top_1 = record.find("top_1");
-    const auto seconds = record.find("relative_time");
-    if (top_1 == record.end() || !top_1->is_number() || seconds == record.end() ||
-        !seconds->is_number())
-      continue;
-    curve.push_back({seconds->get<double>() / 60, top_1->get<double>()});
+  double val_seconds = 0;
+  for (const RunRow& row : record.epochs) {
+    if (std::isfinite(row.val_seconds)) val_seconds += row.val_seconds;
+    // Without an evaluation after each epoch the last one alone has a figure.
+    if (!std::isfinite(row.top_1)) continue;
+    curve.push_back({row.epochs_done, (row.train_seconds + val_seconds) / 60, row.top_1});
   }
   return curve;
 }
@@ -98,7 +96,11 @@ std::vector<RowResult> collect_results(const std::vector<const TableRow*>& rows,
       run.status = found->second.status;
       run.summary = found->second.figures;
     }
-    run.curve = read_curve(trials[i].run_folder());
+    if (std::filesystem::exists(trials[i].run_folder() / "log")) {
+      const RunRecord record = load_run(trials[i].run_folder());
+      run.facts = record.facts;
+      run.curve = curve_of(record);
+    }
     result.runs.push_back(std::move(run));
   }
   return results;

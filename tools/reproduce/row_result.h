@@ -21,6 +21,8 @@ struct SeedRun {
   TrialStatus status = TrialStatus::waiting;
   /// summary.json; null unless done.
   nlohmann::ordered_json summary;
+  /// run.json: machine, dataset, batch; empty before the run has begun.
+  nlohmann::ordered_json facts;
   /// Accuracy after each evaluated epoch, so far.
   std::vector<CurvePoint> curve;
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
 namespace precast::tools {
@@ -17,12 +18,13 @@ PublishedFigures published(const TableRow& row) {
   return row.published.empty() ? PublishedFigures{} : row.published.front();
 }
 
-/// The summary of the first run that is done; null if there is none.
-const ordered_json* any_summary(const RowResult& result) {
-  for (const SeedRun& run : result.runs) {
-    if (run.status == TrialStatus::done) return &run.summary;
-  }
-  return nullptr;
+/// `8 x NVIDIA A100`, or `2 cores of` the processor where that trains; empty if nobody says.
+std::string hardware_of(const ordered_json& facts) {
+  const std::string device = facts.value("device", "");
+  if (device.empty()) return {};
+  if (device == facts.value("processor", ""))
+    return fmt::format("{} cores of {}", facts.value("cores", 0), device);
+  return fmt::format("{} x {}", facts.value("world_size", 1), device);
 }
 
 ordered_json to_json(const PublishedFigures& figures) {
@@ -66,21 +68,22 @@ std::string figure_text(const std::optional<double>& figure, int digits) {
 
 std::vector<std::string> differences(const ResultTable& table, const RowResult& result) {
   std::vector<std::string> lines;
-  const ordered_json* summary = any_summary(result);
-  if (summary == nullptr) return lines;
-  const std::string ours = summary->value("hardware", "");
+  const auto begun = std::find_if(result.runs.begin(), result.runs.end(),
+                                  [](const SeedRun& run) { return run.facts.is_object(); });
+  if (begun == result.runs.end()) return lines;
+  const std::string ours = hardware_of(begun->facts);
   const std::string theirs = published(*result.row).hardware;
   if (ours != theirs && !ours.empty()) {
     lines.push_back(fmt::format("hardware: {}{}", ours,
                                 theirs.empty() ? "" : fmt::format(", published on {}", theirs)));
   }
-  const auto images = summary->value("train_images", std::int64_t{0});
+  const auto images = begun->facts.value("train_images", std::int64_t{0});
   if (table.train_images != 0 && images != table.train_images) {
     lines.push_back(
         fmt::format("training images: {}, published with {}", images, table.train_images));
   }
   std::string keys;
-  for (const Setting& setting : result.runs.front().trial.settings) {
+  for (const Setting& setting : begun->trial.settings) {
     if (!changes_results(setting) || setting.key == "training.seed") continue;
     fmt::format_to(std::back_inserter(keys), "{}{}={}", keys.empty() ? "" : ", ", setting.key,
                    setting.value);
