@@ -5,8 +5,8 @@
 #include <string>
 
 #include "framework/api/metric_sink.h"
+#include "framework/core/appended_file.h"
 #include "framework/core/export.h"
-#include "framework/core/file.h"
 
 namespace precast::engine {
 
@@ -37,26 +37,15 @@ class PRECAST_API JsonLinesLog final : public MetricSink {
  public:
   /// Appends to a log that is there. @throws IoError if the file cannot be created.
   explicit JsonLinesLog(std::filesystem::path path, FileOps& ops = posix_file_ops());
-  JsonLinesLog(const JsonLinesLog&) = delete;
-  JsonLinesLog& operator=(const JsonLinesLog&) = delete;
-  ~JsonLinesLog() override;
   void write(const nlohmann::ordered_json& record) override;
   /// In bytes. What the disk still refuses counts.
-  [[nodiscard]] std::int64_t position() const override;
+  [[nodiscard]] std::int64_t position() const override { return file_.position(); }
   /// Cuts the file and goes on with the last line's relative_time.
   void rewind(std::int64_t position) override;
 
  private:
-  void write_out();
-
-  std::filesystem::path path_;
-  FileOps& ops_;
-  int fd_;
+  AppendedFile file_;
   double start_;
-  std::int64_t written_ = 0;
-  /// Lines that the disk refused, written before the next one.
-  std::string unwritten_;
-  bool warned_ = false;
 };
 
 }  // namespace precast::engine

@@ -272,7 +272,11 @@ void Trainer::log_step(const at::Tensor& loss) {
          {"epoch_step", state_.step},
          {"resolution", plan_.image_size_px.at(static_cast<std::size_t>(state_.epoch))},
          {"current_lr", state_.lr},
-         {"loss", mean_over_ranks(loss)}});
+         {"loss", mean_over_ranks(loss)},
+         // Without the step that is being counted.
+         {"train_time", state_.train_seconds},
+         {"wait_time", state_.wait_seconds},
+         {"images", state_.images_trained}});
 }
 
 void Trainer::log_epoch(const std::optional<EvalResult>& eval) {
@@ -287,7 +291,14 @@ void Trainer::log_epoch(const std::optional<EvalResult>& eval) {
                  {"epoch", state_.epoch},
                  {"resolution", plan_.image_size_px.at(static_cast<std::size_t>(state_.epoch))},
                  {"train_time", state_.train_seconds},
-                 {"images", state_.images_trained}});
+                 {"wait_time", state_.wait_seconds},
+                 {"images", state_.images_trained},
+                 {"steps", state_.global_step}});
+  const SourceTimes loader = parts_.train_source.times();
+  record["loader_time"] = {{"decoding", loader.processing},
+                           {"reading", loader.disk},
+                           {"blocked", loader.blocked},
+                           {"ahead", loader.ahead}};
   write(record);
 }
 

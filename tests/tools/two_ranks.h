@@ -63,7 +63,8 @@ class TwoRanks {
     std::vector<nlohmann::json> all;
     for (std::string line; std::getline(file, line);) {
       auto row = nlohmann::json::parse(line);
-      for (const char* key : {"timestamp", "relative_time", "train_time", "val_time", "wait_time"})
+      for (const char* key :
+           {"timestamp", "relative_time", "train_time", "val_time", "wait_time", "loader_time"})
         row.erase(key);
       all.push_back(row);
     }

@@ -138,7 +138,7 @@ struct Outcome {
 
 std::string without_times(const std::string& record) {
   auto parsed = nlohmann::ordered_json::parse(record);
-  for (const char* key : {"val_time", "train_time"}) parsed.erase(key);
+  for (const char* key : {"val_time", "train_time", "wait_time", "loader_time"}) parsed.erase(key);
   return parsed.dump();
 }
 

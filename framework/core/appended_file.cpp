@@ -1,0 +1,55 @@
+#include "framework/core/appended_file.h"
+
+#include <cerrno>
+#include <utility>
+
+#include "framework/core/error.h"
+#include "framework/core/failpoint.h"
+#include "framework/core/log.h"
+
+namespace precast {
+
+AppendedFile::AppendedFile(std::filesystem::path path, FileOps& ops)
+    : path_(std::move(path)), ops_(ops), fd_(ops.open_append(path_.c_str())) {
+  if (fd_ < 0) throw IoError("cannot create", path_.string(), errno);
+  written_ = static_cast<std::int64_t>(std::filesystem::file_size(path_));
+}
+
+AppendedFile::~AppendedFile() {
+  ops_.close(fd_);
+}
+
+void AppendedFile::append(std::string_view piece) {
+  unwritten_ += piece;
+  try {
+    failpoint("log.before_line");
+    write_out();
+  } catch (const IoError& error) {
+    if (!warned_)
+      log_warning("{}. Training goes on; the lines are kept and tried again.", error.what());
+    warned_ = true;
+  }
+}
+
+void AppendedFile::write_out() {
+  while (!unwritten_.empty()) {
+    const std::ptrdiff_t written = ops_.write(fd_, unwritten_.data(), unwritten_.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) throw IoError("cannot write", path_.string(), written < 0 ? errno : ENOSPC);
+    unwritten_.erase(0, static_cast<std::size_t>(written));
+    written_ += written;
+  }
+}
+
+std::int64_t AppendedFile::position() const {
+  return written_ + static_cast<std::int64_t>(unwritten_.size());
+}
+
+void AppendedFile::cut(std::int64_t position) {
+  unwritten_.clear();
+  if (position >= written_) return;
+  if (ops_.ftruncate(fd_, position) != 0) throw IoError("cannot cut", path_.string(), errno);
+  written_ = position;
+}
+
+}  // namespace precast

@@ -1,0 +1,71 @@
+#include "framework/core/appended_file.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+
+#include "tests/support/forwarding_file_ops.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast {
+namespace {
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// A disk that is full for a while, and writes short when it is not.
+class FullDisk final : public test::ForwardingFileOps {
+ public:
+  std::ptrdiff_t write(int fd, const void* data, std::size_t size) override {
+    if (full) {
+      errno = ENOSPC;
+      return -1;
+    }
+    return ForwardingFileOps::write(fd, data, std::min<std::size_t>(size, 2));
+  }
+  bool full = false;
+};
+
+TEST(AppendedFileTest, GoesOnBehindWhatIsThere) {
+  const test::TemporaryFolder folder;
+  AppendedFile(folder / "f").append("one");
+  AppendedFile file(folder / "f");
+  EXPECT_EQ(file.position(), 3);
+  file.append("two");
+  EXPECT_EQ(text_of(folder / "f"), "onetwo");
+}
+
+TEST(AppendedFileTest, KeepsWhatAFullDiskRefuses) {
+  const test::TemporaryFolder folder;
+  FullDisk disk;
+  AppendedFile file(folder / "f", disk);
+  disk.full = true;
+  file.append("one");
+  EXPECT_EQ(file.position(), 3);
+  disk.full = false;
+  file.append("two");
+  EXPECT_EQ(text_of(folder / "f"), "onetwo");
+}
+
+TEST(AppendedFileTest, CutsBackAndDropsWhatWasRefused) {
+  const test::TemporaryFolder folder;
+  FullDisk disk;
+  AppendedFile file(folder / "f", disk);
+  file.append("onetwo");
+  disk.full = true;
+  file.append("three");
+  file.cut(3);
+  disk.full = false;
+  file.append("!");
+  EXPECT_EQ(text_of(folder / "f"), "one!");
+  file.cut(100);
+  EXPECT_EQ(file.position(), 4);
+}
+
+}  // namespace
+}  // namespace precast
