@@ -15,10 +15,11 @@
 #include "framework/core/progress.h"
 #include "framework/core/system.h"
 #include "tools/arguments.h"
-#include "tools/bench/bar_chart.h"
 #include "tools/bench/loader_run.h"
 #include "tools/bench/stopwatch.h"
 #include "tools/bench/text_table.h"
+#include "tools/chart/bar_chart.h"
+#include "tools/chart/svg.h"
 
 namespace precast::tools {
 namespace {
@@ -159,7 +160,8 @@ std::string chart(const std::string& file, const std::vector<Point>& points) {
          .value = point.middle("images_per_second"),
          .note = fmt::format("{:.0f} img/CPU-s", point.middle("images_per_cpu_second"))});
   }
-  return bar_chart_svg("Batches of " + file, "img/s", bars);
+  return svg_file(bar_chart_svg(
+      {.title = "Batches of " + file, .unit = "img/s", .bars = bars, .scale = Scale::logarithmic}));
 }
 
 LoaderEffort read_effort(const Arguments& arguments) {

@@ -8,11 +8,12 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "tools/bench/bar_chart.h"
 #include "tools/bench/commands.h"
 #include "tools/bench/read_pass.h"
 #include "tools/bench/step_rig.h"
 #include "tools/bench/stopwatch.h"
+#include "tools/chart/bar_chart.h"
+#include "tools/chart/svg.h"
 #include "tools/recipe_arguments.h"
 #include "tools/session.h"
 #include "tools/torch_versions.h"
@@ -185,10 +186,13 @@ std::string chart(const ordered_json& figures) {
     bars.push_back({row.at("stage").get<std::string>(), row.at("images_per_second").get<double>()});
   }
   const auto& settings = figures.at("settings");
-  return bar_chart_svg(fmt::format("{} at {} px on {}", settings.at("model").get<std::string>(),
-                                   settings.at("image_size").get<int>(),
-                                   figures.at("device_name").get<std::string>()),
-                       "img/s", bars);
+  return svg_file(bar_chart_svg(
+      {.title = fmt::format("{} at {} px on {}", settings.at("model").get<std::string>(),
+                            settings.at("image_size").get<int>(),
+                            figures.at("device_name").get<std::string>()),
+       .unit = "img/s",
+       .bars = bars,
+       .scale = Scale::logarithmic}));
 }
 
 ordered_json describe(const ordered_json& rows, const Recipe& recipe, const Registries& registries,

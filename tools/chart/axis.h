@@ -1,0 +1,69 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace precast::tools {
+
+enum class Scale { linear, logarithmic };
+
+/// What a caller says of an axis. What is left out comes from the data.
+struct Axis {
+  std::string label{};
+  Scale scale = Scale::linear;
+  std::optional<double> least{};
+  std::optional<double> most{};
+  /// Counts (epochs, steps): no ticks between whole numbers.
+  bool whole = false;
+};
+
+/// The finite values that an axis must show; on a logarithmic one those above 0.
+class Extent {
+ public:
+  explicit Extent(Scale scale) : scale_(scale) {}
+  void add(double value);
+  [[nodiscard]] bool empty() const { return !(least_ <= most_); }
+  [[nodiscard]] double least() const { return least_; }
+  [[nodiscard]] double most() const { return most_; }
+
+ private:
+  Scale scale_;
+  double least_ = 1;
+  double most_ = 0;
+};
+
+struct Tick {
+  double value = 0;
+  std::string text{};
+};
+
+/// An axis with its ends and ticks: values <-> pixels.
+class AxisMap {
+ public:
+  /// Ends are the axis's own, or the ticks round the data. @param from_px, to_px where the least
+  /// and the most value are drawn. @param ticks about how many.
+  AxisMap(const Axis& axis, const Extent& extent, double from_px, double to_px, int ticks);
+  /// @return a pixel; NaN for what cannot be shown (not a number, or not above 0 on a logarithmic
+  /// axis). What lies past an end is drawn at that end.
+  [[nodiscard]] double at(double value) const;
+  [[nodiscard]] const std::vector<Tick>& ticks() const { return ticks_; }
+  [[nodiscard]] double least() const { return least_; }
+  [[nodiscard]] double most() const { return most_; }
+
+ private:
+  void place_linear(const Axis& axis, int ticks);
+  void place_logarithmic(const Axis& axis, int ticks);
+
+  Scale scale_;
+  double from_px_;
+  double to_px_;
+  double least_ = 0;
+  double most_ = 1;
+  std::vector<Tick> ticks_;
+};
+
+/// The step of 1, 2, 2.5 or 5 times a power of ten that makes about `ticks` ticks over `span`.
+[[nodiscard]] double nice_step(double span, int ticks);
+
+}  // namespace precast::tools

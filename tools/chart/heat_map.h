@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace precast::tools {
+
+/// Values over two settings as coloured cells with their numbers.
+struct HeatMap {
+  std::string title{};
+  std::string x_label{};
+  std::string y_label{};
+  /// The settings, in drawing order: columns from the left, rows from the top.
+  std::vector<std::string> columns{};
+  std::vector<std::string> rows{};
+  /// values[row][column]; NaN, or a missing one: no result there.
+  std::vector<std::vector<double>> values{};
+  /// What the numbers are, beside the scale, as "top-1".
+  std::string value_label{};
+  /// Digits behind the point; -1: about four in all.
+  int digits = -1;
+};
+
+/// The chart as one <svg> element. Bright cells are large values. Without rows, columns or a single
+/// number it says "no data".
+[[nodiscard]] std::string heat_map_svg(const HeatMap& map);
+
+}  // namespace precast::tools
