@@ -10,6 +10,7 @@
 #include "tools/index.h"
 #include "tools/inspect.h"
 #include "tools/preview.h"
+#include "tools/report/report.h"
 #include "tools/write.h"
 
 int main(int argc, char** argv) {
@@ -29,6 +30,7 @@ int main(int argc, char** argv) {
               [](Args args) -> int { exec_precast_train("predict", args); }},
       Command{"list", "list what a recipe can name",
               [](Args args) -> int { exec_precast_train("list", args); }},
+      Command{"report", "show runs, one or several, as a page", run_report},
       Command{"bench", "measure loading, training and sums over ranks", run_bench},
       Command{"doctor", "show versions and limits, name what is wrong", run_doctor},
   };

@@ -15,7 +15,12 @@
 #include "framework/core/system.h"
 #include "framework/engine/stop_signals.h"
 #include "framework/engine/weights.h"
+#include "tools/bench/step_rig.h"
+#include "tools/report/event_sink.h"
+#include "tools/report/report_page.h"
 #include "tools/run_identity.h"
+#include "tools/torch_versions.h"
+#include "tools/version.h"
 
 namespace precast::tools {
 namespace {
@@ -161,10 +166,13 @@ void TrainRun::check_identity(const ordered_json& saved) const {
 int TrainRun::run(bool json) {
   const engine::StopSignals signals;
   std::unique_ptr<engine::JsonLinesLog> log;
+  std::unique_ptr<EventSink> events;
   std::vector<MetricSink*> sinks;
   if (ranks_.leads()) {
     log = std::make_unique<engine::JsonLinesLog>(folder_ / "log");
-    sinks.push_back(log.get());
+    events = std::make_unique<EventSink>(folder_ / kEventFile);
+    // In the order in which checkpoints hold their positions.
+    sinks = {log.get(), events.get()};
     announce();
   }
   const engine::Evaluator evaluator = make_evaluator(recipe_, plan_, device_);
@@ -214,9 +222,13 @@ engine::TrainSummary TrainRun::train(engine::Trainer& trainer, const engine::Eva
                 evaluator, val_source_->samples(), device_);
   trainer.start();
   // Not before the checkpoint has turned out to be this run's.
-  if (ranks_.leads()) folder_.write_params(recipe_.resolved);
+  if (ranks_.leads()) {
+    folder_.write_params(recipe_.resolved);
+    write_facts();
+  }
   engine::TrainSummary summary = trainer.run();
   if (!summary.final_eval && ranks_.leads()) {
+    write_page();
     log_info(
         "=> asked to stop: a checkpoint is in {}. --checkpoint.resume=auto with "
         "--logging.run_id={} goes on",
@@ -243,6 +255,35 @@ void TrainRun::announce() const {
            plan_.global_batch_size, folder_.path().string());
   log_info("=> memory for data: {}",
            plan_train_memory(*train_reader_, train_data_, recipe_, plan_, device_).text());
+}
+
+void TrainRun::write_facts() const {
+  std::int64_t parameters = 0;
+  for (const NamedTensor& parameter : model_->parameters()) parameters += parameter.tensor.numel();
+  const ordered_json facts = {{"precast", kVersion},
+                              {"torch", torch_version()},
+                              {"device", device_name(device_)},
+                              {"processor", processor_name()},
+                              {"cores", usable_cores()},
+                              {"memory_bytes", memory_limit_bytes()},
+                              {"world_size", ranks_.communicator().world()},
+                              {"train_images", train_data_.order->size()},
+                              {"val_images", val_reader_->size()},
+                              {"train_dataset_bytes", train_reader_->file_bytes()},
+                              {"val_dataset_bytes", val_reader_->file_bytes()},
+                              {"classes", plan_.model.num_classes},
+                              {"parameters", parameters},
+                              {"global_batch_size", plan_.global_batch_size},
+                              {"steps_per_epoch", plan_.steps_per_epoch}};
+  write_file(folder_ / "run.json", facts.dump(2) + "\n");
+}
+
+void TrainRun::write_page() const {
+  try {
+    write_run_report(folder_.path());
+  } catch (const std::exception& error) {
+    log_warning("report.html could not be written: {}", error.what());
+  }
 }
 
 DataFacts TrainRun::data_facts(const engine::TrainSummary& summary) const {
@@ -274,6 +315,7 @@ void TrainRun::report(const engine::TrainSummary& summary, bool json) const {
                                 {"images_per_second", rate},
                                 {"world_size", ranks_.communicator().world()}};
   write_file(folder_ / "summary.json", figures.dump(2) + "\n");
+  write_page();
   if (json) {
     fmt::print("{}\n", figures.dump(2));
     return;
@@ -288,7 +330,7 @@ void TrainRun::report(const engine::TrainSummary& summary, bool json) const {
   for (const std::string& line : describe_data(data_facts(summary)))
     fmt::print("data       {}\n", line);
   fmt::print(
-      "run folder {}: final_weights.safetensors, final_weights.pt, log, params.json, "
+      "run folder {}: report.html, final_weights.safetensors, final_weights.pt, log, params.json, "
       "summary.json, checkpoints\n",
       folder_.path().string());
 }

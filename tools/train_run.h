@@ -34,6 +34,10 @@ class TrainRun {
   void announce() const;
   [[nodiscard]] DataFacts data_facts(const engine::TrainSummary& summary) const;
   void report(const engine::TrainSummary& summary, bool json) const;
+  /// run.json: what the run is, apart from its configuration.
+  void write_facts() const;
+  /// report.html. A page that cannot be written fails no run.
+  void write_page() const;
 
   Recipe& recipe_;
   RankSession& ranks_;

@@ -70,7 +70,8 @@ TEST_F(TrainTest, LeavesAWholeRunFolder) {
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_THAT(run.output, HasSubstr("top-1"));
   for (const char* name :
-       {"params.json", "log", "summary.json", "final_weights.pt", "final_weights.safetensors"}) {
+       {"params.json", "run.json", "log", "summary.json", "final_weights.pt",
+        "final_weights.safetensors", "report.html", "events.out.tfevents.precast"}) {
     EXPECT_TRUE(std::filesystem::exists(folder_ / ("runs/r/" + std::string(name)))) << name;
   }
   const auto lines = log("r");
@@ -79,6 +80,16 @@ TEST_F(TrainTest, LeavesAWholeRunFolder) {
   EXPECT_GT(lines[0].at("loss").get<double>(), 1.0);
   EXPECT_EQ(lines[3].at("epoch"), 0);
   EXPECT_EQ(lines[3].count("top_1"), 1U);
+  EXPECT_EQ(lines[3].at("steps"), 3);
+  EXPECT_GE(lines[3].at("train_time").get<double>(), lines[3].at("wait_time").get<double>());
+  EXPECT_GT(lines[3].at("loader_time").at("decoding").get<double>(), 0);
+}
+
+TEST_F(TrainTest, APageThatCannotBeWrittenFailsNoRun) {
+  std::filesystem::create_directories(folder_ / "runs/r/report.html");
+  const ChildResult run = precast({"train"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, HasSubstr("report.html could not be written"));
 }
 
 TEST_F(TrainTest, SameSeedSameLossesForAnyNumberOfWorkers) {

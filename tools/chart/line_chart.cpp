@@ -88,7 +88,7 @@ std::string drawn(const LineChart& chart, const Frame& frame, const LineSeries& 
         fmt::format("<path class=\"line\"{} d=\"{}\"><title>{}</title></path>\n",
                     series.dashed ? " stroke-dasharray=\"6 4\"" : "", path, escaped(series.label));
   }
-  if (points.size() <= kMostDots) {
+  if (points.size() <= kMostDots && !series.steps) {
     const double radius = points.size() == 1 ? 4 : 2.8;
     for (const LinePoint& point : points)
       out += point_mark(frame.x(point.x), frame.y(point.y), Mark::dot, radius,

@@ -20,7 +20,7 @@ struct LineSeries {
   /// Which colour; see series_class(). Two lines of one run share one.
   int colour = 0;
   bool dashed = false;
-  /// Holds each value until the next point, as a resolution does.
+  /// Holds each value until the next point, as a resolution does; has no dots.
   bool steps = false;
   /// A band round the line (an interval over seeds): its lower and upper ends over the same x as
   /// `points`; both empty, or as long as these.

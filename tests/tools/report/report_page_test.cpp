@@ -1,0 +1,138 @@
+#include "tools/report/report_page.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "framework/core/error.h"
+#include "tests/support/program.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/tools/chart/xml.h"
+#include "tests/tools/report/run_folder_files.h"
+#include "tools/report/html_page.h"
+
+namespace precast::tools {
+namespace {
+
+using test::sample_log;
+using test::write_run;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// The page is XML behind its first line, and nothing in it loads anything.
+void expect_sound(const std::string& page) {
+  const std::string doctype = "<!DOCTYPE html>\n";
+  ASSERT_EQ(page.substr(0, doctype.size()), doctype);
+  EXPECT_NO_THROW((void)test::parse_xml(page.substr(doctype.size())));
+  for (const char* loads : {"<script", "src=", "@import", "url(", "<iframe", "<img", "<object"})
+    EXPECT_THAT(page, Not(HasSubstr(loads)));
+  const std::regex address("https?://[^\"<]*");
+  for (std::sregex_iterator found(page.begin(), page.end(), address), end; found != end; ++found)
+    EXPECT_EQ(found->str(), "http://www.w3.org/2000/svg");
+}
+
+class ReportPageTest : public ::testing::Test {
+ protected:
+  RunRecord run(const std::string& name, const std::string& log, const std::string& lr = "0.5") {
+    return load_run(write_run(folder_ / name, log, lr));
+  }
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(ReportPageTest, OneRunHasItsAnswerChartsSystemAndFiles) {
+  const std::string page = report_page({run("r", sample_log(3))}, folder_ / "r");
+  expect_sound(page);
+  for (const char* part : {"75.00 %", "Accuracy over training time", "Loss", "Learning rate",
+                           "Throughput", "Waiting for data", "Resolution", "A&lt;100&gt;", "2.0 GB",
+                           "lr.lr", "href=\"params.json\"", "has not come to its end"})
+    EXPECT_THAT(page, HasSubstr(part));
+}
+
+TEST_F(ReportPageTest, AFinishedRunHasNoNotice) {
+  write_run(folder_ / "r", sample_log(3));
+  write_file(folder_ / "r/summary.json", R"({"top_1":0.71234})");
+  const std::string page = report_page({load_run(folder_ / "r")}, folder_ / "r");
+  EXPECT_THAT(page, HasSubstr("71.23 %"));
+  EXPECT_THAT(page, Not(HasSubstr("class=\"notice\"")));
+}
+
+TEST_F(ReportPageTest, SeveralRunsAreComparedByTheKeysThatDiffer) {
+  const std::vector<RunRecord> runs = {run("a", sample_log(3)), run("b", sample_log(2), "2.0")};
+  EXPECT_THAT(differing_keys(runs), ElementsAre("lr.lr"));
+  const std::string page = report_page(runs, folder_.path());
+  expect_sound(page);
+  EXPECT_THAT(page, HasSubstr("href=\"b/params.json\""));
+  const auto json = report_json(runs);
+  EXPECT_EQ(json.at("runs").size(), 2U);
+  EXPECT_EQ(json.at("runs")[1].at("epochs").size(), 2U);
+  EXPECT_EQ(json.at("differences").at("lr.lr").dump(), "[0.5,2.0]");
+}
+
+TEST_F(ReportPageTest, IsSoundForLogsCutAnywhere) {
+  const std::string log = sample_log(2);
+  for (std::size_t size = 0; size <= log.size(); size += 37)
+    expect_sound(report_page({run("r", log.substr(0, size))}, folder_ / "r"));
+}
+
+TEST_F(ReportPageTest, IsSoundWhateverTheFilesSay) {
+  const std::string hostile = "</title><script>alert(1)</script>\\u0001\\u0000";
+  const std::string line =
+      "{\"epoch\":0,\"top_1\":1e308,\"top_5\":-1e308,\"train_loss\":null,"
+      "\"train_time\":0,\"images\":-5,\"resolution\":1e-320}\n";
+  write_run(folder_ / "<b>&", line + line);
+  write_file(folder_ / "<b>&" / "params.json",
+             "{\"" + hostile + "\":\"" + hostile + "\",\"model.arch\":[1]}");
+  write_file(folder_ / "<b>&" / "run.json",
+             "{\"" + hostile + "\":\"" + hostile + "\",\"steps_per_epoch\":-1}");
+  write_file(folder_ / "<b>&" / "summary.json", "{\"top_1\":\"x\",\"val_images\":[]}");
+  const RunRecord record = load_run(folder_ / "<b>&");
+  expect_sound(report_page({record}, {}));
+  expect_sound(report_page({record, record}, folder_.path()));
+}
+
+class ReportCommandTest : public ReportPageTest {
+ protected:
+  static int precast(const std::vector<std::string>& args, std::string* out = nullptr) {
+    std::vector<std::string> all = {PRECAST_BIN_DIR "/precast", "report"};
+    all.insert(all.end(), args.begin(), args.end());
+    test::Program program(all);
+    const int code = program.wait();
+    if (out != nullptr) *out = program.out;
+    return code;
+  }
+};
+
+TEST_F(ReportCommandTest, WritesIntoTheRunsFolderOrWhereItIsTold) {
+  write_run(folder_ / "a", sample_log(1));
+  write_run(folder_ / "b", sample_log(1));
+  EXPECT_EQ(precast({folder_ / "a"}), 0);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "a/report.html"));
+  EXPECT_EQ(precast({folder_.path()}), static_cast<int>(ExitCode::usage)) << "two runs need --out";
+  EXPECT_EQ(precast({folder_.path(), "-o", folder_ / "both.html"}), 0);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "both.html"));
+  std::string out;
+  EXPECT_EQ(precast({folder_ / "b", "--json"}, &out), 0);
+  EXPECT_EQ(nlohmann::json::parse(out).at("runs")[0].at("name"), "b");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "b/report.html"));
+}
+
+TEST(HtmlPageTest, ClosesWhatIsOpenAndEscapesAllText) {
+  HtmlPage page("<t>", "<s>");
+  page.figures({{"<v>", "<l>", "<n>"}});
+  page.section("<h>");
+  page.begin_details("<d>");
+  page.table({.columns = {{"<c>"}, {"n", true}}, .rows = {{{"<x>", "a\"b.html", true}}, {}}});
+  page.section("next");
+  page.begin_details("never closed");
+  page.paragraph("<p>");
+  page.notice("<!");
+  expect_sound(page.text());
+  EXPECT_THAT(page.text(), HasSubstr("<b><a href=\"a&quot;b.html\">&lt;x&gt;</a></b>"));
+  page.section("can go on");
+  expect_sound(page.text());
+}
+
+}  // namespace
+}  // namespace precast::tools

@@ -1,0 +1,129 @@
+#include "tools/report/run_record.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "framework/core/error.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/tools/report/run_folder_files.h"
+
+namespace precast::tools {
+namespace {
+
+using test::sample_log;
+using test::write_run;
+using ::testing::DoubleEq;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+class RunRecordTest : public ::testing::Test {
+ protected:
+  RunRecord load(const std::string& log) { return load_run(write_run(folder_ / "r", log)); }
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(RunRecordTest, ReadsEpochsAndSteps) {
+  const RunRecord run = load(sample_log(2));
+  EXPECT_EQ(run.name, "r");
+  ASSERT_THAT(run.epochs, SizeIs(2));
+  ASSERT_THAT(run.steps, SizeIs(4));
+  EXPECT_DOUBLE_EQ(run.steps[3].epochs_done, 1.5);
+  EXPECT_DOUBLE_EQ(run.epochs[1].epochs_done, 2);
+  EXPECT_DOUBLE_EQ(run.top_1(), 0.5);
+  EXPECT_DOUBLE_EQ(run.train_minutes(), 20.0 / 60);
+  EXPECT_DOUBLE_EQ(run.images_per_second(), 64);
+  EXPECT_DOUBLE_EQ(run.wait_share(), 0.2);
+  EXPECT_FALSE(run.finished());
+  EXPECT_THAT(run.notes, SizeIs(0));
+  EXPECT_EQ(load_run((folder_ / "r").string() + "/").name, "r");
+}
+
+TEST_F(RunRecordTest, ASummaryTellsTheEnd) {
+  write_run(folder_ / "r", sample_log(1));
+  write_file(folder_ / "r/summary.json", R"({"top_1":0.75,"train_minutes":2,"wait_minutes":1})");
+  const RunRecord run = load_run(folder_ / "r");
+  EXPECT_TRUE(run.finished());
+  EXPECT_DOUBLE_EQ(run.top_1(), 0.75);
+  EXPECT_DOUBLE_EQ(run.wait_share(), 0.5);
+}
+
+TEST_F(RunRecordTest, ALogCutAnywhereGivesItsWholeLines) {
+  const std::string log = sample_log(2);
+  for (std::size_t size = 0; size <= log.size(); ++size) {
+    const std::string cut = log.substr(0, size);
+    const RunRecord run = load(cut);
+    const auto lines = static_cast<std::size_t>(std::ranges::count(cut, '\n'));
+    const std::size_t rows = run.epochs.size() + run.steps.size();
+    const bool between_lines = cut.empty() || cut.back() == '\n';
+    // A last line whose newline alone is missing is whole.
+    EXPECT_GE(rows, lines) << size;
+    EXPECT_LE(rows, lines + 1) << size;
+    EXPECT_EQ(run.notes.size(), between_lines || rows == lines + 1 ? 0U : 1U) << size;
+  }
+}
+
+TEST_F(RunRecordTest, LinesThatAreNoRecordsAreCountedAndLeftOut) {
+  const RunRecord run = load(
+      std::string("garbage\n[1]\n{\"epoch\":\"x\"}\n\xff\xfe\n{}\n\n{\"epoch\":1,\"step\":[]}\n") +
+      sample_log(1));
+  EXPECT_THAT(run.epochs, SizeIs(1));
+  EXPECT_THAT(run.steps, SizeIs(2));
+  ASSERT_THAT(run.notes, SizeIs(1));
+  EXPECT_THAT(run.notes[0], HasSubstr("7 of 10 lines"));
+}
+
+TEST_F(RunRecordTest, WhatWasLoggedLastCountsWhereARunWentBack) {
+  const RunRecord run = load(sample_log(3) + R"({"epoch":1,"top_1":0.9,"train_time":15})" + "\n");
+  ASSERT_THAT(run.epochs, SizeIs(2));
+  EXPECT_DOUBLE_EQ(run.epochs[1].top_1, 0.9);
+  EXPECT_THAT(load(sample_log(3) + sample_log(1)).epochs, SizeIs(1));
+  EXPECT_THAT(load(sample_log(3) + sample_log(1)).steps, SizeIs(2));
+}
+
+TEST_F(RunRecordTest, NullsAreMissingNumbers) {
+  const RunRecord run = load("{\"epoch\":0,\"train_loss\":null,\"top_1\":0.5}\n");
+  EXPECT_TRUE(std::isnan(run.epochs[0].loss));
+  EXPECT_TRUE(std::isnan(run.train_minutes()));
+}
+
+TEST_F(RunRecordTest, DamagedFilesBesideTheLogAreNoted) {
+  write_run(folder_ / "r", sample_log(1));
+  write_file(folder_ / "r/params.json", "{\"a\":");
+  const RunRecord run = load_run(folder_ / "r");
+  EXPECT_TRUE(run.params.empty());
+  EXPECT_THAT(run.notes, ElementsAre(HasSubstr("params.json is damaged")));
+}
+
+TEST_F(RunRecordTest, AFolderOfRunsMeansAllOfThem) {
+  write_run(folder_ / "b", sample_log(1));
+  write_run(folder_ / "a", sample_log(1));
+  create_folders(folder_ / "no-run");
+  EXPECT_THAT(find_runs(folder_.path()), ElementsAre(folder_ / "a", folder_ / "b"));
+  EXPECT_THAT(find_runs(folder_ / "a"), ElementsAre(folder_ / "a"));
+  EXPECT_THROW((void)find_runs(folder_ / "no-run"), IoError);
+  EXPECT_THROW((void)find_runs(folder_ / "nowhere"), IoError);
+  EXPECT_THROW((void)load_run(folder_ / "no-run"), IoError);
+}
+
+TEST_F(RunRecordTest, RatesAreThoseBetweenRows) {
+  const RunRecord run = load(sample_log(3));
+  EXPECT_THAT(rates(run.epochs, &RunRow::images),
+              ElementsAre(DoubleEq(64), DoubleEq(64), DoubleEq(64)));
+  EXPECT_THAT(rates(run.epochs, &RunRow::wait_seconds),
+              ElementsAre(DoubleEq(0.2), DoubleEq(0.2), DoubleEq(0.2)));
+  // Of a log that begins in the middle nobody knows how long its first epoch took.
+  const std::vector<RunRow> rest(run.epochs.begin() + 1, run.epochs.end());
+  EXPECT_TRUE(std::isnan(rates(rest, &RunRow::images)[0]));
+}
+
+TEST(TotalOverRestartsTest, AddsWhatEachProgramCounted) {
+  std::vector<RunRow> rows(4);
+  const double counts[] = {3, 5, 1, 4};
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].decoding = counts[i];
+  EXPECT_DOUBLE_EQ(total_over_restarts(rows, &RunRow::decoding), 5 + 4);
+  EXPECT_DOUBLE_EQ(total_over_restarts({}, &RunRow::decoding), 0);
+}
+
+}  // namespace
+}  // namespace precast::tools

@@ -1,0 +1,86 @@
+#include "tools/report/event_sink.h"
+
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/core/event_file.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+double unix_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+struct Tag {
+  std::string_view key;
+  std::string_view tag;
+};
+
+constexpr Tag kStepTags[] = {
+    {"loss", "train/loss"}, {"current_lr", "train/lr"}, {"resolution", "train/resolution"}};
+constexpr Tag kEpochTags[] = {{"train_loss", "epoch/train_loss"},
+                              {"current_lr", "epoch/lr"},
+                              {"resolution", "epoch/resolution"},
+                              {"val_loss", "val/loss"},
+                              {"top_1", "val/top_1"},
+                              {"top_5", "val/top_5"}};
+
+/// NaN where the record has no such number (JSON writes one that is not finite as null).
+double number(const ordered_json& record, std::string_view key) {
+  const auto found = record.find(key);
+  return found != record.end() && found->is_number() ? found->get<double>() : std::nan("");
+}
+
+void add_finite(std::vector<EventScalar>& scalars, std::string_view tag, double value) {
+  if (std::isfinite(value)) scalars.push_back({tag, value});
+}
+
+}  // namespace
+
+EventSink::EventSink(std::filesystem::path path, FileOps& ops) : file_(std::move(path), ops) {
+  forget();
+}
+
+void EventSink::forget() {
+  last_step_.reset();
+  if (file_.position() == 0) last_step_ = Totals{};
+  last_epoch_ = last_step_;
+}
+
+void EventSink::rewind(std::int64_t position) {
+  file_.cut(position);
+  forget();
+}
+
+void EventSink::write(const ordered_json& record) {
+  const bool is_step = record.contains("step");
+  std::vector<EventScalar> scalars;
+  for (const Tag& tag :
+       is_step ? std::span<const Tag>(kStepTags) : std::span<const Tag>(kEpochTags))
+    add_finite(scalars, tag.tag, number(record, tag.key));
+  std::optional<Totals>& last = is_step ? last_step_ : last_epoch_;
+  const Totals now{number(record, "images"), number(record, "train_time"),
+                   number(record, "wait_time")};
+  if (last && now.train_seconds > last->train_seconds) {
+    const double seconds = now.train_seconds - last->train_seconds;
+    add_finite(scalars, is_step ? "train/images_per_second" : "epoch/images_per_second",
+               (now.images - last->images) / seconds);
+    add_finite(scalars, is_step ? "train/wait_share" : "epoch/wait_share",
+               (now.wait_seconds - last->wait_seconds) / seconds);
+  }
+  last = now;
+  const double step = number(record, is_step ? "step" : "steps");
+  if (scalars.empty() || !std::isfinite(step)) return;
+  const double wall_time = unix_seconds();
+  const std::string head = file_.position() == 0 ? event_file_head(wall_time) : "";
+  file_.append(head + event_record(wall_time, static_cast<std::int64_t>(step), scalars));
+}
+
+}  // namespace precast::tools

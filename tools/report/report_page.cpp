@@ -1,0 +1,302 @@
+#include "tools/report/report_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "framework/core/file.h"
+#include "framework/core/progress.h"
+#include "tools/chart/svg.h"
+#include "tools/report/event_sink.h"
+#include "tools/report/html_page.h"
+#include "tools/report/run_charts.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// What lies in a run folder, in the order in which people want it.
+constexpr const char* kFiles[] = {"report.html",      "summary.json", "params.json",
+                                  "run.json",         "log",          "final_weights.safetensors",
+                                  "final_weights.pt", "checkpoints",  kEventFile};
+
+std::string percent(double share, int digits = 2) {
+  return std::isnan(share) ? "-" : fmt::format("{:.{}f} %", 100 * share, digits);
+}
+
+std::string minutes(double value) {
+  return std::isnan(value) ? "-" : fmt::format("{:.{}f}", value, value < 10 ? 2 : 1);
+}
+
+/// Keys that are unlike in every two runs, and change nothing of what is learned.
+bool names_the_run(const std::string& key) {
+  return key.starts_with("logging.") || key.starts_with("checkpoint.");
+}
+
+std::string value_text(const ordered_json& value) {
+  return value.is_string() ? value.get<std::string>()
+                           : value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+std::string fact(const RunRecord& run, const std::string& key) {
+  const auto found = run.facts.find(key);
+  return found == run.facts.end() ? "" : value_text(*found);
+}
+
+std::string param(const RunRecord& run, const std::string& key) {
+  const auto found = run.params.find(key);
+  return found == run.params.end() ? "" : value_text(*found);
+}
+
+/// How many epochs it has trained, of how many.
+std::string progress(const RunRecord& run) {
+  const std::int64_t done = run.epochs.empty() ? 0 : run.epochs.back().epoch + 1;
+  const std::string all = param(run, "training.epochs");
+  return all.empty() || all == std::to_string(done) ? std::to_string(done)
+                                                    : fmt::format("{} of {}", done, all);
+}
+
+std::string subtitle_of(const RunRecord& run) {
+  std::string text = param(run, "model.arch");
+  const std::string data =
+      std::filesystem::path(param(run, "data.train_dataset")).filename().string();
+  if (!data.empty()) text += fmt::format("{}{}", text.empty() ? "" : " on ", data);
+  text += fmt::format("{}{} epochs", text.empty() ? "" : ", ", progress(run));
+  if (const std::string device = fact(run, "device"); !device.empty()) {
+    const std::string world = fact(run, "world_size");
+    text += fmt::format(", {}{}", world.empty() || world == "1" ? "" : world + " x ", device);
+  }
+  return text;
+}
+
+/// The epoch with the best top-1; nothing where none was evaluated.
+const RunRow* best_epoch(const RunRecord& run) {
+  const RunRow* best = nullptr;
+  for (const RunRow& row : run.epochs)
+    if (!std::isnan(row.top_1) && (best == nullptr || row.top_1 > best->top_1)) best = &row;
+  return best;
+}
+
+void add_answer(HtmlPage& page, const RunRecord& run) {
+  const RunRow* best = best_epoch(run);
+  const std::string best_text =
+      best == nullptr
+          ? ""
+          : fmt::format("best {} after {} epochs", percent(best->top_1), best->epochs_done);
+  const ordered_json images = run.summary.value("val_images", ordered_json());
+  page.figures(
+      {{percent(run.top_1()), "top-1", best_text},
+       {percent(run.top_5()), "top-5",
+        images.is_number() ? fmt::format("{} validation images", readable(images.get<double>()))
+                           : ""},
+       {minutes(run.train_minutes()), "minutes of training", progress(run) + " epochs"},
+       {readable(std::round(run.images_per_second())), "images a second", "while training"},
+       {percent(run.wait_share(), 1), "waiting for data", "of the training time"}});
+}
+
+void add_notices(HtmlPage& page, const std::vector<RunRecord>& runs) {
+  for (const RunRecord& run : runs) {
+    const std::string name = runs.size() > 1 ? run.name + ": " : "";
+    if (!run.finished())
+      page.notice(
+          fmt::format("{}This run has not come to its end (it goes on, was stopped, or was cut "
+                      "off): {} epochs so far.",
+                      name, progress(run)));
+    for (const std::string& note : run.notes) page.notice(name + note + ".");
+  }
+}
+
+void add_comparison(HtmlPage& page, const std::vector<RunRecord>& runs) {
+  HtmlTable table{.columns = {{"run"},
+                              {"model"},
+                              {"epochs", true},
+                              {"top-1", true},
+                              {"top-5", true},
+                              {"minutes", true},
+                              {"img/s", true},
+                              {"waiting for data", true}}};
+  double best = -1;
+  for (const RunRecord& run : runs) best = std::fmax(best, run.top_1());
+  for (const RunRecord& run : runs) {
+    const bool is_best = run.top_1() == best;
+    table.rows.push_back({{run.name, "", is_best},
+                          {param(run, "model.arch")},
+                          {progress(run)},
+                          {percent(run.top_1()), "", is_best},
+                          {percent(run.top_5())},
+                          {minutes(run.train_minutes())},
+                          {readable(std::round(run.images_per_second()))},
+                          {percent(run.wait_share(), 1)}});
+  }
+  page.table(table);
+}
+
+/// Names and values, a column a run.
+HtmlTable facts_table(const std::vector<RunRecord>& runs, const std::string& head) {
+  HtmlTable table{.columns = {{head}}};
+  for (const RunRecord& run : runs) table.columns.push_back({runs.size() > 1 ? run.name : "value"});
+  return table;
+}
+
+void add_system(HtmlPage& page, const std::vector<RunRecord>& runs) {
+  HtmlTable table = facts_table(runs, "fact");
+  std::vector<std::string> keys;
+  for (const RunRecord& run : runs) {
+    for (const auto& [key, value] : run.facts.items())
+      if (std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
+  }
+  for (const std::string& key : keys) {
+    std::string name = key.ends_with("_bytes") ? key.substr(0, key.size() - 6) : key;
+    std::ranges::replace(name, '_', ' ');
+    table.rows.push_back({{name}});
+    for (const RunRecord& run : runs) {
+      const auto value = run.facts.find(key);
+      const bool number = value != run.facts.end() && value->is_number();
+      const bool bytes = number && key.ends_with("_bytes");
+      table.rows.back().push_back({bytes    ? format_bytes(value->get<double>())
+                                   : number ? readable(value->get<double>())
+                                            : fact(run, key)});
+    }
+  }
+  if (keys.empty()) return;
+  page.section("System and data");
+  page.table(table);
+}
+
+void add_params(HtmlPage& page, const std::vector<RunRecord>& runs,
+                const std::vector<std::string>& keys) {
+  HtmlTable table = facts_table(runs, "key");
+  for (const std::string& key : keys) {
+    table.rows.push_back({{key}});
+    for (const RunRecord& run : runs) table.rows.back().push_back({param(run, key)});
+  }
+  page.table(table);
+}
+
+std::vector<std::string> all_keys(const std::vector<RunRecord>& runs) {
+  std::vector<std::string> keys;
+  std::set<std::string> seen;
+  for (const RunRecord& run : runs) {
+    for (const auto& [key, value] : run.params.items())
+      if (seen.insert(key).second) keys.push_back(key);
+  }
+  return keys;
+}
+
+void add_configuration(HtmlPage& page, const std::vector<RunRecord>& runs) {
+  const auto keys = all_keys(runs);
+  if (keys.empty()) return;
+  page.section("Configuration");
+  if (runs.size() > 1) {
+    const auto different = differing_keys(runs);
+    if (different.empty()) {
+      page.paragraph("The runs were given the same values.");
+    } else {
+      page.paragraph("Keys of which the runs have different values:");
+      add_params(page, runs, different);
+    }
+  }
+  page.begin_details(fmt::format("all {} keys", keys.size()));
+  add_params(page, runs, keys);
+  page.end_details();
+}
+
+void add_files(HtmlPage& page, const std::vector<RunRecord>& runs,
+               const std::filesystem::path& page_folder) {
+  page.section("Files");
+  HtmlTable table{.columns = {{"file"}, {"size", true}}};
+  if (runs.size() > 1) table.columns.insert(table.columns.begin(), {"run"});
+  std::error_code error;
+  for (const RunRecord& run : runs) {
+    for (const char* name : kFiles) {
+      const auto path = run.folder / name;
+      if (!std::filesystem::exists(path, error)) continue;
+      const auto base = std::filesystem::absolute(page_folder.empty() ? "." : page_folder);
+      const auto link = std::filesystem::relative(std::filesystem::absolute(path), base, error);
+      const auto bytes = std::filesystem::is_directory(path, error)
+                             ? std::uintmax_t{0}
+                             : std::filesystem::file_size(path, error);
+      std::vector<HtmlCell> row = {{name, link.generic_string()},
+                                   {bytes == 0 ? "" : format_bytes(static_cast<double>(bytes))}};
+      if (runs.size() > 1) row.insert(row.begin(), {run.name});
+      table.rows.push_back(row);
+    }
+  }
+  page.table(table);
+}
+
+}  // namespace
+
+std::vector<std::string> differing_keys(const std::vector<RunRecord>& runs) {
+  std::vector<std::string> keys = all_keys(runs);
+  std::erase_if(keys, [&](const std::string& key) {
+    return names_the_run(key) || std::ranges::all_of(runs, [&](const RunRecord& run) {
+             return param(run, key) == param(runs.front(), key);
+           });
+  });
+  return keys;
+}
+
+std::string report_page(const std::vector<RunRecord>& runs,
+                        const std::filesystem::path& page_folder) {
+  const bool one = runs.size() == 1;
+  HtmlPage page(one ? runs[0].name : fmt::format("{} runs", runs.size()),
+                one ? subtitle_of(runs[0]) : "compared by their logs");
+  one ? add_answer(page, runs[0]) : add_comparison(page, runs);
+  add_notices(page, runs);
+  const auto learning = learning_charts(runs);
+  page.section("Learning");
+  learning.empty() ? page.paragraph("Nothing has been logged yet.") : page.charts(learning);
+  page.section("Speed");
+  page.charts(speed_charts(runs));
+  add_system(page, runs);
+  add_configuration(page, runs);
+  add_files(page, runs, page_folder);
+  return page.text();
+}
+
+ordered_json report_json(const std::vector<RunRecord>& runs) {
+  ordered_json all = {{"runs", ordered_json::array()}, {"differences", ordered_json::object()}};
+  for (const RunRecord& run : runs) {
+    auto epochs = ordered_json::array();
+    const auto speed = rates(run.epochs, &RunRow::images);
+    const auto waits = rates(run.epochs, &RunRow::wait_seconds);
+    for (std::size_t i = 0; i < run.epochs.size(); ++i) {
+      const RunRow& row = run.epochs[i];
+      epochs.push_back({{"epoch", row.epoch},
+                        {"top_1", row.top_1},
+                        {"top_5", row.top_5},
+                        {"train_loss", row.loss},
+                        {"val_loss", row.val_loss},
+                        {"lr", row.lr},
+                        {"resolution", row.resolution},
+                        {"train_seconds", row.train_seconds},
+                        {"images_per_second", speed[i]},
+                        {"wait_share", waits[i]}});
+    }
+    all["runs"].push_back({{"name", run.name},
+                           {"folder", run.folder.string()},
+                           {"finished", run.finished()},
+                           {"top_1", run.top_1()},
+                           {"top_5", run.top_5()},
+                           {"train_minutes", run.train_minutes()},
+                           {"images_per_second", run.images_per_second()},
+                           {"wait_share", run.wait_share()},
+                           {"epochs", epochs},
+                           {"notes", run.notes}});
+  }
+  for (const std::string& key : differing_keys(runs))
+    for (const RunRecord& run : runs)
+      all["differences"][key].push_back(run.params.value(key, ordered_json()));
+  return all;
+}
+
+void write_run_report(const std::filesystem::path& run_folder) {
+  write_file(run_folder / "report.html", report_page({load_run(run_folder)}, run_folder));
+}
+
+}  // namespace precast::tools

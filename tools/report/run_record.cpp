@@ -1,0 +1,205 @@
+#include "tools/report/run_record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string text_of(const std::filesystem::path& path) {
+  const auto bytes = read_file(path);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// The object in a file; empty where it is not there, or not an object.
+ordered_json object_of(const std::filesystem::path& path, std::vector<std::string>& notes) {
+  if (!std::filesystem::exists(path)) return ordered_json::object();
+  auto parsed = ordered_json::parse(text_of(path), nullptr, /*allow_exceptions=*/false);
+  if (parsed.is_object()) return parsed;
+  notes.push_back(fmt::format("{} is damaged and was left out", path.filename().string()));
+  return ordered_json::object();
+}
+
+double number(const ordered_json& record, std::string_view key) {
+  const auto found = record.find(key);
+  return found != record.end() && found->is_number() ? found->get<double>() : NAN;
+}
+
+RunRow row_of(const ordered_json& record) {
+  RunRow row;
+  row.epoch = record.at("epoch").get<std::int64_t>();
+  const bool is_step = record.contains("step");
+  row.step = number(record, is_step ? "step" : "steps");
+  row.loss = number(record, is_step ? "loss" : "train_loss");
+  row.val_loss = number(record, "val_loss");
+  row.top_1 = number(record, "top_1");
+  row.top_5 = number(record, "top_5");
+  row.lr = number(record, "current_lr");
+  row.resolution = number(record, "resolution");
+  row.train_seconds = number(record, "train_time");
+  row.wait_seconds = number(record, "wait_time");
+  row.val_seconds = number(record, "val_time");
+  row.images = number(record, "images");
+  if (const auto loader = record.find("loader_time");
+      loader != record.end() && loader->is_object()) {
+    row.decoding = number(*loader, "decoding");
+    row.reading = number(*loader, "reading");
+    row.blocked = number(*loader, "blocked");
+    row.ahead = number(*loader, "ahead");
+  }
+  // Within its epoch; how far that is along is told once all lines are read.
+  row.epochs_done = is_step ? number(record, "epoch_step") : static_cast<double>(row.epoch + 1);
+  return row;
+}
+
+/// A run that went back wrote the same epochs and steps anew.
+void add_row(RunRecord& run, const ordered_json& record) {
+  const RunRow row = row_of(record);
+  while (!run.epochs.empty() && run.epochs.back().epoch >= row.epoch) run.epochs.pop_back();
+  if (!record.contains("step")) {
+    run.epochs.push_back(row);
+    return;
+  }
+  while (!run.steps.empty() && run.steps.back().step >= row.step) run.steps.pop_back();
+  run.steps.push_back(row);
+}
+
+/// An epoch's steps: told by the run, or by its lines.
+double steps_per_epoch(const RunRecord& run) {
+  if (const double told = number(run.facts, "steps_per_epoch"); told > 0) return told;
+  if (!run.epochs.empty() && run.epochs.back().step > 0)
+    return run.epochs.back().step / static_cast<double>(run.epochs.back().epoch + 1);
+  double most = 0;
+  for (const RunRow& row : run.steps) most = std::max(most, row.epochs_done);
+  return most + 1;
+}
+
+void read_log(RunRecord& run, std::string_view text) {
+  std::int64_t line = 0, damaged = 0;
+  while (!text.empty()) {
+    ++line;
+    const std::size_t end = text.find('\n');
+    const std::string_view content = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    const auto record = ordered_json::parse(content, nullptr, /*allow_exceptions=*/false);
+    const bool whole = record.is_object() && record.contains("epoch") &&
+                       record.at("epoch").is_number_integer() &&
+                       (!record.contains("step") || record.at("step").is_number());
+    if (whole) {
+      add_row(run, record);
+    } else if (end == std::string_view::npos) {
+      run.notes.push_back("the last line of the log is not complete and was left out");
+    } else {
+      ++damaged;
+    }
+  }
+  if (damaged > 0)
+    run.notes.push_back(
+        fmt::format("{} of {} lines of the log are no records and were left out", damaged, line));
+}
+
+double from_summary(const RunRecord& run, std::string_view key, double otherwise) {
+  const double told = number(run.summary, key);
+  return std::isnan(told) ? otherwise : told;
+}
+
+/// The last row's value that is a number.
+double last_of(const std::vector<RunRow>& rows, double RunRow::*value) {
+  for (auto row = rows.rbegin(); row != rows.rend(); ++row)
+    if (!std::isnan((*row).*value)) return (*row).*value;
+  return NAN;
+}
+
+/// Of two lists of rows, the larger total.
+double newest_total(const RunRecord& run, double RunRow::*total) {
+  return std::fmax(last_of(run.epochs, total), last_of(run.steps, total));
+}
+
+}  // namespace
+
+double RunRecord::top_1() const {
+  return from_summary(*this, "top_1", last_of(epochs, &RunRow::top_1));
+}
+
+double RunRecord::top_5() const {
+  return from_summary(*this, "top_5", last_of(epochs, &RunRow::top_5));
+}
+
+double RunRecord::train_minutes() const {
+  return from_summary(*this, "train_minutes", newest_total(*this, &RunRow::train_seconds) / 60);
+}
+
+double RunRecord::images_per_second() const {
+  return from_summary(
+      *this, "images_per_second",
+      newest_total(*this, &RunRow::images) / newest_total(*this, &RunRow::train_seconds));
+}
+
+double RunRecord::wait_share() const {
+  const double seconds = newest_total(*this, &RunRow::wait_seconds);
+  return from_summary(*this, "wait_minutes", seconds / 60) / train_minutes();
+}
+
+RunRecord load_run(const std::filesystem::path& folder) {
+  RunRecord run;
+  run.folder = folder;
+  // "runs/a/" has no last name.
+  const auto whole = std::filesystem::absolute(folder).lexically_normal();
+  run.name = (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+  if (!std::filesystem::exists(folder / "log"))
+    throw IoError(fmt::format("report: expected a run folder with a log, got {}", folder.string()));
+  run.params = object_of(folder / "params.json", run.notes);
+  run.summary = object_of(folder / "summary.json", run.notes);
+  run.facts = object_of(folder / "run.json", run.notes);
+  read_log(run, text_of(folder / "log"));
+  const double steps = steps_per_epoch(run);
+  for (RunRow& row : run.steps)
+    row.epochs_done = static_cast<double>(row.epoch) + row.epochs_done / steps;
+  return run;
+}
+
+std::vector<std::filesystem::path> find_runs(const std::filesystem::path& path) {
+  if (std::filesystem::exists(path / "log")) return {path};
+  std::vector<std::filesystem::path> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(path, error))
+    if (std::filesystem::exists(entry.path() / "log")) found.push_back(entry.path());
+  if (found.empty())
+    throw IoError(fmt::format(
+        "report: expected a run folder, or a folder of them, got {} without a log", path.string()));
+  std::ranges::sort(found);
+  return found;
+}
+
+std::vector<double> rates(const std::vector<RunRow>& rows, double RunRow::*total) {
+  std::vector<double> all;
+  const RunRow start{.train_seconds = 0, .wait_seconds = 0, .images = 0};
+  const RunRow* last = rows.empty() || rows.front().epoch > 0 ? nullptr : &start;
+  for (const RunRow& row : rows) {
+    const double seconds = last == nullptr ? NAN : row.train_seconds - last->train_seconds;
+    all.push_back(seconds > 0 ? (row.*total - last->*total) / seconds : NAN);
+    last = &row;
+  }
+  return all;
+}
+
+double total_over_restarts(const std::vector<RunRow>& rows, double RunRow::*count) {
+  double sum = 0, last = 0;
+  for (const RunRow& row : rows) {
+    const double now = row.*count;
+    if (std::isnan(now)) continue;
+    // Less than before: another program went on and counts from 0.
+    sum += now >= last ? now - last : now;
+    last = now;
+  }
+  return sum;
+}
+
+}  // namespace precast::tools
