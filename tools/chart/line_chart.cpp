@@ -85,7 +85,8 @@ std::string drawn(const LineChart& chart, const Frame& frame, const LineSeries& 
   const std::string path = path_of(frame, series, points);
   if (!path.empty()) {
     out +=
-        fmt::format("<path class=\"line\"{} d=\"{}\"><title>{}</title></path>\n",
+        fmt::format("<path class=\"{}\"{} d=\"{}\"><title>{}</title></path>\n",
+                    points.size() > kMostDots ? "line noisy" : "line",
                     series.dashed ? " stroke-dasharray=\"6 4\"" : "", path, escaped(series.label));
   }
   if (points.size() <= kMostDots && !series.steps) {

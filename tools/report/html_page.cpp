@@ -31,6 +31,7 @@ h2{font-size:18px;margin:34px 0 12px;font-weight:620}
 table{border-collapse:collapse;width:100%;font-size:14px}
 th,td{padding:6px 14px;text-align:left;border-top:1px solid var(--edge);vertical-align:top;overflow-wrap:anywhere}
 thead th{border-top:0;color:var(--soft);font-weight:600;white-space:nowrap}
+td:first-child{white-space:nowrap}
 .number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 a{color:var(--link);text-decoration:none}a:hover{text-decoration:underline}
 .notice{background:var(--notice);border:1px solid var(--notice-edge);border-radius:8px;padding:8px 14px;margin:0 0 12px}

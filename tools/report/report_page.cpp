@@ -142,28 +142,33 @@ HtmlTable facts_table(const std::vector<RunRecord>& runs, const std::string& hea
   return table;
 }
 
+std::string fact_text(const RunRecord& run, const std::string& key) {
+  const auto value = run.facts.find(key);
+  if (value == run.facts.end() || !value->is_number()) return fact(run, key);
+  return key.ends_with("_bytes") ? format_bytes(value->get<double>())
+                                 : readable(value->get<double>());
+}
+
+/// One column where all runs tell the same.
 void add_system(HtmlPage& page, const std::vector<RunRecord>& runs) {
-  HtmlTable table = facts_table(runs, "fact");
   std::vector<std::string> keys;
+  bool alike = true;
   for (const RunRecord& run : runs) {
+    alike = alike && run.facts == runs.front().facts;
     for (const auto& [key, value] : run.facts.items())
       if (std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
   }
+  if (keys.empty()) return;
+  const std::vector<RunRecord> shown(runs.begin(), alike ? runs.begin() + 1 : runs.end());
+  HtmlTable table = facts_table(shown, "fact");
   for (const std::string& key : keys) {
     std::string name = key.ends_with("_bytes") ? key.substr(0, key.size() - 6) : key;
     std::ranges::replace(name, '_', ' ');
     table.rows.push_back({{name}});
-    for (const RunRecord& run : runs) {
-      const auto value = run.facts.find(key);
-      const bool number = value != run.facts.end() && value->is_number();
-      const bool bytes = number && key.ends_with("_bytes");
-      table.rows.back().push_back({bytes    ? format_bytes(value->get<double>())
-                                   : number ? readable(value->get<double>())
-                                            : fact(run, key)});
-    }
+    for (const RunRecord& run : shown) table.rows.back().push_back({fact_text(run, key)});
   }
-  if (keys.empty()) return;
   page.section("System and data");
+  if (alike && runs.size() > 1) page.paragraph("The same for all runs:");
   page.table(table);
 }
 
@@ -205,27 +210,39 @@ void add_configuration(HtmlPage& page, const std::vector<RunRecord>& runs) {
   page.end_details();
 }
 
+/// The file as a link from the page; empty where it is not there.
+HtmlCell file_link(const RunRecord& run, const std::string& name,
+                   const std::filesystem::path& page_folder) {
+  std::error_code error;
+  const auto path = std::filesystem::absolute(run.folder / name);
+  if (!std::filesystem::exists(path, error)) return {};
+  const auto base = std::filesystem::absolute(page_folder.empty() ? "." : page_folder);
+  return {name, std::filesystem::relative(path, base, error).generic_string()};
+}
+
+void add_files(HtmlPage& page, const RunRecord& run, const std::filesystem::path& page_folder) {
+  HtmlTable table{.columns = {{"file"}, {"size", true}}};
+  for (const char* name : kFiles) {
+    const HtmlCell link = file_link(run, name, page_folder);
+    if (link.text.empty()) continue;
+    std::error_code error;
+    const auto bytes = std::filesystem::file_size(run.folder / name, error);
+    table.rows.push_back({link, {error ? "" : format_bytes(static_cast<double>(bytes))}});
+  }
+  page.section("Files");
+  page.table(table);
+}
+
+/// A row a run, with what is looked at most.
 void add_files(HtmlPage& page, const std::vector<RunRecord>& runs,
                const std::filesystem::path& page_folder) {
-  page.section("Files");
-  HtmlTable table{.columns = {{"file"}, {"size", true}}};
-  if (runs.size() > 1) table.columns.insert(table.columns.begin(), {"run"});
-  std::error_code error;
+  HtmlTable table{.columns = {{"run"}, {"files"}, {}, {}, {}}};
   for (const RunRecord& run : runs) {
-    for (const char* name : kFiles) {
-      const auto path = run.folder / name;
-      if (!std::filesystem::exists(path, error)) continue;
-      const auto base = std::filesystem::absolute(page_folder.empty() ? "." : page_folder);
-      const auto link = std::filesystem::relative(std::filesystem::absolute(path), base, error);
-      const auto bytes = std::filesystem::is_directory(path, error)
-                             ? std::uintmax_t{0}
-                             : std::filesystem::file_size(path, error);
-      std::vector<HtmlCell> row = {{name, link.generic_string()},
-                                   {bytes == 0 ? "" : format_bytes(static_cast<double>(bytes))}};
-      if (runs.size() > 1) row.insert(row.begin(), {run.name});
-      table.rows.push_back(row);
-    }
+    table.rows.push_back({{run.name}});
+    for (const char* name : {"report.html", "summary.json", "params.json", "log"})
+      table.rows.back().push_back(file_link(run, name, page_folder));
   }
+  page.section("Files");
   page.table(table);
 }
 
@@ -255,7 +272,7 @@ std::string report_page(const std::vector<RunRecord>& runs,
   page.charts(speed_charts(runs));
   add_system(page, runs);
   add_configuration(page, runs);
-  add_files(page, runs, page_folder);
+  one ? add_files(page, runs[0], page_folder) : add_files(page, runs, page_folder);
   return page.text();
 }
 

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "tools/chart/bar_chart.h"
 #include "tools/chart/line_chart.h"
@@ -21,27 +23,29 @@ LineSeries series_of(const std::vector<RunRow>& rows, double RunRow::*x, double 
   return series;
 }
 
-/// A chart as long as something is drawn in it.
-void add_chart(std::vector<std::string>& charts, LineChart chart) {
-  std::erase_if(chart.series, [](const LineSeries& series) { return series.points.empty(); });
-  if (!chart.series.empty()) charts.push_back(line_chart_svg(chart));
+/// A chart as long as something is drawn in it. Runs that have nothing to draw stay in its legend.
+void add_chart(std::vector<std::string>& charts, const LineChart& chart) {
+  const auto drawn = [](const LineSeries& series) { return !series.points.empty(); };
+  if (std::ranges::any_of(chart.series, drawn)) charts.push_back(line_chart_svg(chart));
 }
 
-/// Lets `fill` draw each run in its colour; its lines are named after it where there are several.
-template <typename Fill>
-LineChart chart_of(const std::vector<RunRecord>& runs, LineChart chart, Fill fill) {
+/// What a chart draws of a run.
+struct Figure {
+  std::string label;
+  LineSeries series;
+};
+using Figures = std::vector<Figure>;
+
+/// Draws each run by `figures_of`. Of one run each figure has a colour and a name; of several each
+/// run has, so there is one figure a chart.
+template <typename FiguresOf>
+LineChart chart_of(const std::vector<RunRecord>& runs, LineChart chart, FiguresOf figures_of) {
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const std::size_t first = chart.series.size();
-    fill(runs[i], chart.series);
-    for (std::size_t line = first; line < chart.series.size(); ++line) {
-      LineSeries& series = chart.series[line];
-      if (runs.size() > 1) {
-        series.colour = static_cast<int>(i);
-        series.dashed = line > first;
-        series.label = runs[i].name + (series.label.empty() ? "" : ", " + series.label);
-      } else {
-        series.colour = static_cast<int>(line - first);
-      }
+    for (Figure& figure : figures_of(runs[i])) {
+      if (runs.size() == 1 && figure.series.points.empty()) continue;
+      figure.series.colour = static_cast<int>(runs.size() > 1 ? i : chart.series.size());
+      figure.series.label = runs.size() > 1 ? runs[i].name : figure.label;
+      chart.series.push_back(std::move(figure.series));
     }
   }
   return chart;
@@ -57,36 +61,57 @@ Axis epochs_axis(const std::vector<RunRecord>& runs) {
   return {.label = "epochs", .least = 0, .most = most, .whole = true};
 }
 
-void add_named(std::vector<LineSeries>& all, LineSeries series, const std::string& label) {
-  series.label = label;
-  all.push_back(std::move(series));
+/// Over epochs.
+LineSeries over_epochs(const std::vector<RunRow>& rows, double RunRow::*value, double scale = 1) {
+  return series_of(rows, &RunRow::epochs_done, value, scale);
 }
 
-/// Over epochs or minutes. @param scale of x.
+/// Over minutes of training.
+LineSeries over_minutes(const std::vector<RunRow>& rows, double RunRow::*value, double scale) {
+  LineSeries series = series_of(rows, &RunRow::train_seconds, value, scale);
+  for (LinePoint& point : series.points) point.x /= kSecondsAMinute;
+  return series;
+}
+
+/// Of single steps where there are some: the epochs' means hide what happens first.
+const std::vector<RunRow>& finest(const RunRecord& run) {
+  return run.steps.size() > 1 ? run.steps : run.epochs;
+}
+
+struct Accuracy {
+  std::string label;
+  double RunRow::*value;
+};
+
+/// Over epochs, or over minutes.
 LineChart accuracy_chart(const std::vector<RunRecord>& runs, const std::string& title,
-                         const Axis& x, double RunRow::*along, double scale) {
-  return chart_of(runs, {.title = title, .x = x, .y = {.label = "accuracy, %"}},
-                  [&](const RunRecord& run, std::vector<LineSeries>& all) {
-                    for (const auto& [value, label] :
-                         {std::pair{&RunRow::top_1, "top-1"}, std::pair{&RunRow::top_5, "top-5"}}) {
-                      LineSeries series = series_of(run.epochs, along, value, 100);
-                      for (LinePoint& point : series.points) point.x *= scale;
-                      add_named(all, series, label);
-                    }
+                         const std::vector<Accuracy>& values, bool minutes) {
+  const Axis x = minutes ? Axis{.label = "minutes of training", .least = 0} : epochs_axis(runs);
+  return chart_of(runs,
+                  {.title = title + (minutes ? " over training time" : ""),
+                   .x = x,
+                   .y = {.label = "accuracy, %"}},
+                  [&](const RunRecord& run) {
+                    Figures figures;
+                    for (const auto& [label, value] : values)
+                      figures.push_back({label, minutes ? over_minutes(run.epochs, value, 100)
+                                                        : over_epochs(run.epochs, value, 100)});
+                    return figures;
                   });
 }
 
-LineChart loss_chart(const std::vector<RunRecord>& runs) {
+LineChart loss_chart(const std::vector<RunRecord>& runs, const std::string& title, bool train,
+                     bool validation) {
   return chart_of(
-      runs, {.title = "Loss", .x = epochs_axis(runs), .y = {.label = "loss"}},
-      [](const RunRecord& run, std::vector<LineSeries>& all) {
-        // Of single steps where there are some: the epochs' means hide what happens first.
-        const bool steps = run.steps.size() > 1;
-        add_named(all,
-                  series_of(steps ? run.steps : run.epochs, &RunRow::epochs_done, &RunRow::loss),
-                  steps ? "training, single steps" : "training");
-        add_named(all, series_of(run.epochs, &RunRow::epochs_done, &RunRow::val_loss),
-                  "validation");
+      runs, {.title = title, .x = epochs_axis(runs), .y = {.label = "loss"}},
+      [&](const RunRecord& run) {
+        Figures figures;
+        if (train)
+          figures.push_back({run.steps.size() > 1 ? "training, single steps" : "training",
+                             over_epochs(finest(run), &RunRow::loss)});
+        if (validation)
+          figures.push_back({"validation", over_epochs(run.epochs, &RunRow::val_loss)});
+        return figures;
       });
 }
 
@@ -94,13 +119,13 @@ LineChart loss_chart(const std::vector<RunRecord>& runs) {
 LineChart rate_chart(const std::vector<RunRecord>& runs, const std::string& title, const Axis& y,
                      double RunRow::*total, double scale) {
   return chart_of(runs, {.title = title, .x = epochs_axis(runs), .y = y},
-                  [&](const RunRecord& run, std::vector<LineSeries>& all) {
+                  [&](const RunRecord& run) {
                     LineSeries series;
                     const auto values = rates(run.epochs, total);
                     for (std::size_t i = 0; i < values.size(); ++i)
                       if (!std::isnan(values[i]))
                         series.points.push_back({run.epochs[i].epochs_done, scale * values[i]});
-                    all.push_back(series);
+                    return Figures{{"", series}};
                   });
 }
 
@@ -140,16 +165,15 @@ std::string loader_shares(const std::vector<RunRecord>& runs) {
 LineChart rate_schedule_chart(const std::vector<RunRecord>& runs) {
   return chart_of(
       runs, {.title = "Learning rate", .x = epochs_axis(runs), .y = {.label = "rate", .least = 0}},
-      [](const RunRecord& run, std::vector<LineSeries>& all) {
-        all.push_back(series_of(run.steps.size() > 1 ? run.steps : run.epochs, &RunRow::epochs_done,
-                                &RunRow::lr));
+      [](const RunRecord& run) {
+        return Figures{{"", over_epochs(finest(run), &RunRow::lr)}};
       });
 }
 
 LineChart resolution_chart(const std::vector<RunRecord>& runs) {
   return chart_of(
       runs, {.title = "Resolution", .x = epochs_axis(runs), .y = {.label = "pixels", .least = 0}},
-      [](const RunRecord& run, std::vector<LineSeries>& all) {
+      [](const RunRecord& run) {
         // Each epoch has one from its begin to its end.
         LineSeries series{.steps = true};
         for (const RunRow& row : run.epochs) {
@@ -157,7 +181,7 @@ LineChart resolution_chart(const std::vector<RunRecord>& runs) {
           series.points.push_back({row.epochs_done - 1, row.resolution});
           series.points.push_back({row.epochs_done, row.resolution});
         }
-        all.push_back(series);
+        return Figures{{"", series}};
       });
 }
 
@@ -165,11 +189,20 @@ LineChart resolution_chart(const std::vector<RunRecord>& runs) {
 
 std::vector<std::string> learning_charts(const std::vector<RunRecord>& runs) {
   std::vector<std::string> charts;
-  add_chart(charts, accuracy_chart(runs, "Accuracy", epochs_axis(runs), &RunRow::epochs_done, 1));
-  add_chart(charts, accuracy_chart(runs, "Accuracy over training time",
-                                   {.label = "minutes of training", .least = 0},
-                                   &RunRow::train_seconds, 1 / kSecondsAMinute));
-  add_chart(charts, loss_chart(runs));
+  if (runs.size() == 1) {
+    const std::vector<Accuracy> both = {{"top-1", &RunRow::top_1}, {"top-5", &RunRow::top_5}};
+    add_chart(charts, accuracy_chart(runs, "Accuracy", both, /*minutes=*/false));
+    add_chart(charts, accuracy_chart(runs, "Accuracy", both, /*minutes=*/true));
+    add_chart(charts, loss_chart(runs, "Loss", /*train=*/true, /*validation=*/true));
+    add_chart(charts, rate_schedule_chart(runs));
+    return charts;
+  }
+  const std::vector<Accuracy> top_1 = {{"", &RunRow::top_1}}, top_5 = {{"", &RunRow::top_5}};
+  add_chart(charts, accuracy_chart(runs, "Top-1", top_1, /*minutes=*/false));
+  add_chart(charts, accuracy_chart(runs, "Top-1", top_1, /*minutes=*/true));
+  add_chart(charts, loss_chart(runs, "Training loss", /*train=*/true, /*validation=*/false));
+  add_chart(charts, loss_chart(runs, "Validation loss", /*train=*/false, /*validation=*/true));
+  add_chart(charts, accuracy_chart(runs, "Top-5", top_5, /*minutes=*/false));
   add_chart(charts, rate_schedule_chart(runs));
   return charts;
 }
