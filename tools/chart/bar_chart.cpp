@@ -116,7 +116,8 @@ std::string bar_chart_svg(const BarChart& chart) {
     out += row_label(bar.label, left, y);
     out += fmt::format(
         "<g class=\"{}\"><rect class=\"fill\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
-        "height=\"{}\" rx=\"2\"/></g><text class=\"ink\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
+        "height=\"{}\" rx=\"2\"/></g><text class=\"ink halo\" x=\"{:.1f}\" "
+        "y=\"{:.1f}\">{}</text>\n",
         series_class(bar.colour), left, y, wide, kBar, left + wide + 6, y + 14,
         escaped(value_text(chart, bar)));
   }
@@ -132,7 +133,7 @@ std::string share_chart_svg(const ShareChart& chart) {
   for (std::size_t part = 0; part < chart.parts.size(); ++part) {
     out += fmt::format(
         "<g class=\"{}\"><rect class=\"fill\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"12\" "
-        "rx=\"2\"/></g><text class=\"ink\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
+        "rx=\"2\"/></g><text class=\"ink halo\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
         series_class(static_cast<int>(part)), x, kTop - 4, x + 18, kTop + 6,
         escaped(chart.parts[part]));
     x += 18 + text_width(chart.parts[part]) + 16;

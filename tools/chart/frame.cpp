@@ -63,6 +63,7 @@ Frame::Frame(const Text& text, const Axis& x, const Extent& xs, const Axis& y, c
   // The wider the texts, the fewer fit; how wide they are depends on how many there are.
   const double room = std::max(40.0, right_ - left_);
   const AxisMap trial(x, xs, left_, right_, static_cast<int>(room / 70));
+  right_ = width - std::max(kRight, widest(trial.ticks()) / 2 + 8);
   x_ = AxisMap(x, xs, left_, right_,
                std::max(2, static_cast<int>(room / (widest(trial.ticks()) + 34))));
 }

@@ -34,7 +34,7 @@ AxisMap map_axis(const ParallelCoordinates& chart, std::size_t index) {
 
 std::string axis_text(double x, double y, bool last, const std::string& text) {
   return fmt::format(
-      "<text class=\"soft\" font-size=\"11\" x=\"{:.1f}\" y=\"{:.1f}\"{}>{}</text>\n",
+      "<text class=\"soft halo\" font-size=\"11\" x=\"{:.1f}\" y=\"{:.1f}\"{}>{}</text>\n",
       last ? x + 7 : x - 7, y + 4, last ? "" : " text-anchor=\"end\"", escaped(text));
 }
 
@@ -107,8 +107,8 @@ std::string parallel_coordinates_svg(const ParallelCoordinates& chart) {
   for (const ParallelLine* line : order) {
     const std::string path = path_of(axes, *line);
     if (path.empty()) continue;
-    // The brightest end of the scale cannot be seen on white.
-    const double share = 0.88 * share_of(axes, *line, bottom);
+    // The ends of the scale cannot be seen on dark and white paper.
+    const double share = 0.2 + 0.66 * share_of(axes, *line, bottom);
     out += fmt::format(
         "<path fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" opacity=\"{}\" "
         "d=\"{}\"><title>{}</title></path>\n",

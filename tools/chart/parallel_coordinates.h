@@ -30,7 +30,7 @@ struct ParallelCoordinates {
   std::string title{};
   std::vector<ParallelAxis> axes{};
   std::vector<ParallelLine> lines{};
-  double width = 1000;
+  double width = 1180;
   double height = 360;
 };
 

@@ -41,8 +41,8 @@ class Labels {
         continue;
       taken_.push_back(box);
       return fmt::format(
-          "<text class=\"ink\" font-size=\"11\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", box.left,
-          box.top + 11, escaped(label));
+          "<text class=\"ink halo\" font-size=\"11\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
+          box.left, box.top + 11, escaped(label));
     }
     return {};
   }

@@ -34,7 +34,7 @@ struct ScatterChart {
   Axis x{};
   Axis y{};
   std::vector<ScatterSeries> series{};
-  double width = 760;
+  double width = 1180;
   double height = 420;
 };
 

@@ -123,6 +123,7 @@ std::string svg_head(const std::string& title, double width, double height) {
 std::string chart_styles() {
   return R"(.chart{font:12px system-ui,"Segoe UI",Roboto,"Helvetica Neue","Liberation Sans",Arial,sans-serif;max-width:100%;height:auto}
 .chart .heading{font-size:14px;font-weight:600}
+.chart .halo{paint-order:stroke;stroke:#fff;stroke-width:4px;stroke-linejoin:round}
 .chart .paper{fill:#fff}.chart .ink{fill:#1f2328}.chart .soft{fill:#59636e}
 .chart .grid{stroke:#e4e8ec;stroke-width:1}.chart .axis{stroke:#8c959f;stroke-width:1}
 .chart .line{fill:none;stroke:currentColor;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}
@@ -132,7 +133,7 @@ std::string chart_styles() {
 .chart .c0{color:#0072b2}.chart .c1{color:#d55e00}.chart .c2{color:#009e73}.chart .c3{color:#b0568f}
 .chart .c4{color:#d08a00}.chart .c5{color:#3f9fd8}.chart .c6{color:#7a6a00}.chart .c7{color:#5b6570}
 @media (prefers-color-scheme:dark){
-.chart .paper{fill:#161b22}.chart .ink{fill:#e6edf3}.chart .soft{fill:#9aa4ae}
+.chart .halo{stroke:#161b22}.chart .paper{fill:#161b22}.chart .ink{fill:#e6edf3}.chart .soft{fill:#9aa4ae}
 .chart .grid{stroke:#2a313a}.chart .axis{stroke:#6e7681}.chart .hollow{fill:#161b22}
 .chart .c0{color:#58a9e0}.chart .c1{color:#f08a4b}.chart .c2{color:#2fc79b}.chart .c3{color:#dd8fbf}
 .chart .c4{color:#f0b429}.chart .c5{color:#8cd0f5}.chart .c6{color:#d6c84a}.chart .c7{color:#a8b3be}

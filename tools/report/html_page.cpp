@@ -25,8 +25,8 @@ h2{font-size:18px;margin:34px 0 12px;font-weight:620}
 .figure b{display:block;font-size:28px;line-height:1.25;font-weight:650;font-variant-numeric:tabular-nums}
 .figure span{display:block}.figure small{display:block;color:var(--soft);font-size:13px}
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(560px,100%),1fr));gap:14px;margin:0 0 14px}
-.card{background:var(--paper);border:1px solid var(--edge);border-radius:8px;padding:6px;overflow-x:auto;text-align:center}
-.card svg{display:block;margin:0 auto}
+.card{background:var(--paper);border:1px solid var(--edge);border-radius:8px;padding:6px;overflow-x:auto}
+.card svg{display:block}
 .scroll{overflow-x:auto;background:var(--paper);border:1px solid var(--edge);border-radius:8px;margin:0 0 14px;width:fit-content;min-width:min(613px,100%);max-width:100%}
 table{border-collapse:collapse;width:100%;font-size:14px}
 th,td{padding:6px 14px;text-align:left;border-top:1px solid var(--edge);vertical-align:top;overflow-wrap:anywhere}
