@@ -9,6 +9,7 @@
 #include "tools/exec_sibling.h"
 #include "tools/index.h"
 #include "tools/inspect.h"
+#include "tools/new_plugin.h"
 #include "tools/preview.h"
 #include "tools/write.h"
 
@@ -29,6 +30,7 @@ int main(int argc, char** argv) {
               [](Args args) -> int { exec_precast_train("predict", args); }},
       Command{"list", "list what a recipe can name",
               [](Args args) -> int { exec_precast_train("list", args); }},
+      Command{"new", "make the skeleton of a plug-in", run_new},
       Command{"bench", "measure loading, training and sums over ranks", run_bench},
       Command{"doctor", "show versions and limits, name what is wrong", run_doctor},
   };
