@@ -19,11 +19,12 @@
 #else
 #define PRECAST_COMPILER "gcc " PRECAST_PLUGIN_TEXT(__GNUC__)
 #endif
-/// Compiler, standard library (release and string ABI) and language.
-#define PRECAST_TOOLCHAIN                                                          \
-  PRECAST_COMPILER                                                                 \
-  " libstdc++ " PRECAST_PLUGIN_TEXT(_GLIBCXX_RELEASE) " abi " PRECAST_PLUGIN_TEXT( \
-      _GLIBCXX_USE_CXX11_ABI) " standard " PRECAST_PLUGIN_TEXT(__cplusplus)
+#define PRECAST_CXX_LIBRARY                                                       \
+  "libstdc++ " PRECAST_PLUGIN_TEXT(_GLIBCXX_RELEASE) " abi " PRECAST_PLUGIN_TEXT( \
+      _GLIBCXX_USE_CXX11_ABI)
+#define PRECAST_CXX_STANDARD "standard " PRECAST_PLUGIN_TEXT(__cplusplus)
+/// What the compiler makes of a class: its own release, the standard library's, the language.
+#define PRECAST_TOOLCHAIN PRECAST_COMPILER " " PRECAST_CXX_LIBRARY " " PRECAST_CXX_STANDARD
 
 /// The first line of the text. The number counts changes of this header.
 #define PRECAST_PLUGIN_MAGIC "precast plug-in interface "
