@@ -1,5 +1,6 @@
 #include "models/register.h"
 
+#include "models/described.h"
 #include "models/resnet.h"
 
 namespace precast::models {
@@ -12,6 +13,7 @@ void add_resnet(ModelRegistry& registry, const char* name, const char* help, Res
 }  // namespace
 
 void register_models(ModelRegistry& registry) {
+  registry.add("layers", "a chain of layers that model.params.layers describes", make_described);
   add_resnet(registry, "resnet18", "ResNet-18, 11.7 M parameters", {.blocks = {2, 2, 2, 2}});
   add_resnet(registry, "resnet34", "ResNet-34, 21.8 M parameters", {.blocks = {3, 4, 6, 3}});
   add_resnet(registry, "resnet50", "ResNet-50 v1.5, 25.6 M parameters",

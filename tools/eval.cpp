@@ -51,7 +51,7 @@ int evaluate_recipe(Recipe& recipe, const Registries& registries, bool json) {
 }
 
 int run_eval(const std::vector<std::string>& args) {
-  const Registries registries = make_registries();
+  Registries registries = make_registries();
   RecipeArguments command("eval", "Evaluates model.weights on data.val_dataset.");
   command.arguments().options().add_options()("json", "print results as JSON");
   if (!command.parse(args, recipe_help(registries))) return 0;

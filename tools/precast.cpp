@@ -10,6 +10,7 @@
 #include "tools/grid.h"
 #include "tools/index.h"
 #include "tools/inspect.h"
+#include "tools/new_plugin.h"
 #include "tools/preview.h"
 #include "tools/reproduce.h"
 #include "tools/report/report.h"
@@ -35,6 +36,7 @@ int main(int argc, char** argv) {
       Command{"list", "list what a recipe can name",
               [](Args args) -> int { exec_precast_train("list", args); }},
       Command{"report", "show runs, one or several, as a page", run_report},
+      Command{"new", "make the skeleton of a plug-in", run_new},
       Command{"bench", "measure loading, training and sums over ranks", run_bench},
       Command{"doctor", "show versions and limits, name what is wrong", run_doctor},
   };

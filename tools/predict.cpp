@@ -39,7 +39,7 @@ std::string to_csv(const at::Tensor& logits) {
 }  // namespace
 
 int run_predict(const std::vector<std::string>& args) {
-  const Registries registries = make_registries();
+  Registries registries = make_registries();
   RecipeArguments command(
       "predict",
       "Writes the logits of every sample of data.val_dataset, in file order (with "

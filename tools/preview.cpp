@@ -21,6 +21,7 @@
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "tools/arguments.h"
+#include "tools/plugins.h"
 #include "tools/png_grid.h"
 
 namespace precast::tools {
@@ -98,8 +99,8 @@ data::Output image_of(const data::BetonReader& reader, const data::Pipeline& pip
 
 /// Of --pipeline, or of a recipe's section `pipeline`. @throws ConfigError, IoError
 data::Pipeline named_pipeline(const Arguments& arguments, const data::ImagePipeline& standard) {
-  data::TransformRegistries registries;
-  data::register_transforms(registries);
+  data::DataParts parts = make_data_parts();
+  add_data_plugins(open_plugins(arguments), parts);
   Diagnostics diagnostics;
   ConfigNode node;
   std::string key = "--pipeline";
@@ -108,12 +109,13 @@ data::Pipeline named_pipeline(const Arguments& arguments, const data::ImagePipel
   } else {
     const std::string part = arguments.has("train") ? "train" : "val";
     const ConfigNode recipe = parse_yaml_file(arguments.text("config"), diagnostics);
+    add_data_plugins(open_plugins(recipe, {}, diagnostics), parts);
     const ConfigNode* const section = recipe.find("pipeline");
     const ConfigNode* const found = section == nullptr ? nullptr : section->find(part);
     if (found != nullptr) node = *found;
     key = "pipeline." + part;
   }
-  data::Pipeline pipeline = data::parse_pipeline(node, key, registries, standard, diagnostics);
+  data::Pipeline pipeline = data::parse_pipeline(node, key, parts.pipeline, standard, diagnostics);
   diagnostics.throw_if_errors();
   return pipeline;
 }
@@ -228,6 +230,7 @@ int run_preview(const std::vector<std::string>& args) {
       "seed", po::value<std::int64_t>()->default_value(0), "training.seed")(
       "epoch", po::value<std::int64_t>()->default_value(0), "counted from 0")(
       "json", "print places, samples and labels as JSON");
+  add_plugin_option(arguments.options());
   if (!arguments.parse(args)) return 0;
   const std::filesystem::path output = arguments.text("output");
   const auto size_px = arguments.get<int>("image_size");

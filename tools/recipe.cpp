@@ -7,6 +7,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/log.h"
+#include "tools/plugins.h"
 
 namespace precast::tools {
 namespace {
@@ -165,6 +166,19 @@ void try_parts(const Recipe& recipe, const Registries& registries, const std::st
   }
 }
 
+/// Adds the parts of the recipe's plug-ins. @return their files, and digests that tell whether a
+/// run goes on with the same ones.
+ordered_json load_plugins(const ConfigNode& file, const std::vector<Override>& overrides,
+                          Registries& registries, Diagnostics& diagnostics) {
+  ordered_json loaded = {{"files", ordered_json::array()}, {"xxh3", ordered_json::array()}};
+  for (const PluginFile& plugin : open_plugins(file, overrides, diagnostics)) {
+    add_plugin(plugin, registries);
+    loaded["files"].push_back(plugin.path().string());
+    loaded["xxh3"].push_back(plugin.digest());
+  }
+  return loaded;
+}
+
 Precision parse_precision(const std::string& name, bool on_gpu) {
   if (name == "fp16" || (name == "auto" && on_gpu)) return Precision::fp16;
   return name == "bf16" ? Precision::bf16 : Precision::fp32;
@@ -178,11 +192,13 @@ std::string precision_name(Precision precision) {
 }  // namespace
 
 Recipe load_recipe(const std::string& path, const std::vector<Override>& overrides,
-                   const Registries& registries) {
+                   Registries& registries) {
   Recipe recipe;
   Diagnostics diagnostics;
+  const ConfigNode file = path.empty() ? ConfigNode{} : parse_yaml_file(path, diagnostics);
+  const ordered_json plugins = load_plugins(file, overrides, registries, diagnostics);
   Schema schema = make_train_schema(recipe.config, registries);
-  if (!path.empty()) schema.apply(parse_yaml_file(path, diagnostics), diagnostics);
+  if (!path.empty()) schema.apply(file, diagnostics);
   for (const Override& override : overrides) schema.apply(override, diagnostics);
   check_train_config(recipe.config, schema, diagnostics);
   recipe.config.lr.options.epochs = std::max<std::int64_t>(1, recipe.config.training.epochs);
@@ -193,6 +209,8 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
       data::parse_pipeline(recipe.config.val_pipeline, "pipeline.val", registries.pipeline,
                            data::standard_val_pipeline(), diagnostics);
   recipe.resolved = schema.values();
+  recipe.resolved["plugins"] = plugins.at("files");
+  if (!plugins.at("xxh3").empty()) recipe.resolved["plugins.xxh3"] = plugins.at("xxh3");
   make_methods(recipe, schema, registries, diagnostics);
   if (diagnostics.errors().empty()) try_parts(recipe, registries, path, diagnostics);
   diagnostics.throw_if_errors();

@@ -27,9 +27,12 @@ struct Recipe {
 
 /// Reads a YAML file and overrides (precedence: command line, file, default).
 /// @param path empty: defaults and overrides alone. Warnings are printed.
-/// @throws ConfigError with every mistake, one line each; IoError if the file cannot be read.
+/// @param registries gets the parts of the recipe's `plugins`, which are loaded first: once a
+/// process, since their names are then taken.
+/// @throws ConfigError with every mistake, one line each; IoError if the file cannot be read; as
+/// PluginFile.
 [[nodiscard]] Recipe load_recipe(const std::string& path, const std::vector<Override>& overrides,
-                                 const Registries& registries);
+                                 Registries& registries);
 
 /// What the recipe means for a training set of that many samples; the methods have edited it.
 /// @param samples 0: unknown; the plan then has no steps.

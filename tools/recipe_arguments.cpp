@@ -13,7 +13,7 @@ namespace {
 namespace po = boost::program_options;
 
 bool names_a_key(std::string_view name) {
-  if (name == "methods") return true;  // the one key outside a section
+  if (name == "methods" || name == "plugins") return true;  // the keys outside a section
   return name.find('.') != std::string_view::npos && name.find('/') == std::string_view::npos &&
          !name.starts_with('-');
 }

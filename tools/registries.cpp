@@ -2,19 +2,35 @@
 
 #include "models/register.h"
 #include "recipes/register.h"
+#include "tools/plugin_parts.h"
+#include "tools/plugins.h"
 
 namespace precast::tools {
 
 Registries make_registries() {
-  Registries registries;
+  Registries registries{{}, make_data_parts()};
   models::register_models(registries.models);
   recipes::register_methods(registries.methods);
   recipes::register_losses(registries.losses);
   recipes::register_optimizers(registries.optimizers);
   recipes::register_schedules(registries.schedules);
-  data::register_transforms(registries.pipeline);
-  data::register_orders(registries.orders);
   return registries;
+}
+
+void add_plugin(const PluginFile& file, Registries& registries) {
+  if (file.kind() == PluginKind::data) {
+    add_data_plugin(file, registries);
+    return;
+  }
+  file.expect_torch(TORCH_VERSION);
+  TrainParts added;
+  file.add_parts(&added);
+  const std::string& name = file.path().string();
+  adopt(registries.models, added.models, name);
+  adopt(registries.methods, added.methods, name);
+  adopt(registries.losses, added.losses, name);
+  adopt(registries.optimizers, added.optimizers, name);
+  adopt(registries.schedules, added.schedules, name);
 }
 
 }  // namespace precast::tools

@@ -1,27 +1,19 @@
 #pragma once
 
-#include "data/order/order.h"
-#include "data/transforms/register.h"
-#include "framework/api/loss.h"
-#include "framework/api/method.h"
-#include "framework/api/model.h"
-#include "framework/api/optimizer.h"
-#include "framework/api/schedule.h"
+#include "data/plugin.h"
+#include "framework/api/plugin.h"
+#include "tools/plugin_file.h"
 
 namespace precast::tools {
 
 /// All parts that a recipe can name.
-struct Registries {
-  ModelRegistry models{"model"};
-  MethodRegistry methods{"method"};
-  LossRegistry losses{"loss"};
-  OptimizerRegistry optimizers{"optimizer"};
-  ScheduleRegistry schedules{"schedule"};
-  data::TransformRegistries pipeline;
-  data::OrderRegistry orders{"order"};
-};
+struct Registries : TrainParts, data::DataParts {};
 
 /// The parts that come with precast.
 [[nodiscard]] Registries make_registries();
+
+/// Adds the parts of a plug-in of either kind. @throws DeviceError if it was made for another
+/// libtorch; as PluginFile; ConfigError if a name is taken.
+void add_plugin(const PluginFile& file, Registries& registries);
 
 }  // namespace precast::tools

@@ -28,6 +28,8 @@ constexpr std::string_view kMayChange[] = {
     "dist.timeout_s",
     "dist.join_timeout_s",
     "versions.",
+    // Where they lie; plugins.xxh3 says what they are.
+    "plugins",
     "model.weights",
     "data.train_dataset",
     "data.val_dataset",

@@ -95,7 +95,7 @@ int run_rank(Recipe& recipe, const Registries& registries, const RankInfo& info,
 }  // namespace
 
 int run_train(const std::vector<std::string>& args) {
-  const Registries registries = make_registries();
+  Registries registries = make_registries();
   RecipeArguments command(
       "train",
       "Trains a model through a recipe and leaves a run folder with its weights and its log.");

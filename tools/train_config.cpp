@@ -325,6 +325,8 @@ Schema make_train_schema(TrainConfig& config, const Registries& registries) {
   add_optimizer_keys(schema, config);
   add_run_keys(schema, config);
   add_checkpoint_keys(schema, config);
+  schema.add("plugins", &config.plugins,
+             "libraries with parts of your own, [my_model.so]: paths from this file's folder");
   return schema;
 }
 

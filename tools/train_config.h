@@ -110,6 +110,7 @@ struct TrainConfig {
   /// Ranks on this host, which share its memory. No key: known at the start.
   std::int64_t local_world = 1;
   /// Lists, read once the registries are known.
+  ConfigNode plugins;
   ConfigNode methods;
   ConfigNode train_pipeline;
   ConfigNode val_pipeline;

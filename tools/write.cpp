@@ -18,8 +18,10 @@
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
 #include "framework/core/rng.h"
+#include "framework/core/suggest.h"
 #include "framework/core/system.h"
 #include "tools/arguments.h"
+#include "tools/plugins.h"
 
 namespace precast::tools {
 namespace {
@@ -94,10 +96,35 @@ Arguments declare() {
       "page_size", number(static_cast<std::int64_t>(data::kDefaultPageBytes)),
       "bytes of a page: a power of two, 2 MiB to 2 GiB; a sample must fit in one")(
       "shuffle", po::bool_switch(), "write in random order (a function of --seed)")(
+      "field", po::value<std::vector<std::string>>()->composing(),
+      "NAME=KIND: write a field of SOURCE with another kind of field, as one of a plug-in")(
       "subset", number(0), "write only the first N samples (of the shuffled order); 0: all")(
       "seed", number(0), "of the random choices")("json", po::bool_switch(),
                                                   "print the summary as JSON");
+  add_plugin_option(arguments.options());
   return arguments;
+}
+
+/// The source's fields, with the kinds that --field names in place of its own. @throws ConfigError
+std::vector<data::SourceField> choose_fields(const Arguments& arguments,
+                                             std::vector<data::SourceField> fields,
+                                             const data::FieldRegistry& registry) {
+  if (!arguments.has("field")) return fields;
+  for (const std::string& choice : arguments.get<std::vector<std::string>>("field")) {
+    const std::size_t equals = choice.find('=');
+    const std::string name = choice.substr(0, equals);
+    const std::string kind = equals == std::string::npos ? "" : choice.substr(equals + 1);
+    const auto field = std::ranges::find(fields, name, &data::SourceField::name);
+    if (field == fields.end()) {
+      std::vector<std::string> names;
+      for (const data::SourceField& known : fields) names.push_back(known.name);
+      throw ConfigError(
+          fmt::format("--field: no field is called '{}'. {}", name, suggest(name, names)));
+    }
+    if (!registry.contains(kind)) throw ConfigError("--field: " + registry.unknown(kind));
+    field->type = kind;
+  }
+  return fields;
 }
 
 std::int64_t integer(const Arguments& arguments, const std::string& name, std::int64_t low,
@@ -198,8 +225,9 @@ int run_write(const std::vector<std::string>& args) {
   write.workers = static_cast<int>(integer(arguments, "workers", 0, 1024));
   if (write.workers == 0) write.workers = usable_cores();
 
-  data::FieldRegistry registry("field");
-  data::register_fields(registry);
+  data::DataParts parts = make_data_parts();
+  add_data_plugins(open_plugins(arguments), parts);
+  const data::FieldRegistry& registry = parts.fields;
   // Wrong options are told before a large source is listed.
   (void)registry.create("image", options);
   const std::string out = arguments.text("OUT.beton");
@@ -209,7 +237,7 @@ int run_write(const std::vector<std::string>& args) {
     throw ConfigError(fmt::format("{}: expected another file to write than to read", out));
   }
   std::vector<data::FieldPlan> fields;
-  for (const data::SourceField& field : source->fields()) {
+  for (const data::SourceField& field : choose_fields(arguments, source->fields(), registry)) {
     fields.push_back({field.name, [&registry, &options, type = field.type] {
                         return registry.create(type, options);
                       }});

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <bit>
 #include <cmath>
 #include <fstream>
 
@@ -39,6 +40,19 @@ ConfigNode params(const std::string& yaml) {
   ConfigNode node = parse_override(yaml, {"test", 1, 1}, diagnostics);
   diagnostics.throw_if_errors();
   return node;
+}
+
+std::uint64_t weights_checksum(const Model& model) {
+  std::uint64_t total = 0;
+  for (const NamedTensor& parameter : model.parameters()) {
+    const at::Tensor values = parameter.tensor.detach().contiguous();
+    const float* value = values.const_data_ptr<float>();
+    std::uint64_t sum = 0;
+    for (std::int64_t i = 0; i < values.numel(); ++i)
+      sum += std::bit_cast<std::uint32_t>(value[i]) * static_cast<std::uint64_t>(i + 1);
+    total = total * 31 + sum;
+  }
+  return total;
 }
 
 void fill_by_formula(Model& model) {

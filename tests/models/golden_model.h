@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -18,6 +19,9 @@ namespace precast::test {
 
 /// `model.params` as a recipe would hold it: "{zero_init_residual: true}".
 [[nodiscard]] ConfigNode params(const std::string& yaml);
+
+/// Of the bits of all parameters and their places: the checksum of make_torchvision_goldens.py.
+[[nodiscard]] std::uint64_t weights_checksum(const Model& model);
 
 /// Sets parameters and buffers by the formula that the goldens were made with.
 void fill_by_formula(Model& model);

@@ -10,7 +10,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <fstream>
 #include <sstream>
 
@@ -22,20 +21,6 @@ namespace precast::test {
 namespace {
 
 using ::testing::HasSubstr;
-
-/// The checksum of make_torchvision_goldens.py.
-std::uint64_t checksum(const Model& model) {
-  std::uint64_t total = 0;
-  for (const NamedTensor& parameter : model.parameters()) {
-    const at::Tensor values = parameter.tensor.detach().contiguous();
-    const float* value = values.const_data_ptr<float>();
-    std::uint64_t sum = 0;
-    for (std::int64_t i = 0; i < values.numel(); ++i)
-      sum += std::bit_cast<std::uint32_t>(value[i]) * static_cast<std::uint64_t>(i + 1);
-    total = total * 31 + sum;
-  }
-  return total;
-}
 
 std::string state_text(const Model& model) {
   std::ostringstream text;
@@ -75,7 +60,7 @@ TEST_P(EveryArchTest, StartsFromTorchvisionsWeightsBitForBit) {
   if (std::string(at::get_cpu_capability()) == "DEFAULT")
     GTEST_SKIP() << "without AVX2 torch draws other normal numbers than the golden's machine";
   at::manual_seed(7);
-  EXPECT_EQ(checksum(*make_model({.arch = GetParam()})),
+  EXPECT_EQ(weights_checksum(*make_model({.arch = GetParam()})),
             torchvision_golden()["seed7"][GetParam()].get<std::uint64_t>());
 }
 
@@ -90,7 +75,7 @@ TEST(ResNetTest, BlurPoolChangesNeitherNamesNorStartingWeights) {
   at::manual_seed(3);
   const auto blurred = make_model({.arch = "resnet18", .num_classes = 10, .blurpool = true});
   EXPECT_EQ(state_text(*plain), state_text(*blurred));
-  EXPECT_EQ(checksum(*plain), checksum(*blurred));
+  EXPECT_EQ(weights_checksum(*plain), weights_checksum(*blurred));
 }
 
 TEST(ResNetTest, StateHasTorchvisionsNamesOrderAndShapes) {
@@ -103,7 +88,7 @@ TEST(ResNetTest, ZeroInitResidualStartsAsTorchvisions) {
   for (const char* arch : {"resnet18", "resnet50"}) {
     at::manual_seed(7);
     const auto model = make_model({.arch = arch, .params = params("{zero_init_residual: true}")});
-    EXPECT_EQ(checksum(*model),
+    EXPECT_EQ(weights_checksum(*model),
               torchvision_golden()["zero_init_residual_seed7"][arch].get<std::uint64_t>());
   }
 }

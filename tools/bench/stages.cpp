@@ -217,7 +217,7 @@ ordered_json describe(const ordered_json& rows, const Recipe& recipe, const Regi
 }  // namespace
 
 int run_bench_stages(const std::vector<std::string>& args) {
-  const Registries registries = make_registries();
+  Registries registries = make_registries();
   RecipeArguments command(
       "bench stages",
       "What slows training down: images per second when a recipe's training set "

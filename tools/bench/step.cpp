@@ -235,7 +235,7 @@ class StepBench {
 }  // namespace
 
 int run_bench_step(const std::vector<std::string>& args) {
-  const Registries registries = make_registries();
+  Registries registries = make_registries();
   RecipeArguments command(
       "bench step", "Takes training steps on made-up or real data and says how fast they are.");
   add_options(command.arguments().options());

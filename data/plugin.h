@@ -1,0 +1,29 @@
+#pragma once
+
+#include "data/fields/register.h"
+#include "data/order/order.h"
+#include "data/transforms/register.h"
+#include "framework/core/plugin.h"
+
+namespace precast::data {
+
+/// What a data plug-in may add. Torch-free.
+struct DataParts {
+  /// Crops, transforms of pixels, transforms of labels.
+  TransformRegistries pipeline;
+  OrderRegistry orders{"order"};
+  FieldRegistry fields{"field"};
+};
+
+}  // namespace precast::data
+
+/// Makes the library a data plug-in. Once, outside any namespace:
+///
+///     void add_parts(precast::data::DataParts& parts) {
+///       parts.pipeline.transforms.add("stripes", "bright stripes", make_stripes);
+///     }
+///     PRECAST_DATA_PLUGIN(add_parts)
+///
+/// The function is called once, with empty registries; what it throws refuses the plug-in.
+#define PRECAST_DATA_PLUGIN(function) \
+  PRECAST_PLUGIN_DESCRIPTOR("data", ::precast::data::DataParts, "none", function)

@@ -1,0 +1,44 @@
+// A transform of one's own: some pixels become black or white.
+//
+//   pipeline:
+//     train: [random_resized_crop, horizontal_flip, salt_and_pepper: {share: 0.02}]
+#include <memory>
+
+#include "data/plugin.h"
+
+namespace {
+
+using precast::data::Pixels;
+
+class SaltAndPepper final : public precast::data::Transform {
+ public:
+  void options(precast::Schema& schema) override {
+    schema.add("share", &share_, "of pixels that become black or white").min(0).max(1);
+  }
+
+  /// Random numbers come from the context alone: the same sample and epoch give the same pixels,
+  /// whatever the number of threads.
+  void apply(const Pixels& image, precast::data::TransformContext& context) const override {
+    const int channels = image.shape.channels;
+    const std::size_t pixels = image.shape.pixels();
+    for (std::size_t p = 0; p < pixels; ++p) {
+      const double draw = context.random.uniform();
+      if (draw >= share_) continue;
+      const std::uint8_t value = draw < share_ / 2 ? 0 : 255;
+      for (int c = 0; c < channels; ++c)
+        image.data[p * static_cast<std::size_t>(channels) + static_cast<std::size_t>(c)] = value;
+    }
+  }
+
+ private:
+  double share_ = 0.05;
+};
+
+void add_parts(precast::data::DataParts& parts) {
+  parts.pipeline.transforms.add("salt_and_pepper", "some pixels become black or white",
+                                [] { return std::make_unique<SaltAndPepper>(); });
+}
+
+}  // namespace
+
+PRECAST_DATA_PLUGIN(add_parts)

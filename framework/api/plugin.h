@@ -1,0 +1,34 @@
+#pragma once
+
+#include <torch/version.h>
+
+#include "framework/api/loss.h"
+#include "framework/api/method.h"
+#include "framework/api/model.h"
+#include "framework/api/optimizer.h"
+#include "framework/api/schedule.h"
+#include "framework/core/plugin.h"
+
+namespace precast {
+
+/// What a train plug-in may add, and what a recipe can name beside the data's parts.
+struct TrainParts {
+  ModelRegistry models{"model"};
+  MethodRegistry methods{"method"};
+  LossRegistry losses{"loss"};
+  OptimizerRegistry optimizers{"optimizer"};
+  ScheduleRegistry schedules{"schedule"};
+};
+
+}  // namespace precast
+
+/// Makes the library a train plug-in. Once, outside any namespace:
+///
+///     void add_parts(precast::TrainParts& parts) {
+///       parts.models.add("tiny", "two layers", make_tiny);
+///     }
+///     PRECAST_TRAIN_PLUGIN(add_parts)
+///
+/// The function is called once, with empty registries; what it throws refuses the plug-in.
+#define PRECAST_TRAIN_PLUGIN(function) \
+  PRECAST_PLUGIN_DESCRIPTOR("train", ::precast::TrainParts, TORCH_VERSION, function)

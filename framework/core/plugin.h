@@ -1,0 +1,55 @@
+#pragma once
+
+/// What a plug-in is to the program that loads it. Authors include framework/api/plugin.h (models,
+/// methods, losses, optimisers, schedules) or data/plugin.h (transforms, orders, fields), which
+/// name the parts, and build with precast_add_plugin() of find_package(precast), which defines
+/// PRECAST_ABI.
+///
+/// C++ has no stable binary interface: a plug-in must have been compiled against the very headers,
+/// libtorch and compiler that precast was. It therefore carries a text that says so, and precast
+/// compares it with its own before it opens the library, so before anything in it runs.
+
+#include <version>
+
+#define PRECAST_PLUGIN_TEXT_(x) #x
+#define PRECAST_PLUGIN_TEXT(x) PRECAST_PLUGIN_TEXT_(x)
+
+#if defined(__clang__)
+#define PRECAST_COMPILER "clang " PRECAST_PLUGIN_TEXT(__clang_major__)
+#else
+#define PRECAST_COMPILER "gcc " PRECAST_PLUGIN_TEXT(__GNUC__)
+#endif
+#define PRECAST_CXX_LIBRARY                                                       \
+  "libstdc++ " PRECAST_PLUGIN_TEXT(_GLIBCXX_RELEASE) " abi " PRECAST_PLUGIN_TEXT( \
+      _GLIBCXX_USE_CXX11_ABI)
+#define PRECAST_CXX_STANDARD "standard " PRECAST_PLUGIN_TEXT(__cplusplus)
+/// What the compiler makes of a class: its own release, the standard library's, the language.
+#define PRECAST_TOOLCHAIN PRECAST_COMPILER " " PRECAST_CXX_LIBRARY " " PRECAST_CXX_STANDARD
+
+/// The first line of the text. The number counts changes of this header.
+#define PRECAST_PLUGIN_MAGIC "precast plug-in interface "
+#define PRECAST_PLUGIN_INTERFACE "1"
+
+namespace precast {
+
+/// The one symbol of a plug-in, `precast_plugin`. Plain C, so that it can be read whatever the
+/// compilers were.
+struct PluginDescriptor {
+  /// PRECAST_PLUGIN_MAGIC, then one `key value` a line: kind, precast, torch, compiler.
+  char text[512];
+  /// Fills empty registries: the TrainParts or DataParts that `parts` points to.
+  void (*add_parts)(void* parts);
+};
+
+}  // namespace precast
+
+/// For the two headers named above. Declared apart, as a constant has no outside name of its own.
+#define PRECAST_PLUGIN_DESCRIPTOR(kind, Parts, torch, function)                                   \
+  extern "C" {                                                                                    \
+  extern __attribute__((visibility("default"))) const ::precast::PluginDescriptor precast_plugin; \
+  const ::precast::PluginDescriptor precast_plugin = {                                            \
+      PRECAST_PLUGIN_MAGIC PRECAST_PLUGIN_INTERFACE                                               \
+      "\nkind " kind "\nprecast " PRECAST_ABI "\ntorch " torch "\ncompiler " PRECAST_TOOLCHAIN    \
+      "\n",                                                                                       \
+      [](void* parts) { function(*static_cast<Parts*>(parts)); }};                                \
+  }

@@ -1,0 +1,327 @@
+#include "models/described.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/adaptive_avg_pool2d.h>
+#include <ATen/ops/avg_pool2d.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/max_pool2d.h>
+#include <ATen/ops/relu.h>
+#include <fmt/format.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/linear.h>
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "framework/core/config/schema.h"
+#include "framework/core/error.h"
+#include "framework/core/suggest.h"
+#include "models/detail/batch_norm.h"
+#include "models/detail/blur_conv.h"
+#include "models/detail/module_model.h"
+
+namespace precast::models {
+namespace {
+
+using at::Tensor;
+
+/// What flows from one layer to the next.
+struct Flow {
+  /// Channels, or features once flat.
+  std::int64_t channels = 3;
+  /// Of the square images; 0: unknown.
+  std::int64_t side = 0;
+  bool flat = false;
+
+  [[nodiscard]] std::string text() const {
+    if (flat) return fmt::format("{} features", channels);
+    if (side == 0) return fmt::format("{} channels of any size", channels);
+    return fmt::format("{} channels of {} x {} px", channels, side, side);
+  }
+  bool operator==(const Flow&) const = default;
+};
+
+/// Layers one after the other. Those with weights are submodules, named by their places.
+struct Chain : torch::nn::Module {
+  Tensor forward(Tensor x) {
+    for (const auto& step : steps) x = step(x);
+    return x;
+  }
+  std::vector<std::function<Tensor(const Tensor&)>> steps;
+};
+
+struct Residual : torch::nn::Module {
+  Tensor forward(const Tensor& x) {
+    return layers->forward(x) + (shortcut != nullptr ? shortcut->forward(x) : x);
+  }
+  std::shared_ptr<Chain> layers;
+  std::shared_ptr<Chain> shortcut;
+};
+
+/// One entry of a list of layers while it is built.
+struct Entry {
+  const ConfigNode& node;
+  std::string name;
+  const ConfigNode& options;
+  /// For messages: `model.params.layers[2].conv`.
+  std::string key;
+  Chain& chain;
+  /// Its place, as Sequential names it.
+  std::string place;
+  Flow& flow;
+};
+
+class Builder {
+ public:
+  explicit Builder(const ModelSpec& spec) : spec_(spec) {}
+
+  std::shared_ptr<Chain> chain(const ConfigNode& list, const std::string& key, Flow& flow) {
+    if (list.kind != ConfigNode::Kind::list || list.items.empty())
+      fail(list.origin, key, "expected a list of layers, got " + list.text());
+    auto made = std::make_shared<Chain>();
+    for (std::size_t i = 0; i < list.items.size(); ++i)
+      add(list.items[i], fmt::format("{}[{}]", key, i), *made, std::to_string(i), flow);
+    return made;
+  }
+
+  [[noreturn]] static void fail(const Origin& origin, const std::string& key,
+                                const std::string& message) {
+    Diagnostics diagnostics;
+    diagnostics.error(origin, key, message);
+    diagnostics.throw_if_errors();
+    throw ConfigError(message);
+  }
+
+ private:
+  using Add = void (Builder::*)(const Entry&);
+  struct Known {
+    const char* name;
+    Add add;
+  };
+  static std::span<const Known> known_layers();
+
+  void add(const ConfigNode& node, const std::string& key, Chain& chain, const std::string& place,
+           Flow& flow) {
+    static const ConfigNode kNone;
+    const bool plain = node.kind == ConfigNode::Kind::scalar;
+    if (!plain && (node.kind != ConfigNode::Kind::map || node.entries.size() != 1))
+      fail(node.origin, key,
+           fmt::format("expected a layer, as relu or `conv: {{out: 32}}`, got {}", node.text()));
+    const std::string& name = plain ? node.scalar : node.entries[0].key;
+    std::vector<std::string> names;
+    for (const Known& known : known_layers()) {
+      if (name == known.name) {
+        const ConfigNode& options = plain ? kNone : node.entries[0].value;
+        (this->*known.add)(
+            {node, name, options, fmt::format("{}.{}", key, name), chain, place, flow});
+        return;
+      }
+      names.emplace_back(known.name);
+    }
+    fail(node.origin, key, fmt::format("unknown layer '{}'. {}", name, suggest(name, names)));
+  }
+
+  static void read(const Entry& entry, Schema& schema) {
+    Diagnostics diagnostics;
+    schema.apply(entry.options, diagnostics, entry.key);
+    schema.check_required(entry.node.origin, diagnostics, entry.key);
+    diagnostics.throw_if_errors();
+  }
+  static void read_nothing(const Entry& entry) {
+    Schema none;
+    read(entry, none);
+  }
+  static void need_image(const Entry& entry) {
+    if (entry.flow.flat)
+      fail(entry.node.origin, entry.key,
+           fmt::format("expected images, got {}. Put it before flatten", entry.flow.text()));
+  }
+  template <typename Step>
+  static void step(const Entry& entry, Step step) {
+    entry.chain.steps.push_back(std::move(step));
+  }
+  /// Adds a module with weights, or with a mode.
+  template <typename Holder>
+  static void module_step(const Entry& entry, Holder module) {
+    entry.chain.register_module(entry.place, module);
+    step(entry, [module](const Tensor& x) mutable { return module->forward(x); });
+  }
+  /// The side behind a window that moves over the image.
+  static void slide(const Entry& entry, std::int64_t kernel, std::int64_t stride,
+                    std::int64_t padding) {
+    if (entry.flow.side == 0) return;
+    if (entry.flow.side + 2 * padding < kernel)
+      fail(entry.node.origin, entry.key,
+           fmt::format("expected images of at least {} px, got {}", kernel - 2 * padding,
+                       entry.flow.text()));
+    entry.flow.side = (entry.flow.side + 2 * padding - kernel) / stride + 1;
+  }
+
+  void add_conv(const Entry& entry) {
+    need_image(entry);
+    std::int64_t out = 0, kernel = 3, stride = 1, padding = -1, groups = 1;
+    bool bias = true;
+    Schema schema;
+    schema.add("out", &out, "channels").min(1).required();
+    schema.add("kernel", &kernel, "side of the window").min(1);
+    schema.add("stride", &stride, "step of the window").min(1);
+    schema.add("padding", &padding, "-1: kernel / 2").min(-1);
+    schema.add("groups", &groups, "of channels that are kept apart").min(1);
+    schema.add("bias", &bias, "adds a number to each channel");
+    read(entry, schema);
+    if (padding < 0) padding = kernel / 2;
+    const std::int64_t in = entry.flow.channels;
+    if (in % groups != 0 || out % groups != 0)
+      fail(entry.node.origin, entry.key + ".groups",
+           fmt::format("expected a divisor of {} and {} channels, got {}", in, out, groups));
+    module_step(entry, detail::BlurConv2d(torch::nn::Conv2dOptions(in, out, kernel)
+                                              .stride(stride)
+                                              .padding(padding)
+                                              .groups(groups)
+                                              .bias(bias),
+                                          spec_.blurpool));
+    slide(entry, kernel, stride, padding);
+    entry.flow.channels = out;
+  }
+
+  void add_norm(const Entry& entry) {
+    need_image(entry);
+    read_nothing(entry);
+    module_step(entry, detail::BatchNorm2d(entry.flow.channels, spec_.batch_norm_ranks));
+  }
+  void add_relu(const Entry& entry) {
+    read_nothing(entry);
+    step(entry, [](const Tensor& x) { return at::relu(x); });
+  }
+  void add_gelu(const Entry& entry) {
+    read_nothing(entry);
+    step(entry, [](const Tensor& x) { return at::gelu(x); });
+  }
+
+  void add_pool(const Entry& entry) {
+    need_image(entry);
+    std::int64_t kernel = 2, stride = 0, padding = 0;
+    Schema schema;
+    schema.add("kernel", &kernel, "side of the window").min(1);
+    schema.add("stride", &stride, "step of the window; 0: the kernel").min(0);
+    schema.add("padding", &padding, "at most half the kernel").min(0);
+    read(entry, schema);
+    if (stride == 0) stride = kernel;
+    if (2 * padding > kernel)
+      fail(entry.node.origin, entry.key + ".padding",
+           fmt::format("expected at most half the kernel ({}), got {}", kernel, padding));
+    const bool largest = entry.name == "max_pool";
+    step(entry, [=](const Tensor& x) {
+      return largest ? at::max_pool2d(x, {kernel, kernel}, {stride, stride}, {padding, padding})
+                     : at::avg_pool2d(x, {kernel, kernel}, {stride, stride}, {padding, padding});
+    });
+    slide(entry, kernel, stride, padding);
+  }
+  void add_global_pool(const Entry& entry) {
+    need_image(entry);
+    read_nothing(entry);
+    step(entry, [](const Tensor& x) { return at::adaptive_avg_pool2d(x, {1, 1}); });
+    entry.flow.side = 1;
+  }
+
+  void add_flatten(const Entry& entry) {
+    need_image(entry);
+    read_nothing(entry);
+    if (entry.flow.side == 0)
+      fail(entry.node.origin, entry.key,
+           "expected images of a known size, got any. Put global_avg_pool before it, or give "
+           "model.params.image_size");
+    step(entry, [](const Tensor& x) { return x.flatten(1); });
+    entry.flow.channels *= entry.flow.side * entry.flow.side;
+    entry.flow.flat = true;
+  }
+  void add_linear(const Entry& entry) {
+    if (!entry.flow.flat)
+      fail(entry.node.origin, entry.key,
+           fmt::format("expected features, got {}. Put flatten before it", entry.flow.text()));
+    std::int64_t out = 0;
+    bool bias = true;
+    Schema schema;
+    schema.add("out", &out, "features; 0: the number of classes").min(0);
+    schema.add("bias", &bias, "adds a number to each feature");
+    read(entry, schema);
+    if (out == 0) out = spec_.num_classes;
+    module_step(entry,
+                torch::nn::Linear(torch::nn::LinearOptions(entry.flow.channels, out).bias(bias)));
+    entry.flow.channels = out;
+  }
+  void add_dropout(const Entry& entry) {
+    double p = 0.5;
+    Schema schema;
+    schema.add("p", &p, "share of values that become 0").min(0).below(1);
+    read(entry, schema);
+    module_step(entry, torch::nn::Dropout(p));
+  }
+
+  void add_residual(const Entry& entry) {
+    ConfigNode layers, shortcut;
+    Schema schema;
+    schema.add("layers", &layers, "the branch").required();
+    schema.add("shortcut", &shortcut, "what the input passes; none: nothing");
+    read(entry, schema);
+    auto residual = std::make_shared<Residual>();
+    const Flow in = entry.flow;
+    residual->layers =
+        residual->register_module("layers", chain(layers, entry.key + ".layers", entry.flow));
+    Flow beside = in;
+    if (shortcut.kind != ConfigNode::Kind::null)
+      residual->shortcut =
+          residual->register_module("shortcut", chain(shortcut, entry.key + ".shortcut", beside));
+    if (!(beside == entry.flow))
+      fail(entry.node.origin, entry.key,
+           fmt::format("expected {} at the end of layers as beside them, got {}. A shortcut, as "
+                       "[conv: {{out: {}, kernel: 1}}], can change the shape",
+                       beside.text(), entry.flow.text(), entry.flow.channels));
+    entry.chain.register_module(entry.place, residual);
+    step(entry, [residual](const Tensor& x) { return residual->forward(x); });
+  }
+
+  const ModelSpec& spec_;
+};
+
+std::span<const Builder::Known> Builder::known_layers() {
+  static constexpr Known kLayers[] = {
+      {"conv", &Builder::add_conv},
+      {"bn", &Builder::add_norm},
+      {"relu", &Builder::add_relu},
+      {"gelu", &Builder::add_gelu},
+      {"max_pool", &Builder::add_pool},
+      {"avg_pool", &Builder::add_pool},
+      {"global_avg_pool", &Builder::add_global_pool},
+      {"flatten", &Builder::add_flatten},
+      {"linear", &Builder::add_linear},
+      {"dropout", &Builder::add_dropout},
+      {"residual", &Builder::add_residual},
+  };
+  return kLayers;
+}
+
+}  // namespace
+
+std::unique_ptr<Model> make_described(const ModelSpec& spec) {
+  ConfigNode layers;
+  Flow flow;
+  Schema schema;
+  schema.add("layers", &layers, "list of layers").required();
+  schema.add("image_size", &flow.side, "side of the images, px; 0: any").min(0);
+  Diagnostics diagnostics;
+  schema.apply(spec.params, diagnostics, "model.params");
+  schema.check_required(spec.params.origin, diagnostics, "model.params");
+  diagnostics.throw_if_errors();
+  const std::shared_ptr<Chain> chain = Builder(spec).chain(layers, "model.params.layers", flow);
+  if (!flow.flat || flow.channels != spec.num_classes)
+    Builder::fail(layers.items.back().origin, "model.params.layers",
+                  fmt::format("expected {} features, one a class, at the end, got {}. End with "
+                              "global_avg_pool, flatten, linear",
+                              spec.num_classes, flow.text()));
+  return detail::as_model(chain);
+}
+
+}  // namespace precast::models

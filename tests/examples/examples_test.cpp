@@ -1,0 +1,125 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/support/program.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::test {
+namespace {
+
+using testing::HasSubstr;
+
+/// Everything here happens in a folder outside the tree, with the commands that examples/README.md
+/// shows.
+class ExamplesTest : public testing::Test {
+ protected:
+  /// Runs a line of the shell in the folder; `precast` is on its PATH.
+  std::string shell(const std::string& line) {
+    Program program({"/bin/sh", "-c",
+                     fmt::format("cd {} && PATH={}:$PATH && {}", folder_.path().string(),
+                                 PRECAST_BIN_DIR, line)});
+    const int code = program.wait();
+    EXPECT_EQ(code, 0) << line << "\n" << program.out << program.err;
+    return program.out + program.err;
+  }
+
+  /// @return the folder of what was built.
+  std::string build(const std::string& example) {
+    shell(fmt::format("'{}' -S {}/examples/{} -B {} -Dprecast_DIR={} && '{}' --build {}",
+                      PRECAST_CMAKE, PRECAST_SOURCE_DIR, example, example, PRECAST_BUILD_DIR,
+                      PRECAST_CMAKE, example));
+    return (folder_ / example).string();
+  }
+
+  /// images.beton: 48 made-up images of 32 x 32 px in 10 classes.
+  void write_images() {
+    std::ofstream file(folder_ / "images.bin", std::ios::binary);
+    for (int i = 0; i < 48; ++i) {
+      file.put(static_cast<char>(i % 10));
+      for (int v = 0; v < 3072; ++v) file.put(static_cast<char>(i * 31 + v * 7));
+    }
+    file.close();
+    shell("precast write images.bin images.beton --kind cifar --image.mode raw");
+  }
+
+  /// Three steps of the quickstart's recipe, which knows nothing of the plug-in.
+  std::string train(const std::string& options) {
+    return shell(
+        fmt::format("precast train {}/configs/quickstart.yaml {} --data.train_dataset=images.beton "
+                    "--data.val_dataset=images.beton --training.epochs=1 --training.batch_size=16 "
+                    "--logging.folder=runs --resolution.end_ramp=0 --resolution.min_res=32",
+                    PRECAST_SOURCE_DIR, options));
+  }
+
+  TemporaryFolder folder_;
+};
+
+#define NEEDS_TORCH \
+  if (!PRECAST_WITH_TORCH) GTEST_SKIP() << "built without libtorch"
+
+TEST_F(ExamplesTest, ConvNextTrainsThroughAnUnchangedRecipe) {
+  NEEDS_TORCH;
+  const std::string plugin = build("convnext") + "/convnext.so";
+  write_images();
+  EXPECT_THAT(train(fmt::format("--plugins=[{}] --model.arch=convnext", plugin)),
+              HasSubstr("top-1"));
+}
+
+TEST_F(ExamplesTest, VitTrainsThroughAnUnchangedRecipe) {
+  NEEDS_TORCH;
+  const std::string plugin = build("vit") + "/vit.so";
+  write_images();
+  EXPECT_THAT(train(fmt::format("--plugins=[{}] --model.arch=vit --model.params='{{patch: 4, "
+                                "width: 48, depth: 2}}'",
+                                plugin)),
+              HasSubstr("top-1"));
+}
+
+TEST_F(ExamplesTest, GradientNoiseTrains) {
+  NEEDS_TORCH;
+  const std::string plugin = build("gradient_noise") + "/gradient_noise.so";
+  write_images();
+  EXPECT_THAT(
+      train(fmt::format("--plugins=[{}] --methods='[gradient_noise: {{eta: 0.02}}]'", plugin)),
+      HasSubstr("top-1"));
+}
+
+TEST_F(ExamplesTest, SaltAndPepperShowsInAPreview) {
+  const std::string plugin = build("salt_and_pepper") + "/salt_and_pepper.so";
+  write_images();
+  const std::string preview =
+      "precast preview images.beton --image_size 32 --plugin {} --pipeline '[whole_image, "
+      "salt_and_pepper: {{share: {}}}]' -o {}.npy";
+  shell(fmt::format(fmt::runtime(preview), plugin, 0, "without"));
+  shell(fmt::format(fmt::runtime(preview), plugin, 0.1, "with"));
+  shell("! cmp -s without.npy with.npy");
+}
+
+TEST_F(ExamplesTest, IterateReadsBatchesWithoutLibtorch) {
+  const std::string program = build("iterate") + "/iterate";
+  write_images();
+  const std::string printed = shell(program + " images.beton");
+  EXPECT_EQ(occurrences(printed, "image [ 32 64 64 3 ]"), 1) << printed;
+  EXPECT_EQ(occurrences(printed, "image [ 16 64 64 3 ]"), 1) << printed;
+  EXPECT_THAT(shell("ldd " + program), testing::Not(HasSubstr("torch")));
+}
+
+class SkeletonTest : public ExamplesTest, public testing::WithParamInterface<std::string> {};
+
+TEST_P(SkeletonTest, BuildsAndPassesItsOwnTest) {
+  NEEDS_TORCH;
+  shell(fmt::format("precast new plugin mine --kind {}", GetParam()));
+  shell(
+      fmt::format("cd mine && '{}' -S . -B build -DCMAKE_BUILD_TYPE=Release && '{}' --build "
+                  "build && ctest --test-dir build --output-on-failure",
+                  PRECAST_CMAKE, PRECAST_CMAKE));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, SkeletonTest, testing::Values("model", "method", "transform"),
+                         [](const auto& kind) { return kind.param; });
+
+}  // namespace
+}  // namespace precast::test

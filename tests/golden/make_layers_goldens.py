@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Makes golden/layers.json, what Python's torch.nn.Sequential of some layers is and computes.
+
+    pip install torch==2.11.0 torchvision==0.26.0 numpy
+    python tests/golden/make_layers_goldens.py
+
+tests/models/described_test.cpp describes the same network. The checksum of seed 7 holds on CPUs
+with AVX2.
+"""
+
+import json
+import pathlib
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from make_torchvision_goldens import checksum, fill
+from toy_model import noise_tensor
+
+
+class Residual(nn.Module):
+    def __init__(self, layers, shortcut):
+        super().__init__()
+        self.layers = layers
+        self.shortcut = shortcut
+
+    def forward(self, x):
+        return self.layers(x) + self.shortcut(x)
+
+
+class Branch(nn.Module):
+    """A residual with nothing beside it."""
+
+    def __init__(self, layers):
+        super().__init__()
+        self.layers = layers
+
+    def forward(self, x):
+        return self.layers(x) + x
+
+
+def build():
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3, stride=2, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU(),
+        nn.MaxPool2d(3, 2, 1),
+        Residual(nn.Sequential(nn.Conv2d(16, 24, 3, stride=2, padding=1), nn.GELU(),
+                               nn.Conv2d(24, 24, 3, padding=1, groups=4)),
+                 nn.Sequential(nn.Conv2d(16, 24, 1, stride=2, padding=0))),
+        Branch(nn.Sequential(nn.BatchNorm2d(24), nn.ReLU(), nn.Conv2d(24, 24, 1))),
+        nn.AvgPool2d(2), nn.Dropout(0.0), nn.Flatten(), nn.Linear(24 * 4, 20, bias=False),
+        nn.ReLU(), nn.Linear(20, 10))
+
+
+def main():
+    torch.manual_seed(7)
+    model = build()
+    golden = {"seed7": checksum(model.parameters()),
+              "state": [" ".join([name, *map(str, tensor.shape)])
+                        for name, tensor in model.state_dict().items()]}
+    fill(model)
+    images = noise_tensor(1000, (4, 3, 32, 32), 4)
+    with torch.no_grad():
+        golden["eval_logits"] = model.eval()(images).flatten().tolist()
+    logits = model.train()(images)
+    F.cross_entropy(logits, torch.tensor([3, 1, 4, 1])).backward()
+    golden["train_logits"] = logits.flatten().tolist()
+    golden["gradient_norms"] = [p.grad.double().norm().item() for p in model.parameters()]
+    path = pathlib.Path(__file__).parent / "layers.json"
+    path.write_text(json.dumps(golden, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

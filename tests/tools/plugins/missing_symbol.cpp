@@ -1,0 +1,14 @@
+// A plug-in that needs a function which no library has.
+#include "data/plugin.h"
+
+void function_of_no_library();
+
+namespace {
+
+void add_parts(precast::data::DataParts& /*parts*/) {
+  function_of_no_library();
+}
+
+}  // namespace
+
+PRECAST_DATA_PLUGIN(add_parts)

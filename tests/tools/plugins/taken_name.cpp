@@ -1,0 +1,14 @@
+// A plug-in that calls its part as precast calls one.
+#include "data/plugin.h"
+
+namespace {
+
+void add_parts(precast::data::DataParts& parts) {
+  parts.pipeline.transforms.add(
+      "horizontal_flip", "another",
+      []() -> std::unique_ptr<precast::data::Transform> { return nullptr; });
+}
+
+}  // namespace
+
+PRECAST_DATA_PLUGIN(add_parts)

@@ -1,0 +1,14 @@
+// A plug-in that fails while it registers.
+#include <stdexcept>
+
+#include "data/plugin.h"
+
+namespace {
+
+void add_parts(precast::data::DataParts& /*parts*/) {
+  throw std::runtime_error("not today");
+}
+
+}  // namespace
+
+PRECAST_DATA_PLUGIN(add_parts)

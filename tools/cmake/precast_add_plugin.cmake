@@ -1,0 +1,27 @@
+# precast_add_plugin(NAME SOURCES ... [DATA] [LINK ...])
+# NAME.so: a train plug-in (models, methods, losses, optimisers, schedules), or with DATA a torch-free data plug-in
+# (transforms, orders, fields). One source says PRECAST_TRAIN_PLUGIN or PRECAST_DATA_PLUGIN. Everything but that is
+# hidden, and a symbol that no library has is an error at once.
+function(precast_add_plugin name)
+  cmake_parse_arguments(ARG "DATA" "" "SOURCES;LINK" ${ARGN})
+  if(NOT ARG_SOURCES OR ARG_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "precast_add_plugin: expected NAME SOURCES ... [DATA] [LINK ...], got '${name};${ARGN}'")
+  endif()
+  if(NOT ARG_DATA AND NOT precast_WITH_TORCH)
+    message(FATAL_ERROR "precast_add_plugin: '${name}' is a train plug-in, but this precast was built without libtorch. Give DATA, or build precast with -DPRECAST_TORCH=ON")
+  endif()
+  add_library(${name} MODULE ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES PREFIX "" CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF
+    CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  if(ARG_DATA)
+    target_link_libraries(${name} PRIVATE precast::data ${ARG_LINK})
+  else()
+    target_link_libraries(${name} PRIVATE precast::api precast::models ${ARG_LINK})
+  endif()
+  # The digest of the headers this plug-in is compiled against; see framework/core/plugin.h.
+  target_compile_options(${name} PRIVATE "SHELL:-include \"${precast_ABI_HEADER}\"")
+  if(NOT CMAKE_BUILD_TYPE)
+    target_compile_options(${name} PRIVATE -O2)
+  endif()
+  target_link_options(${name} PRIVATE -Wl,--no-undefined)
+endfunction()

@@ -1,0 +1,15 @@
+# Writes the header that defines PRECAST_ABI, the version and a digest of all public headers: what a plug-in must have
+# been compiled against. cmake -DHEADERS=<list file> -DVERSION=<x.y.z> -DOUT=<header> -P write_abi.cmake
+file(STRINGS ${HEADERS} headers)
+set(digests "")
+foreach(header IN LISTS headers)
+  file(SHA256 ${header} digest)
+  string(APPEND digests ${digest})
+endforeach()
+string(SHA256 digest "${digests}")
+string(SUBSTRING ${digest} 0 12 digest)
+file(WRITE ${OUT} "#pragma once
+
+/// What plug-ins are compiled against: the version and a digest of the public headers.
+#define PRECAST_ABI \"${VERSION} headers ${digest}\"
+")

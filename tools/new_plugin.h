@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace precast::tools {
+
+/// `precast new plugin NAME [--kind model|method|transform]`: a folder with a plug-in that builds,
+/// and a test that trains with it. The files are those of tools/new_plugin.
+int run_new(const std::vector<std::string>& args);
+
+}  // namespace precast::tools

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "data/plugin.h"
+
+namespace precast::tools {
+
+enum class PluginKind { train, data };
+
+/// A plug-in as a file: read whole, and its text (framework/core/plugin.h) compared with this
+/// program's. Nothing in it has run before open(), not even its static initialisers.
+class PluginFile {
+ public:
+  /// @throws ConfigError if it is missing or no plug-in; DeviceError if it was made for another
+  /// interface, precast or compiler.
+  explicit PluginFile(std::filesystem::path path);
+
+  [[nodiscard]] PluginKind kind() const { return kind_; }
+  /// Absolute.
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  /// XXH3 of its bytes, in hexadecimal.
+  [[nodiscard]] const std::string& digest() const { return digest_; }
+  /// @throws DeviceError if it was made for another libtorch than this.
+  void expect_torch(std::string_view version) const;
+
+  /// Loads the library, which then stays for the life of the process, and lets it fill `parts`: a
+  /// TrainParts or a data::DataParts, by its kind.
+  /// @throws DeviceError if the loader refuses it (a missing symbol or library);
+  /// ConfigError if it throws
+  void add_parts(void* parts) const;
+
+ private:
+  [[nodiscard]] std::string value(std::string_view key) const;
+  void expect(std::string_view key, std::string_view what, std::string_view here) const;
+
+  std::filesystem::path path_;
+  std::string digest_;
+  /// The lines below the first.
+  std::string text_;
+  PluginKind kind_;
+};
+
+}  // namespace precast::tools
