@@ -7,6 +7,8 @@
 #include <torch/nn/init.h>
 #include <torch/nn/modules/linear.h>
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "models/detail/batch_norm.h"
 #include "models/detail/blur_conv.h"
 #include "models/detail/module_model.h"
+#include "models/detail/stochastic_depth.h"
 
 namespace precast::models {
 namespace {
@@ -24,6 +27,11 @@ using detail::BlurConv2d;
 
 struct Options {
   bool zero_init_residual = false;
+  bool log_bias = false;
+  /// 0: no convolution has a squeeze-and-excitation.
+  double latent_channels = 0;
+  std::int64_t min_channels = 128;
+  detail::StochasticDepthOptions stochastic_depth;
 };
 
 Options read_options(const ModelSpec& spec) {
@@ -35,9 +43,33 @@ Options read_options(const ModelSpec& spec) {
   Schema schema;
   schema.add("zero_init_residual", &options.zero_init_residual,
              "the last norm of each block starts at 0");
+  schema.add("log_bias", &options.log_bias,
+             "biases of the last layer start at -log(classes), for losses of one decision a class");
+  std::string mode = "block";
+  std::string distribution = "linear";
+  auto& depth = options.stochastic_depth;
+  schema
+      .add("squeeze_excite.latent_channels", &options.latent_channels,
+           "channels of its hidden layer; below 1: as a share of the convolution's; 0: none")
+      .min(0);
+  schema
+      .add("squeeze_excite.min_channels", &options.min_channels,
+           "fewest input and output channels of a convolution that has one")
+      .min(1);
+  schema
+      .add("stochastic_depth.drop_rate", &depth.drop_rate,
+           "probability that the last branch is left out")
+      .min(0)
+      .below(1);
+  schema.add("stochastic_depth.mode", &mode, "for the whole batch, or sample by sample")
+      .choices({"block", "sample"});
+  schema.add("stochastic_depth.distribution", &distribution, "rates over the blocks")
+      .choices({"linear", "uniform"});
   Diagnostics diagnostics;
   schema.apply(spec.params, diagnostics, "model.params");
   diagnostics.throw_if_errors();
+  depth.by_sample = mode == "sample";
+  depth.linear = distribution == "linear";
   return options;
 }
 
@@ -79,8 +111,12 @@ struct Block : torch::nn::Module {
   /// The norm before the addition.
   [[nodiscard]] virtual at::Tensor last_norm_weight() const = 0;
 
+  double drop_rate = 0;
+  bool drops_by_sample = false;
+
  protected:
   at::Tensor add_shortcut(at::Tensor branch, const at::Tensor& x) {
+    if (is_training()) branch = detail::drop_branch(branch, drop_rate, drops_by_sample);
     branch.add_(downsample ? downsample->forward(x) : x);
     return branch.relu_();
   }
@@ -217,11 +253,40 @@ struct ResNet : torch::nn::Module {
       if (auto* conv = module->template as<torch::nn::Conv2dImpl>())
         torch::nn::init::kaiming_normal_(conv->weight, 0, torch::kFanOut, torch::kReLU);
     }
-    if (!options.zero_init_residual) return;
-    for (const Stage& stage : stages) {
-      for (const auto& block : stage->blocks)
-        torch::nn::init::constant_(block->last_norm_weight(), 0);
+    if (options.log_bias) {
+      torch::nn::init::constant_(fc->bias, -std::log(static_cast<double>(fc->bias.numel())));
     }
+    // After all others, so that they start with or without it from the same weights.
+    if (options.latent_channels > 0) add_squeeze_excites(options);
+    set_drop_rates(options.stochastic_depth);
+    if (!options.zero_init_residual) return;
+    for (const auto& block : blocks()) torch::nn::init::constant_(block->last_norm_weight(), 0);
+  }
+
+  void add_squeeze_excites(const Options& options) {
+    for (const auto& module : modules(/*include_self=*/false)) {
+      auto* conv = module->template as<detail::BlurConv2dImpl>();
+      if (conv == nullptr) continue;
+      const auto& shape = conv->options;
+      if (std::min(shape.in_channels(), shape.out_channels()) >= options.min_channels)
+        conv->add_squeeze_excite(options.latent_channels);
+    }
+  }
+
+  void set_drop_rates(const detail::StochasticDepthOptions& options) {
+    const auto all = blocks();
+    const std::vector<double> rates = detail::drop_rates(options, all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      all[i]->drop_rate = rates[i];
+      all[i]->drops_by_sample = options.by_sample;
+    }
+  }
+
+  [[nodiscard]] std::vector<std::shared_ptr<Block>> blocks() const {
+    std::vector<std::shared_ptr<Block>> all;
+    for (const Stage& stage : stages)
+      all.insert(all.end(), stage->blocks.begin(), stage->blocks.end());
+    return all;
   }
 
   LayerMaker make_;

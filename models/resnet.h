@@ -6,6 +6,7 @@
 
 #include "framework/api/model.h"
 #include "framework/api/model_spec.h"
+#include "framework/core/export.h"
 
 namespace precast::models {
 
@@ -29,7 +30,15 @@ struct ResNetShape {
 /// model.params:
 ///   zero_init_residual  the last norm of each block starts at 0, so that the block starts as the
 ///                       identity (Goyal et al., 2017); default false.
+///   log_bias            the biases of the last layer start at -log(num_classes) (Composer's
+///                       LINEAR_LOG_CONSTANT_BIAS); default false.
+///   squeeze_excite      {latent_channels, min_channels}: detail/squeeze_excite.h behind every
+///                       convolution with so many channels in and out (128), as its submodule `se`;
+///                       latent_channels 0, the default, is none.
+///   stochastic_depth    {drop_rate, mode, distribution}: detail/stochastic_depth.h; default none.
+/// Methods write them: those of the same names, and bce_loss.
 /// @throws ConfigError for `num_classes` below 1 or an unknown parameter.
-[[nodiscard]] std::unique_ptr<Model> make_resnet(const ResNetShape& shape, const ModelSpec& spec);
+[[nodiscard]] PRECAST_API std::unique_ptr<Model> make_resnet(const ResNetShape& shape,
+                                                             const ModelSpec& spec);
 
 }  // namespace precast::models

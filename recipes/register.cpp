@@ -1,14 +1,25 @@
 #include "recipes/register.h"
 
+#include "recipes/losses/bce.h"
 #include "recipes/losses/cross_entropy.h"
+#include "recipes/methods/batch_resize.h"
+#include "recipes/methods/bce_loss.h"
 #include "recipes/methods/blurpool.h"
 #include "recipes/methods/channels_last.h"
 #include "recipes/methods/cutmix.h"
 #include "recipes/methods/ema.h"
 #include "recipes/methods/gradient_clipping.h"
 #include "recipes/methods/label_smoothing.h"
+#include "recipes/methods/layer_freezing.h"
 #include "recipes/methods/mixup.h"
 #include "recipes/methods/progressive_resize.h"
+#include "recipes/methods/sam.h"
+#include "recipes/methods/scale_schedule.h"
+#include "recipes/methods/selective_backprop.h"
+#include "recipes/methods/squeeze_excite.h"
+#include "recipes/methods/stochastic_depth.h"
+#include "recipes/methods/swa.h"
+#include "recipes/methods/zero_init_residual.h"
 #include "recipes/optim/adamw.h"
 #include "recipes/optim/lamb.h"
 #include "recipes/optim/lars.h"
@@ -36,11 +47,31 @@ void register_methods(MethodRegistry& registry) {
                make_mixup);
   registry.add("cutmix", "a box of a neighbour in each image (Yun et al. 2019)", make_cutmix);
   registry.add("ema", "evaluate an average of the weights (Polyak & Juditsky 1992)", make_ema);
+  registry.add("swa", "evaluate a mean of late epochs' weights (Izmailov et al. 2018)", make_swa);
+  registry.add("squeeze_excite", "weigh channels by their means (Hu et al. 2018)",
+               make_squeeze_excite);
+  registry.add("stochastic_depth", "leave residual branches out at random (Huang et al. 2016)",
+               make_stochastic_depth);
+  registry.add("zero_init_residual", "residual blocks start as the identity (Goyal et al. 2017)",
+               make_zero_init_residual);
+  registry.add("bce_loss", "one decision a class instead of softmax (Wightman et al. 2021)",
+               make_bce_loss);
+  registry.add("layer_freezing", "freeze early layers late in a run (Brock et al. 2017)",
+               make_layer_freezing);
+  registry.add("batch_resize", "make batches small on the device at first (Howard 2018, Composer)",
+               make_batch_resize);
+  registry.add("scale_schedule", "the same recipe in fewer or more epochs (Composer)",
+               make_scale_schedule);
+  registry.add("sam", "sharpness-aware minimisation: two gradients a step (Foret et al. 2021)",
+               make_sam);
+  registry.add("selective_backprop", "train on the samples with high losses (Jiang et al. 2019)",
+               make_selective_backprop);
 }
 
 void register_losses(LossRegistry& registry) {
   registry.add("cross_entropy", "mean cross entropy, of class indices or probabilities",
                make_cross_entropy);
+  registry.add("bce", "mean binary cross entropy: one decision a class", make_bce);
 }
 
 void register_optimizers(OptimizerRegistry& registry) {

@@ -8,9 +8,9 @@
 
 namespace precast::recipes {
 
-/// blurpool, label_smoothing, progressive_resize, channels_last, gradient_clipping, ema.
+/// All of README.md's table.
 PRECAST_API void register_methods(MethodRegistry& registry);
-/// cross_entropy.
+/// cross_entropy, bce.
 PRECAST_API void register_losses(LossRegistry& registry);
 /// sgd, sgdw, adamw, lars, lamb.
 PRECAST_API void register_optimizers(OptimizerRegistry& registry);

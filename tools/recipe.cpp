@@ -139,6 +139,8 @@ void make_methods(Recipe& recipe, const Schema& schema, const Registries& regist
     described.push_back({{request.name, options.values()}});
     recipe.methods.push_back({request.name, std::move(method)});
   }
+  for (const std::string& broken : broken_rules(recipe.methods))
+    diagnostics.error(recipe.config.methods.origin, "methods", broken);
   recipe.resolved["methods"] = described;
 }
 
@@ -261,14 +263,19 @@ ordered_json describe_plan(const Recipe& recipe, const TrainPlan& plan, bool per
   return {{"model",
            {{"arch", plan.model.arch},
             {"num_classes", plan.model.num_classes},
-            {"blurpool", plan.model.blurpool}}},
+            {"blurpool", plan.model.blurpool},
+            {"params", plan.model.params.flow()}}},
           {"epochs", plan.epochs},
           {"steps_per_epoch", plan.steps_per_epoch},
           {"global_batch_size", plan.global_batch_size},
           {"world_size", recipe.config.world()},
           {"precision", precision_name(plan.precision)},
           {"channels_last", plan.channels_last},
-          {"loss", {{"name", plan.loss}, {"label_smoothing", plan.loss_options.label_smoothing}}},
+          {"loss",
+           {{"name", plan.loss},
+            {"label_smoothing", plan.loss_options.label_smoothing},
+            {"sum_classes", plan.loss_options.sum_classes},
+            {"target_threshold", plan.loss_options.target_threshold}}},
           {"optimizer", plan.optimizer},
           {"lr",
            {{"schedule", recipe.config.lr.lr_schedule_type},

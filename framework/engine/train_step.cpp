@@ -38,6 +38,12 @@ TrainStep::TrainStep(const TrainPlan& plan, StepParts parts, at::Device device, 
   if (skip_nonfinite_) statistics_ = statistics_of(parts_.model);
   for (const at::Tensor& statistic : statistics_)
     statistics_before_.push_back(at::empty_like(statistic));
+  for (NamedMethod& method : parts_.methods) {
+    StepStrategy* strategy = method.method->step_strategy();
+    if (strategy == nullptr) continue;
+    require(strategy_ == nullptr, "at most one method replaces the step");
+    strategy_ = strategy;
+  }
   if (can_capture(graph_mode_, plan_, device_, parts_.ranks.world()))
     graph_ = make_step_graph(device_, trainable_);
 }
@@ -47,7 +53,8 @@ at::Tensor TrainStep::run(Batch& batch, double lr) {
     const at::NoGradGuard no_grad;
     if (!statistics_.empty()) at::_foreach_copy_(statistics_before_, statistics_);
   }
-  at::Tensor loss = passes(batch);
+  at::Tensor loss =
+      strategy_ != nullptr ? strategy_->run(batch, *this) : forward_backward(batch, /*last=*/true);
   parts_.sync.finish_backward();
   const std::optional<Optimizer::Scaled> scaled = unscale();
   for (NamedMethod& method : parts_.methods) method.method->on_gradients(parts_.model);
@@ -67,11 +74,18 @@ void TrainStep::rehearse(Batch& batch) {
   drop_gradients();
 }
 
-at::Tensor TrainStep::passes(Batch& batch) {
+at::Tensor TrainStep::forward(const at::Tensor& images) {
+  const at::NoGradGuard no_grad;
+  const AutocastScope autocast(device_, plan_.precision);
+  return parts_.model.forward(plan_.channels_last ? images : images.contiguous());
+}
+
+at::Tensor TrainStep::forward_backward(Batch& batch, bool last) {
   const at::Tensor& images = batch.images();
   const bool replays = graph_ && batch.size() == plan_.global_batch_size &&
                        worth_capturing(graph_mode_, batch.size(), images.size(2));
-  if (!replays) return forward_backward(images, batch.labels(), /*sync=*/true);
+  if (!replays) return forward_backward(images, batch.labels(), last);
+  // Only a single rank replays, which has nobody to average with.
   return graph_->run(images, batch.labels(), [this](const at::Tensor& x, const at::Tensor& y) {
     return forward_backward(x, y, /*sync=*/true);
   });

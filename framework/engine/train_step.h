@@ -11,6 +11,7 @@
 #include "framework/api/method.h"
 #include "framework/api/model.h"
 #include "framework/api/optimizer.h"
+#include "framework/api/step_strategy.h"
 #include "framework/api/train_plan.h"
 #include "framework/core/export.h"
 #include "framework/engine/precision.h"
@@ -28,9 +29,10 @@ struct StepParts {
   GradSync& sync;
 };
 
-/// One update of the parameters: forward, loss, backward with gradients averaged over the ranks,
-/// unscale, on_gradients, optimiser. Nothing in it waits for the device. One thread.
-class PRECAST_API TrainStep {
+/// One update of the parameters: forward, loss, backward with gradients averaged over the ranks (or
+/// what a method's StepStrategy makes of these passes), unscale, on_gradients, optimiser. Nothing
+/// in it waits for the device. One thread.
+class PRECAST_API TrainStep : private StepPasses {
  public:
   /// @param skip_nonfinite a step whose gradients are not all finite changes nothing, neither
   /// parameters nor batch statistics; in fp16 the gradient scaler sees to the parameters anyway.
@@ -47,7 +49,11 @@ class PRECAST_API TrainStep {
   [[nodiscard]] GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
 
  private:
-  at::Tensor passes(Batch& batch);
+  at::Tensor forward_backward(Batch& batch, bool last) override;
+  [[nodiscard]] at::Tensor forward(const at::Tensor& images) override;
+  [[nodiscard]] Model& model() override { return parts_.model; }
+  [[nodiscard]] const Loss& loss() const override { return parts_.loss; }
+
   at::Tensor forward_backward(const at::Tensor& images, const at::Tensor& labels, bool sync);
   at::Tensor micro_loss(const at::Tensor& images, const at::Tensor& labels);
   [[nodiscard]] std::optional<Optimizer::Scaled> unscale();
@@ -60,6 +66,8 @@ class PRECAST_API TrainStep {
   GraphMode graph_mode_;
   std::optional<GradScaler> scaler_;
   std::vector<at::Tensor> trainable_;
+  /// Of the one method that has any, or null.
+  StepStrategy* strategy_ = nullptr;
   /// Null where no step can be captured.
   std::unique_ptr<StepGraph> graph_;
   /// Batch statistics, and their values before the step; empty unless skip_nonfinite.

@@ -85,8 +85,12 @@ TrainSummary Trainer::stop() {
 }
 
 void Trainer::start() {
-  const RunFacts run{
-      .seed = plan_.seed, .rank = parts_.ranks.rank(), .num_classes = plan_.model.num_classes};
+  const RunFacts run{.seed = plan_.seed,
+                     .rank = parts_.ranks.rank(),
+                     .world = parts_.ranks.world(),
+                     .num_classes = plan_.model.num_classes,
+                     .epochs = plan_.epochs,
+                     .steps_per_epoch = plan_.steps_per_epoch};
   for (NamedMethod& method : parts_.methods) {
     method.method->on_run(run);
     method.method->on_train_begin(parts_.model);

@@ -36,6 +36,15 @@ BlurConv2dImpl::BlurConv2dImpl(const torch::nn::Conv2dOptions& conv, bool blurpo
       pointwise_(reads_single_places(conv)) {}
 
 at::Tensor BlurConv2dImpl::forward(const at::Tensor& input) {
+  const at::Tensor output = convolve(input);
+  return excite_ ? excite_(output) : output;
+}
+
+void BlurConv2dImpl::add_squeeze_excite(double latent_channels) {
+  excite_ = register_module("se", SqueezeExcite(options.out_channels(), latent_channels));
+}
+
+at::Tensor BlurConv2dImpl::convolve(const at::Tensor& input) {
   if (!blurs_) return Conv2dImpl::forward(input);
   // Only a 1x1 kernel can let the blur take its stride.
   const Sides stride = pointwise_ ? Sides(*options.stride()) : Sides(kOnes);

@@ -3,6 +3,7 @@
 #include <torch/nn/modules/conv.h>
 
 #include "framework/core/export.h"
+#include "models/detail/squeeze_excite.h"
 
 namespace precast::models::detail {
 
@@ -20,14 +21,19 @@ class PRECAST_API BlurConv2dImpl : public torch::nn::Conv2dImpl {
 
   /// @param input [N, in_channels, H, W] float32, float16 or bfloat16, any layout and device.
   at::Tensor forward(const at::Tensor& input);
+  /// From now on the output passes through a squeeze-and-excitation, the submodule `se`. Draws its
+  /// weights.
+  void add_squeeze_excite(double latent_channels);
 
  private:
+  at::Tensor convolve(const at::Tensor& input);
   /// The filter for `input`'s device and type; made once for each, not every step.
   const at::Tensor& filter_for(const at::Tensor& input);
 
   bool blurs_ = false;
   bool pointwise_ = false;
   at::Tensor filter_;
+  SqueezeExcite excite_ = nullptr;
 };
 TORCH_MODULE(BlurConv2d);
 

@@ -17,6 +17,17 @@ class CrossEntropy final : public Loss {
 
   [[nodiscard]] at::Tensor operator()(const at::Tensor& logits,
                                       const at::Tensor& labels) const override {
+    return reduced(logits, labels, at::Reduction::Mean);
+  }
+
+  [[nodiscard]] at::Tensor per_sample(const at::Tensor& logits,
+                                      const at::Tensor& labels) const override {
+    return reduced(logits, labels, at::Reduction::None);
+  }
+
+ private:
+  [[nodiscard]] at::Tensor reduced(const at::Tensor& logits, const at::Tensor& labels,
+                                   std::int64_t reduction) const {
     require(logits.dim() == 2 && labels.dim() >= 1 && labels.size(0) == logits.size(0),
             "logits are [N, classes] and labels have N rows");
     const bool indices = labels.dim() == 1 && labels.scalar_type() == at::kLong;
@@ -24,10 +35,9 @@ class CrossEntropy final : public Loss {
     require(indices || probabilities, "labels are [N] int64 or [N, classes] float");
     return at::cross_entropy_loss(logits.to(at::kFloat),
                                   probabilities ? labels.to(at::kFloat) : labels, /*weight=*/{},
-                                  at::Reduction::Mean, kIgnoreNone, label_smoothing_);
+                                  reduction, kIgnoreNone, label_smoothing_);
   }
 
- private:
   double label_smoothing_;
 };
 

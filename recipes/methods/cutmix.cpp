@@ -32,9 +32,15 @@ class Cutmix final : public Method {
     schema.add("probability", &probability_, "share of batches mixed").min(0).max(1);
   }
 
+  [[nodiscard]] std::vector<MethodRule> rules() const override {
+    return {{MethodRule::Kind::after, "batch_resize",
+             "a crop afterwards changes the shares that the labels stand for"}};
+  }
+
   void on_run(const RunFacts& run) override { run_ = run; }
 
   void on_batch(Batch& batch, std::int64_t global_step) override {
+    if (probability_ == 0) return;
     RandomStream random(run_.seed, static_cast<std::uint32_t>(run_.rank),
                         static_cast<std::uint64_t>(global_step), RandomUse::cutmix);
     // Probabilities also of a batch that is not mixed: shapes stay the same for captured graphs.

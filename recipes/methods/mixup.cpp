@@ -24,6 +24,7 @@ class Mixup final : public Method {
   void on_run(const RunFacts& run) override { run_ = run; }
 
   void on_batch(Batch& batch, std::int64_t global_step) override {
+    if (probability_ == 0) return;
     RandomStream random(run_.seed, static_cast<std::uint32_t>(run_.rank),
                         static_cast<std::uint64_t>(global_step), RandomUse::mixup);
     at::Tensor labels = class_probabilities(batch.labels(), run_.num_classes);

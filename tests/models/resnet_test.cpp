@@ -4,6 +4,7 @@
 #include <ATen/Version.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/norm.h>
 #include <ATen/ops/tensor.h>
@@ -91,6 +92,13 @@ TEST(ResNetTest, ZeroInitResidualStartsAsTorchvisions) {
     EXPECT_EQ(weights_checksum(*model),
               torchvision_golden()["zero_init_residual_seed7"][arch].get<std::uint64_t>());
   }
+}
+
+TEST(ResNetTest, LogBiasStartsEveryClassAtOneInSoMany) {
+  const auto model =
+      make_model({.arch = "resnet18", .num_classes = 8, .params = params("{log_bias: true}")});
+  const at::Tensor bias = model->parameters().back().tensor.detach();
+  EXPECT_TRUE(at::allclose(bias.exp(), at::tensor(1.0 / 8), 1e-6));
 }
 
 TEST(ResNetTest, AcceptsAnyClassCount) {

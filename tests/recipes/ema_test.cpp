@@ -7,42 +7,12 @@
 #include "framework/api/method.h"
 #include "tests/recipes/kept_state.h"
 #include "tests/recipes/make_method.h"
+#include "tests/recipes/norm_model.h"
 #include "tests/recipes/recipe_golden.h"
 #include "tests/recipes/toy_model.h"
-#include "tests/support/noise_tensor.h"
 
 namespace precast::test {
 namespace {
-
-/// The state of a batch norm of 6 channels, as the golden averages it.
-class NormModel final : public Model {
- public:
-  [[nodiscard]] at::Tensor forward(const at::Tensor& images) override { return images; }
-  [[nodiscard]] std::vector<NamedTensor> parameters() const override {
-    return {state_.begin(), state_.begin() + 2};
-  }
-  [[nodiscard]] std::vector<NamedTensor> state() const override { return state_; }
-  void train(bool) override {}
-  void to(at::Device, bool) override {}
-
-  void set(std::uint32_t step) {
-    for (std::uint32_t i = 0; i < 4; ++i) state_[i].tensor.copy_(noise_tensor(100 * step + i, {6}));
-    state_[4].tensor.fill_(static_cast<std::int64_t>(step));
-  }
-
- private:
-  std::vector<NamedTensor> state_ = {{"weight", noise_tensor(1, {6})},
-                                     {"bias", noise_tensor(1, {6})},
-                                     {"running_mean", noise_tensor(1, {6})},
-                                     {"running_var", noise_tensor(1, {6})},
-                                     {"num_batches_tracked", at::empty({}, at::kLong)}};
-};
-
-std::vector<at::Tensor> floats(const Model& model) {
-  std::vector<at::Tensor> all = values_of(model.state());
-  all.pop_back();
-  return all;
-}
 
 TEST(EmaTest, EvaluatesTorchsAverageAndRestoresTheWeights) {
   NormModel model;
@@ -56,7 +26,7 @@ TEST(EmaTest, EvaluatesTorchsAverageAndRestoresTheWeights) {
   const void* address = model.state().front().tensor.const_data_ptr();
   {
     const auto guard = ema->eval_scope(model);
-    expect_near(flat(floats(model)), recipe_golden()["ema"]);
+    expect_near(model.floats(), recipe_golden()["ema"]);
     EXPECT_EQ(model.state().back().tensor.item<std::int64_t>(), 3) << "counts are not averaged";
   }
   EXPECT_EQ(flat(values_of(model.state())), weights) << "bit for bit";
@@ -92,7 +62,7 @@ TEST(EmaTest, EvaluatesTheWeightsThemselvesBeforeTheFirstStep) {
 
 std::vector<double> evaluated(Method& ema, NormModel& model) {
   const auto guard = ema.eval_scope(model);
-  return flat(floats(model));
+  return model.floats();
 }
 
 TEST(EmaTest, FiftyStepsAreTorchs) {

@@ -120,10 +120,18 @@ TEST(MixupTest, LeavesTheLoadersMemoryAloneAndUnmixedBatchesAsProbabilities) {
     method(name)->on_batch(batch, 3);
     EXPECT_TRUE(at::equal(images, before)) << name;
     Batch unmixed = numbered_batch(4, {0, 1, 2, 4});
-    method(name, "{probability: 0}")->on_batch(unmixed, 3);
+    method(name, "{probability: 1e-12}")->on_batch(unmixed, 3);
     EXPECT_TRUE(at::equal(unmixed.images(), before)) << name;
     EXPECT_EQ(unmixed.labels().sum().item<float>(), 4) << name;
     EXPECT_EQ(unmixed.labels()[3][4].item<float>(), 1) << name;
+  }
+}
+
+TEST(MixupTest, WhatMixesNoBatchLeavesTheLabelsAsTheyAre) {
+  for (const char* name : {"mixup", "cutmix"}) {
+    Batch batch = numbered_batch(4, {0, 1, 2, 4});
+    method(name, "{probability: 0}")->on_batch(batch, 3);
+    EXPECT_EQ(batch.labels().scalar_type(), at::kLong) << name;
   }
 }
 

@@ -24,6 +24,11 @@ const nlohmann::json& optimizer_golden() {
   return golden;
 }
 
+const nlohmann::json& method_golden() {
+  static const nlohmann::json golden = read("recipes/methods.json");
+  return golden;
+}
+
 const nlohmann::json& schedule_golden() {
   static const nlohmann::json golden = read("recipes/schedules.json");
   return golden;

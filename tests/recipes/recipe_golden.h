@@ -9,6 +9,8 @@ namespace precast::test {
 [[nodiscard]] const nlohmann::json& recipe_golden();
 /// tests/golden/recipes/optimizers.json: optimisers and averages of torch, timm and Composer.
 [[nodiscard]] const nlohmann::json& optimizer_golden();
+/// tests/golden/recipes/methods.json: methods and losses of Composer, timm and torchvision.
+[[nodiscard]] const nlohmann::json& method_golden();
 /// tests/golden/recipes/schedules.json: the rates that torch's schedulers set, step by step.
 [[nodiscard]] const nlohmann::json& schedule_golden();
 

@@ -24,6 +24,7 @@
 #include "framework/engine/stop_signals.h"
 #include "framework/engine/trainer.h"
 #include "recipes/register.h"
+#include "tests/recipes/make_method.h"
 #include "tests/support/fake_parts.h"
 #include "tests/support/noise_tensor.h"
 #include "tests/support/temporary_folder.h"
@@ -157,10 +158,10 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
     plan.image_size_px = {4, 4, 8};
     plan.schedule = std::make_shared<Rising>();
     plan.precision = GetParam();
-    MethodRegistry method_registry("method");
-    recipes::register_methods(method_registry);
     std::vector<NamedMethod> methods;
-    methods.push_back({"ema", method_registry.create("ema")});
+    methods.push_back({"ema", test::make_method("ema")});
+    for (const auto& [name, options] : more_methods_)
+      methods.push_back({name, test::make_method(name, options)});
     methods.push_back({"stop", std::make_unique<AtStep>(disturbance.stop_at_step,
                                                         [](Batch&) { std::raise(SIGTERM); })});
     methods.push_back(
@@ -206,10 +207,13 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
     };
     keep("model ", model.state());
     keep("optimizer ", optimizer->state().tensors);
-    keep("ema ", methods[0].method->state().tensors);
+    for (const NamedMethod& method : methods) keep(method.name, method.method->state().tensors);
     for (const std::string& record : sink.records) outcome.log.push_back(without_times(record));
     return outcome;
   }
+
+  /// Names and options.
+  std::vector<std::pair<std::string, std::string>> more_methods_;
 };
 
 TEST_P(ResumeTest, CutAtAnyStepItEndsAsTheUncutRun) {
@@ -225,6 +229,25 @@ TEST_P(ResumeTest, CutAtAnyStepItEndsAsTheUncutRun) {
     // A request in the last evaluation's last batch comes too late.
     EXPECT_TRUE(cut) << step;
     EXPECT_EQ(run(folder.path(), sink), uncut) << step;
+  }
+}
+
+TEST_P(ResumeTest, CutRunsOfMethodsEndAsUncutOnes) {
+  const std::vector<std::pair<std::string, std::string>> recipes[] = {
+      {{"sam", "{interval: 2}"}, {"swa", "{start: 0.3}"}},
+      {{"selective_backprop", "{start: 0, end: 1}"}, {"layer_freezing", "{freeze_start: 0}"}}};
+  for (const auto& methods : recipes) {
+    more_methods_ = methods;
+    const test::TemporaryFolder uncut_folder;
+    test::MemorySink uncut_sink;
+    const Outcome uncut = run(uncut_folder.path(), uncut_sink);
+    ASSERT_TRUE(uncut.finished);
+    for (const std::int64_t step : {1, 6, 9, 13}) {
+      const test::TemporaryFolder folder;
+      test::MemorySink sink;
+      EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = step}).finished);
+      EXPECT_EQ(run(folder.path(), sink), uncut) << methods[0].first << step;
+    }
   }
 }
 

@@ -1,0 +1,45 @@
+#include "framework/api/method.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace precast {
+namespace {
+
+/// What is wrong about `rule` of the method at `place`, where the other one is at `other`.
+std::optional<std::string> breach(const NamedMethod& method, const MethodRule& rule,
+                                  std::ptrdiff_t place, std::ptrdiff_t other) {
+  if (rule.kind == MethodRule::Kind::not_with) {
+    return fmt::format("{} with {}: expected one of the two: {}", method.name, rule.other,
+                       rule.reason);
+  }
+  if (other < place) return std::nullopt;
+  return fmt::format("{} before {}: expected it after: {}", method.name, rule.other, rule.reason);
+}
+
+}  // namespace
+
+std::vector<std::string> broken_rules(const std::vector<NamedMethod>& methods) {
+  std::vector<std::string> broken;
+  const NamedMethod* replaces = nullptr;
+  for (const NamedMethod& method : methods) {
+    const auto place = &method - methods.data();
+    for (const MethodRule& rule : method.method->rules()) {
+      const auto other = std::ranges::find(methods, rule.other, &NamedMethod::name);
+      if (other == methods.end()) continue;
+      if (auto message = breach(method, rule, place, other - methods.begin()))
+        broken.push_back(std::move(*message));
+    }
+    if (method.method->step_strategy() == nullptr) continue;
+    if (replaces != nullptr) {
+      broken.push_back(fmt::format("{} with {}: expected one of the two: each replaces the step",
+                                   replaces->name, method.name));
+    }
+    replaces = &method;
+  }
+  return broken;
+}
+
+}  // namespace precast

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "framework/api/batch.h"
+#include "framework/api/loss.h"
+#include "framework/api/model.h"
+
+namespace precast {
+
+/// The passes of one training step as the engine does them, with its precision, micro-batches and
+/// ranks. Nothing in them waits for the device. One thread.
+class StepPasses {
+ public:
+  virtual ~StepPasses() = default;
+  /// Forward and backward: drops old gradients and leaves those of `batch` in the parameters, in
+  /// fp16 multiplied by the gradient scaler's factor.
+  /// @param batch its number of images is a multiple of the plan's micro_batches.
+  /// @param last whether these are the gradients of the update: only they are averaged over the
+  /// ranks. Exactly one call of a step has it, the last one.
+  /// @return this rank's mean loss: scalar float32 on the device, detached.
+  virtual at::Tensor forward_backward(Batch& batch, bool last) = 0;
+  /// Logits without gradients, of the model as it trains: batch statistics do change.
+  [[nodiscard]] virtual at::Tensor forward(const at::Tensor& images) = 0;
+  [[nodiscard]] virtual Model& model() = 0;
+  [[nodiscard]] virtual const Loss& loss() const = 0;
+};
+
+/// What a method does instead of one forward and backward pass a step: SAM does two, selective
+/// backprop passes on a part of the batch. What comes before (on_batch) and after (unscaling,
+/// on_gradients, the optimiser) stays the engine's.
+class StepStrategy {
+ public:
+  virtual ~StepStrategy() = default;
+  /// @return the step's loss, as forward_backward returns it.
+  [[nodiscard]] virtual at::Tensor run(Batch& batch, StepPasses& passes) = 0;
+};
+
+}  // namespace precast

@@ -1,0 +1,93 @@
+#include "recipes/methods/averaged_weights.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_copy.h>
+#include <ATen/ops/_foreach_lerp.h>
+#include <ATen/ops/empty_like.h>
+
+#include "framework/core/log.h"
+
+namespace precast::recipes {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+std::vector<NamedTensor> named_floating_state(const Model& model) {
+  std::vector<NamedTensor> entries;
+  for (const NamedTensor& entry : model.state()) {
+    if (entry.tensor.is_floating_point()) entries.push_back({entry.name, entry.tensor.detach()});
+  }
+  return entries;
+}
+
+Tensors floating_state(const Model& model) {
+  Tensors tensors;
+  for (NamedTensor& entry : named_floating_state(model)) tensors.push_back(std::move(entry.tensor));
+  return tensors;
+}
+
+Tensors copies_of(const Tensors& tensors) {
+  const at::NoGradGuard no_grad;
+  Tensors copies;
+  for (const at::Tensor& tensor : tensors) copies.push_back(at::empty_like(tensor));
+  at::_foreach_copy_(copies, tensors);
+  return copies;
+}
+
+/// Puts the averages in and, when it goes, the weights back.
+class Swap final : public Method::EvalGuard {
+ public:
+  Swap(std::string method, Tensors weights, const Tensors& averages)
+      : method_(std::move(method)), weights_(std::move(weights)), saved_(copies_of(weights_)) {
+    const at::NoGradGuard no_grad;
+    at::_foreach_copy_(weights_, averages);
+  }
+  Swap(const Swap&) = delete;
+  Swap& operator=(const Swap&) = delete;
+  ~Swap() override {
+    try {
+      const at::NoGradGuard no_grad;
+      at::_foreach_copy_(weights_, saved_);
+    } catch (const std::exception& failure) {
+      // Only a broken device gets here, and it fails every later call as well.
+      log_warning("method {}: the weights could not be put back: {}", method_, failure.what());
+    }
+  }
+
+ private:
+  std::string method_;
+  Tensors weights_;
+  Tensors saved_;
+};
+
+}  // namespace
+
+void AveragedWeights::start(const std::string& method, const Model& model) {
+  method_ = method;
+  averages_ = copies_of(floating_state(model));
+  names_.clear();
+  for (const NamedTensor& entry : named_floating_state(model))
+    names_.push_back(entry.name + "." + method);
+}
+
+void AveragedWeights::copy(const Model& model) {
+  const at::NoGradGuard no_grad;
+  at::_foreach_copy_(averages_, floating_state(model));
+}
+
+void AveragedWeights::move_towards(const Model& model, double share) {
+  const at::NoGradGuard no_grad;
+  at::_foreach_lerp_(averages_, floating_state(model), share);
+}
+
+std::unique_ptr<Method::EvalGuard> AveragedWeights::swap_in(const Model& model) const {
+  return std::make_unique<Swap>(method_, floating_state(model), averages_);
+}
+
+std::vector<NamedTensor> AveragedWeights::state() const {
+  std::vector<NamedTensor> state;
+  for (std::size_t i = 0; i < averages_.size(); ++i) state.push_back({names_[i], averages_[i]});
+  return state;
+}
+
+}  // namespace precast::recipes

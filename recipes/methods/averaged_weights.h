@@ -1,0 +1,38 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/api/method.h"
+#include "framework/api/model.h"
+
+namespace precast::recipes {
+
+/// A second set of a model's weights that is evaluated instead of its own: what ema and swa have in
+/// common. Parameters and floating-point buffers (batch statistics) alike, as
+/// torch.optim.swa_utils.AveragedModel with use_buffers=True; integer buffers are not averaged.
+/// Values are swapped, not tensors, so that what holds a weight by address (an optimiser, a
+/// captured graph) keeps working. One thread.
+class AveragedWeights {
+ public:
+  /// Starts from copies of the model's. @param method its name: state is `<state name>.<method>`.
+  void start(const std::string& method, const Model& model);
+  /// Takes the model's weights.
+  void copy(const Model& model);
+  /// average += share * (weight - average).
+  void move_towards(const Model& model, double share);
+  /// The averages are the model's weights until the guard goes.
+  [[nodiscard]] std::unique_ptr<Method::EvalGuard> swap_in(const Model& model) const;
+  [[nodiscard]] std::vector<NamedTensor> state() const;
+
+ private:
+  std::string method_;
+  /// One for each floating-point tensor of the model's state, in its order.
+  std::vector<at::Tensor> averages_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace precast::recipes

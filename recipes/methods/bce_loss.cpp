@@ -1,0 +1,39 @@
+#include "recipes/methods/bce_loss.h"
+
+#include "framework/api/train_plan.h"
+#include "recipes/methods/model_params.h"
+
+namespace precast::recipes {
+namespace {
+
+class BceLoss final : public Method {
+ public:
+  void options(Schema& schema) override {
+    schema.add("sum_classes", &sum_classes_, "sum over classes instead of their mean");
+    schema
+        .add("target_threshold", &target_threshold_,
+             "targets above it count as 1, others as 0; -1: targets stay")
+        .min(-1)
+        .below(1);
+    schema.add("log_bias", &log_bias_, "the last layer's biases start at -log(classes)");
+  }
+  void configure(TrainPlan& plan) const override {
+    plan.loss = "bce";
+    plan.loss_options.sum_classes = sum_classes_;
+    plan.loss_options.target_threshold = target_threshold_;
+    if (log_bias_) set_model_params(plan, "bce_loss", "log_bias", {{"", "true"}});
+  }
+
+ private:
+  bool sum_classes_ = false;
+  double target_threshold_ = -1;
+  bool log_bias_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Method> make_bce_loss() {
+  return std::make_unique<BceLoss>();
+}
+
+}  // namespace precast::recipes

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <memory>
+
+#include "framework/api/method.h"
+
+namespace precast::recipes {
+
+/// Trains with binary cross entropy, one decision a class, instead of softmax cross entropy (Beyer
+/// et al. 2020; Wightman et al., "ResNet strikes back", 2021). Sets the loss to `bce`
+/// (losses/bce.h).
+/// Options: sum_classes (default false): the sum over classes, as Composer's
+/// binary_cross_entropy_with_logits and timm's --bce-sum, instead of their mean, timm's default.
+/// target_threshold (default -1: none), timm's --bce-target-thresh: a target above it counts as 1,
+/// any other as 0.
+/// log_bias (default false): the model's last biases start at -log(classes), Composer's
+/// LINEAR_LOG_CONSTANT_BIAS, so that the first losses are not those of a thousand even guesses;
+/// written into model.params.log_bias, which a model may refuse.
+/// Cost: none worth measuring.
+[[nodiscard]] std::unique_ptr<Method> make_bce_loss();
+
+}  // namespace precast::recipes

@@ -1,0 +1,81 @@
+#include "recipes/methods/layer_freezing.h"
+
+#include <string>
+
+#include "framework/api/model.h"
+#include "framework/api/run_facts.h"
+
+namespace precast::recipes {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+/// Parameters by layer, in the model's order.
+std::vector<Tensors> layers_of(const Model& model) {
+  std::vector<Tensors> layers;
+  std::string last;
+  for (const NamedTensor& parameter : model.parameters()) {
+    const std::string layer = parameter.name.substr(0, parameter.name.rfind('.'));
+    if (layers.empty() || layer != last) layers.emplace_back();
+    layers.back().push_back(parameter.tensor);
+    last = layer;
+  }
+  return layers;
+}
+
+class LayerFreezing final : public Method {
+ public:
+  void options(Schema& schema) override {
+    schema.add("freeze_start", &freeze_start_, "share of the run before the first layer freezes")
+        .min(0)
+        .below(1);
+    schema.add("freeze_level", &freeze_level_, "share of the layers frozen at the end")
+        .min(0)
+        .max(1);
+  }
+
+  void on_run(const RunFacts& run) override { run_ = run; }
+
+  void on_epoch_begin(std::int64_t epoch, Model& model) override {
+    // An epoch may come again, after a checkpoint was restored.
+    for (const at::Tensor& parameter : frozen_) parameter.requires_grad_(true);
+    frozen_.clear();
+    const std::vector<Tensors> layers = layers_of(model);
+    const auto depth =
+        static_cast<std::size_t>(share(epoch) * static_cast<double>(layers.size() - 1));
+    for (std::size_t i = 0; i < depth; ++i) {
+      for (const at::Tensor& parameter : layers[i]) {
+        // What training.freeze holds is not this method's to give back.
+        if (!parameter.requires_grad()) continue;
+        frozen_.push_back(parameter);
+        // The reducer of several ranks waits for every gradient that it was told of.
+        if (run_.world == 1) parameter.requires_grad_(false);
+      }
+    }
+  }
+
+  void on_gradients(Model& /*model*/) override {
+    for (const at::Tensor& parameter : frozen_) parameter.mutable_grad().reset();
+  }
+
+ private:
+  /// Of the layers that are frozen in `epoch`.
+  [[nodiscard]] double share(std::int64_t epoch) const {
+    const double done = static_cast<double>(epoch) / static_cast<double>(run_.epochs);
+    if (done <= freeze_start_) return 0;
+    return freeze_level_ * (done - freeze_start_) / (1 - freeze_start_);
+  }
+
+  double freeze_start_ = 0.5;
+  double freeze_level_ = 1;
+  RunFacts run_;
+  Tensors frozen_;
+};
+
+}  // namespace
+
+std::unique_ptr<Method> make_layer_freezing() {
+  return std::make_unique<LayerFreezing>();
+}
+
+}  // namespace precast::recipes

@@ -1,0 +1,78 @@
+#include "recipes/methods/sam.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_copy.h>
+#include <ATen/ops/_foreach_norm.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/nan_to_num.h>
+#include <ATen/ops/reciprocal.h>
+#include <ATen/ops/stack.h>
+
+#include "framework/api/step_strategy.h"
+
+namespace precast::recipes {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+/// Keeps the factor finite for a zero gradient (Composer's epsilon).
+constexpr double kEpsilon = 1e-12;
+
+class Sam final : public Method, private StepStrategy {
+ public:
+  void options(Schema& schema) override {
+    schema.add("rho", &rho_, "length of the climb").min(0);
+    schema.add("interval", &interval_, "one step of so many climbs").min(1);
+  }
+  void on_batch(Batch& /*batch*/, std::int64_t global_step) override { step_ = global_step; }
+  [[nodiscard]] StepStrategy* step_strategy() override { return this; }
+
+ private:
+  [[nodiscard]] at::Tensor run(Batch& batch, StepPasses& passes) override {
+    if (rho_ == 0 || (step_ + 1) % interval_ != 0)
+      return passes.forward_backward(batch, /*last=*/true);
+    const at::Tensor loss = passes.forward_backward(batch, /*last=*/false);
+    Tensors weights;
+    Tensors gradients;
+    for (const NamedTensor& parameter : passes.model().parameters()) {
+      if (!parameter.tensor.grad().defined()) continue;
+      weights.push_back(parameter.tensor.detach());
+      gradients.push_back(parameter.tensor.grad());
+    }
+    const Tensors before = climb(weights, gradients);
+    static_cast<void>(passes.forward_backward(batch, /*last=*/true));
+    const at::NoGradGuard no_grad;
+    at::_foreach_copy_(weights, before);
+    return loss;
+  }
+
+  /// @return the weights as they were: copied back, they are so bit for bit.
+  [[nodiscard]] Tensors climb(const Tensors& weights, const Tensors& gradients) const {
+    const at::NoGradGuard no_grad;
+    Tensors before;
+    for (const at::Tensor& weight : weights) before.push_back(at::empty_like(weight));
+    if (weights.empty()) return before;
+    at::_foreach_copy_(before, weights);
+    const at::Tensor norm =
+        at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, /*ord=*/2)));
+    // A gradient scaler's factor is in both and cancels.
+    const at::Tensor factor = (norm + kEpsilon).reciprocal() * rho_;
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      weights[i].add_((gradients[i] * factor).nan_to_num_(0, 0, 0));
+    return before;
+  }
+
+  double rho_ = 0.05;
+  std::int64_t interval_ = 1;
+  std::int64_t step_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Method> make_sam() {
+  return std::make_unique<Sam>();
+}
+
+}  // namespace precast::recipes

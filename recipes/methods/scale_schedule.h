@@ -1,0 +1,17 @@
+#pragma once
+
+#include <memory>
+
+#include "framework/api/method.h"
+
+namespace precast::recipes {
+
+/// A shorter or longer run with the same shape (Composer's scale_schedule_ratio): the epochs are
+/// multiplied by `ratio` and rounded down, and whatever was written for an epoch e of the recipe
+/// (learning rate, image size) happens at e * ratio. The highest rate stays.
+/// Options: ratio, above 0; default 1.
+/// configure() throws ConfigError where no epoch would be left.
+/// Cost: none.
+[[nodiscard]] std::unique_ptr<Method> make_scale_schedule();
+
+}  // namespace precast::recipes

@@ -1,0 +1,124 @@
+#include "recipes/methods/selective_backprop.h"
+
+#include <ATen/ops/argsort.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/upsample_bilinear2d.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "framework/api/run_facts.h"
+#include "framework/api/step_strategy.h"
+#include "framework/api/train_plan.h"
+#include "framework/core/error.h"
+#include "framework/core/rng.h"
+
+namespace precast::recipes {
+namespace {
+
+class SelectiveBackprop final : public Method, private StepStrategy {
+ public:
+  void options(Schema& schema) override {
+    schema.add("start", &start_, "share of the run before the first selection").min(0).max(1);
+    schema.add("end", &end_, "share of the run after the last selection").min(0).max(1);
+    schema.add("keep", &keep_, "share of each batch that is trained on").above(0).max(1);
+    schema.add("interrupt", &interrupt_, "one step of so many is plain; 0: none").min(0);
+    schema.add("scale_factor", &scale_factor_, "side of the images that select / whole side")
+        .above(0)
+        .max(1);
+  }
+
+  void configure(TrainPlan& plan) const override {
+    if (start_ > end_) {
+      throw ConfigError(fmt::format("method selective_backprop: expected start <= end, got {} > {}",
+                                    start_, end_));
+    }
+    if (plan.micro_batches > 1) {
+      throw ConfigError(
+          fmt::format("method selective_backprop: expected training.micro_batches 1, got {}: what "
+                      "is kept of a batch does not divide into them, and is smaller anyway",
+                      plan.micro_batches));
+    }
+  }
+
+  void on_run(const RunFacts& run) override { run_ = run; }
+  void on_batch(Batch& /*batch*/, std::int64_t global_step) override { step_ = global_step; }
+  [[nodiscard]] StepStrategy* step_strategy() override { return this; }
+
+ private:
+  [[nodiscard]] at::Tensor run(Batch& batch, StepPasses& passes) override {
+    if (!selects()) return passes.forward_backward(batch, /*last=*/true);
+    Batch kept = select(batch, passes);
+    return passes.forward_backward(kept, /*last=*/true);
+  }
+
+  [[nodiscard]] bool selects() const {
+    const double done = run_.share_done(step_);
+    const bool plain = interrupt_ > 0 && (step_ % run_.steps_per_epoch + 1) % interrupt_ == 0;
+    return keep_ < 1 && done >= start_ && done < end_ && !plain;
+  }
+
+  /// Images and labels alone: which samples they are is known to the device only, and to ask would
+  /// be to wait for it.
+  [[nodiscard]] Batch select(Batch& batch, StepPasses& passes) const {
+    const at::Tensor& images = batch.images();
+    const at::Tensor losses =
+        passes.loss().per_sample(passes.forward(small(images)), batch.labels()).detach();
+    const at::Tensor places =
+        losses.argsort().index_select(0, draw(images.size(0), images.device()));
+    return {.fields = {{"image",
+                        images.index_select(0, places).contiguous(images.suggest_memory_format())},
+                       {"label", batch.labels().index_select(0, places)}},
+            .sample_ids = {}};
+  }
+
+  [[nodiscard]] at::Tensor small(const at::Tensor& images) const {
+    if (scale_factor_ == 1) return images;
+    const auto side = [&](std::int64_t dim) {
+      const double exact = static_cast<double>(images.size(dim)) * scale_factor_;
+      return std::max<std::int64_t>(1, static_cast<std::int64_t>(exact));
+    };
+    return at::upsample_bilinear2d(images, {side(2), side(3)}, /*align_corners=*/false,
+                                   scale_factor_, scale_factor_);
+  }
+
+  /// Distinct places in the ascending losses of `samples`, on the device. Drawn one after the other
+  /// with these weights, all at once: the largest of log(u) / weight (Efraimidis & Spirakis,
+  /// "Weighted random sampling with a reservoir", 2006).
+  [[nodiscard]] at::Tensor draw(std::int64_t samples, at::Device device) const {
+    RandomStream random(derived_seed(run_.seed, "selective_backprop"),
+                        static_cast<std::uint32_t>(run_.rank), static_cast<std::uint64_t>(step_),
+                        RandomUse::transform);
+    std::vector<std::pair<double, std::int64_t>> keys;
+    for (std::int64_t i = 0; i < samples; ++i) {
+      const double place = (static_cast<double>(i) + 0.5) / static_cast<double>(samples);
+      keys.emplace_back(std::log(1 - random.uniform()) / std::pow(place, 1 / keep_ - 1), i);
+    }
+    std::ranges::sort(keys, std::greater<>());
+    const auto count =
+        std::max<std::int64_t>(1, static_cast<std::int64_t>(keep_ * static_cast<double>(samples)));
+    // From page-locked memory, so that nothing waits for the device.
+    const at::Tensor places =
+        at::empty({count}, at::TensorOptions(at::kLong).pinned_memory(!device.is_cpu()));
+    for (std::int64_t i = 0; i < count; ++i)
+      places.mutable_data_ptr<std::int64_t>()[i] = keys[static_cast<std::size_t>(i)].second;
+    return places.to(device, /*non_blocking=*/true);
+  }
+
+  double start_ = 0.5;
+  double end_ = 0.9;
+  double keep_ = 0.5;
+  std::int64_t interrupt_ = 2;
+  double scale_factor_ = 1;
+  RunFacts run_;
+  std::int64_t step_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Method> make_selective_backprop() {
+  return std::make_unique<SelectiveBackprop>();
+}
+
+}  // namespace precast::recipes

@@ -1,0 +1,37 @@
+#include "recipes/methods/squeeze_excite.h"
+
+#include <fmt/format.h>
+
+#include "recipes/methods/model_params.h"
+
+namespace precast::recipes {
+namespace {
+
+class SqueezeExcite final : public Method {
+ public:
+  void options(Schema& schema) override {
+    schema
+        .add("latent_channels", &latent_channels_,
+             "channels of the hidden layer; below 1: as a share of the convolution's")
+        .above(0);
+    schema.add("min_channels", &min_channels_, "fewest channels of a convolution that has one")
+        .min(1);
+  }
+  void configure(TrainPlan& plan) const override {
+    set_model_params(plan, "squeeze_excite", "squeeze_excite",
+                     {{"latent_channels", fmt::format("{}", latent_channels_)},
+                      {"min_channels", fmt::format("{}", min_channels_)}});
+  }
+
+ private:
+  double latent_channels_ = 64;
+  std::int64_t min_channels_ = 128;
+};
+
+}  // namespace
+
+std::unique_ptr<Method> make_squeeze_excite() {
+  return std::make_unique<SqueezeExcite>();
+}
+
+}  // namespace precast::recipes

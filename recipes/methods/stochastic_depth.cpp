@@ -1,0 +1,40 @@
+#include "recipes/methods/stochastic_depth.h"
+
+#include <fmt/format.h>
+
+#include "recipes/methods/model_params.h"
+
+namespace precast::recipes {
+namespace {
+
+class StochasticDepth final : public Method {
+ public:
+  void options(Schema& schema) override {
+    schema.add("drop_rate", &drop_rate_, "probability that the last branch is left out")
+        .min(0)
+        .below(1);
+    schema.add("mode", &mode_, "left out for the whole batch, or sample by sample")
+        .choices({"block", "sample"});
+    schema.add("distribution", &distribution_, "rates over the blocks")
+        .choices({"linear", "uniform"});
+  }
+  void configure(TrainPlan& plan) const override {
+    set_model_params(plan, "stochastic_depth", "stochastic_depth",
+                     {{"drop_rate", fmt::format("{}", drop_rate_)},
+                      {"mode", mode_},
+                      {"distribution", distribution_}});
+  }
+
+ private:
+  double drop_rate_ = 0.2;
+  std::string mode_ = "block";
+  std::string distribution_ = "linear";
+};
+
+}  // namespace
+
+std::unique_ptr<Method> make_stochastic_depth() {
+  return std::make_unique<StochasticDepth>();
+}
+
+}  // namespace precast::recipes

@@ -1,0 +1,70 @@
+#include "recipes/methods/swa.h"
+
+#include "framework/api/run_facts.h"
+#include "recipes/methods/averaged_weights.h"
+
+namespace precast::recipes {
+namespace {
+
+constexpr const char* kUpdates = "updates";
+/// Shares of a run are counts of steps divided by each other: 0.7 of 10 epochs is the seventh.
+constexpr double kRounding = 1e-9;
+
+class Swa final : public Method {
+ public:
+  void options(Schema& schema) override {
+    schema.add("start", &start_, "share of the run before the first update").min(0).max(1);
+    schema.add("interval", &interval_, "epochs between updates").min(1);
+  }
+  [[nodiscard]] std::vector<MethodRule> rules() const override {
+    return {{MethodRule::Kind::not_with, "ema", "both say which average is evaluated"}};
+  }
+
+  void on_run(const RunFacts& run) override { run_ = run; }
+  void on_train_begin(Model& model) override {
+    averages_.start("swa", model);
+    updates_ = 0;
+  }
+
+  void on_step_end(Model& model, std::int64_t global_step) override {
+    const std::int64_t steps = global_step + 1;
+    if (steps % run_.steps_per_epoch != 0) return;
+    const std::int64_t epoch = steps / run_.steps_per_epoch;
+    if ((epoch - first_epoch()) % interval_ != 0 || epoch < first_epoch()) return;
+    ++updates_;
+    averages_.move_towards(model, 1 / static_cast<double>(updates_));
+  }
+
+  [[nodiscard]] State state() const override { return {averages_.state(), {{kUpdates, updates_}}}; }
+  void restore(const std::map<std::string, std::int64_t>& counters) override {
+    updates_ = counters.at(kUpdates);
+  }
+
+  [[nodiscard]] std::unique_ptr<EvalGuard> eval_scope(Model& model) override {
+    return updates_ == 0 ? nullptr : averages_.swap_in(model);
+  }
+
+ private:
+  /// The first epoch, counted from 1, whose end is not before the start.
+  [[nodiscard]] std::int64_t first_epoch() const {
+    const double exact = start_ * static_cast<double>(run_.epochs);
+    const auto whole = static_cast<std::int64_t>(exact);
+    const bool at_end = exact - static_cast<double>(whole) < kRounding;
+    return std::max<std::int64_t>(1, at_end ? whole : whole + 1);
+  }
+
+  double start_ = 0.7;
+  std::int64_t interval_ = 1;
+  RunFacts run_;
+  AveragedWeights averages_;
+  /// Epochs that are in the mean.
+  std::int64_t updates_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Method> make_swa() {
+  return std::make_unique<Swa>();
+}
+
+}  // namespace precast::recipes

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+
+#include "framework/api/method.h"
+
+namespace precast::recipes {
+
+/// The last norm of each residual block starts at 0, so that the block starts as the identity
+/// (Goyal et al. 2017), as torchvision's zero_init_residual. Writes
+/// model.params.zero_init_residual; the model does the work, or refuses. Options: none. Cost: none.
+[[nodiscard]] std::unique_ptr<Method> make_zero_init_residual();
+
+}  // namespace precast::recipes

@@ -1,0 +1,66 @@
+#include <ATen/ops/equal.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include "framework/api/batch.h"
+#include "framework/api/run_facts.h"
+#include "framework/api/train_plan.h"
+#include "framework/core/error.h"
+#include "tests/recipes/make_method.h"
+#include "tests/recipes/recipe_golden.h"
+#include "tests/recipes/toy_model.h"
+#include "tests/support/noise_tensor.h"
+
+namespace precast::test {
+namespace {
+
+constexpr RunFacts kRun{.seed = 5, .epochs = 4, .steps_per_epoch = 5};
+
+at::Tensor resized(const std::string& options, const at::Tensor& images, std::int64_t step) {
+  const auto method = make_method("batch_resize", options);
+  method->on_run(kRun);
+  Batch batch{.fields = {{"image", images}, {"label", at::zeros({images.size(0)})}},
+              .sample_ids = {}};
+  method->on_batch(batch, step);
+  return batch.images();
+}
+
+TEST(BatchResizeTest, SidesAreComposersInEveryStep) {
+  for (const auto& golden : method_golden()["batch_resize"]["cases"]) {
+    for (std::int64_t step = 0; step < 20; ++step) {
+      const at::Tensor images = resized(golden["options"].dump(), at::zeros({2, 3, 96, 96}), step);
+      const auto side = golden["sizes"][static_cast<std::size_t>(step)].get<std::int64_t>();
+      EXPECT_EQ(images.sizes(), at::IntArrayRef({2, 3, side, side})) << step;
+    }
+  }
+}
+
+TEST(BatchResizeTest, TakesComposersPixels) {
+  const at::Tensor small =
+      resized("{initial_scale: 0.667}", noise_tensor(4, {1, 2, 12, 12}), /*step=*/0);
+  expect_near(flat({small}), method_golden()["batch_resize"]["small"], 1e-7);
+}
+
+TEST(BatchResizeTest, ACropIsAPartOfTheImageThatSeedAndStepDecide) {
+  const at::Tensor images =
+      noise_tensor(4, {2, 3, 16, 16}).contiguous(at::MemoryFormat::ChannelsLast);
+  const at::Tensor crop = resized("{mode: crop}", images, 2);
+  ASSERT_EQ(crop.sizes(), at::IntArrayRef({2, 3, 8, 8}));
+  EXPECT_TRUE(crop.is_contiguous(at::MemoryFormat::ChannelsLast));
+  int places = 0;
+  for (std::int64_t top = 0; top <= 8; ++top) {
+    for (std::int64_t left = 0; left <= 8; ++left)
+      places += at::equal(images.narrow(2, top, 8).narrow(3, left, 8), crop) ? 1 : 0;
+  }
+  EXPECT_EQ(places, 1);
+  EXPECT_TRUE(at::equal(crop, resized("{mode: crop}", images, 2)));
+  EXPECT_FALSE(at::equal(crop, resized("{mode: crop}", images, 3)));
+}
+
+TEST(BatchResizeTest, RefusesMoreThanAWholeRun) {
+  TrainPlan plan;
+  EXPECT_THROW(make_method("batch_resize", "{delay_fraction: 0.9}")->configure(plan), ConfigError);
+}
+
+}  // namespace
+}  // namespace precast::test

@@ -1,0 +1,64 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "framework/api/method.h"
+#include "framework/api/train_plan.h"
+#include "framework/core/error.h"
+#include "recipes/register.h"
+#include "tests/recipes/make_method.h"
+#include "tests/recipes/recipe_golden.h"
+
+namespace precast::test {
+namespace {
+
+TrainPlan scaled(const std::string& schedule, const ScheduleOptions& options, double ratio,
+                 std::int64_t steps_per_epoch) {
+  ScheduleRegistry registry("schedule");
+  recipes::register_schedules(registry);
+  TrainPlan plan;
+  plan.epochs = options.epochs;
+  plan.steps_per_epoch = steps_per_epoch;
+  plan.schedule = registry.create(schedule, options);
+  for (std::int64_t epoch = 0; epoch < plan.epochs; ++epoch)
+    plan.image_size_px.push_back(100 + epoch);
+  make_method("scale_schedule", fmt::format("{{ratio: {}}}", ratio))->configure(plan);
+  return plan;
+}
+
+TEST(ScaleScheduleTest, RatesAreComposersInEveryStep) {
+  for (const auto& golden : method_golden()["scale_schedule"]) {
+    const auto steps = golden["steps"].get<std::int64_t>();
+    const TrainPlan plan = scaled(golden["schedule"].get<std::string>(),
+                                  {.lr = 1, .epochs = golden["epochs"].get<std::int64_t>()},
+                                  golden["ratio"].get<double>(), steps);
+    ASSERT_EQ(plan.epochs, golden["scaled_epochs"].get<std::int64_t>());
+    std::vector<double> rates;
+    for (std::int64_t epoch = 0; epoch < plan.epochs; ++epoch) {
+      for (std::int64_t step = 0; step < steps; ++step) rates.push_back(plan.lr(epoch, step));
+    }
+    expect_near(rates, golden["lr"], 1e-12);
+  }
+}
+
+TEST(ScaleScheduleTest, WhatWasMeantForAnEpochHappensAtItsScaledTime) {
+  const TrainPlan plan = scaled("cyclic", {.lr = 2, .epochs = 16, .lr_peak_epoch = 4}, 0.5, 10);
+  EXPECT_EQ(plan.epochs, 8);
+  EXPECT_EQ(plan.image_size_px,
+            (std::vector<std::int64_t>{100, 102, 104, 106, 108, 110, 112, 114}));
+  EXPECT_DOUBLE_EQ(plan.schedule->lr(2), 2) << "the peak";
+  EXPECT_DOUBLE_EQ(plan.schedule->lr(8), 0) << "the end";
+  EXPECT_DOUBLE_EQ(plan.lr(7, 5), 2.0 / 12 * 0.5 * 2);
+}
+
+TEST(ScaleScheduleTest, ALongerRunStretchesTheImageSizes) {
+  const TrainPlan plan = scaled("cyclic", {.lr = 2, .epochs = 2, .lr_peak_epoch = 1}, 2, 10);
+  EXPECT_EQ(plan.image_size_px, (std::vector<std::int64_t>{100, 100, 101, 101}));
+  EXPECT_DOUBLE_EQ(plan.schedule->lr(1), (2 + 2e-4) / 2);
+}
+
+TEST(ScaleScheduleTest, RefusesARunOfNoEpochs) {
+  EXPECT_THROW((void)scaled("constant", {.lr = 1, .epochs = 4}, 0.2, 10), ConfigError);
+}
+
+}  // namespace
+}  // namespace precast::test

@@ -1,0 +1,228 @@
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/remainder.h>
+#include <ATen/ops/tensor.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <set>
+
+#include "framework/api/run_facts.h"
+#include "framework/api/step_strategy.h"
+#include "framework/api/train_plan.h"
+#include "framework/core/error.h"
+#include "tests/recipes/make_method.h"
+#include "tests/recipes/recipe_golden.h"
+#include "tests/recipes/toy_model.h"
+#include "tests/support/fake_parts.h"
+#include "tests/support/noise_tensor.h"
+
+namespace precast::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+class CrossEntropy final : public Loss {
+ public:
+  at::Tensor operator()(const at::Tensor& logits, const at::Tensor& labels) const override {
+    return at::cross_entropy_loss(logits, labels);
+  }
+};
+
+/// Passes of a linear classifier of the mean colour; writes down what they were asked for.
+class LinearPasses final : public StepPasses {
+ public:
+  at::Tensor forward_backward(Batch& batch, bool last) override {
+    lasts.push_back(last);
+    labels = batch.labels();
+    weights.push_back(net.weight.detach().clone());
+    net.weight.mutable_grad().reset();
+    const at::Tensor loss = loss_(net.forward(batch.images()), labels);
+    (loss * scale).backward();
+    return loss.detach();
+  }
+  at::Tensor forward(const at::Tensor& images) override {
+    const at::NoGradGuard no_grad;
+    selected_from = images;
+    return net.forward(images);
+  }
+  Model& model() override { return net; }
+  [[nodiscard]] const Loss& loss() const override { return loss_; }
+
+  LinearModel net{5};
+  double scale = 1;
+  std::vector<bool> lasts;
+  /// At each backward pass.
+  std::vector<at::Tensor> weights;
+  at::Tensor labels, selected_from;
+
+ private:
+  CrossEntropy loss_;
+};
+
+Batch batch_of(const at::Tensor& images, const at::Tensor& labels) {
+  return {.fields = {{"image", images}, {"label", labels}},
+          .sample_ids = std::vector<std::uint64_t>(static_cast<std::size_t>(images.size(0)))};
+}
+
+/// Image i has the value of losses[i]; the loss of a sample is that value, its label i.
+class ValueLoss final : public Loss {
+ public:
+  at::Tensor operator()(const at::Tensor& logits, const at::Tensor& /*labels*/) const override {
+    return logits.mean();
+  }
+};
+
+class ValuePasses final : public StepPasses {
+ public:
+  at::Tensor forward_backward(Batch& batch, bool /*last*/) override {
+    kept = batch.labels();
+    return batch.images().mean();
+  }
+  at::Tensor forward(const at::Tensor& images) override { return images.mean({2, 3}); }
+  Model& model() override { return net_; }
+  [[nodiscard]] const Loss& loss() const override { return loss_; }
+  at::Tensor kept;
+
+ private:
+  LinearModel net_{5};
+  ValueLoss loss_;
+};
+
+TEST(SamTest, StepsAreComposers) {
+  for (const auto& golden : method_golden()["sam"]) {
+    nlohmann::json options = golden;
+    options.erase("losses");
+    options.erase("weight");
+    const auto sam = make_method("sam", options.dump());
+    LinearPasses passes;
+    passes.net.weight.detach().copy_(noise_tensor(9, {5, 3}));
+    for (std::uint32_t step = 0; step < 6; ++step) {
+      Batch batch =
+          batch_of(noise_tensor(50 + step, {8, 3, 2, 2}, 4), at::remainder(at::arange(8), 5));
+      sam->on_batch(batch, step);
+      const at::Tensor loss = sam->step_strategy()->run(batch, passes);
+      EXPECT_NEAR(loss.item<double>(), golden["losses"][step].get<double>(), 1e-5) << step;
+      passes.net.weight.detach().sub_(passes.net.weight.grad() * 0.5);
+    }
+    expect_near(flat({passes.net.weight}), golden["weight"], 1e-5);
+  }
+}
+
+TEST(SamTest, PutsTheWeightsBackBitForBitAndAveragesOnlyTheSecondGradient) {
+  const auto sam = make_method("sam");
+  LinearPasses passes;
+  passes.net.weight.detach().copy_(noise_tensor(9, {5, 3}));
+  const at::Tensor before = passes.net.weight.detach().clone();
+  Batch batch = batch_of(noise_tensor(50, {8, 3, 2, 2}), at::remainder(at::arange(8), 5));
+  static_cast<void>(sam->step_strategy()->run(batch, passes));
+  EXPECT_TRUE(at::equal(passes.net.weight, before));
+  EXPECT_EQ(passes.lasts, (std::vector<bool>{false, true}));
+  EXPECT_NEAR((passes.weights[1] - before).norm().item<double>(), 0.05, 1e-6) << "rho";
+}
+
+TEST(SamTest, AGradientScalersFactorCancels) {
+  std::vector<at::Tensor> climbed;
+  for (const double scale : {1.0, 65536.0}) {
+    const auto sam = make_method("sam");
+    LinearPasses passes;
+    passes.scale = scale;
+    Batch batch = batch_of(noise_tensor(50, {8, 3, 2, 2}), at::remainder(at::arange(8), 5));
+    static_cast<void>(sam->step_strategy()->run(batch, passes));
+    climbed.push_back(passes.weights[1]);
+  }
+  EXPECT_TRUE(at::allclose(climbed[0], climbed[1], 1e-4, 1e-7));
+}
+
+TEST(SamTest, ClimbsNowhereByAGradientThatIsNotFinite) {
+  const auto sam = make_method("sam");
+  LinearPasses passes;
+  passes.scale = std::numeric_limits<double>::infinity();
+  Batch batch = batch_of(noise_tensor(50, {8, 3, 2, 2}), at::remainder(at::arange(8), 5));
+  static_cast<void>(sam->step_strategy()->run(batch, passes));
+  EXPECT_TRUE(at::equal(passes.weights[0], passes.weights[1]));
+}
+
+/// A run of 40 steps, of which those between 0.25 and 0.8 may select.
+std::unique_ptr<Method> selective(const std::string& more) {
+  auto method = make_method("selective_backprop", "{start: 0.25, end: 0.8, " + more + "}");
+  method->on_run({.seed = 3, .epochs = 4, .steps_per_epoch = 10});
+  return method;
+}
+
+TEST(SelectiveBackpropTest, SelectsInTheStepsThatComposerSelectsIn) {
+  const nlohmann::json& runs = method_golden()["selective_backprop"]["runs"];
+  const int interrupts[] = {0, 2, 3};
+  for (std::size_t run = 0; run < 3; ++run) {
+    const auto method = selective("interrupt: " + std::to_string(interrupts[run]));
+    for (std::int64_t step = 0; step < 40; ++step) {
+      LinearPasses passes;
+      Batch batch = batch_of(noise_tensor(50, {8, 3, 2, 2}), at::remainder(at::arange(8), 5));
+      method->on_batch(batch, step);
+      static_cast<void>(method->step_strategy()->run(batch, passes));
+      const bool selected = passes.labels.size(0) < 8;
+      EXPECT_EQ(selected, runs[run][static_cast<std::size_t>(step)].get<bool>()) << step;
+      EXPECT_EQ(passes.lasts, (std::vector<bool>{true}));
+    }
+  }
+}
+
+TEST(SelectiveBackpropTest, KeepsSamplesAsOftenAsComposerDoes) {
+  const nlohmann::json& golden = method_golden()["selective_backprop"];
+  const auto losses = golden["losses"].get<std::vector<float>>();
+  const auto samples = static_cast<std::int64_t>(losses.size());
+  const at::Tensor images =
+      at::tensor(losses).view({samples, 1, 1, 1}).expand({samples, 1, 2, 2}).contiguous();
+  constexpr std::int64_t kDraws = 4000;
+  for (const auto& item : golden["cases"]) {
+    const auto method =
+        make_method("selective_backprop",
+                    "{start: 0, end: 1, interrupt: 0, keep: " + item["keep"].dump() + "}");
+    method->on_run({.seed = 3, .epochs = 1, .steps_per_epoch = kDraws});
+    std::vector<double> counts(losses.size());
+    ValuePasses passes;
+    for (std::int64_t step = 0; step < kDraws; ++step) {
+      Batch batch = batch_of(images, at::arange(samples));
+      method->on_batch(batch, step);
+      static_cast<void>(method->step_strategy()->run(batch, passes));
+      const auto* kept = passes.kept.const_data_ptr<std::int64_t>();
+      const std::set<std::int64_t> distinct(kept, kept + passes.kept.numel());
+      ASSERT_EQ(distinct.size(), item["kept"].get<std::size_t>());
+      for (const std::int64_t sample : distinct) counts.at(static_cast<std::size_t>(sample)) += 1;
+    }
+    for (double& count : counts) count /= kDraws;
+    // Five standard deviations of 4000 draws.
+    expect_near(counts, item["share"], 0.04);
+  }
+}
+
+TEST(SelectiveBackpropTest, SelectsOnComposersSmallImages) {
+  const nlohmann::json& golden = method_golden()["selective_backprop"];
+  const auto method = selective("interrupt: 0, scale_factor: 0.6");
+  LinearPasses passes;
+  Batch batch = batch_of(noise_tensor(3, {4, 3, 10, 14}), at::arange(4));
+  method->on_batch(batch, 20);
+  static_cast<void>(method->step_strategy()->run(batch, passes));
+  EXPECT_EQ(passes.selected_from.sizes().vec(),
+            golden["small_shape"].get<std::vector<std::int64_t>>());
+  expect_near(flat({passes.selected_from}), golden["small"], 1e-5);
+}
+
+TEST(SelectiveBackpropTest, RefusesMicroBatchesWithAReason) {
+  TrainPlan plan;
+  plan.micro_batches = 2;
+  try {
+    make_method("selective_backprop")->configure(plan);
+    FAIL() << "no error";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("expected training.micro_batches 1, got 2"));
+  }
+}
+
+}  // namespace
+}  // namespace precast::test

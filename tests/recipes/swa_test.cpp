@@ -1,0 +1,72 @@
+#include <gtest/gtest.h>
+
+#include "framework/api/method.h"
+#include "framework/api/run_facts.h"
+#include "tests/recipes/kept_state.h"
+#include "tests/recipes/make_method.h"
+#include "tests/recipes/norm_model.h"
+#include "tests/recipes/recipe_golden.h"
+
+namespace precast::test {
+namespace {
+
+constexpr std::int64_t kStepsPerEpoch = 3;
+
+/// Steps through one epoch after the other; the weights that count are those of an epoch's end.
+void train(Method& swa, NormModel& model, std::int64_t first_epoch, std::int64_t epochs) {
+  for (std::int64_t epoch = first_epoch; epoch < epochs; ++epoch) {
+    for (std::int64_t step = 0; step < kStepsPerEpoch; ++step) {
+      model.set(static_cast<std::uint32_t>(step + 1 == kStepsPerEpoch ? epoch : 77 + step));
+      swa.on_step_end(model, epoch * kStepsPerEpoch + step);
+    }
+  }
+}
+
+TEST(SwaTest, EvaluatesTorchsMeanOfTheEpochsThatComposerTakes) {
+  for (nlohmann::json options : method_golden()["swa"]) {
+    const auto epochs = options["epochs"].get<std::int64_t>();
+    const nlohmann::json averages = options["averages"];
+    options.erase("epochs");
+    options.erase("averages");
+    NormModel model;
+    const auto swa = make_method("swa", options.dump());
+    swa->on_run({.epochs = epochs, .steps_per_epoch = kStepsPerEpoch});
+    swa->on_train_begin(model);
+    train(*swa, model, 0, epochs);
+    const std::vector<double> weights = model.floats();
+    {
+      const auto guard = swa->eval_scope(model);
+      expect_near(model.floats(), averages);
+    }
+    EXPECT_EQ(model.floats(), weights) << "bit for bit";
+  }
+}
+
+TEST(SwaTest, EvaluatesTheWeightsThemselvesBeforeTheStart) {
+  NormModel model;
+  const auto swa = make_method("swa", "{start: 0.5}");
+  swa->on_run({.epochs = 4, .steps_per_epoch = kStepsPerEpoch});
+  swa->on_train_begin(model);
+  train(*swa, model, 0, 1);
+  EXPECT_EQ(swa->eval_scope(model), nullptr);
+  train(*swa, model, 1, 2);
+  EXPECT_NE(swa->eval_scope(model), nullptr);
+}
+
+TEST(SwaTest, ARestoredStateGoesOnBitForBit) {
+  NormModel model;
+  const auto whole = make_method("swa", "{start: 0.2}");
+  const auto resumed = make_method("swa", "{start: 0.2}");
+  for (Method* swa : {whole.get(), resumed.get()}) {
+    swa->on_run({.epochs = 8, .steps_per_epoch = kStepsPerEpoch});
+    swa->on_train_begin(model);
+  }
+  train(*whole, model, 0, 5);
+  KeptState(*whole).put_into(*resumed);
+  train(*whole, model, 5, 8);
+  train(*resumed, model, 5, 8);
+  EXPECT_TRUE(KeptState(*resumed) == KeptState(*whole));
+}
+
+}  // namespace
+}  // namespace precast::test
