@@ -3,11 +3,13 @@
 #include <fmt/core.h>
 
 #include <boost/program_options.hpp>
+#include <fstream>
 
 #include "framework/core/error.h"
 #include "tools/eval.h"
 #include "tools/rank_session.h"
 #include "tools/recipe_arguments.h"
+#include "tools/result_file.h"
 #include "tools/session.h"
 #include "tools/train_run.h"
 
@@ -86,10 +88,46 @@ void check_trainable(const TrainConfig& config) {
 }
 
 /// One rank, or a run without ranks.
-int run_rank(Recipe& recipe, const Registries& registries, const RankInfo& info, bool json) {
+int run_rank(Recipe& recipe, const Registries& registries, const RankInfo& info, bool json,
+             ResultFile& result) {
   const at::Device device = prepare_device(recipe.config, info.local_rank, info.local_world);
   RankSession ranks(recipe.config, info, device);
-  return ranks.run([&] { return TrainRun(recipe, registries, ranks, device).run(json); });
+  return ranks.run([&] {
+    TrainRun run(recipe, registries, ranks, device);
+    result.add({{"run_folder", run.folder().string()}});
+    const int code = run.run(json);
+    if (code == 0 && info.rank == 0)
+      result.add(ordered_json::parse(std::ifstream(run.folder() / "summary.json")));
+    return code;
+  });
+}
+
+int train(RecipeArguments& command, const std::vector<std::string>& args,
+          const Registries& registries, ResultFile& result) {
+  const Arguments& options = command.arguments();
+  Recipe recipe = load_recipe(command.config_path(), command.overrides(), registries);
+  const RankInfo info = find_ranks(recipe.config);
+  if (info.rank != 0) result.leave_to_others();
+  const auto train_samples = options.get<std::int64_t>("train_samples");
+  if (train_samples < 0)
+    throw ConfigError(fmt::format("--train_samples: expected at least 0, got {}", train_samples));
+  if (options.has("dry-run")) {
+    return dry_run(recipe, registries, train_samples, options.has("json"), options.has("per-step"));
+  }
+  if (recipe.config.training.eval_only != 0) {
+    return evaluate_recipe(recipe, registries, options.has("json"));
+  }
+  check_trainable(recipe.config);
+  if (const int ranks = ranks_to_launch(recipe.config, info); ranks > 0) {
+    std::vector<std::string> arguments = {"train"};
+    arguments.insert(arguments.end(), args.begin(), args.end());
+    const int code = launch_ranks(arguments, ranks);
+    // Rank 0 has written it, unless it was killed.
+    if (result.is_there()) result.leave_to_others();
+    return code;
+  }
+  result.add({{"params", recipe.resolved}});
+  return run_rank(recipe, registries, info, options.has("json"), result);
 }
 
 }  // namespace
@@ -104,27 +142,13 @@ int run_train(const std::vector<std::string>& args) {
       "train_samples", po::value<std::int64_t>()->default_value(0),
       "with --dry-run: samples of a training set that is not there")(
       "per-step", "with --dry-run --json: the learning rate of every step")(
-      "json", "print results as JSON");
+      "json", "print results as JSON")(
+      "result-json", po::value<std::string>(),
+      "write figures, exit code and every key to this file at the end, however it ends");
   if (!command.parse(args, recipe_help(registries))) return 0;
   const Arguments& options = command.arguments();
-  Recipe recipe = load_recipe(command.config_path(), command.overrides(), registries);
-  const RankInfo info = find_ranks(recipe.config);
-  const auto train_samples = options.get<std::int64_t>("train_samples");
-  if (train_samples < 0)
-    throw ConfigError(fmt::format("--train_samples: expected at least 0, got {}", train_samples));
-  if (options.has("dry-run")) {
-    return dry_run(recipe, registries, train_samples, options.has("json"), options.has("per-step"));
-  }
-  if (recipe.config.training.eval_only != 0) {
-    return evaluate_recipe(recipe, registries, options.has("json"));
-  }
-  check_trainable(recipe.config);
-  if (const int ranks = ranks_to_launch(recipe.config, info); ranks > 0) {
-    std::vector<std::string> arguments = {"train"};
-    arguments.insert(arguments.end(), args.begin(), args.end());
-    return launch_ranks(arguments, ranks);
-  }
-  return run_rank(recipe, registries, info, options.has("json"));
+  ResultFile result(options.has("result-json") ? options.text("result-json") : "");
+  return result.write_after([&] { return train(command, args, registries, result); });
 }
 
 }  // namespace precast::tools

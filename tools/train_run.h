@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <vector>
 
@@ -21,6 +22,7 @@ class TrainRun {
 
   /// @return ExitCode::done, or ExitCode::preempted if the run was asked to stop.
   int run(bool json);
+  [[nodiscard]] const std::filesystem::path& folder() const { return folder_.path(); }
 
  private:
   TrainPlan checked_plan(const Registries& registries) const;

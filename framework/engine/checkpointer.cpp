@@ -80,6 +80,7 @@ ordered_json position_json(const TrainState& state) {
   return {{"epoch", state.epoch},
           {"step", state.step},
           {"global_step", state.global_step},
+          {"train_loss", state.train_loss},
           {"lr", state.lr},
           {"lr_factor", state.lr_factor},
           {"restores", state.restores},
@@ -93,6 +94,8 @@ void read_position(const ordered_json& json, TrainState& state) {
   json.at("epoch").get_to(state.epoch);
   json.at("step").get_to(state.step);
   json.at("global_step").get_to(state.global_step);
+  // Older checkpoints lack it.
+  state.train_loss = json.value("train_loss", 0.0);
   json.at("lr").get_to(state.lr);
   json.at("lr_factor").get_to(state.lr_factor);
   json.at("restores").get_to(state.restores);

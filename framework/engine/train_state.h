@@ -18,6 +18,8 @@ struct TrainState {
   at::Tensor loss_sum;
   /// How many losses that is, the same way.
   at::Tensor loss_count;
+  /// Mean over the last whole epoch and all ranks.
+  double train_loss = 0;
   /// The rate of the last step.
   double lr = 0;
   /// What the plan's rate is multiplied by: falls when a diverged run is taken up again.

@@ -109,7 +109,7 @@ TrainSummary Trainer::summary() const {
           .eval_seconds = state_.eval_seconds,
           .wait_seconds = state_.wait_seconds,
           .images_trained = state_.images_trained,
-          .train_loss = train_loss_};
+          .train_loss = state_.train_loss};
 }
 
 Trainer::Verdict Trainer::train_epoch() {
@@ -141,8 +141,8 @@ Trainer::Verdict Trainer::train_epoch() {
   if (verdict != Verdict::go_on) return verdict;
   require(state_.step == plan_.steps_per_epoch, "an epoch has as many steps as the plan says");
   // Of no step at all (each one was skipped) this is not a number.
-  train_loss_ = mean_over_ranks(state_.loss_sum) / mean_over_ranks(state_.loss_count);
-  return std::isfinite(train_loss_) ? Verdict::go_on : Verdict::diverged;
+  state_.train_loss = mean_over_ranks(state_.loss_sum) / mean_over_ranks(state_.loss_count);
+  return std::isfinite(state_.train_loss) ? Verdict::go_on : Verdict::diverged;
 }
 
 Trainer::Verdict Trainer::save_checkpoint(const std::optional<EvalResult>& eval) {
@@ -291,7 +291,7 @@ void Trainer::log_epoch(const std::optional<EvalResult>& eval) {
                    {"val_time", eval->seconds},
                    {"val_loss", eval->loss}});
   }
-  record.update({{"train_loss", train_loss_},
+  record.update({{"train_loss", state_.train_loss},
                  {"epoch", state_.epoch},
                  {"resolution", plan_.image_size_px.at(static_cast<std::size_t>(state_.epoch))},
                  {"train_time", state_.train_seconds},

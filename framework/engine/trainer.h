@@ -118,7 +118,6 @@ class PRECAST_API Trainer {
   std::unique_ptr<Communicator::PendingSum> verdict_;
   std::optional<EvalResult> last_eval_;
   /// Mean training loss of the last epoch that was finished.
-  double train_loss_ = 0;
   TrainProgress progress_;
 };
 

@@ -92,6 +92,41 @@ TEST_F(TrainTest, APageThatCannotBeWrittenFailsNoRun) {
   EXPECT_THAT(run.errors, HasSubstr("report.html could not be written"));
 }
 
+TEST_F(TrainTest, ResultFileTellsHowItEnded) {
+  const auto result = [&] { return nlohmann::json::parse(std::ifstream(folder_ / "result.json")); };
+  const std::string option = "--result-json=" + (folder_ / "result.json").string();
+  ASSERT_EQ(precast({"train", option}).exit_code, 0);
+  const auto summary = nlohmann::json::parse(std::ifstream(folder_ / "runs/r/summary.json"));
+  EXPECT_EQ(result().at("exit_code"), 0);
+  EXPECT_GT(result().at("seconds"), 0);
+  EXPECT_EQ(result().at("params").at("lr.lr"), 0.01);
+  for (const auto& [key, value] : summary.items()) EXPECT_EQ(result().at(key), value) << key;
+  // The run folder is taken: another file in place of the old one.
+  ASSERT_EQ(precast({"train", option}).exit_code, 5);
+  EXPECT_EQ(result().at("exit_code"), 5);
+  EXPECT_THAT(result().at("error").get<std::string>(), HasSubstr("expected a new folder"));
+  EXPECT_FALSE(result().contains("top_1"));
+  ASSERT_EQ(precast({"train", option, "--lr.lr=-1"}).exit_code, 2);
+  EXPECT_THAT(result().at("error").get<std::string>(), HasSubstr("lr.lr"));
+  // Ranks started by a launcher: rank 0 writes it, once.
+  ASSERT_EQ(precast({"train", option, "--logging.run_id=ranks", "--dist.nproc=2"}).exit_code, 0);
+  EXPECT_EQ(result().at("world_size"), 2);
+}
+
+TEST_F(TrainTest, ARunThatHadEndedGivesTheSameFiguresWhenItIsResumed) {
+  const auto figures = [&] {
+    const auto all = nlohmann::json::parse(std::ifstream(folder_ / "runs/r/summary.json"));
+    return std::vector<double>{all.at("top_1"), all.at("val_loss"), all.at("train_loss")};
+  };
+  ASSERT_EQ(precast({"train"}).exit_code, 0);
+  const std::vector<double> before = figures();
+  EXPECT_GT(before[2], 0.5);
+  // As if killed between the last checkpoint and the summary.
+  std::filesystem::remove(folder_ / "runs/r/summary.json");
+  ASSERT_EQ(precast({"train", "--checkpoint.resume=auto"}).exit_code, 0);
+  EXPECT_EQ(figures(), before);
+}
+
 TEST_F(TrainTest, SameSeedSameLossesForAnyNumberOfWorkers) {
   std::vector<std::vector<double>> all;
   for (const std::string workers : {"1", "2", "5"}) {

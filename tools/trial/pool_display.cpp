@@ -118,16 +118,18 @@ std::string PoolDisplay::headline(std::size_t running, std::size_t waiting) cons
 
 std::string PoolDisplay::slot_line(const RunningTrial& running) {
   const RunLog& log = log_of(*running.trial);
-  std::string text = fmt::format("  {:<8} {:<40} ", running.slot->name, running.trial->id);
+  std::string figures;
   if (!log.epochs().empty()) {
     const auto& [epoch, record] = *log.epochs().rbegin();
-    text += fmt::format("epoch {}", epoch + 1);
+    figures = fmt::format("epoch {}", epoch + 1);
     for (const char* key : {"train_loss", "top_1"}) {
       if (record.contains(key) && record.at(key).is_number())
-        text += fmt::format("  {} {:.4f}", key, record.at(key).get<double>());
+        figures += fmt::format("  {} {:.4f}", key, record.at(key).get<double>());
     }
   }
-  return text + "  " + format_duration(running.process->seconds());
+  // The name last: it may be long, and lines are cut.
+  return fmt::format("  {:<8} {:>8}  {:<40} {}", running.slot->name,
+                     format_duration(running.process->seconds()), figures, running.trial->id);
 }
 
 void PoolDisplay::draw(const std::vector<std::string>& lines) {

@@ -193,6 +193,27 @@ TEST_F(GridTest, MedianRuleStopsBadTrialsWithACheckpoint) {
   EXPECT_EQ(fake_log(" start ").size(), 4U);
 }
 
+TEST_F(GridTest, AshaSpendsItsEpochsOnTheBest) {
+  write_sweep(
+      "axes: {fake.quality: [0.6, 0.1, 0.2, 0.9, 0.3, 0.4]}\n"
+      "set: {fake.script: 'epochs:30'}\nearly_stop: {asha: {min_epochs: 2}}");
+  const ChildResult run = grid({"--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  const json all = json::parse(run.output);
+  EXPECT_EQ(all.at("ranking")[0].at("settings").at("fake.quality"), "0.9");
+  EXPECT_EQ(all.at("ranking")[0].at("count"), 1);
+  EXPECT_GE(all.at("counts").at("stopped"), 3);
+  for (const json& trial : all.at("trials")) {
+    if (trial.at("status") == "stopped") {
+      EXPECT_LT(trial.at("last_epoch"), 29);
+    }
+  }
+  // Decided; nothing starts again.
+  const std::size_t starts = fake_log(" start ").size();
+  EXPECT_EQ(grid().exit_code, 0);
+  EXPECT_EQ(fake_log(" start ").size(), starts);
+}
+
 TEST_F(GridTest, ArrayTasksRunOneTrialEachAndTheirResultsMerge) {
   write_sweep("axes: {fake.quality: [0.1, 0.2, 0.3]}");
   for (const char* number : {"2", "0"}) EXPECT_EQ(grid({"--trial", number}).exit_code, 0);

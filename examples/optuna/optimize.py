@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Optuna chooses, precast trains, several trials at once: optimize.py RECIPE.yaml [--section.key=value ...]
+
+Killed? The same command goes on: Optuna's journal knows what was asked and told, and precast's run folders have
+the checkpoints.
+"""
+import argparse
+import itertools
+import json
+import os
+import subprocess
+import threading
+from pathlib import Path
+
+import optuna
+from optuna.trial import TrialState
+
+SPACE = {
+    "lr.lr": [0.02, 0.06, 0.2],
+    "training.weight_decay": [5e-5, 5e-4],
+    "training.label_smoothing": [0.0, 0.1],
+}
+
+
+def train(number, params, cores):
+    """Trains, or goes on with what an earlier start left. Returns what precast wrote at the end; {}: it was killed."""
+    result = options.folder / f"result-{number}.json"
+    keys = {**params, "logging.folder": options.folder, "logging.run_id": f"trial-{number}", "checkpoint.resume": "auto"}
+    command = ["setpriv", "--pdeathsig", "KILL", "taskset", "-c", ",".join(map(str, cores)), options.precast, "train",
+               *recipe, f"--result-json={result}", *(f"--{key}={value}" for key, value in keys.items())]
+    with open(options.folder / f"output-{number}", "ab") as output:
+        subprocess.run(command, stdout=output, stderr=output, env={**os.environ, "OMP_NUM_THREADS": str(len(cores))})
+    return json.loads(result.read_text()) if result.exists() else {}
+
+
+def next_trial():
+    with one_at_a_time:
+        if not left_over and sum(trial.state != TrialState.WAITING for trial in study.get_trials(deepcopy=False)) >= options.trials:
+            return None
+        trial = left_over.pop(0) if left_over else study.ask()
+        return trial.number, {key: trial.suggest_categorical(key, values) for key, values in SPACE.items()}
+
+
+def work(cores):
+    while (trial := next_trial()) is not None:
+        number, params = trial
+        result = train(number, params, cores)
+        if result.get("exit_code") == 0:
+            study.tell(number, result["top_1"])
+            print(f"{number}: {params} top_1 {result['top_1']:.4f}", flush=True)
+        elif result.get("exit_code") != 85:  # 85: saved because it was asked to stop; stays to be gone on with
+            study.tell(number, state=TrialState.FAIL)
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--trials", type=int, default=12)
+parser.add_argument("--slots", type=int, default=1, help="trials at once; each gets an equal share of the cores")
+parser.add_argument("--folder", type=Path, default=Path("runs/optuna"))
+parser.add_argument("--precast", default="precast")
+options, recipe = parser.parse_known_args()
+options.folder.mkdir(parents=True, exist_ok=True)
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(options.folder / "study.log")))
+study = optuna.create_study(study_name="precast", storage=storage, direction="maximize", load_if_exists=True)
+# Every combination first. A search that chooses by itself needs no queue, and trial.suggest_float(key, low, high, log=True).
+for values in itertools.product(*SPACE.values()):
+    study.enqueue_trial(dict(zip(SPACE, values)), skip_if_exists=True)
+left_over = [optuna.trial.Trial(study, trial._trial_id) for trial in study.get_trials(states=[TrialState.RUNNING])]
+one_at_a_time = threading.Lock()
+
+cores = sorted(os.sched_getaffinity(0))
+share = max(1, len(cores) // options.slots)
+slots = [cores[i * share:(i + 1) * share] or cores for i in range(options.slots)]
+workers = [threading.Thread(target=work, args=(slot,)) for slot in slots]
+for worker in workers:
+    worker.start()
+for worker in workers:
+    worker.join()
+print(f"best: {study.best_params} top_1 {study.best_value:.4f}")

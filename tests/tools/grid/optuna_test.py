@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""examples/optuna/optimize.py with the real Optuna and real trainings, killed twice: each trial has one result, and
+it is that of the same training alone. Optuna comes from PyPI, into a virtual environment in the build folder.
+
+    optuna_test.py BUILD_DIR
+"""
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+OPTUNA = "optuna==5.0.0"
+
+
+def python_with_optuna(build):
+    folder = build / "venv-optuna"
+    python = folder / "bin/python"
+    if not (folder / "ready").exists():
+        venv.create(folder, with_pip=True, clear=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", OPTUNA], check=True)
+        (folder / "ready").touch()
+    return python
+
+
+def results(folder):
+    return {path.name: json.loads(path.read_text()) for path in folder.glob("result-*.json")}
+
+
+def main(build):
+    python = python_with_optuna(build)
+    with tempfile.TemporaryDirectory() as scratch:
+        data = Path(scratch) / "d.beton"
+        data.write_bytes(gzip.decompress((ROOT / "tests/golden/beton/img_prop_nette_w1.beton.gz").read_bytes()))
+        folder = Path(scratch) / "study"
+        recipe = [f"--data.train_dataset={data}", f"--data.val_dataset={data}", "--training.batch_size=8",
+                  "--resolution.min_res=32", "--resolution.max_res=32", "--validation.resolution=32",
+                  "--training.epochs=2", "--training.device=cpu"]
+        precast = str(build / "bin/precast")
+        command = [python, ROOT / "examples/optuna/optimize.py", "--trials=12", "--slots=2", f"--folder={folder}",
+                   f"--precast={precast}", *recipe]
+        told = 0
+        for number in range(2):
+            process = subprocess.Popen(command)
+            while len(results(folder)) < told + 3:
+                assert process.poll() is None, "ended before it was killed"
+                time.sleep(0.05)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            time.sleep(0.5)
+            told = len(results(folder))
+            print(f"killed with {told} results", flush=True)
+        subprocess.run(command, check=True)
+
+        finished = results(folder)
+        assert len(finished) == 12, sorted(finished)
+        seen = {(r["params"]["lr.lr"], r["params"]["training.weight_decay"], r["params"]["training.label_smoothing"])
+                for r in finished.values()}
+        assert len(seen) == 12, "a combination twice"
+        assert all(r["exit_code"] == 0 and r["seconds"] > 0 for r in finished.values())
+        for number in (0, 5, 11):
+            there = finished[f"result-{number}.json"]
+            keys = [f"--{key}={there['params'][key]}" for key in ("lr.lr", "training.weight_decay", "training.label_smoothing")]
+            alone = Path(scratch) / "alone.json"
+            subprocess.run(["taskset", "-c", str(sorted(os.sched_getaffinity(0))[0]), precast, "train", *recipe, *keys,
+                            f"--logging.folder={scratch}/alone", f"--logging.run_id=r{number}", f"--result-json={alone}"],
+                           check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                           env={**os.environ, "OMP_NUM_THREADS": "1"})
+            here = json.loads(alone.read_text())
+            for figure in ("top_1", "top_5", "val_loss", "train_loss"):
+                assert here[figure] == there[figure], (number, figure, here[figure], there[figure])
+        # A refused key is told, and nothing older is left.
+        code = subprocess.run([precast, "train", *recipe, "--lr.lr=-1", f"--result-json={alone}"],
+                              stderr=subprocess.DEVNULL).returncode
+        refused = json.loads(alone.read_text())
+        assert code == refused["exit_code"] == 2 and "lr.lr" in refused["error"], refused
+    print("12 trials, each once, with the figures of the same training alone")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).resolve())

@@ -1,0 +1,55 @@
+#include "tools/result_file.h"
+
+#include <chrono>
+#include <exception>
+
+#include "framework/core/file.h"
+#include "tools/command.h"
+#include "tools/torch_errors.h"
+
+namespace precast::tools {
+namespace {
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// As the user is told of it.
+Failure plain_failure(const std::exception_ptr& exception) {
+  try {
+    rethrow_plainly(exception);
+  } catch (...) {
+    return describe_failure(std::current_exception());
+  }
+}
+
+}  // namespace
+
+ResultFile::ResultFile(std::filesystem::path path)
+    : path_(std::move(path)), start_(steady_seconds()) {
+  if (!path_.empty()) std::filesystem::remove(path_);
+}
+
+int ResultFile::write_after(const std::function<int()>& body) {
+  int code = 0;
+  try {
+    code = body();
+  } catch (...) {
+    const Failure failure = plain_failure(std::current_exception());
+    write(failure.exit_code, failure.text);
+    throw;
+  }
+  write(code, "");
+  return code;
+}
+
+void ResultFile::write(int exit_code, const std::string& error) {
+  using Json = nlohmann::ordered_json;
+  if (path_.empty()) return;
+  Json whole = {{"exit_code", exit_code}, {"seconds", steady_seconds() - start_}};
+  if (!error.empty()) whole["error"] = error;
+  whole.update(facts_);
+  write_file(path_, whole.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace precast::tools

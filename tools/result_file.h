@@ -1,0 +1,35 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace precast::tools {
+
+/// What `--result-json FILE` leaves for the program that started this one: `{"exit_code", "error",
+/// "seconds", ...}`, complete or not at all. It is removed at the start, so none means that the
+/// process was killed. One thread.
+class ResultFile {
+ public:
+  /// @param path empty: nothing is written. @throws IoError if an old file cannot be removed.
+  explicit ResultFile(std::filesystem::path path);
+
+  /// More facts for the file.
+  void add(const nlohmann::ordered_json& facts) { facts_.update(facts); }
+  /// Whether some process has written it since the start.
+  [[nodiscard]] bool is_there() const { return std::filesystem::exists(path_); }
+  /// Another process writes the file (rank 0, or the ranks of a launcher).
+  void leave_to_others() { path_.clear(); }
+  /// Runs `body`, then writes how it ended. What it throws passes through.
+  int write_after(const std::function<int()>& body);
+
+ private:
+  void write(int exit_code, const std::string& error);
+
+  std::filesystem::path path_;
+  nlohmann::ordered_json facts_ = nlohmann::ordered_json::object();
+  double start_;
+};
+
+}  // namespace precast::tools
