@@ -6,10 +6,12 @@
 #include <functional>
 #include <sstream>
 
+#include "data/beton/reader.h"
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/plugins.h"
+#include "tools/write.h"
 
 namespace precast::tools {
 namespace {
@@ -68,6 +70,26 @@ TEST_F(PluginTest, AddsItsPartsWithTheirOptions) {
                                  .mask_fill = {}};
   transform->apply({pixels, {1, 1, 3}}, context);
   EXPECT_THAT(pixels, testing::ElementsAre(255, 155, 0));
+}
+
+TEST_F(PluginTest, DatasetsAreWrittenWithItsFields) {
+  const std::string images = folder_ / "images.bin";
+  const std::string file = folder_ / "images.beton";
+  // Two records of CIFAR-10's binary form, of the classes 3 and 4.
+  std::ofstream(images, std::ios::binary)
+      << '\3' << std::string(3072, 'a') << '\4' << std::string(3072, 'b');
+  const auto write = [&](const std::string& field) {
+    return run_write(
+        {images, file, "--kind", "cifar", "--plugin", built("transform"), "--field", field});
+  };
+  ASSERT_EQ(write("label=tenfold"), 0);
+  const data::BetonReader reader(file);
+  EXPECT_EQ(reader.integer(0, reader.field("label")), 30);
+  EXPECT_EQ(reader.integer(1, reader.field("label")), 40);
+  EXPECT_THAT(refusal(ExitCode::usage, [&] { (void)write("labels=tenfold"); }),
+              HasSubstr("Did you mean 'label'?"));
+  EXPECT_THAT(refusal(ExitCode::usage, [&] { (void)write("label=tenfolds"); }),
+              HasSubstr("Did you mean 'tenfold'?"));
 }
 
 TEST_F(PluginTest, WhatIsNoPluginIsToldApart) {

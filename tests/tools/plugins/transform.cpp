@@ -1,7 +1,8 @@
-// A plug-in as it should be: one transform with an option.
+// A plug-in as it should be: a transform with an option, a field.
 #include <algorithm>
 #include <cstddef>
 
+#include "data/fields/number_fields.h"
 #include "data/plugin.h"
 
 namespace {
@@ -22,9 +23,24 @@ class Invert final : public precast::data::Transform {
   std::int64_t white_ = 255;
 };
 
+/// Integers, ten times as large in the file.
+class Tenfold final : public precast::data::Field {
+ public:
+  [[nodiscard]] precast::data::FieldType type() const override { return field_.type(); }
+  void encode(const precast::data::Value& value, std::uint64_t sample,
+              precast::data::EncodedValue& out) override {
+    field_.encode(std::get<std::int64_t>(value) * 10, sample, out);
+  }
+
+ private:
+  precast::data::IntField field_;
+};
+
 void add_parts(precast::data::DataParts& parts) {
   parts.pipeline.transforms.add("invert", "white - value",
                                 [] { return std::make_unique<Invert>(); });
+  parts.fields.add("tenfold", "an integer, ten times as large",
+                   [](const precast::data::FieldOptions&) { return std::make_unique<Tenfold>(); });
 }
 
 }  // namespace
