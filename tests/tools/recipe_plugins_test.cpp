@@ -3,10 +3,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "framework/core/error.h"
 #include "tests/support/temporary_folder.h"
+#include "tools/list.h"
 #include "tools/recipe.h"
 
 namespace precast::tools {
@@ -37,6 +39,18 @@ TEST_F(RecipePluginsTest, PartsOfAPluginAreKnownWithTheirOptionsAndTheRecipeReco
   EXPECT_EQ(make_plan(recipe, registries_, 100, 10).epochs, 3);
   EXPECT_EQ(recipe.resolved["plugins"][0], (folder_ / "train_parts.so").string());
   EXPECT_EQ(recipe.resolved["plugins.xxh3"][0].get<std::string>().size(), 16U);
+}
+
+TEST_F(RecipePluginsTest, ListShowsAPluginsPartsWithTheirDefaults) {
+  const std::string plugin = folder_ / "train_parts.so";
+  testing::internal::CaptureStdout();
+  const int code = run_list({"methods", "--plugin", plugin, "--json"});
+  const auto listed = nlohmann::json::parse(testing::internal::GetCapturedStdout());
+  ASSERT_EQ(code, 0);
+  EXPECT_EQ(listed.size(), 1U) << "methods alone";
+  const nlohmann::json& last = listed.at("methods").back();
+  EXPECT_EQ(last.at("name"), "half_epochs");
+  EXPECT_EQ(last.at("options").at("factor"), 2);
 }
 
 TEST_F(RecipePluginsTest, WrongOptionsOfAPluginsPartAreTold) {
