@@ -78,19 +78,18 @@ TEST_F(PluginTest, DatasetsAreWrittenWithItsFields) {
   // Two records of CIFAR-10's binary form, of the classes 3 and 4.
   std::ofstream(images, std::ios::binary)
       << '\3' << std::string(3072, 'a') << '\4' << std::string(3072, 'b');
-  const std::string plugin = built("transform");
-  ASSERT_EQ(
-      run_write({images, file, "--kind", "cifar", "--plugin", plugin, "--field", "label=tenfold"}),
-      0);
+  const auto write = [&](const std::string& field) {
+    return run_write(
+        {images, file, "--kind", "cifar", "--plugin", built("transform"), "--field", field});
+  };
+  ASSERT_EQ(write("label=tenfold"), 0);
   const data::BetonReader reader(file);
   EXPECT_EQ(reader.integer(0, reader.field("label")), 30);
   EXPECT_EQ(reader.integer(1, reader.field("label")), 40);
-  EXPECT_THAT(
-      refusal(ExitCode::usage,
-              [&] {
-                (void)run_write({images, file, "--plugin", plugin, "--field", "labels=tenfold"});
-              }),
-      HasSubstr("Did you mean 'label'?"));
+  EXPECT_THAT(refusal(ExitCode::usage, [&] { (void)write("labels=tenfold"); }),
+              HasSubstr("Did you mean 'label'?"));
+  EXPECT_THAT(refusal(ExitCode::usage, [&] { (void)write("label=tenfolds"); }),
+              HasSubstr("Did you mean 'tenfold'?"));
 }
 
 TEST_F(PluginTest, WhatIsNoPluginIsToldApart) {
