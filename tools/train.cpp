@@ -102,8 +102,8 @@ int run_rank(Recipe& recipe, const Registries& registries, const RankInfo& info,
   });
 }
 
-int train(RecipeArguments& command, const std::vector<std::string>& args,
-          const Registries& registries, ResultFile& result) {
+int train(RecipeArguments& command, const std::vector<std::string>& args, Registries& registries,
+          ResultFile& result) {
   const Arguments& options = command.arguments();
   Recipe recipe = load_recipe(command.config_path(), command.overrides(), registries);
   const RankInfo info = find_ranks(recipe.config);

@@ -66,7 +66,7 @@ Registries registries_with_resnet10() {
 /// The losses of all steps, then that of the evaluation, of a run of two epochs of two steps.
 /// @throws ConfigError where the recipe is refused.
 std::vector<double> train(const std::string& methods) {
-  static const Registries registries = registries_with_resnet10();
+  static Registries registries = registries_with_resnet10();
   std::vector<std::string> keys = {"--methods=" + methods,
                                    "--model.arch=resnet10",
                                    "--training.batch_size=" + std::to_string(kBatch),
@@ -153,7 +153,7 @@ const std::map<std::pair<std::string, std::string>, std::string>& refused() {
 class MethodPairsTest : public ::testing::TestWithParam<std::string> {};
 
 TEST(MethodPairs, KnowsEveryMethod) {
-  const Registries registries = make_registries();
+  Registries registries = make_registries();
   std::set<std::string> known;
   for (const auto& [name, options] : acting()) known.insert(name);
   const auto names = registries.methods.names();
@@ -234,7 +234,7 @@ TEST(MethodsTest, AModelThatDoesNotKnowAMethodRefusesIt) {
 }
 
 TEST(MethodsTest, AnOptionGivenTwiceIsRefused) {
-  const Registries registries = make_registries();
+  Registries registries = make_registries();
   std::vector<std::string> keys = {"--methods=[zero_init_residual]",
                                    "--model.params={zero_init_residual: false}"};
   try {
