@@ -12,8 +12,8 @@
 #include "tools/inspect.h"
 #include "tools/new_plugin.h"
 #include "tools/preview.h"
-#include "tools/reproduce.h"
 #include "tools/report/report.h"
+#include "tools/reproduce.h"
 #include "tools/write.h"
 
 int main(int argc, char** argv) {

@@ -49,8 +49,8 @@ void claim_folder(const std::filesystem::path& folder, const std::vector<Trial>&
   if (std::ifstream file(path); file) {
     const auto read = ordered_json::parse(file, nullptr, /*allow_exceptions=*/false);
     if (!read.is_object())
-      throw ConfigError(fmt::format("{}: expected a JSON object. Give another --folder",
-                                    path.string()));
+      throw ConfigError(
+          fmt::format("{}: expected a JSON object. Give another --folder", path.string()));
     known = read;
   }
   for (const Trial& trial : trials) {
