@@ -316,7 +316,8 @@ std::unique_ptr<Model> make_described(const ModelSpec& spec) {
   schema.check_required(spec.params.origin, diagnostics, "model.params");
   diagnostics.throw_if_errors();
   const std::shared_ptr<Chain> chain = Builder(spec).chain(layers, "model.params.layers", flow);
-  if (!flow.flat || flow.channels != spec.num_classes)
+  // One class: how many there are is not known yet, the recipe is read before the dataset.
+  if (!flow.flat || (spec.num_classes > 1 && flow.channels != spec.num_classes))
     Builder::fail(layers.items.back().origin, "model.params.layers",
                   fmt::format("expected {} features, one a class, at the end, got {}. End with "
                               "global_avg_pool, flatten, linear",

@@ -156,7 +156,8 @@ void check_image_sizes(const Recipe& recipe, const TrainPlan& plan, Diagnostics&
 void try_parts(const Recipe& recipe, const Registries& registries, const std::string& path,
                Diagnostics& diagnostics) {
   try {
-    const TrainPlan plan = make_plan(recipe, registries, 0, 1);
+    const TrainPlan plan = make_plan(recipe, registries, 0,
+                                     std::max<std::int64_t>(1, recipe.config.model.num_classes));
     check_image_sizes(recipe, plan, diagnostics);
     static_cast<void>(registries.optimizers.create(plan.optimizer, {}, plan.optimizer_options));
     // Only where there are options to check: a large model takes a second to make.

@@ -46,9 +46,8 @@ Arguments make_arguments() {
       "at_once", po::value<std::int64_t>()->default_value(1),
       "trainings at a time, each on its share of the GPUs and cores")(
       "dry-run", "check the recipes and list the trainings")(
-      "status", "write and show the table as it stands, train nothing")(
-      "json", "print the table as JSON")("retry-failed",
-                                         "give rows that failed for good another chance")(
+      "status", "show the table as it stands, train nothing")("json", "print the table as JSON")(
+      "retry-failed", "give rows that failed for good another chance")(
       "program", po::value<std::string>(), "instead of this program: trains as `precast` does");
   return arguments;
 }
@@ -67,62 +66,78 @@ std::vector<const TableRow*> choose_rows(const ResultTable& table, const Argumen
   }
   std::vector<std::string_view> names;
   for (const TableRow& row : table.rows) names.push_back(row.id);
-  for (const std::string& name : split_list("rows", options.text("rows")))
+  for (const std::string& name : split_list("rows", options.text("rows"))) {
     rows.push_back(&table.rows[find_name("rows", names, name)]);
+    if (std::count(rows.begin(), rows.end(), rows.back()) > 1)
+      throw ConfigError(fmt::format("--rows: expected each row once, got '{}' twice", name));
+  }
   return rows;
 }
 
-/// One slot has all; several share GPUs and cores.
-std::vector<Slot> make_table_slots(int at_once) {
-  const std::vector<std::string> gpus = visible_gpus();
-  const std::vector<int> cores = allowed_cores();
-  if (at_once == 1)
-    return {{.name = "all", .gpu = fmt::format("{}", fmt::join(gpus, ",")), .cores = cores}};
-  const int devices = std::max(1, std::min(at_once, static_cast<int>(gpus.size())));
-  SlotOptions options{.slots_per_device = (at_once + devices - 1) / devices};
-  options.devices = gpus.empty() ? std::vector<std::string>{"cpu"}
-                                 : std::vector<std::string>(gpus.begin(), gpus.begin() + devices);
-  std::vector<Slot> slots = make_slots(options, cores, gpus);
-  slots.resize(std::min(slots.size(), static_cast<std::size_t>(at_once)));
-  return slots;
-}
-
-/// A table that is being trained.
+/// A table, the rows of it that are to be trained, and where.
 class Reproduction {
  public:
   Reproduction(const Arguments& options, const std::vector<Override>& overrides)
       : table_(read_table(options.text("TABLE.yaml"))),
-        rows_(choose_rows(table_, options)),
+        chosen_(choose_rows(table_, options)),
+        seeds_(options.get<std::int64_t>("seeds")),
+        settings_(to_settings(overrides)),
         folder_(options.has("folder")
                     ? std::filesystem::path(options.text("folder"))
                     : "runs" / std::filesystem::absolute(options.text("TABLE.yaml"))
                                    .parent_path()
-                                   .filename()),
-        trials_(make_row_trials(rows_, options.get<std::int64_t>("seeds"), to_settings(overrides),
-                                folder_)) {}
+                                   .filename()) {
+    // Every row's first seed comes first: a table that is cut off is a whole one of fewer seeds.
+    for (std::int64_t seed = 0; seed < seeds_; ++seed) {
+      for (const TableRow* row : chosen_)
+        trials_.push_back(make_row_trial(*row, seed, settings_, folder_));
+    }
+  }
 
   [[nodiscard]] const std::vector<Trial>& trials() const { return trials_; }
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
   /// The first trials are their first seeds.
-  [[nodiscard]] std::size_t rows() const { return rows_.size(); }
+  [[nodiscard]] std::size_t rows() const { return chosen_.size(); }
 
   /// Writes table.md, table.json and report.html.
-  void write_results(const States& states) const {
-    const std::vector<RowResult> results = collect_results(rows_, trials_, states);
+  void write_results(const JobFile& begun, const States& states) const {
+    const std::vector<RowResult> results = collect_results(shown(begun), states);
     write_file(folder_ / "table.md", table_markdown(table_, results));
     write_file(folder_ / "table.json", table_json(table_, results).dump(2) + "\n");
     write_file(folder_ / "report.html", table_page(table_, results));
   }
 
-  void print_results(const States& states, bool json) const {
-    const std::vector<RowResult> results = collect_results(rows_, trials_, states);
+  void print_results(const JobFile& begun, const States& states, bool json) const {
+    const std::vector<RowResult> results = collect_results(shown(begun), states);
     fmt::print("{}",
                json ? table_json(table_, results).dump(2) + "\n" : table_markdown(table_, results));
   }
 
  private:
+  /// The chosen rows, and what earlier commands have begun in this folder.
+  [[nodiscard]] std::vector<RowTrials> shown(const JobFile& begun) const {
+    std::vector<RowTrials> rows;
+    for (const TableRow& row : table_.rows) {
+      const bool chosen = std::find(chosen_.begin(), chosen_.end(), &row) != chosen_.end();
+      RowTrials shown{&row, {}};
+      for (std::int64_t seed = 0; seed < kMostSeeds; ++seed) {
+        Trial trial = make_row_trial(row, seed, settings_, folder_);
+        if (auto settings = begun.settings_of(trial.id)) {
+          trial.settings = std::move(*settings);
+        } else if (!chosen || seed >= seeds_) {
+          break;
+        }
+        shown.trials.push_back(std::move(trial));
+      }
+      if (!shown.trials.empty()) rows.push_back(std::move(shown));
+    }
+    return rows;
+  }
+
   ResultTable table_;
-  std::vector<const TableRow*> rows_;
+  std::vector<const TableRow*> chosen_;
+  std::int64_t seeds_;
+  std::vector<Setting> settings_;
   std::filesystem::path folder_;
   std::vector<Trial> trials_;
 };
@@ -141,18 +156,26 @@ void check_rows(const Reproduction& job, const std::filesystem::path& program,
   if (!problems.empty()) throw ConfigError(fmt::format("{}", fmt::join(problems, "\n")));
 }
 
-/// Keeps the table's files up to date while rows end.
+/// Keeps the table's files up to date while rows begin and end.
 class TableDisplay final : public PoolDisplay {
  public:
-  TableDisplay(const Reproduction& job, const States& states, std::size_t slots)
-      : PoolDisplay(job.trials(), states, slots, "top_1"), job_(job), states_(states) {}
+  TableDisplay(const Reproduction& job, JobFile& begun, const States& states, std::size_t slots)
+      : PoolDisplay(job.trials(), states, slots, "top_1"),
+        job_(job),
+        begun_(begun),
+        states_(states) {}
+  void started(const RunningTrial& running) override {
+    begun_.note(*running.trial);
+    PoolDisplay::started(running);
+  }
   void ended(const Trial& trial, const nlohmann::ordered_json& record) override {
     PoolDisplay::ended(trial, record);
-    job_.write_results(states_);
+    job_.write_results(begun_, states_);
   }
 
  private:
   const Reproduction& job_;
+  JobFile& begun_;
   const States& states_;
 };
 
@@ -160,23 +183,26 @@ int train_rows(const Reproduction& job, const std::filesystem::path& program,
                const std::vector<Slot>& slots, const Arguments& options) {
   create_folders(job.folder());
   const FileLock lock = lock_job_folder(job.folder(), FileLock::Kind::exclusive);
-  claim_folder(job.folder(), job.trials());
+  JobFile begun(job.folder());
+  for (const Trial& trial : job.trials()) begun.check(trial);
   Journal journal(job.folder() / "results.jsonl");
   States states = fold_states(read_journals(job.folder()));
   if (options.has("retry-failed")) forget_failures(states);
   ExitCode code = ExitCode::done;
   {
-    TableDisplay display(job, states, slots.size());
+    TableDisplay display(job, begun, states, slots.size());
     code =
         TrialPool({.program = program, .slots = slots}, journal, states, display).run(job.trials());
   }
-  job.write_results(states);
+  job.write_results(begun, states);
   if (code == ExitCode::preempted) {
     log_info("stopped; the same command goes on");
     return static_cast<int>(code);
   }
-  job.print_results(states, options.has("json"));
+  job.print_results(begun, states, options.has("json"));
   log_info("=> table.md, table.json and report.html are in {}", job.folder().string());
+  if (code == ExitCode::usage)
+    throw ConfigError("a row's recipe or keys were refused; `output` in its run folder says why");
   return static_cast<int>(code);
 }
 
@@ -190,14 +216,13 @@ int run_reproduce(const std::vector<std::string>& args) {
   check_range("seeds", options.get<std::int64_t>("seeds"), 1, kMostSeeds);
   check_range("at_once", options.get<std::int64_t>("at_once"), 1, kMostSeeds);
   const Reproduction job(options, overrides);
-  const std::vector<Slot> slots =
-      make_table_slots(static_cast<int>(options.get<std::int64_t>("at_once")));
   if (options.has("status")) {
-    const States states = fold_states(read_journals(job.folder()));
-    if (std::filesystem::is_directory(job.folder())) job.write_results(states);
-    job.print_results(states, options.has("json"));
+    job.print_results(JobFile(job.folder()), fold_states(read_journals(job.folder())),
+                      options.has("json"));
     return 0;
   }
+  const std::vector<Slot> slots = share_slots(
+      static_cast<int>(options.get<std::int64_t>("at_once")), allowed_cores(), visible_gpus());
   const std::filesystem::path program =
       options.has("program") ? std::filesystem::absolute(options.text("program")) : own_program();
   // Before anything is trained: a mistake in the last row must not show after days.

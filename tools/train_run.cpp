@@ -1,5 +1,6 @@
 #include "tools/train_run.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,6 +13,7 @@
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "framework/core/progress.h"
+#include "framework/core/rng.h"
 #include "framework/core/system.h"
 #include "framework/engine/stop_signals.h"
 #include "framework/engine/weights.h"
@@ -82,6 +84,10 @@ TrainRun::TrainRun(Recipe& recipe, const Registries& registries, RankSession& ra
     data::preload(*train_reader_);
     data::preload(*val_reader_);
   }
+  // What a forward pass draws (dropout, stochastic depth) differs from rank to rank; weights do
+  // not.
+  at::manual_seed(derived_seed(static_cast<std::uint64_t>(recipe.config.training.seed), "forward") +
+                  static_cast<std::uint64_t>(ranks_.communicator().rank()));
   faults_before_ = major_faults();
 }
 
@@ -274,6 +280,7 @@ void TrainRun::write_facts() const {
                               {"classes", plan_.model.num_classes},
                               {"parameters", parameters},
                               {"global_batch_size", plan_.global_batch_size},
+                              {"epochs", plan_.epochs},
                               {"steps_per_epoch", plan_.steps_per_epoch}};
   write_file(folder_ / "run.json", facts.dump(2) + "\n");
 }

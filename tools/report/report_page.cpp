@@ -55,7 +55,10 @@ std::string param(const RunRecord& run, const std::string& key) {
 /// How many epochs it has trained, of how many.
 std::string progress(const RunRecord& run) {
   const std::int64_t done = run.epochs.empty() ? 0 : run.epochs.back().epoch + 1;
-  const std::string all = param(run, "training.epochs");
+  // Methods may change the recipe's number.
+  const auto planned = run.facts.find("epochs");
+  const std::string all =
+      planned != run.facts.end() ? planned->dump() : param(run, "training.epochs");
   return all.empty() || all == std::to_string(done) ? std::to_string(done)
                                                     : fmt::format("{} of {}", done, all);
 }

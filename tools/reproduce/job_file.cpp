@@ -43,28 +43,39 @@ std::string change_between(const ordered_json& before, const ordered_json& now) 
 
 }  // namespace
 
-void claim_folder(const std::filesystem::path& folder, const std::vector<Trial>& trials) {
-  const std::filesystem::path path = folder / "reproduce.json";
-  ordered_json known = ordered_json::object();
-  if (std::ifstream file(path); file) {
-    const auto read = ordered_json::parse(file, nullptr, /*allow_exceptions=*/false);
-    if (!read.is_object())
-      throw ConfigError(
-          fmt::format("{}: expected a JSON object. Give another --folder", path.string()));
-    known = read;
+JobFile::JobFile(const std::filesystem::path& folder) : path_(folder / "reproduce.json") {
+  std::ifstream file(path_);
+  if (!file) return;
+  trials_ = ordered_json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (!trials_.is_object()) {
+    throw ConfigError(
+        fmt::format("{}: expected a JSON object. Give another --folder", path_.string()));
   }
-  for (const Trial& trial : trials) {
-    ordered_json facts = facts_of(trial);
-    if (known.contains(trial.id)) {
-      if (const std::string change = change_between(known.at(trial.id), facts); !change.empty()) {
-        throw ConfigError(fmt::format("{}: {} was begun with other keys: {}. Give another --folder",
-                                      folder.string(), trial.id, change));
-      }
-    } else {
-      known[trial.id] = std::move(facts);
-    }
+}
+
+void JobFile::check(const Trial& trial) const {
+  const auto found = trials_.find(trial.id);
+  if (found == trials_.end()) return;
+  if (const std::string change = change_between(*found, facts_of(trial)); !change.empty()) {
+    throw ConfigError(fmt::format("{}: {} was begun with other keys: {}. Give another --folder",
+                                  path_.parent_path().string(), trial.id, change));
   }
-  write_file(path, known.dump(2) + "\n");
+}
+
+void JobFile::note(const Trial& trial) {
+  if (trials_.contains(trial.id)) return;
+  trials_[trial.id] = facts_of(trial);
+  write_file(path_, trials_.dump(2) + "\n");
+}
+
+std::optional<std::vector<Setting>> JobFile::settings_of(const std::string& trial) const {
+  const auto found = trials_.find(trial);
+  if (found == trials_.end()) return std::nullopt;
+  std::vector<Setting> settings;
+  for (const auto& [key, value] : found->items()) {
+    if (key != kRecipe) settings.push_back({key, value.get<std::string>()});
+  }
+  return settings;
 }
 
 }  // namespace precast::tools

@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "framework/core/error.h"
 #include "tools/report/run_record.h"
 
 namespace precast::tools {
@@ -28,11 +27,18 @@ void give(std::vector<Setting>& settings, const Setting& setting) {
   settings.push_back(setting);
 }
 
+/// NaN where it is missing or was not finite.
+double number(const nlohmann::ordered_json& summary, const char* key) {
+  const auto found = summary.find(key);
+  return found != summary.end() && found->is_number() ? found->get<double>() : NAN;
+}
+
 template <typename Value>
 std::optional<MeanInterval> over_runs(const std::vector<SeedRun>& runs, const Value& value) {
   std::vector<double> values;
   for (const SeedRun& run : runs) {
-    if (run.status == TrialStatus::done) values.push_back(value(run.summary));
+    if (run.status != TrialStatus::done) continue;
+    if (const double figure = value(run.summary); std::isfinite(figure)) values.push_back(figure);
   }
   if (values.empty()) return std::nullopt;
   return mean_interval(values);
@@ -41,13 +47,13 @@ std::optional<MeanInterval> over_runs(const std::vector<SeedRun>& runs, const Va
 }  // namespace
 
 std::optional<MeanInterval> RowResult::figure(const char* key) const {
-  return over_runs(
-      runs, [key](const nlohmann::ordered_json& summary) { return summary.at(key).get<double>(); });
+  return over_runs(runs,
+                   [key](const nlohmann::ordered_json& summary) { return number(summary, key); });
 }
 
 std::optional<MeanInterval> RowResult::minutes() const {
   return over_runs(runs, [](const nlohmann::ordered_json& summary) {
-    return summary.at("train_minutes").get<double>() + summary.at("eval_minutes").get<double>();
+    return number(summary, "train_minutes") + number(summary, "eval_minutes");
   });
 }
 
@@ -63,45 +69,37 @@ std::string RowResult::progress() const {
   return fmt::format("{} of {}", done, runs.size());
 }
 
-std::vector<Trial> make_row_trials(const std::vector<const TableRow*>& rows, std::int64_t seeds,
-                                   const std::vector<Setting>& settings,
-                                   const std::filesystem::path& folder) {
-  std::vector<Trial> trials;
-  for (std::int64_t seed = 0; seed < seeds; ++seed) {
-    for (const TableRow* row : rows) {
-      Trial trial{.id = fmt::format("{}-seed{}", row->id, seed),
-                  .recipe = row->recipe,
-                  .settings = row->settings,
-                  .folder = folder};
-      for (const Setting& setting : settings) give(trial.settings, setting);
-      give(trial.settings, {"training.seed", fmt::format("{}", seed)});
-      trials.push_back(std::move(trial));
-    }
-  }
-  return trials;
+Trial make_row_trial(const TableRow& row, std::int64_t seed, const std::vector<Setting>& settings,
+                     const std::filesystem::path& folder) {
+  Trial trial{.id = fmt::format("{}-seed{}", row.id, seed),
+              .recipe = row.recipe,
+              .settings = row.settings,
+              .folder = folder};
+  for (const Setting& setting : settings) give(trial.settings, setting);
+  give(trial.settings, {"training.seed", fmt::format("{}", seed)});
+  return trial;
 }
 
-std::vector<RowResult> collect_results(const std::vector<const TableRow*>& rows,
-                                       const std::vector<Trial>& trials,
+std::vector<RowResult> collect_results(const std::vector<RowTrials>& rows,
                                        const std::map<std::string, TrialState>& states) {
-  require(!rows.empty() && trials.size() % rows.size() == 0, "trials are those of the rows");
-  std::vector<RowResult> results(rows.size());
-  for (std::size_t i = 0; i < trials.size(); ++i) {
-    RowResult& result = results[i % rows.size()];
-    result.row = rows[i % rows.size()];
-    SeedRun run;
-    run.seed = static_cast<std::int64_t>(i / rows.size());
-    run.trial = trials[i];
-    if (const auto found = states.find(trials[i].id); found != states.end()) {
-      run.status = found->second.status;
-      run.summary = found->second.figures;
+  std::vector<RowResult> results;
+  for (const RowTrials& row : rows) {
+    results.push_back({row.row, {}});
+    for (const Trial& trial : row.trials) {
+      SeedRun run;
+      run.seed = static_cast<std::int64_t>(results.back().runs.size());
+      run.trial = trial;
+      if (const auto found = states.find(trial.id); found != states.end()) {
+        run.status = found->second.status;
+        run.summary = found->second.figures;
+      }
+      if (std::filesystem::exists(trial.run_folder() / "log")) {
+        const RunRecord record = load_run(trial.run_folder());
+        run.facts = record.facts;
+        run.curve = curve_of(record);
+      }
+      results.back().runs.push_back(std::move(run));
     }
-    if (std::filesystem::exists(trials[i].run_folder() / "log")) {
-      const RunRecord record = load_run(trials[i].run_folder());
-      run.facts = record.facts;
-      run.curve = curve_of(record);
-    }
-    result.runs.push_back(std::move(run));
   }
   return results;
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -40,17 +41,19 @@ struct RowResult {
   [[nodiscard]] std::string progress() const;
 };
 
-/// The runs of `rows`, `seeds` for each, in the order they are made: every row's first seed, then
-/// every row's second one, so that a table that is cut off is a whole one of fewer seeds.
-/// @param settings given to all, after the row's own.
-[[nodiscard]] std::vector<Trial> make_row_trials(const std::vector<const TableRow*>& rows,
-                                                 std::int64_t seeds,
-                                                 const std::vector<Setting>& settings,
-                                                 const std::filesystem::path& folder);
+/// The training of a row with one seed. @param settings given to all rows, after the row's own.
+[[nodiscard]] Trial make_row_trial(const TableRow& row, std::int64_t seed,
+                                   const std::vector<Setting>& settings,
+                                   const std::filesystem::path& folder);
 
-/// What the run folders and the journal hold of `trials`, which are those of make_row_trials().
+/// A row with its trials, by seed from 0.
+struct RowTrials {
+  const TableRow* row = nullptr;
+  std::vector<Trial> trials;
+};
+
+/// What the run folders and the journal hold of them.
 [[nodiscard]] std::vector<RowResult> collect_results(
-    const std::vector<const TableRow*>& rows, const std::vector<Trial>& trials,
-    const std::map<std::string, TrialState>& states);
+    const std::vector<RowTrials>& rows, const std::map<std::string, TrialState>& states);
 
 }  // namespace precast::tools

@@ -231,6 +231,8 @@ ResultTable read_table(const std::filesystem::path& path) {
   reader.each(others, "others", [&](const ConfigNode& node, const std::string& where) {
     table.others.push_back(reader.other(node, where));
   });
+  if (rows.kind == ConfigNode::Kind::list && rows.items.empty())
+    diagnostics.error(rows.origin, "rows", "expected at least one, got none");
   diagnostics.throw_if_errors();
   if (!curves.empty()) table.curves = read_curves(path.parent_path() / curves);
   return table;

@@ -69,7 +69,7 @@ std::string figure_text(const std::optional<double>& figure, int digits) {
 std::vector<std::string> differences(const ResultTable& table, const RowResult& result) {
   std::vector<std::string> lines;
   const auto begun = std::find_if(result.runs.begin(), result.runs.end(),
-                                  [](const SeedRun& run) { return run.facts.is_object(); });
+                                  [](const SeedRun& run) { return !run.facts.empty(); });
   if (begun == result.runs.end()) return lines;
   const std::string ours = hardware_of(begun->facts);
   const std::string theirs = published(*result.row).hardware;

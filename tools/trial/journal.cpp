@@ -69,6 +69,9 @@ std::vector<ordered_json> read_journals(const std::filesystem::path& folder) {
       if (record.is_object()) records.push_back(std::move(record));
     }
   }
+  // Array tasks and a grid write files of their own, in turns.
+  std::ranges::stable_sort(records, {},
+                           [](const ordered_json& record) { return record.value("time", 0.0); });
   return records;
 }
 

@@ -31,7 +31,7 @@ class Journal {
   int fd_;
 };
 
-/// The records of every file `results*.jsonl` of `folder`, file by file. Lines that are no JSON
+/// The records of every file `results*.jsonl` of `folder`, by time. Lines that are no JSON
 /// objects (torn by a crash) are passed over.
 [[nodiscard]] std::vector<nlohmann::ordered_json> read_journals(
     const std::filesystem::path& folder);

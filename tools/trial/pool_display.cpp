@@ -24,6 +24,19 @@ std::size_t terminal_columns() {
   return size.ws_col;
 }
 
+/// Words that nobody can read any more (a closed terminal, a full disk) must not end trainings.
+void write_stderr(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+/// `0.7376`, or `-` where a figure is missing or was not finite.
+std::string figure_text(const ordered_json& figures, const std::string& key) {
+  const auto found = figures.find(key);
+  if (found == figures.end() || !found->is_number()) return "-";
+  return fmt::format("{}", found->get<double>());
+}
+
 /// `, exit code 5` or `, killed by SIGKILL`.
 std::string cause_of(const ordered_json& record) {
   if (const int signal = record.value("signal", 0); signal != 0) {
@@ -72,7 +85,7 @@ void PoolDisplay::ended(const Trial& trial, const ordered_json& record) {
   const std::string status = record.at("status");
   std::string text = fmt::format("[{}/{}] {}: ", results, trials_.size(), trial.id);
   if (status == "done") {
-    text += fmt::format("done, {} {}", metric_, record.at("figures").value(metric_, 0.0));
+    text += fmt::format("done, {} {}", metric_, figure_text(record.at("figures"), metric_));
   } else if (status == "waiting" && !record.value("failure", false)) {
     text += "interrupted";
   } else {
@@ -85,7 +98,7 @@ void PoolDisplay::ended(const Trial& trial, const ordered_json& record) {
 
 void PoolDisplay::say(const std::string& text) {
   clear();
-  fmt::print(stderr, "{}\n", text);
+  write_stderr(text + "\n");
 }
 
 void PoolDisplay::look(const std::list<RunningTrial>& running, std::size_t waiting) {
@@ -135,15 +148,15 @@ std::string PoolDisplay::slot_line(const RunningTrial& running) {
 void PoolDisplay::draw(const std::vector<std::string>& lines) {
   clear();
   const std::size_t columns = terminal_columns();
-  for (const std::string& line : lines) fmt::print(stderr, "{}\n", line.substr(0, columns - 1));
-  std::fflush(stderr);
+  std::string text;
+  for (const std::string& line : lines) text += line.substr(0, columns - 1) + "\n";
+  write_stderr(text);
   drawn_ = lines.size();
 }
 
 void PoolDisplay::clear() {
   if (drawn_ == 0) return;
-  fmt::print(stderr, "\033[{}A\r\033[J", drawn_);
-  std::fflush(stderr);
+  write_stderr(fmt::format("\033[{}A\r\033[J", drawn_));
   drawn_ = 0;
 }
 

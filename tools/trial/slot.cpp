@@ -1,6 +1,6 @@
 #include "tools/trial/slot.h"
 
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <sstream>
 #include <system_error>
+#include <type_traits>
 
 #include "framework/core/error.h"
 
@@ -65,6 +66,27 @@ std::vector<Slot> make_slots(const SlotOptions& options, const std::vector<int>&
         slot.cores.push_back(cores[next_core++ % cores.size()]);
       slots.push_back(std::move(slot));
     }
+  }
+  return slots;
+}
+
+std::vector<Slot> share_slots(int count, const std::vector<int>& cores,
+                              const std::vector<std::string>& gpus) {
+  require(count > 0 && !cores.empty(), "a slot and a core");
+  const auto n = static_cast<std::size_t>(count);
+  // Part i of n neighbouring ones; where there are fewer than n, one that parts share.
+  const auto part = [n](const auto& all, std::size_t i) {
+    using List = std::decay_t<decltype(all)>;
+    const std::size_t first = i * all.size() / n;
+    const std::size_t last = std::max(first + 1, (i + 1) * all.size() / n);
+    return List(all.begin() + static_cast<std::ptrdiff_t>(first),
+                all.begin() + static_cast<std::ptrdiff_t>(std::min(last, all.size())));
+  };
+  std::vector<Slot> slots;
+  for (std::size_t i = 0; i < n; ++i) {
+    std::string visible;
+    if (!gpus.empty()) visible = fmt::format("{}", fmt::join(part(gpus, i), ","));
+    slots.push_back({.name = fmt::format("part{}", i), .gpu = visible, .cores = part(cores, i)});
   }
   return slots;
 }

@@ -37,4 +37,9 @@ struct SlotOptions {
                                            const std::vector<int>& cores,
                                            const std::vector<std::string>& gpus);
 
+/// `count` slots that share all of `gpus` and `cores` evenly, neighbours together: several GPUs for
+/// a slot where there are enough, else several slots on a GPU.
+[[nodiscard]] std::vector<Slot> share_slots(int count, const std::vector<int>& cores,
+                                            const std::vector<std::string>& gpus);
+
 }  // namespace precast::tools

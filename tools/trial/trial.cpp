@@ -41,9 +41,10 @@ std::filesystem::path own_program() {
 }
 
 bool changes_results(const Setting& setting) {
-  for (const std::string_view prefix : {"data.train_dataset", "data.val_dataset",
-                                        "data.num_workers", "data.cache_mb", "logging."}) {
-    if (setting.key.starts_with(prefix)) return false;
+  for (const std::string_view key :
+       {"data.train_dataset", "data.val_dataset", "data.num_workers", "data.cache_mb",
+        "logging.folder", "logging.run_id", "logging.every"}) {
+    if (setting.key == key) return false;
   }
   return true;
 }
@@ -62,7 +63,8 @@ std::string trial_id(const std::vector<Setting>& settings) {
 }
 
 Verdict judge_end(int exit_code, int signal) {
-  if (signal != 0) return Verdict::retry;
+  // 128 + N: a signal ended one of its ranks, or the shell that it ran in.
+  if (signal != 0 || exit_code > 128) return Verdict::retry;
   switch (exit_code) {
     case 126:  // what shells make of a program that
     case 127:  // cannot be started

@@ -47,7 +47,7 @@ enum class Verdict {
   go_on,
   /// NaN or infinity (12): a result like another one.
   diverged,
-  /// May not happen again: signals, codes 5, 6, 10, 11, 13 and 14.
+  /// May not happen again: signals (also as 128 + N), codes 5, 6, 10, 11, 13 and 14.
   retry,
   /// Would happen again: 1, 3, 4 and unknown codes.
   failed,

@@ -21,6 +21,8 @@ constexpr int kLookEveryMs = 200;
 constexpr std::chrono::milliseconds kNoPause{0};
 constexpr auto kLockPause = std::chrono::milliseconds(500);
 constexpr auto kLockPatience = std::chrono::seconds(5);
+/// How long trainings may take to save where this program must end.
+constexpr auto kSavePatience = std::chrono::minutes(2);
 
 double unix_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -59,9 +61,26 @@ ExitCode TrialPool::run(std::span<const Trial> trials) {
     if (states_[trial.id].status == TrialStatus::waiting)
       waiting_.push_back({&trial, Clock::now(), std::nullopt});
   }
+  try {
+    run_all(signals);
+  } catch (...) {
+    // Trainings are not to lose what they have done since their last checkpoint.
+    stop_all();
+    const auto patience = Clock::now() + kSavePatience;
+    while (!running_.empty() && Clock::now() < patience) {
+      wait_for_events(signals.fd());
+      static_cast<void>(signals.take());
+      std::erase_if(running_, [](RunningTrial& one) { return one.process->poll().has_value(); });
+    }
+    throw;
+  }
+  return result();
+}
+
+void TrialPool::run_all(SignalPipe& signals) {
   while (true) {
     fill_slots();
-    watcher_.look(running_, waiting_.size());
+    tell([&] { watcher_.look(running_, waiting_.size()); });
     if (running_.empty() && (stopping_ || waiting_.empty())) break;
     wait_for_events(signals.fd());
     handle(signals.take());
@@ -72,7 +91,14 @@ ExitCode TrialPool::run(std::span<const Trial> trials) {
       running.process->ask_to_stop();
     }
   }
-  return result();
+}
+
+void TrialPool::tell(const std::function<void()>& watcher) {
+  try {
+    watcher();
+  } catch (const std::exception& error) {
+    log_warning("{}", error.what());
+  }
 }
 
 const Slot* TrialPool::free_slot() const {
@@ -119,14 +145,20 @@ void TrialPool::start_next(const Slot& slot) {
 
 bool TrialPool::start(Waiting& waiting, const Slot& slot) {
   const Trial& trial = *waiting.trial;
-  create_folders(trial.run_folder());
-  std::optional<FileLock> lock = FileLock::try_lock(trial.run_folder() / "lock");
+  std::optional<FileLock> lock;
+  try {
+    create_folders(trial.run_folder());
+    lock = FileLock::try_lock(trial.run_folder() / "lock");
+  } catch (const IoError& error) {
+    cannot_start(trial, error);
+    return true;
+  }
   if (!lock) {
     // Mostly a child of a grid that was killed, on its way out.
     waiting.ready = Clock::now() + kLockPause;
     if (!waiting.locked_since) waiting.locked_since = Clock::now();
     if (Clock::now() - *waiting.locked_since > kLockPatience) {
-      watcher_.say(trial.id + ": another process runs it; waiting for that");
+      tell([&] { watcher_.say(trial.id + ": another process runs it; waiting for that"); });
       waiting.locked_since = Clock::now() + std::chrono::hours(1);
     }
     return false;
@@ -147,14 +179,24 @@ bool TrialPool::start(Waiting& waiting, const Slot& slot) {
   for (std::string& argument : trial.train_arguments()) command.push_back(std::move(argument));
   const int lock_fd = lock->fd();
   const std::filesystem::path output = trial.run_folder() / "output";
-  running_.push_back({.trial = &trial,
-                      .slot = &slot,
-                      .attempt = state.starts,
-                      .lock = std::move(*lock),
-                      .process = std::make_unique<TrialProcess>(command, slot, output, lock_fd),
-                      .stopped_early = false});
-  watcher_.started(running_.back());
+  try {
+    running_.push_back({.trial = &trial,
+                        .slot = &slot,
+                        .attempt = state.starts,
+                        .lock = std::move(*lock),
+                        .process = std::make_unique<TrialProcess>(command, slot, output, lock_fd),
+                        .stopped_early = false});
+  } catch (const IoError& error) {
+    cannot_start(trial, error);
+    return true;
+  }
+  tell([&] { watcher_.started(running_.back()); });
   return true;
+}
+
+void TrialPool::cannot_start(const Trial& trial, const IoError& error) {
+  tell([&] { watcher_.say(fmt::format("{}: {}", trial.id, error.what())); });
+  conclude(trial, states_[trial.id].starts, {.exit_code = static_cast<int>(ExitCode::io)}, false);
 }
 
 void TrialPool::take_over(const Trial& trial, const ordered_json& summary) {
@@ -180,9 +222,11 @@ void TrialPool::handle(const std::vector<int>& signals) {
       for (const RunningTrial& running : running_) running.process->kill();
     } else if (!interrupted_) {
       interrupted_ = true;
-      watcher_.say(fmt::format("asked to stop: {} trial(s) save and end; Ctrl-C again kills them",
-                               running_.size()));
       stop_all();
+      tell([&] {
+        watcher_.say(fmt::format("asked to stop: {} trial(s) save and end; Ctrl-C again kills them",
+                                 running_.size()));
+      });
     }
   }
 }
@@ -199,14 +243,16 @@ void TrialPool::finish_ended() {
       ++running;
       continue;
     }
-    finish(*running, *end);
+    conclude(*running->trial, running->attempt, *end, running->stopped_early);
     running = running_.erase(running);
   }
 }
 
-TrialStatus TrialPool::status_after(const RunningTrial& running, Verdict verdict,
-                                    bool failure) const {
-  const TrialState& state = states_.at(running.trial->id);
+TrialStatus TrialPool::status_after(const Trial& trial, Verdict verdict, bool failure,
+                                    bool stopped_early) const {
+  const TrialState& state = states_.at(trial.id);
+  // Early, too early for the program to catch our SIGTERM and save.
+  if (stopped_early && verdict == Verdict::retry) return TrialStatus::stopped;
   switch (verdict) {
     case Verdict::done:
       return TrialStatus::done;
@@ -215,7 +261,7 @@ TrialStatus TrialPool::status_after(const RunningTrial& running, Verdict verdict
     case Verdict::failed:
       return TrialStatus::failed;
     case Verdict::go_on:
-      if (running.stopped_early) return TrialStatus::stopped;
+      if (stopped_early) return TrialStatus::stopped;
       return state.starts < kMostStarts ? TrialStatus::waiting : TrialStatus::failed;
     case Verdict::retry:
       return failure && state.failures >= options_.max_retries ? TrialStatus::failed
@@ -226,19 +272,23 @@ TrialStatus TrialPool::status_after(const RunningTrial& running, Verdict verdict
   return TrialStatus::waiting;
 }
 
-void TrialPool::finish(const RunningTrial& running, const ProcessEnd& end) {
-  const Trial& trial = *running.trial;
+void TrialPool::conclude(const Trial& trial, int attempt, const ProcessEnd& end,
+                         bool stopped_early) {
   const auto summary = read_summary(trial.run_folder());
   Verdict verdict = judge_end(end.exit_code, end.signal);
   // 0 without a summary: the program is not what it should be.
   if (verdict == Verdict::done && !summary) verdict = Verdict::failed;
   // A process that starts up does not catch our SIGTERM yet.
-  const bool failure = verdict == Verdict::retry && !(stopping_ && end.signal != 0);
-  const TrialStatus status = status_after(running, verdict, failure);
-  ordered_json record = {
-      {"attempt", running.attempt},    {"status", name_of(status)}, {"exit_code", end.exit_code},
-      {"signal", end.signal},          {"failure", failure},        {"seconds", end.seconds},
-      {"cpu_seconds", end.cpu_seconds}};
+  const bool by_signal = end.signal != 0 || end.exit_code > 128;
+  const bool failure = verdict == Verdict::retry && !stopped_early && !(stopping_ && by_signal);
+  const TrialStatus status = status_after(trial, verdict, failure, stopped_early);
+  ordered_json record = {{"attempt", attempt},
+                         {"status", name_of(status)},
+                         {"exit_code", end.exit_code},
+                         {"signal", end.signal},
+                         {"failure", failure},
+                         {"seconds", end.seconds},
+                         {"cpu_seconds", end.cpu_seconds}};
   if (status == TrialStatus::done) record["figures"] = *summary;
   record_end(trial, std::move(record));
   if (verdict == Verdict::fatal) {
@@ -258,7 +308,7 @@ void TrialPool::record_end(const Trial& trial, ordered_json record) {
   whole["time"] = unix_seconds();
   journal_.append(whole);
   states_[trial.id].apply(whole);
-  watcher_.ended(trial, whole);
+  tell([&] { watcher_.ended(trial, whole); });
 }
 
 ExitCode TrialPool::result() const {

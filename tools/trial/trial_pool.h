@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "framework/core/error.h"
+#include "framework/distributed/signal_pipe.h"
 #include "tools/trial/file_lock.h"
 #include "tools/trial/journal.h"
 #include "tools/trial/slot.h"
@@ -73,7 +75,8 @@ class TrialPool {
 
   /// Runs those of `trials` that wait. @return done; failed if one has failed; usage if a trial
   /// ended in a way that all would (the others are stopped); preempted after a signal.
-  /// @throws IoError if the journal cannot be written.
+  /// @throws IoError if the journal cannot be written; trainings save and end first. What a watcher
+  /// throws is a warning.
   ExitCode run(std::span<const Trial> trials);
 
  private:
@@ -84,6 +87,8 @@ class TrialPool {
     std::optional<Clock::time_point> locked_since;
   };
 
+  void run_all(SignalPipe& signals);
+  static void tell(const std::function<void()>& watcher);
   void fill_slots();
   void queue_resumed();
   void start_next(const Slot& slot);
@@ -95,9 +100,10 @@ class TrialPool {
   void handle(const std::vector<int>& signals);
   void stop_all();
   void finish_ended();
-  void finish(const RunningTrial& running, const ProcessEnd& end);
-  [[nodiscard]] TrialStatus status_after(const RunningTrial& running, Verdict verdict,
-                                         bool failure) const;
+  void cannot_start(const Trial& trial, const IoError& error);
+  void conclude(const Trial& trial, int attempt, const ProcessEnd& end, bool stopped_early);
+  [[nodiscard]] TrialStatus status_after(const Trial& trial, Verdict verdict, bool failure,
+                                         bool stopped_early) const;
   void record_end(const Trial& trial, nlohmann::ordered_json record);
   [[nodiscard]] ExitCode result() const;
 

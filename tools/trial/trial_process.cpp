@@ -30,9 +30,8 @@ std::vector<std::string> environment_of(const Slot& slot) {
   std::erase_if(entries, [](const std::string& entry) {
     return entry.starts_with("CUDA_VISIBLE_DEVICES=") || entry.starts_with("OMP_NUM_THREADS=");
   });
+  // Threads follow from the cores that it is bound to; its ranks, if it has some, share them.
   entries.push_back("CUDA_VISIBLE_DEVICES=" + slot.gpu);
-  // Figures on a CPU depend on the number of threads: the same in every slot.
-  entries.push_back(fmt::format("OMP_NUM_THREADS={}", slot.cores.size()));
   return entries;
 }
 
@@ -40,6 +39,8 @@ std::vector<std::string> environment_of(const Slot& slot) {
 [[noreturn]] void become(char* const* arguments, char* const* environment, const cpu_set_t& cores,
                          int output, int lock_fd, pid_t parent) {
   ::setpgid(0, 0);
+  // Our handlers would write into the pipe that we share with the parent.
+  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1}) ::signal(signal, SIG_DFL);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(128 + SIGKILL);  // it went before prctl
   ::sched_setaffinity(0, sizeof(cores), &cores);
@@ -80,11 +81,17 @@ TrialProcess::TrialProcess(const std::vector<std::string>& command, const Slot& 
   const int file = ::open(output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (file < 0) throw IoError("cannot open", output.string(), errno);
   const pid_t parent = ::getpid();
+  // A signal that comes before exec must not run our handlers in the new process.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
   start_ = std::chrono::steady_clock::now();
   // posix_spawn, which the ranks' launcher uses, knows neither affinity nor a parent's death.
   pid_ = ::fork();
   if (pid_ == 0) become(argv.data(), envp.data(), cores, file, lock_fd, parent);
   const int failure = errno;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   ::close(file);
   if (pid_ < 0) throw IoError("cannot start", command.at(0), failure);
   ::setpgid(pid_, pid_);  // whoever of the two is first

@@ -86,7 +86,8 @@ TEST_F(GridTest, KilledAtAnyMomentItLosesNothingAndRunsNothingTwice) {
   EXPECT_EQ(all.at("counts").at("done"), 6);
   for (const json& trial : all.at("trials")) {
     const std::string id = trial.at("trial");
-    EXPECT_EQ(fake_log(id + " done").size(), 1U) << id;
+    // Killed between its summary and this line it is done all the same.
+    EXPECT_LE(fake_log(id + " done").size(), 1U) << id;
     // No epoch twice, except one that was being trained when it was killed.
     std::ifstream log(folder_ / ("g/runs/" + id + "/log"));
     std::set<int> epochs;

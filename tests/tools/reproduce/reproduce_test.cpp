@@ -125,6 +125,28 @@ TEST_F(ReproduceTest, ResultsOfOtherKeysAreNotMixedIn) {
   EXPECT_EQ(reproduce({"--data.num_workers=7"}).exit_code, 0) << "changes no result";
 }
 
+TEST_F(ReproduceTest, TheTableHoldsWhatEarlierCommandsHaveTrained) {
+  write_table("done");
+  ASSERT_EQ(reproduce({"--rows", "a", "--seeds", "2"}).exit_code, 0);
+  const ChildResult second = reproduce({"--rows", "c"});
+  ASSERT_EQ(second.exit_code, 0) << second.errors;
+  for (const std::string& text : {second.output, text_of("out/table.md")}) {
+    EXPECT_THAT(text, HasSubstr("| a | Net | 0.2500 ± 0.0000 |"));
+    EXPECT_THAT(text, HasSubstr("| c | Net | 0.7500 |"));
+    EXPECT_THAT(text, Not(HasSubstr("| b |")));
+  }
+  EXPECT_EQ(reproduce({"--rows", "a,a"}).exit_code, 2);
+}
+
+TEST_F(ReproduceTest, ATerminalThatIsGoneEndsNoTraining) {
+  write_table("epochs:20");
+  std::string shell = "exec 2>/dev/full; exec";
+  for (const std::string& word : command({})) shell += " '" + word + "'";
+  const ChildResult run = run_child({"/bin/bash", "-c", shell}, std::chrono::minutes(1));
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.output, HasSubstr("| b | Net | 0.5000 |"));
+}
+
 TEST_F(ReproduceTest, RowsAreChosenByNameAndShownWithoutTraining) {
   const ChildResult unknown = reproduce({"--rows", "a,z"});
   EXPECT_EQ(unknown.exit_code, 2);

@@ -72,8 +72,8 @@ TEST_F(TrialPoolTest, RunsEachTrialOnceAndKeepsItsFigures) {
 TEST_F(TrialPoolTest, BindsEachTrialToItsCoresAndHidesTheGpus) {
   add("a", "done");
   EXPECT_EQ(run(1), ExitCode::done);
-  EXPECT_THAT(fake_log(" start ")[0], HasSubstr("OMP_NUM_THREADS=1 CUDA_VISIBLE_DEVICES= cores=" +
-                                                std::to_string(allowed_cores()[0])));
+  EXPECT_THAT(fake_log(" start ")[0],
+              HasSubstr("CUDA_VISIBLE_DEVICES= cores=" + std::to_string(allowed_cores()[0])));
 }
 
 TEST_F(TrialPoolTest, TriesFailuresThatMayNotRepeatAgainAndOthersNot) {

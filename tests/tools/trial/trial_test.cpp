@@ -8,6 +8,7 @@
 
 #include "tests/support/temporary_folder.h"
 #include "tools/trial/interval.h"
+#include "tools/trial/journal.h"
 #include "tools/trial/run_log.h"
 #include "tools/trial/slot.h"
 
@@ -49,6 +50,18 @@ TEST(TrialTest, EveryExitCodeHasAMeaning) {
       {77, Verdict::failed}, {85, Verdict::go_on},    {126, Verdict::fatal}, {127, Verdict::fatal}};
   for (const auto& [code, verdict] : codes) EXPECT_EQ(judge_end(code, 0), verdict) << code;
   EXPECT_EQ(judge_end(137, 9), Verdict::retry);
+  EXPECT_EQ(judge_end(139, 0), Verdict::retry) << "a rank was killed";
+}
+
+TEST(JournalTest, FilesAreReadByTimeNotByName) {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder / "results.jsonl")
+      << R"({"event": "end", "trial": "a", "status": "waiting", "time": 1})"
+      << "\n";
+  std::ofstream(folder / "results-0.jsonl")
+      << R"({"event": "end", "trial": "a", "status": "done", "time": 2})"
+      << "\n";
+  EXPECT_EQ(fold_states(read_journals(folder.path())).at("a").status, TrialStatus::done);
 }
 
 TEST(SlotTest, LaysModelsOutOverDevicesAndCores) {
@@ -59,6 +72,22 @@ TEST(SlotTest, LaysModelsOutOverDevicesAndCores) {
   EXPECT_EQ(slots[1].gpu, "0");
   EXPECT_THAT(slots[1].cores, ElementsAre(2, 3));
   EXPECT_THAT(slots[3].cores, ElementsAre(6, 7));
+}
+
+TEST(SlotTest, ShareOutAllGpusAndCores) {
+  const auto pairs = share_slots(2, {0, 1, 2, 3}, {"0", "1", "2", "3", "4", "5", "6", "7"});
+  ASSERT_EQ(pairs.size(), 2U);
+  EXPECT_EQ(pairs[0].gpu, "0,1,2,3");
+  EXPECT_EQ(pairs[1].gpu, "4,5,6,7");
+  EXPECT_THAT(pairs[1].cores, ElementsAre(2, 3));
+  const auto shared = share_slots(3, {0, 1, 2, 3, 4, 5}, {"0", "1"});
+  ASSERT_EQ(shared.size(), 3U);
+  EXPECT_EQ(shared[0].gpu, "0");
+  EXPECT_EQ(shared[1].gpu, "0");
+  EXPECT_EQ(shared[2].gpu, "1");
+  EXPECT_THAT(shared[2].cores, ElementsAre(4, 5));
+  EXPECT_EQ(share_slots(2, {0}, {})[1].gpu, "");
+  EXPECT_THAT(share_slots(2, {0}, {})[1].cores, ElementsAre(0));
 }
 
 TEST(SlotTest, AutoTakesEveryGpuOrTheCpu) {
