@@ -54,7 +54,7 @@ Arguments make_arguments() {
 
 std::vector<Setting> to_settings(const std::vector<Override>& overrides) {
   std::vector<Setting> settings;
-  for (const Override& one : overrides) settings.push_back({one.key, one.value.flow()});
+  for (const Override& one : overrides) settings.push_back({one.key, setting_text(one.value)});
   return settings;
 }
 

@@ -7,6 +7,7 @@
 #include "framework/core/config/schema.h"
 #include "framework/core/rng.h"
 #include "framework/core/suggest.h"
+#include "tools/trial/trial.h"
 
 namespace precast::tools {
 namespace {
@@ -34,7 +35,8 @@ class Reader {
 
   Axis read(const ConfigNode& node) {
     if (node.kind == Kind::list) {
-      for (const ConfigNode& item : node.items) axis_.values.push_back({item.flow(), item.origin});
+      for (const ConfigNode& item : node.items)
+        axis_.values.push_back({setting_text(item), item.origin});
     } else if (node.kind != Kind::map) {
       wrong(node.origin, fmt::format("{}, got {}", kForms, node.text()));
     } else if (node.entries.size() == 1) {
@@ -138,7 +140,7 @@ class Reader {
       }
       const auto drawn = left.begin() + static_cast<std::ptrdiff_t>(random_.below(left.size()));
       const ConfigNode& item = choices.items[*drawn];
-      axis_.values.push_back({item.flow(), item.origin});
+      axis_.values.push_back({setting_text(item), item.origin});
       left.erase(drawn);
     }
   }

@@ -73,7 +73,7 @@ std::vector<Axis> read_set(const ConfigNode& node, Diagnostics& diagnostics) {
     return fixed;
   }
   for (const auto& entry : node.entries)
-    fixed.push_back({entry.key, {{entry.value.flow(), entry.value.origin}}});
+    fixed.push_back({entry.key, {{setting_text(entry.value), entry.value.origin}}});
   return fixed;
 }
 
@@ -95,7 +95,8 @@ void add_seeds(const ConfigNode& node, std::vector<Axis>& axes, Diagnostics& dia
   if (node.kind == Kind::null) return;
   Axis axis{kSeedKey, {}};
   if (node.kind == Kind::list) {
-    for (const ConfigNode& item : node.items) axis.values.push_back({item.flow(), item.origin});
+    for (const ConfigNode& item : node.items)
+      axis.values.push_back({setting_text(item), item.origin});
   } else {
     std::int64_t count = 0;
     Schema schema;

@@ -73,7 +73,7 @@ class TableReader {
     }
     if (settings.kind == ConfigNode::Kind::map) {
       for (const auto& [key, origin, value] : settings.entries)
-        row.settings.push_back({key, value.flow()});
+        row.settings.push_back({key, setting_text(value)});
     } else {
       expect(settings, ConfigNode::Kind::null, "a map of keys", where + ".settings");
     }

@@ -36,6 +36,10 @@ std::vector<std::string> Trial::train_arguments() const {
   return arguments;
 }
 
+std::string setting_text(const ConfigNode& value) {
+  return value.kind == ConfigNode::Kind::scalar ? value.scalar : value.flow();
+}
+
 std::filesystem::path own_program() {
   return std::filesystem::read_symlink("/proc/self/exe");
 }

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "framework/core/config/node.h"
+
 namespace precast::tools {
 
 /// One key of a recipe and its value as it stands on a command line.
@@ -13,6 +15,10 @@ struct Setting {
   std::string key;
   std::string value;
 };
+
+/// A value of a file as a command line takes it: scalars as they are written, lists and maps in flow
+/// style.
+[[nodiscard]] std::string setting_text(const ConfigNode& value);
 
 /// One training that is part of a larger job: a recipe with some keys set, under a name that stays
 /// the same however often the job is started again.

@@ -40,7 +40,7 @@ title: Three rows
 train_images: 100
 sources: [{id: paper, title: A paper, date: 2022, url: "https://example.org"}]
 rows:
-  - {id: a, model: Net, recipe: r.yaml, settings: {training.epochs: 3, pipeline.val: [whole_image]}}
+  - {id: a, model: Net, recipe: r.yaml, settings: {data.subset: "0:10", pipeline.val: [whole_image]}}
   - id: b
     model: Net
     recipe: r.yaml
@@ -52,8 +52,8 @@ others: [{system: X, model: Net, source: paper, top_1: 0.25, note: estimated}]
   EXPECT_EQ(table.source("paper").title, "A paper");
   ASSERT_EQ(table.rows.size(), 2U);
   ASSERT_EQ(table.rows[0].settings.size(), 2U);
-  EXPECT_EQ(table.rows[0].settings[0].key, "training.epochs");
-  EXPECT_EQ(table.rows[0].settings[0].value, "3");
+  EXPECT_EQ(table.rows[0].settings[0].key, "data.subset");
+  EXPECT_EQ(table.rows[0].settings[0].value, "0:10") << "as a command line has it, unquoted";
   EXPECT_THAT(table.rows[0].settings[1].value, HasSubstr("whole_image"));
   EXPECT_TRUE(std::filesystem::is_regular_file(table.rows[0].recipe));
   ASSERT_EQ(table.rows[1].published.size(), 1U);
