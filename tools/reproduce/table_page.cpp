@@ -85,7 +85,7 @@ std::string frontier_chart(const ResultTable& table, const std::vector<RowResult
 std::string curve_chart(const ResultTable& table, const std::vector<RowResult>& results,
                         const std::string& model, double CurvePoint::*x, const char* label) {
   LineChart chart{.title = fmt::format("{}: top-1 over {}", model, label),
-                  .x = {.label = label},
+                  .x = {.label = label, .whole = x == &CurvePoint::epochs},
                   .y = {.label = "top-1"}};
   int colour = 0;
   const auto points = [x](const std::vector<CurvePoint>& curve) {
