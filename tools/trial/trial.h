@@ -16,8 +16,8 @@ struct Setting {
   std::string value;
 };
 
-/// A value of a file as a command line takes it: scalars as they are written, lists and maps in flow
-/// style.
+/// A value of a file as a command line takes it: scalars as they are written, lists and maps in
+/// flow style.
 [[nodiscard]] std::string setting_text(const ConfigNode& value);
 
 /// One training that is part of a larger job: a recipe with some keys set, under a name that stays
