@@ -7,7 +7,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "tests/support/forwarding_file_ops.h"
+#include "tests/support/full_disk.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast {
@@ -17,19 +17,6 @@ std::string text_of(const std::filesystem::path& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
 }
-
-/// A disk that is full for a while, and writes short when it is not.
-class FullDisk final : public test::ForwardingFileOps {
- public:
-  std::ptrdiff_t write(int fd, const void* data, std::size_t size) override {
-    if (full) {
-      errno = ENOSPC;
-      return -1;
-    }
-    return ForwardingFileOps::write(fd, data, std::min<std::size_t>(size, 2));
-  }
-  bool full = false;
-};
 
 TEST(AppendedFileTest, GoesOnBehindWhatIsThere) {
   const test::TemporaryFolder folder;
@@ -42,7 +29,7 @@ TEST(AppendedFileTest, GoesOnBehindWhatIsThere) {
 
 TEST(AppendedFileTest, KeepsWhatAFullDiskRefuses) {
   const test::TemporaryFolder folder;
-  FullDisk disk;
+  test::FullDisk disk(2);
   AppendedFile file(folder / "f", disk);
   disk.full = true;
   file.append("one");
@@ -54,7 +41,7 @@ TEST(AppendedFileTest, KeepsWhatAFullDiskRefuses) {
 
 TEST(AppendedFileTest, CutsBackAndDropsWhatWasRefused) {
   const test::TemporaryFolder folder;
-  FullDisk disk;
+  test::FullDisk disk(2);
   AppendedFile file(folder / "f", disk);
   file.append("onetwo");
   disk.full = true;

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/error.h"
-#include "tests/support/forwarding_file_ops.h"
+#include "tests/support/full_disk.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::engine {
@@ -68,23 +68,9 @@ TEST(JsonLinesLogTest, WritesOneLineARecordWithTimes) {
   EXPECT_GT(lines[0].at("timestamp"), 1.7e9);
 }
 
-/// A disk that is full for a while.
-class FullDisk final : public test::ForwardingFileOps {
- public:
-  std::ptrdiff_t write(int fd, const void* data, std::size_t size) override {
-    if (full) {
-      errno = ENOSPC;
-      return -1;
-    }
-    // And short writes when it is not.
-    return ForwardingFileOps::write(fd, data, std::min<std::size_t>(size, 7));
-  }
-  bool full = false;
-};
-
 TEST(JsonLinesLogTest, AFullDiskLosesNoLineAndStopsNothing) {
   const test::TemporaryFolder folder;
-  FullDisk disk;
+  test::FullDisk disk(7);
   JsonLinesLog log(folder / "log", disk);
   log.write({{"epoch", 0}});
   disk.full = true;
