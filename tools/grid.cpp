@@ -11,7 +11,6 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/log.h"
-#include "framework/core/rng.h"
 #include "tools/arguments.h"
 #include "tools/grid/check.h"
 #include "tools/grid/ranking.h"
@@ -46,9 +45,7 @@ Arguments make_arguments() {
 class SweepFile {
  public:
   explicit SweepFile(const Sweep& sweep) : path_(sweep.folder / "sweep.json") {
-    const std::vector<std::byte> recipe = read_file(sweep.recipe);
-    const std::string text(reinterpret_cast<const char*>(recipe.data()), recipe.size());
-    const std::string hash = fmt::format("{:016x}", derived_seed(0, text));
+    const std::string hash = recipe_hash(sweep.recipe);
     facts_ = {{"recipe", sweep.recipe.string()},
               {"recipe_hash", hash},
               {"checked", ordered_json::array()}};

@@ -11,13 +11,10 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/unix_time.h"
 
 namespace precast::engine {
 namespace {
-
-double unix_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 std::string new_run_id(const std::string& arch) {
   const std::time_t now = std::time(nullptr);

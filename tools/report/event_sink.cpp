@@ -8,15 +8,12 @@
 #include <vector>
 
 #include "framework/core/event_file.h"
+#include "framework/core/unix_time.h"
 
 namespace precast::tools {
 namespace {
 
 using nlohmann::ordered_json;
-
-double unix_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 struct Tag {
   std::string_view key;

@@ -7,7 +7,6 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/core/rng.h"
 
 namespace precast::tools {
 namespace {
@@ -17,9 +16,7 @@ using nlohmann::ordered_json;
 constexpr const char* kRecipe = "recipe";
 
 ordered_json facts_of(const Trial& trial) {
-  const std::vector<std::byte> recipe = read_file(trial.recipe);
-  const std::string text(reinterpret_cast<const char*>(recipe.data()), recipe.size());
-  ordered_json facts = {{kRecipe, fmt::format("{:016x}", derived_seed(0, text))}};
+  ordered_json facts = {{kRecipe, recipe_hash(trial.recipe)}};
   for (const Setting& setting : trial.settings) {
     if (changes_results(setting)) facts[setting.key] = setting.value;
   }

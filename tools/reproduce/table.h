@@ -40,6 +40,11 @@ struct TableRow {
   std::vector<Setting> settings{};
   /// The first is the one that the table compares with.
   std::vector<PublishedFigures> published{};
+
+  /// Empty figures where nothing was published.
+  [[nodiscard]] PublishedFigures compared_with() const {
+    return published.empty() ? PublishedFigures{} : published.front();
+  }
 };
 
 /// A training of another system: shown, not run.

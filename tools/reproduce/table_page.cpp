@@ -119,8 +119,7 @@ HtmlTable result_table(const std::vector<RowResult>& results) {
                              {"published", true},
                              {"seeds", true}}};
   for (const RowResult& result : results) {
-    const PublishedFigures theirs =
-        result.row->published.empty() ? PublishedFigures{} : result.row->published.front();
+    const PublishedFigures theirs = result.row->compared_with();
     // The page lies in the folder of the runs.
     const std::string link = result.runs.front().trial.id + "/report.html";
     html.rows.push_back({{.text = result.row->id, .link = link},

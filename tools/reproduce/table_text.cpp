@@ -13,11 +13,6 @@ using nlohmann::ordered_json;
 constexpr int kShareDigits = 4;
 constexpr int kMinuteDigits = 1;
 
-/// The figures to compare with; empty ones where nothing was published.
-PublishedFigures published(const TableRow& row) {
-  return row.published.empty() ? PublishedFigures{} : row.published.front();
-}
-
 /// `8 x NVIDIA A100`, or `2 cores of` the processor where that trains; empty if nobody says.
 std::string hardware_of(const ordered_json& facts) {
   const std::string device = facts.value("device", "");
@@ -39,7 +34,10 @@ ordered_json to_json(const PublishedFigures& figures) {
 
 ordered_json to_json(const std::optional<MeanInterval>& figure) {
   if (!figure) return nullptr;
-  return {{"mean", figure->mean}, {"half_width_95", figure->half_width}, {"seeds", figure->count}};
+  ordered_json json = {{"mean", figure->mean}, {"seeds", figure->count}};
+  // One seed tells nothing of how far it may be off.
+  if (figure->count > 1) json["half_width_95"] = figure->half_width;
+  return json;
 }
 
 void append_others(const ResultTable& table, std::string& out) {
@@ -72,7 +70,7 @@ std::vector<std::string> differences(const ResultTable& table, const RowResult& 
                                   [](const SeedRun& run) { return !run.facts.empty(); });
   if (begun == result.runs.end()) return lines;
   const std::string ours = hardware_of(begun->facts);
-  const std::string theirs = published(*result.row).hardware;
+  const std::string theirs = result.row->compared_with().hardware;
   if (ours != theirs && !ours.empty()) {
     lines.push_back(fmt::format("hardware: {}{}", ours,
                                 theirs.empty() ? "" : fmt::format(", published on {}", theirs)));
@@ -98,7 +96,7 @@ std::string table_markdown(const ResultTable& table, const std::vector<RowResult
       "| row | model | top-1 | published | top-5 | published | minutes | published | seeds |\n"
       "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
   for (const RowResult& result : results) {
-    const PublishedFigures theirs = published(*result.row);
+    const PublishedFigures theirs = result.row->compared_with();
     fmt::format_to(
         std::back_inserter(out), "| {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", result.row->id,
         result.row->model, figure_text(result.figure("top_1"), kShareDigits),

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "framework/core/error.h"
+#include "framework/core/file.h"
 #include "framework/core/rng.h"
 
 namespace precast::tools {
@@ -38,6 +39,12 @@ std::vector<std::string> Trial::train_arguments() const {
 
 std::string setting_text(const ConfigNode& value) {
   return value.kind == ConfigNode::Kind::scalar ? value.scalar : value.flow();
+}
+
+std::string recipe_hash(const std::filesystem::path& recipe) {
+  const std::vector<std::byte> bytes = read_file(recipe);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return fmt::format("{:016x}", derived_seed(0, text));
 }
 
 std::filesystem::path own_program() {

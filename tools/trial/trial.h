@@ -36,6 +36,9 @@ struct Trial {
   [[nodiscard]] std::vector<std::string> train_arguments() const;
 };
 
+/// A digest of a recipe's file: whether results belong to it. @throws IoError
+[[nodiscard]] std::string recipe_hash(const std::filesystem::path& recipe);
+
 /// This program's file, which trains as `precast train`.
 [[nodiscard]] std::filesystem::path own_program();
 

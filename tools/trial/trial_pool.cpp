@@ -8,6 +8,7 @@
 
 #include "framework/core/file.h"
 #include "framework/core/log.h"
+#include "framework/core/unix_time.h"
 #include "framework/distributed/signal_pipe.h"
 
 namespace precast::tools {
@@ -23,10 +24,6 @@ constexpr auto kLockPause = std::chrono::milliseconds(500);
 constexpr auto kLockPatience = std::chrono::seconds(5);
 /// How long trainings may take to save where this program must end.
 constexpr auto kSavePatience = std::chrono::minutes(2);
-
-double unix_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 /// When `path` was last written, Unix seconds.
 double written_at(const std::filesystem::path& path) {

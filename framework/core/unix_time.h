@@ -1,0 +1,12 @@
+#pragma once
+
+#include <chrono>
+
+namespace precast {
+
+/// Now, seconds since 1970; as records carry it.
+[[nodiscard]] inline double unix_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace precast
