@@ -58,6 +58,8 @@ class PRECAST_API BetonReader {
   [[nodiscard]] std::uint64_t file_bytes() const { return file_bytes_; }
   /// The file to read blobs from, or null where they are mapped or in memory.
   [[nodiscard]] const DiskFile* disk() const { return disk_.get(); }
+  /// The mapping of the file, or null.
+  [[nodiscard]] const MappedFile* mapping() const { return file_.get(); }
   /// Bytes that the reader itself keeps in memory.
   [[nodiscard]] std::uint64_t memory_bytes() const;
   [[nodiscard]] const BetonHeader& header() const { return header_; }

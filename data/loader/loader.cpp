@@ -9,7 +9,6 @@
 #include <limits>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -18,8 +17,10 @@
 #include "data/beton/layout.h"
 #include "data/beton/reader.h"
 #include "data/cache/page_cache.h"
+#include "data/cache/read_ahead.h"
 #include "data/loader/batch_layout.h"
 #include "data/loader/order_ahead.h"
+#include "data/loader/sample_bytes.h"
 #include "data/loader/sample_reader.h"
 #include "data/loader/worker_clock.h"
 #include "framework/core/error.h"
@@ -44,38 +45,6 @@ constexpr std::int64_t kLongestRun = 8;
 std::int64_t run_length(const LoaderOptions& options) {
   return std::clamp<std::int64_t>(options.batch_size / (4 * std::int64_t{options.workers}), 1,
                                   kLongestRun);
-}
-
-/// The fields whose blobs the outputs are made from.
-std::vector<std::size_t> blob_fields_of(const std::vector<Output>& outputs) {
-  std::set<std::size_t> fields;
-  for (const Output& output : outputs) {
-    const bool image = output.kind == OutputKind::image;
-    if (image || output.kind == OutputKind::mask || output.kind == OutputKind::array)
-      fields.insert(output.field);
-    if (output.kind == OutputKind::mask) fields.insert(output.image_field);
-  }
-  return {fields.begin(), fields.end()};
-}
-
-/// The stretch of the file with the bytes of these fields of a sample; empty if there are none.
-FileRange range_of(const BetonReader& reader, const std::vector<std::size_t>& fields,
-                   std::uint64_t sample) {
-  FileRange range{UINT64_MAX, 0};
-  for (const std::size_t field : fields) {
-    const std::uint64_t bytes = reader.blob_bytes(sample, field);
-    if (bytes == 0) continue;
-    const std::uint64_t begin = reader.blob_offset(sample, field);
-    range = {std::min(range.begin, begin), std::max(range.end, begin + bytes)};
-  }
-  return range.end == 0 ? FileRange{} : range;
-}
-
-std::uint64_t stored_bytes(const BetonReader& reader, const std::vector<std::size_t>& fields,
-                           std::uint64_t sample) {
-  std::uint64_t bytes = 0;
-  for (const std::size_t field : fields) bytes += reader.blob_bytes(sample, field);
-  return bytes;
 }
 
 }  // namespace
@@ -140,6 +109,9 @@ class Loader::Pass {
         run_(run_length(shared.options)),
         runs_per_batch_((shared.options.batch_size + run_ - 1) / run_) {
     shared.pool.set_size(layout_.bytes());
+    if (const MappedFile* mapped = shared.reader.mapping())
+      read_ahead_.emplace(
+          *mapped, [this](std::int64_t i) { return range(i); }, first_sample(), samples);
     next_ticket_ = request.first_batch * runs_per_batch_;
     opened_ = request.first_batch;
     for (int slot = 0; slot < shared.options.batches_ahead; ++slot) open_next_slot();
@@ -221,11 +193,13 @@ class Loader::Pass {
   void start_reading() {
     std::vector<FileRange> ranges;
     const std::int64_t first = first_sample();
-    for (std::int64_t i = first; i < samples_; ++i)
-      ranges.push_back(range_of(shared_.reader, shared_.blob_fields, id(i)));
+    for (std::int64_t i = first; i < samples_; ++i) ranges.push_back(range(i));
     const std::uint64_t page_bytes = shared_.reader.header().page_bytes;
     shared_.cache->begin(plan_extents(ranges, page_bytes, shared_.reader.header().table_offset,
                                       shared_.cache->plan_capacity_bytes(page_bytes)));
+  }
+  [[nodiscard]] FileRange range(std::int64_t index) const {
+    return range_of(shared_.reader, shared_.blob_fields, id(index));
   }
   [[nodiscard]] std::int64_t first_sample() const {
     return std::min(samples_, batch_start(request_.first_batch));
@@ -305,6 +279,7 @@ class Loader::Pass {
   void read_sample(SampleReader& reader, std::int64_t index, std::size_t row, std::byte* memory) {
     const SamplePlace place{
         .sample = id(index), .position = position(index), .epoch = request_.epoch};
+    if (read_ahead_) read_ahead_->reach(index);
     if (!shared_.cache) return reader.read(place, layout_, row, memory);
     const auto planned = static_cast<std::size_t>(index - first_sample());
     const PageCache::Use pages(*shared_.cache, planned);
@@ -321,6 +296,8 @@ class Loader::Pass {
   const std::vector<std::uint64_t> ids_;
   const BatchLayout layout_;
   std::vector<Slot> slots_;
+  /// For a mapped file.
+  std::optional<ReadAhead> read_ahead_;
   /// Batches taken by the consumer; the consumer's alone.
   std::int64_t delivered_;
   /// Samples a ticket, and tickets a batch.

@@ -5,8 +5,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -210,29 +212,48 @@ void create_folders(const std::filesystem::path& path, FileOps& ops) {
   }
 }
 
-MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) throw IoError("cannot open", path.string(), errno);
+MappedFile::MappedFile(const std::filesystem::path& path)
+    : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  if (fd_ < 0) throw IoError("cannot open", path.string(), errno);
   struct stat status {};
-  const bool regular = ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+  const bool regular = ::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);
   if (!regular) {
-    ::close(fd);
+    ::close(fd_);
     throw IoError(fmt::format("cannot read {}: expected a regular file", path.string()));
   }
   size_ = static_cast<std::size_t>(status.st_size);
-  if (size_ > 0) {
-    void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd, 0);
+  if (size_ == 0) return;
+  void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd_, 0);
+  if (mapped == MAP_FAILED) {
     const int map_errno = errno;
-    ::close(fd);
-    if (mapped == MAP_FAILED) throw IoError("cannot map", path.string(), map_errno);
-    data_ = static_cast<const std::byte*>(mapped);
-  } else {
-    ::close(fd);
+    ::close(fd_);
+    throw IoError("cannot map", path.string(), map_errno);
   }
+  data_ = static_cast<const std::byte*>(mapped);
 }
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  ::close(fd_);
+}
+
+bool MappedFile::cached(std::uint64_t offset) const {
+  char byte = 0;
+  const iovec to{.iov_base = &byte, .iov_len = 1};
+  return ::preadv2(fd_, &to, 1, static_cast<off_t>(offset), RWF_NOWAIT) == 1;
+}
+
+void MappedFile::will_need(std::uint64_t offset, std::uint64_t bytes) const {
+  // The kernel cuts a request down to the disk's read-ahead, 128 KiB as a rule.
+  constexpr std::uint64_t kRequestBytes = std::uint64_t{128} << 10;
+  for (const std::uint64_t end = offset + bytes; offset < end; offset += kRequestBytes) {
+    ::posix_fadvise(fd_, static_cast<off_t>(offset),
+                    static_cast<off_t>(std::min(kRequestBytes, end - offset)), POSIX_FADV_WILLNEED);
+  }
+}
+
+void MappedFile::read_single_pages() const {
+  if (data_ != nullptr) ::madvise(const_cast<std::byte*>(data_), size_, MADV_RANDOM);
 }
 
 }  // namespace precast

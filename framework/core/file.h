@@ -110,8 +110,16 @@ class PRECAST_API MappedFile {
   [[nodiscard]] std::span<const std::byte> bytes() const { return {data_, size_}; }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
+  /// Whether a byte is in the page cache. False, too, where the file system does not tell.
+  [[nodiscard]] bool cached(std::uint64_t offset) const;
+  /// Asks the kernel to read a stretch, and no more, into the page cache; does not wait for it.
+  void will_need(std::uint64_t offset, std::uint64_t bytes) const;
+  /// Has the kernel read, where a page is missing all the same, that page and nothing around it.
+  void read_single_pages() const;
+
  private:
   std::filesystem::path path_;
+  int fd_ = -1;
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
 };

@@ -77,6 +77,12 @@ class ReadLimits(unittest.TestCase):
         self.assertEqual(read_limit.mounted_groups(mounts),
                          [(1, pathlib.Path("/sys/fs/cgroup/blkio")), (2, pathlib.Path("/sys/fs/cgroup/unified"))])
 
+    def test_bytes_read_are_those_of_the_disk_itself(self):
+        first = "254:16 Read 7\n254:0 Read 4096\n254:0 Write 9\n254:0 Total 4105\nTotal 4112\n"
+        self.assertEqual(read_limit.counted_bytes(first, "254:0"), 4096)
+        self.assertEqual(read_limit.counted_bytes("8:0 rbytes=7 wbytes=1\n254:0 rbytes=4096 wbytes=9 rios=1\n", "254:0"), 4096)
+        self.assertEqual(read_limit.counted_bytes("Total 0\n", "254:0"), 0)
+
     def test_a_file_system_in_memory_has_no_disk_and_says_so(self):
         if not pathlib.Path("/dev/shm").is_dir():
             self.skipTest("no /dev/shm")

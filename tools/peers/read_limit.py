@@ -35,13 +35,25 @@ def mounted_groups(mounts):
     return found
 
 
+def counted_bytes(counters, disk):
+    """What was read of a disk: "254:0 Read 4096" in v1's counters, "254:0 rbytes=4096 wbytes=..." in v2's."""
+    for words in map(str.split, counters.splitlines()):
+        if words[:2] == [disk, "Read"]:
+            return int(words[2])
+        if words[:1] == [disk]:
+            for word in words[1:]:
+                if word.startswith("rbytes="):
+                    return int(word.removeprefix("rbytes="))
+    return 0
+
+
 class ReadLimit:
     """A group that reads at most `bytes_per_second` of the disk below `path`. `reason`: None, or why there
     is none. Use as a context: the group goes at the end."""
 
     def __init__(self, path, bytes_per_second):
-        self.group, self.reason = None, None
-        disk = disk_below(path)
+        self.group, self.reason, self.disk = None, None, disk_below(path)
+        disk = self.disk
         if disk is None:
             self.reason = f"{path} lies on no block device of its own (memory, overlay, network or several disks)"
             return
@@ -71,6 +83,13 @@ class ReadLimit:
     def enter(self):
         """Puts the calling process into the group: for subprocess's preexec_fn."""
         (self.group / "cgroup.procs").write_text(str(os.getpid()))
+
+    def bytes_read(self):
+        """By all that were in the group, since it was made."""
+        for name in ("blkio.throttle.io_service_bytes", "io.stat"):
+            if (self.group / name).exists():
+                return counted_bytes((self.group / name).read_text(), self.disk)
+        return 0
 
     def __enter__(self):
         return self

@@ -1,0 +1,40 @@
+#include "data/loader/sample_bytes.h"
+
+#include <algorithm>
+#include <set>
+
+#include "data/beton/reader.h"
+
+namespace precast::data {
+
+std::vector<std::size_t> blob_fields_of(const std::vector<Output>& outputs) {
+  std::set<std::size_t> fields;
+  for (const Output& output : outputs) {
+    const bool image = output.kind == OutputKind::image;
+    if (image || output.kind == OutputKind::mask || output.kind == OutputKind::array)
+      fields.insert(output.field);
+    if (output.kind == OutputKind::mask) fields.insert(output.image_field);
+  }
+  return {fields.begin(), fields.end()};
+}
+
+FileRange range_of(const BetonReader& reader, const std::vector<std::size_t>& fields,
+                   std::uint64_t sample) {
+  FileRange range{UINT64_MAX, 0};
+  for (const std::size_t field : fields) {
+    const std::uint64_t bytes = reader.blob_bytes(sample, field);
+    if (bytes == 0) continue;
+    const std::uint64_t begin = reader.blob_offset(sample, field);
+    range = {std::min(range.begin, begin), std::max(range.end, begin + bytes)};
+  }
+  return range.end == 0 ? FileRange{} : range;
+}
+
+std::uint64_t stored_bytes(const BetonReader& reader, const std::vector<std::size_t>& fields,
+                           std::uint64_t sample) {
+  std::uint64_t bytes = 0;
+  for (const std::size_t field : fields) bytes += reader.blob_bytes(sample, field);
+  return bytes;
+}
+
+}  // namespace precast::data

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "data/cache/extent_plan.h"
+#include "data/loader/outputs.h"
+
+namespace precast::data {
+
+class BetonReader;
+
+/// The fields whose blobs the outputs are made from.
+[[nodiscard]] std::vector<std::size_t> blob_fields_of(const std::vector<Output>& outputs);
+
+/// The stretch of the file with the bytes of these fields of a sample; empty if there are none.
+[[nodiscard]] FileRange range_of(const BetonReader& reader, const std::vector<std::size_t>& fields,
+                                 std::uint64_t sample);
+
+/// How many bytes the blobs of these fields have.
+[[nodiscard]] std::uint64_t stored_bytes(const BetonReader& reader,
+                                         const std::vector<std::size_t>& fields,
+                                         std::uint64_t sample);
+
+}  // namespace precast::data

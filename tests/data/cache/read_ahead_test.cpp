@@ -1,0 +1,103 @@
+#include "data/cache/read_ahead.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "framework/core/file.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::data {
+namespace {
+
+constexpr std::int64_t kSamples = 400;
+/// Further apart than a sample is long, and than the kernel reads at once for one byte.
+constexpr std::uint64_t kStride = std::uint64_t{64} << 10;
+constexpr std::uint64_t kSampleBytes = 12'000;
+
+/// A file of samples with gaps, and the page cache without it.
+class ReadAheadTest : public ::testing::Test {
+ protected:
+  ReadAheadTest() {
+    write_file(path_, std::string(kSamples * kStride, 'x'));
+    forget();
+  }
+  void forget() const {
+    const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    ASSERT_GE(fd, 0);
+    ::fsync(fd);
+    ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    ::close(fd);
+  }
+  /// Whether the file system has a disk below it that was forgotten about.
+  [[nodiscard]] static bool forgettable(const MappedFile& file) {
+    return !file.cached((kSamples - 1) * kStride);
+  }
+  static FileRange range_of(std::int64_t sample) {
+    const std::uint64_t begin = static_cast<std::uint64_t>(sample) * kStride;
+    return {begin, begin + kSampleBytes};
+  }
+  static bool cached_soon(const MappedFile& file, std::uint64_t offset) {
+    for (int i = 0; i < 1000 && !file.cached(offset); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return file.cached(offset);
+  }
+
+  test::TemporaryFolder folder_;
+  std::filesystem::path path_ = folder_ / "samples";
+};
+
+TEST_F(ReadAheadTest, BringsTheNextSamplesAndNothingElse) {
+  const MappedFile file(path_);
+  if (!forgettable(file)) GTEST_SKIP() << "a file system that keeps everything in memory";
+  ReadAhead ahead(file, range_of, 10, kSamples);
+  ahead.reach(10);
+  EXPECT_EQ(ahead.asked(), ReadAhead::kSamplesAhead);
+  for (std::int64_t i = 10; i < 10 + ReadAhead::kSamplesAhead; ++i) {
+    EXPECT_TRUE(cached_soon(file, range_of(i).begin)) << i;
+    EXPECT_TRUE(cached_soon(file, range_of(i).end - 1)) << i;
+    EXPECT_FALSE(file.cached(range_of(i).end + kStride / 2)) << i;
+  }
+  EXPECT_FALSE(file.cached(range_of(0).begin));
+  EXPECT_FALSE(file.cached(range_of(11 + ReadAhead::kSamplesAhead).begin));
+}
+
+TEST_F(ReadAheadTest, AsksForEachSampleOnceWhateverTheThreads) {
+  const MappedFile file(path_);
+  if (!forgettable(file)) GTEST_SKIP() << "a file system that keeps everything in memory";
+  ReadAhead ahead(file, range_of, 0, kSamples);
+  std::atomic<std::int64_t> next{0};
+  {
+    std::vector<std::jthread> workers;
+    for (int w = 0; w < 3; ++w)
+      workers.emplace_back([&] {
+        for (std::int64_t i = next++; i < kSamples; i = next++) ahead.reach(i);
+      });
+  }
+  EXPECT_EQ(ahead.asked(), kSamples);
+}
+
+TEST_F(ReadAheadTest, AsksForNothingWhereTheFileIsCached) {
+  const MappedFile file(path_);
+  for (const std::byte byte : file.bytes()) ASSERT_EQ(byte, std::byte{'x'});
+  if (!file.cached(0)) GTEST_SKIP() << "a file system that does not tell what is cached";
+  ReadAhead ahead(file, range_of, 0, kSamples);
+  for (std::int64_t i = 0; i < kSamples; ++i) ahead.reach(i);
+  EXPECT_EQ(ahead.asked(), 0);
+}
+
+TEST_F(ReadAheadTest, SamplesWithoutBytesNeedNothing) {
+  const MappedFile file(path_);
+  ReadAhead ahead(
+      file, [](std::int64_t) { return FileRange{}; }, 0, kSamples);
+  for (std::int64_t i = 0; i < kSamples; ++i) ahead.reach(i);
+  EXPECT_EQ(ahead.asked(), 0);
+}
+
+}  // namespace
+}  // namespace precast::data
