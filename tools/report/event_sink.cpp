@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/core/event_file.h"
+#include "framework/core/file.h"
 #include "framework/core/unix_time.h"
 
 namespace precast::tools {
@@ -53,6 +54,10 @@ void EventSink::forget() {
 
 void EventSink::rewind(std::int64_t position) {
   file_.cut(position);
+  // Shorter than that, it may end in a torn record.
+  const std::vector<std::byte> bytes = read_file(file_.path());
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  file_.cut(static_cast<std::int64_t>(whole_events(text)));
   forget();
 }
 
