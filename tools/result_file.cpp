@@ -2,8 +2,11 @@
 
 #include <chrono>
 #include <exception>
+#include <system_error>
 
+#include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/log.h"
 #include "tools/command.h"
 #include "tools/torch_errors.h"
 
@@ -27,7 +30,14 @@ Failure plain_failure(const std::exception_ptr& exception) {
 
 ResultFile::ResultFile(std::filesystem::path path)
     : path_(std::move(path)), start_(steady_seconds()) {
-  if (!path_.empty()) std::filesystem::remove(path_);
+  if (path_.empty()) return;
+  std::error_code failure;
+  std::filesystem::remove(path_, failure);
+  // Now, not after a training of days.
+  const auto folder = std::filesystem::absolute(path_).parent_path();
+  if (!failure && !std::filesystem::is_directory(folder))
+    failure = std::make_error_code(std::errc::no_such_file_or_directory);
+  if (failure) throw IoError("cannot replace", path_.string(), failure.value());
 }
 
 int ResultFile::write_after(const std::function<int()>& body) {
@@ -36,7 +46,12 @@ int ResultFile::write_after(const std::function<int()>& body) {
     code = body();
   } catch (...) {
     const Failure failure = plain_failure(std::current_exception());
-    write(failure.exit_code, failure.text);
+    try {
+      write(failure.exit_code, failure.text);
+    } catch (const std::exception& error) {
+      // What went wrong first is what the user must hear.
+      log_warning("{}", error.what());
+    }
     throw;
   }
   write(code, "");

@@ -12,7 +12,8 @@ namespace precast::tools {
 /// process was killed. One thread.
 class ResultFile {
  public:
-  /// @param path empty: nothing is written. @throws IoError if an old file cannot be removed.
+  /// @param path empty: nothing is written. @throws IoError if an old file cannot be removed, or
+  /// its folder is not there.
   explicit ResultFile(std::filesystem::path path);
 
   /// More facts for the file.
@@ -21,7 +22,8 @@ class ResultFile {
   [[nodiscard]] bool is_there() const { return std::filesystem::exists(path_); }
   /// Another process writes the file (rank 0, or the ranks of a launcher).
   void leave_to_others() { path_.clear(); }
-  /// Runs `body`, then writes how it ended. What it throws passes through.
+  /// Runs `body`, then writes how it ended. What it throws passes through, also where the file
+  /// cannot be written: that is a warning then. @throws IoError
   int write_after(const std::function<int()>& body);
 
  private:

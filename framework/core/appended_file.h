@@ -25,7 +25,8 @@ class PRECAST_API AppendedFile {
   void append(std::string_view piece);
   /// In bytes. What the disk still refuses counts.
   [[nodiscard]] std::int64_t position() const;
-  /// Cuts the file; one that is shorter lost pieces to a crash and stays. @throws IoError
+  /// Cuts the file; one that is shorter lost pieces to a crash and stays, its last piece perhaps
+  /// torn: what the pieces are its writer knows, and cuts that off. @throws IoError
   void cut(std::int64_t position);
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 

@@ -29,6 +29,15 @@ void put_fixed(std::string& out, Unsigned value) {
     out += static_cast<char>((value >> (8 * byte)) & 0xFF);
 }
 
+/// What put_fixed() has put at the front.
+template <typename Unsigned>
+Unsigned take_fixed(std::string_view bytes) {
+  Unsigned value = 0;
+  for (std::size_t byte = sizeof(value); byte-- > 0;)
+    value = static_cast<Unsigned>(value << 8 | static_cast<unsigned char>(bytes[byte]));
+  return value;
+}
+
 void put_varint(std::string& out, std::uint64_t value) {
   for (; value >= 0x80; value >>= 7) out += static_cast<char>((value & 0x7F) | 0x80);
   out += static_cast<char>(value);
@@ -95,6 +104,22 @@ std::string event_record(double wall_time, std::int64_t step,
   put_varint(event, static_cast<std::uint64_t>(step));
   put_bytes(event, 5, summary);  // summary
   return framed(event);
+}
+
+std::size_t whole_events(std::string_view file) {
+  constexpr std::size_t kHead = 12, kTail = 4;
+  std::size_t whole = 0;
+  while (file.size() - whole >= kHead + kTail) {
+    const std::string_view rest = file.substr(whole);
+    const auto size = take_fixed<std::uint64_t>(rest);
+    if (take_fixed<std::uint32_t>(rest.substr(8)) != masked_crc(rest.substr(0, 8)) ||
+        size > rest.size() - kHead - kTail ||
+        take_fixed<std::uint32_t>(rest.substr(kHead + size)) !=
+            masked_crc(rest.substr(kHead, size)))
+      break;
+    whole += kHead + size + kTail;
+  }
+  return whole;
 }
 
 }  // namespace precast

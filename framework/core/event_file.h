@@ -32,4 +32,8 @@ struct EventScalar {
 [[nodiscard]] PRECAST_API std::string event_record(double wall_time, std::int64_t step,
                                                    std::span<const EventScalar> scalars);
 
+/// Bytes of `file` up to the end of its last whole record: readers give up at one that a crash left
+/// torn.
+[[nodiscard]] PRECAST_API std::size_t whole_events(std::string_view file);
+
 }  // namespace precast

@@ -107,6 +107,24 @@ void write_all(std::span<const std::byte> bytes, std::uint64_t offset, const std
   }
 }
 
+/// Closes it.
+struct OpenFile {
+  explicit OpenFile(int descriptor) : fd(descriptor) {}
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile() { ::close(fd); }
+  int fd;
+};
+
+/// Opens a regular file to be read. @throws IoError
+int open_regular(const std::filesystem::path& path, struct stat& status) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) throw IoError("cannot open", path.string(), errno);
+  if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) return fd;
+  ::close(fd);
+  throw IoError(fmt::format("cannot read {}: expected a regular file", path.string()));
+}
+
 }  // namespace
 
 FileOps::~FileOps() = default;
@@ -185,12 +203,24 @@ void write_file(const std::filesystem::path& path, std::string_view text, FileOp
 }
 
 std::vector<std::byte> read_file(const std::filesystem::path& path, std::uint64_t max_bytes) {
-  const MappedFile file(path);
-  if (file.bytes().size() > max_bytes) {
+  struct stat status {};
+  const OpenFile file(open_regular(path, status));
+  if (static_cast<std::uint64_t>(status.st_size) > max_bytes) {
     throw IoError(fmt::format("{}: expected at most {} bytes, got {}", path.string(), max_bytes,
-                              file.bytes().size()));
+                              status.st_size));
   }
-  return {file.bytes().begin(), file.bytes().end()};
+  // Not mapped: a log may be cut by the run that writes it, and its pages would be gone.
+  std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
+  std::size_t size = 0;
+  while (size < bytes.size()) {
+    const auto got =
+        uninterrupted([&] { return ::read(file.fd, bytes.data() + size, bytes.size() - size); });
+    if (got < 0) throw IoError("cannot read", path.string(), errno);
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  bytes.resize(size);
+  return bytes;
 }
 
 void create_folders(const std::filesystem::path& path, FileOps& ops) {
@@ -212,15 +242,9 @@ void create_folders(const std::filesystem::path& path, FileOps& ops) {
   }
 }
 
-MappedFile::MappedFile(const std::filesystem::path& path)
-    : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-  if (fd_ < 0) throw IoError("cannot open", path.string(), errno);
+MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   struct stat status {};
-  const bool regular = ::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);
-  if (!regular) {
-    ::close(fd_);
-    throw IoError(fmt::format("cannot read {}: expected a regular file", path.string()));
-  }
+  fd_ = open_regular(path, status);
   size_ = static_cast<std::size_t>(status.st_size);
   if (size_ == 0) return;
   void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd_, 0);

@@ -15,14 +15,6 @@ extern char** environ;
 namespace precast {
 namespace {
 
-std::vector<char*> null_terminated(const std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  pointers.reserve(texts.size() + 1);
-  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 void ask_for_own_group(posix_spawnattr_t& attributes) {
   // Alone in its group the program is in the background of the terminal, and `stty tostop` would
   // stop it at its first line.
@@ -54,6 +46,14 @@ std::vector<std::string> current_environment() {
   std::vector<std::string> entries;
   for (char** entry = environ; *entry != nullptr; ++entry) entries.emplace_back(*entry);
   return entries;
+}
+
+std::vector<char*> null_terminated(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
+  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
 }
 
 int spawn(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,

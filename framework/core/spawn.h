@@ -37,6 +37,10 @@ struct InheritedFile {
 /// The environment as `NAME=value` each.
 [[nodiscard]] PRECAST_API std::vector<std::string> current_environment();
 
+/// Pointers to the texts and a null one behind them, as exec takes arguments and environments. They
+/// last as long as the texts.
+[[nodiscard]] PRECAST_API std::vector<char*> null_terminated(const std::vector<std::string>& texts);
+
 /// Starts the program `arguments[0]` (a path; no shell, no search) with /dev/null as its standard
 /// input. No fork: safe beside threads.
 /// @param own_group makes it the leader of a process group of its own: signals of a terminal

@@ -58,11 +58,14 @@ void JsonLinesLog::write(const nlohmann::ordered_json& record) {
 void JsonLinesLog::rewind(std::int64_t position) {
   file_.cut(position);
   double relative_time = 0;
+  std::int64_t whole = 0;
   std::ifstream file(file_.path());
-  for (std::string line; std::getline(file, line);) {
+  for (std::string line; std::getline(file, line) && !file.eof();) {
+    whole += static_cast<std::int64_t>(line.size()) + 1;
     const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (record.is_object()) relative_time = record.value("relative_time", relative_time);
   }
+  file_.cut(whole);
   start_ = unix_seconds() - relative_time;
 }
 

@@ -40,7 +40,8 @@ class PRECAST_API JsonLinesLog final : public MetricSink {
   void write(const nlohmann::ordered_json& record) override;
   /// In bytes. What the disk still refuses counts.
   [[nodiscard]] std::int64_t position() const override { return file_.position(); }
-  /// Cuts the file and goes on with the last line's relative_time.
+  /// Cuts the file, and a last line that a crash left torn; goes on with the last line's
+  /// relative_time.
   void rewind(std::int64_t position) override;
 
  private:

@@ -113,6 +113,23 @@ TEST_F(TrainTest, ResultFileTellsHowItEnded) {
   EXPECT_EQ(result().at("world_size"), 2);
 }
 
+TEST_F(TrainTest, AResultFileThatCannotBeWrittenHidesNoFailureAndShowsBeforeTheTraining) {
+  // Files cannot grow: the result cannot be written, and the recipe is wrong, too.
+  const ChildResult both =
+      run_child({"/bin/bash", "-c", "ulimit -f 0; exec \"$@\"", "bash", PRECAST_BIN_DIR "/precast",
+                 "train", "--lr.lr=-1", "--result-json=" + (folder_ / "result.json").string()},
+                std::chrono::minutes(1));
+  EXPECT_EQ(both.exit_code, 2) << both.errors;
+  EXPECT_THAT(both.errors, HasSubstr("error: "));
+  EXPECT_THAT(both.errors, HasSubstr("lr.lr"));
+  EXPECT_THAT(both.errors, HasSubstr("warning: "));
+  const ChildResult nowhere =
+      precast({"train", "--result-json=" + (folder_ / "no/r.json").string()});
+  EXPECT_EQ(nowhere.exit_code, 5);
+  EXPECT_THAT(nowhere.errors, HasSubstr("no/r.json"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
+}
+
 TEST_F(TrainTest, ARunThatHadEndedGivesTheSameFiguresWhenItIsResumed) {
   const auto figures = [&] {
     const auto all = nlohmann::json::parse(std::ifstream(folder_ / "runs/r/summary.json"));

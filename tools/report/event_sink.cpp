@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "framework/core/event_file.h"
+#include "framework/core/file.h"
 #include "framework/core/unix_time.h"
+#include "tools/report/run_record.h"
 
 namespace precast::tools {
 namespace {
@@ -29,12 +31,6 @@ constexpr Tag kEpochTags[] = {{"train_loss", "epoch/train_loss"},
                               {"top_1", "val/top_1"},
                               {"top_5", "val/top_5"}};
 
-/// NaN where the record has no such number (JSON writes one that is not finite as null).
-double number(const ordered_json& record, std::string_view key) {
-  const auto found = record.find(key);
-  return found != record.end() && found->is_number() ? found->get<double>() : std::nan("");
-}
-
 void add_finite(std::vector<EventScalar>& scalars, std::string_view tag, double value) {
   if (std::isfinite(value)) scalars.push_back({tag, value});
 }
@@ -53,6 +49,10 @@ void EventSink::forget() {
 
 void EventSink::rewind(std::int64_t position) {
   file_.cut(position);
+  // Shorter than that, it may end in a torn record.
+  const std::vector<std::byte> bytes = read_file(file_.path());
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  file_.cut(static_cast<std::int64_t>(whole_events(text)));
   forget();
 }
 
@@ -61,10 +61,10 @@ void EventSink::write(const ordered_json& record) {
   std::vector<EventScalar> scalars;
   for (const Tag& tag :
        is_step ? std::span<const Tag>(kStepTags) : std::span<const Tag>(kEpochTags))
-    add_finite(scalars, tag.tag, number(record, tag.key));
+    add_finite(scalars, tag.tag, number_of(record, tag.key));
   std::optional<Totals>& last = is_step ? last_step_ : last_epoch_;
-  const Totals now{number(record, "images"), number(record, "train_time"),
-                   number(record, "wait_time")};
+  const Totals now{number_of(record, "images"), number_of(record, "train_time"),
+                   number_of(record, "wait_time")};
   if (last && now.train_seconds > last->train_seconds) {
     const double seconds = now.train_seconds - last->train_seconds;
     add_finite(scalars, is_step ? "train/images_per_second" : "epoch/images_per_second",
@@ -73,7 +73,7 @@ void EventSink::write(const ordered_json& record) {
                (now.wait_seconds - last->wait_seconds) / seconds);
   }
   last = now;
-  const double step = number(record, is_step ? "step" : "steps");
+  const double step = number_of(record, is_step ? "step" : "steps");
   if (scalars.empty() || !std::isfinite(step)) return;
   const double wall_time = unix_seconds();
   const std::string head = file_.position() == 0 ? event_file_head(wall_time) : "";

@@ -23,6 +23,7 @@ class EventSink final : public MetricSink {
   void write(const nlohmann::ordered_json& record) override;
   /// In bytes.
   [[nodiscard]] std::int64_t position() const override { return file_.position(); }
+  /// Cuts the file, and a last record that a crash left torn.
   void rewind(std::int64_t position) override;
 
  private:

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string_view>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -27,35 +26,30 @@ ordered_json object_of(const std::filesystem::path& path, std::vector<std::strin
   return ordered_json::object();
 }
 
-double number(const ordered_json& record, std::string_view key) {
-  const auto found = record.find(key);
-  return found != record.end() && found->is_number() ? found->get<double>() : NAN;
-}
-
 RunRow row_of(const ordered_json& record) {
   RunRow row;
   row.epoch = record.at("epoch").get<std::int64_t>();
   const bool is_step = record.contains("step");
-  row.step = number(record, is_step ? "step" : "steps");
-  row.loss = number(record, is_step ? "loss" : "train_loss");
-  row.val_loss = number(record, "val_loss");
-  row.top_1 = number(record, "top_1");
-  row.top_5 = number(record, "top_5");
-  row.lr = number(record, "current_lr");
-  row.resolution = number(record, "resolution");
-  row.train_seconds = number(record, "train_time");
-  row.wait_seconds = number(record, "wait_time");
-  row.val_seconds = number(record, "val_time");
-  row.images = number(record, "images");
+  row.step = number_of(record, is_step ? "step" : "steps");
+  row.loss = number_of(record, is_step ? "loss" : "train_loss");
+  row.val_loss = number_of(record, "val_loss");
+  row.top_1 = number_of(record, "top_1");
+  row.top_5 = number_of(record, "top_5");
+  row.lr = number_of(record, "current_lr");
+  row.resolution = number_of(record, "resolution");
+  row.train_seconds = number_of(record, "train_time");
+  row.wait_seconds = number_of(record, "wait_time");
+  row.val_seconds = number_of(record, "val_time");
+  row.images = number_of(record, "images");
   if (const auto loader = record.find("loader_time");
       loader != record.end() && loader->is_object()) {
-    row.decoding = number(*loader, "decoding");
-    row.reading = number(*loader, "reading");
-    row.blocked = number(*loader, "blocked");
-    row.ahead = number(*loader, "ahead");
+    row.decoding = number_of(*loader, "decoding");
+    row.reading = number_of(*loader, "reading");
+    row.blocked = number_of(*loader, "blocked");
+    row.ahead = number_of(*loader, "ahead");
   }
   // Within its epoch; how far that is along is told once all lines are read.
-  row.epochs_done = is_step ? number(record, "epoch_step") : static_cast<double>(row.epoch + 1);
+  row.epochs_done = is_step ? number_of(record, "epoch_step") : static_cast<double>(row.epoch + 1);
   return row;
 }
 
@@ -73,7 +67,7 @@ void add_row(RunRecord& run, const ordered_json& record) {
 
 /// An epoch's steps: told by the run, or by its lines.
 double steps_per_epoch(const RunRecord& run) {
-  if (const double told = number(run.facts, "steps_per_epoch"); told > 0) return told;
+  if (const double told = number_of(run.facts, "steps_per_epoch"); told > 0) return told;
   if (!run.epochs.empty() && run.epochs.back().step > 0)
     return run.epochs.back().step / static_cast<double>(run.epochs.back().epoch + 1);
   double most = 0;
@@ -106,7 +100,7 @@ void read_log(RunRecord& run, std::string_view text) {
 }
 
 double from_summary(const RunRecord& run, std::string_view key, double otherwise) {
-  const double told = number(run.summary, key);
+  const double told = number_of(run.summary, key);
   return std::isnan(told) ? otherwise : told;
 }
 
@@ -123,6 +117,11 @@ double newest_total(const RunRecord& run, double RunRow::*total) {
 }
 
 }  // namespace
+
+double number_of(const ordered_json& record, std::string_view key) {
+  const auto found = record.find(key);
+  return found != record.end() && found->is_number() ? found->get<double>() : NAN;
+}
 
 double RunRecord::top_1() const {
   return from_summary(*this, "top_1", last_of(epochs, &RunRow::top_1));

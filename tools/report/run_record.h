@@ -5,9 +5,13 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace precast::tools {
+
+/// A number of a record; NaN where it has none (JSON writes one that is not finite as null).
+[[nodiscard]] double number_of(const nlohmann::ordered_json& record, std::string_view key);
 
 /// What one line of a run's log says, of an epoch or of a step; NaN where it does not. Times,
 /// images and steps are totals since the run's start.

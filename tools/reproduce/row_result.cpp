@@ -27,12 +27,6 @@ void give(std::vector<Setting>& settings, const Setting& setting) {
   settings.push_back(setting);
 }
 
-/// NaN where it is missing or was not finite.
-double number(const nlohmann::ordered_json& summary, const char* key) {
-  const auto found = summary.find(key);
-  return found != summary.end() && found->is_number() ? found->get<double>() : NAN;
-}
-
 template <typename Value>
 std::optional<MeanInterval> over_runs(const std::vector<SeedRun>& runs, const Value& value) {
   std::vector<double> values;
@@ -47,13 +41,13 @@ std::optional<MeanInterval> over_runs(const std::vector<SeedRun>& runs, const Va
 }  // namespace
 
 std::optional<MeanInterval> RowResult::figure(const char* key) const {
-  return over_runs(runs,
-                   [key](const nlohmann::ordered_json& summary) { return number(summary, key); });
+  return over_runs(
+      runs, [key](const nlohmann::ordered_json& summary) { return number_of(summary, key); });
 }
 
 std::optional<MeanInterval> RowResult::minutes() const {
   return over_runs(runs, [](const nlohmann::ordered_json& summary) {
-    return number(summary, "train_minutes") + number(summary, "eval_minutes");
+    return number_of(summary, "train_minutes") + number_of(summary, "eval_minutes");
   });
 }
 

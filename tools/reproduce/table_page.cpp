@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "tools/chart/line_chart.h"
 #include "tools/chart/scatter_chart.h"
@@ -108,40 +109,91 @@ std::string curve_chart(const ResultTable& table, const std::vector<RowResult>& 
   return line_chart_svg(chart);
 }
 
-HtmlTable result_table(const std::vector<RowResult>& results) {
-  HtmlTable html{.columns = {{"row"},
-                             {"model"},
-                             {"top-1", true},
-                             {"published", true},
-                             {"top-5", true},
-                             {"published", true},
-                             {"minutes", true},
-                             {"published", true},
-                             {"seeds", true}}};
+/// The answer: the best row, what was published as the best, how much is trained.
+void add_answer(HtmlPage& page, const std::vector<RowResult>& results) {
+  std::optional<MeanInterval> best;
+  std::string best_note;
+  PublishedFigures published;
+  std::string published_note;
+  double minutes = 0;
+  std::size_t done = 0;
   for (const RowResult& result : results) {
+    const auto top_1 = result.figure("top_1");
+    const auto own_minutes = result.minutes();
+    if (top_1 && (!best || top_1->mean > best->mean)) {
+      best = top_1;
+      best_note = fmt::format("{} in {} minutes", result.row->id, figure_text(own_minutes, 1));
+    }
     const PublishedFigures theirs = result.row->compared_with();
+    if (theirs.top_1 && theirs.top_1 > published.top_1) {
+      published = theirs;
+      published_note = fmt::format("{} in {} minutes, {}", result.row->id,
+                                   figure_text(theirs.minutes, 1), theirs.hardware);
+    }
+    if (own_minutes) minutes += own_minutes->mean * own_minutes->count;
+    if (std::ranges::all_of(result.runs,
+                            [](const SeedRun& run) { return run.status == TrialStatus::done; })) {
+      ++done;
+    }
+  }
+  std::vector<HtmlFigure> figures = {{figure_text(best, 4), "best top-1 here", best_note}};
+  if (published.top_1)
+    figures.push_back({figure_text(published.top_1, 4), "best published top-1", published_note});
+  figures.push_back({fmt::format("{} of {}", done, results.size()), "rows trained", ""});
+  figures.push_back({fmt::format("{:.1f}", minutes), "minutes of training", "all runs together"});
+  page.figures(figures);
+}
+
+/// A figure of a row, here and as published.
+struct Compared {
+  std::string name;
+  std::string ours;
+  std::string theirs;
+};
+
+std::vector<Compared> compare(const RowResult& result) {
+  const PublishedFigures theirs = result.row->compared_with();
+  return {{"top-1", figure_text(result.figure("top_1"), 4), figure_text(theirs.top_1, 4)},
+          {"top-5", figure_text(result.figure("top_5"), 4), figure_text(theirs.top_5, 4)},
+          {"minutes", figure_text(result.minutes(), 1), figure_text(theirs.minutes, 1)}};
+}
+
+/// Figures that nobody has published have no column for that.
+HtmlTable result_table(const std::vector<RowResult>& results) {
+  HtmlTable html{.columns = {{"row"}, {"model"}}};
+  if (results.empty()) return html;
+  std::vector<bool> published(3, false);
+  for (const RowResult& result : results) {
+    const auto figures = compare(result);
+    for (std::size_t i = 0; i < figures.size(); ++i)
+      published[i] = published[i] || figures[i].theirs != kNoFigure;
+  }
+  const auto names = compare(results.front());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    html.columns.push_back({names[i].name, true});
+    if (published[i]) html.columns.push_back({"published", true});
+  }
+  html.columns.push_back({"seeds", true});
+  for (const RowResult& result : results) {
     // The page lies in the folder of the runs.
     const std::string link = result.runs.front().trial.id + "/report.html";
-    html.rows.push_back({{.text = result.row->id, .link = link},
-                         {result.row->model},
-                         {.text = figure_text(result.figure("top_1"), 4), .bold = true},
-                         {figure_text(theirs.top_1, 4)},
-                         {figure_text(result.figure("top_5"), 4)},
-                         {figure_text(theirs.top_5, 4)},
-                         {.text = figure_text(result.minutes(), 1), .bold = true},
-                         {figure_text(theirs.minutes, 1)},
-                         {result.progress()}});
+    std::vector<HtmlCell> row = {{.text = result.row->id, .link = link}, {result.row->model}};
+    const auto figures = compare(result);
+    for (std::size_t i = 0; i < figures.size(); ++i) {
+      row.push_back({.text = figures[i].ours, .bold = true});
+      if (published[i]) row.push_back({figures[i].theirs});
+    }
+    row.push_back({result.progress()});
+    html.rows.push_back(std::move(row));
   }
   return html;
 }
 
 void add_differences(HtmlPage& page, const ResultTable& table,
                      const std::vector<RowResult>& results) {
-  HtmlTable html{.columns = {{"row"}, {"what differs from the published run"}}};
-  for (const RowResult& result : results) {
-    for (const std::string& line : differences(table, result))
-      html.rows.push_back({{result.row->id}, {line}});
-  }
+  HtmlTable html{.columns = {{"rows"}, {"what differs from the published runs"}}};
+  for (const auto& [rows, line] : joined_differences(table, results))
+    html.rows.push_back({{rows}, {line}});
   if (html.rows.empty()) return;
   page.section("What differs");
   page.table(html);
@@ -179,6 +231,7 @@ std::string table_page(const ResultTable& table, const std::vector<RowResult>& r
                 "Trained here beside what was published. Minutes are training and "
                 "evaluation together; ± is half of a 95 % interval over seeds.");
   const std::vector<std::string> models = models_of(results);
+  add_answer(page, results);
   std::vector<std::string> frontiers;
   for (const std::string& model : models)
     frontiers.push_back(frontier_chart(table, results, model));

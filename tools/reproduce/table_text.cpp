@@ -1,9 +1,12 @@
 #include "tools/reproduce/table_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <string_view>
 
 namespace precast::tools {
 namespace {
@@ -40,28 +43,45 @@ ordered_json to_json(const std::optional<MeanInterval>& figure) {
   return json;
 }
 
+/// Keys that make the row what was published.
+bool belongs_to(const TableRow& row, const Setting& setting) {
+  return std::ranges::any_of(row.settings, [&](const Setting& own) {
+    return own.key == setting.key && own.value == setting.value;
+  });
+}
+
+/// Text of a table's file within a table of Markdown.
+std::string cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|' || c == '\\') out += '\\';
+    out += c == '\n' || c == '\r' ? ' ' : c;
+  }
+  return out;
+}
+
 void append_others(const ResultTable& table, std::string& out) {
   if (table.others.empty()) return;
   out += "\n## Other systems\n\n| system | model | top-1 | minutes | hardware | note |\n";
   out += "| --- | --- | --- | --- | --- | --- |\n";
   for (const OtherSystem& other : table.others) {
-    fmt::format_to(std::back_inserter(out), "| {} | {} | {} | {} | {} | {} |\n", other.system,
-                   other.model, figure_text(other.figures.top_1, kShareDigits),
-                   figure_text(other.figures.minutes, kMinuteDigits), other.figures.hardware,
-                   other.figures.note);
+    fmt::format_to(std::back_inserter(out), "| {} | {} | {} | {} | {} | {} |\n", cell(other.system),
+                   cell(other.model), figure_text(other.figures.top_1, kShareDigits),
+                   figure_text(other.figures.minutes, kMinuteDigits), cell(other.figures.hardware),
+                   cell(other.figures.note));
   }
 }
 
 }  // namespace
 
 std::string figure_text(const std::optional<MeanInterval>& figure, int digits) {
-  if (!figure) return "-";
+  if (!figure) return kNoFigure;
   if (figure->count < 2) return fmt::format("{:.{}f}", figure->mean, digits);
   return fmt::format("{:.{}f} ± {:.{}f}", figure->mean, digits, figure->half_width, digits);
 }
 
 std::string figure_text(const std::optional<double>& figure, int digits) {
-  return figure ? fmt::format("{:.{}f}", *figure, digits) : "-";
+  return figure ? fmt::format("{:.{}f}", *figure, digits) : kNoFigure;
 }
 
 std::vector<std::string> differences(const ResultTable& table, const RowResult& result) {
@@ -83,6 +103,7 @@ std::vector<std::string> differences(const ResultTable& table, const RowResult& 
   std::string keys;
   for (const Setting& setting : begun->trial.settings) {
     if (!changes_results(setting) || setting.key == "training.seed") continue;
+    if (belongs_to(*result.row, setting)) continue;
     fmt::format_to(std::back_inserter(keys), "{}{}={}", keys.empty() ? "" : ", ", setting.key,
                    setting.value);
   }
@@ -90,8 +111,31 @@ std::vector<std::string> differences(const ResultTable& table, const RowResult& 
   return lines;
 }
 
+std::vector<Difference> joined_differences(const ResultTable& table,
+                                           const std::vector<RowResult>& results) {
+  std::vector<std::string> lines;
+  std::map<std::string, std::vector<std::string>> rows_of;
+  std::size_t rows = 0;
+  for (const RowResult& result : results) {
+    const std::vector<std::string> own = differences(table, result);
+    if (!own.empty()) ++rows;
+    for (const std::string& line : own) {
+      if (!rows_of.contains(line)) lines.push_back(line);
+      rows_of[line].push_back(result.row->id);
+    }
+  }
+  std::vector<Difference> joined;
+  for (const std::string& line : lines) {
+    const auto& names = rows_of.at(line);
+    joined.push_back(
+        {names.size() == rows && rows > 1 ? "all rows" : fmt::format("{}", fmt::join(names, ", ")),
+         line});
+  }
+  return joined;
+}
+
 std::string table_markdown(const ResultTable& table, const std::vector<RowResult>& results) {
-  std::string out = "# " + table.title + "\n\n";
+  std::string out = "# " + cell(table.title) + "\n\n";
   out +=
       "| row | model | top-1 | published | top-5 | published | minutes | published | seeds |\n"
       "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
@@ -99,7 +143,7 @@ std::string table_markdown(const ResultTable& table, const std::vector<RowResult
     const PublishedFigures theirs = result.row->compared_with();
     fmt::format_to(
         std::back_inserter(out), "| {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", result.row->id,
-        result.row->model, figure_text(result.figure("top_1"), kShareDigits),
+        cell(result.row->model), figure_text(result.figure("top_1"), kShareDigits),
         figure_text(theirs.top_1, kShareDigits), figure_text(result.figure("top_5"), kShareDigits),
         figure_text(theirs.top_5, kShareDigits), figure_text(result.minutes(), kMinuteDigits),
         figure_text(theirs.minutes, kMinuteDigits), result.progress());
@@ -108,16 +152,14 @@ std::string table_markdown(const ResultTable& table, const std::vector<RowResult
       "\nMinutes are training and evaluation together. `±` is half of a 95 % interval over seeds "
       "(Student's t).\n";
   std::string differing;
-  for (const RowResult& result : results) {
-    for (const std::string& line : differences(table, result))
-      fmt::format_to(std::back_inserter(differing), "- `{}` {}\n", result.row->id, line);
-  }
+  for (const auto& [rows, line] : joined_differences(table, results))
+    fmt::format_to(std::back_inserter(differing), "- {}: {}\n", rows, cell(line));
   if (!differing.empty()) out += "\n## What differs from the published runs\n\n" + differing;
   append_others(table, out);
   if (!table.sources.empty()) out += "\n## Sources\n\n";
   for (const FigureSource& source : table.sources) {
-    fmt::format_to(std::back_inserter(out), "- {}: {}, {} <{}>\n", source.id, source.title,
-                   source.date, source.url);
+    fmt::format_to(std::back_inserter(out), "- {}: {}, {} <{}>\n", cell(source.id),
+                   cell(source.title), cell(source.date), source.url);
   }
   return out;
 }

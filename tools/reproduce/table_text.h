@@ -9,15 +9,25 @@
 
 namespace precast::tools {
 
+inline constexpr const char* kNoFigure = "-";
+
 /// `0.7376 ± 0.0012` over seeds, `0.7376` for one; `-` for nothing.
 [[nodiscard]] std::string figure_text(const std::optional<MeanInterval>& figure, int digits);
 /// `0.7376`, `-`.
 [[nodiscard]] std::string figure_text(const std::optional<double>& figure, int digits);
 
 /// What sets the runs of a row apart from what was published: hardware, number of training images,
-/// keys that were given. One line each.
+/// keys that were given beyond the row's own. One line each.
 [[nodiscard]] std::vector<std::string> differences(const ResultTable& table,
                                                    const RowResult& result);
+
+/// Such a line, and the rows that it holds for: their names, or `all rows`.
+struct Difference {
+  std::string rows;
+  std::string line;
+};
+[[nodiscard]] std::vector<Difference> joined_differences(const ResultTable& table,
+                                                         const std::vector<RowResult>& results);
 
 /// The table as Markdown: ours beside the first published figures of each row, what differs, other
 /// systems, sources.

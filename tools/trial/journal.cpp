@@ -8,6 +8,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/log.h"
 
 namespace precast::tools {
 namespace {
@@ -64,10 +65,17 @@ std::vector<ordered_json> read_journals(const std::filesystem::path& folder) {
   std::vector<ordered_json> records;
   for (const auto& path : paths) {
     std::ifstream file(path);
-    for (std::string line; std::getline(file, line);) {
+    int damaged = 0;
+    for (std::string line; std::getline(file, line) && !file.eof();) {
       auto record = ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
-      if (record.is_object()) records.push_back(std::move(record));
+      if (record.is_object()) {
+        records.push_back(std::move(record));
+      } else {
+        ++damaged;
+      }
     }
+    if (damaged > 0)
+      log_warning("{}: {} line(s) are no records and are passed over", path.string(), damaged);
   }
   // Array tasks and a grid write files of their own, in turns.
   std::ranges::stable_sort(records, {},

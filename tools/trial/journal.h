@@ -31,8 +31,9 @@ class Journal {
   int fd_;
 };
 
-/// The records of every file `results*.jsonl` of `folder`, by time. Lines that are no JSON
-/// objects (torn by a crash) are passed over.
+/// The records of every file `results*.jsonl` of `folder`, by time. Whole lines that are no JSON
+/// objects are passed over with a warning; a last one without its end is torn by a crash, or still
+/// being written.
 [[nodiscard]] std::vector<nlohmann::ordered_json> read_journals(
     const std::filesystem::path& folder);
 

@@ -18,10 +18,11 @@ using nlohmann::ordered_json;
 
 constexpr auto kRedrawEvery = std::chrono::milliseconds(500);
 
-std::size_t terminal_columns() {
+winsize terminal_size() {
   winsize size{};
-  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
-  return size.ws_col;
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0)
+    return {.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
+  return size;
 }
 
 /// Words that nobody can read any more (a closed terminal, a full disk) must not end trainings.
@@ -37,6 +38,11 @@ std::string figure_text(const ordered_json& figures, const std::string& key) {
   return fmt::format("{}", found->get<double>());
 }
 
+/// The recipe or the program was refused: it would be for every trial.
+bool was_refused(const ordered_json& record) {
+  return judge_end(record.value("exit_code", 0), record.value("signal", 0)) == Verdict::fatal;
+}
+
 /// `, exit code 5` or `, killed by SIGKILL`.
 std::string cause_of(const ordered_json& record) {
   if (const int signal = record.value("signal", 0); signal != 0) {
@@ -47,6 +53,18 @@ std::string cause_of(const ordered_json& record) {
 }
 
 }  // namespace
+
+std::vector<std::string> fit_terminal(std::vector<std::string> lines, std::size_t rows,
+                                      std::size_t columns) {
+  const std::size_t room = std::max<std::size_t>(rows, 3) - 1;
+  if (lines.size() > room) {
+    const std::size_t left_out = lines.size() - (room - 1);
+    lines.resize(room - 1);
+    lines.push_back(fmt::format("  and {} more", left_out));
+  }
+  for (std::string& line : lines) line.resize(std::min(line.size(), columns - 1));
+  return lines;
+}
 
 PoolDisplay::PoolDisplay(std::span<const Trial> trials,
                          const std::map<std::string, TrialState>& states, std::size_t slots,
@@ -86,10 +104,12 @@ void PoolDisplay::ended(const Trial& trial, const ordered_json& record) {
   std::string text = fmt::format("[{}/{}] {}: ", results, trials_.size(), trial.id);
   if (status == "done") {
     text += fmt::format("done, {} {}", metric_, figure_text(record.at("figures"), metric_));
-  } else if (status == "waiting" && !record.value("failure", false)) {
+  } else if (status == "waiting" && !record.value("failure", false) && !was_refused(record)) {
     text += "interrupted";
   } else {
-    text += status == "waiting" ? "failed, will be tried again" : status;
+    text += status != "waiting"   ? status
+            : was_refused(record) ? "refused"
+                                  : "failed, will be tried again";
     if (status == "waiting" || status == "failed")
       text += fmt::format("{}; see {}", cause_of(record), (trial.run_folder() / "output").string());
   }
@@ -147,11 +167,12 @@ std::string PoolDisplay::slot_line(const RunningTrial& running) {
 
 void PoolDisplay::draw(const std::vector<std::string>& lines) {
   clear();
-  const std::size_t columns = terminal_columns();
+  const winsize size = terminal_size();
+  const auto shown = fit_terminal(lines, size.ws_row, size.ws_col);
   std::string text;
-  for (const std::string& line : lines) text += line.substr(0, columns - 1) + "\n";
+  for (const std::string& line : shown) text += line + "\n";
   write_stderr(text);
-  drawn_ = lines.size();
+  drawn_ = shown.size();
 }
 
 void PoolDisplay::clear() {

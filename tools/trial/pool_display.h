@@ -14,6 +14,11 @@
 
 namespace precast::tools {
 
+/// As much of `lines` as a terminal shows without scrolling, with the cursor below them: each cut
+/// to its width, and the last ones counted where there are too many.
+[[nodiscard]] std::vector<std::string> fit_terminal(std::vector<std::string> lines,
+                                                    std::size_t rows, std::size_t columns);
+
 /// Shows a pool at work. On a terminal one line a slot is redrawn; elsewhere each start and end is
 /// a line. Writes to standard error. One thread.
 class PoolDisplay : public PoolWatcher {

@@ -9,7 +9,11 @@ bool RunLog::refresh() {
   std::error_code missing;
   const std::uint64_t size = std::filesystem::file_size(path_, missing);
   if (missing || size == read_) return false;
-  if (size < read_) read_ = 0;
+  if (size < read_) {
+    read_ = 0;
+    epochs_.clear();
+    last_step_ = nullptr;
+  }
   std::ifstream file(path_);
   file.seekg(static_cast<std::streamoff>(read_));
   bool any = false;

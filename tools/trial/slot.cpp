@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
@@ -13,6 +14,20 @@
 #include "framework/core/error.h"
 
 namespace precast::tools {
+namespace {
+
+/// The names in a folder; none where it is not there.
+std::vector<std::string> entries_of(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (auto entry = std::filesystem::directory_iterator(folder, none);
+       !none && entry != std::filesystem::directory_iterator(); entry.increment(none)) {
+    names.push_back(entry->path().filename());
+  }
+  return names;
+}
+
+}  // namespace
 
 std::vector<int> allowed_cores() {
   cpu_set_t set;
@@ -27,7 +42,7 @@ std::vector<int> allowed_cores() {
   return cores;
 }
 
-std::vector<std::string> visible_gpus() {
+std::vector<std::string> visible_gpus(const std::filesystem::path& root) {
   std::vector<std::string> gpus;
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"); visible != nullptr) {
     std::istringstream text(visible);
@@ -36,11 +51,23 @@ std::vector<std::string> visible_gpus() {
     }
     return gpus;
   }
-  std::error_code none;
-  for (auto entry = std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", none);
-       !none && entry != std::filesystem::directory_iterator(); ++entry) {
-    gpus.push_back(std::to_string(gpus.size()));
+  std::size_t count = entries_of(root / "proc/driver/nvidia/gpus").size();
+  if (count == 0) {
+    // Containers may have the devices alone: nvidia0, nvidia1 ...
+    count = static_cast<std::size_t>(
+        std::ranges::count_if(entries_of(root / "dev"), [](const std::string& name) {
+          return name.starts_with("nvidia") && name.size() > 6 &&
+                 std::all_of(name.begin() + 6, name.end(),
+                             [](unsigned char c) { return std::isdigit(c) != 0; });
+        }));
   }
+  std::error_code none;
+  // /dev/dxg stands for graphics of any make; CUDA's library for Nvidia's.
+  if (count == 0 && std::filesystem::exists(root / "dev/dxg", none) &&
+      std::filesystem::exists(root / "usr/lib/wsl/lib/libcuda.so.1", none)) {
+    count = 1;
+  }
+  for (std::size_t gpu = 0; gpu < count; ++gpu) gpus.push_back(std::to_string(gpu));
   return gpus;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,9 @@ struct SlotOptions {
 /// The processors that this process may run on, in rising order.
 [[nodiscard]] std::vector<int> allowed_cores();
 /// The GPUs of this machine: those of CUDA_VISIBLE_DEVICES where that is set, else all that the
-/// driver shows. Needs no CUDA library.
-[[nodiscard]] std::vector<std::string> visible_gpus();
+/// driver shows; one on Windows' subsystem for Linux, which does not say how many. Needs no CUDA
+/// library. @param root where /proc and /dev are, for tests.
+[[nodiscard]] std::vector<std::string> visible_gpus(const std::filesystem::path& root = "/");
 
 /// Lays `options` out over `cores`, slot by slot in runs of neighbours (which share caches and a
 /// memory node). Where there are too few cores, slots share them in turn.

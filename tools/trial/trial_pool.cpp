@@ -62,11 +62,12 @@ ExitCode TrialPool::run(std::span<const Trial> trials) {
     run_all(signals);
   } catch (...) {
     // Trainings are not to lose what they have done since their last checkpoint.
+    interrupted_ = true;
     stop_all();
     const auto patience = Clock::now() + kSavePatience;
     while (!running_.empty() && Clock::now() < patience) {
       wait_for_events(signals.fd());
-      static_cast<void>(signals.take());
+      handle(signals.take());
       std::erase_if(running_, [](RunningTrial& one) { return one.process->poll().has_value(); });
     }
     throw;

@@ -18,13 +18,6 @@
 namespace precast::tools {
 namespace {
 
-std::vector<char*> null_terminated(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 std::vector<std::string> environment_of(const Slot& slot) {
   std::vector<std::string> entries = current_environment();
   std::erase_if(entries, [](const std::string& entry) {
@@ -71,9 +64,8 @@ double seconds_of(const timeval& time) {
 
 TrialProcess::TrialProcess(const std::vector<std::string>& command, const Slot& slot,
                            const std::filesystem::path& output, int lock_fd) {
-  std::vector<std::string> arguments = command;
-  std::vector<std::string> environment = environment_of(slot);
-  const std::vector<char*> argv = null_terminated(arguments);
+  const std::vector<std::string> environment = environment_of(slot);
+  const std::vector<char*> argv = null_terminated(command);
   const std::vector<char*> envp = null_terminated(environment);
   cpu_set_t cores;
   CPU_ZERO(&cores);

@@ -57,6 +57,20 @@ TEST(EventFileTest, BeginsWithItsVersion) {
   EXPECT_EQ(bytes, "");
 }
 
+TEST(EventFileTest, WholeRecordsEndBeforeATornOrDamagedOne) {
+  const std::string first = event_file_head(1.5);
+  const EventScalar scalar{"loss", 2};
+  const std::string both = first + event_record(1.5, 3, {&scalar, 1});
+  EXPECT_EQ(whole_events(both), both.size());
+  for (std::size_t size = first.size(); size < both.size(); ++size)
+    EXPECT_EQ(whole_events(both.substr(0, size)), first.size());
+  for (std::size_t at = first.size(); at < both.size(); ++at) {
+    std::string damaged = both;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x40);
+    EXPECT_EQ(whole_events(damaged), first.size()) << at;
+  }
+}
+
 TEST(EventFileTest, ARecordHoldsWallTimeStepAndItsScalars) {
   const std::array<EventScalar, 2> scalars = {{{"loss", 0.5}, {"lr", -2.0}}};
   std::string bytes = event_record(2, 300, scalars);

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "framework/core/error.h"
@@ -190,6 +191,19 @@ TEST(ReadFile, RefusesLargerFilesThanAsked) {
   write_file(folder / "x", "12345");
   EXPECT_EQ(read_file(folder / "x", 5).size(), 5U);
   EXPECT_THROW(static_cast<void>(read_file(folder / "x", 4)), IoError);
+}
+
+TEST(ReadFile, SurvivesAFileThatIsCutWhileItIsRead) {
+  const test::TemporaryFolder folder;
+  const std::string log(1U << 20, 'x');
+  write_file(folder / "log", log);
+  std::jthread writer([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      std::filesystem::resize_file(folder / "log", 0);
+      std::filesystem::resize_file(folder / "log", log.size());
+    }
+  });
+  for (int i = 0; i < 300; ++i) EXPECT_LE(read_file(folder / "log").size(), log.size());
 }
 
 TEST(CreateFolders, CreatesMissingParentsAndAcceptsExistingOnes) {

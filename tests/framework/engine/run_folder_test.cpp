@@ -84,5 +84,19 @@ TEST(JsonLinesLogTest, AFullDiskLosesNoLineAndStopsNothing) {
     EXPECT_EQ(lines[static_cast<std::size_t>(epoch)].at("epoch"), epoch);
 }
 
+TEST(JsonLinesLogTest, ALineThatACrashLeftTornDoesNotSpoilTheNextOne) {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder / "log")
+      << "{\"relative_time\": 5, \"epoch\": 0}\n{\"relative_time\": 7, \"ep";
+  JsonLinesLog log(folder / "log");
+  // The checkpoint knows of a second line, which a full disk or a power cut kept from the file.
+  log.rewind(1000);
+  log.write({{"epoch", 2}});
+  const auto lines = lines_of(folder / "log");
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[1].at("epoch"), 2);
+  EXPECT_NEAR(lines[1].at("relative_time").get<double>(), 5, 1);
+}
+
 }  // namespace
 }  // namespace precast::engine

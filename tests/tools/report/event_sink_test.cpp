@@ -155,5 +155,24 @@ TEST(EventSinkTest, GoesOnAtTheCheckpointAfterACrash) {
   EXPECT_EQ(events_of(folder / kEventFile).size(), 1U);
 }
 
+TEST(EventSinkTest, ARecordThatACrashLeftTornIsCutOff) {
+  for (const int lost : {1, 5, 20}) {
+    const test::TemporaryFolder folder;
+    {
+      EventSink sink(folder / kEventFile);
+      for (int step = 0; step < 3; ++step) sink.write(step_record(step));
+    }
+    const auto size = static_cast<std::int64_t>(std::filesystem::file_size(folder / kEventFile));
+    std::filesystem::resize_file(folder / kEventFile, static_cast<std::uintmax_t>(size - lost));
+    EventSink sink(folder / kEventFile);
+    sink.rewind(size);
+    sink.write(step_record(9));
+    const auto events = events_of(folder / kEventFile);
+    ASSERT_EQ(events.size(), 3U);
+    EXPECT_EQ(events[2].step, 9U);
+    EXPECT_EQ(events[2].scalars.count("train/loss"), 1U);
+  }
+}
+
 }  // namespace
 }  // namespace precast::tools

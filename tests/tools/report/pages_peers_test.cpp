@@ -10,6 +10,8 @@
 #include "tests/tools/report/run_folder_files.h"
 #include "tools/report/event_sink.h"
 #include "tools/report/report_page.h"
+#include "tools/reproduce/row_result.h"
+#include "tools/reproduce/table_page.h"
 
 namespace precast::tools {
 namespace {
@@ -53,7 +55,7 @@ TEST(PagesPeersTest, TensorBoardReadsTheEventFileOfAResumedRun) {
   EXPECT_EQ(read.at("train/lr").size(), 300U);
 }
 
-TEST(PagesPeersTest, ABrowserShowsThePageWithoutARequestOrAWord) {
+TEST(PagesPeersTest, ABrowserShowsThePagesWithoutARequestOrAWord) {
   if (test::Program({"/bin/sh", "-c", "command -v chromium && command -v python3"}).wait() != 0)
     GTEST_SKIP() << "no chromium: apt-get install chromium";
   const test::TemporaryFolder folder;
@@ -69,6 +71,21 @@ TEST(PagesPeersTest, ABrowserShowsThePageWithoutARequestOrAWord) {
   EXPECT_GT(std::filesystem::file_size(folder / "picture.png"), 10000U);
   write_file(folder / "both.html", report_page({run, run}, folder.path()));
   EXPECT_EQ(look(folder / "both.html"), "0 ");
+  ResultTable table;
+  table.title = "A table";
+  table.sources = {{"paper", "A paper", "2022", "https://example.org"}};
+  table.rows = {{.id = "r",
+                 .model = "Net",
+                 .published = {{.source = "paper", .top_1 = 0.75, .minutes = 12}}}};
+  const std::map<std::string, TrialState> done = {
+      {"r",
+       {.status = TrialStatus::done,
+        .figures = {{"top_1", 0.7}, {"train_minutes", 2}, {"eval_minutes", 1}}}}};
+  const auto results = collect_results(
+      {{&table.rows[0], {{.id = "r", .recipe = "", .settings = {}, .folder = folder.path()}}}},
+      done);
+  write_file(folder / "table.html", table_page(table, results));
+  EXPECT_EQ(look(folder / "table.html"), "0 ");
   // And one that does both, so that the looking is known to see it.
   write_file(folder / "bad.html",
              "<script>console.log('word')</script><img src='file:///nowhere.png'/>");

@@ -3,35 +3,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <regex>
-
 #include "framework/core/error.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/tools/chart/xml.h"
 #include "tests/tools/report/run_folder_files.h"
+#include "tests/tools/report/sound_page.h"
 #include "tools/report/html_page.h"
 
 namespace precast::tools {
 namespace {
 
+using test::expect_sound;
 using test::sample_log;
 using test::write_run;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-/// The page is XML behind its first line, and nothing in it loads anything.
-void expect_sound(const std::string& page) {
-  const std::string doctype = "<!DOCTYPE html>\n";
-  ASSERT_EQ(page.substr(0, doctype.size()), doctype);
-  EXPECT_NO_THROW((void)test::parse_xml(page.substr(doctype.size())));
-  for (const char* loads : {"<script", "src=", "@import", "url(", "<iframe", "<img", "<object"})
-    EXPECT_THAT(page, Not(HasSubstr(loads)));
-  const std::regex address("https?://[^\"<]*");
-  for (std::sregex_iterator found(page.begin(), page.end(), address), end; found != end; ++found)
-    EXPECT_EQ(found->str(), "http://www.w3.org/2000/svg");
-}
 
 class ReportPageTest : public ::testing::Test {
  protected:

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/program.h"
+#include "tests/tools/report/sound_page.h"
+#include "tools/reproduce/table_page.h"
+
 namespace precast::tools {
 namespace {
 
@@ -74,9 +78,56 @@ TEST_F(TableTextTest, NamesWhatDiffersFromThePublishedRuns) {
       {"device", "EPYC"}, {"processor", "EPYC"}, {"cores", 2}, {"train_images", 10000}};
   EXPECT_THAT(differences(table_, results[0]),
               ElementsAre("hardware: 2 cores of EPYC, published on 1 x A100",
-                          "training images: 10000, published with 60000",
-                          "keys set: training.epochs=3, lr.lr=0.1"));
+                          "training images: 10000, published with 60000", "keys set: lr.lr=0.1"))
+      << "training.epochs is the row's own";
   EXPECT_TRUE(differences(table_, results[1]).empty()) << "nothing ran";
+}
+
+TEST_F(TableTextTest, WhatDiffersInSeveralRowsIsSaidOnce) {
+  auto results = collect_results(rows_, states_);
+  results[0].runs[0].facts = {{"device", "EPYC"}, {"processor", "EPYC"}, {"cores", 2}};
+  results[1].runs[0].facts = results[0].runs[0].facts;
+  std::vector<std::string> joined;
+  for (const auto& [rows, line] : joined_differences(table_, results))
+    joined.push_back(rows + ": " + line);
+  EXPECT_THAT(joined, ElementsAre("a: hardware: 2 cores of EPYC, published on 1 x A100",
+                                  "all rows: training images: 0, published with 60000",
+                                  "all rows: keys set: lr.lr=0.1", "b: hardware: 2 cores of EPYC"));
+  EXPECT_THAT(table_markdown(table_, results), HasSubstr("\n- all rows: keys set: lr.lr=0.1\n"));
+}
+
+TEST_F(TableTextTest, NamesDoNotBreakTheTableOfMarkdown) {
+  table_.title = "A|B";
+  table_.rows[0].model = "Net|18\nwide";
+  table_.others = {
+      {.system = "X|\\", .model = "Y", .figures = {.hardware = "1|2", .note = "a\nb"}}};
+  const std::string text = table_markdown(table_, collect_results(rows_, states_));
+  EXPECT_THAT(text, HasSubstr("# A\\|B\n"));
+  EXPECT_THAT(text, HasSubstr("| a | Net\\|18 wide | 0.7100"));
+  EXPECT_THAT(text, HasSubstr("| X\\|\\\\ | Y | - | - | 1\\|2 | a b |"));
+}
+
+TEST_F(TableTextTest, ThePageIsSoundWhateverNamesSayAndShowsWhatThereIs) {
+  const std::string hostile = "</title><b title=\"https://x.org\">|&";
+  table_.title = hostile;
+  table_.rows[0].model = hostile;
+  table_.rows[0].published[0].hardware = hostile;
+  table_.sources[0].title = hostile;
+  table_.others = {{.system = hostile, .model = hostile, .figures = {.top_1 = 0.5, .minutes = 3}}};
+  auto results = collect_results(rows_, states_);
+  results[0].runs[0].curve = {{1, 1, 0.5}, {2, 2, 0.7}};
+  results[0].runs[0].facts = {{"device", hostile}, {"train_images", 7}};
+  const std::string page = table_page(table_, results);
+  test::expect_sound(page);
+  for (const char* part : {"0.7100 ± 0.1271", "best published top-1", "1 of 2",
+                           "href=\"a-seed0/report.html\"", "all runs together"})
+    EXPECT_THAT(page, HasSubstr(part));
+}
+
+TEST_F(TableTextTest, ThePageHasNoColumnsOfFiguresThatNobodyPublished) {
+  EXPECT_EQ(test::occurrences(table_page(table_, collect_results(rows_, states_)), ">published<"),
+            2)
+      << "top-1 and minutes, not top-5";
 }
 
 TEST_F(TableTextTest, ADivergedSeedIsNamedAndDoesNotCount) {

@@ -3,13 +3,18 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/resource.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <thread>
 
+#include "framework/core/error.h"
 #include "tests/support/temporary_folder.h"
+#include "tools/trial/pool_display.h"
 
 namespace precast::tools {
 namespace {
@@ -49,6 +54,24 @@ class TrialPoolTest : public ::testing::Test {
       if (line.find(part) != std::string::npos) lines.push_back(line);
     }
     return lines;
+  }
+
+  /// Of trials that are `deaf`.
+  [[nodiscard]] std::string child_of(const std::string& id) const {
+    std::string number;
+    std::ifstream(folder_ / "runs" / id / "child") >> number;
+    return number;
+  }
+  void wait_for_children(const std::vector<std::string>& ids) const {
+    for (const std::string& id : ids) {
+      while (child_of(id).empty()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+  /// A process that nobody has waited for yet does not count.
+  [[nodiscard]] bool child_lives(const std::string& id) const {
+    std::string stat;
+    std::getline(std::ifstream("/proc/" + child_of(id) + "/stat"), stat);
+    return !stat.empty() && stat.find(") Z") == std::string::npos;
   }
 
   test::TemporaryFolder folder_;
@@ -145,6 +168,64 @@ TEST_F(TrialPoolTest, ASignalLetsTrialsSaveAndTheNextRunGoesOn) {
   EXPECT_EQ(states_.at("a").failures, 0);
 }
 
+TEST_F(TrialPoolTest, ASecondInterruptKillsWhatDoesNotEndAndLeavesNothing) {
+  for (const char* id : {"a", "b"}) add(id, "deaf+done");
+  std::jthread interrupter([this] {
+    wait_for_children({"a", "b"});
+    ::kill(::getpid(), SIGINT);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    ::kill(::getpid(), SIGINT);
+  });
+  EXPECT_EQ(run(), ExitCode::preempted);
+  for (const char* id : {"a", "b"}) EXPECT_FALSE(child_lives(id));
+  EXPECT_EQ(run(), ExitCode::done);
+  EXPECT_EQ(states_.at("a").starts, 2);
+  EXPECT_EQ(states_.at("a").failures, 0) << "we killed it";
+}
+
+TEST_F(TrialPoolTest, AJournalThatCannotBeWrittenEndsItAllAndAnInterruptAtOnce) {
+  add("a", "deaf+done");
+  add("b", "epochs:4");
+  // Longer than all that the trials write themselves.
+  std::ofstream(folder_ / "results.jsonl") << "{\"event\": \"" << std::string(5000, 'x') << "\"}\n";
+  const auto old_limit_handler = std::signal(SIGXFSZ, SIG_IGN);
+  // Interrupts may still come when the pool is gone.
+  const auto old_handler = std::signal(SIGINT, [](int) {});
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  std::jthread interrupter([&](const std::stop_token& stop) {
+    wait_for_children({"a"});
+    const rlimit limit{std::filesystem::file_size(folder_ / "results.jsonl"), before.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    while (!stop.stop_requested()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      if (!fake_log("b done").empty()) ::kill(::getpid(), SIGINT);
+    }
+  });
+  EXPECT_THROW(run(), IoError);
+  interrupter.request_stop();
+  interrupter.join();
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, old_limit_handler);
+  std::signal(SIGINT, old_handler);
+  EXPECT_FALSE(child_lives("a"));
+  EXPECT_EQ(run(), ExitCode::done);
+  EXPECT_EQ(states_.at("a").starts, 2);
+  EXPECT_EQ(fake_log("b done").size(), 1U);
+}
+
+TEST_F(TrialPoolTest, TellsATrialThatWasRefusedFromOneThatWasInterrupted) {
+  add("wrong", "exit:2");
+  add("right", "epochs:1000");
+  PoolDisplay display(trials_, states_, 2, "top_1");
+  watcher_ = &display;
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run(), ExitCode::usage);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr("wrong: refused, exit code 2; see "));
+  EXPECT_THAT(said, HasSubstr("right: interrupted ("));
+}
+
 TEST_F(TrialPoolTest, TakesOverARunThatEndedUnseen) {
   add("a", "done");
   EXPECT_EQ(run(), ExitCode::done);
@@ -207,8 +288,11 @@ TEST(JournalTest, CutsATornLineAndReadsAllWriters) {
   std::ofstream(folder / "results.jsonl") << "{\"event\": \"start\", \"trial\": \"a\"}\n{\"eve";
   Journal(folder / "results.jsonl").append({{"event", "end"}, {"trial", "a"}, {"status", "done"}});
   std::ofstream(folder / "results-3.jsonl")
-      << "{\"event\": \"start\", \"trial\": \"b\"}\nnonsense\n";
+      << "{\"event\": \"start\", \"trial\": \"b\"}\nnonsense\n[1]\n{\"event\": \"e";
+  testing::internal::CaptureStderr();
   const auto states = fold_states(read_journals(folder.path()));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("results-3.jsonl: 2 line(s) are no records"));
   EXPECT_EQ(states.at("a").status, TrialStatus::done);
   EXPECT_EQ(states.at("b").status, TrialStatus::waiting);
   EXPECT_EQ(states.at("b").starts, 1);
@@ -223,7 +307,30 @@ TEST(FileLockTest, HoldsAgainstOthersUntilItGoes) {
     EXPECT_FALSE(FileLock::try_lock(folder / "lock", FileLock::Kind::shared).has_value());
   }
   const auto one = FileLock::try_lock(folder / "lock", FileLock::Kind::shared);
+  EXPECT_TRUE(one->works());
   EXPECT_TRUE(FileLock::try_lock(folder / "lock", FileLock::Kind::shared).has_value());
+}
+
+TEST(FileLockTest, WhereTheFileSystemHasNoneItGoesOnAndSaysSo) {
+  test::TemporaryFolder folder;
+  for (auto* none :
+       {+[](int, int) { return errno = ENOLCK, -1; }, +[](int, int) { return errno = ENOSYS, -1; },
+        +[](int, int) { return errno = EOPNOTSUPP, -1; }}) {
+    const auto lock = FileLock::try_lock(folder / "lock", FileLock::Kind::exclusive, none);
+    ASSERT_TRUE(lock.has_value());
+    EXPECT_FALSE(lock->works());
+  }
+  EXPECT_THROW((void)FileLock::try_lock(folder / "lock", FileLock::Kind::exclusive,
+                                        [](int, int) { return errno = EBADF, -1; }),
+               IoError);
+}
+
+TEST(FitTerminalTest, CutsLinesAndCountsThoseThatWouldScroll) {
+  const std::vector<std::string> lines = {"head", "one", "two", "three"};
+  EXPECT_EQ(fit_terminal(lines, 5, 80), lines);
+  EXPECT_THAT(fit_terminal(lines, 4, 80), ElementsAre("head", "one", "  and 2 more"));
+  EXPECT_THAT(fit_terminal(lines, 1, 80), ElementsAre("head", "  and 3 more"));
+  EXPECT_THAT(fit_terminal(lines, 5, 4), ElementsAre("hea", "one", "two", "thr"));
 }
 
 }  // namespace

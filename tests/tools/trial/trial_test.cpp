@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <map>
+#include <optional>
 
 #include "tests/support/temporary_folder.h"
 #include "tools/trial/interval.h"
@@ -99,6 +101,49 @@ TEST(SlotTest, AutoTakesEveryGpuOrTheCpu) {
   EXPECT_THAT(slots[0].cores, ElementsAre(4, 5));
 }
 
+class VisibleGpusTest : public ::testing::Test {
+ protected:
+  VisibleGpusTest() {
+    if (const char* before = std::getenv(kVariable)) before_ = before;
+    ::unsetenv(kVariable);
+  }
+  ~VisibleGpusTest() override {
+    if (before_) ::setenv(kVariable, before_->c_str(), 1);
+  }
+  void have(const std::string& path) {
+    std::filesystem::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << "";
+  }
+  static constexpr const char* kVariable = "CUDA_VISIBLE_DEVICES";
+  test::TemporaryFolder root_;
+  std::optional<std::string> before_;
+};
+
+TEST_F(VisibleGpusTest, AreThoseOfTheDriverOrOfTheDevices) {
+  EXPECT_TRUE(visible_gpus(root_.path()).empty());
+  for (const char* name : {"nvidia0", "nvidia2", "nvidiactl", "nvidia-uvm", "nvidia"})
+    have(std::string("dev/") + name);
+  EXPECT_THAT(visible_gpus(root_.path()), ElementsAre("0", "1"));
+  have("proc/driver/nvidia/gpus/0000:01:00.0/information");
+  EXPECT_THAT(visible_gpus(root_.path()), ElementsAre("0"));
+}
+
+TEST_F(VisibleGpusTest, OfTheLinuxOfWindowsAreOneWhereCudaIsThere) {
+  have("dev/dxg");
+  EXPECT_TRUE(visible_gpus(root_.path()).empty()) << "graphics of another make";
+  have("usr/lib/wsl/lib/libcuda.so.1");
+  EXPECT_THAT(visible_gpus(root_.path()), ElementsAre("0"));
+}
+
+TEST_F(VisibleGpusTest, AreThoseThatTheVariableNames) {
+  have("dev/nvidia0");
+  ::setenv(kVariable, "3,GPU-ab", 1);
+  EXPECT_THAT(visible_gpus(root_.path()), ElementsAre("3", "GPU-ab"));
+  ::setenv(kVariable, "", 1);
+  EXPECT_TRUE(visible_gpus(root_.path()).empty());
+  ::unsetenv(kVariable);
+}
+
 TEST(SlotTest, SlotsShareCoresWhereThereAreTooFew) {
   const auto slots =
       make_slots({.devices = {"cpu"}, .slots_per_device = 3, .cores_per_slot = 1}, {6, 7}, {});
@@ -142,6 +187,7 @@ TEST_F(RunLogTest, StartsAnewWhenARunThatResumesHasCutItsLog) {
   std::ofstream(folder_ / "log") << "{\"top_1\": 0.7, \"epoch\": 0}\n";
   EXPECT_TRUE(log_.refresh());
   EXPECT_EQ(log_.epochs().at(0).at("top_1"), 0.7);
+  EXPECT_EQ(log_.epochs().size(), 1U) << "epochs that were cut off are gone";
 }
 
 }  // namespace

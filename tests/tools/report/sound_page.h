@@ -1,0 +1,26 @@
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <string>
+
+#include "tests/tools/chart/xml.h"
+
+namespace precast::test {
+
+/// The page is XML behind its first line, and nothing in it loads anything or leads out of its
+/// folder. Addresses may be text.
+inline void expect_sound(const std::string& page) {
+  const std::string doctype = "<!DOCTYPE html>\n";
+  ASSERT_EQ(page.substr(0, doctype.size()), doctype);
+  EXPECT_NO_THROW((void)parse_xml(page.substr(doctype.size())));
+  for (const char* loads : {"<script", "src=", "@import", "url(", "<iframe", "<img", "<object"})
+    EXPECT_THAT(page, ::testing::Not(::testing::HasSubstr(loads)));
+  const std::regex reference("(href|src|srcset|action|data|poster)=\"[^\"]*//[^\"]*\"");
+  for (std::sregex_iterator found(page.begin(), page.end(), reference), end; found != end; ++found)
+    ADD_FAILURE() << found->str();
+}
+
+}  // namespace precast::test
