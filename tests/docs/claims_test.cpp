@@ -60,6 +60,18 @@ TEST(TroubleshootingTest, QuotesWhatTheProgramsPrint) {
   EXPECT_GT(messages, 15);
 }
 
+TEST(DocumentsTest, LinksLeadToFiles) {
+  const std::regex link("\\]\\(([^)#: ]+)(#[^)]*)?\\)");
+  int links = 0;
+  for (const std::string& document : documents(kSource)) {
+    const std::string text = read_text(kSource / document);
+    for (std::sregex_iterator at(text.begin(), text.end(), link), end; at != end; ++at, ++links)
+      EXPECT_TRUE(exists(kSource / std::filesystem::path(document).parent_path() / at->str(1)))
+          << document << ": " << at->str(0);
+  }
+  EXPECT_GT(links, 20);
+}
+
 /// Params of libffcv/ffcv-imagenet's train_imagenet.py, and the two keys that its files have
 /// besides.
 TEST(FromFfcvTest, NamesEveryKeyOfThePublishedScript) {

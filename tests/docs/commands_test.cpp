@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
 
@@ -39,23 +40,6 @@ bool matches(const std::string& text, const std::string& pattern) {
 
 bool is_executable(const path& file) {
   return std::filesystem::is_regular_file(file) && ::access(file.c_str(), X_OK) == 0;
-}
-
-/// Every document of the tree that quotes something.
-std::vector<std::string> documents() {
-  std::vector<std::string> all;
-  for (auto entry = std::filesystem::recursive_directory_iterator(kSource);
-       entry != std::filesystem::recursive_directory_iterator(); ++entry) {
-    const std::string name = entry->path().filename().string();
-    // Not of the tree: .git, .venv, build folders, runs.
-    if (entry->is_directory() &&
-        (name.starts_with(".") || name.starts_with("build") || name == "runs"))
-      entry.disable_recursion_pending();
-    if (entry->path().extension() == ".md" && !quoted_in(read_text(entry->path())).empty())
-      all.push_back(entry->path().lexically_relative(kSource).string());
-  }
-  std::ranges::sort(all);
-  return all;
 }
 
 /// One document; what it quotes is tried in its order, in a sandbox that has what it names.
@@ -151,7 +135,8 @@ void DocumentTest::try_span(const Quoted& span) {
   const bool synopsis = matches(text,
                                 "\\.\\.\\.|\\[-|<| [A-Z]+( |$)|^precast (new "
                                 "plugin|[a-z]+)$|\\.so\\b|my_net|salt_and_pepper");
-  if (matches(text, "^(--)?" + kSections + "\\.(?!h$|cpp$)[a-z_]+$")) return try_key(span);
+  if (matches(text, "^(--)?" + kSections + "\\.(?!h$|cpp$|json$|safetensors$)[a-z_]+$"))
+    return try_key(span);
   if (matches(text, "^--" + kSections + "\\.") && !synopsis)
     return expect_runs(span, "precast train R.yaml --dry-run " + text);
   if (matches(text, "^(methods|plugins|" + kSections + "): .") && !synopsis)
@@ -197,12 +182,23 @@ TEST_P(DocumentTest, WhatItQuotesRuns) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tree, DocumentTest, testing::ValuesIn(documents()), [](const auto& name) {
-  std::string text = name.param;
-  std::ranges::replace_if(
-      text, [](char c) { return std::isalnum(c) == 0; }, '_');
-  return text;
-});
+TEST(ReadmeTest, CountsMethodsAndTransforms) {
+  for (const char* kind : {"methods", "transforms"}) {
+    Program list({PRECAST_BIN_DIR "/precast", "list", kind, "--json"});
+    ASSERT_EQ(list.wait(), 0) << list.err;
+    const auto count = nlohmann::json::parse(list.out).at(kind).size();
+    EXPECT_THAT(read_text(kSource / "README.md"),
+                testing::HasSubstr(fmt::format("[{} {}]", count, kind)));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tree, DocumentTest, testing::ValuesIn(documents(kSource)),
+                         [](const auto& name) {
+                           std::string text = name.param;
+                           std::ranges::replace_if(
+                               text, [](char c) { return std::isalnum(c) == 0; }, '_');
+                           return text;
+                         });
 
 }  // namespace
 }  // namespace precast::test

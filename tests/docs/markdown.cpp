@@ -67,6 +67,21 @@ std::vector<Quoted> quoted_in(std::string_view markdown) {
   return all;
 }
 
+std::vector<std::string> documents(const std::filesystem::path& tree) {
+  std::vector<std::string> all;
+  for (auto entry = std::filesystem::recursive_directory_iterator(tree);
+       entry != std::filesystem::recursive_directory_iterator(); ++entry) {
+    const std::string name = entry->path().filename().string();
+    if (entry->is_directory() &&
+        (name.starts_with(".") || name.starts_with("build") || name == "runs"))
+      entry.disable_recursion_pending();
+    if (entry->path().extension() == ".md")
+      all.push_back(entry->path().lexically_relative(tree).string());
+  }
+  std::ranges::sort(all);
+  return all;
+}
+
 std::vector<int> indented_code(std::string_view markdown, std::string_view word) {
   std::vector<int> found;
   bool fenced = false;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,10 @@ struct Quoted {
 
 /// @return the blocks and spans of a Markdown text, in its order.
 std::vector<Quoted> quoted_in(std::string_view markdown);
+
+/// @return the documents of a tree, relative to it: every .md that is not in a hidden folder, in
+/// one that was built, or among runs.
+std::vector<std::string> documents(const std::filesystem::path& tree);
 
 /// @return the numbers of lines that are indented like code and begin with `word`.
 std::vector<int> indented_code(std::string_view markdown, std::string_view word);

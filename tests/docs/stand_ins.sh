@@ -27,6 +27,8 @@ precast() {
       case $2 in
         loader) more=(--runs 1 --passes 1) ;;
         decode | stages) more=(--runs 1) ;;
+        step) more=(--image_size 32 --batch_size 2 --steps 1 --warmup 0 --windows 1) ;;
+        allreduce) more=(--repeats 1) ;;
       esac
       ;;
     # grid_test and reproduce_test train; here every trial and every row is checked.
@@ -58,7 +60,7 @@ python3() { [[ "$1 $2" == '-m venv' ]]; }
 # Only names tests: they run by themselves.
 ctest() {
   if [[ $1 == --test-dir ]]; then return; fi   # of a skeleton: examples_test
-  command ctest --test-dir "$BUILD_FOLDER" -N "$@" | grep -q 'Total Tests: [1-9]'
+  command ctest --test-dir "$BUILD_FOLDER" -N "$@" | grep 'Total Tests: [1-9]' >/dev/null
 }
 # Examples and skeletons are built by examples_test.
 cmake() { [[ $1 == --build || -d $SOURCE_FOLDER/$2 || $2 == . ]]; }
@@ -75,7 +77,7 @@ known_options() { # known_options SCRIPT ARGUMENT...
 stand_in() { # stand_in PATH ARGUMENT...: a program called by its path in the tree
   case $1 in
     # Tests run by themselves; here some must match.
-    build/bin/*) "$BUILD_FOLDER/bin/${1#build/bin/}" --gtest_list_tests "${@:2}" | grep -q . ;;
+    build/bin/*) "$BUILD_FOLDER/bin/${1#build/bin/}" --gtest_list_tests "${@:2}" | grep . >/dev/null ;;
     .venv-*/bin/python) if [[ $2 == *.py ]]; then known_options "$SOURCE_FOLDER/$2" "${@:3}"; fi ;;
     .venv-*/bin/*) ;;
     *) known_options "$SOURCE_FOLDER/$1" "${@:2}" ;;
