@@ -1,0 +1,49 @@
+# precast in a container. For CPUs, and for NVIDIA GPUs:
+#   docker build -t precast .
+#   docker build -t precast --build-arg CUDA=13-0 .
+#   docker run --rm --gpus all --shm-size=1g --user "$(id -u):$(id -g)" -v "$PWD:/work" precast train R.yaml
+# To build plug-ins, or to run the tests, the first stage: docker build -t precast-build --target build .
+
+FROM debian:12-slim AS build
+# The version of NVIDIA's toolkit, as its packages write it; empty: for CPUs alone. tools/setup takes what it finds.
+ARG CUDA=
+RUN if [ -n "$CUDA" ]; then \
+      apt-get update && \
+      apt-get install -y --no-install-recommends ca-certificates curl && \
+      curl -fsSLo /tmp/keyring.deb https://developer.download.nvidia.com/compute/cuda/repos/debian12/x86_64/cuda-keyring_1.1-1_all.deb && \
+      dpkg -i /tmp/keyring.deb && rm /tmp/keyring.deb && \
+      apt-get update && \
+      apt-get install -y --no-install-recommends "cuda-toolkit-$CUDA" && \
+      rm -rf /var/lib/apt/lists/*; \
+    fi
+WORKDIR /opt/precast
+# Packages and libtorch alone first: they stay cached while the sources change.
+COPY tools/setup tools/lib.sh tools/
+RUN tools/setup && rm -rf /var/lib/apt/lists/* /root/.cache
+COPY . .
+# A libtorch source takes up to 2 GB to compile: --build-arg JOBS=4 on a machine with many cores and little memory.
+ARG JOBS=
+RUN cmake -S . -B build -G Ninja -DPRECAST_TESTS=OFF && \
+    cmake --build build -j "${JOBS:-$(nproc)}" && \
+    cmake --install build --prefix /usr/local --strip && \
+    ldconfig
+# What the programs and libraries need of Debian, as names of packages.
+RUN ldd /usr/local/bin/precast* /usr/local/lib/libprecast*.so | \
+      sed -n 's|.*=> \(/usr\)\?/\(lib/[^ ]*\) .*|*/\2|p' | sort -u | \
+      xargs dpkg-query -S | cut -d : -f 1 | sort -u > /runtime-packages
+
+FROM debian:12-slim
+COPY --from=build /runtime-packages /usr/local/share/precast/runtime-packages
+RUN apt-get update && \
+    xargs apt-get install -y --no-install-recommends < /usr/local/share/precast/runtime-packages && \
+    rm -rf /var/lib/apt/lists/*
+# libtorch, and the CUDA libraries of its wheel, where the programs look for them.
+COPY --from=build /opt/precast/.venv/lib/python3.11/site-packages/torch/lib /opt/precast/.venv/lib/python3.11/site-packages/torch/lib
+COPY --from=build /opt/precast/.venv/lib/python3.11/site-packages/nvidia /opt/precast/.venv/lib/python3.11/site-packages/nvidia
+COPY --from=build /usr/local /usr/local
+ENV LD_LIBRARY_PATH=/opt/precast/.venv/lib/python3.11/site-packages/nvidia/cu13/lib
+RUN ldconfig && useradd --create-home --uid 1000 precast && install -d -o precast /work
+USER precast
+WORKDIR /work
+ENTRYPOINT ["precast"]
+CMD ["doctor"]

@@ -1,0 +1,174 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+
+#include "tests/docs/markdown.h"
+
+namespace precast::test {
+namespace {
+
+using testing::HasSubstr;
+
+const std::filesystem::path kSource = PRECAST_SOURCE_DIR;
+
+std::string read_text(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+/// All that the programs may print: the sources of a folder, literals on several lines joined.
+std::string printed_by(const std::string& folder) {
+  std::string all;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(kSource / folder))
+    if (entry.path().extension() == ".cpp" || entry.path().extension() == ".h")
+      all += read_text(entry.path());
+  static const std::regex kJoint("\"\\s*\\n\\s*\"");
+  return std::regex_replace(all, kJoint, "");
+}
+
+/// Pieces between the `...` that stand for what varies.
+std::vector<std::string> fixed_parts(const std::string& message) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  while (begin <= message.size()) {
+    const std::size_t end = std::min(message.find("...", begin), message.size());
+    const std::string part = message.substr(begin, end - begin);
+    // Quotes around a value may lie on either side of the joint.
+    if (part.find_first_not_of(" '") != part.npos) parts.push_back(part);
+    begin = end + 3;
+  }
+  return parts;
+}
+
+TEST(TroubleshootingTest, QuotesWhatTheProgramsPrint) {
+  std::string sources;
+  for (const char* folder : {"framework", "data", "models", "recipes", "tools"})
+    sources += printed_by(folder);
+  int messages = 0;
+  for (const Quoted& quoted : quoted_in(read_text(kSource / "docs/troubleshooting.md"))) {
+    if (!quoted.first_column || quoted.text.starts_with("find_package")) continue;
+    ++messages;
+    for (const std::string& part : fixed_parts(quoted.text))
+      EXPECT_TRUE(sources.find(part) != sources.npos)
+          << "docs/troubleshooting.md:" << quoted.line << ": no program prints '" << part << "'";
+  }
+  EXPECT_GT(messages, 15);
+}
+
+TEST(DocumentsTest, LinksLeadToFiles) {
+  const std::regex link("\\]\\(([^)#: ]+)(#[^)]*)?\\)");
+  int links = 0;
+  for (const std::string& document : documents(kSource)) {
+    const std::string text = read_text(kSource / document);
+    for (std::sregex_iterator at(text.begin(), text.end(), link), end; at != end; ++at, ++links)
+      EXPECT_TRUE(exists(kSource / std::filesystem::path(document).parent_path() / at->str(1)))
+          << document << ": " << at->str(0);
+  }
+  EXPECT_GT(links, 20);
+}
+
+/// Params of libffcv/ffcv-imagenet's train_imagenet.py, and the two keys that its files have
+/// besides.
+TEST(FromFfcvTest, NamesEveryKeyOfThePublishedScript) {
+  const std::string text = read_text(kSource / "docs/from_ffcv.md");
+  for (const char* key : {"model.arch",
+                          "model.pretrained",
+                          "resolution.min_res",
+                          "resolution.max_res",
+                          "resolution.end_ramp",
+                          "resolution.start_ramp",
+                          "data.train_dataset",
+                          "data.val_dataset",
+                          "data.num_workers",
+                          "data.in_memory",
+                          "data.gpu",
+                          "lr.step_ratio",
+                          "lr.step_length",
+                          "lr.lr_schedule_type",
+                          "lr.lr",
+                          "lr.lr_peak_epoch",
+                          "logging.folder",
+                          "logging.log_level",
+                          "validation.batch_size",
+                          "validation.resolution",
+                          "validation.lr_tta",
+                          "training.eval_only",
+                          "training.batch_size",
+                          "training.optimizer",
+                          "training.momentum",
+                          "training.weight_decay",
+                          "training.epochs",
+                          "training.label_smoothing",
+                          "training.distributed",
+                          "training.use_blurpool",
+                          "training.bn_wd",
+                          "dist.world_size",
+                          "dist.address",
+                          "dist.port"})
+    EXPECT_THAT(text, HasSubstr(fmt::format("`{}`", key)));
+}
+
+/// Options of pytorch/vision's references/classification/train.py (0.14 and later).
+TEST(FromTorchvisionTest, NamesEveryOptionOfTheReferenceScript) {
+  const std::string text = read_text(kSource / "docs/from_torchvision.md");
+  for (const char* option : {"--data-path",
+                             "--model",
+                             "--device",
+                             "-b",
+                             "--epochs",
+                             "-j",
+                             "--opt",
+                             "--lr",
+                             "--momentum",
+                             "--wd",
+                             "--norm-weight-decay",
+                             "--bias-weight-decay",
+                             "--transformer-embedding-decay",
+                             "--label-smoothing",
+                             "--mixup-alpha",
+                             "--cutmix-alpha",
+                             "--lr-scheduler",
+                             "--lr-warmup-epochs",
+                             "--lr-warmup-method",
+                             "--lr-warmup-decay",
+                             "--lr-step-size",
+                             "--lr-gamma",
+                             "--lr-min",
+                             "--print-freq",
+                             "--output-dir",
+                             "--resume",
+                             "--start-epoch",
+                             "--cache-dataset",
+                             "--sync-bn",
+                             "--test-only",
+                             "--auto-augment",
+                             "--ra-magnitude",
+                             "--augmix-severity",
+                             "--random-erase",
+                             "--amp",
+                             "--world-size",
+                             "--dist-url",
+                             "--model-ema",
+                             "--model-ema-steps",
+                             "--model-ema-decay",
+                             "--use-deterministic-algorithms",
+                             "--interpolation",
+                             "--val-resize-size",
+                             "--val-crop-size",
+                             "--train-crop-size",
+                             "--clip-grad-norm",
+                             "--ra-sampler",
+                             "--ra-reps",
+                             "--weights",
+                             "--backend",
+                             "--use-v2"})
+    EXPECT_THAT(text, testing::ContainsRegex(fmt::format("[`( ]{}[` ]", option)));
+}
+
+}  // namespace
+}  // namespace precast::test

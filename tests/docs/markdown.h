@@ -1,0 +1,35 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace precast::test {
+
+/// A piece of a document that a reader would copy.
+struct Quoted {
+  /// block: between two ``` lines, without the fence's own indent. span: between two backticks, on
+  /// one line; \| of tables is |.
+  enum class Kind { block, span };
+  Kind kind;
+  /// Of a block: the word after ```, or empty.
+  std::string language;
+  std::string text;
+  /// Of its first character, from 1.
+  int line;
+  /// A span in the first column of a table.
+  bool first_column = false;
+};
+
+/// @return the blocks and spans of a Markdown text, in its order.
+std::vector<Quoted> quoted_in(std::string_view markdown);
+
+/// @return the documents of a tree, relative to it: every .md that is not in a hidden folder, in
+/// one that was built, or among runs.
+std::vector<std::string> documents(const std::filesystem::path& tree);
+
+/// @return the numbers of lines that are indented like code and begin with `word`.
+std::vector<int> indented_code(std::string_view markdown, std::string_view word);
+
+}  // namespace precast::test
