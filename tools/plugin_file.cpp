@@ -79,7 +79,7 @@ void PluginFile::expect(std::string_view key, std::string_view what, std::string
   throw DeviceError(
       fmt::format("plug-in {}: expected {} '{}', which this program has, got '{}'. Rebuild it "
                   "against this precast: cmake -S . -B build -Dprecast_DIR=... && cmake --build "
-                  "build",
+                  "build; precast itself first, where its sources are newer",
                   path_.string(), what, here, there));
 }
 

@@ -107,6 +107,15 @@ TEST_F(ExamplesTest, IterateReadsBatchesWithoutLibtorch) {
   EXPECT_THAT(shell("ldd " + program), testing::Not(HasSubstr("torch")));
 }
 
+TEST_F(ExamplesTest, LibtorchThatWasMovedIsToldWithTheCure) {
+  NEEDS_TORCH;
+  const std::string told = shell(
+      fmt::format("! '{}' -S {}/examples/vit -B vit -Dprecast_DIR={} -Dprecast_TORCH_DIR=/nowhere",
+                  PRECAST_CMAKE, PRECAST_SOURCE_DIR, PRECAST_BUILD_DIR));
+  EXPECT_THAT(told, HasSubstr("/nowhere"));
+  EXPECT_THAT(told, HasSubstr("-Dprecast_TORCH_DIR=FOLDER"));
+}
+
 class SkeletonTest : public ExamplesTest, public testing::WithParamInterface<std::string> {};
 
 TEST_P(SkeletonTest, BuildsAndPassesItsOwnTest) {

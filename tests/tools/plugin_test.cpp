@@ -115,6 +115,13 @@ TEST_F(PluginTest, OtherBuildsAreRefusedWithBothSidesAndTheCure) {
               AllOf(HasSubstr("expected interface '1'"), HasSubstr("got '7'")));
 }
 
+TEST_F(PluginTest, WhatItsOwnCompilationSawIsCompared) {
+  EXPECT_THAT(refusal(ExitCode::environment, [&] { add(built("debug_containers")); }),
+              AllOf(HasSubstr("expected compiler"), HasSubstr(" debug standard ")));
+  EXPECT_THAT(refusal(ExitCode::environment, [&] { add(built("other_headers")); }),
+              AllOf(HasSubstr("expected precast '0."), HasSubstr(" headers ")));
+}
+
 TEST_F(PluginTest, MissingSymbolsAreNamed) {
   EXPECT_THAT(refusal(ExitCode::environment, [&] { add(built("missing_symbol")); }),
               AllOf(HasSubstr("missing_symbol.so"), HasSubstr("undefined symbol"),
