@@ -182,7 +182,7 @@ void Schema::apply(const ConfigNode& map, Diagnostics& diagnostics, std::string_
                       fmt::format("expected a map of options, got {}", map.text()));
     return;
   }
-  if (map.find(OptionsAnswer::kKey) != nullptr)
+  if (!prefix.empty() && map.find(OptionsAnswer::kKey) != nullptr)
     throw OptionsAnswer(prefix, help("    "), values().dump());
   walk(map, "", diagnostics, prefix);
 }
