@@ -92,6 +92,8 @@ Failure describe_failure(const std::exception_ptr& exception) {
     // A full disk under standard output arrives here: finish_output() tells it.
     if (std::ferror(stdout) != 0) return {"", code(ExitCode::io)};
     return {error.what(), code(ExitCode::failed)};
+  } catch (...) {
+    return {"something was thrown that is no std::exception", code(ExitCode::failed)};
   }
 }
 

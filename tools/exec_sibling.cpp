@@ -11,10 +11,20 @@
 #include "framework/core/error.h"
 
 namespace precast::tools {
+namespace {
+
+std::filesystem::path precast_train() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "precast-train";
+}
+
+}  // namespace
+
+bool has_precast_train() {
+  return std::filesystem::exists(precast_train());
+}
 
 void exec_precast_train(const std::string& name, const std::vector<std::string>& args) {
-  const std::filesystem::path program =
-      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "precast-train";
+  const std::filesystem::path program = precast_train();
   std::vector<std::string> all = {program.string(), name};
   all.insert(all.end(), args.begin(), args.end());
   std::vector<char*> argv;

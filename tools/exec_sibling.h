@@ -10,4 +10,7 @@ namespace precast::tools {
 /// @throws DeviceError if it is not there (a build without libtorch) or does not start.
 [[noreturn]] void exec_precast_train(const std::string& name, const std::vector<std::string>& args);
 
+/// Whether it is there.
+[[nodiscard]] bool has_precast_train();
+
 }  // namespace precast::tools

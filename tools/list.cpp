@@ -1,118 +1,105 @@
 #include "tools/list.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
-#include <boost/program_options.hpp>
-#include <nlohmann/json.hpp>
+#include <algorithm>
+#include <exception>
+#include <sstream>
 
-#include "data/transforms/pipeline.h"
-#include "framework/core/error.h"
-#include "framework/core/suggest.h"
-#include "tools/arguments.h"
+#include "framework/api/model_spec.h"
+#include "framework/core/config/options_query.h"
+#include "tools/parts_list.h"
 #include "tools/plugins.h"
 #include "tools/registries.h"
+#include "tools/train_config.h"
 
 namespace precast::tools {
 namespace {
 
-namespace po = boost::program_options;
 using nlohmann::ordered_json;
 
-/// One part, ready for both forms of the list.
-struct Part {
-  std::string name;
-  std::string help;
-  /// One line an option, as people read them.
-  std::string option_lines;
-  /// Name and default of each option.
-  ordered_json options = ordered_json::object();
-};
-
-struct PartsOfKind {
-  /// Plural: "models".
-  std::string kind;
-  std::vector<Part> parts;
-};
-
-template <typename Registry>
-PartsOfKind parts_of(const Registry& registry) {
-  PartsOfKind all{registry.kind() + (registry.kind().ends_with('s') ? "es" : "s"), {}};
-  for (const auto& entry : registry.entries()) {
-    Part part{entry.name, entry.help, "", ordered_json::object()};
-    if constexpr (requires { entry.factory()->options(std::declval<Schema&>()); }) {
-      const auto made = entry.factory();
-      Schema schema;
-      made->options(schema);
-      part.option_lines = schema.help("    ");
-      part.options = schema.values();
+/// Models read their options while they are made: they are asked instead of made.
+ListedKind list_models(const ModelRegistry& models) {
+  ListedKind all = list_parts(models);
+  for (std::size_t i = 0; i < all.parts.size(); ++i) {
+    const auto& entry = models.entries()[i];
+    try {
+      static_cast<void>(entry.factory(
+          ModelSpec{.arch = entry.name, .num_classes = 1, .params = options_query()}));
+    } catch (const OptionsAnswer& answer) {
+      all.parts[i].option_lines = answer.help();
+      all.parts[i].options = ordered_json::parse(answer.defaults());
+    } catch (const std::exception&) {  // one that cannot be made is listed all the same
     }
-    all.parts.push_back(std::move(part));
   }
   return all;
 }
 
-/// What else a pipeline may hold.
-PartsOfKind stages() {
-  PartsOfKind all{"stages", {}};
-  for (const data::StageHelp& stage : data::pipeline_stages())
-    all.parts.push_back({stage.name, stage.help, stage.options, ordered_json::object()});
-  return all;
-}
-
-std::vector<PartsOfKind> all_parts(const Registries& registries) {
-  std::vector<PartsOfKind> all;
-  const auto list = [&](const auto&... registry) { (all.push_back(parts_of(registry)), ...); };
-  list(registries.models, registries.methods, registries.losses, registries.optimizers,
-       registries.schedules, registries.orders, registries.pipeline.crops,
-       registries.pipeline.transforms, registries.pipeline.labels, registries.fields);
-  all.push_back(stages());
-  return all;
-}
-
-void print(const PartsOfKind& all) {
-  fmt::print("{}\n", all.kind);
-  for (const Part& part : all.parts)
-    fmt::print("  {:<20} {}\n{}", part.name, part.help, part.option_lines);
-  fmt::print("\n");
-}
-
-void print_json(const std::vector<PartsOfKind>& kinds) {
-  ordered_json report = ordered_json::object();
-  for (const PartsOfKind& all : kinds) {
-    auto parts = ordered_json::array();
-    for (const Part& part : all.parts)
-      parts.push_back({{"name", part.name}, {"help", part.help}, {"options", part.options}});
-    report[all.kind] = parts;
+/// Whether a line of help is for this part: `cosine, poly: ...` names those that read the key,
+/// other keys are for all.
+bool is_read_by(const std::string& help, const ListedPart& part, const ListedKind& all) {
+  const std::size_t colon = help.find(": ");
+  if (colon == std::string::npos) return true;
+  std::istringstream names(help.substr(0, colon));
+  bool found = false;
+  for (std::string name; names >> name;) {
+    if (name.ends_with(',')) name.pop_back();
+    if (std::ranges::find(all.parts, name, &ListedPart::name) == all.parts.end()) return true;
+    found = found || name == part.name;
   }
-  fmt::print("{}\n", report.dump(2));
+  return found;
+}
+
+/// Adds the recipe's keys that the parts of a kind are told.
+/// @param keys or, with a dot at the end, their section
+ListedKind with_recipe_keys(ListedKind all, const Schema& schema,
+                            const std::vector<std::string>& keys) {
+  const ordered_json defaults = schema.values();
+  std::istringstream lines(schema.help("    "));
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string key;
+    words >> key;
+    const bool wanted = std::ranges::any_of(keys, [&](const std::string& k) {
+      return k.ends_with('.') ? key.starts_with(k) && !key.ends_with("_type") : key == k;
+    });
+    if (!wanted) continue;
+    std::string help;
+    std::getline(words >> std::ws, help);
+    for (ListedPart& part : all.parts) {
+      if (!is_read_by(help, part, all)) continue;
+      part.option_lines += line + "\n";
+      part.options[key] = defaults.at(key);
+    }
+  }
+  return all;
+}
+
+std::vector<ListedKind> all_kinds(const Registries& registries) {
+  TrainConfig config;
+  const Schema schema = make_train_schema(config, registries);
+  std::vector<ListedKind> all = {
+      list_models(registries.models), list_parts(registries.methods),
+      with_recipe_keys(list_parts(registries.losses), schema, {"training.label_smoothing"}),
+      with_recipe_keys(list_parts(registries.optimizers), schema,
+                       {"training.momentum", "training.weight_decay", "optimizer."}),
+      with_recipe_keys(list_parts(registries.schedules), schema, {"lr."})};
+  for (ListedKind& kind : list_data_parts(registries)) all.push_back(std::move(kind));
+  const auto orders = std::ranges::find(all, "orders", &ListedKind::kind);
+  *orders = with_recipe_keys(std::move(*orders), schema,
+                             {"data.shuffle_window_mb", "data.subset", "data.filter",
+                              "data.weights", "data.weight_field", "data.repeats"});
+  return all;
 }
 
 }  // namespace
 
 int run_list(const std::vector<std::string>& args) {
-  Arguments arguments("list [KIND] [--plugin FILE.so ...]",
-                      "Everything that a recipe can name, with options and defaults.");
-  arguments.optional_positional("KIND", "models, methods, transforms, orders ...: only these");
-  add_plugin_option(arguments.options());
-  arguments.options().add_options()("json", "print the list as JSON");
+  Arguments arguments = list_arguments();
   if (!arguments.parse(args)) return 0;
   Registries registries = make_registries();
   for (const PluginFile& file : open_plugins(arguments)) add_plugin(file, registries);
-  std::vector<PartsOfKind> kinds = all_parts(registries);
-  if (arguments.has("KIND")) {
-    std::vector<std::string> names;
-    for (const PartsOfKind& all : kinds) names.push_back(all.kind);
-    const std::string wanted = arguments.text("KIND");
-    std::erase_if(kinds, [&](const PartsOfKind& all) { return all.kind != wanted; });
-    if (kinds.empty())
-      throw ConfigError(
-          fmt::format("list: nothing is called '{}'. {}", wanted, suggest(wanted, names)));
-  }
-  if (arguments.has("json")) {
-    print_json(kinds);
-  } else {
-    for (const PartsOfKind& all : kinds) print(all);
-  }
+  print_parts(arguments, all_kinds(registries));
   return 0;
 }
 

@@ -51,12 +51,22 @@ std::string class_name(const std::string& name) {
   return result;
 }
 
+/// Targets of CMake's own, which no library can be called as.
+constexpr std::string_view kReserved[] = {
+    "all",     "clean",          "edit_cache", "help",          "install",
+    "package", "package_source", "preinstall", "rebuild_cache", "test"};
+
 void check_name(const std::string& name) {
   const bool plain = std::ranges::all_of(
       name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
   if (!plain || name.empty() || name[0] < 'a')
     throw ConfigError(fmt::format(
-        "new: expected a name of small letters, digits and _, as my_net, got '{}'", name));
+        "new: expected a name of small letters, digits and _, beginning with a letter, as my_net, "
+        "got '{}'",
+        name));
+  if (std::ranges::find(kReserved, name) != std::end(kReserved))
+    throw ConfigError(fmt::format(
+        "new: expected a name that CMake has no target of, got '{0}'. Try my_{0}", name));
 }
 
 /// The folder of precastConfig.cmake: the build folder, or below the one where precast is

@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <exception>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/plugin.h"
 #include "precast_abi.h"
+#include "tools/command.h"
 
 namespace precast::tools {
 namespace {
@@ -35,6 +37,28 @@ std::string read_plugin(const std::filesystem::path& path) {
         "plug-in {}: expected a shared library (.so), got another kind of file", path.string()));
   }
   return content;
+}
+
+/// For the handler below.
+std::string being_loaded;
+
+/// The loader lets no exception of a global object through: the process ends, but not without a
+/// word.
+[[noreturn]] void tell_throwing_global() {
+  const Failure failure = describe_failure(std::current_exception());
+  fmt::print(stderr, "error: plug-in {}: one of its global objects threw: {}\n", being_loaded,
+             failure.text);
+  std::_Exit(static_cast<int>(ExitCode::usage));
+}
+
+/// @return null: refused. Never closed: its parts, and exceptions that it threw, may live to the
+/// end.
+void* open_library(const std::filesystem::path& path) {
+  being_loaded = path.string();
+  const std::terminate_handler before = std::set_terminate(tell_throwing_global);
+  void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  std::set_terminate(before);
+  return library;
 }
 
 }  // namespace
@@ -79,7 +103,7 @@ void PluginFile::expect(std::string_view key, std::string_view what, std::string
   throw DeviceError(
       fmt::format("plug-in {}: expected {} '{}', which this program has, got '{}'. Rebuild it "
                   "against this precast: cmake -S . -B build -Dprecast_DIR=... && cmake --build "
-                  "build",
+                  "build; precast itself first, where its sources are newer",
                   path_.string(), what, here, there));
 }
 
@@ -88,8 +112,7 @@ void PluginFile::expect_torch(std::string_view version) const {
 }
 
 void PluginFile::add_parts(void* parts) const {
-  // Never closed: its parts, and exceptions that it threw, may live to the end.
-  void* const library = ::dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  void* const library = open_library(path_);
   if (library == nullptr) {
     const char* const reason = ::dlerror();
     throw DeviceError(fmt::format(

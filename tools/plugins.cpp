@@ -6,26 +6,32 @@
 #include <exception>
 #include <new>
 
+#include "framework/core/config/options_query.h"
 #include "framework/core/error.h"
-#include "tools/plugin_parts.h"
+#include "tools/data_guards.h"
 
 namespace precast::tools {
 
-void rethrow_from_plugin(const std::string& where) {
+void rethrow_from_plugin(const std::string& what, ExitCode otherwise) {
+  std::string text = "it threw something that is no std::exception";
+  ExitCode code = otherwise;
   try {
     throw;
-  } catch (const ConfigError& error) {
-    throw ConfigError(fmt::format("{}: {}", where, error.what()));
+  } catch (const OptionsAnswer&) {
+    throw;  // no failure
   } catch (const Error& error) {
-    throw Error(fmt::format("{}: {}", where, error.what()), error.exit_code());
+    text = error.what();
+    if (error.exit_code() != ExitCode::failed) code = error.exit_code();
   } catch (const std::bad_alloc&) {
     throw;  // told apart by its type, with its own exit code
   } catch (const std::exception& error) {
-    throw ConfigError(fmt::format("{} could not be made: {}", where, error.what()));
-  } catch (...) {
-    throw ConfigError(
-        fmt::format("{} could not be made: it threw something that is no std::exception", where));
+    text = error.what();
+  } catch (...) {  // the text above
   }
+  text = fmt::format("{}: {}", what, text);
+  // Where recipes are read, their mistakes are collected by this type.
+  if (code == ExitCode::usage) throw ConfigError(text);
+  throw Error(text, code);
 }
 
 data::DataParts make_data_parts() {
@@ -40,11 +46,11 @@ void add_data_plugin(const PluginFile& file, data::DataParts& parts) {
   data::DataParts added;
   file.add_parts(&added);
   const std::string& name = file.path().string();
-  adopt(parts.pipeline.crops, added.pipeline.crops, name);
-  adopt(parts.pipeline.transforms, added.pipeline.transforms, name);
-  adopt(parts.pipeline.labels, added.pipeline.labels, name);
-  adopt(parts.orders, added.orders, name);
-  adopt(parts.fields, added.fields, name);
+  adopt<DataGuards>(parts.pipeline.crops, added.pipeline.crops, name);
+  adopt<DataGuards>(parts.pipeline.transforms, added.pipeline.transforms, name);
+  adopt<DataGuards>(parts.pipeline.labels, added.pipeline.labels, name);
+  adopt<DataGuards>(parts.orders, added.orders, name);
+  adopt<DataGuards>(parts.fields, added.fields, name);
 }
 
 std::vector<PluginFile> open_plugins(const ConfigNode& recipe,

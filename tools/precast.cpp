@@ -11,6 +11,7 @@
 #include "tools/index.h"
 #include "tools/inspect.h"
 #include "tools/new_plugin.h"
+#include "tools/parts_list.h"
 #include "tools/preview.h"
 #include "tools/report/report.h"
 #include "tools/reproduce.h"
@@ -34,7 +35,10 @@ int main(int argc, char** argv) {
       Command{"grid", "train a recipe with every combination of some values", run_grid},
       Command{"reproduce", "train the rows of a published table", run_reproduce},
       Command{"list", "list what a recipe can name",
-              [](Args args) -> int { exec_precast_train("list", args); }},
+              [](Args args) -> int {
+                if (!has_precast_train()) return run_list_data(args);
+                exec_precast_train("list", args);
+              }},
       Command{"report", "show runs, one or several, as a page", run_report},
       Command{"new", "make the skeleton of a plug-in", run_new},
       Command{"bench", "measure loading, training and sums over ranks", run_bench},

@@ -7,6 +7,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/log.h"
+#include "tools/model_probe.h"
 #include "tools/plugins.h"
 
 namespace precast::tools {
@@ -151,21 +152,37 @@ void check_image_sizes(const Recipe& recipe, const TrainPlan& plan, Diagnostics&
   data::check_image_sizes(recipe.val_pipeline, evaluated, diagnostics);
 }
 
+/// A model that is not one of ours may fail, or leave undone what others do.
+void try_model(const Recipe& recipe, const TrainPlan& plan, const Registries& registries,
+               const Origin& origin, Diagnostics& diagnostics) {
+  const std::string unfit =
+      find_unfit_size(registries.models, plan, recipe.config.validation.resolution);
+  if (!unfit.empty()) throw ConfigError(unfit);
+  const bool sync_bn = recipe.config.dist.sync_bn != 0 && recipe.config.world() > 1;
+  for (const std::string& sentence : find_unheeded(registries.models, plan, sync_bn))
+    diagnostics.warning(origin, "model.arch", sentence);
+}
+
 /// Builds what the recipe names and drops it again: parts check their own options when they are
 /// made.
 void try_parts(const Recipe& recipe, const Registries& registries, const std::string& path,
                Diagnostics& diagnostics) {
+  const Origin origin{path.empty() ? "command line" : path, 0, 0};
   try {
     const TrainPlan plan = make_plan(recipe, registries, 0,
                                      std::max<std::int64_t>(1, recipe.config.model.num_classes));
     check_image_sizes(recipe, plan, diagnostics);
     static_cast<void>(registries.optimizers.create(plan.optimizer, {}, plan.optimizer_options));
-    // Only where there are options to check: a large model takes a second to make.
-    if (plan.model.params.kind != ConfigNode::Kind::null) {
+    const bool ours =
+        plan.model.arch != "layers" && make_registries().models.contains(plan.model.arch);
+    if (!ours) {
+      try_model(recipe, plan, registries, origin, diagnostics);
+    } else if (plan.model.params.kind != ConfigNode::Kind::null) {
+      // Only where there are options to check: a large model takes a second to make.
       static_cast<void>(registries.models.create(plan.model.arch, plan.model));
     }
   } catch (const ConfigError& error) {
-    diagnostics.error({path.empty() ? "command line" : path, 0, 0}, "", error.what());
+    diagnostics.error(origin, "", error.what());
   }
 }
 

@@ -2,8 +2,8 @@
 
 #include "models/register.h"
 #include "recipes/register.h"
-#include "tools/plugin_parts.h"
 #include "tools/plugins.h"
+#include "tools/train_guards.h"
 
 namespace precast::tools {
 
@@ -26,11 +26,11 @@ void add_plugin(const PluginFile& file, Registries& registries) {
   TrainParts added;
   file.add_parts(&added);
   const std::string& name = file.path().string();
-  adopt(registries.models, added.models, name);
-  adopt(registries.methods, added.methods, name);
-  adopt(registries.losses, added.losses, name);
-  adopt(registries.optimizers, added.optimizers, name);
-  adopt(registries.schedules, added.schedules, name);
+  adopt<TrainGuards>(registries.models, added.models, name);
+  adopt<TrainGuards>(registries.methods, added.methods, name);
+  adopt<TrainGuards>(registries.losses, added.losses, name);
+  adopt<TrainGuards>(registries.optimizers, added.optimizers, name);
+  adopt<TrainGuards>(registries.schedules, added.schedules, name);
 }
 
 }  // namespace precast::tools

@@ -21,6 +21,7 @@
 #include "framework/core/suggest.h"
 #include "framework/core/system.h"
 #include "tools/arguments.h"
+#include "tools/image_options.h"
 #include "tools/plugins.h"
 
 namespace precast::tools {
@@ -73,26 +74,14 @@ Arguments declare() {
   Arguments arguments("write SOURCE OUT.beton [options]", source_help());
   arguments.positional("SOURCE", "the dataset to read");
   arguments.positional("OUT.beton", "the file to write; an older one is replaced when all is done");
-  const data::ImageFieldOptions image;
-  const auto text = [](const char* value) {
-    return po::value<std::string>()->default_value(value);
-  };
   // Numbers are read as signed, so that "-1" is refused and not taken for a very large number.
   const auto number = [](std::int64_t value) {
     return po::value<std::int64_t>()->default_value(value);
   };
-  arguments.options().add_options()("kind", text("auto"), "what SOURCE is")(
-      "image.mode", text("jpg"), "how images are stored: raw, jpg, smart or proportion")(
-      "image.max_resolution", number(0), "reduce the longer side to this many pixels; 0: never")(
-      "image.quality", number(image.jpeg_quality), "JPEG quality, 1 to 100")(
-      "image.compress_probability",
-      po::value<double>()->default_value(image.compress_probability, "0.5"),
-      "mode proportion: share of images stored as JPEG")(
-      "image.smart_threshold", number(0),
-      "mode smart: images of more bytes (height x width x 3) are stored as JPEG")(
-      "image.pass_through", po::bool_switch(),
-      "keep the bytes of baseline JPEGs that need no resize")("workers", number(0),
-                                                              "threads; 0: one a core")(
+  arguments.options().add_options()("kind", po::value<std::string>()->default_value("auto"),
+                                    "what SOURCE is");
+  add_image_options(arguments.options());
+  arguments.options().add_options()("workers", number(0), "threads; 0: one a core")(
       "page_size", number(static_cast<std::int64_t>(data::kDefaultPageBytes)),
       "bytes of a page: a power of two, 2 MiB to 2 GiB; a sample must fit in one")(
       "shuffle", po::bool_switch(), "write in random order (a function of --seed)")(

@@ -3,11 +3,12 @@
 /// What a plug-in is to the program that loads it. Authors include framework/api/plugin.h (models,
 /// methods, losses, optimisers, schedules) or data/plugin.h (transforms, orders, fields), which
 /// name the parts, and build with precast_add_plugin() of find_package(precast), which defines
-/// PRECAST_ABI.
+/// PRECAST_ABI, a digest of the headers taken when the plug-in is built.
 ///
 /// C++ has no stable binary interface: a plug-in must have been compiled against the very headers,
-/// libtorch and compiler that precast was. It therefore carries a text that says so, and precast
-/// compares it with its own before it opens the library, so before anything in it runs.
+/// libtorch and compiler that precast was. It therefore carries a text that says so, made of what
+/// its own compilation saw, and precast compares it with its own before it opens the library, so
+/// before anything in it runs.
 
 #include <version>
 
@@ -19,12 +20,21 @@
 #else
 #define PRECAST_COMPILER "gcc " PRECAST_PLUGIN_TEXT(__GNUC__)
 #endif
+/// Containers with checks have other members.
+#if defined(_GLIBCXX_DEBUG)
+#define PRECAST_CXX_CHECKS " debug"
+#else
+#define PRECAST_CXX_CHECKS ""
+#endif
 #define PRECAST_CXX_LIBRARY                                                       \
   "libstdc++ " PRECAST_PLUGIN_TEXT(_GLIBCXX_RELEASE) " abi " PRECAST_PLUGIN_TEXT( \
-      _GLIBCXX_USE_CXX11_ABI)
+      _GLIBCXX_USE_CXX11_ABI) PRECAST_CXX_CHECKS
 #define PRECAST_CXX_STANDARD "standard " PRECAST_PLUGIN_TEXT(__cplusplus)
-/// What the compiler makes of a class: its own release, the standard library's, the language.
-#define PRECAST_TOOLCHAIN PRECAST_COMPILER " " PRECAST_CXX_LIBRARY " " PRECAST_CXX_STANDARD
+/// What the compiler makes of a class: its own release (of GCC and Clang the first number; later
+/// ones keep to it) and ABI, the standard library's, the language.
+#define PRECAST_TOOLCHAIN                                                                 \
+  PRECAST_COMPILER " abi " PRECAST_PLUGIN_TEXT(__GXX_ABI_VERSION) " " PRECAST_CXX_LIBRARY \
+                                                                  " " PRECAST_CXX_STANDARD
 
 /// The first line of the text. The number counts changes of this header.
 #define PRECAST_PLUGIN_MAGIC "precast plug-in interface "

@@ -48,8 +48,9 @@ class ExamplesTest : public testing::Test {
   /// Three steps of the quickstart's recipe, which knows nothing of the plug-in.
   std::string train(const std::string& options) {
     return shell(
-        fmt::format("precast train {}/configs/quickstart.yaml {} --data.train_dataset=images.beton "
-                    "--data.val_dataset=images.beton --training.epochs=1 --training.batch_size=16 "
+        fmt::format("precast train {}/configs/quickstart.yaml --training.epochs=1 {} "
+                    "--data.train_dataset=images.beton "
+                    "--data.val_dataset=images.beton --training.batch_size=16 "
                     "--logging.folder=runs --resolution.end_ramp=0 --resolution.min_res=32",
                     PRECAST_SOURCE_DIR, options));
   }
@@ -78,13 +79,22 @@ TEST_F(ExamplesTest, VitTrainsThroughAnUnchangedRecipe) {
               HasSubstr("top-1"));
 }
 
-TEST_F(ExamplesTest, GradientNoiseTrains) {
+TEST_F(ExamplesTest, GradientNoiseGoesOnFromACheckpointAsIfItHadNotStopped) {
   NEEDS_TORCH;
   const std::string plugin = build("gradient_noise") + "/gradient_noise.so";
   write_images();
-  EXPECT_THAT(
-      train(fmt::format("--plugins=[{}] --methods='[gradient_noise: {{eta: 0.02}}]'", plugin)),
-      HasSubstr("top-1"));
+  const std::string options = fmt::format(
+      "--plugins=[{}] --methods='[gradient_noise: {{eta: 0.02}}]' --logging.run_id=r "
+      "--training.epochs=2 --checkpoint.keep_last=2",
+      plugin);
+  EXPECT_THAT(train(options), HasSubstr("top-1"));
+  shell("grep -l gradient_noise runs/r/checkpoints/*/state.json");
+  // As if killed in the second epoch. With the noise of the first steps it would end elsewhere.
+  shell(
+      "cd runs/r && mv final_weights.safetensors whole.safetensors && rm -r "
+      "checkpoints/$(ls checkpoints | sort -V | tail -1)");
+  EXPECT_THAT(train(options + " --checkpoint.resume=auto"), HasSubstr("top-1"));
+  shell("cmp runs/r/final_weights.safetensors runs/r/whole.safetensors");
 }
 
 TEST_F(ExamplesTest, SaltAndPepperShowsInAPreview) {
@@ -107,13 +117,23 @@ TEST_F(ExamplesTest, IterateReadsBatchesWithoutLibtorch) {
   EXPECT_THAT(shell("ldd " + program), testing::Not(HasSubstr("torch")));
 }
 
+TEST_F(ExamplesTest, LibtorchThatWasMovedIsToldWithTheCure) {
+  NEEDS_TORCH;
+  const std::string told = shell(
+      fmt::format("! '{}' -S {}/examples/vit -B vit -Dprecast_DIR={} -Dprecast_TORCH_DIR=/nowhere",
+                  PRECAST_CMAKE, PRECAST_SOURCE_DIR, PRECAST_BUILD_DIR));
+  EXPECT_THAT(told, HasSubstr("/nowhere"));
+  EXPECT_THAT(told, HasSubstr("-Dprecast_TORCH_DIR=FOLDER"));
+}
+
 class SkeletonTest : public ExamplesTest, public testing::WithParamInterface<std::string> {};
 
 TEST_P(SkeletonTest, BuildsAndPassesItsOwnTest) {
   NEEDS_TORCH;
   shell(fmt::format("precast new plugin mine --kind {}", GetParam()));
   shell(
-      fmt::format("cd mine && '{}' -S . -B build -DCMAKE_BUILD_TYPE=Release && '{}' --build "
+      fmt::format("cd mine && '{}' -S . -B build -DCMAKE_BUILD_TYPE=Release "
+                  "-DCMAKE_CXX_FLAGS='-Wall -Wextra -Werror' && '{}' --build "
                   "build && ctest --test-dir build --output-on-failure",
                   PRECAST_CMAKE, PRECAST_CMAKE));
 }

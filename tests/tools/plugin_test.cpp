@@ -4,12 +4,15 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "data/beton/reader.h"
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
 #include "tests/support/temporary_folder.h"
+#include "tools/command.h"
+#include "tools/parts_list.h"
 #include "tools/plugins.h"
 #include "tools/write.h"
 
@@ -115,6 +118,13 @@ TEST_F(PluginTest, OtherBuildsAreRefusedWithBothSidesAndTheCure) {
               AllOf(HasSubstr("expected interface '1'"), HasSubstr("got '7'")));
 }
 
+TEST_F(PluginTest, WhatItsOwnCompilationSawIsCompared) {
+  EXPECT_THAT(refusal(ExitCode::environment, [&] { add(built("debug_containers")); }),
+              AllOf(HasSubstr("expected compiler"), HasSubstr(" debug standard ")));
+  EXPECT_THAT(refusal(ExitCode::environment, [&] { add(built("other_headers")); }),
+              AllOf(HasSubstr("expected precast '0."), HasSubstr(" headers ")));
+}
+
 TEST_F(PluginTest, MissingSymbolsAreNamed) {
   EXPECT_THAT(refusal(ExitCode::environment, [&] { add(built("missing_symbol")); }),
               AllOf(HasSubstr("missing_symbol.so"), HasSubstr("undefined symbol"),
@@ -124,6 +134,11 @@ TEST_F(PluginTest, MissingSymbolsAreNamed) {
 TEST_F(PluginTest, ThrowingRegistrationRefusesThePlugin) {
   EXPECT_THAT(refusal(ExitCode::usage, [&] { add(built("throwing_registration")); }),
               AllOf(HasSubstr("throwing_registration.so"), HasSubstr("not today")));
+}
+
+TEST_F(PluginTest, ThrowingGlobalObjectEndsTheProcessWithAMessage) {
+  EXPECT_EXIT(add(built("throwing_global")), testing::ExitedWithCode(2),
+              "throwing_global.so: one of its global objects threw: no luck today");
 }
 
 TEST_F(PluginTest, TakenNamesAreRefused) {
@@ -139,6 +154,41 @@ TEST_F(PluginTest, PartsThatCannotBeMadeAreNamedWithTheirPlugin) {
                     HasSubstr("no luck today")));
   EXPECT_THAT(refusal(ExitCode::usage, [&] { (void)parts_.pipeline.transforms.create("empty"); }),
               AllOf(HasSubstr("transform 'empty'"), HasSubstr("null pointer")));
+}
+
+TEST_F(PluginTest, PartsThatFailAtWorkAreNamedWithTheirPluginWhateverTheyThrow) {
+  add(built("throwing_part"));
+  const auto transform = parts_.pipeline.transforms.create("fails_at_work");
+  data::TransformContext context{.random = {0, 0, 0, RandomUse::shuffle_on_write},
+                                 .sample = 0,
+                                 .scratch = {},
+                                 .mask_fill = {}};
+  EXPECT_THAT(refusal(ExitCode::failed,
+                      [&] {
+                        transform->apply({nullptr, {0, 0, 3}}, context);
+                      }),
+              AllOf(HasSubstr("throwing_part.so"), HasSubstr("'fails_at_work' failed in apply"),
+                    HasSubstr("no std::exception")));
+}
+
+TEST_F(PluginTest, WithoutLibtorchThePartsOfDataAreListed) {
+  testing::internal::CaptureStdout();
+  const int code = run_list_data({"--json", "--plugin", built("transform")});
+  const auto listed = nlohmann::json::parse(testing::internal::GetCapturedStdout());
+  ASSERT_EQ(code, 0);
+  EXPECT_FALSE(listed.contains("models"));
+  EXPECT_EQ(listed.at("transforms").back().at("name"), "invert");
+  EXPECT_EQ(listed.at("transforms").back().at("options").at("white"), 255);
+  EXPECT_EQ(listed.at("fields").back().at("name"), "tenfold");
+  const auto& image = listed.at("fields").front().at("options");
+  EXPECT_EQ(image.at("image.mode"), "jpg");
+  EXPECT_EQ(image.at("image.quality"), 90);
+  EXPECT_EQ(image.at("image.pass_through"), false);
+  EXPECT_EQ(listed.at("orders").front().at("name"), "sequential");
+}
+
+TEST(CommandTest, WhateverIsThrownEndsWithAMessage) {
+  EXPECT_EQ(describe_failure(std::make_exception_ptr(42)).exit_code, 1);
 }
 
 TEST_F(PluginTest, PathsCountFromTheRecipesFolderAndTheLastOverrideCounts) {

@@ -1,15 +1,23 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <exception>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "framework/api/batch.h"
+#include "framework/api/run_facts.h"
 #include "framework/core/error.h"
 #include "tests/support/temporary_folder.h"
+#include "tools/command.h"
 #include "tools/list.h"
+#include "tools/model_probe.h"
 #include "tools/recipe.h"
+#include "tools/torch_errors.h"
 
 namespace precast::tools {
 namespace {
@@ -25,6 +33,15 @@ class RecipePluginsTest : public testing::Test {
   Recipe load(const std::string& text) {
     std::ofstream(folder_ / "r.yaml") << text;
     return load_recipe(folder_ / "r.yaml", {}, registries_);
+  }
+
+  /// As precast-train ends.
+  static Failure plain_failure(const std::exception_ptr& thrown) {
+    try {
+      rethrow_plainly(thrown);
+    } catch (...) {
+      return describe_failure(std::current_exception());
+    }
   }
 
   test::TemporaryFolder folder_;
@@ -48,9 +65,91 @@ TEST_F(RecipePluginsTest, ListShowsAPluginsPartsWithTheirDefaults) {
   const auto listed = nlohmann::json::parse(testing::internal::GetCapturedStdout());
   ASSERT_EQ(code, 0);
   EXPECT_EQ(listed.size(), 1U) << "methods alone";
-  const nlohmann::json& last = listed.at("methods").back();
+  const auto& methods = listed.at("methods");
+  const nlohmann::json& last = methods.at(methods.size() - 2);
   EXPECT_EQ(last.at("name"), "half_epochs");
   EXPECT_EQ(last.at("options").at("factor"), 2);
+}
+
+/// Knows nothing of what a recipe may ask of a model.
+class Deaf final : public Model {
+ public:
+  at::Tensor forward(const at::Tensor& images) override { return images.mean({2, 3}); }
+  [[nodiscard]] std::vector<NamedTensor> parameters() const override { return {}; }
+  [[nodiscard]] std::vector<NamedTensor> state() const override { return {}; }
+  void train(bool) override {}
+  void to(at::Device, bool) override {}
+};
+
+TEST(ModelProbeTest, ModelsThatTakeNoNoticeOfAMethodAreTold) {
+  ModelRegistry models = make_registries().models;
+  models.add("deaf", "", [](const ModelSpec&) { return std::make_unique<Deaf>(); });
+  TrainPlan plan;
+  plan.image_size_px = {32};
+  plan.model = {.arch = "deaf", .num_classes = 3, .blurpool = true};
+  Diagnostics diagnostics;
+  plan.model.params = parse_override("{zero_init_residual: true}", {"test", 0, 0}, diagnostics);
+  EXPECT_THAT(
+      find_unheeded(models, plan, /*sync_bn=*/true),
+      testing::ElementsAre(HasSubstr("blurpool found no layer to replace in model 'deaf'"),
+                           HasSubstr("sync_bn found no layer"), HasSubstr("zero_init_residual")));
+  plan.model.arch = "resnet18";
+  EXPECT_THAT(find_unheeded(models, plan, /*sync_bn=*/true), testing::IsEmpty());
+}
+
+constexpr const char* kFlatNet =
+    "model: {arch: layers, params: {image_size: 32, layers: [conv: {out: 4}, relu, flatten, "
+    "linear]}}\n"
+    "validation: {resolution: 32}\n";
+
+TEST_F(RecipePluginsTest, ModelOfOneImageSizeIsRefusedWhereSizesChange) {
+  EXPECT_NO_THROW((void)load(std::string(kFlatNet) + "resolution: {min_res: 32, max_res: 32}\n"));
+  try {
+    static_cast<void>(load(std::string(kFlatNet) +
+                           "resolution: {min_res: 32, max_res: 64, end_ramp: 4}\n"
+                           "training: {epochs: 6}\n"));
+    FAIL() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("'layers'"), HasSubstr("(32, 64 px)"),
+                                    HasSubstr("failure at 64 px"), HasSubstr("global_avg_pool")));
+  }
+}
+
+TEST_F(RecipePluginsTest, BlurPoolWithoutALayerToReplaceIsTold) {
+  testing::internal::CaptureStderr();
+  static_cast<void>(load(std::string(kFlatNet) + "resolution: {min_res: 32, max_res: 32}\n" +
+                         "methods: [blurpool]\n"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("blurpool found no layer to replace in model 'layers'"));
+}
+
+/// The options of a part as `precast list KIND --json` tells them.
+nlohmann::json listed_options(const std::string& kind, const std::string& name) {
+  testing::internal::CaptureStdout();
+  static_cast<void>(run_list({kind, "--json"}));
+  const auto listed = nlohmann::json::parse(testing::internal::GetCapturedStdout());
+  for (const nlohmann::json& part : listed.at(kind)) {
+    if (part.at("name") == name) return part.at("options");
+  }
+  ADD_FAILURE() << name;
+  return {};
+}
+
+TEST(ListTest, ShowsOptionsThatModelsReadWhileTheyAreMade) {
+  const auto resnet = listed_options("models", "resnet18");
+  EXPECT_EQ(resnet.at("zero_init_residual"), false);
+  EXPECT_EQ(resnet.at("stochastic_depth.drop_rate"), 0);
+  EXPECT_EQ(listed_options("models", "layers").at("image_size"), 0);
+}
+
+TEST(ListTest, ShowsTheRecipesKeysWithThePartsThatReadThem) {
+  EXPECT_EQ(listed_options("schedules", "poly").at("lr.power"), 2);
+  EXPECT_FALSE(listed_options("schedules", "step").contains("lr.power"));
+  EXPECT_EQ(listed_options("optimizers", "lars").at("optimizer.trust_coefficient"), 0.001);
+  EXPECT_EQ(listed_options("optimizers", "adamw").at("training.weight_decay"), 4e-5);
+  EXPECT_FALSE(listed_options("optimizers", "adamw").contains("training.momentum"));
+  EXPECT_TRUE(listed_options("orders", "weighted").contains("data.weights"));
+  EXPECT_FALSE(listed_options("orders", "random").contains("data.weights"));
 }
 
 TEST_F(RecipePluginsTest, WrongOptionsOfAPluginsPartAreTold) {
@@ -63,14 +162,94 @@ TEST_F(RecipePluginsTest, WrongOptionsOfAPluginsPartAreTold) {
   }
 }
 
-TEST_F(RecipePluginsTest, ThrowingConstructorIsToldWithItsModelAndPlugin) {
+TEST_F(RecipePluginsTest, ThrowingConstructorIsToldWithItsModelAndPluginWhateverItThrows) {
+  const auto refusal = [&](const std::string& kind, ExitCode code) {
+    Registries registries = make_registries();
+    std::ofstream(folder_ / "r.yaml")
+        << "plugins: [train_parts.so]\nmodel: {arch: unlucky_" << kind << "}\n";
+    try {
+      static_cast<void>(load_recipe(folder_ / "r.yaml", {}, registries));
+    } catch (...) {
+      const auto failure = plain_failure(std::current_exception());
+      EXPECT_EQ(failure.exit_code, static_cast<int>(code)) << failure.text;
+      EXPECT_THAT(failure.text, AllOf(HasSubstr("train_parts.so"), HasSubstr("'unlucky_" + kind)));
+      return failure.text;
+    }
+    ADD_FAILURE() << "accepted";
+    return std::string();
+  };
+  EXPECT_THAT(refusal("text", ExitCode::usage), HasSubstr("no luck today"));
+  EXPECT_THAT(refusal("int", ExitCode::usage), HasSubstr("no std::exception"));
+  EXPECT_THAT(refusal("libtorch", ExitCode::usage), HasSubstr("wrong shape"));
+  EXPECT_THAT(refusal("memory", ExitCode::out_of_memory), HasSubstr("no memory left"));
+  EXPECT_THAT(refusal("io", ExitCode::io), HasSubstr("disk gone"));
+}
+
+TEST_F(RecipePluginsTest, WhatAModelThrowsAtWorkNamesItAndIsNoMistakeOfTheRecipe) {
+  static_cast<void>(load("plugins: [train_parts.so]\n"));
+  const auto model = registries_.models.create("unlucky_forward", ModelSpec{});
   try {
-    static_cast<void>(
-        load("plugins: [train_parts.so]\nmodel: {arch: unlucky_net, params: {depth: 3}}\n"));
+    static_cast<void>(model->forward({}));
     FAIL() << "accepted";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("train_parts.so"), HasSubstr("model 'unlucky_net'"),
-                                    HasSubstr("no weights today")));
+  } catch (...) {
+    const Failure failure = plain_failure(std::current_exception());
+    EXPECT_EQ(failure.exit_code, static_cast<int>(ExitCode::failed));
+    EXPECT_THAT(failure.text, AllOf(HasSubstr("wrong shape"), HasSubstr("train_parts.so"),
+                                    HasSubstr("model 'unlucky_forward' failed in forward")));
+  }
+}
+
+/// A member of a method, and a call of it.
+struct Member {
+  const char* name;
+  std::function<void(Method&, Model&)> call;
+  ExitCode code = ExitCode::failed;
+};
+
+TEST_F(RecipePluginsTest, WhatAnyMemberOfAMethodThrowsNamesThePluginTheMethodAndTheMember) {
+  static_cast<void>(load("plugins: [train_parts.so]\n"));
+  const auto net = registries_.models.create("unlucky_forward", ModelSpec{});
+  const Member members[] = {
+      {"rules", [](Method& m, Model&) { (void)m.rules(); }, ExitCode::usage},
+      {"configure",
+       [](Method& m, Model&) {
+         TrainPlan plan;
+         m.configure(plan);
+       },
+       ExitCode::usage},
+      {"on_run", [](Method& m, Model&) { m.on_run({}); }},
+      {"on_train_begin", [](Method& m, Model& model) { m.on_train_begin(model); }},
+      {"on_epoch_begin", [](Method& m, Model& model) { m.on_epoch_begin(0, model); }},
+      {"on_batch",
+       [](Method& m, Model&) {
+         Batch batch;
+         m.on_batch(batch, 0);
+       }},
+      {"step_strategy", [](Method& m, Model&) { (void)m.step_strategy(); }},
+      {"on_gradients", [](Method& m, Model& model) { m.on_gradients(model); }},
+      {"on_step_end", [](Method& m, Model& model) { m.on_step_end(model, 0); }},
+      {"eval_scope", [](Method& m, Model& model) { (void)m.eval_scope(model); }},
+      {"state", [](Method& m, Model&) { (void)m.state(); }},
+      {"restore", [](Method& m, Model&) { m.restore({}); }},
+  };
+  for (const Member& member : members) {
+    const auto method = registries_.methods.create("unlucky");
+    Schema schema;
+    method->options(schema);
+    Diagnostics diagnostics;
+    schema.apply(parse_override(fmt::format("{{member: {}, kind: int}}", member.name),
+                                {"test", 0, 0}, diagnostics),
+                 diagnostics);
+    diagnostics.throw_if_errors();
+    try {
+      member.call(*method, *net);
+      ADD_FAILURE() << member.name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_code(), member.code) << member.name;
+      EXPECT_THAT(error.what(),
+                  AllOf(HasSubstr("train_parts.so"),
+                        HasSubstr(fmt::format("method 'unlucky' failed in {}:", member.name))));
+    }
   }
 }
 

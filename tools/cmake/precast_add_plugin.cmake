@@ -10,7 +10,15 @@ function(precast_add_plugin name)
   if(NOT ARG_DATA AND NOT precast_WITH_TORCH)
     message(FATAL_ERROR "precast_add_plugin: '${name}' is a train plug-in, but this precast was built without libtorch. Give DATA, or build precast with -DPRECAST_TORCH=ON")
   endif()
-  add_library(${name} MODULE ${ARG_SOURCES})
+  # The digest of the headers as they are now, not as they were when precast was built: see framework/core/plugin.h.
+  set(abi_header ${CMAKE_CURRENT_BINARY_DIR}/${name}_abi.h)
+  file(STRINGS ${precast_HEADER_LIST} headers)
+  list(TRANSFORM headers PREPEND ${precast_HEADER_ROOT}/)
+  add_custom_command(OUTPUT ${abi_header}
+    COMMAND ${CMAKE_COMMAND} -DROOT=${precast_HEADER_ROOT} -DHEADERS=${precast_HEADER_LIST} -DVERSION=${precast_VERSION}
+      -DOUT=${abi_header} -P ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/write_abi.cmake
+    DEPENDS ${headers} ${precast_HEADER_LIST} VERBATIM)
+  add_library(${name} MODULE ${ARG_SOURCES} ${abi_header})
   set_target_properties(${name} PROPERTIES PREFIX "" CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF
     CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   if(ARG_DATA)
@@ -18,8 +26,7 @@ function(precast_add_plugin name)
   else()
     target_link_libraries(${name} PRIVATE precast::api precast::models ${ARG_LINK})
   endif()
-  # The digest of the headers this plug-in is compiled against; see framework/core/plugin.h.
-  target_compile_options(${name} PRIVATE "SHELL:-include \"${precast_ABI_HEADER}\"")
+  target_compile_options(${name} PRIVATE "SHELL:-include \"${abi_header}\"")
   if(NOT CMAKE_BUILD_TYPE)
     target_compile_options(${name} PRIVATE -O2)
   endif()

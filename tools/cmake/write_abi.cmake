@@ -1,10 +1,11 @@
 # Writes the header that defines PRECAST_ABI, the version and a digest of all public headers: what a plug-in must have
-# been compiled against. cmake -DHEADERS=<list file> -DVERSION=<x.y.z> -DOUT=<header> -P write_abi.cmake
+# been compiled against. Run for precast and again for each plug-in, over the headers that it finds.
+# cmake -DROOT=<folder> -DHEADERS=<file, a name below ROOT a line> -DVERSION=<x.y.z> -DOUT=<header> -P write_abi.cmake
 file(STRINGS ${HEADERS} headers)
 set(digests "")
 foreach(header IN LISTS headers)
-  file(SHA256 ${header} digest)
-  string(APPEND digests ${digest})
+  file(SHA256 ${ROOT}/${header} digest)
+  string(APPEND digests "${header} ${digest}\n")
 endforeach()
 string(SHA256 digest "${digests}")
 string(SUBSTRING ${digest} 0 12 digest)

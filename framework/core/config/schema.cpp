@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "framework/core/config/options_query.h"
 #include "framework/core/error.h"
 #include "framework/core/suggest.h"
 
@@ -181,6 +182,8 @@ void Schema::apply(const ConfigNode& map, Diagnostics& diagnostics, std::string_
                       fmt::format("expected a map of options, got {}", map.text()));
     return;
   }
+  if (!prefix.empty() && map.find(OptionsAnswer::kKey) != nullptr)
+    throw OptionsAnswer(prefix, help("    "), values().dump());
   walk(map, "", diagnostics, prefix);
 }
 

@@ -70,6 +70,7 @@ class PRECAST_API Schema {
   /// Reads a map of sections (or, for names without dots, a flat map). Wrong keys, types and ranges
   /// go to `diagnostics`, each with a hint; the variable then keeps its value.
   /// @param prefix put before key names in messages: "methods[1].ema".
+  /// @throws OptionsAnswer if there is a prefix and the map has the key `?` (options_query.h)
   void apply(const ConfigNode& map, Diagnostics& diagnostics, std::string_view prefix = "");
   void apply(const Override& override, Diagnostics& diagnostics);
   /// Reports required keys that neither call gave. Call last. @param where shown in the message.

@@ -1,5 +1,12 @@
-// A train plug-in: a method that works, a model whose constructor throws.
+// A train plug-in: a method that works, and parts that throw in every way and place.
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
+
+#include <functional>
+#include <map>
 #include <stdexcept>
+#include <string>
 
 #include "framework/api/plugin.h"
 #include "framework/api/train_plan.h"
@@ -17,12 +24,66 @@ class HalfEpochs final : public precast::Method {
   std::int64_t factor_ = 2;
 };
 
+/// `kind`: what is thrown.
+[[noreturn]] void fail(const std::string& kind) {
+  if (kind == "int") throw 42;
+  if (kind == "memory") throw c10::OutOfMemoryError({__func__, __FILE__, 1}, "no memory left");
+  if (kind == "libtorch") C10_THROW_ERROR(ValueError, "wrong shape");
+  if (kind == "io") throw precast::IoError("disk gone");
+  throw std::runtime_error("no luck today");
+}
+
+/// Throws in one of its members.
+class Unlucky final : public precast::Method {
+ public:
+  void options(precast::Schema& schema) override {
+    schema.add("member", &member_, "which throws");
+    schema.add("kind", &kind_, "what it throws");
+  }
+  [[nodiscard]] std::vector<precast::MethodRule> rules() const override {
+    return at("rules"), std::vector<precast::MethodRule>{};
+  }
+  void configure(precast::TrainPlan&) const override { at("configure"); }
+  void on_run(const precast::RunFacts&) override { at("on_run"); }
+  void on_train_begin(precast::Model&) override { at("on_train_begin"); }
+  void on_epoch_begin(std::int64_t, precast::Model&) override { at("on_epoch_begin"); }
+  void on_batch(precast::Batch&, std::int64_t) override { at("on_batch"); }
+  precast::StepStrategy* step_strategy() override { return at("step_strategy"), nullptr; }
+  void on_gradients(precast::Model&) override { at("on_gradients"); }
+  void on_step_end(precast::Model&, std::int64_t) override { at("on_step_end"); }
+  std::unique_ptr<EvalGuard> eval_scope(precast::Model&) override {
+    return at("eval_scope"), nullptr;
+  }
+  [[nodiscard]] precast::State state() const override { return at("state"), precast::State{}; }
+  void restore(const std::map<std::string, std::int64_t>&) override { at("restore"); }
+
+ private:
+  void at(const std::string& member) const {
+    if (member == member_) fail(kind_);
+  }
+  std::string member_, kind_;
+};
+
+/// Throws in its forward pass.
+class UnluckyNet final : public precast::Model {
+ public:
+  at::Tensor forward(const at::Tensor&) override { fail("libtorch"); }
+  [[nodiscard]] std::vector<precast::NamedTensor> parameters() const override { return {}; }
+  [[nodiscard]] std::vector<precast::NamedTensor> state() const override { return {}; }
+  void train(bool) override {}
+  void to(at::Device, bool) override {}
+};
+
 void add_parts(precast::TrainParts& parts) {
   parts.methods.add("half_epochs", "trains shorter", [] { return std::make_unique<HalfEpochs>(); });
-  parts.models.add("unlucky_net", "throws",
-                   [](const precast::ModelSpec&) -> std::unique_ptr<precast::Model> {
-                     throw std::runtime_error("no weights today");
-                   });
+  parts.methods.add("unlucky", "throws", [] { return std::make_unique<Unlucky>(); });
+  for (const char* kind : {"int", "memory", "libtorch", "io", "text"}) {
+    parts.models.add(
+        std::string("unlucky_") + kind, "throws when it is made",
+        [kind](const precast::ModelSpec&) -> std::unique_ptr<precast::Model> { fail(kind); });
+  }
+  parts.models.add("unlucky_forward", "throws when it runs",
+                   [](const precast::ModelSpec&) { return std::make_unique<UnluckyNet>(); });
 }
 
 }  // namespace

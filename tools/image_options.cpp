@@ -1,0 +1,31 @@
+#include "tools/image_options.h"
+
+#include <boost/program_options/value_semantic.hpp>
+#include <cstdint>
+#include <string>
+
+#include "data/fields/image_field.h"
+
+namespace precast::tools {
+
+void add_image_options(boost::program_options::options_description& options) {
+  namespace po = boost::program_options;
+  const data::ImageFieldOptions image;
+  // Numbers are read as signed, so that "-1" is refused and not taken for a very large number.
+  const auto number = [](std::int64_t value) {
+    return po::value<std::int64_t>()->default_value(value);
+  };
+  options.add_options()("image.mode", po::value<std::string>()->default_value("jpg"),
+                        "how images are stored: raw, jpg, smart or proportion")(
+      "image.max_resolution", number(0), "reduce the longer side to this many pixels; 0: never")(
+      "image.quality", number(image.jpeg_quality), "JPEG quality, 1 to 100")(
+      "image.compress_probability",
+      po::value<double>()->default_value(image.compress_probability, "0.5"),
+      "mode proportion: share of images stored as JPEG")(
+      "image.smart_threshold", number(0),
+      "mode smart: images of more bytes (height x width x 3) are stored as JPEG")(
+      "image.pass_through", po::bool_switch(),
+      "keep the bytes of baseline JPEGs that need no resize");
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/api/model.h"
+#include "framework/api/train_plan.h"
+
+namespace precast::tools {
+
+/// Both functions make the model and run it on a made-up image on the CPU, and draw from libtorch's
+/// default generator.
+
+/// What the plan asks of its model and the model takes no notice of, one sentence each: a model
+/// that reads neither ModelSpec::blurpool, nor batch_norm_ranks, nor params would otherwise train
+/// without them in silence. Found by trying: a model with BlurPool must answer otherwise than
+/// without, one with synchronised statistics must ask the ranks, one with an unknown option must
+/// refuse it. What cannot be tried (a forward pass that fails) is taken for heeded.
+/// @param sync_bn whether batch statistics are to be synchronised.
+[[nodiscard]] std::vector<std::string> find_unheeded(const ModelRegistry& models,
+                                                     const TrainPlan& plan, bool sync_bn);
+
+/// Why the model cannot work on images of one of the plan's sizes, or of `val_size_px`: a linear
+/// layer behind `flatten` knows one size. Empty: it works on all. What libtorch has no CPU code for
+/// is taken for working.
+[[nodiscard]] std::string find_unfit_size(const ModelRegistry& models, const TrainPlan& plan,
+                                          std::int64_t val_size_px);
+
+}  // namespace precast::tools
