@@ -1,5 +1,6 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
+#include <ATen/Parallel.h>
 #include <ATen/ops/tensor.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>

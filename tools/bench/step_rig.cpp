@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "framework/api/run_facts.h"
 #include "framework/core/error.h"
 #include "framework/core/system.h"
 #include "tools/bench/stopwatch.h"
