@@ -12,6 +12,7 @@
 #include "recipes/methods/label_smoothing.h"
 #include "recipes/methods/layer_freezing.h"
 #include "recipes/methods/mixup.h"
+#include "recipes/methods/mixup_or_cutmix.h"
 #include "recipes/methods/progressive_resize.h"
 #include "recipes/methods/sam.h"
 #include "recipes/methods/scale_schedule.h"
@@ -46,6 +47,8 @@ void register_methods(MethodRegistry& registry) {
   registry.add("mixup", "mix each image and label with a neighbour's (Zhang et al. 2018)",
                make_mixup);
   registry.add("cutmix", "a box of a neighbour in each image (Yun et al. 2019)", make_cutmix);
+  registry.add("mixup_or_cutmix", "one of the two for each batch (timm, torchvision)",
+               make_mixup_or_cutmix);
   registry.add("ema", "evaluate an average of the weights (Polyak & Juditsky 1992)", make_ema);
   registry.add("swa", "evaluate a mean of late epochs' weights (Izmailov et al. 2018)", make_swa);
   registry.add("squeeze_excite", "weigh channels by their means (Hu et al. 2018)",

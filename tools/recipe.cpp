@@ -255,6 +255,7 @@ TrainPlan make_plan(const Recipe& recipe, const Registries& registries, std::int
   ScheduleOptions schedule = config.lr.options;
   schedule.lr = config.peak_lr();
   plan.schedule = registries.schedules.create(config.lr.lr_schedule_type, schedule);
+  plan.loss = config.training.loss;
   plan.optimizer = config.training.optimizer;
   plan.optimizer_options = config.optimizer;
   plan.optimizer_options.peak_lr = config.peak_lr();

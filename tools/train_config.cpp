@@ -159,6 +159,8 @@ void add_training_keys(Schema& schema, TrainConfig& config, const Registries& re
            "samples a step over all ranks; replaces batch_size")
       .min(0)
       .max(1e9);
+  schema.add("training.loss", &training.loss, "loss; methods such as bce_loss may set another")
+      .choices(registries.losses.names());
   schema.add("training.optimizer", &training.optimizer, "optimiser")
       .choices(registries.optimizers.names());
   schema.add("training.momentum", &config.optimizer.momentum, "sgd, sgdw, lars: momentum")
@@ -175,6 +177,13 @@ void add_training_keys(Schema& schema, TrainConfig& config, const Registries& re
       .max(1);
   schema.add("training.channels_last", &training.channels_last,
              "store images and weights channels last");
+  schema.add_dead("training.bn_wd",
+                  "does nothing, here as in the published script: see optimizer.decay_groups");
+  schema.add("methods", &config.methods, "speed-up methods, in order");
+}
+
+void add_step_keys(Schema& schema, TrainConfig& config) {
+  auto& training = config.training;
   schema.add("training.eval_only", &training.eval_only, "evaluate model.weights and stop")
       .min(0)
       .max(1);
@@ -211,9 +220,6 @@ void add_training_keys(Schema& schema, TrainConfig& config, const Registries& re
            "without progress for so long the run ends with all its threads' stacks")
       .min(1)
       .max(1e6);
-  schema.add_dead("training.bn_wd",
-                  "does nothing, here as in the published script: see optimizer.decay_groups");
-  schema.add("methods", &config.methods, "speed-up methods, in order");
 }
 
 void add_run_keys(Schema& schema, TrainConfig& config) {
@@ -322,6 +328,7 @@ Schema make_train_schema(TrainConfig& config, const Registries& registries) {
   add_data_keys(schema, config, registries);
   add_schedule_keys(schema, config, registries);
   add_training_keys(schema, config, registries);
+  add_step_keys(schema, config);
   add_optimizer_keys(schema, config);
   add_run_keys(schema, config);
   add_checkpoint_keys(schema, config);

@@ -72,6 +72,7 @@ struct TrainConfig {
     std::int64_t batch_size = 512;
     std::int64_t global_batch_size = 0;
     std::int64_t epochs = 30;
+    std::string loss = "cross_entropy";
     std::string optimizer = "sgd";
     double label_smoothing = 0.1;
     std::int64_t distributed = 0;

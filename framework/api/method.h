@@ -54,6 +54,10 @@ class Method : public Stateful {
   /// What does the passes of a step instead of one forward and one backward; null: nothing does.
   /// The same in the whole run, borrowed.
   [[nodiscard]] virtual StepStrategy* step_strategy() { return nullptr; }
+  /// After each backward pass of a step: a StepStrategy may do several, and only the last one's
+  /// gradients are averaged over the ranks. In fp16 they are multiplied by the gradient scaler's
+  /// factor. For what must not count in any of them.
+  virtual void on_backward(Model& /*model*/) {}
   /// After gradients are complete and unscaled, before the optimiser.
   virtual void on_gradients(Model& /*model*/) {}
   /// After the optimiser's update.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "framework/core/registry.h"
 
@@ -20,6 +21,11 @@ class Schedule {
     const double start = lr(epoch);
     const double end = lr(epoch + 1);
     return start + (end - start) / static_cast<double>(steps_per_epoch) * static_cast<double>(step);
+  }
+  /// The same shape over another number of epochs, in which a warm-up is as long as before. Null:
+  /// this one has none, and is stretched as a whole.
+  [[nodiscard]] virtual std::unique_ptr<Schedule> with_epochs(std::int64_t /*epochs*/) const {
+    return nullptr;
   }
 };
 

@@ -34,6 +34,11 @@ class StepStrategy {
   virtual ~StepStrategy() = default;
   /// @return the step's loss, as forward_backward returns it.
   [[nodiscard]] virtual at::Tensor run(Batch& batch, StepPasses& passes) = 0;
+  /// The passes of the step that needs most memory, before the run starts; leaves the weights as
+  /// they were. Unless a strategy knows better: one forward and one backward pass.
+  virtual void rehearse(Batch& batch, StepPasses& passes) {
+    static_cast<void>(passes.forward_backward(batch, /*last=*/true));
+  }
 };
 
 }  // namespace precast

@@ -30,10 +30,10 @@ struct RehearsalOptions {
 [[nodiscard]] PRECAST_API std::vector<std::int64_t> sizes_to_rehearse(const TrainPlan& plan);
 
 /// Does once, on made-up images, every kind of work that the run will do: a training step without
-/// an update at the plan's largest image size, an evaluation (a full batch and the partial last
-/// one), then a step at every other size. So a run that does not fit in memory fails at once and
-/// not in its last epochs, and cuDNN's search for the fastest kernels is over before the clock
-/// runs.
+/// an update (where a method replaces the step, the costliest of its own) at the plan's largest
+/// image size, an evaluation (a full batch and the partial last one), then a step at every other
+/// size. So a run that does not fit in memory fails at once and not in its last epochs, and cuDNN's
+/// search for the fastest kernels is over before the clock runs.
 ///
 /// Leaves parameters, batch statistics, the default random generators and gradients (none) as they
 /// were, and the model in evaluation mode. Needs no other rank. An optimiser's own temporary memory

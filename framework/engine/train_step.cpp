@@ -70,7 +70,14 @@ at::Tensor TrainStep::run(Batch& batch, double lr) {
 }
 
 void TrainStep::rehearse(Batch& batch) {
-  static_cast<void>(forward_backward(batch.images(), batch.labels(), /*sync=*/false));
+  // No other rank may be there to average with.
+  rehearses_ = true;
+  if (strategy_ != nullptr) {
+    strategy_->rehearse(batch, *this);
+  } else {
+    static_cast<void>(forward_backward(batch, /*last=*/true));
+  }
+  rehearses_ = false;
   drop_gradients();
 }
 
@@ -84,11 +91,14 @@ at::Tensor TrainStep::forward_backward(Batch& batch, bool last) {
   const at::Tensor& images = batch.images();
   const bool replays = graph_ && batch.size() == plan_.global_batch_size &&
                        worth_capturing(graph_mode_, batch.size(), images.size(2));
-  if (!replays) return forward_backward(images, batch.labels(), last);
   // Only a single rank replays, which has nobody to average with.
-  return graph_->run(images, batch.labels(), [this](const at::Tensor& x, const at::Tensor& y) {
-    return forward_backward(x, y, /*sync=*/true);
-  });
+  const auto passes = [&](const at::Tensor& x, const at::Tensor& y) {
+    return forward_backward(x, y, (replays || last) && !rehearses_);
+  };
+  at::Tensor loss =
+      replays ? graph_->run(images, batch.labels(), passes) : passes(images, batch.labels());
+  for (NamedMethod& method : parts_.methods) method.method->on_backward(parts_.model);
+  return loss;
 }
 
 at::Tensor TrainStep::forward_backward(const at::Tensor& images, const at::Tensor& labels,

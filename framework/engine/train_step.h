@@ -30,8 +30,8 @@ struct StepParts {
 };
 
 /// One update of the parameters: forward, loss, backward with gradients averaged over the ranks (or
-/// what a method's StepStrategy makes of these passes), unscale, on_gradients, optimiser. Nothing
-/// in it waits for the device. One thread.
+/// what a method's StepStrategy makes of these passes), on_backward after each backward pass,
+/// unscale, on_gradients, optimiser. Nothing in it waits for the device. One thread.
 class PRECAST_API TrainStep : private StepPasses {
  public:
   /// @param skip_nonfinite a step whose gradients are not all finite changes nothing, neither
@@ -42,8 +42,8 @@ class PRECAST_API TrainStep : private StepPasses {
   /// @param batch its size is a multiple of the plan's micro_batches.
   /// @return this rank's mean loss: scalar float32 on the device, detached.
   at::Tensor run(Batch& batch, double lr);
-  /// Forward and backward without an update: what a step needs in memory and in tuned kernels.
-  /// Leaves no gradients; batch statistics do change.
+  /// The passes of a step without an update or another rank: what it needs in memory and in tuned
+  /// kernels. Leaves no gradients; batch statistics do change.
   void rehearse(Batch& batch);
   /// Null unless the plan's precision is fp16.
   [[nodiscard]] GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
@@ -68,6 +68,7 @@ class PRECAST_API TrainStep : private StepPasses {
   std::vector<at::Tensor> trainable_;
   /// Of the one method that has any, or null.
   StepStrategy* strategy_ = nullptr;
+  bool rehearses_ = false;
   /// Null where no step can be captured.
   std::unique_ptr<StepGraph> graph_;
   /// Batch statistics, and their values before the step; empty unless skip_nonfinite.

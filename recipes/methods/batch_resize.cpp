@@ -11,6 +11,7 @@
 #include "framework/api/train_plan.h"
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
+#include "recipes/methods/run_shares.h"
 
 namespace precast::recipes {
 namespace {
@@ -43,8 +44,7 @@ class BatchResize final : public Method {
     const std::int64_t to = side(width, scale(run_.share_done(global_step)));
     if (to == width) return;
     const double factor = static_cast<double>(to) / static_cast<double>(width);
-    const std::int64_t height =
-        std::max<std::int64_t>(1, std::llround(static_cast<double>(images.size(2)) * factor));
+    const std::int64_t height = std::max<std::int64_t>(1, whole_share(factor, images.size(2)));
     images = mode_ == "resize" ? at::upsample_nearest2d(images, {height, to}, factor, factor)
                                : cropped(images, height, to, global_step);
   }

@@ -1,10 +1,16 @@
 #include "recipes/methods/bce_loss.h"
 
+#include <fmt/format.h>
+
 #include "framework/api/train_plan.h"
+#include "framework/core/error.h"
 #include "recipes/methods/model_params.h"
 
 namespace precast::recipes {
 namespace {
+
+/// TrainPlan's: what a recipe has that names no loss.
+constexpr const char* kDefaultLoss = "cross_entropy";
 
 class BceLoss final : public Method {
  public:
@@ -18,6 +24,10 @@ class BceLoss final : public Method {
     schema.add("log_bias", &log_bias_, "the last layer's biases start at -log(classes)");
   }
   void configure(TrainPlan& plan) const override {
+    if (plan.loss != kDefaultLoss && plan.loss != "bce") {
+      throw ConfigError(
+          fmt::format("method bce_loss: expected no other training.loss, got {}", plan.loss));
+    }
     plan.loss = "bce";
     plan.loss_options.sum_classes = sum_classes_;
     plan.loss_options.target_threshold = target_threshold_;

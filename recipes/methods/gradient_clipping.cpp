@@ -22,10 +22,6 @@ class GradientClipping final : public Method {
     schema.add("max_norm", &max_norm_, "largest norm of the whole gradient").above(0);
   }
 
-  [[nodiscard]] std::vector<MethodRule> rules() const override {
-    return {{MethodRule::Kind::after, "layer_freezing", "frozen gradients do not count"}};
-  }
-
   void on_gradients(Model& model) override {
     const at::NoGradGuard no_grad;
     std::vector<at::Tensor> gradients;

@@ -41,6 +41,7 @@ class LayerFreezing final : public Method {
     for (const at::Tensor& parameter : frozen_) parameter.requires_grad_(true);
     frozen_.clear();
     const std::vector<Tensors> layers = layers_of(model);
+    // Rounded down as Composer does it: a hair below a whole layer is one layer less.
     const auto depth =
         static_cast<std::size_t>(share(epoch) * static_cast<double>(layers.size() - 1));
     for (std::size_t i = 0; i < depth; ++i) {
@@ -48,13 +49,14 @@ class LayerFreezing final : public Method {
         // What training.freeze holds is not this method's to give back.
         if (!parameter.requires_grad()) continue;
         frozen_.push_back(parameter);
-        // The reducer of several ranks waits for every gradient that it was told of.
+        // The reducer of several ranks waits for every gradient that it was told of; on_backward()
+        // drops these.
         if (run_.world == 1) parameter.requires_grad_(false);
       }
     }
   }
 
-  void on_gradients(Model& /*model*/) override {
+  void on_backward(Model& /*model*/) override {
     for (const at::Tensor& parameter : frozen_) parameter.mutable_grad().reset();
   }
 

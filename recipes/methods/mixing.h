@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "framework/api/batch.h"
 #include "framework/core/rng.h"
 
 namespace precast::recipes {
@@ -15,11 +16,25 @@ namespace precast::recipes {
 [[nodiscard]] PRECAST_API double random_beta(RandomStream& random, double alpha);
 
 /// Class indices [N] as probabilities [N, classes] float32; probabilities stay as they are.
-[[nodiscard]] at::Tensor class_probabilities(const at::Tensor& labels, std::int64_t classes);
+[[nodiscard]] PRECAST_API at::Tensor class_probabilities(const at::Tensor& labels,
+                                                         std::int64_t classes);
 
 /// Row i holds row i - 1, the first one the last: each sample's partner, as FFCV and torchvision
 /// choose it. Keeps the memory format.
 [[nodiscard]] at::Tensor partners(const at::Tensor& rows);
+
+/// MixUp of a batch whose labels are probabilities: images and labels become share * own + (1 -
+/// share) * partner.
+PRECAST_API void mix_up(Batch& batch, double share);
+/// With shares drawn from Beta(alpha, alpha). @param same_lambda one a batch, not one a sample.
+void mix_up(Batch& batch, RandomStream& random, double alpha, bool same_lambda);
+
+/// CutMix of a batch whose labels are probabilities: in every image the same box comes from its
+/// partner, with the share 1 - `share` of the area, about column `x` and row `y`, cut at the
+/// border; labels follow the areas.
+PRECAST_API void cut_mix(Batch& batch, double share, std::int64_t x, std::int64_t y);
+/// With the share drawn from Beta(alpha, alpha) and a random middle.
+void cut_mix(Batch& batch, RandomStream& random, double alpha);
 /// @}
 
 }  // namespace precast::recipes

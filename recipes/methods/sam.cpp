@@ -33,6 +33,14 @@ class Sam final : public Method, private StepStrategy {
   [[nodiscard]] at::Tensor run(Batch& batch, StepPasses& passes) override {
     if (rho_ == 0 || (step_ + 1) % interval_ != 0)
       return passes.forward_backward(batch, /*last=*/true);
+    return climb_and_return(batch, passes);
+  }
+
+  void rehearse(Batch& batch, StepPasses& passes) override {
+    static_cast<void>(climb_and_return(batch, passes));
+  }
+
+  [[nodiscard]] at::Tensor climb_and_return(Batch& batch, StepPasses& passes) const {
     const at::Tensor loss = passes.forward_backward(batch, /*last=*/false);
     Tensors weights;
     Tensors gradients;

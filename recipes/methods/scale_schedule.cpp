@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <utility>
 
 #include "framework/api/train_plan.h"
 #include "framework/core/error.h"
+#include "recipes/methods/run_shares.h"
 
 namespace precast::recipes {
 namespace {
@@ -47,9 +48,7 @@ class ScaleSchedule final : public Method {
 
   void configure(TrainPlan& plan) const override {
     const std::int64_t from = plan.epochs;
-    // 0.1 * 30 is less than 3 in binary.
-    const auto to =
-        static_cast<std::int64_t>(std::floor(static_cast<double>(from) * ratio_ + 1e-9));
+    const std::int64_t to = whole_share(ratio_, from);
     if (from == 0 || to == from) return;
     if (to < 1) {
       throw ConfigError(
@@ -60,7 +59,11 @@ class ScaleSchedule final : public Method {
     plan.image_size_px.clear();
     for (std::int64_t epoch = 0; epoch < to; ++epoch)
       plan.image_size_px.push_back(sizes.at(static_cast<std::size_t>(epoch * from / to)));
-    plan.schedule = std::make_shared<Stretched>(plan.schedule, from, to);
+    if (std::shared_ptr<const Schedule> scaled = plan.schedule->with_epochs(to)) {
+      plan.schedule = std::move(scaled);
+    } else {
+      plan.schedule = std::make_shared<Stretched>(plan.schedule, from, to);
+    }
     plan.epochs = to;
   }
 

@@ -96,6 +96,7 @@ class SelectiveBackprop final : public Method, private StepStrategy {
       keys.emplace_back(std::log(1 - random.uniform()) / std::pow(place, 1 / keep_ - 1), i);
     }
     std::ranges::sort(keys, std::greater<>());
+    // Of a small batch one sample at least, or the step would have no loss.
     const auto count =
         std::max<std::int64_t>(1, static_cast<std::int64_t>(keep_ * static_cast<double>(samples)));
     // From page-locked memory, so that nothing waits for the device.

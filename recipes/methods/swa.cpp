@@ -1,14 +1,15 @@
 #include "recipes/methods/swa.h"
 
+#include <algorithm>
+
 #include "framework/api/run_facts.h"
 #include "recipes/methods/averaged_weights.h"
+#include "recipes/methods/run_shares.h"
 
 namespace precast::recipes {
 namespace {
 
 constexpr const char* kUpdates = "updates";
-/// Shares of a run are counts of steps divided by each other: 0.7 of 10 epochs is the seventh.
-constexpr double kRounding = 1e-9;
 
 class Swa final : public Method {
  public:
@@ -47,10 +48,7 @@ class Swa final : public Method {
  private:
   /// The first epoch, counted from 1, whose end is not before the start.
   [[nodiscard]] std::int64_t first_epoch() const {
-    const double exact = start_ * static_cast<double>(run_.epochs);
-    const auto whole = static_cast<std::int64_t>(exact);
-    const bool at_end = exact - static_cast<double>(whole) < kRounding;
-    return std::max<std::int64_t>(1, at_end ? whole : whole + 1);
+    return std::max<std::int64_t>(1, begun_share(start_, run_.epochs));
   }
 
   double start_ = 0.7;

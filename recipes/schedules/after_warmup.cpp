@@ -28,6 +28,12 @@ class AfterWarmup final : public Schedule {
     return rest > 0 ? rate_(share(done - warmup, rest)) : lr_;
   }
 
+  [[nodiscard]] std::unique_ptr<Schedule> with_epochs(std::int64_t epochs) const override {
+    auto other = std::make_unique<AfterWarmup>(*this);
+    other->epochs_ = epochs;
+    return other;
+  }
+
  private:
   static double share(std::int64_t part, std::int64_t whole) {
     return static_cast<double>(part) / static_cast<double>(whole);

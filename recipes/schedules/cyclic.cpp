@@ -20,6 +20,12 @@ class Cyclic final : public Schedule {
     return 0;
   }
 
+  [[nodiscard]] std::unique_ptr<Schedule> with_epochs(std::int64_t epochs) const override {
+    auto other = std::make_unique<Cyclic>(*this);
+    other->epochs_ = epochs;
+    return other;
+  }
+
  private:
   /// The operations in numpy's order, so that results are equal to the last bit.
   static double on_line(std::int64_t x, std::int64_t x0, double y0, std::int64_t x1, double y1) {

@@ -10,6 +10,7 @@ packages' __init__, which want far more than they need: a name that is not compu
 stand-in.
 """
 
+import functools
 import importlib
 import json
 import pathlib
@@ -21,8 +22,9 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 import torchvision
-from timm.data.mixup import mixup_target
+from timm.data.mixup import Mixup, cutmix_bbox_and_lam, mixup_target
 from timm.loss import BinaryCrossEntropy
+from torchvision.transforms import v2
 
 from make_torchvision_goldens import fill
 from toy_model import noise_tensor
@@ -44,7 +46,8 @@ def composer(root):
     for name in ["", "core", "loggers", "utils", "optim", "loss", "models", "trainer",
                  "algorithms", "algorithms.sam", "algorithms.selective_backprop",
                  "algorithms.layer_freezing", "algorithms.squeeze_excite",
-                 "algorithms.stochastic_depth", "algorithms.progressive_resizing"]:
+                 "algorithms.stochastic_depth", "algorithms.progressive_resizing",
+                 "algorithms.swa"]:
         full = ".".join(filter(None, ["composer", name]))
         module = Bare(full)
         module.__path__ = [str(pathlib.Path(root, *full.split(".")))]
@@ -54,6 +57,7 @@ def composer(root):
     utils.ensure_tuple = part("utils.iter_helpers").ensure_tuple
     core = sys.modules["composer.core"]
     core.Time, core.TimeUnit = part("core.time").Time, part("core.time").TimeUnit
+    core.Event = part("core.event").Event
 
 
 def part(name):
@@ -160,30 +164,35 @@ def resize_goldens():
                 batch_set_item=lambda key, value: key == 0 and sizes.append(value.shape[3]))
             method.apply(None, state)
         cases.append({"options": options, "sizes": sizes})
+    oblong = []  # the width is pinned, the height follows it
+    for height, width in [(90, 62), (61, 97), (33, 200)]:
+        small, _ = module.resize_batch(torch.zeros(1, 1, height, width), torch.zeros(1),
+                                       round(width * 0.5 / 4) * 4 / width, "resize")
+        oblong.append([height, width, small.shape[2], small.shape[3]])
     image = noise_tensor(4, (1, 2, 12, 12))
     small, _ = module.resize_batch(image, torch.zeros(1), 8 / 12, "resize")
-    return {"cases": cases, "small": rounded(small)}
+    return {"cases": cases, "oblong": oblong, "small": rounded(small)}
 
 
 def swa_goldens():
-    """AveragedModel of a batch norm that is set to noise every epoch; Composer starts at the first
-    epoch's end with elapsed >= start and counts from there."""
+    """Composer's SWA on a batch norm that is set to noise every epoch, its AveragedModel told to
+    average batch statistics too, as precast does."""
+    module, core = part("algorithms.swa.swa"), sys.modules["composer.core"]
+    module.AveragedModel = functools.partial(torch.optim.swa_utils.AveragedModel, use_buffers=True)
     cases = []
     for epochs, start, interval in [(10, 0.7, 1), (8, 0.3, 2), (3, 0.0, 1)]:
         norm = torch.nn.BatchNorm2d(6)
-        averaged, counter = None, 0
+        swa = module.SWA(f"{start}dur", "1dur", f"{interval}ep")
         for epoch in range(1, epochs + 1):
             with torch.no_grad():
                 for stream, tensor in enumerate(norm.state_dict().values()):
                     if tensor.is_floating_point():
                         tensor.copy_(noise_tensor(100 * (epoch - 1) + stream, tensor.shape))
-            if epoch / epochs < start:
-                continue
-            averaged = averaged or torch.optim.swa_utils.AveragedModel(norm, use_buffers=True)
-            if counter % interval == 0:
-                averaged.update_parameters(norm)
-            counter += 1
-        tensors = [t for t in averaged.module.state_dict().values() if t.is_floating_point()]
+            elapsed = core.Time(epoch / epochs, core.TimeUnit.DURATION)
+            state = types.SimpleNamespace(model=norm, get_elapsed_duration=lambda: elapsed)
+            if swa.match(core.Event.EPOCH_END, state):
+                swa.apply(core.Event.EPOCH_END, state, None)
+        tensors = [t for t in swa.swa_model.module.state_dict().values() if t.is_floating_point()]
         cases.append({"epochs": epochs, "start": start, "interval": interval,
                       "averages": rounded(torch.cat(tensors))})
     return cases
@@ -240,17 +249,77 @@ def scale_goldens():
     cases = []
     for epochs, ratio, steps in [(8, 0.5, 4), (6, 1.5, 3), (10, 0.3, 7)]:
         scaled = int(epochs * ratio + 1e-9)
-        for name, scheduler in [("cosine", module.CosineAnnealingScheduler(f"{epochs}ep")),
-                                ("poly", module.PolynomialScheduler(2, f"{epochs}ep"))]:
-            rates = []
-            for step in range(scaled * steps):
-                now = core.Time(step, core.TimeUnit.BATCH)
-                rates.append(scheduler(types.SimpleNamespace(
-                    max_duration=core.Time(scaled, core.TimeUnit.EPOCH), dataloader_len=steps,
-                    timestamp=types.SimpleNamespace(get=lambda unit: now)), ratio))
-            cases.append({"schedule": name, "epochs": epochs, "ratio": ratio, "steps": steps,
-                          "scaled_epochs": scaled, "lr": rates})
+        whole = f"{epochs}ep"
+        for name, warmup, scheduler in [
+                ("cosine", 0, module.CosineAnnealingScheduler(whole)),
+                ("poly", 0, module.PolynomialScheduler(2, whole)),
+                ("cosine", 2, module.CosineAnnealingWithWarmupScheduler("2ep", whole)),
+                ("poly", 2, module.PolynomialWithWarmupScheduler("2ep", 2, whole)),
+                ("constant", 2, module.ConstantWithWarmupScheduler("2ep", 1.0, whole)),
+                # As `cyclic`, which starts at 1e-4 of its rate and not at 0.
+                ("cyclic", 2, module.LinearWithWarmupScheduler("2ep", 1.0, 0.0, whole))]:
+            rates = [scheduler(types.SimpleNamespace(
+                max_duration=core.Time(scaled, core.TimeUnit.EPOCH), dataloader_len=steps,
+                timestamp=Now(step, core)), ratio) for step in range(scaled * steps)]
+            cases.append({"schedule": name, "warmup_epochs": warmup, "epochs": epochs,
+                          "ratio": ratio, "steps": steps, "scaled_epochs": scaled, "lr": rates})
     return cases
+
+
+class Now:
+    """As much of Composer's Timestamp as its schedulers ask: steps."""
+
+    def __init__(self, step, core):
+        self.time = core.Time(step, core.TimeUnit.BATCH)
+
+    def get(self, unit):
+        return self.time
+
+    def __lt__(self, other):
+        return self.time < other
+
+
+def mixing_goldens():
+    """torchvision's MixUp and CutMix with given draws; timm's choice between the two."""
+    labels = torch.tensor([0, 1, 1, 4])
+    images = noise_tensor(6, (4, 3, 8, 12), 4)
+    mixups, cutmixes = [], []
+    for share in [0.0, 0.3, 0.75, 1.0]:
+        out, mixed = with_draws(v2.MixUp(num_classes=5), share)(images, labels)
+        mixups.append({"share": share, "images": rounded(out), "labels": rounded(mixed)})
+        for x, y in [(0, 0), (5, 3), (11, 7)]:
+            out, mixed = with_draws(v2.CutMix(num_classes=5), share, x, y)(images, labels)
+            cutmixes.append({"share": share, "x": x, "y": y, "images": rounded(out),
+                             "labels": rounded(mixed)})
+    choices = []
+    for probability, switch in [(1.0, 0.5), (0.8, 0.3)]:
+        np.random.seed(3)
+        mixer = Mixup(1.0, 1.0, prob=probability, switch_prob=switch, num_classes=3,
+                      label_smoothing=0)
+        kinds = {"none": [], "mixup": [], "cutmix": []}
+        for _ in range(40000):
+            share, cut = mixer._params_per_batch()
+            if cut:
+                _, share = cutmix_bbox_and_lam((3, 3, 64, 64), share)
+            kinds["none" if share == 1 and not cut else "cutmix" if cut else "mixup"].append(share)
+        choices.append({"probability": probability, "cutmix_share": switch,
+                        "frequencies": {k: len(v) / 40000 for k, v in kinds.items()},
+                        "own": {k: float(np.mean(kinds[k])) for k in ["mixup", "cutmix"]}})
+    return {"mixup": mixups, "cutmix": cutmixes, "choices": choices}
+
+
+def with_draws(mixing, share, x=0, y=0):
+    """A mixing of torchvision that draws this share and middle."""
+    mixing._dist = types.SimpleNamespace(sample=lambda shape: torch.tensor(share).double())
+
+    def transform(*inputs):
+        drawn, torch.randint = torch.randint, lambda bound, size, it=iter([x, y]): torch.tensor(
+            [next(it)])
+        try:
+            return mixing(*inputs)
+        finally:
+            torch.randint = drawn
+    return transform
 
 
 if __name__ == "__main__":
@@ -259,6 +328,7 @@ if __name__ == "__main__":
     golden = {"bce": bce_goldens(), "layer_freezing": freezing_goldens(), "sam": sam_goldens(),
               "selective_backprop": selective_goldens(), "batch_resize": resize_goldens(),
               "swa": swa_goldens(), "squeeze_excite": excite_goldens(),
-              "stochastic_depth": depth_goldens(), "scale_schedule": scale_goldens()}
+              "stochastic_depth": depth_goldens(), "scale_schedule": scale_goldens(),
+              "mixing": mixing_goldens()}
     lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in golden.items()]
     (FOLDER / "methods.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")

@@ -35,6 +35,14 @@ TEST(BatchResizeTest, SidesAreComposersInEveryStep) {
   }
 }
 
+TEST(BatchResizeTest, TheHeightFollowsTheWidthAsComposers) {
+  for (const auto& golden : method_golden()["batch_resize"]["oblong"]) {
+    const auto size = golden.get<std::vector<std::int64_t>>();
+    const at::Tensor images = resized("{}", at::zeros({1, 1, size[0], size[1]}), /*step=*/0);
+    EXPECT_EQ(images.sizes(), at::IntArrayRef({1, 1, size[2], size[3]}));
+  }
+}
+
 TEST(BatchResizeTest, TakesComposersPixels) {
   const at::Tensor small =
       resized("{initial_scale: 0.667}", noise_tensor(4, {1, 2, 12, 12}), /*step=*/0);

@@ -30,7 +30,7 @@ class NamesModel final : public Model {
     for (const NamedTensor& parameter : parameters_) {
       if (parameter.tensor.requires_grad()) parameter.tensor.mutable_grad() = at::ones({1});
     }
-    method.on_gradients(*this);
+    method.on_backward(*this);
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       if (!parameters_[i].tensor.grad().defined()) places.push_back(static_cast<std::int64_t>(i));
     }

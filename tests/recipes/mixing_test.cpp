@@ -8,12 +8,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "framework/api/batch.h"
 #include "framework/api/run_facts.h"
 #include "framework/core/error.h"
 #include "tests/recipes/make_method.h"
+#include "tests/recipes/recipe_golden.h"
+#include "tests/recipes/toy_model.h"
+#include "tests/support/noise_tensor.h"
 
 namespace precast::test {
 namespace {
@@ -59,6 +63,80 @@ TEST(RandomBetaTest, HasTheMomentsOfTheDistribution) {
     EXPECT_NEAR(mean, 0.5, 0.02) << alpha;
     EXPECT_NEAR(squares / kDraws - mean * mean, 1 / (4 * (2 * alpha + 1)), 0.01) << alpha;
   }
+}
+
+/// What torchvision mixed: four images of noise, labels as probabilities.
+Batch golden_batch() {
+  const at::Tensor labels = at::tensor(std::vector<std::int64_t>{0, 1, 1, 4});
+  return {.fields = {{"image", noise_tensor(6, {4, 3, 8, 12}, 4)},
+                     {"label", recipes::class_probabilities(labels, kClasses)}},
+          .sample_ids = std::vector<std::uint64_t>(4)};
+}
+
+TEST(MixingTest, MixesAsTorchvisionDoesWithTheSameDraws) {
+  const nlohmann::json& golden = method_golden()["mixing"];
+  for (const auto& item : golden["mixup"]) {
+    Batch batch = golden_batch();
+    recipes::mix_up(batch, item["share"].get<double>());
+    expect_near(flat({batch.images()}), item["images"], 1e-6);
+    expect_near(flat({batch.labels()}), item["labels"], 1e-6);
+  }
+  for (const auto& item : golden["cutmix"]) {
+    Batch batch = golden_batch();
+    recipes::cut_mix(batch, item["share"].get<double>(), item["x"].get<std::int64_t>(),
+                     item["y"].get<std::int64_t>());
+    expect_near(flat({batch.images()}), item["images"], 1e-7);
+    expect_near(flat({batch.labels()}), item["labels"], 1e-6);
+  }
+}
+
+/// What happened to a batch of class-coloured images: "none", "mixup" or "cutmix", and the second
+/// image's own share.
+std::pair<std::string, double> kind_of(Batch& batch) {
+  const double own = batch.labels()[1][1].item<double>();
+  const at::Tensor row = batch.images()[1][0];
+  const auto least = row.min().item<float>(), most = row.max().item<float>();
+  if (least != most || least == 0) return {"cutmix", own};
+  // An empty box leaves the image as it is, too; a share of exactly 1 hardly ever comes.
+  return {most == 1 ? "none" : "mixup", own};
+}
+
+TEST(MixupOrCutmixTest, ChoosesAsOftenAsTimm) {
+  for (const auto& golden : method_golden()["mixing"]["choices"]) {
+    const nlohmann::json options = {{"mixup_alpha", 1},
+                                    {"probability", golden["probability"]},
+                                    {"cutmix_share", golden["cutmix_share"]}};
+    const auto mixing = method("mixup_or_cutmix", options.dump());
+    std::map<std::string, double> counts, shares;
+    constexpr std::int64_t kSteps = 4000;
+    const at::Tensor images = at::arange(2, at::kFloat).view({2, 1, 1, 1}).expand({2, 1, 64, 64});
+    for (std::int64_t step = 0; step < kSteps; ++step) {
+      Batch batch{.fields = {{"image", images.contiguous()}, {"label", at::arange(2)}},
+                  .sample_ids = std::vector<std::uint64_t>(2)};
+      mixing->on_batch(batch, step);
+      const auto [kind, own] = kind_of(batch);
+      counts[kind] += 1;
+      shares[kind] += own;
+    }
+    // Five standard deviations of 4000 draws; empty boxes are 0.1 %.
+    for (const auto& [kind, frequency] : golden["frequencies"].items())
+      EXPECT_NEAR(counts[kind] / kSteps, frequency.get<double>(), 0.04) << kind;
+    for (const auto& [kind, own] : golden["own"].items())
+      EXPECT_NEAR(shares[kind] / counts[kind], own.get<double>(), 0.05) << kind;
+  }
+}
+
+TEST(MixupOrCutmixTest, IsAFunctionOfSeedStepAndRank) {
+  const auto mixed = [](const RunFacts& run, std::int64_t step) {
+    Batch batch = numbered_batch(4, {0, 1, 2, 4});
+    method("mixup_or_cutmix", "{mixup_alpha: 1}", run)->on_batch(batch, step);
+    return batch.labels();
+  };
+  const RunFacts run{.seed = 3, .rank = 0, .num_classes = kClasses};
+  EXPECT_TRUE(at::equal(mixed(run, 7), mixed(run, 7)));
+  EXPECT_FALSE(at::equal(mixed(run, 7), mixed(run, 8)));
+  EXPECT_FALSE(at::equal(mixed(run, 7), mixed({.seed = 4, .num_classes = kClasses}, 7)));
+  EXPECT_FALSE(at::equal(mixed(run, 7), mixed({.seed = 3, .rank = 1, .num_classes = kClasses}, 7)));
 }
 
 TEST(MixupTest, ImagesAndLabelsAreTheSameMixture) {
@@ -113,7 +191,7 @@ TEST(MixupTest, ABatchOfOneAndHalfImagesAreMixedToo) {
 }
 
 TEST(MixupTest, LeavesTheLoadersMemoryAloneAndUnmixedBatchesAsProbabilities) {
-  for (const std::string name : {"mixup", "cutmix"}) {
+  for (const std::string name : {"mixup", "cutmix", "mixup_or_cutmix"}) {
     Batch batch = numbered_batch(4, {0, 1, 2, 4});
     const at::Tensor images = batch.images();
     const at::Tensor before = images.clone();
@@ -128,7 +206,7 @@ TEST(MixupTest, LeavesTheLoadersMemoryAloneAndUnmixedBatchesAsProbabilities) {
 }
 
 TEST(MixupTest, WhatMixesNoBatchLeavesTheLabelsAsTheyAre) {
-  for (const char* name : {"mixup", "cutmix"}) {
+  for (const char* name : {"mixup", "cutmix", "mixup_or_cutmix"}) {
     Batch batch = numbered_batch(4, {0, 1, 2, 4});
     method(name, "{probability: 0}")->on_batch(batch, 3);
     EXPECT_EQ(batch.labels().scalar_type(), at::kLong) << name;

@@ -126,6 +126,17 @@ TEST(SamTest, PutsTheWeightsBackBitForBitAndAveragesOnlyTheSecondGradient) {
   EXPECT_NEAR((passes.weights[1] - before).norm().item<double>(), 0.05, 1e-6) << "rho";
 }
 
+TEST(SamTest, RehearsesTheStepThatClimbs) {
+  const auto sam = make_method("sam", "{interval: 10}");
+  LinearPasses passes;
+  passes.net.weight.detach().copy_(noise_tensor(9, {5, 3}));
+  const at::Tensor before = passes.net.weight.detach().clone();
+  Batch batch = batch_of(noise_tensor(50, {8, 3, 2, 2}), at::remainder(at::arange(8), 5));
+  sam->step_strategy()->rehearse(batch, passes);
+  EXPECT_EQ(passes.lasts, (std::vector<bool>{false, true}));
+  EXPECT_TRUE(at::equal(passes.net.weight, before));
+}
+
 TEST(SamTest, AGradientScalersFactorCancels) {
   std::vector<at::Tensor> climbed;
   for (const double scale : {1.0, 65536.0}) {
@@ -198,6 +209,17 @@ TEST(SelectiveBackpropTest, KeepsSamplesAsOftenAsComposerDoes) {
     for (double& count : counts) count /= kDraws;
     // Five standard deviations of 4000 draws.
     expect_near(counts, item["share"], 0.04);
+  }
+}
+
+TEST(SelectiveBackpropTest, KeepsASampleOfTheSmallestBatch) {
+  for (const std::int64_t samples : {1, 2}) {
+    const auto method = selective("interrupt: 0, keep: 0.3");
+    LinearPasses passes;
+    Batch batch = batch_of(noise_tensor(3, {samples, 3, 2, 2}), at::arange(samples));
+    method->on_batch(batch, 20);
+    static_cast<void>(method->step_strategy()->run(batch, passes));
+    EXPECT_EQ(passes.labels.size(0), 1);
   }
 }
 

@@ -192,6 +192,21 @@ TEST_F(RecipeTest, MethodsComeAfterTheLegacyKeysInTheirOwnOrder) {
                                       "ema", "gradient_clipping"}));
 }
 
+TEST_F(RecipeTest, TheLossIsTheRecipesUnlessAMethodSetsAnother) {
+  const auto loss = [&](const std::string& text) {
+    return make_plan(load(text), registries_, 1000, 10).loss;
+  };
+  EXPECT_EQ(loss(""), "cross_entropy");
+  EXPECT_EQ(loss("training: {loss: bce}\n"), "bce");
+  EXPECT_EQ(loss("methods: [bce_loss]\n"), "bce");
+  registries_.losses.add("own", "as a plug-in adds it",
+                         [](const LossOptions&) { return std::unique_ptr<Loss>(); });
+  EXPECT_EQ(loss("training: {loss: own}\n"), "own");
+  EXPECT_THAT(refusal("training: {loss: own}\nmethods: [bce_loss]\n"),
+              HasSubstr("method bce_loss: expected no other training.loss, got own"));
+  EXPECT_THAT(refusal("training: {loss: unknown}\n"), HasSubstr("training.loss: expected"));
+}
+
 TEST_F(RecipeTest, AListedMethodReplacesADefaultAndContradictsAGivenKey) {
   const Recipe recipe = load("methods: [label_smoothing: {smoothing: 0.3}]\n");
   EXPECT_DOUBLE_EQ(make_plan(recipe, registries_, 1000, 10).loss_options.label_smoothing, 0.3);

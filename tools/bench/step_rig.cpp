@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "framework/api/run_facts.h"
 #include "framework/core/error.h"
 #include "framework/core/system.h"
 #include "tools/bench/stopwatch.h"
@@ -39,7 +40,14 @@ StepRig::StepRig(Recipe& recipe, const Registries& registries, RankSession& rank
           plan_.optimizer_options)),
       step_(plan_, {*model_, *loss_, *optimizer_, recipe.methods, ranks.communicator(), *sync_},
             device, recipe.config.training.on_nonfinite == "skip") {
+  const Communicator& all = ranks.communicator();
   for (NamedMethod& method : recipe_.methods) {
+    method.method->on_run({.seed = plan_.seed,
+                           .rank = all.rank(),
+                           .world = all.world(),
+                           .num_classes = plan_.model.num_classes,
+                           .epochs = plan_.epochs,
+                           .steps_per_epoch = plan_.steps_per_epoch});
     method.method->on_train_begin(*model_);
     method.method->on_epoch_begin(0, *model_);
   }

@@ -96,6 +96,78 @@ TEST(DistributedTrainingTest, CompressedGradientsAreCloseAndTheRanksStayEqual) {
   }
 }
 
+/// What replaces a step or leaves out a part of it, on as many ranks and micro-batches as there
+/// are. `twins`: SAM climbs by each rank's own gradient, as published, so that ranks with the same
+/// samples are one rank.
+TEST(DistributedMethodsTest, SamClimbsWithoutFrozenLayersHoweverManyRanksThereAre) {
+  const std::string methods = "methods=sam:{rho: 0.5};layer_freezing:{freeze_start: 0}";
+  const auto one = train(1, {"epochs=4", "steps=3", "batch=4", methods})[0];
+  const auto plain = train(1, {"epochs=4", "steps=3", "batch=4", "methods=sam:{rho: 0.5}"})[0];
+  EXPECT_GT(largest_difference(numbers(one, "losses"), numbers(plain, "losses")), 1e-6);
+  for (const char* update : {"update=replicated", "update=after_backward"}) {
+    const auto two = train(2, {"epochs=4", "steps=3", "batch=8", "twins=1", update, methods});
+    EXPECT_LT(largest_difference(numbers(one, "losses"), numbers(two[0], "losses")), 1e-9)
+        << update;
+    EXPECT_EQ(two[0].at("weights"), two[1].at("weights")) << update;
+  }
+}
+
+TEST(DistributedMethodsTest, ClippingCountsNoFrozenLayersInEitherOrder) {
+  const std::string freezing = "layer_freezing:{freeze_start: 0}";
+  const std::string clipping = "gradient_clipping:{max_norm: 0.01}";
+  const auto one = train(1, {"epochs=4", "steps=3", "methods=" + freezing + ";" + clipping})[0];
+  for (const std::string& methods : {freezing + ";" + clipping, clipping + ";" + freezing}) {
+    for (const int world : {1, 2}) {
+      const auto other = train(world, {"epochs=4", "steps=3", "methods=" + methods})[0];
+      EXPECT_LT(largest_difference(numbers(one, "weights"), numbers(other, "weights"), 1), 1e-9)
+          << world << methods;
+    }
+  }
+}
+
+TEST(DistributedMethodsTest, SamIsTheSameInMicroBatchesAndInEveryWayOfUpdating) {
+  const std::string methods = "methods=sam:{rho: 0.5, interval: 2}";
+  const auto whole = train(1, {"steps=10", methods})[0];
+  const auto parts = train(1, {"steps=10", "micro_batches=4", methods})[0];
+  EXPECT_LT(largest_difference(numbers(whole, "losses"), numbers(parts, "losses")), 1e-9);
+  const auto two = train(2, {"steps=10", methods})[0];
+  for (const char* mode :
+       {"update=after_backward", "update=parameter_server", "zero=1", "micro_batches=2"}) {
+    const auto other = train(2, {"steps=10", mode, methods});
+    EXPECT_LT(largest_difference(numbers(two, "losses"), numbers(other[0], "losses")), 1e-9)
+        << mode;
+    EXPECT_EQ(other[0].at("weights"), other[1].at("weights")) << mode;
+  }
+}
+
+TEST(DistributedMethodsTest, ResizedBatchesAreThoseOfOneRank) {
+  const std::string methods = "methods=batch_resize:{delay_fraction: 0.2, size_increment: 2}";
+  const auto one = train(1, {"steps=10", methods})[0];
+  EXPECT_LT(largest_difference(numbers(one, "losses"),
+                               numbers(train(2, {"steps=10", methods})[0], "losses")),
+            1e-9);
+  EXPECT_LT(
+      largest_difference(numbers(one, "losses"),
+                         numbers(train(1, {"steps=10", "micro_batches=2", methods})[0], "losses")),
+      1e-9);
+}
+
+/// Which samples a rank keeps is its own draw, as MixUp's shares are.
+TEST(DistributedMethodsTest, RanksThatSelectForThemselvesStayOneModel) {
+  const std::string methods = "methods=selective_backprop:{start: 0, end: 1, interrupt: 3}";
+  const auto two = train(2, {"steps=10", methods});
+  EXPECT_EQ(two[0].at("weights"), two[1].at("weights"));
+  for (const char* mode : {"update=after_backward", "zero=1"}) {
+    EXPECT_LT(largest_difference(numbers(two[0], "losses"),
+                                 numbers(train(2, {"steps=10", mode, methods})[0], "losses")),
+              1e-9)
+        << mode;
+  }
+  EXPECT_GT(
+      largest_difference(numbers(two[0], "losses"), numbers(train(2, {"steps=10"})[0], "losses")),
+      1e-3);
+}
+
 TEST(DistributedTrainingTest, TheSameLaunchAgainIsEqualToTheLastBit) {
   const auto first = train(4, {"steps=20"});
   EXPECT_EQ(first, train(4, {"steps=20"}));

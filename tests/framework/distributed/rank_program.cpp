@@ -12,6 +12,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "framework/api/single_rank.h"
 #include "framework/distributed/grad_sync.h"
@@ -19,6 +20,7 @@
 #include "framework/engine/trainer.h"
 #include "models/register.h"
 #include "recipes/register.h"
+#include "tests/recipes/make_method.h"
 #include "tests/support/fake_parts.h"
 #include "tests/support/noise_tensor.h"
 
@@ -65,18 +67,21 @@ class MeanCrossEntropy final : public Loss {
 
 /// Images of noise: sample s of an epoch has the same pixels and label on whichever rank it falls.
 /// `halves`: a single rank sees a batch as two ranks would see their halves, one after the other.
+/// `twins`: all ranks see the same samples.
 class NoiseSource final : public BatchSource {
  public:
   NoiseSource(std::int64_t samples, std::int64_t batch_size, std::int64_t size_px, bool halves,
-              bool drop_last)
+              bool drop_last, bool twins = false)
       : samples_(samples),
         batch_size_(batch_size),
         size_px_(size_px),
         halves_(halves),
-        drop_last_(drop_last) {}
+        drop_last_(drop_last),
+        twins_(twins) {}
 
   void begin_epoch(const EpochRequest& request) override {
     request_ = request;
+    if (twins_) request_.rank = 0, request_.world = 1;
     next_ = request.first_batch;
   }
   std::optional<Batch> next() override {
@@ -100,7 +105,8 @@ class NoiseSource final : public BatchSource {
     return batch;
   }
   [[nodiscard]] std::int64_t size(int world) const override {
-    const std::int64_t longest = (samples_ + world - 1) / world;
+    const std::int64_t sharing = twins_ ? 1 : world;
+    const std::int64_t longest = (samples_ + sharing - 1) / sharing;
     return (longest + batch_size_ - 1) / batch_size_;
   }
   [[nodiscard]] std::int64_t samples() const override { return samples_; }
@@ -108,7 +114,7 @@ class NoiseSource final : public BatchSource {
 
  private:
   std::int64_t samples_, batch_size_, size_px_;
-  bool halves_, drop_last_;
+  bool halves_, drop_last_, twins_;
   EpochRequest request_;
   std::int64_t next_ = 0;
 };
@@ -126,6 +132,19 @@ std::int64_t number(const Options& options, const std::string& key, std::int64_t
 
 std::string text(const Options& options, const std::string& key) {
   return options.contains(key) ? options.at(key) : "";
+}
+
+/// `methods=sam:{rho: 0.5};layer_freezing`
+std::vector<NamedMethod> make_methods(const Options& options) {
+  std::vector<NamedMethod> methods;
+  std::istringstream list(text(options, "methods"));
+  for (std::string item; std::getline(list, item, ';');) {
+    const std::size_t colon = item.find(':');
+    const std::string name = item.substr(0, colon);
+    methods.push_back(
+        {name, test::make_method(name, colon == item.npos ? "{}" : item.substr(colon + 1))});
+  }
+  return methods;
 }
 
 std::unique_ptr<Model> make_model(const Options& options, Communicator& ranks) {
@@ -187,13 +206,15 @@ nlohmann::json run(int rank, int world, int port, const Options& options) {
   const std::int64_t size_px = number(options, "size_px", 8);
   plan.image_size_px.assign(static_cast<std::size_t>(plan.epochs), size_px);
   plan.schedule = std::make_shared<ConstantRate>();
-  const std::int64_t samples = plan.steps_per_epoch * plan.global_batch_size;
+  plan.model.num_classes = kClasses;
+  const bool twins = number(options, "twins", 0) != 0;
+  const std::int64_t samples = plan.steps_per_epoch * plan.global_batch_size / (twins ? world : 1);
   NoiseSource train(samples, plan.global_batch_size / world, size_px,
-                    number(options, "halves", 0) != 0, /*drop_last=*/true);
+                    number(options, "halves", 0) != 0, /*drop_last=*/true, twins);
   NoiseSource val(number(options, "val_samples", 7), 2, size_px, false, false);
   const engine::Evaluator evaluator({.image_size_px = size_px, .flip_tta = false});
   test::MemorySink sink;
-  std::vector<NamedMethod> methods;
+  std::vector<NamedMethod> methods = make_methods(options);
   const MeanCrossEntropy loss;
   engine::Trainer trainer(plan,
                           {.model = *model,

@@ -116,6 +116,40 @@ TEST_F(RehearsalTest, MicroBatchesAreTriedAtTheirOwnSize) {
   EXPECT_EQ(model_.seen[1], "train 2 x 8 px");
 }
 
+/// Two passes a step, as SAM's.
+class TwoPasses final : public Method, private StepStrategy {
+ public:
+  [[nodiscard]] StepStrategy* step_strategy() override { return this; }
+
+ private:
+  [[nodiscard]] at::Tensor run(Batch& batch, StepPasses& passes) override {
+    return passes.forward_backward(batch, /*last=*/true);
+  }
+  void rehearse(Batch& batch, StepPasses& passes) override {
+    static_cast<void>(passes.forward_backward(batch, /*last=*/false));
+    static_cast<void>(run(batch, passes));
+  }
+};
+
+/// A sync of ranks that are not there.
+class NobodyThere final : public GradSync {
+ public:
+  void begin_backward(bool /*last*/) override { ADD_FAILURE() << "gradients travel"; }
+  void finish_backward() override {}
+  void finish_step() override {}
+};
+
+TEST_F(RehearsalTest, AMethodThatReplacesTheStepIsTriedAtItsMost) {
+  methods_.push_back({"two_passes", std::make_unique<TwoPasses>()});
+  sync_ = std::make_unique<NobodyThere>();
+  plan_.image_size_px = {8};
+  run();
+  EXPECT_EQ(model_.seen[0], "train 4 x 8 px");
+  EXPECT_EQ(model_.seen[1], "train 4 x 8 px");
+  for (const NamedTensor& parameter : model_.parameters())
+    EXPECT_FALSE(parameter.tensor.grad().defined());
+}
+
 TEST_F(RehearsalTest, LeavesNoTrace) {
   at::manual_seed(3);
   const at::Tensor expected_draw = at::rand({4});

@@ -1,0 +1,59 @@
+#include "recipes/methods/mixup_or_cutmix.h"
+
+#include "framework/api/batch.h"
+#include "framework/api/run_facts.h"
+#include "recipes/methods/mixing.h"
+
+namespace precast::recipes {
+namespace {
+
+class MixupOrCutmix final : public Method {
+ public:
+  void options(Schema& schema) override {
+    schema.add("mixup_alpha", &mixup_alpha_, "MixUp: both parameters of the Beta distribution")
+        .above(0);
+    schema.add("cutmix_alpha", &cutmix_alpha_, "CutMix: both parameters of the Beta distribution")
+        .above(0);
+    schema.add("cutmix_share", &cutmix_share_, "share of CutMix in the batches that are mixed")
+        .min(0)
+        .max(1);
+    schema.add("probability", &probability_, "share of batches mixed").min(0).max(1);
+  }
+
+  [[nodiscard]] std::vector<MethodRule> rules() const override {
+    return {{MethodRule::Kind::after, "batch_resize",
+             "a crop afterwards changes the shares that the labels stand for"}};
+  }
+
+  void on_run(const RunFacts& run) override { run_ = run; }
+
+  void on_batch(Batch& batch, std::int64_t global_step) override {
+    if (probability_ == 0) return;
+    RandomStream random(derived_seed(run_.seed, "mixup_or_cutmix"),
+                        static_cast<std::uint32_t>(run_.rank),
+                        static_cast<std::uint64_t>(global_step), RandomUse::transform);
+    // Probabilities also of a batch that is not mixed: shapes stay the same for captured graphs.
+    batch.labels() = class_probabilities(batch.labels(), run_.num_classes);
+    if (random.uniform() >= probability_) return;
+    if (random.uniform() < cutmix_share_) {
+      cut_mix(batch, random, cutmix_alpha_);
+    } else {
+      mix_up(batch, random, mixup_alpha_, /*same_lambda=*/true);
+    }
+  }
+
+ private:
+  double mixup_alpha_ = 0.2;
+  double cutmix_alpha_ = 1;
+  double cutmix_share_ = 0.5;
+  double probability_ = 1;
+  RunFacts run_;
+};
+
+}  // namespace
+
+std::unique_ptr<Method> make_mixup_or_cutmix() {
+  return std::make_unique<MixupOrCutmix>();
+}
+
+}  // namespace precast::recipes
