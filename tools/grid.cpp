@@ -11,8 +11,11 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/log.h"
+#include "framework/core/unix_time.h"
 #include "tools/arguments.h"
 #include "tools/grid/check.h"
+#include "tools/grid/grid_page.h"
+#include "tools/grid/occupancy.h"
 #include "tools/grid/ranking.h"
 #include "tools/grid/slurm_array.h"
 #include "tools/grid/sweep.h"
@@ -102,7 +105,13 @@ void print_trials(const Sweep& sweep, const std::vector<Slot>& slots, bool json)
   fmt::print("\n");
 }
 
-void print_results(const Sweep& sweep, const States& states, bool json) {
+/// Prints the ranking and leaves grid.html.
+void show_results(const Sweep& sweep, const States& states, bool json) {
+  try {
+    GridPage(sweep).write(states);
+  } catch (const IoError& error) {  // somebody else's folder, a full disk
+    log_warning("{}", error.what());
+  }
   const ordered_json grid = describe_grid(sweep, states);
   if (json) {
     fmt::print("{}\n", grid.dump(2));
@@ -143,14 +152,16 @@ int run_all(const Sweep& sweep, const std::filesystem::path& program, const Argu
   {
     GridWatcher watcher(sweep, states, slots.size());
     TrialPool pool(pool_options(sweep, program, slots), journal, states, watcher);
+    journal.append({{"event", "begin"}, {"slots", slots.size()}, {"time", unix_seconds()}});
     code = pool.run(sweep.trials);
+    journal.append({{"event", "finish"}, {"time", unix_seconds()}});
   }
   if (code == ExitCode::preempted)
     log_info("stopped; the same command goes on");
   else if (code == ExitCode::usage)
     throw ConfigError("a trial's recipe or keys were refused, as those of all would be; see above");
   else
-    print_results(sweep, states, options.has("json"));
+    show_results(sweep, states, options.has("json"));
   return static_cast<int>(code);
 }
 
@@ -162,7 +173,7 @@ int run_one(const Sweep& sweep, const std::filesystem::path& program, const Argu
   const FileLock lock = lock_job_folder(sweep.folder, FileLock::Kind::shared);
   Journal journal(sweep.folder / fmt::format("results-{}.jsonl", number));
   States states = read_states(sweep, options.has("retry-failed"));
-  const Slot slot{.name = "task",
+  const Slot slot{.name = kTaskSlot,
                   .gpu = fmt::format("{}", fmt::join(visible_gpus(), ",")),
                   .cores = allowed_cores()};
   Sweep alone = sweep;
@@ -187,7 +198,7 @@ int run_grid(const std::vector<std::string>& args) {
     return 0;
   }
   if (options.has("status")) {
-    print_results(sweep, read_states(sweep, false), options.has("json"));
+    show_results(sweep, read_states(sweep, false), options.has("json"));
     return 0;
   }
   if (options.has("trial")) return run_one(sweep, program, options);

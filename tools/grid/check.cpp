@@ -29,7 +29,7 @@ std::string place_in_sweep(const Sweep& sweep, const TrialProblem& problem) {
 
 std::vector<const Trial*> covering_trials(const Sweep& sweep) {
   std::set<std::pair<std::string, std::string>> missing;
-  for (const Axis& axis : sweep.axes) {
+  for (const SweepAxis& axis : sweep.axes) {
     for (const AxisValue& value : axis.values) missing.emplace(axis.key, value.text);
   }
   std::vector<const Trial*> chosen;

@@ -64,8 +64,8 @@ Schema make_schema(Keys& keys) {
   return schema;
 }
 
-std::vector<Axis> read_set(const ConfigNode& node, Diagnostics& diagnostics) {
-  std::vector<Axis> fixed;
+std::vector<SweepAxis> read_set(const ConfigNode& node, Diagnostics& diagnostics) {
+  std::vector<SweepAxis> fixed;
   if (node.kind == Kind::null) return fixed;
   if (node.kind != Kind::map) {
     diagnostics.error(node.origin, "set",
@@ -77,8 +77,8 @@ std::vector<Axis> read_set(const ConfigNode& node, Diagnostics& diagnostics) {
   return fixed;
 }
 
-std::vector<Axis> read_axes(const Keys& keys, Diagnostics& diagnostics) {
-  std::vector<Axis> axes;
+std::vector<SweepAxis> read_axes(const Keys& keys, Diagnostics& diagnostics) {
+  std::vector<SweepAxis> axes;
   if (keys.axes.kind != Kind::map && keys.axes.kind != Kind::null) {
     diagnostics.error(keys.axes.origin, "axes",
                       fmt::format("expected {{key: values}}, got {}", keys.axes.text()));
@@ -91,9 +91,9 @@ std::vector<Axis> read_axes(const Keys& keys, Diagnostics& diagnostics) {
   return axes;
 }
 
-void add_seeds(const ConfigNode& node, std::vector<Axis>& axes, Diagnostics& diagnostics) {
+void add_seeds(const ConfigNode& node, std::vector<SweepAxis>& axes, Diagnostics& diagnostics) {
   if (node.kind == Kind::null) return;
-  Axis axis{kSeedKey, {}};
+  SweepAxis axis{kSeedKey, {}};
   if (node.kind == Kind::list) {
     for (const ConfigNode& item : node.items)
       axis.values.push_back({setting_text(item), item.origin});
@@ -112,11 +112,11 @@ void add_seeds(const ConfigNode& node, std::vector<Axis>& axes, Diagnostics& dia
 using Group = std::vector<std::size_t>;
 
 /// Reads `zip`; axes that it does not name are groups of their own.
-std::vector<Group> read_groups(const ConfigNode& zip, const std::vector<Axis>& axes,
+std::vector<Group> read_groups(const ConfigNode& zip, const std::vector<SweepAxis>& axes,
                                Diagnostics& diagnostics) {
   std::vector<int> group_of_axis(axes.size(), -1);
   std::vector<std::string> names;
-  for (const Axis& axis : axes) names.push_back(axis.key);
+  for (const SweepAxis& axis : axes) names.push_back(axis.key);
   const auto wrong = [&](const ConfigNode& node, const std::string& message) {
     diagnostics.error(node.origin, "zip", message);
   };
@@ -156,9 +156,9 @@ std::vector<Group> read_groups(const ConfigNode& zip, const std::vector<Axis>& a
   return groups;
 }
 
-void check_keys(const std::vector<Axis>& axes, Diagnostics& diagnostics) {
+void check_keys(const std::vector<SweepAxis>& axes, Diagnostics& diagnostics) {
   std::set<std::string> seen;
-  for (const Axis& axis : axes) {
+  for (const SweepAxis& axis : axes) {
     const Origin& origin = axis.values.empty() ? Origin{} : axis.values[0].origin;
     if (!seen.insert(axis.key).second) {
       diagnostics.error(origin, axis.key, "is given twice, as an axis, in `set` or by `seeds`");
@@ -175,7 +175,7 @@ void check_keys(const std::vector<Axis>& axes, Diagnostics& diagnostics) {
   }
 }
 
-void lay_out(Sweep& sweep, const std::vector<Axis>& fixed, const std::vector<Axis>& axes,
+void lay_out(Sweep& sweep, const std::vector<SweepAxis>& fixed, const std::vector<SweepAxis>& axes,
              const std::vector<Group>& groups, Diagnostics& diagnostics) {
   std::size_t count = 1;
   for (const Group& group : groups) count *= axes[group[0]].values.size();
@@ -199,7 +199,7 @@ void lay_out(Sweep& sweep, const std::vector<Axis>& fixed, const std::vector<Axi
     }
     // Named after what differs, hashed over all.
     const std::string prefix = trial_id(trial.settings);
-    for (const Axis& axis : fixed) trial.settings.push_back({axis.key, axis.values[0].text});
+    for (const SweepAxis& axis : fixed) trial.settings.push_back({axis.key, axis.values[0].text});
     const std::string whole = trial_id(trial.settings);
     trial.id = prefix.substr(0, prefix.rfind('-')) + whole.substr(whole.rfind('-'));
     // Drawn values may come together twice.
@@ -279,12 +279,12 @@ Sweep read_sweep(const std::filesystem::path& path) {
                       fmt::format("expected a file, got {}", keys.recipe));
   }
 
-  const std::vector<Axis> fixed = read_set(keys.set, diagnostics);
-  std::vector<Axis> axes = read_axes(keys, diagnostics);
+  const std::vector<SweepAxis> fixed = read_set(keys.set, diagnostics);
+  std::vector<SweepAxis> axes = read_axes(keys, diagnostics);
   add_seeds(keys.seeds, axes, diagnostics);
   const std::vector<Group> groups = read_groups(keys.zip, axes, diagnostics);
   sweep.axes = axes;
-  for (const Axis& axis : axes) {
+  for (const SweepAxis& axis : axes) {
     if (axis.key != kSeedKey) sweep.varied.push_back(axis.key);
   }
   sweep.axes.insert(sweep.axes.end(), fixed.begin(), fixed.end());
@@ -297,7 +297,7 @@ Sweep read_sweep(const std::filesystem::path& path) {
 
 Origin origin_of(const Sweep& sweep, const Trial& trial, std::string_view key) {
   const auto setting = std::ranges::find(trial.settings, key, &Setting::key);
-  const auto axis = std::ranges::find(sweep.axes, key, &Axis::key);
+  const auto axis = std::ranges::find(sweep.axes, key, &SweepAxis::key);
   if (setting != trial.settings.end() && axis != sweep.axes.end()) {
     const auto value = std::ranges::find(axis->values, setting->value, &AxisValue::text);
     if (value != axis->values.end()) return value->origin;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 
 #include "framework/core/error.h"
@@ -105,6 +106,12 @@ Verdict judge_end(int exit_code, int signal) {
       break;
   }
   return Verdict::failed;
+}
+
+std::string end_text(int exit_code) {
+  const char* const name = exit_code > 128 ? ::sigabbrev_np(exit_code - 128) : nullptr;
+  return name != nullptr ? fmt::format("killed by SIG{}", name)
+                         : fmt::format("exit code {}", exit_code);
 }
 
 std::optional<nlohmann::ordered_json> read_summary(const std::filesystem::path& run_folder) {

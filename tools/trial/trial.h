@@ -66,6 +66,9 @@ enum class Verdict {
 /// @param signal what killed the process; 0: nothing.
 [[nodiscard]] Verdict judge_end(int exit_code, int signal);
 
+/// `exit code 5`, or `killed by SIGKILL` of a code above 128.
+[[nodiscard]] std::string end_text(int exit_code);
+
 /// The figures that a finished run left (summary.json); empty if it has not finished.
 [[nodiscard]] std::optional<nlohmann::ordered_json> read_summary(
     const std::filesystem::path& run_folder);

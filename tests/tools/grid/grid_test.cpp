@@ -12,6 +12,7 @@
 
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/tools/report/sound_page.h"
 #include "tools/child_process.h"
 
 namespace precast::tools {
@@ -51,6 +52,10 @@ class GridTest : public ::testing::Test {
     }
     return lines;
   }
+  std::string text_of(const std::string& path) const {
+    std::ifstream file(folder_ / path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
   json results() const { return json::parse(grid({"--status", "--json"}).output); }
 
   test::TemporaryFolder folder_;
@@ -69,6 +74,43 @@ TEST_F(GridTest, TrainsEveryCombinationAndRanksThemOverSeeds) {
   const json ranking = results().at("ranking");
   EXPECT_EQ(ranking[0].at("settings").at("fake.quality"), "0.8");
   EXPECT_EQ(ranking[0].at("count"), 2);
+}
+
+TEST_F(GridTest, ThePageTellsWhatCameOutAndWhyTheRestDidNot) {
+  write_sweep(
+      "axes: {fake.quality: [0.25, 0.75], fake.script: [done, 'epochs:3', 'exit:1', 'exit:12', "
+      "'kill:KILL']}\nset: {training.epochs: 3}");
+  EXPECT_EQ(grid().exit_code, 1);
+  const std::string page = text_of("g/grid.html");
+  test::expect_sound(page);
+  for (const char* part :
+       {"<b>0.7500</b><span>best top_1</span><small>fake.quality 0.75, fake.script done</small>",
+        "<b>4 of 10</b><span>trials done</span>", "slots busy", "top_1 by script and quality",
+        "top_1 after each epoch", "<td>exit code 1: as told: exit:1</td>",
+        "<td>exit code 12: as told: exit:12</td>", "<td>killed by SIGKILL</td>",
+        "Trials that ended without a result"})
+    EXPECT_THAT(page, HasSubstr(part));
+  for (const json& trial : results().at("trials")) {
+    const std::string id = trial.at("trial");
+    EXPECT_THAT(page, HasSubstr("href=\"runs/" + id + "/\""));
+    EXPECT_TRUE(std::filesystem::is_directory(folder_ / ("g/runs/" + id)));
+  }
+}
+
+TEST_F(GridTest, ThePageIsThereWhileTrialsRunAndAfterStatus) {
+  write_sweep("axes: {fake.script: [done, hang]}");
+  test::Program run(command());
+  const std::filesystem::path page = folder_ / "g/grid.html";
+  while (!std::filesystem::exists(page)) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_THAT(text_of("g/grid.html"), HasSubstr("1 of its trials run, 0 wait"));
+  std::filesystem::remove(page);
+  EXPECT_EQ(results().at("counts").at("running"), 1);
+  EXPECT_TRUE(std::filesystem::exists(page));
+  ::kill(run.id(), SIGKILL);
+  EXPECT_EQ(run.wait(), 137);
+  while (results().at("counts").contains("running"))  // until its trial is gone, too
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(results().at("counts").at("waiting"), 1);
 }
 
 TEST_F(GridTest, KilledAtAnyMomentItLosesNothingAndRunsNothingTwice) {
