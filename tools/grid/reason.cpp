@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -12,6 +13,13 @@ namespace {
 /// What an error and what follows it take at most.
 constexpr std::uintmax_t kTail = 8192;
 constexpr std::size_t kLongest = 300;
+
+/// `exit code 5`, or `killed by SIGKILL` of a code above 128.
+std::string end_text(int exit_code) {
+  const char* const name = exit_code > 128 ? ::sigabbrev_np(exit_code - 128) : nullptr;
+  return name != nullptr ? fmt::format("killed by SIG{}", name)
+                         : fmt::format("exit code {}", exit_code);
+}
 
 /// The last line `error: ...` of what the trial printed; empty without one.
 std::string last_error(const std::filesystem::path& output) {

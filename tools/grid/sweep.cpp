@@ -16,6 +16,7 @@ namespace {
 using Kind = ConfigNode::Kind;
 
 constexpr const char* kSeedKey = "training.seed";
+constexpr const char* kLogLevelKey = "logging.log_level";
 constexpr std::size_t kMostTrials = 100'000;
 /// What each trial gets from the grid itself.
 constexpr const char* kOwnKeys[] = {"logging.folder", "logging.run_id", "checkpoint.resume"};
@@ -178,10 +179,12 @@ void check_keys(const std::vector<SweepAxis>& axes, Diagnostics& diagnostics) {
 void lay_out(Sweep& sweep, const std::vector<SweepAxis>& fixed, const std::vector<SweepAxis>& axes,
              const std::vector<Group>& groups, Diagnostics& diagnostics) {
   std::size_t count = 1;
-  for (const Group& group : groups) count *= axes[group[0]].values.size();
-  if (count > kMostTrials) {
+  for (const Group& group : groups) {
+    count *= axes[group[0]].values.size();
+    if (count <= kMostTrials) continue;
+    // Told before the product can overflow.
     diagnostics.error({sweep.path.string(), 0, 0}, "axes",
-                      fmt::format("expected at most {} trials, got {}", kMostTrials, count));
+                      fmt::format("expected at most {} trials, got more", kMostTrials));
     return;
   }
   std::set<std::string> ids;
@@ -204,6 +207,31 @@ void lay_out(Sweep& sweep, const std::vector<SweepAxis>& fixed, const std::vecto
     trial.id = prefix.substr(0, prefix.rfind('-')) + whole.substr(whole.rfind('-'));
     // Drawn values may come together twice.
     if (ids.insert(trial.id).second) sweep.trials.push_back(std::move(trial));
+  }
+}
+
+/// logging.log_level of a trial, as a text; empty where nothing sets it.
+std::string log_level_of(const Trial& trial, const ConfigNode& recipe) {
+  const auto setting = std::ranges::find(trial.settings, kLogLevelKey, &Setting::key);
+  if (setting != trial.settings.end()) return setting->value;
+  const ConfigNode* const logging = recipe.find("logging");
+  const ConfigNode* const level = logging != nullptr ? logging->find("log_level") : nullptr;
+  return level != nullptr ? level->scalar : "";
+}
+
+/// Figures of validation come once a run at log_level 0, and nothing would ever be stopped.
+void check_evaluated(const Sweep& sweep, Diagnostics& diagnostics) {
+  if (sweep.early_stop.rule == EarlyStopOptions::Rule::none ||
+      sweep.early_stop.metric == "train_loss")
+    return;
+  Diagnostics of_recipe;  // the recipe's own, which trains tell
+  const ConfigNode recipe = parse_yaml_file(sweep.recipe, of_recipe);
+  for (const Trial& trial : sweep.trials) {
+    if (log_level_of(trial, recipe) != "0") continue;
+    diagnostics.error(origin_of(sweep, trial, kLogLevelKey), "early_stop",
+                      fmt::format("expected {} after each epoch, got none: {} is 0. Set it to 1",
+                                  sweep.early_stop.metric, kLogLevelKey));
+    return;
   }
 }
 
@@ -291,6 +319,7 @@ Sweep read_sweep(const std::filesystem::path& path) {
   check_keys(sweep.axes, diagnostics);
   diagnostics.throw_if_errors();
   lay_out(sweep, fixed, axes, groups, diagnostics);
+  check_evaluated(sweep, diagnostics);
   diagnostics.throw_if_errors();
   return sweep;
 }

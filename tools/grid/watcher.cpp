@@ -1,9 +1,11 @@
 #include "tools/grid/watcher.h"
 
+#include <cmath>
 #include <utility>
 #include <vector>
 
 #include "framework/core/error.h"
+#include "framework/core/unix_time.h"
 
 namespace precast::tools {
 namespace {
@@ -12,28 +14,55 @@ namespace {
 constexpr auto kPagePause = std::chrono::seconds(1);
 constexpr int kPageShare = 20;
 
+std::int64_t last_epoch(const RunLog& log) {
+  return log.epochs().empty() ? -1 : log.epochs().rbegin()->first;
+}
+
 }  // namespace
 
 GridWatcher::GridWatcher(const Sweep& sweep, const std::map<std::string, TrialState>& states,
-                         std::size_t slots)
+                         Journal& journal, std::size_t slots)
     : PoolDisplay(sweep.trials, states, slots, sweep.metric),
       sweep_(sweep),
       states_(states),
+      journal_(journal),
       early_stop_(sweep.early_stop),
       page_(sweep) {
   if (sweep.early_stop.rule == EarlyStopOptions::Rule::none) return;
   // What earlier starts of this grid have reached counts.
-  for (const Trial& trial : sweep.trials) report(trial);
+  for (const Trial& trial : sweep.trials) {
+    report(trial);
+    judged_[trial.id] = last_epoch(log_of(trial));
+  }
+  for (const auto& record : read_journals(sweep.folder)) {
+    if (record.value("event", "") == "rung")
+      early_stop_.set_passed(record.value("trial", ""), record.value("rung", -1));
+  }
 }
 
 void GridWatcher::report(const Trial& trial) {
   if (!refresh(trial)) return;
   for (const auto& [epoch, record] : log_of(trial).epochs()) {
-    if (const auto value = record.find(sweep_.early_stop.metric);
-        value != record.end() && value->is_number()) {
-      early_stop_.report(trial.id, epoch, value->get<double>());
-    }
+    const auto value = record.find(sweep_.early_stop.metric);
+    if (value == record.end()) continue;
+    // JSON has no NaN: what was not finite is null.
+    early_stop_.report(trial.id, epoch, value->is_number() ? value->get<double>() : std::nan(""));
   }
+}
+
+std::vector<const Trial*> GridWatcher::at_closed_rungs() {
+  std::vector<const Trial*> closed;
+  if (sweep_.early_stop.rule != EarlyStopOptions::Rule::asha) return closed;
+  for (const Trial& trial : sweep_.trials) {
+    const auto state = states_.find(trial.id);
+    if (state == states_.end() || state->second.status != TrialStatus::waiting) continue;
+    // One that has finished unseen is taken over.
+    if (read_summary(trial.run_folder())) continue;
+    const int before = early_stop_.passed(trial.id);
+    if (early_stop_.stops(trial.id)) closed.push_back(&trial);
+    note_passed(trial.id, before);
+  }
+  return closed;
 }
 
 void GridWatcher::ended(const Trial& trial, const nlohmann::ordered_json& record) {
@@ -62,7 +91,21 @@ void GridWatcher::write_page() {
 }
 
 bool GridWatcher::stops(const Trial& trial) {
-  return early_stop_.stops(trial.id);
+  const std::int64_t epoch = last_epoch(log_of(trial));
+  std::int64_t& judged = judged_.try_emplace(trial.id, -1).first->second;
+  if (epoch <= judged) return false;
+  judged = epoch;
+  const int before = early_stop_.passed(trial.id);
+  const bool stops = early_stop_.stops(trial.id);
+  note_passed(trial.id, before);
+  return stops;
+}
+
+void GridWatcher::note_passed(const std::string& trial, int before) {
+  const int rung = early_stop_.passed(trial);
+  if (rung > before)
+    journal_.append(
+        {{"event", "rung"}, {"trial", trial}, {"rung", rung}, {"time", unix_seconds()}});
 }
 
 std::optional<std::string> GridWatcher::resumes() {
@@ -72,7 +115,10 @@ std::optional<std::string> GridWatcher::resumes() {
     if (state != states_.end() && state->second.status == TrialStatus::stopped)
       stopped.push_back(trial.id);
   }
-  return early_stop_.resumes(stopped);
+  std::optional<std::string> resumed = early_stop_.resumes(stopped);
+  // Before it is started: a rung that it had not passed before.
+  if (resumed) note_passed(*resumed, early_stop_.passed(*resumed) - 1);
+  return resumed;
 }
 
 }  // namespace precast::tools

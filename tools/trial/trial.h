@@ -46,7 +46,8 @@ struct Trial {
 [[nodiscard]] bool changes_results(const Setting& setting);
 
 /// A name for `settings` that is readable, safe as a folder's name, and differs where they differ:
-/// `lr0.1_weight_decay5e-4-1c9f03ab`. A function of keys and values alone, not of their order.
+/// `lr0.1_weight_decay5e-4-1c9f03ab5d20e7b4`. A function of keys and values alone, not of their
+/// order.
 [[nodiscard]] std::string trial_id(const std::vector<Setting>& settings);
 
 /// What the end of a training's process means for its job.
@@ -65,9 +66,6 @@ enum class Verdict {
 };
 /// @param signal what killed the process; 0: nothing.
 [[nodiscard]] Verdict judge_end(int exit_code, int signal);
-
-/// `exit code 5`, or `killed by SIGKILL` of a code above 128.
-[[nodiscard]] std::string end_text(int exit_code);
 
 /// The figures that a finished run left (summary.json); empty if it has not finished.
 [[nodiscard]] std::optional<nlohmann::ordered_json> read_summary(
