@@ -11,8 +11,11 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/log.h"
+#include "framework/core/unix_time.h"
 #include "tools/arguments.h"
 #include "tools/grid/check.h"
+#include "tools/grid/grid_page.h"
+#include "tools/grid/occupancy.h"
 #include "tools/grid/ranking.h"
 #include "tools/grid/slurm_array.h"
 #include "tools/grid/sweep.h"
@@ -60,6 +63,12 @@ class SweepFile {
                       sweep.path.string(), sweep.folder.string(), sweep.recipe.string()));
     }
     facts_ = there;
+    is_there_ = true;
+  }
+
+  /// From now on the folder belongs to the recipe.
+  void tie() const {
+    if (!is_there_) write_file(path_, facts_.dump(2) + "\n");
   }
 
   [[nodiscard]] bool is_checked(const Trial& trial) const {
@@ -74,6 +83,7 @@ class SweepFile {
  private:
   std::filesystem::path path_;
   ordered_json facts_;
+  bool is_there_ = false;
 };
 
 void check_new(const Sweep& sweep, SweepFile& file, const std::filesystem::path& program,
@@ -102,7 +112,13 @@ void print_trials(const Sweep& sweep, const std::vector<Slot>& slots, bool json)
   fmt::print("\n");
 }
 
-void print_results(const Sweep& sweep, const States& states, bool json) {
+/// Prints the ranking and leaves grid.html.
+void show_results(const Sweep& sweep, const States& states, bool json) {
+  try {
+    GridPage(sweep).write(states);
+  } catch (const IoError& error) {  // somebody else's folder, a full disk
+    log_warning("{}", error.what());
+  }
   const ordered_json grid = describe_grid(sweep, states);
   if (json) {
     fmt::print("{}\n", grid.dump(2));
@@ -125,6 +141,22 @@ States read_states(const Sweep& sweep, bool retry_failed) {
   return states;
 }
 
+/// Does what a grid that was killed did not come to.
+void stop_at_closed_rungs(GridWatcher& watcher, Journal& journal, States& states) {
+  for (const Trial* trial : watcher.at_closed_rungs()) {
+    TrialState& state = states[trial->id];
+    const ordered_json record = {{"event", "end"},
+                                 {"trial", trial->id},
+                                 {"attempt", state.starts},
+                                 {"status", name_of(TrialStatus::stopped)},
+                                 {"exit_code", static_cast<int>(ExitCode::preempted)},
+                                 {"end_unseen", true},
+                                 {"time", unix_seconds()}};
+    journal.append(record);
+    state.apply(record);
+  }
+}
+
 /// All trials of the sweep.
 int run_all(const Sweep& sweep, const std::filesystem::path& program, const Arguments& options) {
   const std::vector<Slot> slots = make_slots(sweep.slots, allowed_cores(), visible_gpus());
@@ -141,16 +173,19 @@ int run_all(const Sweep& sweep, const std::filesystem::path& program, const Argu
   States states = read_states(sweep, options.has("retry-failed"));
   ExitCode code = ExitCode::done;
   {
-    GridWatcher watcher(sweep, states, slots.size());
+    GridWatcher watcher(sweep, states, journal, slots.size());
     TrialPool pool(pool_options(sweep, program, slots), journal, states, watcher);
+    journal.append({{"event", "begin"}, {"slots", slots.size()}, {"time", unix_seconds()}});
+    stop_at_closed_rungs(watcher, journal, states);
     code = pool.run(sweep.trials);
+    journal.append({{"event", "finish"}, {"time", unix_seconds()}});
   }
   if (code == ExitCode::preempted)
     log_info("stopped; the same command goes on");
   else if (code == ExitCode::usage)
     throw ConfigError("a trial's recipe or keys were refused, as those of all would be; see above");
   else
-    print_results(sweep, states, options.has("json"));
+    show_results(sweep, states, options.has("json"));
   return static_cast<int>(code);
 }
 
@@ -160,15 +195,16 @@ int run_one(const Sweep& sweep, const std::filesystem::path& program, const Argu
   check_range("trial", number, 0, static_cast<std::int64_t>(sweep.trials.size()) - 1);
   create_folders(sweep.folder);
   const FileLock lock = lock_job_folder(sweep.folder, FileLock::Kind::shared);
+  SweepFile(sweep).tie();
   Journal journal(sweep.folder / fmt::format("results-{}.jsonl", number));
   States states = read_states(sweep, options.has("retry-failed"));
-  const Slot slot{.name = "task",
+  const Slot slot{.name = kTaskSlot,
                   .gpu = fmt::format("{}", fmt::join(visible_gpus(), ",")),
                   .cores = allowed_cores()};
   Sweep alone = sweep;
   alone.trials = {sweep.trials[static_cast<std::size_t>(number)]};
   alone.early_stop.rule = EarlyStopOptions::Rule::none;
-  GridWatcher watcher(alone, states, 1);
+  GridWatcher watcher(alone, states, journal, 1);
   TrialPool pool(pool_options(sweep, program, {slot}), journal, states, watcher);
   return static_cast<int>(pool.run(alone.trials));
 }
@@ -187,7 +223,7 @@ int run_grid(const std::vector<std::string>& args) {
     return 0;
   }
   if (options.has("status")) {
-    print_results(sweep, read_states(sweep, false), options.has("json"));
+    show_results(sweep, read_states(sweep, false), options.has("json"));
     return 0;
   }
   if (options.has("trial")) return run_one(sweep, program, options);

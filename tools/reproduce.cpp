@@ -147,13 +147,8 @@ void check_rows(const Reproduction& job, const std::filesystem::path& program,
                 std::size_t at_once) {
   std::vector<const Trial*> first;
   for (const Trial& trial : std::span(job.trials()).first(job.rows())) first.push_back(&trial);
-  std::vector<std::string> problems;
-  for (const TrialProblem& problem : dry_run_problems(first, program, at_once)) {
-    // Keys of the command line are wrong in all rows alike.
-    if (std::find(problems.begin(), problems.end(), problem.text) == problems.end())
-      problems.push_back(problem.text);
-  }
-  if (!problems.empty()) throw ConfigError(fmt::format("{}", fmt::join(problems, "\n")));
+  // Keys of the command line are wrong in all rows alike, and told once.
+  check_by_dry_run(first, program, at_once);
 }
 
 /// Keeps the table's files up to date while rows begin and end.

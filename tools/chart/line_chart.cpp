@@ -86,11 +86,14 @@ std::string drawn(const LineChart& chart, const Frame& frame, const LineSeries& 
   if (!path.empty()) {
     out +=
         fmt::format("<path class=\"{}\"{} d=\"{}\"><title>{}</title></path>\n",
-                    points.size() > kMostDots ? "line noisy" : "line",
+                    series.faint                ? "line faint"
+                    : points.size() > kMostDots ? "line noisy"
+                                                : "line",
                     series.dashed ? " stroke-dasharray=\"6 4\"" : "", path, escaped(series.label));
   }
-  if (points.size() <= kMostDots && !series.steps) {
-    const double radius = points.size() == 1 ? 4 : 2.8;
+  const bool alone = points.size() == 1;
+  if (points.size() <= kMostDots && !series.steps && (!series.faint || alone)) {
+    const double radius = alone && !series.faint ? 4 : 2.8;
     for (const LinePoint& point : points)
       out += point_mark(frame.x(point.x), frame.y(point.y), Mark::dot, radius,
                         tooltip(chart, series, point));
@@ -104,7 +107,8 @@ std::string line_chart_svg(const LineChart& chart) {
   Extent xs(chart.x.scale), ys(chart.y.scale);
   std::vector<LegendEntry> legend;
   for (const LineSeries& series : chart.series) {
-    legend.push_back({series.label, series.colour, series.dashed ? Mark::dashed : Mark::line});
+    if (!series.faint)
+      legend.push_back({series.label, series.colour, series.dashed ? Mark::dashed : Mark::line});
     for (const LinePoint& point : series.points) {
       if (!std::isfinite(point.y)) continue;
       xs.add(point.x);

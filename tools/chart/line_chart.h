@@ -22,6 +22,8 @@ struct LineSeries {
   bool dashed = false;
   /// Holds each value until the next point, as a resolution does; has no dots.
   bool steps = false;
+  /// One of the many behind the few: thin and pale, without dots and out of the legend.
+  bool faint = false;
   /// A band round the line (an interval over seeds): its lower and upper ends over the same x as
   /// `points`; both empty, or as long as these.
   std::vector<double> low{};

@@ -127,7 +127,7 @@ std::string chart_styles() {
 .chart .paper{fill:#fff}.chart .ink{fill:#1f2328}.chart .soft{fill:#59636e}
 .chart .grid{stroke:#e4e8ec;stroke-width:1}.chart .axis{stroke:#8c959f;stroke-width:1}
 .chart .line{fill:none;stroke:currentColor;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}
-.chart .noisy{stroke-width:1.4}
+.chart .noisy{stroke-width:1.4}.chart .faint{stroke-width:1.2;opacity:.4}
 .chart .thin{fill:none;stroke:currentColor;stroke-width:1.2}.chart .band{fill:currentColor;opacity:.16}
 .chart .fill{fill:currentColor}.chart .hollow{fill:#fff;stroke:currentColor;stroke-width:2}
 .chart .c0{color:#0072b2}.chart .c1{color:#d55e00}.chart .c2{color:#009e73}.chart .c3{color:#b0568f}

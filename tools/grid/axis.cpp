@@ -33,7 +33,7 @@ class Reader {
     axis_.key = key;
   }
 
-  Axis read(const ConfigNode& node) {
+  SweepAxis read(const ConfigNode& node) {
     if (node.kind == Kind::list) {
       for (const ConfigNode& item : node.items)
         axis_.values.push_back({setting_text(item), item.origin});
@@ -148,14 +148,14 @@ class Reader {
   std::string name_;
   RandomStream random_;
   Diagnostics& diagnostics_;
-  Axis axis_;
+  SweepAxis axis_;
   bool clean_ = true;
 };
 
 }  // namespace
 
-Axis read_axis(const std::string& key, const ConfigNode& node, std::uint64_t seed,
-               Diagnostics& diagnostics) {
+SweepAxis read_axis(const std::string& key, const ConfigNode& node, std::uint64_t seed,
+                    Diagnostics& diagnostics) {
   return Reader(key, seed, diagnostics).read(node);
 }
 

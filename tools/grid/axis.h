@@ -16,7 +16,7 @@ struct AxisValue {
 };
 
 /// A key of the recipe and the values it takes.
-struct Axis {
+struct SweepAxis {
   std::string key;
   std::vector<AxisValue> values;
 };
@@ -31,7 +31,7 @@ struct Axis {
 ///     {random: {choices: [a, b, c], samples: 2}}          drawn, without repetition while it lasts
 ///
 /// Drawn values are a function of (seed, key) alone. What is wrong goes to `diagnostics`.
-[[nodiscard]] Axis read_axis(const std::string& key, const ConfigNode& node, std::uint64_t seed,
-                             Diagnostics& diagnostics);
+[[nodiscard]] SweepAxis read_axis(const std::string& key, const ConfigNode& node,
+                                  std::uint64_t seed, Diagnostics& diagnostics);
 
 }  // namespace precast::tools

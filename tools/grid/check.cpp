@@ -1,13 +1,11 @@
 #include "tools/grid/check.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
 #include <string_view>
 
-#include "framework/core/error.h"
 #include "tools/trial/check.h"
 
 namespace precast::tools {
@@ -29,7 +27,7 @@ std::string place_in_sweep(const Sweep& sweep, const TrialProblem& problem) {
 
 std::vector<const Trial*> covering_trials(const Sweep& sweep) {
   std::set<std::pair<std::string, std::string>> missing;
-  for (const Axis& axis : sweep.axes) {
+  for (const SweepAxis& axis : sweep.axes) {
     for (const AxisValue& value : axis.values) missing.emplace(axis.key, value.text);
   }
   std::vector<const Trial*> chosen;
@@ -50,12 +48,8 @@ std::vector<const Trial*> covering_trials(const Sweep& sweep) {
 
 void check_trials(const Sweep& sweep, const std::vector<const Trial*>& trials,
                   const std::filesystem::path& program, std::size_t at_once) {
-  std::vector<std::string> problems;
-  for (const TrialProblem& problem : dry_run_problems(trials, program, at_once)) {
-    std::string text = place_in_sweep(sweep, problem);
-    if (std::ranges::find(problems, text) == problems.end()) problems.push_back(std::move(text));
-  }
-  if (!problems.empty()) throw ConfigError(fmt::format("{}", fmt::join(problems, "\n")));
+  check_by_dry_run(trials, program, at_once,
+                   [&](const TrialProblem& problem) { return place_in_sweep(sweep, problem); });
 }
 
 }  // namespace precast::tools

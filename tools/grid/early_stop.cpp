@@ -31,8 +31,7 @@ bool EarlyStop::stops(const std::string& trial) {
   if (options_.rule == EarlyStopOptions::Rule::median) return below_median(trial);
   if (options_.rule != EarlyStopOptions::Rule::asha) return false;
   const int rung = reached_rung(trial);
-  const auto passed = passed_.find(trial);
-  if (rung < 0 || (passed != passed_.end() && passed->second >= rung)) return false;
+  if (rung <= passed(trial)) return false;
   if (!in_best_part(trial, rung)) return true;
   passed_[trial] = rung;
   return false;
@@ -53,6 +52,11 @@ std::optional<std::string> EarlyStop::resumes(const std::vector<std::string>& st
   }
   if (best) passed_[*best] = best_rung;
   return best;
+}
+
+int EarlyStop::passed(const std::string& trial) const {
+  const auto rung = passed_.find(trial);
+  return rung == passed_.end() ? -1 : rung->second;
 }
 
 bool EarlyStop::below_median(const std::string& trial) const {

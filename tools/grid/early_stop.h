@@ -44,6 +44,10 @@ class EarlyStop {
   [[nodiscard]] bool stops(const std::string& trial);
   /// A trial of `stopped` that may go on, the best one; it then passes its rung.
   [[nodiscard]] std::optional<std::string> resumes(const std::vector<std::string>& stopped);
+  /// The furthest rung that `trial` has passed; -1: none.
+  [[nodiscard]] int passed(const std::string& trial) const;
+  /// What an earlier start of the grid has let through stays so.
+  void set_passed(const std::string& trial, int rung) { passed_[trial] = rung; }
 
  private:
   using Curve = std::map<std::int64_t, double>;

@@ -5,6 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "framework/core/error.h"
+#include "tools/grid/occupancy.h"
+#include "tools/grid/reason.h"
+#include "tools/trial/file_lock.h"
 #include "tools/trial/interval.h"
 #include "tools/trial/run_log.h"
 
@@ -12,6 +16,18 @@ namespace precast::tools {
 namespace {
 
 using nlohmann::ordered_json;
+
+/// A start has no end, and its process is there. Tried for a moment only: whoever wants to train it
+/// just then tries again.
+bool is_running(const Trial& trial, const TrialState& state) {
+  const std::filesystem::path lock = trial.run_folder() / "lock";
+  if (state.open_since == 0 || !std::filesystem::exists(lock)) return false;
+  try {
+    return !FileLock::try_lock(lock, FileLock::Kind::shared);
+  } catch (const IoError&) {  // a folder of somebody else
+    return true;
+  }
+}
 
 /// The last epoch of a run that has no summary.
 ordered_json last_epoch(const Trial& trial) {
@@ -24,7 +40,7 @@ ordered_json describe_trial(const Sweep& sweep, const Trial& trial, const TrialS
   ordered_json settings = ordered_json::object();
   for (const Setting& setting : trial.settings) settings[setting.key] = setting.value;
   ordered_json entry = {{"trial", trial.id},
-                        {"status", name_of(state.status)},
+                        {"status", is_running(trial, state) ? "running" : name_of(state.status)},
                         {"settings", settings},
                         {"starts", state.starts},
                         {"failures", state.failures},
@@ -34,8 +50,10 @@ ordered_json describe_trial(const Sweep& sweep, const Trial& trial, const TrialS
   if (state.status == TrialStatus::done) {
     entry["value"] = state.figures.value(sweep.metric, ordered_json());
     entry["figures"] = state.figures;
-  } else {
-    if (state.starts > 0) entry["exit_code"] = state.exit_code;
+  } else if (state.starts > 0) {
+    entry["exit_code"] = state.exit_code;
+    if (const std::string reason = reason_of(trial, state); !reason.empty())
+      entry["reason"] = reason;
     if (const ordered_json epoch = last_epoch(trial); !epoch.is_null()) {
       entry["last_epoch"] = epoch.at("epoch");
       if (epoch.contains(sweep.metric)) entry["last_value"] = epoch.at(sweep.metric);
@@ -50,6 +68,9 @@ struct Group {
   std::vector<double> results{};
   std::map<std::string, int> counts{};
   std::vector<std::string> trials{};
+
+  /// Every trial has a result. The mean over those that survived is no mean over seeds.
+  [[nodiscard]] bool is_complete() const { return results.size() == trials.size(); }
 };
 
 ordered_json describe_group(const Sweep& sweep, const Group& group) {
@@ -58,7 +79,8 @@ ordered_json describe_group(const Sweep& sweep, const Group& group) {
   const MeanInterval interval = mean_interval(group.results);
   ordered_json entry = {{"settings", settings}, {"count", interval.count}};
   if (interval.count > 0) entry["mean"] = interval.mean;
-  if (interval.count > 1) entry["half_width_95"] = interval.half_width;
+  entry["half_width_95"] = interval.count > 1 ? ordered_json(interval.half_width) : ordered_json();
+  entry["complete"] = group.is_complete();
   entry["statuses"] = group.counts;
   entry["trials"] = group.trials;
   return entry;
@@ -66,30 +88,29 @@ ordered_json describe_group(const Sweep& sweep, const Group& group) {
 
 std::vector<Group> gather(const Sweep& sweep, const ordered_json& trials) {
   std::vector<Group> groups;
+  std::map<std::vector<std::string>, std::size_t> places;
   for (std::size_t i = 0; i < sweep.trials.size(); ++i) {
     const std::vector<std::string> values = group_of(sweep, sweep.trials[i]);
-    auto group = std::ranges::find(groups, values, &Group::values);
-    if (group == groups.end()) group = groups.insert(group, {.values = values});
+    const auto [place, added] = places.emplace(values, groups.size());
+    if (added) groups.push_back({.values = values});
+    Group& group = groups[place->second];
     const ordered_json& trial = trials.at(i);
-    ++group->counts[trial.at("status")];
-    group->trials.push_back(trial.at("trial"));
+    ++group.counts[trial.at("status")];
+    group.trials.push_back(trial.at("trial"));
     if (trial.contains("value") && trial.at("value").is_number())
-      group->results.push_back(trial.at("value"));
+      group.results.push_back(trial.at("value"));
   }
   // Stable, so that equals keep the sweep's order.
+  const auto kind = [](const Group& group) {
+    return group.is_complete() ? 0 : group.results.empty() ? 2 : 1;
+  };
   std::ranges::stable_sort(groups, [&](const Group& a, const Group& b) {
-    if (a.results.empty() || b.results.empty()) return !a.results.empty() && b.results.empty();
+    if (kind(a) != kind(b)) return kind(a) < kind(b);
+    if (kind(a) == 2) return false;
     const double left = mean_interval(a.results).mean, right = mean_interval(b.results).mean;
     return sweep.maximise ? left > right : left < right;
   });
   return groups;
-}
-
-std::string statuses_text(const ordered_json& statuses) {
-  std::string text;
-  for (const auto& [name, count] : statuses.items())
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count.get<int>(), name);
-  return text;
 }
 
 /// Columns as wide as their widest cell, numbers and text alike to the left.
@@ -123,12 +144,36 @@ ordered_json describe_grid(const Sweep& sweep, const std::map<std::string, Trial
   }
   auto ranking = ordered_json::array();
   for (const Group& group : gather(sweep, trials)) ranking.push_back(describe_group(sweep, group));
+  const Occupancy slots = occupancy(read_journals(sweep.folder));
   return {{"folder", sweep.folder.string()},
           {"metric", sweep.metric},
+          {"maximise", sweep.maximise},
           {"counts", counts},
           {"seconds", seconds},
+          {"wall_seconds", slots.wall},
+          {"slot_seconds", slots.slot_time},
+          {"busy_seconds", slots.busy},
           {"ranking", ranking},
           {"trials", trials}};
+}
+
+std::string statuses_text(const ordered_json& statuses) {
+  std::string text;
+  for (const auto& [name, count] : statuses.items())
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count.get<int>(), name);
+  return text;
+}
+
+std::string mean_text(const ordered_json& entry, std::string_view plus_minus) {
+  if (!entry.contains("mean")) return "-";
+  std::string text = figure_text(entry.at("mean"));
+  if (const ordered_json& half = entry.at("half_width_95"); half.is_number())
+    text += fmt::format(" {} {}", plus_minus, figure_text(half));
+  return text;
+}
+
+std::string figure_text(const ordered_json& value) {
+  return value.is_number() ? fmt::format("{:.4f}", value.get<double>()) : "-";
 }
 
 std::string ranking_table(const ordered_json& grid) {
@@ -140,14 +185,11 @@ std::string ranking_table(const ordered_json& grid) {
       for (const auto& [key, value] : entry.at("settings").items()) rows[0].push_back(key);
       rows[0].insert(rows[0].end(), {grid.at("metric"), "trials"});
     }
-    const bool ranked = entry.contains("mean");
-    std::vector<std::string> row = {ranked ? std::to_string(++rank) : "-"};
+    const bool complete = entry.at("complete");
+    std::vector<std::string> row = {complete ? std::to_string(++rank) : "-"};
     for (const auto& [key, value] : entry.at("settings").items())
       row.push_back(value.get<std::string>());
-    std::string figure = ranked ? fmt::format("{:.4f}", entry.at("mean").get<double>()) : "-";
-    if (entry.contains("half_width_95"))
-      figure += fmt::format(" +- {:.4f}", entry.at("half_width_95").get<double>());
-    row.insert(row.end(), {figure, statuses_text(entry.at("statuses"))});
+    row.insert(row.end(), {mean_text(entry, "+-"), statuses_text(entry.at("statuses"))});
     rows.push_back(std::move(row));
   }
   return rows.empty() ? "" : lay_out(rows);

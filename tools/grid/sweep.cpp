@@ -16,6 +16,7 @@ namespace {
 using Kind = ConfigNode::Kind;
 
 constexpr const char* kSeedKey = "training.seed";
+constexpr const char* kLogLevelKey = "logging.log_level";
 constexpr std::size_t kMostTrials = 100'000;
 /// What each trial gets from the grid itself.
 constexpr const char* kOwnKeys[] = {"logging.folder", "logging.run_id", "checkpoint.resume"};
@@ -64,8 +65,8 @@ Schema make_schema(Keys& keys) {
   return schema;
 }
 
-std::vector<Axis> read_set(const ConfigNode& node, Diagnostics& diagnostics) {
-  std::vector<Axis> fixed;
+std::vector<SweepAxis> read_set(const ConfigNode& node, Diagnostics& diagnostics) {
+  std::vector<SweepAxis> fixed;
   if (node.kind == Kind::null) return fixed;
   if (node.kind != Kind::map) {
     diagnostics.error(node.origin, "set",
@@ -77,8 +78,8 @@ std::vector<Axis> read_set(const ConfigNode& node, Diagnostics& diagnostics) {
   return fixed;
 }
 
-std::vector<Axis> read_axes(const Keys& keys, Diagnostics& diagnostics) {
-  std::vector<Axis> axes;
+std::vector<SweepAxis> read_axes(const Keys& keys, Diagnostics& diagnostics) {
+  std::vector<SweepAxis> axes;
   if (keys.axes.kind != Kind::map && keys.axes.kind != Kind::null) {
     diagnostics.error(keys.axes.origin, "axes",
                       fmt::format("expected {{key: values}}, got {}", keys.axes.text()));
@@ -91,9 +92,9 @@ std::vector<Axis> read_axes(const Keys& keys, Diagnostics& diagnostics) {
   return axes;
 }
 
-void add_seeds(const ConfigNode& node, std::vector<Axis>& axes, Diagnostics& diagnostics) {
+void add_seeds(const ConfigNode& node, std::vector<SweepAxis>& axes, Diagnostics& diagnostics) {
   if (node.kind == Kind::null) return;
-  Axis axis{kSeedKey, {}};
+  SweepAxis axis{kSeedKey, {}};
   if (node.kind == Kind::list) {
     for (const ConfigNode& item : node.items)
       axis.values.push_back({setting_text(item), item.origin});
@@ -112,11 +113,11 @@ void add_seeds(const ConfigNode& node, std::vector<Axis>& axes, Diagnostics& dia
 using Group = std::vector<std::size_t>;
 
 /// Reads `zip`; axes that it does not name are groups of their own.
-std::vector<Group> read_groups(const ConfigNode& zip, const std::vector<Axis>& axes,
+std::vector<Group> read_groups(const ConfigNode& zip, const std::vector<SweepAxis>& axes,
                                Diagnostics& diagnostics) {
   std::vector<int> group_of_axis(axes.size(), -1);
   std::vector<std::string> names;
-  for (const Axis& axis : axes) names.push_back(axis.key);
+  for (const SweepAxis& axis : axes) names.push_back(axis.key);
   const auto wrong = [&](const ConfigNode& node, const std::string& message) {
     diagnostics.error(node.origin, "zip", message);
   };
@@ -156,9 +157,9 @@ std::vector<Group> read_groups(const ConfigNode& zip, const std::vector<Axis>& a
   return groups;
 }
 
-void check_keys(const std::vector<Axis>& axes, Diagnostics& diagnostics) {
+void check_keys(const std::vector<SweepAxis>& axes, Diagnostics& diagnostics) {
   std::set<std::string> seen;
-  for (const Axis& axis : axes) {
+  for (const SweepAxis& axis : axes) {
     const Origin& origin = axis.values.empty() ? Origin{} : axis.values[0].origin;
     if (!seen.insert(axis.key).second) {
       diagnostics.error(origin, axis.key, "is given twice, as an axis, in `set` or by `seeds`");
@@ -175,13 +176,15 @@ void check_keys(const std::vector<Axis>& axes, Diagnostics& diagnostics) {
   }
 }
 
-void lay_out(Sweep& sweep, const std::vector<Axis>& fixed, const std::vector<Axis>& axes,
+void lay_out(Sweep& sweep, const std::vector<SweepAxis>& fixed, const std::vector<SweepAxis>& axes,
              const std::vector<Group>& groups, Diagnostics& diagnostics) {
   std::size_t count = 1;
-  for (const Group& group : groups) count *= axes[group[0]].values.size();
-  if (count > kMostTrials) {
+  for (const Group& group : groups) {
+    count *= axes[group[0]].values.size();
+    if (count <= kMostTrials) continue;
+    // Told before the product can overflow.
     diagnostics.error({sweep.path.string(), 0, 0}, "axes",
-                      fmt::format("expected at most {} trials, got {}", kMostTrials, count));
+                      fmt::format("expected at most {} trials, got more", kMostTrials));
     return;
   }
   std::set<std::string> ids;
@@ -199,11 +202,36 @@ void lay_out(Sweep& sweep, const std::vector<Axis>& fixed, const std::vector<Axi
     }
     // Named after what differs, hashed over all.
     const std::string prefix = trial_id(trial.settings);
-    for (const Axis& axis : fixed) trial.settings.push_back({axis.key, axis.values[0].text});
+    for (const SweepAxis& axis : fixed) trial.settings.push_back({axis.key, axis.values[0].text});
     const std::string whole = trial_id(trial.settings);
     trial.id = prefix.substr(0, prefix.rfind('-')) + whole.substr(whole.rfind('-'));
     // Drawn values may come together twice.
     if (ids.insert(trial.id).second) sweep.trials.push_back(std::move(trial));
+  }
+}
+
+/// logging.log_level of a trial, as a text; empty where nothing sets it.
+std::string log_level_of(const Trial& trial, const ConfigNode& recipe) {
+  const auto setting = std::ranges::find(trial.settings, kLogLevelKey, &Setting::key);
+  if (setting != trial.settings.end()) return setting->value;
+  const ConfigNode* const logging = recipe.find("logging");
+  const ConfigNode* const level = logging != nullptr ? logging->find("log_level") : nullptr;
+  return level != nullptr ? level->scalar : "";
+}
+
+/// Figures of validation come once a run at log_level 0, and nothing would ever be stopped.
+void check_evaluated(const Sweep& sweep, Diagnostics& diagnostics) {
+  if (sweep.early_stop.rule == EarlyStopOptions::Rule::none ||
+      sweep.early_stop.metric == "train_loss")
+    return;
+  Diagnostics of_recipe;  // the recipe's own, which trains tell
+  const ConfigNode recipe = parse_yaml_file(sweep.recipe, of_recipe);
+  for (const Trial& trial : sweep.trials) {
+    if (log_level_of(trial, recipe) != "0") continue;
+    diagnostics.error(origin_of(sweep, trial, kLogLevelKey), "early_stop",
+                      fmt::format("expected {} after each epoch, got none: {} is 0. Set it to 1",
+                                  sweep.early_stop.metric, kLogLevelKey));
+    return;
   }
 }
 
@@ -279,25 +307,26 @@ Sweep read_sweep(const std::filesystem::path& path) {
                       fmt::format("expected a file, got {}", keys.recipe));
   }
 
-  const std::vector<Axis> fixed = read_set(keys.set, diagnostics);
-  std::vector<Axis> axes = read_axes(keys, diagnostics);
+  const std::vector<SweepAxis> fixed = read_set(keys.set, diagnostics);
+  std::vector<SweepAxis> axes = read_axes(keys, diagnostics);
   add_seeds(keys.seeds, axes, diagnostics);
   const std::vector<Group> groups = read_groups(keys.zip, axes, diagnostics);
   sweep.axes = axes;
-  for (const Axis& axis : axes) {
+  for (const SweepAxis& axis : axes) {
     if (axis.key != kSeedKey) sweep.varied.push_back(axis.key);
   }
   sweep.axes.insert(sweep.axes.end(), fixed.begin(), fixed.end());
   check_keys(sweep.axes, diagnostics);
   diagnostics.throw_if_errors();
   lay_out(sweep, fixed, axes, groups, diagnostics);
+  check_evaluated(sweep, diagnostics);
   diagnostics.throw_if_errors();
   return sweep;
 }
 
 Origin origin_of(const Sweep& sweep, const Trial& trial, std::string_view key) {
   const auto setting = std::ranges::find(trial.settings, key, &Setting::key);
-  const auto axis = std::ranges::find(sweep.axes, key, &Axis::key);
+  const auto axis = std::ranges::find(sweep.axes, key, &SweepAxis::key);
   if (setting != trial.settings.end() && axis != sweep.axes.end()) {
     const auto value = std::ranges::find(axis->values, setting->value, &AxisValue::text);
     if (value != axis->values.end()) return value->origin;

@@ -20,7 +20,7 @@ struct Sweep {
   /// Holds sweep.json, results.jsonl and a run folder for each trial.
   std::filesystem::path folder;
   /// `set` and the axes, where they were written: for messages.
-  std::vector<Axis> axes;
+  std::vector<SweepAxis> axes;
   /// The keys of the axes, without training.seed.
   std::vector<std::string> varied;
   /// In an order that is a function of the file alone: the last axis turns fastest, seeds fastest

@@ -1,19 +1,24 @@
 #include "tools/trial/check.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <sstream>
 #include <string_view>
-#include <thread>
 
+#include "framework/core/error.h"
 #include "tools/child_process.h"
 
 namespace precast::tools {
 namespace {
 
 constexpr auto kPatience = std::chrono::minutes(10);
+/// Each takes some 100 MB and a second of a core.
+constexpr std::size_t kMostAtOnce = 16;
 
 std::vector<TrialProblem> problems_of(const Trial& trial, const ChildResult& run) {
   constexpr std::string_view kError = "error: ";
@@ -32,11 +37,9 @@ std::vector<TrialProblem> problems_of(const Trial& trial, const ChildResult& run
   return problems;
 }
 
-}  // namespace
-
-std::vector<TrialProblem> dry_run_problems(const std::vector<const Trial*>& trials,
-                                           const std::filesystem::path& program,
-                                           std::size_t at_once) {
+/// The results of the trials' dry runs, in their order.
+std::vector<ChildResult> dry_run(const std::vector<const Trial*>& trials,
+                                 const std::filesystem::path& program, std::size_t at_once) {
   std::vector<ChildResult> results(trials.size());
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
@@ -48,16 +51,28 @@ std::vector<TrialProblem> dry_run_problems(const std::vector<const Trial*>& tria
       results[i] = run_child(command, kPatience);
     }
   };
-  {
-    std::vector<std::jthread> threads;
-    for (std::size_t i = 0; i < at_once; ++i) threads.emplace_back(work);
-  }
-  std::vector<TrialProblem> problems;
+  // Futures carry what a thread throws to this one.
+  std::vector<std::future<void>> workers;
+  const std::size_t count = std::min({at_once, kMostAtOnce, trials.size()});
+  for (std::size_t i = 0; i < count; ++i) workers.push_back(std::async(std::launch::async, work));
+  for (std::future<void>& worker : workers) worker.get();
+  return results;
+}
+
+}  // namespace
+
+void check_by_dry_run(const std::vector<const Trial*>& trials, const std::filesystem::path& program,
+                      std::size_t at_once,
+                      const std::function<std::string(const TrialProblem&)>& text) {
+  const std::vector<ChildResult> results = dry_run(trials, program, at_once);
+  std::vector<std::string> told;
   for (std::size_t i = 0; i < trials.size(); ++i) {
-    for (TrialProblem& problem : problems_of(*trials[i], results[i]))
-      problems.push_back(std::move(problem));
+    for (const TrialProblem& problem : problems_of(*trials[i], results[i])) {
+      std::string line = text(problem);
+      if (std::ranges::find(told, line) == told.end()) told.push_back(std::move(line));
+    }
   }
-  return problems;
+  if (!told.empty()) throw ConfigError(fmt::format("{}", fmt::join(told, "\n")));
 }
 
 }  // namespace precast::tools

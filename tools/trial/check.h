@@ -1,7 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
-#include <span>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,10 +16,15 @@ struct TrialProblem {
   std::string text;
 };
 
-/// Lets `program train --dry-run` read the recipe of each trial with its settings, some at once,
-/// and tells what it finds wrong, line by line. @throws IoError if a program cannot be started.
-[[nodiscard]] std::vector<TrialProblem> dry_run_problems(const std::vector<const Trial*>& trials,
-                                                         const std::filesystem::path& program,
-                                                         std::size_t at_once);
+/// Lets `program train --dry-run` read the recipe of each trial with its settings, `at_once` of
+/// them at a time but no more than 16. @param text says a problem as it is told; several trials may
+/// have the same one. @throws ConfigError with all that is wrong, each text once. @throws IoError
+/// if a program cannot be started.
+void check_by_dry_run(
+    const std::vector<const Trial*>& trials, const std::filesystem::path& program,
+    std::size_t at_once,
+    const std::function<std::string(const TrialProblem&)>& text = [](const TrialProblem& problem) {
+      return problem.text;
+    });
 
 }  // namespace precast::tools

@@ -6,12 +6,20 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 
 namespace precast::tools {
+namespace {
+
+constexpr int kLockTries = 10;
+constexpr auto kLockPause = std::chrono::milliseconds(100);
+
+}  // namespace
 
 std::optional<FileLock> FileLock::try_lock(const std::filesystem::path& path, Kind kind,
                                            int (*lock)(int, int)) {
@@ -40,6 +48,11 @@ FileLock::~FileLock() {
 
 FileLock lock_job_folder(const std::filesystem::path& folder, FileLock::Kind kind) {
   auto lock = FileLock::try_lock(folder / "lock", kind);
+  // A child that a killed job has just forked holds it until it has looked for its parent.
+  for (int i = 0; !lock && i < kLockTries; ++i) {
+    std::this_thread::sleep_for(kLockPause);
+    lock = FileLock::try_lock(folder / "lock", kind);
+  }
   if (!lock) throw Error(fmt::format("{}: another precast works in this folder", folder.string()));
   if (!lock->works()) {
     log_warning(

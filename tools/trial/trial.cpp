@@ -61,16 +61,15 @@ bool changes_results(const Setting& setting) {
 }
 
 std::string trial_id(const std::vector<Setting>& settings) {
-  std::string prefix;
-  std::vector<std::string> lines;
-  for (const Setting& setting : settings) {
+  std::vector<Setting> sorted = settings;
+  std::ranges::sort(sorted, {}, &Setting::key);
+  std::string prefix, lines;
+  for (const Setting& setting : sorted) {
     const std::string name = setting.key.substr(setting.key.rfind('.') + 1);
     prefix += fmt::format("{}{}{}", prefix.empty() ? "" : "_", name, setting.value);
-    lines.push_back(fmt::format("{}={}\n", setting.key, setting.value));
+    lines += fmt::format("{}={}\n", setting.key, setting.value);
   }
-  std::ranges::sort(lines);
-  const std::uint64_t hash = derived_seed(0, fmt::format("{}", fmt::join(lines, "")));
-  return fmt::format("{}-{:08x}", safe(prefix.substr(0, kLongestPrefix)), hash & 0xFFFFFFFFU);
+  return fmt::format("{}-{:016x}", safe(prefix.substr(0, kLongestPrefix)), derived_seed(0, lines));
 }
 
 Verdict judge_end(int exit_code, int signal) {

@@ -46,7 +46,8 @@ struct Trial {
 [[nodiscard]] bool changes_results(const Setting& setting);
 
 /// A name for `settings` that is readable, safe as a folder's name, and differs where they differ:
-/// `lr0.1_weight_decay5e-4-1c9f03ab`. A function of keys and values alone, not of their order.
+/// `lr0.1_weight_decay5e-4-1c9f03ab5d20e7b4`. A function of keys and values alone, not of their
+/// order.
 [[nodiscard]] std::string trial_id(const std::vector<Setting>& settings);
 
 /// What the end of a training's process means for its job.

@@ -76,6 +76,20 @@ TEST(AshaTest, AStoppedTrialGoesOnWhenWorseOnesCame) {
   EXPECT_FALSE(rule.resumes({"c"}).has_value());
 }
 
+TEST(AshaTest, WhatWasLetThroughIsNotJudgedAgain) {
+  EarlyStop rule({.rule = Rule::asha, .min_epochs = 1, .reduction = 2});
+  rule.report("a", 0, 0.9);
+  rule.report("b", 0, 0.5);
+  EXPECT_EQ(rule.passed("b"), -1);
+  rule.set_passed("b", 0);
+  EXPECT_FALSE(rule.stops("b"));
+  rule.report("a", 1, 0.9);
+  rule.report("b", 1, 0.5);
+  EXPECT_FALSE(rule.stops("a"));
+  EXPECT_EQ(rule.passed("a"), 1);
+  EXPECT_TRUE(rule.stops("b")) << "the next rung";
+}
+
 TEST(AshaTest, OffByDefault) {
   EarlyStop rule({});
   rule.report("a", 0, 0.9);

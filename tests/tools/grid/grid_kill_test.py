@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-CLOCKS = ("timestamp", "relative_time", "val_time", "train_time")
+CLOCKS = ("timestamp", "relative_time", "val_time", "train_time", "wait_time", "loader_time")
 
 
 def write_sweep(scratch, name, slots):

@@ -12,6 +12,7 @@
 
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/tools/report/sound_page.h"
 #include "tools/child_process.h"
 
 namespace precast::tools {
@@ -51,6 +52,10 @@ class GridTest : public ::testing::Test {
     }
     return lines;
   }
+  std::string text_of(const std::string& path) const {
+    std::ifstream file(folder_ / path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
   json results() const { return json::parse(grid({"--status", "--json"}).output); }
 
   test::TemporaryFolder folder_;
@@ -69,6 +74,43 @@ TEST_F(GridTest, TrainsEveryCombinationAndRanksThemOverSeeds) {
   const json ranking = results().at("ranking");
   EXPECT_EQ(ranking[0].at("settings").at("fake.quality"), "0.8");
   EXPECT_EQ(ranking[0].at("count"), 2);
+}
+
+TEST_F(GridTest, ThePageTellsWhatCameOutAndWhyTheRestDidNot) {
+  write_sweep(
+      "axes: {fake.quality: [0.25, 0.75], fake.script: [done, 'epochs:3', 'exit:1', 'exit:12', "
+      "'kill:KILL']}\nset: {training.epochs: 3}");
+  EXPECT_EQ(grid().exit_code, 1);
+  const std::string page = text_of("g/grid.html");
+  test::expect_sound(page);
+  for (const char* part :
+       {"<b>0.7500</b><span>best top_1</span><small>fake.quality 0.75, fake.script done</small>",
+        "<b>4 of 10</b><span>trials done</span>", "slots busy", "top_1 by script and quality",
+        "top_1 after each epoch", "<td>exit code 1: as told: exit:1</td>",
+        "<td>exit code 12: as told: exit:12</td>", "<td>killed by SIGKILL</td>",
+        "Trials that ended without a result"})
+    EXPECT_THAT(page, HasSubstr(part));
+  for (const json& trial : results().at("trials")) {
+    const std::string id = trial.at("trial");
+    EXPECT_THAT(page, HasSubstr("href=\"runs/" + id + "/\""));
+    EXPECT_TRUE(std::filesystem::is_directory(folder_ / ("g/runs/" + id)));
+  }
+}
+
+TEST_F(GridTest, ThePageIsThereWhileTrialsRunAndAfterStatus) {
+  write_sweep("axes: {fake.script: [done, hang]}");
+  test::Program run(command());
+  const std::filesystem::path page = folder_ / "g/grid.html";
+  while (!std::filesystem::exists(page)) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_THAT(text_of("g/grid.html"), HasSubstr("1 of its trials run, 0 wait"));
+  std::filesystem::remove(page);
+  EXPECT_EQ(results().at("counts").at("running"), 1);
+  EXPECT_TRUE(std::filesystem::exists(page));
+  ::kill(run.id(), SIGKILL);
+  EXPECT_EQ(run.wait(), 137);
+  while (results().at("counts").contains("running"))  // until its trial is gone, too
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(results().at("counts").at("waiting"), 1);
 }
 
 TEST_F(GridTest, KilledAtAnyMomentItLosesNothingAndRunsNothingTwice) {
@@ -158,6 +200,26 @@ TEST_F(GridTest, AChangedRecipeIsAnotherGrid) {
   EXPECT_THAT(run.errors, HasSubstr("Give another folder"));
 }
 
+TEST_F(GridTest, AnArrayTaskOfAChangedRecipeIsRefused) {
+  write_sweep("axes: {fake.quality: [0.1, 0.2]}");
+  EXPECT_EQ(grid({"--trial", "0"}).exit_code, 0);
+  EXPECT_EQ(grid({"--trial", "0"}).exit_code, 0);
+  std::ofstream(folder_ / "r.yaml") << "training: {epochs: 2}\n";
+  const ChildResult run = grid({"--trial", "1"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.errors, HasSubstr("Give another folder"));
+  EXPECT_EQ(fake_log(" start ").size(), 1U);
+}
+
+TEST_F(GridTest, ADryRunThatCannotBeStartedIsAnErrorAndNoCrash) {
+  write_sweep("axes: {fake.quality: [0.1, 0.2]}");
+  std::vector<std::string> few_files = {"/bin/bash", "-c", "ulimit -n 7; exec \"$@\"", "bash"};
+  for (const std::string& word : command()) few_files.push_back(word);
+  const ChildResult run = run_child(few_files, std::chrono::minutes(1));
+  EXPECT_EQ(run.exit_code, 5);
+  EXPECT_THAT(run.errors, HasSubstr("Too many open files"));
+}
+
 TEST_F(GridTest, ASweepThatGrowsRunsWhatIsNewOnly) {
   write_sweep("axes: {fake.quality: [0.1, 0.2]}");
   EXPECT_EQ(grid().exit_code, 0);
@@ -197,7 +259,7 @@ TEST_F(GridTest, MedianRuleStopsBadTrialsWithACheckpoint) {
 TEST_F(GridTest, AshaSpendsItsEpochsOnTheBest) {
   write_sweep(
       "axes: {fake.quality: [0.6, 0.1, 0.2, 0.9, 0.3, 0.4]}\n"
-      "set: {fake.script: 'epochs:30'}\nearly_stop: {asha: {min_epochs: 2}}");
+      "set: {fake.script: 'epochs:16'}\nearly_stop: {asha: {min_epochs: 2}}");
   const ChildResult run = grid({"--json"});
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   const json all = json::parse(run.output);
@@ -206,13 +268,42 @@ TEST_F(GridTest, AshaSpendsItsEpochsOnTheBest) {
   EXPECT_GE(all.at("counts").at("stopped"), 3);
   for (const json& trial : all.at("trials")) {
     if (trial.at("status") == "stopped") {
-      EXPECT_LT(trial.at("last_epoch"), 29);
+      EXPECT_LT(trial.at("last_epoch"), 15);
     }
   }
   // Decided; nothing starts again.
   const std::size_t starts = fake_log(" start ").size();
   EXPECT_EQ(grid().exit_code, 0);
   EXPECT_EQ(fake_log(" start ").size(), starts);
+}
+
+TEST_F(GridTest, AshaStopsATrialOnceAtARungWhateverKillsTheGrid) {
+  write_sweep(
+      "axes: {fake.quality: [0.6, 0.1, 0.2, 0.9, 0.3, 0.8]}\n"
+      "set: {fake.script: 'epochs:9'}\nearly_stop: {asha: {min_epochs: 1, reduction: 2}}");
+  for (const int moment_ms : {250, 400, 550}) {
+    test::Program run(command());
+    std::this_thread::sleep_for(std::chrono::milliseconds(moment_ms));
+    ::kill(run.id(), SIGKILL);
+    EXPECT_EQ(run.wait(), 137);
+  }
+  ASSERT_EQ(grid().exit_code, 0);
+  EXPECT_EQ(results().at("ranking")[0].at("settings").at("fake.quality"), "0.9");
+  std::ifstream journal(folder_ / "g/results.jsonl");
+  std::set<std::string> stopped;
+  int decisions = 0;
+  for (std::string line; std::getline(journal, line);) {
+    const json record = json::parse(line);
+    const std::string trial = record.value("trial", "");
+    if (record.at("event") == "rung") {
+      stopped.erase(trial);
+      ++decisions;
+    } else if (record.value("status", "") == "stopped") {
+      EXPECT_TRUE(stopped.insert(trial).second) << trial << " twice at a rung";
+    }
+  }
+  EXPECT_GT(decisions, 3);
+  EXPECT_GE(stopped.size(), 2U);
 }
 
 TEST_F(GridTest, ArrayTasksRunOneTrialEachAndTheirResultsMerge) {
@@ -224,6 +315,8 @@ TEST_F(GridTest, ArrayTasksRunOneTrialEachAndTheirResultsMerge) {
   EXPECT_EQ(fake_log(" start ").size(), 3U);
   const ChildResult script = grid({"--slurm-script"});
   EXPECT_THAT(script.output, HasSubstr("#SBATCH --array=0-2\n"));
+  EXPECT_THAT(script.output, HasSubstr("#SBATCH --cpus-per-task=1\n"));
+  EXPECT_THAT(script.output, HasSubstr("srun ${SLURM_CPUS_PER_TASK:+--cpus-per-task=$SLURM_CPUS_"));
   EXPECT_THAT(script.output, HasSubstr(" --trial \"$SLURM_ARRAY_TASK_ID\"\n"));
   std::ofstream(folder_ / "array.sh") << script.output;
   EXPECT_EQ(run_child({"/bin/bash", "-n", folder_ / "array.sh"}, std::chrono::seconds(5)).errors,

@@ -71,8 +71,8 @@ TEST_F(SweepTest, ZippedAxesGoTogether) {
 TEST_F(SweepTest, IdsDoNotChangeWhenTheSweepGrows) {
   const Sweep small = read("axes: {lr.lr: [0.1], training.optimizer: [sgd]}");
   const Sweep large = read("axes: {training.optimizer: [lamb, sgd], lr.lr: [0.3, 0.1]}");
-  const std::string hash = small.trials[0].id.substr(small.trials[0].id.size() - 8);
-  EXPECT_THAT(large.trials[3].id, testing::EndsWith(hash));
+  EXPECT_EQ(large.trials[3].id, small.trials[0].id) << "whatever the order of keys";
+  EXPECT_THAT(small.trials[0].id, testing::MatchesRegex("lr0.1_optimizersgd-[0-9a-f]{16}"));
   EXPECT_EQ(small.trials[0].id,
             read("axes: {lr.lr: [0.2, 0.1], training.optimizer: [sgd]}").trials[1].id);
 }
@@ -150,6 +150,26 @@ TEST_F(SweepTest, ReadsRulesOfEarlyStopping) {
   EXPECT_EQ(sweep.early_stop.metric, "val_loss");
   EXPECT_FALSE(sweep.early_stop.maximise);
   EXPECT_FALSE(sweep.maximise);
+}
+
+TEST_F(SweepTest, RefusesMoreTrialsThanCanBeCounted) {
+  std::string axes = "axes:\n";
+  // 2^64 of them, which a 64-bit product takes for none.
+  for (const char* key : {"a", "b", "c", "d"})
+    axes += std::string("  a.") + key + ": {from: 1, to: 65536, step: 1}\n";
+  EXPECT_THAT(refused(axes), HasSubstr("expected at most 100000 trials, got more"));
+}
+
+TEST_F(SweepTest, RefusesEarlyStopsByFiguresThatEpochsLack) {
+  const std::string asha = "early_stop: asha\naxes: {a.a: [1, 2]}\n";
+  EXPECT_EQ(refused(asha), "");
+  EXPECT_THAT(refused(asha + "set: {logging.log_level: 0}"),
+              HasSubstr(":4:26: early_stop: expected top_1 after each epoch"));
+  std::ofstream(folder_ / "r.yaml") << "logging: {log_level: 0}\n";
+  EXPECT_THAT(refused(asha), HasSubstr("early_stop: expected top_1 after each epoch, got none"));
+  EXPECT_EQ(refused(asha + "set: {logging.log_level: 1}"), "");
+  EXPECT_EQ(refused("early_stop: {median: {metric: train_loss}}"), "");
+  EXPECT_EQ(refused("axes: {a.a: [1, 2]}"), "");
 }
 
 TEST_F(SweepTest, ReadsEverySweepOfConfigs) {
