@@ -25,10 +25,9 @@ COPY . .
 ARG JOBS=
 RUN cmake -S . -B build -G Ninja -DPRECAST_TESTS=OFF && \
     cmake --build build -j "${JOBS:-$(nproc)}" && \
-    cmake --install build --prefix /usr/local --strip && \
-    ldconfig
+    cmake --install build --prefix /opt/out --strip
 # What the programs and libraries need of Debian, as names of packages.
-RUN ldd /usr/local/bin/precast* /usr/local/lib/libprecast*.so | \
+RUN LD_LIBRARY_PATH=/opt/out/lib ldd /opt/out/bin/precast* /opt/out/lib/libprecast*.so | \
       sed -n 's|.*=> \(/usr\)\?/\(lib/[^ ]*\) .*|*/\2|p' | sort -u | \
       xargs dpkg-query -S | cut -d : -f 1 | sort -u > /runtime-packages
 
@@ -40,7 +39,7 @@ RUN apt-get update && \
 # libtorch, and the CUDA libraries of its wheel, where the programs look for them.
 COPY --from=build /opt/precast/.venv/lib/python3.11/site-packages/torch/lib /opt/precast/.venv/lib/python3.11/site-packages/torch/lib
 COPY --from=build /opt/precast/.venv/lib/python3.11/site-packages/nvidia /opt/precast/.venv/lib/python3.11/site-packages/nvidia
-COPY --from=build /usr/local /usr/local
+COPY --from=build /opt/out /usr/local
 ENV LD_LIBRARY_PATH=/opt/precast/.venv/lib/python3.11/site-packages/nvidia/cu13/lib
 RUN ldconfig && useradd --create-home --uid 1000 precast && install -d -o precast /work
 USER precast

@@ -55,7 +55,8 @@ int run_eval(const std::vector<std::string>& args) {
   RecipeArguments command("eval", "Evaluates model.weights on data.val_dataset.");
   command.arguments().options().add_options()("json", "print results as JSON");
   if (!command.parse(args, recipe_help(registries))) return 0;
-  Recipe recipe = load_recipe(command.config_path(), command.overrides(), registries);
+  Recipe recipe =
+      load_recipe(command.config_path(), command.overrides(), registries, RecipeUse::evaluate);
   return evaluate_recipe(recipe, registries, command.arguments().has("json"));
 }
 

@@ -113,12 +113,15 @@ void print_trials(const Sweep& sweep, const std::vector<Slot>& slots, bool json)
 }
 
 /// Prints the ranking and leaves grid.html.
-void show_results(const Sweep& sweep, const States& states, bool json) {
+void write_page(const Sweep& sweep, const States& states) {
   try {
     GridPage(sweep).write(states);
   } catch (const IoError& error) {  // somebody else's folder, a full disk
     log_warning("{}", error.what());
   }
+}
+
+void show_results(const Sweep& sweep, const States& states, bool json) {
   const ordered_json grid = describe_grid(sweep, states);
   if (json) {
     fmt::print("{}\n", grid.dump(2));
@@ -180,6 +183,7 @@ int run_all(const Sweep& sweep, const std::filesystem::path& program, const Argu
     code = pool.run(sweep.trials);
     journal.append({{"event", "finish"}, {"time", unix_seconds()}});
   }
+  write_page(sweep, states);
   if (code == ExitCode::preempted)
     log_info("stopped; the same command goes on");
   else if (code == ExitCode::usage)
@@ -201,12 +205,11 @@ int run_one(const Sweep& sweep, const std::filesystem::path& program, const Argu
   const Slot slot{.name = kTaskSlot,
                   .gpu = fmt::format("{}", fmt::join(visible_gpus(), ",")),
                   .cores = allowed_cores()};
-  Sweep alone = sweep;
-  alone.trials = {sweep.trials[static_cast<std::size_t>(number)]};
-  alone.early_stop.rule = EarlyStopOptions::Rule::none;
-  GridWatcher watcher(alone, states, journal, 1);
-  TrialPool pool(pool_options(sweep, program, {slot}), journal, states, watcher);
-  return static_cast<int>(pool.run(alone.trials));
+  // The grid's page is for those who see all of it, and a task stops nothing early.
+  const std::vector<Trial> alone = {sweep.trials[static_cast<std::size_t>(number)]};
+  PoolDisplay display(alone, states, 1, sweep.metric);
+  TrialPool pool(pool_options(sweep, program, {slot}), journal, states, display);
+  return static_cast<int>(pool.run(alone));
 }
 
 }  // namespace
@@ -223,7 +226,9 @@ int run_grid(const std::vector<std::string>& args) {
     return 0;
   }
   if (options.has("status")) {
-    show_results(sweep, read_states(sweep, false), options.has("json"));
+    const States states = read_states(sweep, false);
+    write_page(sweep, states);
+    show_results(sweep, states, options.has("json"));
     return 0;
   }
   if (options.has("trial")) return run_one(sweep, program, options);

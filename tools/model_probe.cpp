@@ -111,15 +111,13 @@ std::vector<std::string> find_unheeded(const ModelRegistry& models, const TrainP
 }
 
 std::string find_unfit_size(const ModelRegistry& models, const TrainPlan& plan,
-                            std::int64_t val_size_px) {
+                            const std::set<std::int64_t>& sizes_px) {
   ModelSpec spec = plan.model;
   spec.batch_norm_ranks = nullptr;
-  std::set<std::int64_t> sizes(plan.image_size_px.begin(), plan.image_size_px.end());
-  sizes.insert(val_size_px);
   const at::NoGradGuard no_grad;
   const std::unique_ptr<Model> model = models.create(spec.arch, spec);
   model->train(false);
-  for (const std::int64_t size_px : sizes) {
+  for (const std::int64_t size_px : sizes_px) {
     try {
       static_cast<void>(model->forward(at::zeros({1, 3, size_px, size_px})));
     } catch (const c10::NotImplementedError&) {
@@ -130,7 +128,8 @@ std::string find_unfit_size(const ModelRegistry& models, const TrainPlan& plan,
           "failure at {} px: {}. Equal resolution.min_res, resolution.max_res and "
           "validation.resolution make it one size; a mean over the image before the first linear "
           "layer (global_avg_pool) fits any",
-          spec.arch, fmt::join(sizes, ", "), size_px, first_line(error.what_without_backtrace()));
+          spec.arch, fmt::join(sizes_px, ", "), size_px,
+          first_line(error.what_without_backtrace()));
     }
   }
   return {};

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,10 +22,10 @@ namespace precast::tools {
 [[nodiscard]] std::vector<std::string> find_unheeded(const ModelRegistry& models,
                                                      const TrainPlan& plan, bool sync_bn);
 
-/// Why the model cannot work on images of one of the plan's sizes, or of `val_size_px`: a linear
-/// layer behind `flatten` knows one size. Empty: it works on all. What libtorch has no CPU code for
-/// is taken for working.
+/// Why the plan's model cannot work on images of one of these sizes: a linear layer behind
+/// `flatten` knows one size. Empty: it works on all. What libtorch has no CPU code for is taken for
+/// working.
 [[nodiscard]] std::string find_unfit_size(const ModelRegistry& models, const TrainPlan& plan,
-                                          std::int64_t val_size_px);
+                                          const std::set<std::int64_t>& sizes_px);
 
 }  // namespace precast::tools

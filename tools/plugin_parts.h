@@ -51,6 +51,9 @@ class GuardedPart {
   GuardedPart(std::unique_ptr<Product> part, std::string where)
       : part_(std::move(part)), where_(std::move(where)) {}
 
+  /// The part and its plug-in, for messages.
+  [[nodiscard]] const std::string& where() const { return where_; }
+
   /// Before the start: what is thrown refuses the recipe.
   template <typename Call>
   auto before(std::string_view member, Call call) const {

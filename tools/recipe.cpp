@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "framework/core/error.h"
 #include "framework/core/log.h"
@@ -154,9 +155,11 @@ void check_image_sizes(const Recipe& recipe, const TrainPlan& plan, Diagnostics&
 
 /// A model that is not one of ours may fail, or leave undone what others do.
 void try_model(const Recipe& recipe, const TrainPlan& plan, const Registries& registries,
-               const Origin& origin, Diagnostics& diagnostics) {
-  const std::string unfit =
-      find_unfit_size(registries.models, plan, recipe.config.validation.resolution);
+               RecipeUse use, const Origin& origin, Diagnostics& diagnostics) {
+  std::set<std::int64_t> sizes = {recipe.config.validation.resolution};
+  if (use == RecipeUse::train && recipe.config.training.eval_only == 0)
+    sizes.insert(plan.image_size_px.begin(), plan.image_size_px.end());
+  const std::string unfit = find_unfit_size(registries.models, plan, sizes);
   if (!unfit.empty()) throw ConfigError(unfit);
   const bool sync_bn = recipe.config.dist.sync_bn != 0 && recipe.config.world() > 1;
   for (const std::string& sentence : find_unheeded(registries.models, plan, sync_bn))
@@ -165,8 +168,8 @@ void try_model(const Recipe& recipe, const TrainPlan& plan, const Registries& re
 
 /// Builds what the recipe names and drops it again: parts check their own options when they are
 /// made.
-void try_parts(const Recipe& recipe, const Registries& registries, const std::string& path,
-               Diagnostics& diagnostics) {
+void try_parts(const Recipe& recipe, const Registries& registries, RecipeUse use,
+               const std::string& path, Diagnostics& diagnostics) {
   const Origin origin{path.empty() ? "command line" : path, 0, 0};
   try {
     const TrainPlan plan = make_plan(recipe, registries, 0,
@@ -176,7 +179,7 @@ void try_parts(const Recipe& recipe, const Registries& registries, const std::st
     const bool ours =
         plan.model.arch != "layers" && make_registries().models.contains(plan.model.arch);
     if (!ours) {
-      try_model(recipe, plan, registries, origin, diagnostics);
+      try_model(recipe, plan, registries, use, origin, diagnostics);
     } else if (plan.model.params.kind != ConfigNode::Kind::null) {
       // Only where there are options to check: a large model takes a second to make.
       static_cast<void>(registries.models.create(plan.model.arch, plan.model));
@@ -212,7 +215,7 @@ std::string precision_name(Precision precision) {
 }  // namespace
 
 Recipe load_recipe(const std::string& path, const std::vector<Override>& overrides,
-                   Registries& registries) {
+                   Registries& registries, RecipeUse use) {
   Recipe recipe;
   Diagnostics diagnostics;
   const ConfigNode file = path.empty() ? ConfigNode{} : parse_yaml_file(path, diagnostics);
@@ -232,7 +235,7 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
   recipe.resolved["plugins"] = plugins.at("files");
   if (!plugins.at("xxh3").empty()) recipe.resolved["plugins.xxh3"] = plugins.at("xxh3");
   make_methods(recipe, schema, registries, diagnostics);
-  if (diagnostics.errors().empty()) try_parts(recipe, registries, path, diagnostics);
+  if (diagnostics.errors().empty()) try_parts(recipe, registries, use, path, diagnostics);
   diagnostics.throw_if_errors();
   for (const std::string& warning : diagnostics.warnings()) log_warning("{}", warning);
   return recipe;

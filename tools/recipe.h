@@ -25,6 +25,13 @@ struct Recipe {
   nlohmann::ordered_json resolved;
 };
 
+/// What a recipe is read for.
+enum class RecipeUse {
+  train,
+  /// Evaluation and predictions: no image has a size of the training.
+  evaluate,
+};
+
 /// Reads a YAML file and overrides (precedence: command line, file, default).
 /// @param path empty: defaults and overrides alone. Warnings are printed.
 /// @param registries gets the parts of the recipe's `plugins`, which are loaded first: once a
@@ -32,7 +39,7 @@ struct Recipe {
 /// @throws ConfigError with every mistake, one line each; IoError if the file cannot be read; as
 /// PluginFile.
 [[nodiscard]] Recipe load_recipe(const std::string& path, const std::vector<Override>& overrides,
-                                 Registries& registries);
+                                 Registries& registries, RecipeUse use = RecipeUse::train);
 
 /// What the recipe means for a training set of that many samples; the methods have edited it.
 /// @param samples 0: unknown; the plan then has no steps.

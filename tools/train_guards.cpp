@@ -66,6 +66,9 @@ class GuardedMethod final : public Method {
   [[nodiscard]] StepStrategy* step_strategy() override {
     return part_.during("step_strategy", [](auto& method) { return method.step_strategy(); });
   }
+  void on_backward(Model& model) override {
+    part_.during("on_backward", [&](auto& method) { method.on_backward(model); });
+  }
   void on_gradients(Model& model) override {
     part_.during("on_gradients", [&](auto& method) { method.on_gradients(model); });
   }
@@ -132,6 +135,12 @@ class GuardedSchedule final : public Schedule {
                                std::int64_t steps_per_epoch) const override {
     return part_.during(
         "step_lr", [&](auto& schedule) { return schedule.step_lr(epoch, step, steps_per_epoch); });
+  }
+  [[nodiscard]] std::unique_ptr<Schedule> with_epochs(std::int64_t epochs) const override {
+    std::unique_ptr<Schedule> other =
+        part_.during("with_epochs", [&](auto& schedule) { return schedule.with_epochs(epochs); });
+    if (other == nullptr) return nullptr;
+    return std::make_unique<GuardedSchedule>(Guarded<Schedule>(std::move(other), part_.where()));
   }
 
  private:

@@ -111,7 +111,9 @@ class Loader::Pass {
     shared.pool.set_size(layout_.bytes());
     if (const MappedFile* mapped = shared.reader.mapping())
       read_ahead_.emplace(
-          *mapped, [this](std::int64_t i) { return range(i); }, first_sample(), samples);
+          *mapped,
+          [this](std::int64_t i) { return ranges_of(shared_.reader, shared_.blob_fields, id(i)); },
+          first_sample(), samples);
     next_ticket_ = request.first_batch * runs_per_batch_;
     opened_ = request.first_batch;
     for (int slot = 0; slot < shared.options.batches_ahead; ++slot) open_next_slot();
@@ -193,13 +195,11 @@ class Loader::Pass {
   void start_reading() {
     std::vector<FileRange> ranges;
     const std::int64_t first = first_sample();
-    for (std::int64_t i = first; i < samples_; ++i) ranges.push_back(range(i));
+    for (std::int64_t i = first; i < samples_; ++i)
+      ranges.push_back(range_of(shared_.reader, shared_.blob_fields, id(i)));
     const std::uint64_t page_bytes = shared_.reader.header().page_bytes;
     shared_.cache->begin(plan_extents(ranges, page_bytes, shared_.reader.header().table_offset,
                                       shared_.cache->plan_capacity_bytes(page_bytes)));
-  }
-  [[nodiscard]] FileRange range(std::int64_t index) const {
-    return range_of(shared_.reader, shared_.blob_fields, id(index));
   }
   [[nodiscard]] std::int64_t first_sample() const {
     return std::min(samples_, batch_start(request_.first_batch));

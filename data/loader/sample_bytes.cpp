@@ -18,16 +18,24 @@ std::vector<std::size_t> blob_fields_of(const std::vector<Output>& outputs) {
   return {fields.begin(), fields.end()};
 }
 
-FileRange range_of(const BetonReader& reader, const std::vector<std::size_t>& fields,
-                   std::uint64_t sample) {
-  FileRange range{UINT64_MAX, 0};
+std::vector<FileRange> ranges_of(const BetonReader& reader, const std::vector<std::size_t>& fields,
+                                 std::uint64_t sample) {
+  std::vector<FileRange> ranges;
   for (const std::size_t field : fields) {
     const std::uint64_t bytes = reader.blob_bytes(sample, field);
     if (bytes == 0) continue;
     const std::uint64_t begin = reader.blob_offset(sample, field);
-    range = {std::min(range.begin, begin), std::max(range.end, begin + bytes)};
+    ranges.push_back({begin, begin + bytes});
   }
-  return range.end == 0 ? FileRange{} : range;
+  return ranges;
+}
+
+FileRange range_of(const BetonReader& reader, const std::vector<std::size_t>& fields,
+                   std::uint64_t sample) {
+  FileRange hull{UINT64_MAX, 0};
+  for (const FileRange& range : ranges_of(reader, fields, sample))
+    hull = {std::min(hull.begin, range.begin), std::max(hull.end, range.end)};
+  return hull.end == 0 ? FileRange{} : hull;
 }
 
 std::uint64_t stored_bytes(const BetonReader& reader, const std::vector<std::size_t>& fields,

@@ -14,7 +14,12 @@ class BetonReader;
 /// The fields whose blobs the outputs are made from.
 [[nodiscard]] std::vector<std::size_t> blob_fields_of(const std::vector<Output>& outputs);
 
-/// The stretch of the file with the bytes of these fields of a sample; empty if there are none.
+/// Where the bytes of these fields of a sample lie; without those that are none.
+[[nodiscard]] std::vector<FileRange> ranges_of(const BetonReader& reader,
+                                               const std::vector<std::size_t>& fields,
+                                               std::uint64_t sample);
+
+/// The stretch of the file with all the bytes of these fields of a sample; empty if there are none.
 [[nodiscard]] FileRange range_of(const BetonReader& reader, const std::vector<std::size_t>& fields,
                                  std::uint64_t sample);
 

@@ -270,7 +270,9 @@ bool MappedFile::cached(std::uint64_t offset) const {
 void MappedFile::will_need(std::uint64_t offset, std::uint64_t bytes) const {
   // The kernel cuts a request down to the disk's read-ahead, 128 KiB as a rule.
   constexpr std::uint64_t kRequestBytes = std::uint64_t{128} << 10;
-  for (const std::uint64_t end = offset + bytes; offset < end; offset += kRequestBytes) {
+  const std::uint64_t end = std::min<std::uint64_t>(size_, offset) +
+                            std::min(bytes, size_ - std::min<std::uint64_t>(size_, offset));
+  for (; offset < end; offset += kRequestBytes) {
     ::posix_fadvise(fd_, static_cast<off_t>(offset),
                     static_cast<off_t>(std::min(kRequestBytes, end - offset)), POSIX_FADV_WILLNEED);
   }

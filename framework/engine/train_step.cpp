@@ -97,6 +97,8 @@ at::Tensor TrainStep::forward_backward(Batch& batch, bool last) {
   };
   at::Tensor loss =
       replays ? graph_->run(images, batch.labels(), passes) : passes(images, batch.labels());
+  // Methods are not part of a rehearsal: it comes before their on_run().
+  if (rehearses_) return loss;
   for (NamedMethod& method : parts_.methods) method.method->on_backward(parts_.model);
   return loss;
 }

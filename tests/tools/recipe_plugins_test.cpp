@@ -226,6 +226,7 @@ TEST_F(RecipePluginsTest, WhatAnyMemberOfAMethodThrowsNamesThePluginTheMethodAnd
          m.on_batch(batch, 0);
        }},
       {"step_strategy", [](Method& m, Model&) { (void)m.step_strategy(); }},
+      {"on_backward", [](Method& m, Model& model) { m.on_backward(model); }},
       {"on_gradients", [](Method& m, Model& model) { m.on_gradients(model); }},
       {"on_step_end", [](Method& m, Model& model) { m.on_step_end(model, 0); }},
       {"eval_scope", [](Method& m, Model& model) { (void)m.eval_scope(model); }},
@@ -251,6 +252,18 @@ TEST_F(RecipePluginsTest, WhatAnyMemberOfAMethodThrowsNamesThePluginTheMethodAnd
                         HasSubstr(fmt::format("method 'unlucky' failed in {}:", member.name))));
     }
   }
+}
+
+TEST_F(RecipePluginsTest, AScheduleIsMadeForOtherEpochsAsItSaysItself) {
+  static_cast<void>(load("plugins: [train_parts.so]\n"));
+  const auto schedule = registries_.schedules.create("odd_warmup", {.epochs = 5});
+  const auto shorter = schedule->with_epochs(4);
+  ASSERT_NE(shorter, nullptr);
+  EXPECT_EQ(shorter->lr(0), 4);
+  EXPECT_THAT(
+      [&] { static_cast<void>(shorter->with_epochs(3)); },
+      ThrowsMessage<Error>(AllOf(HasSubstr("train_parts.so"),
+                                 HasSubstr("schedule 'odd_warmup' failed in with_epochs"))));
 }
 
 TEST_F(RecipePluginsTest, PluginForAnotherLibtorchIsRefusedBeforeItIsOpened) {

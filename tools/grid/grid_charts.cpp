@@ -195,7 +195,8 @@ GridChart grid_parallel_coordinates(const ordered_json& grid) {
   std::size_t results = 0;
   for (const ordered_json& entry : grid.at("ranking")) {
     if (!entry.contains("mean") || ++results > kMostLines) continue;
-    ParallelLine line{.label = settings_text(entry, axes), .emphasised = results == 1};
+    const bool best = results == 1 && entry.at("complete");
+    ParallelLine line{.label = settings_text(entry, axes), .emphasised = best};
     for (std::size_t i = 0; i < axes.size(); ++i) {
       const std::size_t place = axes[i].place(setting_of(entry, axes[i]));
       line.values.push_back(chart.axes[i].names.empty() ? axes[i].numbers[place]
@@ -205,7 +206,8 @@ GridChart grid_parallel_coordinates(const ordered_json& grid) {
     chart.lines.push_back(std::move(line));
   }
   if (chart.lines.size() < 2 || axes.empty()) return {};
-  GridChart drawn{parallel_coordinates_svg(chart), "The thick line is the best combination."};
+  GridChart drawn{parallel_coordinates_svg(chart), ""};
+  if (chart.lines.front().emphasised) drawn.remark = "The thick line is the best combination.";
   if (results > kMostLines)
     drawn.remark += fmt::format(" The best {} of {} are drawn.", kMostLines, results);
   return drawn;
@@ -234,7 +236,7 @@ GridChart grid_curves(const ordered_json& grid, const std::string& figure,
         {.label = trials[i], .points = curves.at(trials[i]), .colour = static_cast<int>(i)});
   }
   std::string remark = fmt::format("In colour: the best {} of {} trials.", named, trials.size());
-  if (drawn < rest) remark += fmt::format(" Of the others every {}th is drawn.", rest / drawn);
+  if (drawn < rest) remark += fmt::format(" Of the {} others {} are drawn.", rest, drawn);
   return {line_chart_svg(chart), rest > 0 ? remark : ""};
 }
 

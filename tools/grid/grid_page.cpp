@@ -47,8 +47,8 @@ HtmlCell trial_link(const std::string& trial) {
 void add_answer(HtmlPage& page, const Sweep& sweep, const ordered_json& grid) {
   const ordered_json& best = grid.at("ranking").at(0);
   std::vector<HtmlFigure> figures = {
-      {best.contains("mean") ? figure_text(best.at("mean")) : "-", "best " + sweep.metric,
-       best_note(best)},
+      {best.at("complete") ? figure_text(best.at("mean")) : "-", "best " + sweep.metric,
+       best.at("complete") ? best_note(best) : "of combinations with all their trials done"},
       {fmt::format("{} of {}", count_of(grid, "done"), grid.at("trials").size()), "trials done",
        statuses_text(grid.at("counts"))}};
   const double slot_time = grid.at("slot_seconds"), busy = grid.at("busy_seconds");

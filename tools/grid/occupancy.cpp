@@ -34,7 +34,12 @@ Occupancy occupancy(const std::vector<nlohmann::ordered_json>& records) {
       session = {.begin = time, .last = time, .slots = record.value("slots", 0.0)};
     }
     if (session.slots == 0) continue;
-    if (event == "start" && record.value("slot", "") != kTaskSlot) {
+    if (event == "start" && record.value("slot", "") == kTaskSlot) {
+      // A grid has no trial that a task has, too: it was killed before.
+      if (!session.running.contains(trial)) continue;
+      session.close(total);
+      session = {};
+    } else if (event == "start") {
       session.running[trial] = session.last = time;
     } else if (const auto start = session.running.find(trial);
                event == "end" && start != session.running.end()) {

@@ -144,7 +144,7 @@ ordered_json describe_grid(const Sweep& sweep, const std::map<std::string, Trial
   }
   auto ranking = ordered_json::array();
   for (const Group& group : gather(sweep, trials)) ranking.push_back(describe_group(sweep, group));
-  const Occupancy slots = occupancy(read_journals(sweep.folder));
+  const Occupancy slots = occupancy(read_journals(sweep.folder, /*warns=*/false));
   return {{"folder", sweep.folder.string()},
           {"metric", sweep.metric},
           {"maximise", sweep.maximise},

@@ -34,7 +34,7 @@ GridWatcher::GridWatcher(const Sweep& sweep, const std::map<std::string, TrialSt
     report(trial);
     judged_[trial.id] = last_epoch(log_of(trial));
   }
-  for (const auto& record : read_journals(sweep.folder)) {
+  for (const auto& record : read_journals(sweep.folder, /*warns=*/false)) {
     if (record.value("event", "") == "rung")
       early_stop_.set_passed(record.value("trial", ""), record.value("rung", -1));
   }

@@ -53,7 +53,7 @@ void Journal::append(const ordered_json& record) {
   if (ops.fsync(fd_) != 0) throw IoError("cannot sync", path_.string(), errno);
 }
 
-std::vector<ordered_json> read_journals(const std::filesystem::path& folder) {
+std::vector<ordered_json> read_journals(const std::filesystem::path& folder, bool warns) {
   std::vector<std::filesystem::path> paths;
   std::error_code none;
   for (auto entry = std::filesystem::directory_iterator(folder, none);
@@ -74,7 +74,7 @@ std::vector<ordered_json> read_journals(const std::filesystem::path& folder) {
         ++damaged;
       }
     }
-    if (damaged > 0)
+    if (warns && damaged > 0)
       log_warning("{}: {} line(s) are no records and are passed over", path.string(), damaged);
   }
   // Array tasks and a grid write files of their own, in turns.

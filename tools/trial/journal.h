@@ -14,7 +14,8 @@ namespace precast::tools {
 ///
 /// `{"event": "start", "trial", "attempt", "slot", "time"}` before a process is started, and
 /// `{"event": "end", "trial", "attempt", "status", "exit_code", "signal", "seconds", "cpu_seconds",
-/// "settings", "figures", "time"}` after it has ended. Times are Unix seconds. One thread.
+/// "settings", "figures", "time"}` after it has ended. Times are Unix seconds. Jobs add events of
+/// their own (grid/occupancy.h, grid/watcher.h). One thread.
 class Journal {
  public:
   /// Creates the file where it is missing; cuts off a last line that a crash left torn.
@@ -33,9 +34,9 @@ class Journal {
 
 /// The records of every file `results*.jsonl` of `folder`, by time. Whole lines that are no JSON
 /// objects are passed over with a warning; a last one without its end is torn by a crash, or still
-/// being written.
-[[nodiscard]] std::vector<nlohmann::ordered_json> read_journals(
-    const std::filesystem::path& folder);
+/// being written. @param warns false for those who read them again and again.
+[[nodiscard]] std::vector<nlohmann::ordered_json> read_journals(const std::filesystem::path& folder,
+                                                                bool warns = true);
 
 enum class TrialStatus {
   /// Not started, interrupted, or to be tried again.

@@ -42,6 +42,7 @@ class ReadAheadTest : public ::testing::Test {
     const std::uint64_t begin = static_cast<std::uint64_t>(sample) * kStride;
     return {begin, begin + kSampleBytes};
   }
+  static std::vector<FileRange> ranges_of(std::int64_t sample) { return {range_of(sample)}; }
   static bool cached_soon(const MappedFile& file, std::uint64_t offset) {
     for (int i = 0; i < 1000 && !file.cached(offset); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -55,7 +56,7 @@ class ReadAheadTest : public ::testing::Test {
 TEST_F(ReadAheadTest, BringsTheNextSamplesAndNothingElse) {
   const MappedFile file(path_);
   if (!forgettable(file)) GTEST_SKIP() << "a file system that keeps everything in memory";
-  ReadAhead ahead(file, range_of, 10, kSamples);
+  ReadAhead ahead(file, ranges_of, 10, kSamples);
   ahead.reach(10);
   EXPECT_EQ(ahead.asked(), ReadAhead::kSamplesAhead);
   for (std::int64_t i = 10; i < 10 + ReadAhead::kSamplesAhead; ++i) {
@@ -70,7 +71,7 @@ TEST_F(ReadAheadTest, BringsTheNextSamplesAndNothingElse) {
 TEST_F(ReadAheadTest, AsksForEachSampleOnceWhateverTheThreads) {
   const MappedFile file(path_);
   if (!forgettable(file)) GTEST_SKIP() << "a file system that keeps everything in memory";
-  ReadAhead ahead(file, range_of, 0, kSamples);
+  ReadAhead ahead(file, ranges_of, 0, kSamples);
   std::atomic<std::int64_t> next{0};
   {
     std::vector<std::jthread> workers;
@@ -86,15 +87,33 @@ TEST_F(ReadAheadTest, AsksForNothingWhereTheFileIsCached) {
   const MappedFile file(path_);
   for (const std::byte byte : file.bytes()) ASSERT_EQ(byte, std::byte{'x'});
   if (!file.cached(0)) GTEST_SKIP() << "a file system that does not tell what is cached";
-  ReadAhead ahead(file, range_of, 0, kSamples);
+  ReadAhead ahead(file, ranges_of, 0, kSamples);
   for (std::int64_t i = 0; i < kSamples; ++i) ahead.reach(i);
   EXPECT_EQ(ahead.asked(), 0);
+}
+
+TEST_F(ReadAheadTest, FromTheFirstMissingSampleOnAsksForAllOfThem) {
+  const MappedFile file(path_);
+  if (!forgettable(file)) GTEST_SKIP() << "a file system that keeps everything in memory";
+  for (std::int64_t i = 0; i < 100; ++i)
+    ASSERT_EQ(file.bytes()[range_of(i).begin], std::byte{'x'});  // The kernel reads on behind it.
+  ReadAhead ahead(file, ranges_of, 0, kSamples);
+  for (std::int64_t i = 0; i < kSamples; ++i) ahead.reach(i);
+  EXPECT_GT(ahead.asked(), 0);
+  EXPECT_TRUE(cached_soon(file, range_of(kSamples - 1).begin));
+}
+
+TEST_F(ReadAheadTest, AStretchThatLeavesTheFileIsCutOff) {
+  const MappedFile file(path_);
+  file.will_need(file.bytes().size() - 10, UINT64_MAX / 2);
+  file.will_need(UINT64_MAX / 2, 10);
+  EXPECT_FALSE(file.cached(file.bytes().size()));
 }
 
 TEST_F(ReadAheadTest, SamplesWithoutBytesNeedNothing) {
   const MappedFile file(path_);
   ReadAhead ahead(
-      file, [](std::int64_t) { return FileRange{}; }, 0, kSamples);
+      file, [](std::int64_t) { return std::vector<FileRange>{}; }, 0, kSamples);
   for (std::int64_t i = 0; i < kSamples; ++i) ahead.reach(i);
   EXPECT_EQ(ahead.asked(), 0);
 }

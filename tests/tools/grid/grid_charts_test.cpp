@@ -19,7 +19,7 @@ ordered_json grid_of(const std::vector<std::pair<ordered_json, double>>& combina
   ordered_json grid = {{"metric", "top_1"}, {"maximise", true}};
   for (const auto& [settings, mean] : combinations) {
     const std::string id = fmt::format("t{}", grid["trials"].size());
-    grid["ranking"].push_back({{"settings", settings}, {"mean", mean}});
+    grid["ranking"].push_back({{"settings", settings}, {"mean", mean}, {"complete", true}});
     grid["trials"].push_back({{"trial", id}, {"settings", settings}, {"value", mean}});
   }
   return grid;
@@ -65,6 +65,12 @@ TEST(GridChartsTest, DrawnAxesMakeNoHeatMap) {
   const std::string lines = grid_parallel_coordinates(grid_of(drawn)).svg;
   EXPECT_EQ(count_of(lines, "<title>"), 9);
   EXPECT_THAT(lines, HasSubstr("stroke-width=\"4\"")) << "the best one";
+
+  ordered_json lost = grid_of(drawn);
+  for (ordered_json& entry : lost.at("ranking")) entry["complete"] = false;
+  const GridChart unfinished = grid_parallel_coordinates(lost);
+  EXPECT_EQ(count_of(unfinished.svg, "stroke-width=\"4\""), 0);
+  EXPECT_EQ(unfinished.remark, "");
 }
 
 TEST(GridChartsTest, CurvesNameTheBestThreeOnly) {

@@ -259,7 +259,7 @@ TEST_F(GridTest, MedianRuleStopsBadTrialsWithACheckpoint) {
 TEST_F(GridTest, AshaSpendsItsEpochsOnTheBest) {
   write_sweep(
       "axes: {fake.quality: [0.6, 0.1, 0.2, 0.9, 0.3, 0.4]}\n"
-      "set: {fake.script: 'epochs:16'}\nearly_stop: {asha: {min_epochs: 2}}");
+      "set: {fake.script: 'epochs:30'}\nearly_stop: {asha: {min_epochs: 2}}");
   const ChildResult run = grid({"--json"});
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   const json all = json::parse(run.output);
@@ -268,7 +268,7 @@ TEST_F(GridTest, AshaSpendsItsEpochsOnTheBest) {
   EXPECT_GE(all.at("counts").at("stopped"), 3);
   for (const json& trial : all.at("trials")) {
     if (trial.at("status") == "stopped") {
-      EXPECT_LT(trial.at("last_epoch"), 15);
+      EXPECT_LT(trial.at("last_epoch"), 29);
     }
   }
   // Decided; nothing starts again.
@@ -280,7 +280,7 @@ TEST_F(GridTest, AshaSpendsItsEpochsOnTheBest) {
 TEST_F(GridTest, AshaStopsATrialOnceAtARungWhateverKillsTheGrid) {
   write_sweep(
       "axes: {fake.quality: [0.6, 0.1, 0.2, 0.9, 0.3, 0.8]}\n"
-      "set: {fake.script: 'epochs:9'}\nearly_stop: {asha: {min_epochs: 1, reduction: 2}}");
+      "set: {fake.script: 'epochs:30'}\nearly_stop: {asha: {min_epochs: 1, reduction: 2}}");
   for (const int moment_ms : {250, 400, 550}) {
     test::Program run(command());
     std::this_thread::sleep_for(std::chrono::milliseconds(moment_ms));
@@ -303,7 +303,6 @@ TEST_F(GridTest, AshaStopsATrialOnceAtARungWhateverKillsTheGrid) {
     }
   }
   EXPECT_GT(decisions, 0);
-  EXPECT_GE(stopped.size(), 2U);
 }
 
 TEST_F(GridTest, ArrayTasksRunOneTrialEachAndTheirResultsMerge) {

@@ -32,5 +32,14 @@ TEST(OccupancyTest, PausesAfterAKillAndArrayTasksDoNotCount) {
   EXPECT_DOUBLE_EQ(slots.busy, 4 + 3 + 6);
 }
 
+TEST(OccupancyTest, ATrialThatATaskTakesOverEndsWithTheGridThatWasKilled) {
+  const Occupancy slots =
+      occupancy({record("begin", 0), record("start", 0, "a"), record("start", 4, "b"),
+                 record("start", 90'000, "a", kTaskSlot), record("end", 90'600, "a", kTaskSlot)});
+  EXPECT_DOUBLE_EQ(slots.wall, 4);
+  EXPECT_DOUBLE_EQ(slots.slot_time, 8);
+  EXPECT_DOUBLE_EQ(slots.busy, 4);
+}
+
 }  // namespace
 }  // namespace precast::tools

@@ -49,6 +49,7 @@ class Unlucky final : public precast::Method {
   void on_epoch_begin(std::int64_t, precast::Model&) override { at("on_epoch_begin"); }
   void on_batch(precast::Batch&, std::int64_t) override { at("on_batch"); }
   precast::StepStrategy* step_strategy() override { return at("step_strategy"), nullptr; }
+  void on_backward(precast::Model&) override { at("on_backward"); }
   void on_gradients(precast::Model&) override { at("on_gradients"); }
   void on_step_end(precast::Model&, std::int64_t) override { at("on_step_end"); }
   std::unique_ptr<EvalGuard> eval_scope(precast::Model&) override {
@@ -62,6 +63,20 @@ class Unlucky final : public precast::Method {
     if (member == member_) fail(kind_);
   }
   std::string member_, kind_;
+};
+
+/// Stretches a warm-up of its own, and fails where one is asked for an odd number of epochs.
+class OddWarmup final : public precast::Schedule {
+ public:
+  explicit OddWarmup(std::int64_t epochs) : epochs_(epochs) {}
+  [[nodiscard]] double lr(std::int64_t) const override { return static_cast<double>(epochs_); }
+  [[nodiscard]] std::unique_ptr<precast::Schedule> with_epochs(std::int64_t epochs) const override {
+    if (epochs % 2 == 1) fail("text");
+    return std::make_unique<OddWarmup>(epochs);
+  }
+
+ private:
+  std::int64_t epochs_;
 };
 
 /// Throws in its forward pass.
@@ -82,6 +97,10 @@ void add_parts(precast::TrainParts& parts) {
         std::string("unlucky_") + kind, "throws when it is made",
         [kind](const precast::ModelSpec&) -> std::unique_ptr<precast::Model> { fail(kind); });
   }
+  parts.schedules.add("odd_warmup", "its rate is its number of epochs",
+                      [](const precast::ScheduleOptions& options) {
+                        return std::make_unique<OddWarmup>(options.epochs);
+                      });
   parts.models.add("unlucky_forward", "throws when it runs",
                    [](const precast::ModelSpec&) { return std::make_unique<UnluckyNet>(); });
 }
