@@ -240,7 +240,7 @@ TEST_F(GridTest, FailedTrialsGetAnotherChanceWhenAsked) {
 
 TEST_F(GridTest, MedianRuleStopsBadTrialsWithACheckpoint) {
   write_sweep(
-      "axes: {fake.quality: [0.9, 0.8, 0.7, 0.1]}\nset: {fake.script: 'epochs:8'}\nearly_stop: "
+      "axes: {fake.quality: [0.9, 0.8, 0.7, 0.1]}\nset: {fake.script: 'epochs:30'}\nearly_stop: "
       "median");
   const ChildResult run = grid({"--json"});
   ASSERT_EQ(run.exit_code, 0) << run.errors;
