@@ -5,35 +5,36 @@
 namespace precast::tools {
 namespace {
 
-class GuardedCrop final : public data::Crop {
+/// What crops and transforms have in common.
+template <typename Part>
+class GuardedOptions : public Part {
  public:
-  explicit GuardedCrop(GuardedPart<DataGuards, data::Crop> part) : part_(std::move(part)) {}
+  explicit GuardedOptions(GuardedPart<DataGuards, Part> part) : part_(std::move(part)) {}
 
   void options(Schema& schema) override {
-    part_.before("options", [&](auto& crop) { crop.options(schema); });
+    part_.before("options", [&](auto& part) { part.options(schema); });
   }
   [[nodiscard]] std::string problem() const override {
-    return part_.before("problem", [](auto& crop) { return crop.problem(); });
+    return part_.before("problem", [](auto& part) { return part.problem(); });
   }
+
+ protected:
+  GuardedPart<DataGuards, Part> part_;
+};
+
+class GuardedCrop final : public GuardedOptions<data::Crop> {
+ public:
+  using GuardedOptions::GuardedOptions;
+
   [[nodiscard]] data::Rect choose(int height, int width, RandomStream& random) const override {
     return part_.during("choose", [&](auto& crop) { return crop.choose(height, width, random); });
   }
-
- private:
-  GuardedPart<DataGuards, data::Crop> part_;
 };
 
-class GuardedTransform final : public data::Transform {
+class GuardedTransform final : public GuardedOptions<data::Transform> {
  public:
-  explicit GuardedTransform(GuardedPart<DataGuards, data::Transform> part)
-      : part_(std::move(part)) {}
+  using GuardedOptions::GuardedOptions;
 
-  void options(Schema& schema) override {
-    part_.before("options", [&](auto& transform) { transform.options(schema); });
-  }
-  [[nodiscard]] std::string problem() const override {
-    return part_.before("problem", [](auto& transform) { return transform.problem(); });
-  }
   void prepare() override {
     part_.before("prepare", [](auto& transform) { transform.prepare(); });
   }
@@ -50,31 +51,18 @@ class GuardedTransform final : public data::Transform {
   void apply(const data::Pixels& image, data::TransformContext& context) const override {
     part_.during("apply", [&](auto& transform) { transform.apply(image, context); });
   }
-
- private:
-  GuardedPart<DataGuards, data::Transform> part_;
 };
 
-class GuardedLabels final : public data::LabelTransform {
+class GuardedLabels final : public GuardedOptions<data::LabelTransform> {
  public:
-  explicit GuardedLabels(GuardedPart<DataGuards, data::LabelTransform> part)
-      : part_(std::move(part)) {}
+  using GuardedOptions::GuardedOptions;
 
-  void options(Schema& schema) override {
-    part_.before("options", [&](auto& transform) { transform.options(schema); });
-  }
-  [[nodiscard]] std::string problem() const override {
-    return part_.before("problem", [](auto& transform) { return transform.problem(); });
-  }
   void prepare() override {
     part_.before("prepare", [](auto& transform) { transform.prepare(); });
   }
   [[nodiscard]] std::int64_t apply(std::int64_t label, std::uint64_t sample) const override {
     return part_.during("apply", [&](auto& transform) { return transform.apply(label, sample); });
   }
-
- private:
-  GuardedPart<DataGuards, data::LabelTransform> part_;
 };
 
 class GuardedOrder final : public data::SampleOrder {

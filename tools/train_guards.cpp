@@ -38,9 +38,26 @@ class GuardedModel final : public Model {
   Guarded<Model> part_;
 };
 
-class GuardedMethod final : public Method {
+/// What methods and optimisers keep in checkpoints.
+template <typename Part>
+class GuardedState : public Part {
  public:
-  explicit GuardedMethod(Guarded<Method> part) : part_(std::move(part)) {}
+  explicit GuardedState(Guarded<Part> part) : part_(std::move(part)) {}
+
+  [[nodiscard]] State state() const override {
+    return part_.during("state", [](auto& part) { return part.state(); });
+  }
+  void restore(const std::map<std::string, std::int64_t>& counters) override {
+    part_.during("restore", [&](auto& part) { part.restore(counters); });
+  }
+
+ protected:
+  Guarded<Part> part_;
+};
+
+class GuardedMethod final : public GuardedState<Method> {
+ public:
+  using GuardedState::GuardedState;
 
   void options(Schema& schema) override {
     part_.before("options", [&](auto& method) { method.options(schema); });
@@ -78,15 +95,6 @@ class GuardedMethod final : public Method {
   [[nodiscard]] std::unique_ptr<EvalGuard> eval_scope(Model& model) override {
     return part_.during("eval_scope", [&](auto& method) { return method.eval_scope(model); });
   }
-  [[nodiscard]] State state() const override {
-    return part_.during("state", [](auto& method) { return method.state(); });
-  }
-  void restore(const std::map<std::string, std::int64_t>& counters) override {
-    part_.during("restore", [&](auto& method) { method.restore(counters); });
-  }
-
- private:
-  Guarded<Method> part_;
 };
 
 class GuardedLoss final : public Loss {
@@ -106,22 +114,13 @@ class GuardedLoss final : public Loss {
   Guarded<Loss> part_;
 };
 
-class GuardedOptimizer final : public Optimizer {
+class GuardedOptimizer final : public GuardedState<Optimizer> {
  public:
-  explicit GuardedOptimizer(Guarded<Optimizer> part) : part_(std::move(part)) {}
+  using GuardedState::GuardedState;
 
   void step(double lr, const std::optional<Scaled>& scaled) override {
     part_.during("step", [&](auto& optimizer) { optimizer.step(lr, scaled); });
   }
-  [[nodiscard]] State state() const override {
-    return part_.during("state", [](auto& optimizer) { return optimizer.state(); });
-  }
-  void restore(const std::map<std::string, std::int64_t>& counters) override {
-    part_.during("restore", [&](auto& optimizer) { optimizer.restore(counters); });
-  }
-
- private:
-  Guarded<Optimizer> part_;
 };
 
 class GuardedSchedule final : public Schedule {

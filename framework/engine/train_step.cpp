@@ -89,7 +89,8 @@ at::Tensor TrainStep::forward(const at::Tensor& images) {
 
 at::Tensor TrainStep::forward_backward(Batch& batch, bool last) {
   const at::Tensor& images = batch.images();
-  const bool replays = graph_ && batch.size() == plan_.global_batch_size &&
+  // Nothing is captured in a rehearsal, whose gradients are dropped.
+  const bool replays = graph_ && !rehearses_ && batch.size() == plan_.global_batch_size &&
                        worth_capturing(graph_mode_, batch.size(), images.size(2));
   // Only a single rank replays, which has nobody to average with.
   const auto passes = [&](const at::Tensor& x, const at::Tensor& y) {

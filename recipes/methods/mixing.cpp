@@ -65,6 +65,11 @@ Extent extent(std::int64_t middle, double share, std::int64_t side) {
 
 }  // namespace
 
+std::vector<MethodRule> cut_mix_rules() {
+  return {{MethodRule::Kind::after, "batch_resize",
+           "a crop afterwards changes the shares that the labels stand for"}};
+}
+
 double random_beta(RandomStream& random, double alpha) {
   const double first = log_random_gamma(random, alpha);
   const double second = log_random_gamma(random, alpha);

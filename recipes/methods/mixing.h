@@ -3,13 +3,18 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "framework/api/batch.h"
+#include "framework/api/method.h"
 #include "framework/core/rng.h"
 
 namespace precast::recipes {
 
 /// What methods that mix samples have in common. @{
+
+/// The order that methods with cut_mix() ask for.
+[[nodiscard]] std::vector<MethodRule> cut_mix_rules();
 
 /// A draw of Beta(alpha, alpha), alpha > 0: a ratio of gammas (Marsaglia and Tsang, "A simple
 /// method for generating gamma variables", ACM TOMS 26, 2000).

@@ -20,10 +20,7 @@ class MixupOrCutmix final : public Method {
     schema.add("probability", &probability_, "share of batches mixed").min(0).max(1);
   }
 
-  [[nodiscard]] std::vector<MethodRule> rules() const override {
-    return {{MethodRule::Kind::after, "batch_resize",
-             "a crop afterwards changes the shares that the labels stand for"}};
-  }
+  [[nodiscard]] std::vector<MethodRule> rules() const override { return cut_mix_rules(); }
 
   void on_run(const RunFacts& run) override { run_ = run; }
 

@@ -126,19 +126,6 @@ TEST(MixupOrCutmixTest, ChoosesAsOftenAsTimm) {
   }
 }
 
-TEST(MixupOrCutmixTest, IsAFunctionOfSeedStepAndRank) {
-  const auto mixed = [](const RunFacts& run, std::int64_t step) {
-    Batch batch = numbered_batch(4, {0, 1, 2, 4});
-    method("mixup_or_cutmix", "{mixup_alpha: 1}", run)->on_batch(batch, step);
-    return batch.labels();
-  };
-  const RunFacts run{.seed = 3, .rank = 0, .num_classes = kClasses};
-  EXPECT_TRUE(at::equal(mixed(run, 7), mixed(run, 7)));
-  EXPECT_FALSE(at::equal(mixed(run, 7), mixed(run, 8)));
-  EXPECT_FALSE(at::equal(mixed(run, 7), mixed({.seed = 4, .num_classes = kClasses}, 7)));
-  EXPECT_FALSE(at::equal(mixed(run, 7), mixed({.seed = 3, .rank = 1, .num_classes = kClasses}, 7)));
-}
-
 TEST(MixupTest, ImagesAndLabelsAreTheSameMixture) {
   for (const bool same : {true, false}) {
     Batch batch = numbered_batch(4, {0, 1, 1, 4});
@@ -166,17 +153,23 @@ TEST(MixupTest, ImagesAndLabelsAreTheSameMixture) {
   }
 }
 
-TEST(MixupTest, IsAFunctionOfSeedStepAndRank) {
-  const auto mixed = [](const RunFacts& run, std::int64_t step) {
-    Batch batch = numbered_batch(4, {0, 1, 2, 4});
-    method("mixup", "{alpha: 1}", run)->on_batch(batch, step);
-    return batch.labels();
-  };
-  const RunFacts run{.seed = 3, .rank = 0, .num_classes = kClasses};
-  EXPECT_TRUE(at::equal(mixed(run, 7), mixed(run, 7)));
-  EXPECT_FALSE(at::equal(mixed(run, 7), mixed(run, 8)));
-  EXPECT_FALSE(at::equal(mixed(run, 7), mixed({.seed = 4, .num_classes = kClasses}, 7)));
-  EXPECT_FALSE(at::equal(mixed(run, 7), mixed({.seed = 3, .rank = 1, .num_classes = kClasses}, 7)));
+TEST(MixingTest, IsAFunctionOfSeedStepAndRank) {
+  const std::pair<const char*, const char*> methods[] = {{"mixup", "{alpha: 1}"},
+                                                         {"mixup_or_cutmix", "{mixup_alpha: 1}"}};
+  for (const auto& [name, options] : methods) {
+    const auto mixed = [&, name = name, options = options](const RunFacts& run, std::int64_t step) {
+      Batch batch = numbered_batch(4, {0, 1, 2, 4});
+      method(name, options, run)->on_batch(batch, step);
+      return batch.labels();
+    };
+    const RunFacts run{.seed = 3, .rank = 0, .num_classes = kClasses};
+    EXPECT_TRUE(at::equal(mixed(run, 7), mixed(run, 7))) << name;
+    EXPECT_FALSE(at::equal(mixed(run, 7), mixed(run, 8))) << name;
+    EXPECT_FALSE(at::equal(mixed(run, 7), mixed({.seed = 4, .num_classes = kClasses}, 7))) << name;
+    EXPECT_FALSE(
+        at::equal(mixed(run, 7), mixed({.seed = 3, .rank = 1, .num_classes = kClasses}, 7)))
+        << name;
+  }
 }
 
 TEST(MixupTest, ABatchOfOneAndHalfImagesAreMixedToo) {
