@@ -227,8 +227,10 @@ int run_write(const std::vector<std::string>& args) {
   }
   std::vector<data::FieldPlan> fields;
   for (const data::SourceField& field : choose_fields(arguments, source->fields(), registry)) {
-    fields.push_back({field.name, [&registry, &options, type = field.type] {
-                        return registry.create(type, options);
+    data::FieldOptions own = options;
+    own.array = field.array;
+    fields.push_back({field.name, [&registry, own, type = field.type] {
+                        return registry.create(type, own);
                       }});
   }
   const std::vector<std::uint64_t> order = choose_samples(arguments, source->size());

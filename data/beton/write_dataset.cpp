@@ -168,7 +168,10 @@ class EncodeQueue {
 
 std::vector<FieldColumn> columns_of(const std::vector<FieldPlan>& fields) {
   std::vector<FieldColumn> columns;
-  for (const FieldPlan& field : fields) columns.push_back({field.name, field.make()->type()});
+  for (const FieldPlan& field : fields) {
+    const std::unique_ptr<Field> made = field.make();
+    columns.push_back({field.name, made->type(), made->arguments()});
+  }
   return columns;
 }
 

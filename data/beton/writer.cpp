@@ -38,7 +38,8 @@ BetonHeader checked_header(std::span<const FieldColumn> columns, std::uint64_t n
 RecordLayout checked_layout(std::span<const FieldColumn> columns) {
   std::vector<FieldType> types;
   std::unordered_set<std::string> names;
-  for (const auto& [name, type] : columns) {
+  for (const auto& [name, type, arguments] : columns) {
+    require(arguments.size() <= kFieldArgumentsBytes, "arguments fit into a descriptor");
     const bool printable = std::ranges::all_of(name, [](char c) { return c >= ' ' && c <= '~'; });
     if (name.empty() || name.size() > kFieldNameBytes || !printable) {
       throw ConfigError(
@@ -51,6 +52,12 @@ RecordLayout checked_layout(std::span<const FieldColumn> columns) {
     types.push_back(type);
   }
   return record_layout(types);
+}
+
+/// Bytes of a page that a value takes. An empty one takes one all the same: FFCV's readers find a
+/// value's size by its place, and two at the same place would get each other's.
+std::uint64_t room_of(const std::vector<std::byte>& blob) {
+  return std::max<std::uint64_t>(1, blob.size());
 }
 
 void append_number(std::vector<std::byte>& out, std::uint64_t number) {
@@ -98,6 +105,7 @@ void BetonWriter::write_descriptors() {
     std::byte* at = bytes.data() + kHeaderBytes + i * kFieldBytes;
     *at = static_cast<std::byte>(columns_[i].type);
     std::memcpy(at + 1, columns_[i].name.data(), columns_[i].name.size());
+    std::ranges::copy(columns_[i].arguments, at + 1 + kFieldNameBytes);
   }
   file_.write_at(0, bytes);
 }
@@ -110,7 +118,8 @@ void BetonWriter::add(std::span<const EncodedValue> values) {
   require(values.size() == columns_.size(), "a sample has one value a field");
   require(samples_ < header_.num_samples, "no more samples come than were announced");
   std::uint64_t bytes = 0;
-  for (const EncodedValue& value : values) bytes += value.blob.size();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (has_blob(columns_[i].type)) bytes += room_of(values[i].blob);
   make_room(bytes);
 
   const std::size_t record = metadata_.size();
@@ -120,11 +129,10 @@ void BetonWriter::add(std::span<const EncodedValue> values) {
     std::byte* at = metadata_.data() + record + layout_.offsets[i];
     std::copy(metadata.begin(), metadata.end(), at);
     if (!has_blob(columns_[i].type)) continue;
-    require(!blob.empty(), "a field with bytes has at least one");
     const std::uint64_t pointer = first_page_at_ + pages_ * header_.page_bytes + page_used_;
     store(at + (columns_[i].type == FieldType::image ? kImagePointerAt : 0), pointer);
     std::copy(blob.begin(), blob.end(), page_.begin() + static_cast<std::ptrdiff_t>(page_used_));
-    page_used_ += blob.size();
+    page_used_ += room_of(blob);
     append_number(table_, samples_);
     append_number(table_, pointer);
     append_number(table_, blob.size());

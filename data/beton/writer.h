@@ -19,6 +19,8 @@ namespace precast::data {
 struct FieldColumn {
   std::string name;
   FieldType type = FieldType::integer;
+  /// As Field::arguments().
+  std::vector<std::byte> arguments = {};
 };
 
 /// Lays samples out in a .beton file exactly as FFCV does with one worker: blobs one after the

@@ -19,7 +19,7 @@ using Tally = std::map<std::string, std::uint64_t>;
 struct EncodedValue {
   /// As it stands in the record, but for the pointer to the blob, which the writer fills in.
   std::vector<std::byte> metadata;
-  /// What goes into a page; empty for numbers.
+  /// What goes into a page; empty for numbers, and for bytes that are none.
   std::vector<std::byte> blob;
 };
 
@@ -29,6 +29,8 @@ class PRECAST_API Field {
  public:
   virtual ~Field();
   [[nodiscard]] virtual FieldType type() const = 0;
+  /// What stands in the field's descriptor beside type and name: at most kFieldArgumentsBytes.
+  [[nodiscard]] virtual std::vector<std::byte> arguments() const { return {}; }
   /// @param sample the sample's place in the file; keys random choices.
   /// @param out    overwritten; its memory is reused.
   /// @throws DataError if the value does not fit the field or an image cannot be decoded.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "data/beton/dtype.h"
 #include "data/fields/field.h"
 #include "data/fields/image_field.h"
 #include "framework/core/registry.h"
@@ -9,6 +10,8 @@ namespace precast::data {
 /// What the user chose for the fields that have choices.
 struct FieldOptions {
   ImageFieldOptions image;
+  /// Of ndarray and tensor fields; a source tells it.
+  ArrayFormat array;
 };
 
 using FieldRegistry = Registry<Field, const FieldOptions&>;

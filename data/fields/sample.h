@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "data/beton/dtype.h"
 #include "data/image.h"
 
 namespace precast::data {
@@ -16,8 +17,16 @@ struct ImageInput {
   Image pixels;
 };
 
-/// What a source gives for one field of one sample.
-using Value = std::variant<std::int64_t, double, ImageInput>;
+/// An array as numpy's `tobytes()` gives it: elements in C order.
+struct ArrayInput {
+  ArrayFormat format;
+  std::vector<std::byte> elements;
+};
+
+/// What a source gives for one field of one sample: a number, a picture, bytes of any number, a
+/// text, an array.
+using Value =
+    std::variant<std::int64_t, double, ImageInput, std::vector<std::byte>, std::string, ArrayInput>;
 
 /// One sample on its way from a source into a .beton file.
 struct Sample {

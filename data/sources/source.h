@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/beton/dtype.h"
 #include "data/fields/field.h"
 #include "data/fields/sample.h"
 #include "framework/core/export.h"
@@ -15,6 +16,8 @@ namespace precast::data {
 struct SourceField {
   std::string name;
   std::string type;
+  /// Of an ndarray or tensor.
+  ArrayFormat array = {};
 };
 
 /// A dataset in some other form, to be written as .beton. Everything but the samples themselves is

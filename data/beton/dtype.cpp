@@ -1,0 +1,95 @@
+#include "data/beton/dtype.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "data/beton/format.h"
+#include "framework/core/error.h"
+
+namespace precast::data {
+namespace {
+
+constexpr std::size_t kTextRoom = kFieldArgumentsBytes - kDtypeTextAt;
+
+}  // namespace
+
+std::uint64_t dtype_bytes(std::string_view dtype) {
+  constexpr std::string_view kOrders = "<>|=";
+  constexpr std::string_view kKinds = "biufcSV";
+  if (dtype.size() < 3 || kOrders.find(dtype[0]) == std::string_view::npos) return 0;
+  if (kKinds.find(dtype[1]) == std::string_view::npos) return 0;
+  std::uint32_t bytes = 0;
+  const char* end = dtype.data() + dtype.size();
+  const auto [stopped, failed] = std::from_chars(dtype.data() + 2, end, bytes);
+  return failed == std::errc() && stopped == end ? bytes : 0;
+}
+
+std::string describe(const ArrayFormat& format) {
+  return fmt::format("[{}] of {}", fmt::join(format.shape, ", "), format.dtype);
+}
+
+std::uint64_t array_bytes(const ArrayFormat& format, const std::string& place) {
+  std::uint64_t bytes = dtype_bytes(format.dtype);
+  if (bytes == 0) {
+    throw DataError(
+        fmt::format("{}: expected a plain numpy type such as <f4, got '{}'", place, format.dtype));
+  }
+  if (format.shape.empty() || format.shape.size() > kMaxDimensions) {
+    throw DataError(fmt::format("{}: expected a shape of 1 to {} dimensions, got {}", place,
+                                kMaxDimensions, format.shape.size()));
+  }
+  for (const std::uint64_t dimension : format.shape) {
+    if (dimension == 0 || __builtin_mul_overflow(bytes, dimension, &bytes) ||
+        bytes > kMaxPageBytes) {
+      throw DataError(fmt::format("{}: expected a value of at most {} bytes, got shape {}", place,
+                                  kMaxPageBytes, describe(format)));
+    }
+  }
+  return bytes;
+}
+
+std::vector<std::byte> array_arguments(const ArrayFormat& format, const std::string& place) {
+  (void)array_bytes(format, place);
+  const std::string text = fmt::format(R"([["", "{}"]])", format.dtype);
+  require(text.size() <= kTextRoom, "a plain type's text is short");
+  std::vector<std::byte> arguments(kFieldArgumentsBytes);
+  for (std::size_t i = 0; i < format.shape.size(); ++i)
+    store(arguments.data() + 8 * i, format.shape[i]);
+  store(arguments.data() + kDtypeLengthAt, std::uint64_t{text.size()});
+  std::memcpy(arguments.data() + kDtypeTextAt, text.data(), text.size());
+  return arguments;
+}
+
+/// The text is `[["", "<f4"]]`: one unnamed member.
+ArrayFormat parse_array_arguments(const std::byte* arguments, const std::string& place) {
+  const auto length = load<std::uint64_t>(arguments + kDtypeLengthAt);
+  if (length == 0 || length > kTextRoom) {
+    throw DataError(fmt::format("{}: expected a dtype text of 1 to {} bytes, got {}", place,
+                                kTextRoom, length));
+  }
+  std::string text(length, '\0');
+  std::memcpy(text.data(), arguments + kDtypeTextAt, length);
+  const auto parsed = nlohmann::json::parse(text, nullptr, false);
+  const bool one_member = parsed.is_array() && parsed.size() == 1 && parsed[0].is_array() &&
+                          parsed[0].size() == 2 && parsed[0][1].is_string();
+  ArrayFormat format;
+  if (one_member) format.dtype = parsed[0][1].get<std::string>();
+  if (dtype_bytes(format.dtype) == 0) {
+    throw DataError(
+        fmt::format("{}: expected a plain numpy dtype such as [[\"\", \"<f4\"]], got "
+                    "{} bytes that are none",
+                    place, length));
+  }
+  for (std::size_t i = 0; i < kMaxDimensions; ++i)
+    format.shape.push_back(load<std::uint64_t>(arguments + 8 * i));
+  while (!format.shape.empty() && format.shape.back() == 0) format.shape.pop_back();
+  if (format.shape.empty()) {
+    throw DataError(fmt::format("{}: expected a shape, got none", place));
+  }
+  return format;
+}
+
+}  // namespace precast::data
