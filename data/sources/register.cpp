@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "data/sources/beton.h"
 #include "data/sources/cifar.h"
 #include "data/sources/folder.h"
 #include "data/sources/idx.h"
@@ -18,6 +19,7 @@ namespace precast::data {
 namespace {
 
 constexpr std::array kKinds = {
+    SourceKind{"beton", "another .beton file, to store it in another way", is_beton, open_beton},
     SourceKind{"cifar",
                "CIFAR binary: a folder with data_batch_*.bin or train.bin, or one .bin file",
                is_cifar, open_cifar},

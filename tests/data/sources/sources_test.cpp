@@ -7,6 +7,9 @@
 
 #include <thread>
 
+#include "data/beton/reader.h"
+#include "data/beton/write_dataset.h"
+#include "data/fields/register.h"
 #include "data/sources/class_files.h"
 #include "data/sources/register.h"
 #include "framework/core/error.h"
@@ -361,6 +364,59 @@ TEST(OpenSource, ListsItsKindsForWhatItDoesNotKnow) {
               ThrowsMessage<ConfigError>(HasSubstr("unknown kind 'tra'. Did you mean 'tar'?")));
   // A kind that is asked for is taken at its word.
   EXPECT_EQ(open_source(folder / "a.csv", "cifar")->size(), 1U);
+}
+
+/// What a file holds, field by field, as bytes.
+std::vector<std::string> contents(const BetonReader& reader) {
+  std::vector<std::string> all;
+  for (std::uint64_t i = 0; i < reader.size(); ++i) {
+    for (std::size_t f = 0; f < reader.fields().size(); ++f) {
+      const FieldInfo& field = reader.fields()[f];
+      std::string value =
+          fmt::format("{} {} {} {}: ", i, field.name, field.dtype, field.shape.size());
+      if (field.type == FieldType::integer) {
+        value += std::to_string(reader.integer(i, f));
+      } else if (field.type == FieldType::floating) {
+        value += fmt::format("{}", reader.floating(i, f));
+      } else {
+        const std::span<const std::byte> blob = reader.blob(i, f);
+        value.append(reinterpret_cast<const char*>(blob.data()), blob.size());
+      }
+      all.push_back(std::move(value));
+    }
+  }
+  return all;
+}
+
+TEST(BetonSource, AFileOfFfcvIsWrittenAgainWithAllItsFields) {
+  FieldRegistry registry("field");
+  register_fields(registry);
+  for (const char* name : {"allfields_w1", "allfields_w3_empty", "img_jpg_w3", "img_smart_w3",
+                           "scalars_only", "wds_w2"}) {
+    const test::TemporaryFolder folder;
+    test::write_bytes(folder / "golden.beton", test::golden_beton(name));
+    const auto source = open_source(folder / "golden.beton");
+    std::vector<FieldPlan> plans;
+    for (const SourceField& field : source->fields()) {
+      plans.push_back({field.name, [&registry, field] {
+                         FieldOptions options;
+                         options.image.mode =
+                             field.name == "image" ? ImageWriteMode::smart : ImageWriteMode::raw;
+                         options.image.smart_threshold_bytes = 10'000;
+                         options.image.pass_through = true;
+                         options.array = field.array;
+                         return registry.create(field.type, options);
+                       }});
+    }
+    WriteOptions options;
+    options.page_bytes = kMinPageBytes;
+    (void)write_dataset(
+        folder / "ours.beton", plans, source->size(),
+        [&](std::uint64_t i) { return source->sample(i); }, options);
+    EXPECT_TRUE(contents(BetonReader(folder / "ours.beton")) ==
+                contents(BetonReader(folder / "golden.beton")))
+        << name;
+  }
 }
 
 }  // namespace
