@@ -27,7 +27,8 @@ constexpr std::array kKinds = {
                open_folder},
     SourceKind{"idx", "the images file of an IDX pair (MNIST family), plain or .gz", is_idx,
                open_idx},
-    SourceKind{"tar", "an uncompressed tar file of class folders", is_tar, open_tar},
+    SourceKind{"tar", "an uncompressed tar file of class folders, or of a tar for each class",
+               is_tar, open_tar},
 };
 
 }  // namespace

@@ -153,6 +153,33 @@ TEST(TarSource, GivesWhatItsUnpackedTreeGives) {
   }
 }
 
+TEST(TarSource, ATarOfOneTarAClassIsThatTree) {
+  const test::TemporaryFolder folder;
+  test::make_class_tree(folder / "tree");
+  const auto tree = open_source(folder / "tree");
+  std::filesystem::create_directory(folder / "tars");
+  for (const std::string& name : tree->class_names())
+    test::make_tar(folder / "tars" / (name + ".tar"), folder / "tree" / name, "");
+  test::make_tar(folder / "train.tar", folder / "tars", "");
+  const auto tar = open_source(folder / "train.tar");
+  EXPECT_EQ(tar->class_names(), tree->class_names());
+  ASSERT_EQ(tar->size(), tree->size());
+  for (std::uint64_t i = 0; i < tar->size(); ++i) {
+    EXPECT_EQ(image_of(tar->sample(i)).file, image_of(tree->sample(i)).file) << i;
+    EXPECT_EQ(label_of(tar->sample(i)), label_of(tree->sample(i)));
+  }
+  // Damage inside names the inner archive.
+  std::vector<std::byte> bytes = test::read_bytes(folder / "train.tar");
+  const std::string header = tree->class_names()[1] + ".tar";
+  const auto* text = reinterpret_cast<const char*>(bytes.data());
+  const std::size_t at = std::string_view(text, bytes.size()).find(header);
+  ASSERT_NE(at, std::string_view::npos);
+  bytes[at + 512 + 150] ^= std::byte{0xff};  // The first inner header's checksum.
+  test::write_bytes(folder / "bad.tar", bytes);
+  EXPECT_THAT(refusing(folder / "bad.tar"),
+              ThrowsMessage<DataError>(HasSubstr("bad.tar:" + header)));
+}
+
 TEST(TarSource, ManyThreadsReadAtOnce) {
   const test::TemporaryFolder folder;
   test::make_class_tree(folder / "tree");

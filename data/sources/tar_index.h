@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+/// A file inside a tar archive.
+struct TarMember {
+  /// Relative, parts separated by `/`, without `.` and empty parts.
+  std::string path;
+  /// A view of the archive.
+  std::span<const std::byte> bytes;
+};
+
+struct TarIndex {
+  std::vector<TarMember> files;
+  std::vector<std::string> folders;
+};
+
+/// Finds the files of an uncompressed archive that lies in memory (or is mapped: only headers are
+/// touched). @param place names it in messages. @throws DataError for a damaged or cut-off archive,
+/// paths that lead out of it, and members that are neither files nor folders.
+[[nodiscard]] PRECAST_API TarIndex index_tar(std::span<const std::byte> archive,
+                                             const std::string& place);
+
+/// Replaces members that are archives themselves, as ImageNet's train tar has one a class, by what
+/// is in them: `n01440764.tar` becomes a folder. @throws DataError as above
+[[nodiscard]] PRECAST_API TarIndex open_inner_tars(TarIndex outer, const std::string& place);
+
+}  // namespace precast::data
