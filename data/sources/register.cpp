@@ -12,6 +12,7 @@
 #include "data/sources/folder.h"
 #include "data/sources/idx.h"
 #include "data/sources/tar.h"
+#include "data/sources/webdataset.h"
 #include "framework/core/error.h"
 #include "framework/core/suggest.h"
 
@@ -23,6 +24,8 @@ constexpr std::array kKinds = {
     SourceKind{"cifar",
                "CIFAR binary: a folder with data_batch_*.bin or train.bin, or one .bin file",
                is_cifar, open_cifar},
+    SourceKind{"webdataset", "a WebDataset shard, or a folder of them", is_webdataset,
+               open_webdataset},
     SourceKind{"folder", "a folder with one folder of JPEG or PNG images a class", is_folder,
                open_folder},
     SourceKind{"idx", "the images file of an IDX pair (MNIST family), plain or .gz", is_idx,

@@ -41,7 +41,7 @@ class Indexer {
   Indexer(std::span<const std::byte> archive, const std::string& place)
       : archive_(archive), place_(place) {}
 
-  TarIndex index() {
+  TarIndex index(std::size_t most_files) {
     const ArchiveReader reader(archive_read_new());
     if (reader == nullptr) throw std::bad_alloc();
     archive_read_support_format_tar(reader.get());
@@ -49,11 +49,11 @@ class Indexer {
     // tells where they lie, and only headers are touched.
     int status = archive_read_open_memory(reader.get(), archive_.data(), archive_.size());
     archive_entry* entry = nullptr;
-    while (status == ARCHIVE_OK) {
+    while (status == ARCHIVE_OK && index_.files.size() < most_files) {
       status = archive_read_next_header(reader.get(), &entry);
       if (status == ARCHIVE_OK) add(reader.get(), entry);
     }
-    if (status != ARCHIVE_EOF) {
+    if (status != ARCHIVE_EOF && status != ARCHIVE_OK) {
       const char* text = archive_error_string(reader.get());
       throw DataError(fmt::format("{}: expected a whole tar file, got a damaged one ({})", place_,
                                   text == nullptr ? "?" : text));
@@ -106,8 +106,9 @@ class Indexer {
 
 }  // namespace
 
-TarIndex index_tar(std::span<const std::byte> archive, const std::string& place) {
-  return Indexer(archive, place).index();
+TarIndex index_tar(std::span<const std::byte> archive, const std::string& place,
+                   std::size_t most_files) {
+  return Indexer(archive, place).index(most_files);
 }
 
 TarIndex open_inner_tars(TarIndex outer, const std::string& place) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,9 +25,11 @@ struct TarIndex {
 
 /// Finds the files of an uncompressed archive that lies in memory (or is mapped: only headers are
 /// touched). @param place names it in messages. @throws DataError for a damaged or cut-off archive,
-/// paths that lead out of it, and members that are neither files nor folders.
+/// paths that lead out of it, and members that are neither files nor folders. @param most_files
+/// stops behind so many.
 [[nodiscard]] PRECAST_API TarIndex index_tar(std::span<const std::byte> archive,
-                                             const std::string& place);
+                                             const std::string& place,
+                                             std::size_t most_files = SIZE_MAX);
 
 /// Replaces members that are archives themselves, as ImageNet's train tar has one a class, by what
 /// is in them: `n01440764.tar` becomes a folder. @throws DataError as above

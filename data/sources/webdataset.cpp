@@ -1,0 +1,215 @@
+#include "data/sources/webdataset.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "data/beton/format.h"
+#include "data/sources/npy_array.h"
+#include "data/sources/tar_index.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+
+namespace precast::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kTarEnding = ".tar";
+constexpr std::array<std::string_view, 6> kImages = {"jpg", "jpeg", "png", "webp", "ppm", "pgm"};
+constexpr std::array<std::string_view, 5> kIntegers = {"cls", "index", "inx", "id", "count"};
+/// Members looked at to tell shards from a tar of class folders.
+constexpr std::size_t kRecognizedBy = 16;
+
+struct Name {
+  std::string_view key;
+  std::string_view ending;
+};
+
+/// `train/00001.seg.png`: key `train/00001`, ending `seg.png`. None without a dot.
+std::optional<Name> split(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  const std::size_t dot = path.find('.', slash == std::string_view::npos ? 0 : slash + 1);
+  if (dot == std::string_view::npos) return std::nullopt;
+  return Name{path.substr(0, dot), path.substr(dot + 1)};
+}
+
+template <std::size_t kCount>
+bool is_one_of(std::string_view ending, const std::array<std::string_view, kCount>& endings) {
+  std::string lower(ending.substr(ending.rfind('.') + 1));
+  std::ranges::transform(lower, lower.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return std::ranges::find(endings, lower) != endings.end();
+}
+
+std::vector<fs::path> shards_of(const fs::path& path) {
+  if (!fs::is_directory(path)) return {path};
+  std::vector<fs::path> shards;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path))
+    if (entry.path().extension() == kTarEnding) shards.push_back(entry.path());
+  std::ranges::sort(shards);
+  return shards;
+}
+
+std::int64_t integer_of(std::span<const std::byte> bytes) {
+  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' '))
+    text.remove_suffix(1);
+  std::int64_t number = 0;
+  const auto [stopped, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed != std::errc() || stopped != text.data() + text.size())
+    throw DataError(fmt::format("expected a whole number, got '{}'", text.substr(0, 40)));
+  return number;
+}
+
+/// A shard, mapped, and where each sample's members begin in its index.
+struct Shard {
+  explicit Shard(const fs::path& path)
+      : file(path), index(index_tar(file.bytes(), path.string())) {}
+  MappedFile file;
+  TarIndex index;
+};
+
+class WebDataset final : public Source {
+ public:
+  explicit WebDataset(const fs::path& path) {
+    for (const fs::path& shard : shards_of(path)) {
+      shards_.push_back(std::make_unique<Shard>(shard));
+      find_samples(shards_.size() - 1);
+    }
+    if (samples_.empty())
+      throw DataError(fmt::format("{}: expected tar shards with samples, got none", path.string()));
+    choose_fields();
+  }
+
+  [[nodiscard]] std::uint64_t size() const override { return samples_.size(); }
+
+  [[nodiscard]] Sample sample(std::uint64_t i) const override {
+    const std::span<const TarMember> members = members_of(samples_[i]);
+    Sample sample{place_of(i), {}};
+    for (std::size_t field = 0; field < fields_.size(); ++field) {
+      const auto member = std::ranges::find_if(members, [&](const TarMember& candidate) {
+        return split(candidate.path)->ending == endings_[field];
+      });
+      if (member == members.end()) {
+        throw DataError(fmt::format("{}: expected a member .{} as the first sample has, got none",
+                                    sample.name, endings_[field]));
+      }
+      try {
+        sample.values.push_back(value_of(fields_[field].type, member->bytes));
+      } catch (const DataError& error) {
+        throw DataError(fmt::format("{}.{}: {}", sample.name, endings_[field], error.what()));
+      }
+    }
+    return sample;
+  }
+
+ private:
+  /// Members [first, first + count) of a shard.
+  struct Members {
+    std::uint32_t shard;
+    std::uint32_t count;
+    std::uint64_t first;
+  };
+
+  [[nodiscard]] std::span<const TarMember> members_of(const Members& sample) const {
+    return std::span(shards_[sample.shard]->index.files).subspan(sample.first, sample.count);
+  }
+  [[nodiscard]] std::string place_of(std::uint64_t i) const {
+    return fmt::format("{}:{}", shards_[samples_[i].shard]->file.path().string(),
+                       split(members_of(samples_[i])[0].path)->key);
+  }
+
+  /// Members of a sample follow each other, as WebDataset itself requires.
+  void find_samples(std::size_t shard) {
+    std::erase_if(shards_[shard]->index.files, [this](const TarMember& member) {
+      const bool named = split(member.path).has_value();
+      if (!named) ++notes_["skipped_files"];
+      return !named;
+    });
+    const std::vector<TarMember>& files = shards_[shard]->index.files;
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      const bool same = i > 0 && split(files[i].path)->key == split(files[i - 1].path)->key;
+      if (same) {
+        ++samples_.back().count;
+      } else {
+        samples_.push_back({static_cast<std::uint32_t>(shard), 1, i});
+      }
+    }
+  }
+
+  void choose_fields() {
+    struct Choice {
+      int rank;
+      SourceField field;
+      std::string ending;
+    };
+    std::vector<Choice> choices;
+    for (const TarMember& member : members_of(samples_[0])) {
+      const std::string ending(split(member.path)->ending);
+      Choice choice{2, {ending.substr(0, kFieldNameBytes), "bytes"}, ending};
+      if (is_one_of(ending, kImages)) {
+        const bool first = std::ranges::find(choices, 0, &Choice::rank) == choices.end();
+        choice = {first ? 0 : 2, {first ? "image" : choice.field.name, "image"}, ending};
+      } else if (is_one_of(ending, kIntegers)) {
+        const bool label = ending == "cls";
+        choice = {label ? 1 : 2, {label ? "label" : choice.field.name, "int"}, ending};
+      } else if (ending == "json") {
+        choice.field.type = "json";
+      } else if (ending == "npy") {
+        choice.field = {choice.field.name, "ndarray", npy_array(member.bytes, place_of(0)).format};
+      }
+      choices.push_back(std::move(choice));
+    }
+    std::ranges::stable_sort(choices, {}, &Choice::rank);
+    fields_.clear();
+    for (Choice& choice : choices) {
+      fields_.push_back(std::move(choice.field));
+      endings_.push_back(std::move(choice.ending));
+    }
+  }
+
+  [[nodiscard]] static Value value_of(const std::string& type, std::span<const std::byte> bytes) {
+    if (type == "image") return ImageInput{{bytes.begin(), bytes.end()}, {}};
+    if (type == "int") return integer_of(bytes);
+    if (type == "ndarray") return npy_array(bytes, "npy");
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
+  }
+
+  std::vector<std::unique_ptr<Shard>> shards_;
+  std::vector<Members> samples_;
+  /// One a field.
+  std::vector<std::string> endings_;
+};
+
+}  // namespace
+
+std::unique_ptr<Source> open_webdataset(const fs::path& path) {
+  return std::make_unique<WebDataset>(path);
+}
+
+bool is_webdataset(const fs::path& path) {
+  const std::vector<fs::path> shards = shards_of(path);
+  if (shards.empty() || shards[0].extension() != kTarEnding) return false;
+  const MappedFile file(shards[0]);
+  const TarIndex index = index_tar(file.bytes(), shards[0].string(), kRecognizedBy);
+  // Two files of one key next to each other, and not all of them pictures.
+  for (std::size_t i = 1; i < index.files.size(); ++i) {
+    const auto before = split(index.files[i - 1].path);
+    const auto now = split(index.files[i].path);
+    if (before && now && before->key == now->key &&
+        !(is_one_of(before->ending, kImages) && is_one_of(now->ending, kImages)))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace precast::data

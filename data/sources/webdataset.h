@@ -1,0 +1,31 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "data/sources/source.h"
+
+namespace precast::data {
+
+/// WebDataset shards (webdataset/webdataset): one tar, or a folder of them in the order of their
+/// names, read in place. Members with the same path up to the first dot of their name are a sample,
+/// what follows tells the field:
+///
+/// | ending | field |
+/// | --- | --- |
+/// | jpg jpeg png webp ppm pgm | image, called `image` |
+/// | cls | int, called `label` |
+/// | index inx id count | int |
+/// | json | json |
+/// | npy | ndarray, of the first sample's shape and type |
+/// | any other | bytes |
+///
+/// Fields without a name here are called as their ending (at most 16 characters of it); `image` and
+/// `label` come first. Every sample has what the first one has. @throws IoError; DataError naming
+/// shard and sample
+[[nodiscard]] PRECAST_API std::unique_ptr<Source> open_webdataset(
+    const std::filesystem::path& path);
+/// By the first members of the first shard.
+[[nodiscard]] bool is_webdataset(const std::filesystem::path& path);
+
+}  // namespace precast::data
