@@ -20,14 +20,6 @@ constexpr std::array<std::string_view, 9> kImageExtensions = {
     ".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"};
 constexpr std::array<std::string_view, 5> kSplits = {"train", "val", "test", "valid", "validation"};
 
-bool is_image_name(std::string_view path) {
-  std::string lower(path.substr(path.size() - std::min<std::size_t>(path.size(), 5)));
-  std::ranges::transform(lower, lower.begin(),
-                         [](unsigned char letter) { return std::tolower(letter); });
-  return std::ranges::any_of(kImageExtensions,
-                             [&](std::string_view end) { return lower.ends_with(end); });
-}
-
 std::string_view first_part(std::string_view path) {
   return path.substr(0, path.find('/'));
 }
@@ -162,6 +154,14 @@ class Arranger {
 };
 
 }  // namespace
+
+bool is_image_name(std::string_view path) {
+  std::string lower(path.substr(path.size() - std::min<std::size_t>(path.size(), 5)));
+  std::ranges::transform(lower, lower.begin(),
+                         [](unsigned char letter) { return std::tolower(letter); });
+  return std::ranges::any_of(kImageExtensions,
+                             [&](std::string_view end) { return lower.ends_with(end); });
+}
 
 ClassFiles arrange_by_class(const std::vector<std::string>& paths,
                             const std::vector<std::string>& folders, const std::string& place) {

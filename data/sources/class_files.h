@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/core/export.h"
@@ -23,6 +24,9 @@ struct ClassFiles {
   /// Files that have no image's extension or lie outside the class folders.
   std::uint64_t skipped = 0;
 };
+
+/// Whether a name ends as torchvision's ImageFolder wants images to.
+[[nodiscard]] bool is_image_name(std::string_view path);
 
 /// Classes and order as torchvision's ImageFolder: classes are the sorted names of the first
 /// folders, labels count them from 0, files are sorted inside a class (folder by folder),

@@ -11,6 +11,7 @@
 #include "data/sources/cifar.h"
 #include "data/sources/folder.h"
 #include "data/sources/idx.h"
+#include "data/sources/table.h"
 #include "data/sources/tar.h"
 #include "data/sources/webdataset.h"
 #include "framework/core/error.h"
@@ -30,6 +31,8 @@ constexpr std::array kKinds = {
                open_folder},
     SourceKind{"idx", "the images file of an IDX pair (MNIST family), plain or .gz", is_idx,
                open_idx},
+    SourceKind{"table", "a list of samples: .csv, .tsv or .jsonl, a column a field", is_table,
+               open_table},
     SourceKind{"tar", "an uncompressed tar file of class folders, or of a tar for each class",
                is_tar, open_tar},
 };

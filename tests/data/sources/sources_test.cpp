@@ -11,9 +11,11 @@
 #include "data/beton/write_dataset.h"
 #include "data/fields/register.h"
 #include "data/sources/class_files.h"
+#include "data/sources/delimited.h"
 #include "data/sources/register.h"
 #include "framework/core/archive/npy.h"
 #include "framework/core/error.h"
+#include "framework/core/file.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/sample_images.h"
 #include "tests/support/temporary_folder.h"
@@ -383,15 +385,15 @@ TEST(CifarSource, RefusesWrongSizesAndLabels) {
 
 TEST(OpenSource, ListsItsKindsForWhatItDoesNotKnow) {
   const test::TemporaryFolder folder;
-  test::write_bytes(folder / "a.csv", cifar(1, 1));
-  EXPECT_THAT(refusing(folder / "a.csv"),
-              ThrowsMessage<DataError>(AllOf(HasSubstr("a.csv: expected a dataset of one of"),
+  test::write_bytes(folder / "a.odd", cifar(1, 1));
+  EXPECT_THAT(refusing(folder / "a.odd"),
+              ThrowsMessage<DataError>(AllOf(HasSubstr("a.odd: expected a dataset of one of"),
                                              HasSubstr("cifar"), HasSubstr("folder"),
                                              HasSubstr("idx"), HasSubstr("tar"))));
-  EXPECT_THAT(refusing(folder / "a.csv", "tra"),
+  EXPECT_THAT(refusing(folder / "a.odd", "tra"),
               ThrowsMessage<ConfigError>(HasSubstr("unknown kind 'tra'. Did you mean 'tar'?")));
   // A kind that is asked for is taken at its word.
-  EXPECT_EQ(open_source(folder / "a.csv", "cifar")->size(), 1U);
+  EXPECT_EQ(open_source(folder / "a.odd", "cifar")->size(), 1U);
 }
 
 /// A tar of files with these names and contents, in this order.
@@ -495,6 +497,80 @@ TEST_F(WebDatasetTest, ATarOfClassFoldersIsNoShard) {
   write_tar(folder_ / "classes.tar", {{"cat/1.jpg", "a"}, {"cat/2.jpg", "b"}, {"dog/1.jpg", "c"}});
   EXPECT_EQ(open_source(folder_ / "classes.tar")->fields().size(), 2U);
   EXPECT_EQ(open_source(folder_ / "classes.tar")->class_names().size(), 2U);
+}
+
+TEST(ParseDelimited, QuotesHoldDelimitersLinesAndQuotes) {
+  const auto rows = parse_delimited("a,b\r\n\"x,\"\"y\"\"\nz\",\n\n,\"\"\nlast,1", ',', "t");
+  ASSERT_EQ(rows.size(), 4U);
+  EXPECT_THAT(rows[0], ElementsAre("a", "b"));
+  EXPECT_THAT(rows[1], ElementsAre("x,\"y\"\nz", ""));
+  EXPECT_THAT(rows[2], ElementsAre("", ""));
+  EXPECT_THAT(rows[3], ElementsAre("last", "1"));
+  EXPECT_THAT([] { (void)parse_delimited("a\n\"b\nc", ',', "t"); },
+              ThrowsMessage<DataError>(HasSubstr("t: line 2: expected a closing quote")));
+  EXPECT_THAT([] { (void)parse_delimited("a\n\"b\"c\n", ',', "t"); },
+              ThrowsMessage<DataError>(HasSubstr("t: line 2: expected a delimiter")));
+}
+
+TEST(TableSource, ColumnsAreFieldsOfTheKindOfTheirValues) {
+  const test::TemporaryFolder folder;
+  test::make_class_tree(folder / "tree");
+  const std::string rows =
+      "file\tlabel\tweight\tcaption_of_the_image\n"
+      "tree/cat/a.JPEG\t3\t0.5\ta cat\n"
+      "tree/dog/1.jpg\t-4\t2\t\"\"\n";
+  write_file(folder / "list.tsv", rows);
+  std::string commas = rows;
+  std::ranges::replace(commas, '\t', ',');
+  write_file(folder / "list.csv", commas);
+  write_file(
+      folder / "list.jsonl",
+      R"({"file": "tree/cat/a.JPEG", "label": 3, "weight": 0.5, "caption_of_the_image": "a cat"})"
+      "\n\n"
+      R"({"weight": 2, "file": "tree/dog/1.jpg", "label": -4, "caption_of_the_image": ""})");
+  for (const char* name : {"list.tsv", "list.csv", "list.jsonl"}) {
+    const auto source = open_source(folder / name);
+    std::vector<std::string> fields;
+    for (const SourceField& field : source->fields())
+      fields.push_back(field.name + ":" + field.type);
+    EXPECT_THAT(fields,
+                ElementsAre("file:image", "label:int", "weight:float", "caption_of_the_i:bytes"))
+        << name;
+    ASSERT_EQ(source->size(), 2U);
+    const Sample sample = source->sample(1);
+    EXPECT_EQ(image_of(sample).file, test::read_bytes(folder / "tree" / "dog" / "1.jpg"));
+    EXPECT_EQ(label_of(sample), -4);
+    EXPECT_EQ(std::get<double>(sample.values[2]), 2.0);
+    EXPECT_EQ(std::get<std::string>(sample.values[3]), "");
+    EXPECT_THAT(sample.name, HasSubstr("row 2"));
+  }
+}
+
+TEST(TableSource, NestedValuesAreJsonAndDamagedListsAreTold) {
+  const test::TemporaryFolder folder;
+  write_file(folder / "a.jsonl", "{\"x\": [1, 2], \"y\": 1}\n{\"x\": null, \"y\": 2.5}\n");
+  const auto source = open_source(folder / "a.jsonl");
+  EXPECT_EQ(source->fields()[0].type, "json");
+  EXPECT_EQ(source->fields()[1].type, "float");
+  EXPECT_EQ(std::get<std::string>(source->sample(1).values[0]), "null");
+  const std::vector<std::pair<std::string, std::string>> bad = {
+      {"b.jsonl", "{\"x\": 1}\n{\"y\": 1}\n"},
+      {"c.jsonl", "{\"x\": 1}\n[]\n"},
+      {"d.csv", "a,b\n1,2\n3\n"},
+      {"e.csv", ""},
+      {"f.csv", "a,b\n"},
+      {"g.jsonl", ""}};
+  const std::vector<std::string> told = {"line 2: expected the 1 keys",
+                                         "line 2: expected a JSON object",
+                                         "row 2: expected 2 cells, got 1",
+                                         "column names",
+                                         "expected samples",
+                                         "expected samples"};
+  for (std::size_t i = 0; i < bad.size(); ++i) {
+    write_file(folder / bad[i].first, bad[i].second);
+    EXPECT_THAT(refusing(folder / bad[i].first), ThrowsMessage<DataError>(HasSubstr(told[i])))
+        << bad[i].first;
+  }
 }
 
 /// What a file holds, field by field, as bytes.

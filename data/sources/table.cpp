@@ -1,0 +1,148 @@
+#include "data/sources/table.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "data/beton/format.h"
+#include "data/sources/class_files.h"
+#include "data/sources/delimited.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+
+namespace precast::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <typename Number>
+std::optional<Number> parse_number(std::string_view text) {
+  Number number{};
+  const auto [stopped, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || failed != std::errc() || stopped != text.data() + text.size())
+    return std::nullopt;
+  return number;
+}
+
+/// A list as columns of texts.
+struct Table {
+  std::vector<std::string> names;
+  /// [row][column]
+  std::vector<std::vector<std::string>> rows;
+  /// Columns whose texts are JSON documents.
+  std::vector<bool> json;
+};
+
+std::string_view text_of(const MappedFile& file) {
+  std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  return text;
+}
+
+Table read_delimited(const fs::path& path, char delimiter) {
+  const MappedFile file(path);
+  Table table{{}, parse_delimited(text_of(file), delimiter, path.string()), {}};
+  if (table.rows.empty())
+    throw DataError(fmt::format("{}: expected a line of column names, got nothing", path.string()));
+  table.names = std::move(table.rows.front());
+  table.rows.erase(table.rows.begin());
+  for (std::size_t row = 0; row < table.rows.size(); ++row) {
+    if (table.rows[row].size() == table.names.size()) continue;
+    throw DataError(fmt::format("{}: row {}: expected {} cells, got {}", path.string(), row + 1,
+                                table.names.size(), table.rows[row].size()));
+  }
+  table.json.assign(table.names.size(), false);
+  return table;
+}
+
+Table read_json_lines(const fs::path& path) {
+  const MappedFile file(path);
+  std::string_view text = text_of(file);
+  Table table;
+  for (std::size_t line = 1; !text.empty(); ++line) {
+    const std::string_view one = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), one.size() + 1));
+    if (one.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    const auto parsed = nlohmann::ordered_json::parse(one, nullptr, false);
+    if (!parsed.is_object())
+      throw DataError(fmt::format("{}: line {}: expected a JSON object", path.string(), line));
+    if (table.rows.empty()) {
+      for (const auto& [name, value] : parsed.items()) table.names.push_back(name);
+      table.json.assign(table.names.size(), false);
+    }
+    std::vector<std::string>& row = table.rows.emplace_back();
+    for (std::size_t i = 0; i < table.names.size(); ++i) {
+      if (!parsed.contains(table.names[i]) || parsed.size() != table.names.size()) {
+        throw DataError(fmt::format("{}: line {}: expected the {} keys of the first line, '{}' too",
+                                    path.string(), line, table.names.size(), table.names[i]));
+      }
+      const auto& value = parsed[table.names[i]];
+      if (value.is_structured() || value.is_null()) table.json[i] = true;
+      row.push_back(value.is_string() ? value.get<std::string>() : value.dump());
+    }
+  }
+  return table;
+}
+
+class TableSource final : public Source {
+ public:
+  TableSource(const fs::path& path, Table table) : path_(path), table_(std::move(table)) {
+    if (table_.rows.empty())
+      throw DataError(fmt::format("{}: expected samples, got none", path.string()));
+    fields_.clear();
+    for (std::size_t i = 0; i < table_.names.size(); ++i)
+      fields_.push_back({table_.names[i].substr(0, kFieldNameBytes), kind_of(i)});
+  }
+
+  [[nodiscard]] std::uint64_t size() const override { return table_.rows.size(); }
+
+  [[nodiscard]] Sample sample(std::uint64_t i) const override {
+    Sample sample{fmt::format("{}: row {}", path_.string(), i + 1), {}};
+    for (std::size_t field = 0; field < fields_.size(); ++field)
+      sample.values.push_back(value_of(fields_[field].type, table_.rows[i][field]));
+    return sample;
+  }
+
+ private:
+  [[nodiscard]] std::string kind_of(std::size_t column) const {
+    if (table_.json[column]) return "json";
+    const auto all = [&](auto holds) {
+      return std::ranges::all_of(table_.rows, [&](const auto& row) { return holds(row[column]); });
+    };
+    if (all([](const std::string& cell) { return parse_number<std::int64_t>(cell).has_value(); }))
+      return "int";
+    if (all([](const std::string& cell) { return parse_number<double>(cell).has_value(); }))
+      return "float";
+    return all([](const std::string& cell) { return is_image_name(cell); }) ? "image" : "bytes";
+  }
+
+  [[nodiscard]] Value value_of(const std::string& kind, const std::string& cell) const {
+    if (kind == "int") return *parse_number<std::int64_t>(cell);
+    if (kind == "float") return *parse_number<double>(cell);
+    if (kind == "image") return ImageInput{read_file(path_.parent_path() / cell), {}};
+    return cell;
+  }
+
+  fs::path path_;
+  Table table_;
+};
+
+}  // namespace
+
+std::unique_ptr<Source> open_table(const fs::path& path) {
+  if (path.extension() == ".jsonl")
+    return std::make_unique<TableSource>(path, read_json_lines(path));
+  return std::make_unique<TableSource>(
+      path, read_delimited(path, path.extension() == ".tsv" ? '\t' : ','));
+}
+
+bool is_table(const fs::path& path) {
+  const fs::path ending = path.extension();
+  return fs::is_regular_file(path) && (ending == ".csv" || ending == ".tsv" || ending == ".jsonl");
+}
+
+}  // namespace precast::data
