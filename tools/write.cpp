@@ -1,12 +1,8 @@
 #include "tools/write.h"
 
 #include <fmt/core.h>
-#include <signal.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -23,44 +19,13 @@
 #include "tools/arguments.h"
 #include "tools/image_options.h"
 #include "tools/plugins.h"
+#include "tools/stop_signals.h"
+#include "tools/write_progress.h"
 
 namespace precast::tools {
 namespace {
 
 namespace po = boost::program_options;
-
-// Signal handlers can reach nothing but globals.
-std::atomic<bool> stop_asked{false};
-volatile std::sig_atomic_t stop_signal = 0;
-static_assert(std::atomic<bool>::is_always_lock_free);
-
-extern "C" void on_stop_signal(int signal) {
-  stop_signal = signal;
-  stop_asked.store(true);
-}
-
-/// Turns the first SIGINT or SIGTERM into a request to stop; a second one ends the process at once.
-class StopSignals {
- public:
-  StopSignals() {
-    stop_asked.store(false);
-    struct sigaction action {};
-    action.sa_handler = on_stop_signal;
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    ::sigaction(SIGINT, &action, &interrupt_);
-    ::sigaction(SIGTERM, &action, &terminate_);
-  }
-  StopSignals(const StopSignals&) = delete;
-  StopSignals& operator=(const StopSignals&) = delete;
-  ~StopSignals() {
-    ::sigaction(SIGINT, &interrupt_, nullptr);
-    ::sigaction(SIGTERM, &terminate_, nullptr);
-  }
-
- private:
-  struct sigaction interrupt_ {};
-  struct sigaction terminate_ {};
-};
 
 std::string source_help() {
   std::string text = "SOURCE is one of these, told from its name and content (or by --kind):";
@@ -153,28 +118,6 @@ std::vector<std::uint64_t> choose_samples(const Arguments& arguments, std::uint6
   return order;
 }
 
-/// The line that shows that work goes on.
-class WriteProgressLine {
- public:
-  explicit WriteProgressLine(std::uint64_t total) : total_(total) {}
-
-  void show(std::uint64_t samples, std::uint64_t bytes) {
-    if (!progress_.due()) return;
-    const double seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-    const double rate = static_cast<double>(samples) / seconds;
-    progress_.show(fmt::format("write {}/{} samples, {}, {:.0f} img/s, {} left", samples, total_,
-                               format_bytes(static_cast<double>(bytes)), rate,
-                               format_duration(static_cast<double>(total_ - samples) / rate)));
-  }
-  void clear() { progress_.clear(); }
-
- private:
-  std::uint64_t total_;
-  Progress progress_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
-
 void print_summary(const std::string& out, const data::Source& source,
                    const data::WriteSummary& summary, bool json) {
   const double rate = static_cast<double>(summary.samples) / std::max(summary.seconds, 1e-9);
@@ -229,18 +172,17 @@ int run_write(const std::vector<std::string>& args) {
   for (const data::SourceField& field : choose_fields(arguments, source->fields(), registry)) {
     data::FieldOptions own = options;
     own.array = field.array;
-    fields.push_back({field.name, [&registry, own, type = field.type] {
-                        return registry.create(type, own);
-                      }});
+    fields.push_back(
+        {field.name, [&registry, own, type = field.type] { return registry.create(type, own); }});
   }
   const std::vector<std::uint64_t> order = choose_samples(arguments, source->size());
 
-  WriteProgressLine progress(order.size());
+  WriteProgressLine progress("write", order.size());
   write.on_progress = [&](std::uint64_t samples, std::uint64_t bytes) {
     progress.show(samples, bytes);
   };
-  write.cancel = &stop_asked;
   const StopSignals signals;
+  write.cancel = &signals.asked();
   try {
     const data::WriteSummary summary = data::write_dataset(
         out, fields, order.size(), [&](std::uint64_t i) { return source->sample(order[i]); },
@@ -250,7 +192,7 @@ int run_write(const std::vector<std::string>& args) {
   } catch (const data::Cancelled& cancelled) {
     progress.clear();
     fmt::print(stderr, "error: {}: {}\n", out, cancelled.what());
-    return 128 + stop_signal;
+    return signals.exit_code();
   }
   return static_cast<int>(ExitCode::done);
 }

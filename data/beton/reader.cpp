@@ -238,11 +238,15 @@ ImageRecord BetonReader::image(std::uint64_t sample, std::size_t field,
   return record;
 }
 
-std::uint64_t BetonReader::image_pixels(std::uint64_t sample, std::size_t field) const {
+BetonReader::ImageSize BetonReader::image_size(std::uint64_t sample, std::size_t field) const {
   const std::byte* at = metadata(sample, field);
-  require(fields_[field].type == FieldType::image, "image_pixels() is asked for an image field");
-  return std::uint64_t{load<std::uint16_t>(at + kImageWidthAt)} *
-         load<std::uint16_t>(at + kImageHeightAt);
+  require(fields_[field].type == FieldType::image, "image_size() is asked for an image field");
+  return {load<std::uint16_t>(at + kImageWidthAt), load<std::uint16_t>(at + kImageHeightAt)};
+}
+
+std::uint64_t BetonReader::image_pixels(std::uint64_t sample, std::size_t field) const {
+  const ImageSize size = image_size(sample, field);
+  return static_cast<std::uint64_t>(size.width) * static_cast<std::uint64_t>(size.height);
 }
 
 ImageMode BetonReader::image_mode(std::uint64_t sample, std::size_t field) const {

@@ -87,7 +87,13 @@ class PRECAST_API BetonReader {
   /// at.
   [[nodiscard]] ImageRecord image(std::uint64_t sample, std::size_t field,
                                   const FileWindow& window = {}) const;
-  /// Its width x height, from the metadata.
+  /// Its sides in pixels, from the metadata.
+  struct ImageSize {
+    int width = 0;
+    int height = 0;
+  };
+  [[nodiscard]] ImageSize image_size(std::uint64_t sample, std::size_t field) const;
+  /// Its width x height.
   [[nodiscard]] std::uint64_t image_pixels(std::uint64_t sample, std::size_t field) const;
   /// A hash (XXH3-64, 16 hex digits) of header, fields and metadata: labels, sizes and places of
   /// all samples. Reads 1.3 million samples in some milliseconds.

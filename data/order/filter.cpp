@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <optional>
 #include <utility>
 
-#include "data/beton/layout.h"
 #include "data/beton/reader.h"
+#include "data/order/sample_property.h"
 #include "framework/core/error.h"
-#include "framework/core/suggest.h"
 
 namespace precast::data {
 
@@ -19,9 +19,12 @@ struct SampleFilter::Node {
   enum class Kind { both, either, negated, in, less, at_most, greater, at_least, equal, unequal };
   Kind kind = Kind::both;
   std::vector<std::unique_ptr<const Node>> parts;
-  std::string field;
+  /// What SampleProperty knows.
+  std::string name;
   /// Wide enough for every int64.
   std::vector<long double> numbers;
+  /// Whether one of them was written as an image's mode.
+  bool modes = false;
 };
 
 namespace {
@@ -33,6 +36,9 @@ constexpr int kMaxDepth = 100;
 constexpr std::pair<std::string_view, Node::Kind> kComparisons[] = {
     {"<=", Node::Kind::at_most}, {">=", Node::Kind::at_least}, {"==", Node::Kind::equal},
     {"!=", Node::Kind::unequal}, {"<", Node::Kind::less},      {">", Node::Kind::greater}};
+
+constexpr std::pair<std::string_view, ImageMode> kModes[] = {{"jpg", ImageMode::jpg},
+                                                             {"raw", ImageMode::raw}};
 
 struct Token {
   enum class Kind { word, number, sign, end } kind = Kind::end;
@@ -127,25 +133,30 @@ class Parser {
   std::unique_ptr<const Node> parse_comparison() {
     if (token_.kind != Token::Kind::word) fail("a field's name");
     auto node = std::make_unique<Node>();
-    node->field = token_.text;
+    node->name = token_.text;
     advance();
     const bool negated = accept("not");
     if (negated || token_.text == "in") {
       expect("in");
       node->kind = Node::Kind::in;
-      node->numbers = parse_list();
+      node->numbers = parse_list(node->modes);
       return negated ? join(Node::Kind::negated, std::move(node), nullptr) : std::move(node);
     }
     for (const auto& [sign, kind] : kComparisons) {
       if (!accept(sign)) continue;
       node->kind = kind;
-      node->numbers = {parse_number()};
+      node->numbers = {parse_number(node->modes)};
       return node;
     }
     fail("one of < <= > >= == != in");
   }
 
-  long double parse_number() {
+  long double parse_number(bool& modes) {
+    for (const auto& [word, mode] : kModes) {
+      if (!accept(word)) continue;
+      modes = true;
+      return static_cast<long double>(mode);
+    }
     long double value = 0;
     std::string_view digits = token_.text;
     if (digits.starts_with('+')) digits.remove_prefix(1);
@@ -158,12 +169,13 @@ class Parser {
     advance();
     return value;
   }
-  std::vector<long double> parse_list() {
+  std::vector<long double> parse_list(bool& modes) {
     std::vector<long double> numbers;
-    expect("[");
-    do numbers.push_back(parse_number());
+    const bool round = accept("(");
+    if (!round) expect("[");
+    do numbers.push_back(parse_number(modes));
     while (accept(","));
-    if (!accept("]")) fail("',' or ']'");
+    if (!accept(round ? ")" : "]")) fail(round ? "',' or ')'" : "',' or ']'");
     std::ranges::sort(numbers);
     return numbers;
   }
@@ -173,24 +185,16 @@ class Parser {
   Token token_;
 };
 
-/// The same expression with the fields found in one file.
+/// The same expression with the names found in one file.
 class Bound {
  public:
-  Bound(const Node& node, const BetonReader& reader) : node_(node), reader_(reader) {
+  Bound(const Node& node, const BetonReader& reader) : node_(node) {
     for (const auto& part : node.parts) parts_.emplace_back(*part, reader);
-    if (node.field.empty()) return;
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < reader.fields().size(); ++i) {
-      const FieldInfo& info = reader.fields()[i];
-      if (info.type != FieldType::integer && info.type != FieldType::floating) continue;
-      if (info.name == node.field) field_ = i;
-      names.push_back(info.name);
-    }
-    if (std::ranges::find(names, node.field) == names.end()) {
+    if (node.name.empty()) return;
+    property_.emplace(reader, node.name);
+    if (node.modes && !property_->is_mode())
       throw ConfigError(
-          fmt::format("filter: expected the name of a number field of {}, got '{}'. {}",
-                      reader.path().string(), node.field, suggest(node.field, names)));
-    }
+          fmt::format("filter: expected numbers to compare '{}' with, got jpg or raw", node.name));
   }
 
   [[nodiscard]] bool fits(std::uint64_t sample) const {
@@ -202,9 +206,7 @@ class Bound {
       case Node::Kind::negated:
         return !parts_[0].fits(sample);
       default:
-        return holds(reader_.fields()[field_].type == FieldType::integer
-                         ? static_cast<long double>(reader_.integer(sample, field_))
-                         : static_cast<long double>(reader_.floating(sample, field_)));
+        return holds(property_->of(sample));
     }
   }
 
@@ -230,9 +232,8 @@ class Bound {
   }
 
   const Node& node_;
-  const BetonReader& reader_;
   std::vector<Bound> parts_;
-  std::size_t field_ = 0;
+  std::optional<SampleProperty> property_;
 };
 
 }  // namespace

@@ -12,11 +12,14 @@ namespace precast::data {
 
 class BetonReader;
 
-/// Chooses samples by their integer and float fields, as in
+/// Chooses samples by their numbers, sizes and images' modes, as in
 ///     label < 10
 ///     label in [1, 2, 3] and not (weight <= 0.5)
-/// A comparison is FIELD (< <= > >= == !=) NUMBER, FIELD in [NUMBERS] or FIELD not in [NUMBERS];
-/// `not` binds tighter than `and`, `and` tighter than `or`. Const and thread-safe.
+///     label in (1, 5) and width > 300 and mode == jpg
+/// A comparison is NAME (< <= > >= == !=) NUMBER, NAME in [NUMBERS] or NAME not in [NUMBERS], names
+/// as SampleProperty knows them; (NUMBERS) is [NUMBERS]; an image's mode is compared with jpg and
+/// raw. `not` binds tighter than `and`, `and` tighter than `or`. Looks at metadata alone. Const and
+/// thread-safe.
 class PRECAST_API SampleFilter {
  public:
   /// @throws ConfigError saying what was expected at which column.
@@ -26,7 +29,7 @@ class PRECAST_API SampleFilter {
   ~SampleFilter();
 
   /// The samples from `first` to `end` - 1 that fit, ascending. @throws ConfigError if the
-  /// expression names a field that is not there or is no number.
+  /// expression names what is not there or is no number.
   [[nodiscard]] std::vector<std::uint64_t> select(const BetonReader& reader, std::uint64_t first,
                                                   std::uint64_t end) const;
 

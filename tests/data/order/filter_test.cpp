@@ -53,6 +53,23 @@ TEST_F(FilterTest, FindsValuesInLists) {
   EXPECT_THAT(kept("label not in [0,1]"), ElementsAre(2, 5, 8));
 }
 
+TEST_F(FilterTest, ListsMayStandInRoundParentheses) {
+  EXPECT_THAT(kept("weight in (3, 1)"), ElementsAre(1, 3));
+  EXPECT_THAT(kept("(weight in (3, 1) and label == 0)"), ElementsAre(3));
+  EXPECT_THAT(error("label in (1, 2]"), HasSubstr("expected ',' or ')', got ']'"));
+}
+
+TEST_F(FilterTest, KnowsSizesAndModesOfImages) {
+  EXPECT_THAT(kept("width == 1 and height == 1 and weight < 2"), ElementsAre(0, 1));
+  EXPECT_THAT(kept("image.width > 1 or image.height > 1"), ElementsAre());
+  EXPECT_THAT(kept("mode == raw and bytes == 3").size(), 10U);
+  EXPECT_THAT(kept("mode in [jpg]"), ElementsAre());
+  EXPECT_THROW(static_cast<void>(kept("label == raw")), ConfigError);
+  EXPECT_THROW(static_cast<void>(kept("label.bytes > 0")), ConfigError);
+  EXPECT_THROW(static_cast<void>(kept("image.depth > 0")), ConfigError);
+  EXPECT_THROW(static_cast<void>(kept("picture.width > 0")), ConfigError);
+}
+
 TEST_F(FilterTest, NotBindsTighterThanAndAndAndTighterThanOr) {
   EXPECT_THAT(kept("label == 0 and weight > 5 or weight == 1"), ElementsAre(1, 6, 9));
   EXPECT_THAT(kept("label == 0 and (weight > 5 or weight == 1)"), ElementsAre(6, 9));

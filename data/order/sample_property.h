@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace precast::data {
+
+class BetonReader;
+
+/// A number that a file's metadata tells of each sample, by its name in an expression: the value of
+/// an int or float field (`label`); `width`, `height`, `mode` or `bytes` of an image field
+/// (`image.width`), `bytes` of any other field but a number (`text.bytes`). Without a field's name
+/// those four are of the first image field, unless a number field is called so. Const and
+/// thread-safe; refers to the reader.
+class SampleProperty {
+ public:
+  /// @throws ConfigError listing what there is.
+  SampleProperty(const BetonReader& reader, std::string_view name);
+
+  /// Wide enough for every int64. `mode` is a data::ImageMode.
+  [[nodiscard]] long double of(std::uint64_t sample) const;
+  [[nodiscard]] bool is_mode() const { return kind_ == Kind::mode; }
+
+ private:
+  enum class Kind { integer, floating, width, height, mode, bytes };
+  [[nodiscard]] bool find_number(std::string_view name);
+  [[nodiscard]] bool find_part(std::string_view name);
+
+  const BetonReader* reader_;
+  std::size_t field_ = 0;
+  Kind kind_ = Kind::integer;
+};
+
+}  // namespace precast::data
