@@ -168,9 +168,11 @@ void BetonWriter::flush_metadata() {
 }
 
 void BetonWriter::finish() {
-  require(samples_ == header_.num_samples, "as many samples come as were announced");
+  if (samples_ == 0) throw DataError("dataset: expected at least one sample, got none");
+  header_.num_samples = samples_;
   if (page_used_ > 0) flush_page();
   flush_metadata();
+  if (page_.empty()) first_page_at_ = metadata_at_;
   failpoint("beton.before_table");
   header_.table_offset = first_page_at_ + pages_ * header_.page_bytes;
   file_.write_at(header_.table_offset, table_);

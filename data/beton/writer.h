@@ -29,9 +29,9 @@ struct FieldColumn {
 /// and not before; an older one stays until then. Holds one page and 24 bytes a blob. One thread.
 class PRECAST_API BetonWriter {
  public:
-  /// @param page_bytes a power of two from 2 MiB to 2 GiB. @throws ConfigError for it, for no
-  /// samples, and for field names that are empty, over 16 characters, not printable ASCII or twice;
-  /// IoError if the file cannot be created.
+  /// @param num_samples at most so many come. @param page_bytes a power of two from 2 MiB to 2 GiB.
+  /// @throws ConfigError for it, for no samples, and for field names that are empty, over 16
+  /// characters, not printable ASCII or twice; IoError if the file cannot be created.
   BetonWriter(const std::filesystem::path& path, std::vector<FieldColumn> columns,
               std::uint64_t num_samples, std::uint64_t page_bytes = kDefaultPageBytes,
               FileOps& ops = posix_file_ops());
@@ -40,6 +40,8 @@ class PRECAST_API BetonWriter {
   /// size if its blobs do not fit in a page; IoError.
   void add(std::span<const EncodedValue> values);
   /// Writes what is left and makes the file durable and visible. Call once, after the last sample.
+  /// Fewer samples than announced may have come: the header tells how many, and pages begin later
+  /// than they would. @throws DataError if none came; IoError.
   void finish();
 
   /// Pages that are full, after finish() all of them.
