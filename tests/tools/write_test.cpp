@@ -147,6 +147,28 @@ TEST_F(WriteTest, AFileThatIsNoImageIsNamedAndNothingIsLeft) {
   EXPECT_TRUE(no_output());
 }
 
+TEST_F(WriteTest, DamagedImagesAreLeftOutAndListedWhenAskedTo) {
+  for (int i = 0; i < 12; ++i) {
+    test::put_file(folder_ / "tree" / "dog" / fmt::format("bad{:02}.jpg", i),
+                   std::vector<std::byte>(40, std::byte{'x'}));
+  }
+  ASSERT_EQ(write(tree(), {"--on-corrupt", "skip"}), 0) << error;
+  EXPECT_THAT(output, AllOf(HasSubstr("9 samples, 3 classes"), HasSubstr("skipped_samples 12")));
+  EXPECT_THAT(error, AllOf(HasSubstr("warning: damaged samples left out: 12\n"),
+                           HasSubstr("dog/bad00.jpg): image: expected a JPEG or PNG file"),
+                           HasSubstr("dog/bad09.jpg"), HasSubstr("... and 2 more")));
+  EXPECT_THAT(error, testing::Not(HasSubstr("bad10")));
+  const auto plain = test::read_bytes(out_);
+  ASSERT_EQ(write(tree(), {"--on-corrupt=skip", "--json", "--workers=3"}), 0) << error;
+  const auto report = nlohmann::json::parse(output);
+  EXPECT_EQ(report["samples"], 9);
+  ASSERT_EQ(report["skipped"].size(), 12U);
+  EXPECT_THAT(std::string(report["skipped"][11]["name"]), HasSubstr("dog/bad11.jpg"));
+  EXPECT_TRUE(test::read_bytes(out_) == plain);
+  EXPECT_EQ(write(tree(), {"--on-corrupt", "ignore"}), 2);
+  EXPECT_THAT(error, HasSubstr("on-corrupt: unknown policy 'ignore'. Known: fail, skip"));
+}
+
 TEST_F(WriteTest, AnOutputThatCannotBeWrittenIsNamed) {
   out_ = (outputs_ / "missing" / "a.beton").string();
   EXPECT_EQ(write(tree()), 5);
