@@ -105,7 +105,7 @@ data::FieldOptions field_options(const Arguments& arguments) {
   options.image.compress_probability = arguments.get<double>("image.compress_probability");
   options.image.smart_threshold_bytes =
       static_cast<std::uint64_t>(integer(arguments, "image.smart_threshold", 0, INT64_MAX));
-  options.image.pass_through = arguments.get<bool>("image.pass_through");
+  options.image.passthrough = arguments.get<bool>("image.passthrough");
   options.image.seed = static_cast<std::uint64_t>(integer(arguments, "seed", 0, INT64_MAX));
   return options;
 }

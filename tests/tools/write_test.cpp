@@ -71,7 +71,8 @@ class WriteTest : public testing::Test {
 TEST_F(WriteTest, WritesATreeAndTellsWhatItMet) {
   ASSERT_EQ(write(tree()), 0) << error;
   EXPECT_THAT(output, AllOf(HasSubstr("9 samples, 3 classes"),
-                            HasSubstr("cmyk 1, grey 1, jpg 9, png 2, skipped_files 1")));
+                            HasSubstr("alpha_dropped 1, cmyk 1, grey 1, jpg 9, mislabelled 1, "
+                                      "png 2, skipped_files 1")));
   const data::BetonReader reader(out_);
   EXPECT_EQ(reader.size(), 9U);
   EXPECT_EQ(reader.fields()[0].name, "image");
@@ -143,7 +144,8 @@ TEST_F(WriteTest, WrongOptionsEndWithCode2BeforeAnythingIsOpened) {
 TEST_F(WriteTest, AFileThatIsNoImageIsNamedAndNothingIsLeft) {
   test::put_file(folder_ / "tree" / "cat" / "bad.jpg", std::vector<std::byte>(40, std::byte{'x'}));
   EXPECT_EQ(write(tree()), 3);
-  EXPECT_THAT(error, AllOf(HasSubstr("cat/bad.jpg"), HasSubstr("expected a JPEG or PNG file")));
+  EXPECT_THAT(error,
+              AllOf(HasSubstr("cat/bad.jpg"), HasSubstr("expected a JPEG, PNG or WebP file")));
   EXPECT_TRUE(no_output());
 }
 
@@ -155,7 +157,7 @@ TEST_F(WriteTest, DamagedImagesAreLeftOutAndListedWhenAskedTo) {
   ASSERT_EQ(write(tree(), {"--on-corrupt", "skip"}), 0) << error;
   EXPECT_THAT(output, AllOf(HasSubstr("9 samples, 3 classes"), HasSubstr("skipped_samples 12")));
   EXPECT_THAT(error, AllOf(HasSubstr("warning: damaged samples left out: 12\n"),
-                           HasSubstr("dog/bad00.jpg): image: expected a JPEG or PNG file"),
+                           HasSubstr("dog/bad00.jpg): image: expected a JPEG, PNG or WebP file"),
                            HasSubstr("dog/bad09.jpg"), HasSubstr("... and 2 more")));
   EXPECT_THAT(error, testing::Not(HasSubstr("bad10")));
   const auto plain = test::read_bytes(out_);

@@ -229,7 +229,7 @@ TEST_F(DatasetTest, TheFirstErrorInFileOrderIsToldWithItsSample) {
   for (const int workers : {1, 4}) {
     EXPECT_THAT([&] { write(options(workers), {}, provider); },
                 ThrowsMessage<Error>(AllOf(HasSubstr("sample 31 (broken.jpg): "),
-                                           HasSubstr("expected a JPEG or PNG file"))));
+                                           HasSubstr("expected a JPEG, PNG or WebP file"))));
     EXPECT_TRUE(nothing_left());
   }
 }
@@ -249,7 +249,7 @@ TEST_F(DatasetTest, DamagedSamplesAreLeftOutWhenAskedToWhateverTheWorkers) {
     ASSERT_EQ(summary.skipped.size(), 3U);
     EXPECT_EQ(summary.skipped[1].index, 31U);
     EXPECT_EQ(summary.skipped[1].name, "broken.jpg");
-    EXPECT_THAT(summary.skipped[1].error, HasSubstr("expected a JPEG or PNG file"));
+    EXPECT_THAT(summary.skipped[1].error, HasSubstr("expected a JPEG, PNG or WebP file"));
     EXPECT_EQ(summary.skipped[2].error, "no such row");
     EXPECT_EQ(summary.samples, kSamples - 3);
     EXPECT_EQ(summary.tally.at("raw"), kSamples - 3);
