@@ -15,6 +15,7 @@
 #include "tools/preview.h"
 #include "tools/report/report.h"
 #include "tools/reproduce.h"
+#include "tools/verify.h"
 #include "tools/write.h"
 
 int main(int argc, char** argv) {
@@ -24,6 +25,7 @@ int main(int argc, char** argv) {
       Command{"write", "write images into a .beton file", run_write},
       Command{"index", "find the places that let crops of JPEGs be decoded alone", run_index},
       Command{"inspect", "show what a .beton file holds", run_inspect},
+      Command{"verify", "check that .beton files are whole", run_verify},
       Command{"preview", "show what the model sees", run_preview},
       Command{"convert", "convert weights between .pt and .safetensors", run_convert},
       Command{"train", "train a model through a recipe",
