@@ -21,8 +21,8 @@ void add_order_keys(Schema& schema, TrainConfig& config, const Registries& regis
   schema.add("data.subset", &data.subset,
              "training samples that take part: N, the first ones, or A:B; empty: all");
   schema.add("data.filter", &data.filter,
-             "training samples that take part, by their number fields: label < 10, "
-             "label in [1, 2] and not weight <= 0.5");
+             "training samples that take part, by their numbers and sizes: label < 10, "
+             "label in [1, 2] and not width <= 300");
   schema.add("data.weights", &data.weights, "weighted: how often each class is drawn, relatively");
   schema.add("data.weight_field", &data.weight_field,
              "weighted: instead of data.weights, a float field with each sample's weight");

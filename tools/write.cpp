@@ -18,11 +18,11 @@
 #include "framework/core/suggest.h"
 #include "framework/core/system.h"
 #include "tools/arguments.h"
+#include "tools/dataset_output.h"
 #include "tools/image_options.h"
 #include "tools/plugins.h"
 #include "tools/stop_signals.h"
 #include "tools/version.h"
-#include "tools/write_progress.h"
 
 namespace precast::tools {
 namespace {
@@ -85,29 +85,6 @@ std::vector<data::SourceField> choose_fields(const Arguments& arguments,
     field->type = kind;
   }
   return fields;
-}
-
-std::int64_t integer(const Arguments& arguments, const std::string& name, std::int64_t low,
-                     std::int64_t high) {
-  const auto value = arguments.get<std::int64_t>(name);
-  if (value < low || value > high) {
-    throw ConfigError(fmt::format("--{}: expected {} to {}, got {}", name, low, high, value));
-  }
-  return value;
-}
-
-data::FieldOptions field_options(const Arguments& arguments) {
-  data::FieldOptions options;
-  options.image.mode = data::image_write_mode(arguments.text("image.mode"));
-  options.image.max_resolution_px =
-      static_cast<int>(integer(arguments, "image.max_resolution", 0, 65535));
-  options.image.jpeg_quality = static_cast<int>(integer(arguments, "image.quality", 1, 100));
-  options.image.compress_probability = arguments.get<double>("image.compress_probability");
-  options.image.smart_threshold_bytes =
-      static_cast<std::uint64_t>(integer(arguments, "image.smart_threshold", 0, INT64_MAX));
-  options.image.passthrough = arguments.get<bool>("image.passthrough");
-  options.image.seed = static_cast<std::uint64_t>(integer(arguments, "seed", 0, INT64_MAX));
-  return options;
 }
 
 /// What the file tells of itself: nothing that would make it another one on another machine.
@@ -185,7 +162,8 @@ void print_skipped(const std::vector<data::SkippedSample>& skipped) {
 int run_write(const std::vector<std::string>& args) {
   Arguments arguments = declare();
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
-  const data::FieldOptions options = field_options(arguments);
+  data::FieldOptions options;
+  options.image = image_options(arguments);
   data::WriteOptions write;
   write.layout.page_bytes =
       static_cast<std::uint64_t>(integer(arguments, "page_size", 0, INT64_MAX));

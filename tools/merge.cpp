@@ -1,0 +1,135 @@
+#include "tools/merge.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "data/beton/copy_dataset.h"
+#include "data/order/labels.h"
+#include "framework/core/error.h"
+#include "framework/core/system.h"
+#include "tools/arguments.h"
+#include "tools/dataset_output.h"
+
+namespace precast::tools {
+namespace {
+
+namespace po = boost::program_options;
+using data::BetonReader;
+
+Arguments declare() {
+  Arguments arguments(
+      "merge A.beton B.beton... OUT.beton [options]",
+      "Writes the samples of several .beton files into one, file after file. They must have the\n"
+      "same fields; bytes are copied as they are.");
+  arguments.positional_list("A.beton B.beton... OUT.beton", "files to read, and the one to write");
+  const auto number = [](std::int64_t value) {
+    return po::value<std::int64_t>()->default_value(value);
+  };
+  arguments.options().add_options()(
+      "labels", po::value<std::string>()->default_value("keep"),
+      "keep: as they are; offset: the labels of a file begin where those of the one before end")(
+      "label_field", po::value<std::string>()->default_value(""),
+      "the int field that is meant; the first one if not given")("workers", number(0),
+                                                                 "threads; 0: one a core")(
+      "page_size", number(0), "bytes of a page; 0: as the files have them, the largest")(
+      "json", po::bool_switch(), "print the summary as JSON");
+  return arguments;
+}
+
+std::vector<std::unique_ptr<BetonReader>> open_all(const std::vector<std::string>& names) {
+  std::vector<std::unique_ptr<BetonReader>> files;
+  for (const std::string& name : names) {
+    files.push_back(std::make_unique<BetonReader>(name));
+    data::check_same_fields(*files.front(), *files.back());
+  }
+  return files;
+}
+
+/// What has to be added to the labels of each file. @throws DataError for a negative one
+std::vector<std::int64_t> label_offsets(const std::vector<const BetonReader*>& files,
+                                        std::size_t field) {
+  std::vector<std::int64_t> offsets;
+  std::int64_t next = 0;
+  for (const BetonReader* file : files) {
+    offsets.push_back(next);
+    std::int64_t last = 0;
+    for (std::uint64_t i = 0; i < file->size(); ++i) {
+      const std::int64_t label = file->integer(i, field);
+      if (label < 0)
+        throw DataError(
+            fmt::format("{}: sample {}: expected a label of at least 0, got {}. Use "
+                        "--labels keep",
+                        file->path().string(), i, label));
+      last = std::max(last, label);
+    }
+    if (__builtin_add_overflow(next, last, &next) || __builtin_add_overflow(next, 1, &next))
+      throw DataError(
+          fmt::format("{}: expected class numbers, got labels up to {}. Use "
+                      "--labels keep",
+                      file->path().string(), last));
+  }
+  return offsets;
+}
+
+/// One file after the other.
+data::DatasetCopy concatenation(const std::vector<const BetonReader*>& files) {
+  std::vector<std::uint64_t> ends;
+  std::uint64_t end = 0;
+  for (const BetonReader* file : files) ends.push_back(end += file->size());
+  const auto locate = [ends](std::uint64_t i) {
+    const auto at = static_cast<std::size_t>(std::ranges::upper_bound(ends, i) - ends.begin());
+    return data::CopiedSample{at, at == 0 ? i : i - ends[at - 1]};
+  };
+  return {.files = files, .num_samples = end, .sample = locate, .relabel = {}};
+}
+
+void set_labels(const Arguments& arguments, data::DatasetCopy& copy) {
+  if (find_name("labels", {"keep", "offset"}, arguments.text("labels")) == 0) return;
+  copy.label_field = data::label_field(*copy.files.front(), arguments.text("label_field"));
+  copy.relabel = [offsets = label_offsets(copy.files, copy.label_field)](
+                     std::size_t file, std::int64_t label) { return label + offsets[file]; };
+}
+
+}  // namespace
+
+int run_merge(const std::vector<std::string>& args) {
+  Arguments arguments = declare();
+  if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
+  auto names = arguments.get<std::vector<std::string>>("A.beton B.beton... OUT.beton");
+  const std::string out = names.back();
+  names.pop_back();
+  if (names.size() < 2)
+    throw ConfigError(
+        "expected at least two files to merge and one to write. usage: precast merge "
+        "A.beton B.beton... OUT.beton");
+  for (const std::string& name : names) expect_other_file(out, name);
+
+  const auto owned = open_all(names);
+  std::vector<const BetonReader*> files;
+  for (const auto& file : owned) files.push_back(file.get());
+  data::DatasetCopy copy = concatenation(files);
+  set_labels(arguments, copy);
+  data::WriteOptions options;
+  options.workers = static_cast<int>(integer(arguments, "workers", 0, 1024));
+  if (options.workers == 0) options.workers = usable_cores();
+  options.layout.page_bytes =
+      static_cast<std::uint64_t>(integer(arguments, "page_size", 0, INT64_MAX));
+  if (options.layout.page_bytes == 0) options.layout.page_bytes = data::copy_page_bytes(files);
+  const auto summary = WatchedWriting("merge").run(
+      out, copy.num_samples, options,
+      [&](const data::WriteOptions& watched) { return data::copy_dataset(out, copy, watched); });
+  if (arguments.get<bool>("json")) {
+    nlohmann::ordered_json report = written_json(out, summary);
+    report["from"] = names;
+    fmt::print("{}\n", report.dump(2));
+  } else {
+    print_written(out, summary);
+  }
+  return static_cast<int>(ExitCode::done);
+}
+
+}  // namespace precast::tools
