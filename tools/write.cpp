@@ -10,6 +10,7 @@
 
 #include "data/beton/write_dataset.h"
 #include "data/fields/register.h"
+#include "data/sources/beton.h"
 #include "data/sources/register.h"
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
@@ -17,6 +18,7 @@
 #include "framework/core/suggest.h"
 #include "framework/core/system.h"
 #include "tools/arguments.h"
+#include "tools/custom_fields.h"
 #include "tools/image_options.h"
 #include "tools/plugins.h"
 #include "tools/stop_signals.h"
@@ -51,8 +53,11 @@ Arguments declare() {
       "bytes of a page: a power of two, 2 MiB to 2 GiB; a sample must fit in one")(
       "shuffle", po::bool_switch(), "write in random order (a function of --seed)")(
       "field", po::value<std::vector<std::string>>()->composing(),
-      "NAME=KIND: write a field of SOURCE with another kind of field, as one of a plug-in")(
-      "subset", number(0), "write only the first N samples (of the shuffled order); 0: all")(
+      "NAME=KIND: write a field of SOURCE with another kind of field, as pixels, ragged, or one of "
+      "a "
+      "plug-in; of a .beton file also NAME=BYTES:ALIGNMENT[:POINTER], the layout of a custom "
+      "field")("subset", number(0),
+               "write only the first N samples (of the shuffled order); 0: all")(
       "seed", number(0), "of the random choices")("json", po::bool_switch(),
                                                   "print the summary as JSON");
   add_plugin_option(arguments.options());
@@ -60,11 +65,10 @@ Arguments declare() {
 }
 
 /// The source's fields, with the kinds that --field names in place of its own. @throws ConfigError
-std::vector<data::SourceField> choose_fields(const Arguments& arguments,
+std::vector<data::SourceField> choose_fields(const std::vector<std::string>& choices,
                                              std::vector<data::SourceField> fields,
                                              const data::FieldRegistry& registry) {
-  if (!arguments.has("field")) return fields;
-  for (const std::string& choice : arguments.get<std::vector<std::string>>("field")) {
+  for (const std::string& choice : choices) {
     const std::size_t equals = choice.find('=');
     const std::string name = choice.substr(0, equals);
     const std::string kind = equals == std::string::npos ? "" : choice.substr(equals + 1);
@@ -153,7 +157,8 @@ int run_write(const std::vector<std::string>& args) {
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
   const data::FieldOptions options = field_options(arguments);
   data::WriteOptions write;
-  write.layout.page_bytes = static_cast<std::uint64_t>(integer(arguments, "page_size", 0, INT64_MAX));
+  write.layout.page_bytes =
+      static_cast<std::uint64_t>(integer(arguments, "page_size", 0, INT64_MAX));
   write.workers = static_cast<int>(integer(arguments, "workers", 0, 1024));
   if (write.workers == 0) write.workers = usable_cores();
 
@@ -163,19 +168,29 @@ int run_write(const std::vector<std::string>& args) {
   // Wrong options are told before a large source is listed.
   (void)registry.create("image", options);
   const std::string out = arguments.text("OUT.beton");
-  const auto source = data::open_source(arguments.text("SOURCE"), arguments.text("kind"));
+  std::vector<std::string> choices;
+  if (arguments.has("field")) choices = arguments.get<std::vector<std::string>>("field");
+  const data::BetonOptions layouts = take_layouts(choices, "--field");
+  const auto source = layouts.layouts.empty()
+                          ? data::open_source(arguments.text("SOURCE"), arguments.text("kind"))
+                          : data::open_beton(arguments.text("SOURCE"), layouts);
   std::error_code ignored;
   if (std::filesystem::equivalent(arguments.text("SOURCE"), out, ignored)) {
     throw ConfigError(fmt::format("{}: expected another file to write than to read", out));
   }
+  const std::vector<std::uint64_t> order = choose_samples(arguments, source->size());
   std::vector<data::FieldPlan> fields;
-  for (const data::SourceField& field : choose_fields(arguments, source->fields(), registry)) {
+  for (const data::SourceField& field : choose_fields(choices, source->fields(), registry)) {
     data::FieldOptions own = options;
     own.array = field.array;
+    own.tag = field.tag;
+    own.arguments = field.arguments;
+    own.first = [&source, first = order[0], place = fields.size()] {
+      return source->sample(first).values[place];
+    };
     fields.push_back(
         {field.name, [&registry, own, type = field.type] { return registry.create(type, own); }});
   }
-  const std::vector<std::uint64_t> order = choose_samples(arguments, source->size());
 
   WriteProgressLine progress("write", order.size());
   write.on_progress = [&](std::uint64_t samples, std::uint64_t bytes) {
