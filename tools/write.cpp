@@ -131,7 +131,7 @@ int run_write(const std::vector<std::string>& args) {
   data::FieldOptions options;
   options.image = image_options(arguments);
   data::WriteOptions write;
-  write.page_bytes = static_cast<std::uint64_t>(integer(arguments, "page_size", 0, INT64_MAX));
+  write.layout.page_bytes = static_cast<std::uint64_t>(integer(arguments, "page_size", 0, INT64_MAX));
   write.workers = static_cast<int>(integer(arguments, "workers", 0, 1024));
   if (write.workers == 0) write.workers = usable_cores();
 

@@ -12,10 +12,15 @@
 namespace precast::data {
 namespace {
 
-/// The bytes behind type and name in a field's descriptor.
-std::span<const std::byte> arguments_of(const BetonReader& file, std::size_t field) {
-  return file.bytes().subspan(kHeaderBytes + field * kFieldBytes + 1 + kFieldNameBytes,
-                              kFieldArgumentsBytes);
+/// The bytes behind type and name in a field's descriptor, without the mark of a file that has
+/// checksums: the new one may have none.
+std::vector<std::byte> arguments_of(const BetonReader& file, std::size_t field) {
+  const auto bytes = file.bytes().subspan(kHeaderBytes + field * kFieldBytes + 1 + kFieldNameBytes,
+                                          kFieldArgumentsBytes);
+  std::vector<std::byte> arguments(bytes.begin(), bytes.end());
+  std::byte* const flag = arguments.data() + kSumsFlagAt;
+  if (field == 0 && load<std::uint64_t>(flag) == kSumsFlag) store(flag, std::uint64_t{0});
+  return arguments;
 }
 
 std::string describe(const FieldInfo& field) {
@@ -39,8 +44,7 @@ class CopiedField final : public Field {
 
   [[nodiscard]] FieldType type() const override { return type_; }
   [[nodiscard]] std::vector<std::byte> arguments() const override {
-    const auto bytes = arguments_of(*copy_.files.front(), field_);
-    return {bytes.begin(), bytes.end()};
+    return arguments_of(*copy_.files.front(), field_);
   }
 
   void encode(const Value& place, std::uint64_t /*sample*/, EncodedValue& out) override {
@@ -48,38 +52,40 @@ class CopiedField final : public Field {
     const BetonReader& file = *copy_.files[from.file];
     out.metadata.clear();
     out.blob.clear();
+    if (has_blob(type_)) {
+      const auto blob = file.blob(from.sample, field_);
+      file.check_value(from.sample, field_, blob);
+      out.blob.assign(blob.begin(), blob.end());
+    }
     switch (type_) {
       case FieldType::floating:
         return put(out.metadata, 0, file.floating(from.sample, field_));
       case FieldType::integer:
         return put(out.metadata, 0, label(from.file, file.integer(from.sample, field_)));
       case FieldType::image:
-        return copy_image(file.image(from.sample, field_), out);
+        return describe_image(file, from.sample, out.metadata);
       case FieldType::bytes:
       case FieldType::json:
-        put(out.metadata, sizeof(std::uint64_t), file.blob_bytes(from.sample, field_));
-        break;
+        return put(out.metadata, sizeof(std::uint64_t), std::uint64_t{out.blob.size()});
       case FieldType::ndarray:
       case FieldType::tensor:
-        put(out.metadata, 0, std::uint64_t{0});
-        break;
+        return put(out.metadata, 0, std::uint64_t{0});
       case FieldType::custom:
         require(false, "the reader has no custom fields");
     }
-    const auto blob = file.blob(from.sample, field_);
-    out.blob.assign(blob.begin(), blob.end());
   }
 
  private:
   [[nodiscard]] std::int64_t label(std::size_t file, std::int64_t value) const {
     return copy_.relabel && field_ == copy_.label_field ? copy_.relabel(file, value) : value;
   }
-  static void copy_image(const ImageRecord& image, EncodedValue& out) {
-    put(out.metadata, 0, static_cast<std::uint8_t>(image.mode));
-    put(out.metadata, kImageWidthAt, static_cast<std::uint16_t>(image.width));
-    put(out.metadata, kImageHeightAt, static_cast<std::uint16_t>(image.height));
-    out.metadata.resize(kImageMetadataBytes);
-    out.blob.assign(image.bytes.begin(), image.bytes.end());
+  void describe_image(const BetonReader& file, std::uint64_t sample,
+                      std::vector<std::byte>& metadata) const {
+    const BetonReader::ImageSize size = file.image_size(sample, field_);
+    put(metadata, 0, static_cast<std::uint8_t>(file.image_mode(sample, field_)));
+    put(metadata, kImageWidthAt, static_cast<std::uint16_t>(size.width));
+    put(metadata, kImageHeightAt, static_cast<std::uint16_t>(size.height));
+    metadata.resize(kImageMetadataBytes);
   }
 
   const DatasetCopy& copy_;
@@ -102,7 +108,7 @@ void check_same_fields(const BetonReader& first, const BetonReader& other) {
       return l.name == r.name && l.type == r.type && l.dtype == r.dtype && l.shape == r.shape;
     };
     if (!same(a, b)) fail("field " + describe(a), describe(b));
-    if (!std::ranges::equal(arguments_of(first, i), arguments_of(other, i)))
+    if (arguments_of(first, i) != arguments_of(other, i))
       fail("the arguments of field " + describe(a), "others");
   }
   if (fields.size() != other.fields().size())

@@ -18,7 +18,8 @@ namespace {
 /// expected_size() of a blob whose size only the table knows.
 constexpr std::uint64_t kAnySize = UINT64_MAX;
 
-BetonHeader parse_header(std::span<const std::byte> file, const std::string& place) {
+BetonHeader parse_header(std::span<const std::byte> file, const BetonLimits& limits,
+                         const std::string& place) {
   if (file.size() < kHeaderBytes) {
     throw DataError(fmt::format("{}: header: expected {} bytes, got {}. The file is cut off", place,
                                 kHeaderBytes, file.size()));
@@ -37,10 +38,10 @@ BetonHeader parse_header(std::span<const std::byte> file, const std::string& pla
     throw DataError(fmt::format("{}: header: expected 1 to {} fields, got {}", place, kMaxFields,
                                 header.num_fields));
   }
-  if (!std::has_single_bit(header.page_bytes) || header.page_bytes < kMinPageBytes) {
+  if (!std::has_single_bit(header.page_bytes) || header.page_bytes < limits.min_page_bytes) {
     throw DataError(fmt::format(
         "{}: header: expected a page size that is a power of two of at least {}, got {}", place,
-        kMinPageBytes, header.page_bytes));
+        limits.min_page_bytes, header.page_bytes));
   }
   if (header.num_samples == 0) {
     throw DataError(fmt::format("{}: header: expected samples, got none", place));
@@ -63,13 +64,14 @@ BetonReader::BetonReader(const std::filesystem::path& path, BlobAccess access) :
     bytes_ = file_->bytes();
     file_bytes_ = bytes_.size();
   }
-  open();
+  open({});
   if (access == BlobAccess::on_disk_direct) disk_->read_directly();
 }
 
-BetonReader::BetonReader(std::span<const std::byte> bytes, std::filesystem::path path)
+BetonReader::BetonReader(std::span<const std::byte> bytes, std::filesystem::path path,
+                         const BetonLimits& limits)
     : path_(std::move(path)), bytes_(bytes), file_bytes_(bytes.size()) {
-  open();
+  open(limits);
 }
 
 /// Makes the first `end` bytes of the file (or all, where it is shorter) part of bytes_.
@@ -82,9 +84,9 @@ void BetonReader::bring(std::uint64_t end) {
   bytes_ = head_;
 }
 
-void BetonReader::open() {
+void BetonReader::open(const BetonLimits& limits) {
   bring(kHeaderBytes);
-  header_ = parse_header(bytes_, place());
+  header_ = parse_header(bytes_, limits, place());
   const std::uint64_t metadata_end = check_extents();
   std::vector<std::byte> on_disk;
   if (disk_ != nullptr) {
@@ -93,6 +95,7 @@ void BetonReader::open() {
   }
   const auto table_bytes =
       disk_ != nullptr ? std::span<const std::byte>(on_disk) : bytes_.subspan(header_.table_offset);
+  open_sums(table_bytes);
   const AllocationTable table(table_bytes, header_, metadata_end, place());
   blob_bytes_.resize(fields_.size());
   for (std::size_t i = 0; i < fields_.size(); ++i) {
@@ -106,7 +109,7 @@ std::span<const std::byte> BetonReader::bytes() const {
 }
 
 std::uint64_t BetonReader::memory_bytes() const {
-  std::uint64_t bytes = head_.size();
+  std::uint64_t bytes = head_.size() + sums_bytes_.size();
   for (const auto& sizes : blob_bytes_) bytes += sizes.size() * sizeof(sizes[0]);
   return bytes;
 }

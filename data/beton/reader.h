@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "data/beton/field_info.h"
+#include "data/beton/file_info.h"
 #include "data/beton/format.h"
+#include "data/beton/sums.h"
 #include "data/cache/disk_file.h"
 #include "framework/core/export.h"
 #include "framework/core/file.h"
@@ -38,9 +40,17 @@ enum class BlobAccess {
   on_disk_direct,
 };
 
+/// What a file must keep to be taken for one.
+struct BetonLimits {
+  /// FFCV writes no smaller pages; tests of many small files may.
+  std::uint64_t min_page_bytes = kMinPageBytes;
+};
+
 /// A .beton version 2 file, as FFCV or precast wrote it, mapped read-only or in memory. Opening
 /// checks every size and pointer in the file, so that reading a sample needs no further checks and
 /// cannot leave the file (10 million samples: < 2 s, 4 bytes a sample and blob field are kept).
+/// Where the file has checksums (inside, or in FILE.sum beside it) header, fields, metadata and
+/// table are held against them when it is opened; values are by check_value().
 /// Immutable and thread-safe. Spans live as long as the reader. Indices out of range and a field of
 /// another type are std::logic_error.
 class PRECAST_API BetonReader {
@@ -49,8 +59,9 @@ class PRECAST_API BetonReader {
   /// and what was found if its content is wrong, cut off, or of a writer that was killed.
   explicit BetonReader(const std::filesystem::path& path, BlobAccess access = BlobAccess::mapped);
   /// Reads a file that lies in memory. @param bytes must outlive the reader. @param path names it
-  /// in messages. @throws DataError as above.
-  BetonReader(std::span<const std::byte> bytes, std::filesystem::path path);
+  /// in messages; no sidecar is looked for. @throws DataError as above.
+  BetonReader(std::span<const std::byte> bytes, std::filesystem::path path,
+              const BetonLimits& limits = {});
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   /// The whole file; without on_disk access only.
@@ -102,9 +113,29 @@ class PRECAST_API BetonReader {
   /// Where blob() lies in the file. Its page is this divided by header().page_bytes.
   [[nodiscard]] std::uint64_t blob_offset(std::uint64_t sample, std::size_t field) const;
 
+  /// Its checksums; empty() where it has none.
+  [[nodiscard]] const FileSums& sums() const { return sums_; }
+  /// Hashes what their trailer covers. @param table the allocation table's bytes.
+  [[nodiscard]] SumsTrailer hash_extents(std::span<const std::byte> table) const;
+  /// Holds the bytes of a field with blobs against their checksum. Without checksums it does
+  /// nothing. @param value what blob() gave. @throws DataError naming file, sample and field.
+  void check_value(std::uint64_t sample, std::size_t field, std::span<const std::byte> value) const;
+  /// What the writer noted; empty where it has no checksums. Parses it anew.
+  [[nodiscard]] FileInfo info() const { return parse_file_info(sums_.info()); }
+  /// The name of each value of an int field; empty if nobody noted them.
+  [[nodiscard]] std::vector<std::string> class_names(std::size_t field) const;
+
  private:
   [[nodiscard]] std::string place() const { return path_.string(); }
-  void open();
+  void open(const BetonLimits& limits);
+  /// Finds the checksums, and holds against them all that has been read.
+  void open_sums(std::span<const std::byte> table);
+  /// The block of checksums in the file, or beside it; empty where there is none. @{
+  [[nodiscard]] std::span<const std::byte> sums_inside();
+  [[nodiscard]] std::span<const std::byte> sums_beside();
+  /// @}
+  /// How many fields before `field` have blobs.
+  [[nodiscard]] std::size_t value_field(std::size_t field) const;
   void bring(std::uint64_t end);
   [[nodiscard]] std::uint64_t check_extents();
   void resolve_blobs(std::size_t field, const class AllocationTable& table);
@@ -127,6 +158,13 @@ class PRECAST_API BetonReader {
   std::size_t metadata_begin_ = 0;
   /// [field][sample]: bytes of the blob; empty for numbers. A page is below 4 GiB, so 32 bits do.
   std::vector<std::vector<std::uint32_t>> blob_bytes_;
+  /// What sums_ refers to where the file is not mapped.
+  std::vector<std::byte> sums_bytes_;
+  FileSums sums_;
 };
+
+/// Hashes all of a mapped file and writes FILE.sum beside it, atomically. @throws
+/// IoError
+PRECAST_API void write_sums_sidecar(const BetonReader& reader, FileOps& ops = posix_file_ops());
 
 }  // namespace precast::data

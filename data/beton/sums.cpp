@@ -5,7 +5,6 @@
 
 #include <cstring>
 #include <new>
-#include <utility>
 
 #include "data/beton/format.h"
 #include "framework/core/error.h"
@@ -15,18 +14,12 @@ namespace {
 
 /// Reads `PCSUMS01` in a file.
 constexpr std::uint64_t kMagic = 0x3130534d55534350;
-/// Places in the trailer.
-constexpr std::size_t kSamplesAt = 0;
-constexpr std::size_t kInfoBytesAt = 8;
-constexpr std::size_t kHeadAt = 16;
-constexpr std::size_t kRecordsAt = 24;
-constexpr std::size_t kTableAt = 32;
-/// Two numbers that are 0.
-constexpr std::size_t kSpareAt = 40;
+/// Places in the trailer: the numbers of SumsTrailer, one that is 0, then these two.
+constexpr std::size_t kSpareAt = sizeof(SumsTrailer);
 /// Of all that stands before.
-constexpr std::size_t kOwnAt = 56;
-constexpr std::size_t kMagicAt = 64;
-static_assert(kMagicAt + 8 == kSumsTrailerBytes);
+constexpr std::size_t kOwnAt = kSpareAt + 8;
+constexpr std::size_t kMagicAt = kOwnAt + 8;
+static_assert(kMagicAt + 8 == kSumsTrailerBytes && sizeof(SumsTrailer) == 48);
 
 XXH3_state_t* state_of(void* state) {
   return static_cast<XXH3_state_t*>(state);
@@ -34,78 +27,88 @@ XXH3_state_t* state_of(void* state) {
 
 }  // namespace
 
-SampleHash::SampleHash() : state_(XXH3_createState()) {
-  if (state_ == nullptr) throw std::bad_alloc();
+std::filesystem::path sums_sidecar(const std::filesystem::path& file) {
+  return file.string() + ".sum";
 }
-SampleHash::~SampleHash() {
+
+std::uint64_t hash_of(std::span<const std::byte> bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
+
+RunningHash::RunningHash() : state_(XXH3_createState()) {
+  if (state_ == nullptr) throw std::bad_alloc();
+  XXH3_64bits_reset(state_of(state_));
+}
+RunningHash::~RunningHash() {
   XXH3_freeState(state_of(state_));
 }
-void SampleHash::begin(std::span<const std::byte> record) {
-  XXH3_64bits_reset(state_of(state_));
-  add(record);
+void RunningHash::add(std::span<const std::byte> bytes) {
+  XXH3_64bits_update(state_of(state_), bytes.data(), bytes.size());
 }
-void SampleHash::add(std::span<const std::byte> blob) {
-  XXH3_64bits_update(state_of(state_), blob.data(), blob.size());
-}
-std::uint64_t SampleHash::value() const {
+std::uint64_t RunningHash::value() const {
   return XXH3_64bits_digest(state_of(state_));
 }
 
-std::uint64_t sums_bytes(std::uint64_t samples, std::uint64_t info_bytes) {
-  return 8 * samples + info_bytes + kSumsTrailerBytes;
+std::uint64_t sums_bytes(std::uint64_t samples, std::uint64_t value_fields,
+                         std::uint64_t info_bytes) {
+  return 8 * samples * value_fields + info_bytes + kSumsTrailerBytes;
 }
 
-std::vector<std::byte> encode_sums(const FileSums& sums) {
-  std::vector<std::byte> bytes(sums_bytes(sums.samples.size(), sums.info.size()));
-  std::byte* at = bytes.data();
-  std::memcpy(at, sums.samples.data(), 8 * sums.samples.size());
-  at += 8 * sums.samples.size();
-  std::memcpy(at, sums.info.data(), sums.info.size());
-  at += sums.info.size();
-  store(at + kSamplesAt, std::uint64_t{sums.samples.size()});
-  store(at + kInfoBytesAt, std::uint64_t{sums.info.size()});
-  store(at + kHeadAt, sums.head);
-  store(at + kRecordsAt, sums.records);
-  store(at + kTableAt, sums.table);
-  static_assert(kSpareAt + 16 == kOwnAt);
-  const auto before = static_cast<std::size_t>(at + kOwnAt - bytes.data());
-  store(at + kOwnAt, std::uint64_t{XXH3_64bits(bytes.data(), before)});
+std::vector<std::byte> encode_sums(SumsTrailer trailer, std::span<const std::uint64_t> values,
+                                   std::string_view info) {
+  require(values.size() == trailer.samples * trailer.value_fields, "each value has its hash");
+  trailer.info_bytes = info.size();
+  std::vector<std::byte> block(sums_bytes(trailer.samples, trailer.value_fields, info.size()));
+  if (!values.empty()) std::memcpy(block.data(), values.data(), values.size_bytes());
+  std::byte* text = block.data() + values.size_bytes();
+  if (!info.empty()) std::memcpy(text, info.data(), info.size());
+  std::byte* at = text + info.size();
+  store(at, trailer);
+  store(at + kOwnAt, hash_of(std::span(block).first(block.size() - kSumsTrailerBytes + kOwnAt)));
   store(at + kMagicAt, kMagic);
-  return bytes;
+  return block;
 }
 
 std::uint64_t sums_bytes_of(std::span<const std::byte> trailer) {
   require(trailer.size() == kSumsTrailerBytes, "a trailer is given");
   if (load<std::uint64_t>(trailer.data() + kMagicAt) != kMagic) return 0;
-  const auto samples = load<std::uint64_t>(trailer.data() + kSamplesAt);
-  const auto info_bytes = load<std::uint64_t>(trailer.data() + kInfoBytesAt);
-  constexpr std::uint64_t kMost = UINT64_MAX / 32;
-  if (samples > kMost || info_bytes > kMost) return UINT64_MAX;
-  return sums_bytes(samples, info_bytes);
+  const auto sizes = load<SumsTrailer>(trailer.data());
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 56;
+  std::uint64_t values = 0;
+  if (__builtin_mul_overflow(sizes.samples, sizes.value_fields, &values) || values > kMost ||
+      sizes.info_bytes > kMost)
+    return UINT64_MAX;
+  return sums_bytes(sizes.samples, sizes.value_fields, sizes.info_bytes);
 }
 
-FileSums decode_sums(std::span<const std::byte> bytes, std::uint64_t samples,
-                     const std::string& place) {
-  const bool whole = bytes.size() >= kSumsTrailerBytes &&
-                     sums_bytes_of(bytes.last(kSumsTrailerBytes)) == bytes.size();
+FileSums::FileSums(std::span<const std::byte> block, std::uint64_t samples,
+                   std::uint64_t value_fields, const std::string& place)
+    : block_(block) {
+  const bool whole = block.size() >= kSumsTrailerBytes &&
+                     sums_bytes_of(block.last(kSumsTrailerBytes)) == block.size();
   if (!whole) throw DataError(fmt::format("{}: checksums: they are cut off or damaged", place));
-  const std::byte* at = bytes.data() + bytes.size() - kSumsTrailerBytes;
-  const auto before = static_cast<std::size_t>(at + kOwnAt - bytes.data());
-  if (load<std::uint64_t>(at + kOwnAt) != XXH3_64bits(bytes.data(), before))
-    throw DataError(fmt::format("{}: checksums: their own checksum does not fit", place));
-  const auto count = load<std::uint64_t>(at + kSamplesAt);
-  if (count != samples) {
+  const std::size_t at = block.size() - kSumsTrailerBytes;
+  trailer_ = load<SumsTrailer>(block.data() + at);
+  if (load<std::uint64_t>(block.data() + at + kOwnAt) != hash_of(block.first(at + kOwnAt)))
+    throw DataError(fmt::format("{}: checksums: they are damaged themselves", place));
+  if (trailer_.samples != samples || trailer_.value_fields != value_fields) {
     throw DataError(
-        fmt::format("{}: checksums: expected those of {} samples, got {}", place, samples, count));
+        fmt::format("{}: checksums: expected those of {} samples with {} large values each, got {} "
+                    "with {}",
+                    place, samples, value_fields, trailer_.samples, trailer_.value_fields));
   }
-  FileSums sums{.head = load<std::uint64_t>(at + kHeadAt),
-                .records = load<std::uint64_t>(at + kRecordsAt),
-                .table = load<std::uint64_t>(at + kTableAt),
-                .samples = std::vector<std::uint64_t>(samples),
-                .info = std::string(load<std::uint64_t>(at + kInfoBytesAt), '\0')};
-  std::memcpy(sums.samples.data(), bytes.data(), 8 * samples);
-  std::memcpy(sums.info.data(), bytes.data() + 8 * samples, sums.info.size());
-  return sums;
+}
+
+std::uint64_t FileSums::value(std::uint64_t sample, std::size_t value_field) const {
+  require(sample < trailer_.samples && value_field < trailer_.value_fields, "the value exists");
+  return load<std::uint64_t>(block_.data() + 8 * (sample * trailer_.value_fields + value_field));
+}
+
+std::string_view FileSums::info() const {
+  const std::size_t size = trailer_.info_bytes;
+  if (size == 0) return {};
+  const std::byte* at = block_.data() + (block_.size() - kSumsTrailerBytes - size);
+  return {reinterpret_cast<const char*>(at), size};
 }
 
 }  // namespace precast::data

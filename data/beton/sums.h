@@ -2,9 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/core/export.h"
@@ -12,31 +13,44 @@
 namespace precast::data {
 
 /// What precast knows about a .beton file beyond FFCV's format: hashes (XXH3-64) of everything in
-/// it, and a text. It lies between the last page and the allocation table, where FFCV's readers do
-/// not look, or in the sidecar FILE.beton.sum of a file that someone else wrote; FORMAT.md has the
-/// layout.
-struct FileSums {
+/// it that a reader looks at, and a text. It lies between the last page and the allocation table,
+/// where FFCV's readers do not look, or in the sidecar FILE.beton.sum of a file that someone else
+/// wrote. FORMAT.md has the layout.
+///
+///     hash of each large value u64[samples][value fields], text, trailer
+struct SumsTrailer {
+  std::uint64_t samples = 0;
+  /// Fields whose values lie in pages.
+  std::uint64_t value_fields = 0;
+  std::uint64_t info_bytes = 0;
   /// Of header and field descriptors.
   std::uint64_t head = 0;
   /// Of all metadata records.
   std::uint64_t records = 0;
   /// Of the allocation table.
   std::uint64_t table = 0;
-  /// One a sample, as hash_sample().
-  std::vector<std::uint64_t> samples;
-  /// A JSON object: how the file was written, class names.
-  std::string info;
 };
 
-/// Of a sample: its metadata record, then the bytes of its fields in their order.
-class PRECAST_API SampleHash {
+inline constexpr std::size_t kSumsTrailerBytes = 72;
+/// Marks a file that has sums inside, so that it cannot be taken for one without when its trailer
+/// is damaged: at this place of the first field's arguments stands kSumsFlag.
+inline constexpr std::size_t kSumsFlagAt = 760;
+inline constexpr std::uint64_t kSumsFlag = 0x31304d5553434250;  // "PBCSUM01"
+
+/// FILE.sum.
+[[nodiscard]] PRECAST_API std::filesystem::path sums_sidecar(const std::filesystem::path& file);
+
+/// Hash of a large value, and of the other parts.
+[[nodiscard]] PRECAST_API std::uint64_t hash_of(std::span<const std::byte> bytes);
+
+/// Hashes bytes that come in pieces.
+class PRECAST_API RunningHash {
  public:
-  SampleHash();
-  SampleHash(const SampleHash&) = delete;
-  SampleHash& operator=(const SampleHash&) = delete;
-  ~SampleHash();
-  void begin(std::span<const std::byte> record);
-  void add(std::span<const std::byte> blob);
+  RunningHash();
+  RunningHash(const RunningHash&) = delete;
+  RunningHash& operator=(const RunningHash&) = delete;
+  ~RunningHash();
+  void add(std::span<const std::byte> bytes);
   [[nodiscard]] std::uint64_t value() const;
 
  private:
@@ -44,17 +58,40 @@ class PRECAST_API SampleHash {
   void* state_;
 };
 
-/// Bytes that encode_sums() gives.
-[[nodiscard]] PRECAST_API std::uint64_t sums_bytes(std::uint64_t samples, std::uint64_t info_bytes);
-[[nodiscard]] PRECAST_API std::vector<std::byte> encode_sums(const FileSums& sums);
+/// Bytes of the whole block.
+[[nodiscard]] PRECAST_API std::uint64_t sums_bytes(std::uint64_t samples,
+                                                   std::uint64_t value_fields,
+                                                   std::uint64_t info_bytes);
+/// @param values sample by sample; trailer.samples x trailer.value_fields of them.
+/// @param info   a JSON object; trailer.info_bytes is overwritten by its length.
+[[nodiscard]] PRECAST_API std::vector<std::byte> encode_sums(SumsTrailer trailer,
+                                                             std::span<const std::uint64_t> values,
+                                                             std::string_view info);
 
-/// What stands at the end of encode_sums() and tells the rest.
-inline constexpr std::size_t kSumsTrailerBytes = 72;
-/// How many bytes encode_sums() gave for which these are the last; 0 if they are none of them.
+/// How many bytes the block has that ends with these kSumsTrailerBytes; 0 if they are no trailer,
+/// UINT64_MAX if their numbers make no sense.
 [[nodiscard]] PRECAST_API std::uint64_t sums_bytes_of(std::span<const std::byte> trailer);
-/// @param bytes as sums_bytes_of() says, @param samples of the dataset. @throws DataError behind
-/// `place` if they are damaged or of another number of samples.
-[[nodiscard]] PRECAST_API FileSums decode_sums(std::span<const std::byte> bytes,
-                                               std::uint64_t samples, const std::string& place);
+
+/// A block that has been checked against its own hash. Refers to the bytes it was made of.
+/// Immutable and thread-safe.
+class PRECAST_API FileSums {
+ public:
+  FileSums() = default;
+  /// @throws DataError behind `place` if the block is cut off, damaged, or of another number of
+  /// samples or fields than `samples` x `value_fields`.
+  FileSums(std::span<const std::byte> block, std::uint64_t samples, std::uint64_t value_fields,
+           const std::string& place);
+
+  [[nodiscard]] bool empty() const { return block_.empty(); }
+  [[nodiscard]] const SumsTrailer& trailer() const { return trailer_; }
+  /// @param value_field counts the fields whose values lie in pages.
+  [[nodiscard]] std::uint64_t value(std::uint64_t sample, std::size_t value_field) const;
+  /// A JSON object, or empty.
+  [[nodiscard]] std::string_view info() const;
+
+ private:
+  std::span<const std::byte> block_;
+  SumsTrailer trailer_;
+};
 
 }  // namespace precast::data

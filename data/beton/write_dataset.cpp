@@ -186,7 +186,7 @@ WriteSummary write_dataset(const std::filesystem::path& path, const std::vector<
     throw ConfigError(fmt::format("workers: expected at least 1, got {}", options.workers));
   }
   const auto start = std::chrono::steady_clock::now();
-  BetonWriter writer(path, columns_of(fields), num_samples, options.page_bytes, *options.ops);
+  BetonWriter writer(path, columns_of(fields), num_samples, options.layout, *options.ops);
   EncodeQueue queue(fields, num_samples, provider, options.workers);
   queue.start();
   for (std::uint64_t index = 0; index < num_samples; ++index) {

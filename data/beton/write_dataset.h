@@ -14,9 +14,9 @@
 
 namespace precast::data {
 
-/// How a dataset is written. Nothing here but `page_bytes` changes the file.
+/// How a dataset is written. Nothing here but `layout` changes the file.
 struct WriteOptions {
-  std::uint64_t page_bytes = kDefaultPageBytes;
+  BetonLayout layout;
   /// Threads that read and encode samples; at least 1.
   int workers = 1;
   /// Called after each sample, on the calling thread, with the samples and bytes laid out so far.

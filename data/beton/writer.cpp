@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <unordered_set>
 #include <utility>
@@ -65,23 +66,24 @@ void append_number(std::vector<std::byte>& out, std::uint64_t number) {
   store(out.data() + out.size() - sizeof number, number);
 }
 
-std::vector<std::byte> header_bytes(const BetonHeader& header) {
-  std::vector<std::byte> bytes(kHeaderBytes);
-  store(bytes.data(), header.version);
-  store(bytes.data() + 2, header.num_fields);
-  store(bytes.data() + 4, header.page_bytes);
-  store(bytes.data() + 8, header.num_samples);
-  store(bytes.data() + 16, header.table_offset);
-  return bytes;
+/// @param to kHeaderBytes.
+void store_header(const BetonHeader& header, std::byte* to) {
+  store(to, header.version);
+  store(to + 2, header.num_fields);
+  store(to + 4, header.page_bytes);
+  store(to + 8, header.num_samples);
+  store(to + 16, header.table_offset);
 }
 
 }  // namespace
 
 BetonWriter::BetonWriter(const std::filesystem::path& path, std::vector<FieldColumn> columns,
-                         std::uint64_t num_samples, std::uint64_t page_bytes, FileOps& ops)
+                         std::uint64_t num_samples, const BetonLayout& layout, FileOps& ops)
     : columns_(std::move(columns)),
       layout_(checked_layout(columns_)),
-      header_(checked_header(columns_, num_samples, page_bytes)),
+      checksums_(layout.checksums),
+      info_(layout.info),
+      header_(checked_header(columns_, num_samples, layout.page_bytes)),
       file_(path, ops),
       metadata_at_(kHeaderBytes + columns_.size() * kFieldBytes) {
   std::uint64_t metadata_end = 0;
@@ -92,26 +94,31 @@ BetonWriter::BetonWriter(const std::filesystem::path& path, std::vector<FieldCol
   metadata_end += metadata_at_;
   const bool paged = std::ranges::any_of(columns_, has_blob, &FieldColumn::type);
   // A file of numbers alone has no pages and no padding: its empty table follows the metadata.
-  first_page_at_ = paged ? round_up(metadata_end, page_bytes) : metadata_end;
-  if (paged) page_.resize(page_bytes);
-  write_descriptors();
+  first_page_at_ = paged ? round_up(metadata_end, layout.page_bytes) : metadata_end;
+  if (paged) page_.resize(layout.page_bytes);
+  file_.write_at(0, head());
 }
 
-void BetonWriter::write_descriptors() {
-  // The pointer to the table stays 0 until finish(): a reader refuses such a file.
-  std::vector<std::byte> bytes = header_bytes(header_);
-  bytes.resize(metadata_at_);
+/// Header and descriptors. The pointer to the table stays 0 until finish(): a reader refuses such a
+/// file.
+std::vector<std::byte> BetonWriter::head() const {
+  std::vector<std::byte> bytes(kHeaderBytes + columns_.size() * kFieldBytes);
+  store_header(header_, bytes.data());
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     std::byte* at = bytes.data() + kHeaderBytes + i * kFieldBytes;
     *at = static_cast<std::byte>(columns_[i].type);
     std::memcpy(at + 1, columns_[i].name.data(), columns_[i].name.size());
     std::ranges::copy(columns_[i].arguments, at + 1 + kFieldNameBytes);
   }
-  file_.write_at(0, bytes);
+  std::byte* flag = bytes.data() + kHeaderBytes + 1 + kFieldNameBytes + kSumsFlagAt;
+  if (checksums_ && load<std::uint64_t>(flag) == 0) store(flag, kSumsFlag);
+  return bytes;
 }
 
 std::uint64_t BetonWriter::file_bytes() const {
-  return first_page_at_ + pages_ * header_.page_bytes + table_.size();
+  const std::uint64_t sums =
+      checksums_ ? 8 * value_sums_.size() + info_.size() + kSumsTrailerBytes : 0;
+  return first_page_at_ + pages_ * header_.page_bytes + sums + table_.size();
 }
 
 void BetonWriter::add(std::span<const EncodedValue> values) {
@@ -136,6 +143,7 @@ void BetonWriter::add(std::span<const EncodedValue> values) {
     append_number(table_, samples_);
     append_number(table_, pointer);
     append_number(table_, blob.size());
+    if (checksums_) value_sums_.push_back(hash_of(blob));
   }
   ++samples_;
   if (metadata_.size() >= kMetadataPieceBytes) flush_metadata();
@@ -163,6 +171,7 @@ void BetonWriter::flush_page() {
 
 void BetonWriter::flush_metadata() {
   file_.write_at(metadata_at_, metadata_);
+  if (checksums_) records_hash_.add(metadata_);
   metadata_at_ += metadata_.size();
   metadata_.clear();
 }
@@ -171,12 +180,26 @@ void BetonWriter::finish() {
   require(samples_ == header_.num_samples, "as many samples come as were announced");
   if (page_used_ > 0) flush_page();
   flush_metadata();
+  header_.table_offset = file_bytes() - table_.size();
+  if (checksums_) write_sums();
   failpoint("beton.before_table");
-  header_.table_offset = first_page_at_ + pages_ * header_.page_bytes;
   file_.write_at(header_.table_offset, table_);
   failpoint("beton.before_header");
-  file_.write_at(0, header_bytes(header_));
+  std::array<std::byte, kHeaderBytes> header{};
+  store_header(header_, header.data());
+  file_.write_at(0, header);
   file_.commit();
+}
+
+void BetonWriter::write_sums() {
+  SumsTrailer trailer;
+  trailer.samples = samples_;
+  trailer.value_fields = value_sums_.size() / samples_;
+  trailer.head = hash_of(head());
+  trailer.records = records_hash_.value();
+  trailer.table = hash_of(table_);
+  const std::vector<std::byte> block = encode_sums(trailer, value_sums_, info_);
+  file_.write_at(header_.table_offset - block.size(), block);
 }
 
 }  // namespace precast::data

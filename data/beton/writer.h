@@ -9,6 +9,7 @@
 
 #include "data/beton/format.h"
 #include "data/beton/layout.h"
+#include "data/beton/sums.h"
 #include "data/fields/field.h"
 #include "framework/core/export.h"
 #include "framework/core/file.h"
@@ -23,17 +24,29 @@ struct FieldColumn {
   std::vector<std::byte> arguments = {};
 };
 
-/// Lays samples out in a .beton file exactly as FFCV does with one worker: blobs one after the
-/// other without gaps, all blobs of a sample in one page, page tails zero, table after the last
-/// page, the header's pointer to it last. The file appears under its name when finish() succeeds
-/// and not before; an older one stays until then. Holds one page and 24 bytes a blob. One thread.
+/// How a file is laid out.
+struct BetonLayout {
+  /// A power of two from 2 MiB to 2 GiB. All blobs of a sample lie in one page.
+  std::uint64_t page_bytes = kDefaultPageBytes;
+  /// Checksums of everything (sums.h), where FFCV does not look.
+  bool checksums = true;
+  /// With checksums: a JSON object for the file to keep. `classes` in it maps names of int fields
+  /// to lists of class names.
+  std::string info = {};
+};
+
+/// Lays samples out in a .beton file exactly as FFCV does with one worker (without checksums byte
+/// for byte): blobs one after the other without gaps, all blobs of a sample in one page, page tails
+/// zero, table after the last page, the header's pointer to it last. The file appears under its
+/// name when finish() succeeds and not before; an older one stays until then. Holds one page and 32
+/// bytes a blob. One thread.
 class PRECAST_API BetonWriter {
  public:
-  /// @param page_bytes a power of two from 2 MiB to 2 GiB. @throws ConfigError for it, for no
-  /// samples, and for field names that are empty, over 16 characters, not printable ASCII or twice;
-  /// IoError if the file cannot be created.
+  /// @throws ConfigError for a page size that is none, for no samples, and for field names that are
+  /// empty, over 16 characters, not printable ASCII or twice; IoError if the file cannot be
+  /// created.
   BetonWriter(const std::filesystem::path& path, std::vector<FieldColumn> columns,
-              std::uint64_t num_samples, std::uint64_t page_bytes = kDefaultPageBytes,
+              std::uint64_t num_samples, const BetonLayout& layout = {},
               FileOps& ops = posix_file_ops());
 
   /// Adds the next sample. @param values one a column. @throws DataError naming the needed page
@@ -48,13 +61,16 @@ class PRECAST_API BetonWriter {
   [[nodiscard]] std::uint64_t file_bytes() const;
 
  private:
-  void write_descriptors();
+  [[nodiscard]] std::vector<std::byte> head() const;
   void make_room(std::uint64_t bytes);
   void flush_page();
   void flush_metadata();
+  void write_sums();
 
   std::vector<FieldColumn> columns_;
   RecordLayout layout_;
+  bool checksums_;
+  std::string info_;
   BetonHeader header_;
   std::uint64_t samples_ = 0;
 
@@ -67,6 +83,9 @@ class PRECAST_API BetonWriter {
   std::uint64_t first_page_at_ = 0;
   std::uint64_t pages_ = 0;
   std::vector<std::byte> table_;
+  /// With checksums: of the blobs, and of the records so far.
+  std::vector<std::uint64_t> value_sums_;
+  RunningHash records_hash_;
 };
 
 }  // namespace precast::data

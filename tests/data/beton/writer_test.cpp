@@ -30,7 +30,8 @@ std::vector<std::byte> lay_out_again(const std::string& name) {
   const BetonReader reader(folder / "golden.beton");
   std::vector<FieldColumn> columns;
   for (const FieldInfo& field : reader.fields()) columns.push_back({field.name, field.type});
-  BetonWriter writer(folder / "ours.beton", columns, reader.size(), reader.header().page_bytes);
+  BetonWriter writer(folder / "ours.beton", columns, reader.size(),
+                     {.page_bytes = reader.header().page_bytes, .checksums = false});
   for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
     std::vector<EncodedValue> values(columns.size());
     for (std::size_t i = 0; i < columns.size(); ++i) {
@@ -79,7 +80,7 @@ TEST(WriteDataset, RawPixelsGiveFfcvsFileByteForByte) {
   };
   for (const int workers : {1, 3}) {
     WriteOptions options;
-    options.page_bytes = kMinPageBytes;
+    options.layout = {.page_bytes = kMinPageBytes, .checksums = false};
     options.workers = workers;
     (void)write_dataset(folder / "ours.beton", fields, reader.size(), sample, options);
     EXPECT_TRUE(test::read_bytes(folder / "ours.beton") == golden_beton("img_raw_w1")) << workers;
@@ -96,7 +97,8 @@ std::vector<EncodedValue> raw_image(std::size_t bytes) {
 TEST(BetonWriter, BeginsANewPageWhereASampleDoesNotFitAndZeroesTheTail) {
   const test::TemporaryFolder folder;
   const std::filesystem::path path = folder / "a.beton";
-  BetonWriter writer(path, {{"image", FieldType::image}}, 4, kMinPageBytes);
+  BetonWriter writer(path, {{"image", FieldType::image}}, 4,
+                     {.page_bytes = kMinPageBytes, .checksums = false});
   for (const std::size_t bytes :
        {kMinPageBytes - 10, std::uint64_t{10}, std::uint64_t{1}, kMinPageBytes}) {
     writer.add(raw_image(bytes));
@@ -119,7 +121,8 @@ TEST(BetonWriter, BeginsANewPageWhereASampleDoesNotFitAndZeroesTheTail) {
 TEST(BetonWriter, ASampleLargerThanAPageIsRefusedWithThePageThatWouldDo) {
   const test::TemporaryFolder folder;
   {
-    BetonWriter writer(folder / "a.beton", {{"image", FieldType::image}}, 1, kMinPageBytes);
+    BetonWriter writer(folder / "a.beton", {{"image", FieldType::image}}, 1,
+                       {.page_bytes = kMinPageBytes});
     EXPECT_THAT([&] { writer.add(raw_image(kMinPageBytes + 1)); },
                 ThrowsMessage<DataError>(AllOf(HasSubstr("one page of 2097152 bytes, got 2097153"),
                                                HasSubstr("--page_size 4194304"))));
@@ -131,7 +134,8 @@ TEST(BetonWriter, RefusesWrongNamesPagesAndCounts) {
   const test::TemporaryFolder folder;
   const auto write = [&](std::vector<FieldColumn> columns, std::uint64_t samples,
                          std::uint64_t page) {
-    return [=, &folder] { BetonWriter(folder / "a.beton", columns, samples, page); };
+    return
+        [=, &folder] { BetonWriter(folder / "a.beton", columns, samples, {.page_bytes = page}); };
   };
   const FieldType type = FieldType::integer;
   EXPECT_THROW(write({{"", type}}, 1, kMinPageBytes)(), ConfigError);
@@ -172,7 +176,7 @@ class DatasetTest : public testing::Test {
   }
   static WriteOptions options(int workers) {
     WriteOptions chosen;
-    chosen.page_bytes = kMinPageBytes;
+    chosen.layout.page_bytes = kMinPageBytes;
     chosen.workers = workers;
     return chosen;
   }

@@ -68,7 +68,7 @@ std::vector<std::byte> write_again(const std::string& name, const test::Temporar
   std::vector<FieldPlan> plans;
   for (const FieldInfo& field : reader.fields()) plans.push_back(plan_of(field));
   WriteOptions options;
-  options.page_bytes = reader.header().page_bytes;
+  options.layout = {.page_bytes = reader.header().page_bytes, .checksums = false};
   options.workers = 2;
   (void)write_dataset(
       folder / "ours.beton", plans, reader.size(),
@@ -115,7 +115,7 @@ TEST(BlobFields, BytesThatFillAPageAndEmptyOnesGetPagesOfTheirOwn) {
   const std::vector<FieldPlan> plans = {{"x", [] { return std::make_unique<BytesField>(); }}};
   const std::vector<std::size_t> sizes = {kMinPageBytes, 0, kMinPageBytes - 1, 0, 0};
   WriteOptions options;
-  options.page_bytes = kMinPageBytes;
+  options.layout.page_bytes = kMinPageBytes;
   (void)write_dataset(
       folder / "x.beton", plans, sizes.size(),
       [&](std::uint64_t i) {

@@ -616,7 +616,7 @@ TEST(BetonSource, AFileOfFfcvIsWrittenAgainWithAllItsFields) {
                        }});
     }
     WriteOptions options;
-    options.page_bytes = kMinPageBytes;
+    options.layout.page_bytes = kMinPageBytes;
     (void)write_dataset(
         folder / "ours.beton", plans, source->size(),
         [&](std::uint64_t i) { return source->sample(i); }, options);

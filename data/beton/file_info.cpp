@@ -1,0 +1,46 @@
+#include "data/beton/file_info.h"
+
+#include <nlohmann/json.hpp>
+
+namespace precast::data {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The member of that name if it is an object, else an empty one.
+Json object_in(const Json& json, const char* name) {
+  const bool there = json.is_object() && json.contains(name) && json[name].is_object();
+  return there ? json[name] : Json::object();
+}
+
+std::vector<std::string> texts_of(const Json& list) {
+  std::vector<std::string> texts;
+  for (const Json& text : list) {
+    if (!text.is_string()) return {};
+    texts.push_back(text);
+  }
+  return texts;
+}
+
+}  // namespace
+
+std::string file_info_text(const FileInfo& info) {
+  const Json json = {{"classes", info.classes}, {"written", info.written}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+FileInfo parse_file_info(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  FileInfo info;
+  const Json classes = object_in(json, "classes");
+  for (const auto& [field, names] : classes.items()) {
+    if (names.is_array()) info.classes[field] = texts_of(names);
+  }
+  const Json written = object_in(json, "written");
+  for (const auto& [option, value] : written.items()) {
+    if (value.is_string()) info.written[option] = value;
+  }
+  return info;
+}
+
+}  // namespace precast::data

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+/// What a file tells of itself beside its samples; stands as JSON beside the checksums (sums.h).
+struct FileInfo {
+  /// Of an int field: the name of each value, counted from 0.
+  std::map<std::string, std::vector<std::string>> classes;
+  /// How it was written: the program's version, its command's options by name.
+  std::map<std::string, std::string> written;
+};
+
+/// `{"classes": {"label": [...]}, "written": {...}}`; bytes that are not UTF-8 are replaced.
+[[nodiscard]] PRECAST_API std::string file_info_text(const FileInfo& info);
+/// What of `text` is as file_info_text() gives it; never throws for what is not.
+[[nodiscard]] PRECAST_API FileInfo parse_file_info(std::string_view text);
+
+}  // namespace precast::data
