@@ -10,6 +10,9 @@ namespace precast::data {
 /// does.
 inline constexpr std::uint64_t kMaxPixels = 178'956'970;
 
+/// Kinds of image files that can be decoded.
+enum class ImageFormat { unknown, jpeg, png, webp };
+
 /// A rectangle of pixels: rows [row, row + height), columns [column, column + width).
 struct Rect {
   int row = 0;

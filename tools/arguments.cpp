@@ -16,6 +16,21 @@ namespace precast::tools {
 
 namespace po = boost::program_options;
 
+namespace {
+
+std::string text_of(const boost::any& value) {
+  if (const auto* text = boost::any_cast<std::string>(&value)) return *text;
+  if (const auto* number = boost::any_cast<std::int64_t>(&value)) return fmt::to_string(*number);
+  if (const auto* number = boost::any_cast<double>(&value)) return fmt::to_string(*number);
+  if (const auto* choice = boost::any_cast<bool>(&value)) return *choice ? "true" : "false";
+  if (const auto* list = boost::any_cast<std::vector<std::string>>(&value))
+    return fmt::format("{}", fmt::join(*list, " "));
+  require(false, "an option has one of the known types");
+  return {};
+}
+
+}  // namespace
+
 Arguments::Arguments(std::string usage, std::string about)
     : usage_(std::move(usage)), about_(std::move(about)), options_("options", 100) {
   options_.add_options()("help,h", "show this");
@@ -84,6 +99,13 @@ bool Arguments::parse(const std::vector<std::string>& args) {
     throw ConfigError(fmt::format("expected {}. usage: precast {}", place.name, usage_));
   }
   return true;
+}
+
+std::map<std::string, std::string> Arguments::texts() const {
+  std::map<std::string, std::string> texts;
+  for (const auto& [name, value] : values_)
+    if (!value.empty()) texts[name] = text_of(value.value());
+  return texts;
 }
 
 void check_range(std::string_view option, std::int64_t value, std::int64_t low, std::int64_t high) {

@@ -4,6 +4,7 @@
 #include <boost/program_options/positional_options.hpp>
 #include <boost/program_options/variables_map.hpp>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,8 @@ class Arguments {
     return values_[name].template as<T>();
   }
   [[nodiscard]] std::string text(const std::string& name) const { return get<std::string>(name); }
+  /// All options and arguments that have a value, as a command line would say them.
+  [[nodiscard]] std::map<std::string, std::string> texts() const;
 
  private:
   void print_help() const;

@@ -25,8 +25,8 @@ void add_image_options(boost::program_options::options_description& options) {
       "mode proportion: share of images stored as JPEG")(
       "image.smart_threshold", number(0),
       "mode smart: images of more bytes (height x width x 3) are stored as JPEG")(
-      "image.pass_through", po::bool_switch(),
-      "keep the bytes of baseline JPEGs that need no resize");
+      "image.passthrough", po::bool_switch(),
+      "keep the bytes of grey and YCbCr JPEGs that need no resize and decode without a warning");
 }
 
 data::ImageFieldOptions image_options(const Arguments& arguments) {

@@ -17,6 +17,7 @@
 #include "tools/report/report.h"
 #include "tools/reproduce.h"
 #include "tools/select.h"
+#include "tools/verify.h"
 #include "tools/write.h"
 
 int main(int argc, char** argv) {
@@ -26,6 +27,7 @@ int main(int argc, char** argv) {
       Command{"write", "write images into a .beton file", run_write},
       Command{"index", "find the places that let crops of JPEGs be decoded alone", run_index},
       Command{"inspect", "show what a .beton file holds", run_inspect},
+      Command{"verify", "check that .beton files are whole", run_verify},
       Command{"select", "write some samples of a .beton file, or its parts", run_select},
       Command{"merge", "write several .beton files as one", run_merge},
       Command{"preview", "show what the model sees", run_preview},

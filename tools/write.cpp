@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "data/beton/file_info.h"
 #include "data/beton/write_dataset.h"
 #include "data/fields/register.h"
 #include "data/sources/register.h"
@@ -21,6 +22,7 @@
 #include "tools/image_options.h"
 #include "tools/plugins.h"
 #include "tools/stop_signals.h"
+#include "tools/version.h"
 
 namespace precast::tools {
 namespace {
@@ -53,8 +55,12 @@ Arguments declare() {
       "field", po::value<std::vector<std::string>>()->composing(),
       "NAME=KIND: write a field of SOURCE with another kind of field, as one of a plug-in")(
       "subset", number(0), "write only the first N samples (of the shuffled order); 0: all")(
-      "seed", number(0), "of the random choices")("json", po::bool_switch(),
-                                                  "print the summary as JSON");
+      "seed", number(0), "of the random choices")(
+      "on-corrupt", po::value<std::string>()->default_value("fail"),
+      "what becomes of damaged samples: fail ends the writing, skip leaves them out and lists "
+      "them")("no_checksums", po::bool_switch(),
+              "leave out checksums, class names and options: FFCV's file, byte for byte")(
+      "json", po::bool_switch(), "print the summary as JSON");
   add_plugin_option(arguments.options());
   return arguments;
 }
@@ -81,6 +87,19 @@ std::vector<data::SourceField> choose_fields(const Arguments& arguments,
   return fields;
 }
 
+/// What the file tells of itself: nothing that would make it another one on another machine.
+data::FileInfo describe_file(const Arguments& arguments, const data::Source& source) {
+  data::FileInfo info;
+  const auto label = std::ranges::find(source.fields(), "int", &data::SourceField::type);
+  if (label != source.fields().end() && !source.class_names().empty())
+    info.classes[label->name] = source.class_names();
+  info.written = arguments.texts();
+  for (const char* elsewhere : {"SOURCE", "kind", "OUT.beton", "workers", "json"})
+    info.written.erase(elsewhere);
+  info.written["precast"] = kVersion;
+  return info;
+}
+
 /// Which samples of the source are written, in which order.
 std::vector<std::uint64_t> choose_samples(const Arguments& arguments, std::uint64_t available) {
   const auto seed = static_cast<std::uint64_t>(integer(arguments, "seed", 0, INT64_MAX));
@@ -100,9 +119,14 @@ void print_summary(const std::string& out, const data::Source& source,
   const double rate = static_cast<double>(summary.samples) / std::max(summary.seconds, 1e-9);
   data::Tally counts = summary.tally;
   for (const auto& [note, count] : source.notes()) counts[note] += count;
+  if (!summary.skipped.empty()) counts["skipped_samples"] = summary.skipped.size();
   if (json) {
+    nlohmann::ordered_json skipped = nlohmann::ordered_json::array();
+    for (const data::SkippedSample& sample : summary.skipped)
+      skipped.push_back({{"sample", sample.index}, {"name", sample.name}, {"error", sample.error}});
     const nlohmann::ordered_json report = {{"file", out},
                                            {"samples", summary.samples},
+                                           {"skipped", skipped},
                                            {"classes", source.class_names()},
                                            {"pages", summary.pages},
                                            {"bytes", summary.file_bytes},
@@ -123,6 +147,16 @@ void print_summary(const std::string& out, const data::Source& source,
   fmt::print("counts: {}\n", line);
 }
 
+void print_skipped(const std::vector<data::SkippedSample>& skipped) {
+  if (skipped.empty()) return;
+  fmt::print(stderr, "warning: damaged samples left out: {}\n", skipped.size());
+  constexpr std::size_t kMostShown = 10;
+  for (std::size_t i = 0; i < std::min(skipped.size(), kMostShown); ++i)
+    fmt::print(stderr, "  {} ({}): {}\n", skipped[i].index, skipped[i].name, skipped[i].error);
+  if (skipped.size() > kMostShown)
+    fmt::print(stderr, "  ... and {} more; --json lists all\n", skipped.size() - kMostShown);
+}
+
 }  // namespace
 
 int run_write(const std::vector<std::string>& args) {
@@ -131,9 +165,11 @@ int run_write(const std::vector<std::string>& args) {
   data::FieldOptions options;
   options.image = image_options(arguments);
   data::WriteOptions write;
-  write.layout.page_bytes = static_cast<std::uint64_t>(integer(arguments, "page_size", 0, INT64_MAX));
+  write.layout.page_bytes =
+      static_cast<std::uint64_t>(integer(arguments, "page_size", 0, INT64_MAX));
   write.workers = static_cast<int>(integer(arguments, "workers", 0, 1024));
   if (write.workers == 0) write.workers = usable_cores();
+  write.on_corrupt = data::corrupt_policy(arguments.text("on-corrupt"));
 
   data::DataParts parts = make_data_parts();
   add_data_plugins(open_plugins(arguments), parts);
@@ -154,6 +190,8 @@ int run_write(const std::vector<std::string>& args) {
         {field.name, [&registry, own, type = field.type] { return registry.create(type, own); }});
   }
   const std::vector<std::uint64_t> order = choose_samples(arguments, source->size());
+  write.layout.checksums = !arguments.get<bool>("no_checksums");
+  write.layout.info = data::file_info_text(describe_file(arguments, *source));
 
   WriteProgressLine progress("write", order.size());
   write.on_progress = [&](std::uint64_t samples, std::uint64_t bytes) {
@@ -162,10 +200,13 @@ int run_write(const std::vector<std::string>& args) {
   const StopSignals signals;
   write.cancel = &signals.asked();
   try {
-    const data::WriteSummary summary = data::write_dataset(
+    data::WriteSummary summary = data::write_dataset(
         out, fields, order.size(), [&](std::uint64_t i) { return source->sample(order[i]); },
         write);
     progress.clear();
+    // They are told by their place in the source.
+    for (data::SkippedSample& sample : summary.skipped) sample.index = order[sample.index];
+    print_skipped(summary.skipped);
     print_summary(out, *source, summary, arguments.get<bool>("json"));
   } catch (const data::Cancelled& cancelled) {
     progress.clear();

@@ -8,8 +8,10 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "framework/core/error.h"
+#include "framework/core/suggest.h"
 
 namespace precast::data {
 namespace {
@@ -23,8 +25,10 @@ constexpr auto kCancelPoll = std::chrono::milliseconds(50);
 
 /// A sample between a worker and the calling thread.
 struct Slot {
-  enum class State { empty, ready, failed } state = State::empty;
+  enum class State { empty, ready, damaged, failed } state = State::empty;
   std::vector<EncodedValue> values;
+  /// Of a damaged one, to be skipped.
+  SkippedSample skipped;
   std::exception_ptr failure;
 };
 
@@ -38,11 +42,12 @@ Error naming(const Error& error, std::uint64_t index, const std::string& name) {
 class EncodeQueue {
  public:
   EncodeQueue(const std::vector<FieldPlan>& fields, std::uint64_t num_samples,
-              const SampleProvider& provider, int workers)
+              const SampleProvider& provider, const WriteOptions& options)
       : num_samples_(num_samples),
         provider_(provider),
-        slots_(kAheadPerWorker * static_cast<std::uint64_t>(workers)) {
-    for (int i = 0; i < workers; ++i) {
+        skips_(options.on_corrupt == CorruptPolicy::skip),
+        slots_(kAheadPerWorker * static_cast<std::uint64_t>(options.workers)) {
+    for (int i = 0; i < options.workers; ++i) {
       Encoders encoders;
       for (const FieldPlan& field : fields) encoders.push_back(field.make());
       encoders_.push_back(std::move(encoders));
@@ -67,7 +72,7 @@ class EncodeQueue {
   }
 
   /// Waits for sample `index`, which is one more than the last one. @throws what its worker threw.
-  std::vector<EncodedValue>& wait(std::uint64_t index, const std::atomic<bool>* cancel) {
+  Slot& wait(std::uint64_t index, const std::atomic<bool>* cancel) {
     Slot& slot = slots_[index % slots_.size()];
     std::unique_lock lock(mutex_);
     while (slot.state == Slot::State::empty) {
@@ -75,7 +80,7 @@ class EncodeQueue {
       ready_.wait_for(lock, kCancelPoll);
     }
     if (slot.state == Slot::State::failed) std::rethrow_exception(slot.failure);
-    return slot.values;
+    return slot;
   }
 
   /// Frees the slot of the sample that wait() gave.
@@ -111,16 +116,15 @@ class EncodeQueue {
     std::uint64_t index = 0;
     while (take(index)) {
       Slot& slot = slots_[index % slots_.size()];
-      std::exception_ptr failure;
+      Slot::State state = Slot::State::failed;
       try {
-        encode(encoders, index, slot.values);
+        state = encode(encoders, index, slot);
       } catch (...) {
-        failure = std::current_exception();
+        slot.failure = std::current_exception();
       }
       {
         const std::lock_guard lock(mutex_);
-        slot.failure = failure;
-        slot.state = failure ? Slot::State::failed : Slot::State::ready;
+        slot.state = state;
       }
       ready_.notify_one();
     }
@@ -137,23 +141,28 @@ class EncodeQueue {
     return true;
   }
 
-  void encode(Encoders& encoders, std::uint64_t index, std::vector<EncodedValue>& values) {
+  Slot::State encode(Encoders& encoders, std::uint64_t index, Slot& slot) {
     std::string name;
     try {
       const Sample sample = provider_(index);
       name = sample.name;
       require(sample.values.size() == encoders.size(), "a sample has one value a field");
-      values.resize(encoders.size());
+      slot.values.resize(encoders.size());
       for (std::size_t i = 0; i < encoders.size(); ++i) {
-        encoders[i]->encode(sample.values[i], index, values[i]);
+        encoders[i]->encode(sample.values[i], index, slot.values[i]);
       }
+      return Slot::State::ready;
     } catch (const Error& error) {
-      throw naming(error, index, name);
+      if (!skips_ || error.exit_code() != ExitCode::dataset_invalid)
+        throw naming(error, index, name);
+      slot.skipped = {index, std::move(name), error.what()};
+      return Slot::State::damaged;
     }
   }
 
   const std::uint64_t num_samples_;
   const SampleProvider& provider_;
+  const bool skips_;
   std::vector<Slot> slots_;
   std::vector<Encoders> encoders_;
 
@@ -175,9 +184,43 @@ std::vector<FieldColumn> columns_of(const std::vector<FieldPlan>& fields) {
   return columns;
 }
 
+/// Lays out all samples in order, as the workers hand them over.
+void lay_out(EncodeQueue& queue, std::uint64_t num_samples, const SampleProvider& provider,
+             const WriteOptions& options, BetonWriter& writer, WriteSummary& summary) {
+  for (std::uint64_t index = 0; index < num_samples; ++index) {
+    if (options.cancel != nullptr && options.cancel->load()) throw Cancelled();
+    Slot& slot = queue.wait(index, options.cancel);
+    if (slot.state == Slot::State::damaged) {
+      summary.skipped.push_back(std::move(slot.skipped));
+    } else {
+      try {
+        writer.add(slot.values);
+      } catch (const DataError& error) {
+        throw naming(error, index, provider(index).name);
+      }
+    }
+    queue.release(index);
+    if (options.on_progress) options.on_progress(index + 1, writer.file_bytes());
+  }
+  if (summary.skipped.size() == num_samples) {
+    const SkippedSample& first = summary.skipped.front();
+    throw DataError(fmt::format(
+        "dataset: expected a sample that is not damaged, got {} damaged ones. The first "
+        "is {}: {}",
+        num_samples, first.name, first.error));
+  }
+}
+
 }  // namespace
 
 Cancelled::~Cancelled() = default;
+
+CorruptPolicy corrupt_policy(std::string_view name) {
+  if (name == "fail") return CorruptPolicy::fail;
+  if (name == "skip") return CorruptPolicy::skip;
+  throw ConfigError(
+      fmt::format("on-corrupt: unknown policy '{}'. {}", name, suggest(name, {"fail", "skip"})));
+}
 
 WriteSummary write_dataset(const std::filesystem::path& path, const std::vector<FieldPlan>& fields,
                            std::uint64_t num_samples, const SampleProvider& provider,
@@ -187,23 +230,13 @@ WriteSummary write_dataset(const std::filesystem::path& path, const std::vector<
   }
   const auto start = std::chrono::steady_clock::now();
   BetonWriter writer(path, columns_of(fields), num_samples, options.layout, *options.ops);
-  EncodeQueue queue(fields, num_samples, provider, options.workers);
+  EncodeQueue queue(fields, num_samples, provider, options);
   queue.start();
-  for (std::uint64_t index = 0; index < num_samples; ++index) {
-    if (options.cancel != nullptr && options.cancel->load()) throw Cancelled();
-    const std::vector<EncodedValue>& values = queue.wait(index, options.cancel);
-    try {
-      writer.add(values);
-    } catch (const DataError& error) {
-      throw naming(error, index, provider(index).name);
-    }
-    queue.release(index);
-    if (options.on_progress) options.on_progress(index + 1, writer.file_bytes());
-  }
   WriteSummary summary;
+  lay_out(queue, num_samples, provider, options, writer, summary);
   summary.tally = queue.stop();
   writer.finish();
-  summary.samples = num_samples;
+  summary.samples = num_samples - summary.skipped.size();
   summary.pages = writer.pages();
   summary.file_bytes = writer.file_bytes();
   summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

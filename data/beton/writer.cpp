@@ -177,9 +177,11 @@ void BetonWriter::flush_metadata() {
 }
 
 void BetonWriter::finish() {
-  require(samples_ == header_.num_samples, "as many samples come as were announced");
+  if (samples_ == 0) throw DataError("dataset: expected at least one sample, got none");
+  header_.num_samples = samples_;
   if (page_used_ > 0) flush_page();
   flush_metadata();
+  if (page_.empty()) first_page_at_ = metadata_at_;
   header_.table_offset = file_bytes() - table_.size();
   if (checksums_) write_sums();
   failpoint("beton.before_table");

@@ -42,9 +42,9 @@ struct BetonLayout {
 /// bytes a blob. One thread.
 class PRECAST_API BetonWriter {
  public:
-  /// @throws ConfigError for a page size that is none, for no samples, and for field names that are
-  /// empty, over 16 characters, not printable ASCII or twice; IoError if the file cannot be
-  /// created.
+  /// @param num_samples at most so many come. @throws ConfigError for a page size that is none, for
+  /// no samples, and for field names that are empty, over 16 characters, not printable ASCII or
+  /// twice; IoError if the file cannot be created.
   BetonWriter(const std::filesystem::path& path, std::vector<FieldColumn> columns,
               std::uint64_t num_samples, const BetonLayout& layout = {},
               FileOps& ops = posix_file_ops());
@@ -53,6 +53,8 @@ class PRECAST_API BetonWriter {
   /// size if its blobs do not fit in a page; IoError.
   void add(std::span<const EncodedValue> values);
   /// Writes what is left and makes the file durable and visible. Call once, after the last sample.
+  /// Fewer samples than announced may have come: the header tells how many, and pages begin later
+  /// than they would. @throws DataError if none came; IoError.
   void finish();
 
   /// Pages that are full, after finish() all of them.

@@ -4,81 +4,52 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <exception>
-#include <mutex>
-#include <thread>
 #include <vector>
 
 #include "data/beton/reader.h"
 #include "data/decode/baseline_header.h"
 #include "data/decode/jpeg_decoder.h"
+#include "data/each_sample.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 
 namespace precast::data {
 namespace {
 
-/// The threads' common state.
+/// What the threads have found.
+struct Found {
+  std::atomic<std::uint64_t> jpegs{0}, without{0};
+};
+
+/// One thread's work: finds the checkpoints of a sample's JPEG.
 class Indexing {
  public:
-  Indexing(const BetonReader& reader, std::size_t field, JpegIndex& index)
-      : reader_(reader), field_(field), index_(index) {}
+  Indexing(const BetonReader& reader, std::size_t field, JpegIndex& index, Found& found)
+      : reader_(reader), field_(field), index_(index), found_(found) {}
 
-  void work() {
-    JpegDecoder decoder;
-    std::vector<std::uint64_t> points;
-    for (std::uint64_t sample = next_++; sample < reader_.size() && !failed_; sample = next_++) {
-      try {
-        add(decoder, sample, points);
-      } catch (const DataError& error) {
-        fail(sample, named(sample, error));
-      } catch (...) {
-        fail(sample, std::current_exception());
-      }
-      ++done_;
+  void add(std::uint64_t sample) {
+    const ImageRecord image = reader_.image(sample, field_);
+    if (image.mode != ImageMode::jpg) return;
+    try {
+      // One pixel is decoded, and the rest only read over.
+      decoder_.decode(image.bytes, image.height, image.width, {0, 0, 1, 1}, index_.interval(),
+                      points_);
+    } catch (const DataError& error) {
+      throw DataError(fmt::format("{}: sample {}, field '{}': {}", reader_.path().string(), sample,
+                                  reader_.fields()[field_].name, error.what()));
     }
-  }
-
-  [[nodiscard]] std::uint64_t done() const { return done_; }
-  [[nodiscard]] IndexSummary summary() const { return {jpegs_, without_}; }
-  void rethrow() const {
-    if (failure_) std::rethrow_exception(failure_);
+    index_.add(sample, points_);
+    ++found_.jpegs;
+    if (points_.empty()) ++found_.without;
   }
 
  private:
-  void add(JpegDecoder& decoder, std::uint64_t sample, std::vector<std::uint64_t>& points) {
-    const ImageRecord image = reader_.image(sample, field_);
-    if (image.mode != ImageMode::jpg) return;
-    // One pixel is decoded, and the rest only read over.
-    decoder.decode(image.bytes, image.height, image.width, {0, 0, 1, 1}, index_.interval(), points);
-    index_.add(sample, points);
-    ++jpegs_;
-    if (points.empty()) ++without_;
-  }
-
-  [[nodiscard]] std::exception_ptr named(std::uint64_t sample, const DataError& error) const {
-    return std::make_exception_ptr(
-        DataError(fmt::format("{}: sample {}, field '{}': {}", reader_.path().string(), sample,
-                              reader_.fields()[field_].name, error.what())));
-  }
-
-  void fail(std::uint64_t sample, std::exception_ptr failure) {
-    const std::scoped_lock lock(mutex_);
-    failed_ = true;
-    if (sample >= failed_sample_) return;
-    failed_sample_ = sample;
-    failure_ = std::move(failure);
-  }
-
   const BetonReader& reader_;
   const std::size_t field_;
   JpegIndex& index_;
-  std::atomic<std::uint64_t> next_{0}, done_{0}, jpegs_{0}, without_{0};
-  std::atomic<bool> failed_{false};
-  std::mutex mutex_;
-  std::uint64_t failed_sample_ = UINT64_MAX;
-  std::exception_ptr failure_;
+  Found& found_;
+  JpegDecoder decoder_;
+  std::vector<std::uint64_t> points_;
 };
 
 /// Pixels of an MCU of a JPEG: 256 in most files, and where they cannot be looked at.
@@ -136,23 +107,12 @@ std::unique_ptr<JpegIndex> index_dataset(const BetonReader& reader, std::size_t 
                                          const std::function<void(std::uint64_t)>& on_progress,
                                          IndexSummary& summary) {
   auto index = std::make_unique<JpegIndex>(reader.size(), interval, UINT64_MAX);
-  Indexing indexing(reader, field, *index);
-  std::atomic<int> running{workers};
-  {
-    std::vector<std::jthread> threads;
-    for (int i = 0; i < workers; ++i) {
-      threads.emplace_back([&] {
-        indexing.work();
-        --running;
-      });
-    }
-    while (running > 0) {
-      on_progress(indexing.done());
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-  }
-  indexing.rethrow();
-  summary = indexing.summary();
+  Found found;
+  for_each_sample(reader.size(), {.workers = workers, .on_progress = on_progress}, [&] {
+    auto indexing = std::make_shared<Indexing>(reader, field, *index, found);
+    return [indexing](std::uint64_t sample) { indexing->add(sample); };
+  });
+  summary = {found.jpegs, found.without};
   return index;
 }
 

@@ -94,18 +94,32 @@ ImageView ImageField::fit(const ImageView& image) {
   return resized_.view();
 }
 
+bool ImageField::decode(const ImageInput& input) {
+  const ImageFileFacts facts = decode_image_file(input.file, decoded_);
+  if (facts.format == ImageFormat::png) count("png");
+  if (facts.format == ImageFormat::webp) count("webp");
+  if (facts.grey) count("grey");
+  if (facts.cmyk) count("cmyk");
+  if (facts.alpha) count("alpha_dropped");
+  if (facts.deep) count("sixteen_bit");
+  if (facts.orientation > 1) count("exif_rotated");
+  if (facts.warnings > 0) count("jpeg_warnings");
+  if (input.promised != ImageFormat::unknown && input.promised != facts.format)
+    count("mislabelled");
+  if (!options_.passthrough || !facts.plain_jpeg || facts.warnings > 0) return false;
+  if (!facts.several_scans) return true;
+  try {
+    (void)loader_decoder_.decode(input.file, decoded_.height, decoded_.width, {0, 0, 1, 1});
+    return true;
+  } catch (const DataError&) {
+    return false;
+  }
+}
+
 void ImageField::encode(const Value& value, std::uint64_t sample, EncodedValue& out) {
   const auto* input = std::get_if<ImageInput>(&value);
   if (input == nullptr) throw DataError("image field: expected an image, got a number");
-  bool keepable = false;
-  if (!input->file.empty()) {
-    const ImageFileFacts facts = decode_image_file(input->file, decoded_);
-    if (facts.png) count("png");
-    if (facts.grey) count("grey");
-    if (facts.cmyk) count("cmyk");
-    if (facts.warnings > 0) count("jpeg_warnings");
-    keepable = options_.pass_through && facts.baseline_ycbcr && facts.warnings == 0;
-  }
+  const bool keepable = !input->file.empty() && decode(*input);
   const ImageView given = input->file.empty() ? input->pixels.view() : decoded_.view();
   if (given.width < 1 || given.height < 1) {
     throw DataError(fmt::format("image field: expected at least 1 x 1 pixel, got {} x {}",

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "data/decode/jpeg_decoder.h"
 #include "data/encode/jpeg.h"
 #include "data/fields/field.h"
 #include "data/resample/resize.h"
@@ -35,16 +36,19 @@ struct ImageFieldOptions {
   int jpeg_quality = 90;
   double compress_probability = 0.5;
   std::uint64_t smart_threshold_bytes = 0;
-  /// Keeps the bytes of a baseline YCbCr JPEG that needs no resize, where a JPEG is to be stored.
-  /// Such a file is decoded all the same, so that a damaged one is found now and not in training.
-  /// FFCV always encodes again, which loses quality twice.
-  bool pass_through = false;
+  /// Keeps the bytes of a grey or YCbCr JPEG, baseline or progressive, that needs no resize and
+  /// decodes without a warning, where a JPEG is to be stored. Such a file is decoded all the same,
+  /// so that a damaged one is found now and not in training. FFCV always encodes again, which loses
+  /// quality twice.
+  bool passthrough = false;
   /// Keys the draws of `proportion`.
   std::uint64_t seed = 0;
 };
 
-/// RGB images of any size up to 65535 px (FFCV's RGBImageField). Takes JPEG and PNG files and
-/// pixels. Counts: jpg, raw, resized, kept_jpeg, png, grey, cmyk, jpeg_warnings.
+/// RGB images of any size up to 65535 px (FFCV's RGBImageField). Takes JPEG, PNG and WebP files
+/// and pixels. Counts: jpg, raw, resized, kept_jpeg; of files png, webp, grey, cmyk, alpha_dropped,
+/// sixteen_bit, jpeg_warnings, exif_rotated (shown turned by others, and stored as it lies), and
+/// mislabelled (its name promises another kind).
 class PRECAST_API ImageField final : public Field {
  public:
   /// @throws ConfigError for a value out of its range.
@@ -53,6 +57,8 @@ class PRECAST_API ImageField final : public Field {
   void encode(const Value& value, std::uint64_t sample, EncodedValue& out) override;
 
  private:
+  /// Decodes `input` into decoded_. @return whether its bytes can be stored as they are.
+  [[nodiscard]] bool decode(const ImageInput& input);
   [[nodiscard]] bool stores_jpeg(const ImageView& image, std::uint64_t sample) const;
   /// `image`, or `resized_` filled from it.
   [[nodiscard]] ImageView fit(const ImageView& image);
@@ -60,6 +66,8 @@ class PRECAST_API ImageField final : public Field {
   ImageFieldOptions options_;
   Resizer resizer_;
   JpegEncoder encoder_;
+  /// The loader's, which has limits of its own for progressive files.
+  JpegDecoder loader_decoder_;
   Image decoded_;
   Image resized_;
 };

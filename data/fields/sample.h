@@ -15,6 +15,8 @@ namespace precast::data {
 struct ImageInput {
   std::vector<std::byte> file;
   Image pixels;
+  /// What the file's name promises; `unknown` where it has none. Counted, and ignored.
+  ImageFormat promised = ImageFormat::unknown;
 };
 
 /// An array as numpy's `tobytes()` gives it: elements in C order.

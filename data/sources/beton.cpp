@@ -33,6 +33,8 @@ class BetonSource final : public Source {
                          std::string(field_type_name(field.type)),
                          {.dtype = field.dtype, .shape = field.shape}});
     }
+    const std::size_t label = reader_.first_field(FieldType::integer);
+    if (label < fields_.size()) class_names_ = reader_.class_names(label);
   }
 
   [[nodiscard]] std::uint64_t size() const override { return reader_.size(); }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/sources/class_files.h"
+#include "data/sources/image_file.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 
@@ -34,7 +35,8 @@ class FolderSource final : public Source {
   [[nodiscard]] Sample sample(std::uint64_t i) const override {
     const ClassFile& file = files_[i];
     const fs::path path = root_ / paths_[file.path];
-    return {path.string(), {ImageInput{read_file(path), {}}, file.label}};
+    return {path.string(),
+            {ImageInput{read_file(path), {}, promised_format(path.native())}, file.label}};
   }
 
  private:

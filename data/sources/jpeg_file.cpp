@@ -5,11 +5,15 @@
 #include <vector>
 
 #include "data/encode/jpeg_error.h"
+#include "data/sources/exif.h"
 #include "data/sources/image_file.h"
 #include "framework/core/error.h"
 
 namespace precast::data {
 namespace {
+
+/// The largest that a JPEG's segment can be.
+constexpr unsigned kMaxMarkerBytes = 0xFFFF;
 
 /// The decompressor and the only things that libjpeg's jumps may leave behind.
 struct Decoder {
@@ -24,6 +28,7 @@ bool read_header(Decoder& decoder, std::span<const std::byte> file) {
   decoder.errors.install(reinterpret_cast<j_common_ptr>(&decoder.state));
   if (setjmp(decoder.errors.jump) != 0) return false;
   jpeg_create_decompress(&decoder.state);
+  jpeg_save_markers(&decoder.state, JPEG_APP0 + 1, kMaxMarkerBytes);
   jpeg_mem_src(&decoder.state, reinterpret_cast<const unsigned char*>(file.data()), file.size());
   jpeg_read_header(&decoder.state, TRUE);
   return true;
@@ -64,12 +69,37 @@ void cmyk_to_rgb(const std::vector<unsigned char>& inverted, Image& out) {
   }
 }
 
+int orientation_of(const jpeg_decompress_struct& state) {
+  int orientation = 1;
+  for (const jpeg_marker_struct* marker = state.marker_list; marker != nullptr && orientation == 1;
+       marker = marker->next)
+    orientation = exif_orientation(std::as_bytes(std::span(marker->data, marker->data_length)));
+  return orientation;
+}
+
+/// Colours sampled as much as the light or 1/2 (1/4) as often across, and as often or 1/2 down:
+/// what TurboJPEG knows, and with it FFCV.
+bool subsampled_as_usual(const jpeg_decompress_struct& state) {
+  const jpeg_component_info& light = state.comp_info[0];
+  for (int i = 1; i < state.num_components; ++i) {
+    const jpeg_component_info& colour = state.comp_info[i];
+    if (colour.h_samp_factor != 1 || colour.v_samp_factor != 1) return false;
+  }
+  const int across = light.h_samp_factor;
+  const int down = light.v_samp_factor;
+  return (across <= 2 && down <= 2) || (across == 4 && down == 1);
+}
+
 ImageFileFacts facts_of(const jpeg_decompress_struct& state) {
   ImageFileFacts facts;
+  facts.format = ImageFormat::jpeg;
+  facts.orientation = orientation_of(state);
+  facts.several_scans = jpeg_has_multiple_scans(const_cast<j_decompress_ptr>(&state)) != FALSE;
   facts.grey = state.jpeg_color_space == JCS_GRAYSCALE;
   facts.cmyk = state.jpeg_color_space == JCS_CMYK || state.jpeg_color_space == JCS_YCCK;
-  facts.baseline_ycbcr = state.jpeg_color_space == JCS_YCbCr && state.progressive_mode == FALSE &&
-                         state.arith_code == FALSE && state.data_precision == 8;
+  facts.plain_jpeg =
+      (facts.grey || (state.jpeg_color_space == JCS_YCbCr && subsampled_as_usual(state))) &&
+      state.arith_code == FALSE && state.data_precision == 8;
   return facts;
 }
 

@@ -6,6 +6,7 @@
 #include <new>
 #include <vector>
 
+#include "data/sources/exif.h"
 #include "data/sources/image_file.h"
 #include "framework/core/error.h"
 
@@ -41,11 +42,15 @@ struct Decoder {
 };
 
 /// Reads the header and asks for 8-bit RGB. Both run under setjmp and hold no destructors. @{
-bool read_header(const Decoder& decoder, Input& input, bool& grey) {
+bool read_header(const Decoder& decoder, Input& input, ImageFileFacts& facts) {
   if (setjmp(png_jmpbuf(decoder.png)) != 0) return false;
   png_set_read_fn(decoder.png, &input, read_bytes);
   png_read_info(decoder.png, decoder.info);
-  grey = (png_get_color_type(decoder.png, decoder.info) & PNG_COLOR_MASK_COLOR) == 0;
+  const png_byte colors = png_get_color_type(decoder.png, decoder.info);
+  facts.grey = (colors & PNG_COLOR_MASK_COLOR) == 0;
+  facts.alpha = (colors & PNG_COLOR_MASK_ALPHA) != 0 ||
+                png_get_valid(decoder.png, decoder.info, PNG_INFO_tRNS) != 0;
+  facts.deep = png_get_bit_depth(decoder.png, decoder.info) == 16;
   png_set_strip_16(decoder.png);
   png_set_packing(decoder.png);
   png_set_expand(decoder.png);
@@ -59,10 +64,18 @@ bool read_header(const Decoder& decoder, Input& input, bool& grey) {
 bool read_pixels(const Decoder& decoder, png_bytepp rows) {
   if (setjmp(png_jmpbuf(decoder.png)) != 0) return false;
   png_read_image(decoder.png, rows);
-  png_read_end(decoder.png, nullptr);
+  png_read_end(decoder.png, decoder.info);
   return true;
 }
 /// @}
+
+/// The block may stand before the pixels or behind them.
+int orientation_of(const Decoder& decoder) {
+  png_uint_32 size = 0;
+  png_bytep exif = nullptr;
+  if (png_get_eXIf_1(decoder.png, decoder.info, &size, &exif) == 0) return 1;
+  return exif_orientation(std::as_bytes(std::span(exif, size)));
+}
 
 [[noreturn]] void refuse(const Input& input) {
   throw DataError(
@@ -79,8 +92,8 @@ ImageFileFacts decode_png_file(std::span<const std::byte> file, Image& out) {
   decoder.info = png_create_info_struct(decoder.png);
   if (decoder.info == nullptr) throw std::bad_alloc();
   ImageFileFacts facts;
-  facts.png = true;
-  if (!read_header(decoder, input, facts.grey)) refuse(input);
+  facts.format = ImageFormat::png;
+  if (!read_header(decoder, input, facts)) refuse(input);
   allocate_pixels(png_get_image_width(decoder.png, decoder.info),
                   png_get_image_height(decoder.png, decoder.info), out);
   const auto row_bytes = static_cast<std::size_t>(out.width) * 3;
@@ -88,6 +101,7 @@ ImageFileFacts decode_png_file(std::span<const std::byte> file, Image& out) {
   std::vector<png_bytep> rows(static_cast<std::size_t>(out.height));
   for (std::size_t y = 0; y < rows.size(); ++y) rows[y] = out.pixels.data() + y * row_bytes;
   if (!read_pixels(decoder, rows.data())) refuse(input);
+  facts.orientation = orientation_of(decoder);
   return facts;
 }
 

@@ -27,7 +27,7 @@ constexpr std::array kKinds = {
                is_cifar, open_cifar},
     SourceKind{"webdataset", "a WebDataset shard, or a folder of them", is_webdataset,
                open_webdataset},
-    SourceKind{"folder", "a folder with one folder of JPEG or PNG images a class", is_folder,
+    SourceKind{"folder", "a folder with one folder of images (JPEG, PNG, WebP) a class", is_folder,
                open_folder},
     SourceKind{"idx", "the images file of an IDX pair (MNIST family), plain or .gz", is_idx,
                open_idx},

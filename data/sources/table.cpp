@@ -11,6 +11,7 @@
 #include "data/beton/format.h"
 #include "data/sources/class_files.h"
 #include "data/sources/delimited.h"
+#include "data/sources/image_file.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 
@@ -123,7 +124,8 @@ class TableSource final : public Source {
   [[nodiscard]] Value value_of(const std::string& kind, const std::string& cell) const {
     if (kind == "int") return *parse_number<std::int64_t>(cell);
     if (kind == "float") return *parse_number<double>(cell);
-    if (kind == "image") return ImageInput{read_file(path_.parent_path() / cell), {}};
+    if (kind == "image")
+      return ImageInput{read_file(path_.parent_path() / cell), {}, promised_format(cell)};
     return cell;
   }
 

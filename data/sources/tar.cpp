@@ -12,6 +12,7 @@
 
 #include "data/sources/archive.h"
 #include "data/sources/class_files.h"
+#include "data/sources/image_file.h"
 #include "data/sources/tar_index.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -40,8 +41,10 @@ class TarSource final : public Source {
   [[nodiscard]] Sample sample(std::uint64_t i) const override {
     const ClassFile& file = files_[i];
     const TarMember& member = index_.files[file.path];
-    return {fmt::format("{}:{}", file_.path().string(), member.path),
-            {ImageInput{{member.bytes.begin(), member.bytes.end()}, {}}, file.label}};
+    return {
+        fmt::format("{}:{}", file_.path().string(), member.path),
+        {ImageInput{{member.bytes.begin(), member.bytes.end()}, {}, promised_format(member.path)},
+         file.label}};
   }
 
  private:

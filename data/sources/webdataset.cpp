@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "data/beton/format.h"
+#include "data/sources/image_file.h"
 #include "data/sources/npy_array.h"
 #include "data/sources/tar_index.h"
 #include "framework/core/error.h"
@@ -104,7 +105,7 @@ class WebDataset final : public Source {
                                     sample.name, endings_[field]));
       }
       try {
-        sample.values.push_back(value_of(fields_[field].type, member->bytes));
+        sample.values.push_back(value_of(fields_[field].type, *member));
       } catch (const DataError& error) {
         throw DataError(fmt::format("{}.{}: {}", sample.name, endings_[field], error.what()));
       }
@@ -177,8 +178,10 @@ class WebDataset final : public Source {
     }
   }
 
-  [[nodiscard]] static Value value_of(const std::string& type, std::span<const std::byte> bytes) {
-    if (type == "image") return ImageInput{{bytes.begin(), bytes.end()}, {}};
+  [[nodiscard]] static Value value_of(const std::string& type, const TarMember& member) {
+    const std::span<const std::byte> bytes = member.bytes;
+    if (type == "image")
+      return ImageInput{{bytes.begin(), bytes.end()}, {}, promised_format(member.path)};
     if (type == "int") return integer_of(bytes);
     if (type == "ndarray") return npy_array(bytes, "npy");
     return std::vector<std::byte>(bytes.begin(), bytes.end());

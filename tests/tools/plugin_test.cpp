@@ -183,7 +183,7 @@ TEST_F(PluginTest, WithoutLibtorchThePartsOfDataAreListed) {
   const auto& image = listed.at("fields").front().at("options");
   EXPECT_EQ(image.at("image.mode"), "jpg");
   EXPECT_EQ(image.at("image.quality"), 90);
-  EXPECT_EQ(image.at("image.pass_through"), false);
+  EXPECT_EQ(image.at("image.passthrough"), false);
   EXPECT_EQ(listed.at("orders").front().at("name"), "sequential");
 }
 

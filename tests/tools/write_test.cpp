@@ -71,7 +71,8 @@ class WriteTest : public testing::Test {
 TEST_F(WriteTest, WritesATreeAndTellsWhatItMet) {
   ASSERT_EQ(write(tree()), 0) << error;
   EXPECT_THAT(output, AllOf(HasSubstr("9 samples, 3 classes"),
-                            HasSubstr("cmyk 1, grey 1, jpg 9, png 2, skipped_files 1")));
+                            HasSubstr("alpha_dropped 1, cmyk 1, grey 1, jpg 9, mislabelled 1, "
+                                      "png 2, skipped_files 1")));
   const data::BetonReader reader(out_);
   EXPECT_EQ(reader.size(), 9U);
   EXPECT_EQ(reader.fields()[0].name, "image");
@@ -143,8 +144,31 @@ TEST_F(WriteTest, WrongOptionsEndWithCode2BeforeAnythingIsOpened) {
 TEST_F(WriteTest, AFileThatIsNoImageIsNamedAndNothingIsLeft) {
   test::put_file(folder_ / "tree" / "cat" / "bad.jpg", std::vector<std::byte>(40, std::byte{'x'}));
   EXPECT_EQ(write(tree()), 3);
-  EXPECT_THAT(error, AllOf(HasSubstr("cat/bad.jpg"), HasSubstr("expected a JPEG or PNG file")));
+  EXPECT_THAT(error,
+              AllOf(HasSubstr("cat/bad.jpg"), HasSubstr("expected a JPEG, PNG or WebP file")));
   EXPECT_TRUE(no_output());
+}
+
+TEST_F(WriteTest, DamagedImagesAreLeftOutAndListedWhenAskedTo) {
+  for (int i = 0; i < 12; ++i) {
+    test::put_file(folder_ / "tree" / "dog" / fmt::format("bad{:02}.jpg", i),
+                   std::vector<std::byte>(40, std::byte{'x'}));
+  }
+  ASSERT_EQ(write(tree(), {"--on-corrupt", "skip"}), 0) << error;
+  EXPECT_THAT(output, AllOf(HasSubstr("9 samples, 3 classes"), HasSubstr("skipped_samples 12")));
+  EXPECT_THAT(error, AllOf(HasSubstr("warning: damaged samples left out: 12\n"),
+                           HasSubstr("dog/bad00.jpg): image: expected a JPEG, PNG or WebP file"),
+                           HasSubstr("dog/bad09.jpg"), HasSubstr("... and 2 more")));
+  EXPECT_THAT(error, testing::Not(HasSubstr("bad10")));
+  const auto plain = test::read_bytes(out_);
+  ASSERT_EQ(write(tree(), {"--on-corrupt=skip", "--json", "--workers=3"}), 0) << error;
+  const auto report = nlohmann::json::parse(output);
+  EXPECT_EQ(report["samples"], 9);
+  ASSERT_EQ(report["skipped"].size(), 12U);
+  EXPECT_THAT(std::string(report["skipped"][11]["name"]), HasSubstr("dog/bad11.jpg"));
+  EXPECT_TRUE(test::read_bytes(out_) == plain);
+  EXPECT_EQ(write(tree(), {"--on-corrupt", "ignore"}), 2);
+  EXPECT_THAT(error, HasSubstr("on-corrupt: unknown policy 'ignore'. Known: fail, skip"));
 }
 
 TEST_F(WriteTest, AnOutputThatCannotBeWrittenIsNamed) {

@@ -39,7 +39,8 @@ void StoredJpegs::add_file(const std::string& path) {
   const std::span<const std::byte> bytes = files_.back()->bytes();
   data::Image image;
   try {
-    if (data::decode_image_file(bytes, image).png) throw DataError("expected a JPEG, got a PNG");
+    if (data::decode_image_file(bytes, image).format != data::ImageFormat::jpeg)
+      throw DataError("expected a JPEG, got another kind of image");
   } catch (const DataError& error) {
     throw DataError(fmt::format("{}: {}", path, error.what()));
   }

@@ -2,21 +2,23 @@
 """Does the real FFCV read what precast writes, and precast what FFCV writes?
 
     ffcv_read.py FILE.beton [--expect EXPECTED]    FFCV reads a file of precast
-    ffcv_read.py --golden FOLDER                   precast reads files of FFCV
+    ffcv_read.py --golden [FOLDER]                 precast reads files of FFCV; FOLDER: else $PRECAST_FFCV_GOLDENS
 
 First form: labels and sizes must be equal, pixels stored raw equal, FFCV's centre crops within one
 level of `precast preview`'s at every pixel. EXPECTED is what the file was written from: an IDX images
 file (its labels lie beside it), a tar of class folders or of CLASS_NAME.JPEG files, or a .beton that
 FFCV wrote from the same images (pixels stored raw are then compared too).
 
-Second form: FOLDER holds NAME.beton.gz, NAME.json, NAME.npz: a file, its expected labels and what
-FFCV's decoders made of it. Needs numpy only; the first form needs tools/peers/setup.
+Second form: FOLDER holds NAME.beton.gz, NAME.json, NAME.npz: a file, what was written into it and what
+FFCV's decoders made of its images. Every value is read by precast: numbers, and of the others the place where
+precast finds them. Needs numpy only; the first form needs tools/peers/setup. Without FOLDER the exit code is 77.
 
 Prints a table; exit code 1 when a line of it is wrong.
 """
 import argparse
 import gzip
 import json
+import os
 import pathlib
 import shutil
 import struct
@@ -24,10 +26,15 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-
-import numpy as np
+import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+SKIPPED = 77  # to ctest
+try:
+    import numpy as np
+except ImportError:
+    print("skipped: numpy is not installed; .venv-peers of tools/peers/setup has it")
+    sys.exit(SKIPPED)
 CROPS = ((1.0, 160), (0.875, 64), (0.875, 224))  # (ratio, side in px)
 LEVELS = 1  # how far a resized pixel may be from FFCV's
 
@@ -211,16 +218,62 @@ def check_golden(folder, program, table):
         for facts_file in sorted(folder.glob("*.json")):
             name = facts_file.stem
             facts, arrays = json.loads(facts_file.read_text()), np.load(folder / f"{name}.npz")
-            if "center_64_r0875" not in arrays:
-                continue  # no images
             file = pathlib.Path(scratch) / f"{name}.beton"
             with gzip.open(folder / f"{name}.beton.gz") as packed, open(file, "wb") as unpacked:
                 shutil.copyfileobj(packed, unpacked)
             precast = Precast(program, file)
+            check_golden_values(name, precast, facts, arrays, table)
+            if "center_64_r0875" not in arrays:
+                continue  # no images
             table.equal(name, "labels", precast.labels(), arrays["field_label"].reshape(-1) if "field_label" in arrays else facts["expected_labels"])
             sizes, _ = precast.sizes(range(len(arrays["height"])))
             table.equal(name, "sizes", sizes, np.stack([arrays["height"], arrays["width"]], axis=1))
             check_golden_pixels(name, precast, arrays, table)
+
+
+def golden_column(field, facts, arrays):
+    """What was written as that field: a list of numbers, of arrays, or of bytes; None for images; or the CRC-32 of each
+    sample's bytes."""
+    name = field["name"]
+    if field["type_id"] == 5:
+        texts = facts.get("expected_json_text") or list(map(json.dumps, facts["expected_json"]))
+        return [text.encode() + b"\0" for text in texts]
+    if name in arrays:
+        return list(arrays[name])
+    for prefix in ("field_" + name, name + "_crc32"):
+        if prefix in arrays:
+            return arrays[prefix].reshape(-1).tolist()
+    sizes, content = (("sizes", "concat") if "sizes" in arrays else (f"{name}_sizes", f"{name}_concat"))
+    if sizes in arrays:
+        ends = np.cumsum(arrays[sizes])
+        return [arrays[content][end - size:end].tobytes() for size, end in zip(arrays[sizes], ends, strict=True)]
+    if field["type_id"] == 2:
+        return None
+    column = facts["metadata"]["columns"].index(name)
+    return [row[column] for row in facts["metadata"]["rows"]]
+
+
+def check_golden_values(name, precast, facts, arrays, table):
+    data = np.memmap(precast.file, np.uint8, "r")
+    samples = [json.loads(precast.run("inspect", "--sample", i, "--json")) for i in range(facts["header"]["num_samples"])]
+    for field in facts["fields"]:
+        column = golden_column(field, facts, arrays)
+        if column is None:
+            continue
+        pairs = zip(samples, column, strict=True)
+        wrong = [i for i, (sample, given) in enumerate(pairs) if not same_value(sample[field["name"]], given, data)]
+        table.line(name, f"{field['name']}: every value", len(column), not wrong,
+                   f"{len(wrong)} differ, the first at {wrong[0]}" if wrong else "equal")
+
+
+def same_value(read, given, data):
+    """Whether what precast says of a value fits what was written; `data` is the file."""
+    if not isinstance(read, dict):
+        return read == (given.item() if hasattr(given, "item") else given)
+    stored = data[read["offset"]:read["offset"] + read["bytes"]].tobytes()
+    if isinstance(given, int):
+        return zlib.crc32(stored) == given
+    return stored == (given if isinstance(given, bytes) else given.tobytes())
 
 
 def check_golden_pixels(name, precast, arrays, table):
@@ -242,17 +295,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", nargs="?", type=pathlib.Path, metavar="FILE.beton")
     parser.add_argument("--expect", type=pathlib.Path, metavar="EXPECTED")
-    parser.add_argument("--golden", type=pathlib.Path, metavar="FOLDER")
+    parser.add_argument("--golden", nargs="?", const=os.environ.get("PRECAST_FFCV_GOLDENS", ""), metavar="FOLDER")
     parser.add_argument("--precast", default=ROOT / "build/bin/precast", type=pathlib.Path)
     arguments = parser.parse_args()
-    if bool(arguments.file) == bool(arguments.golden):
+    if (arguments.file is None) == (arguments.golden is None):
         parser.error("expected FILE.beton or --golden FOLDER")
-    for path in filter(None, (arguments.file, arguments.expect, arguments.golden, arguments.precast)):
+    if arguments.golden is not None and not os.path.isdir(arguments.golden):
+        print(f"skipped: there is no folder '{arguments.golden}'; PRECAST_FFCV_GOLDENS or --golden names one")
+        return SKIPPED
+    for path in filter(None, (arguments.file, arguments.expect, arguments.precast)):
         if not path.exists():
             parser.error(f"expected an existing path, got {path}")
     table = Table()
     if arguments.golden:
-        check_golden(arguments.golden, arguments.precast, table)
+        check_golden(pathlib.Path(arguments.golden), arguments.precast, table)
     else:
         check_file(arguments.file, arguments.expect, arguments.precast, table)
     return 1 if table.failed else 0

@@ -44,7 +44,8 @@ class GoldenTest : public testing::TestWithParam<std::string> {
 INSTANTIATE_TEST_SUITE_P(Files, GoldenTest,
                          testing::Values("img_raw_w1", "img_jpg_w3", "img_smart_w3",
                                          "img_prop_nette_w1", "scalars_only", "wds_w2",
-                                         "allfields_w1", "allfields_w3_empty", "bytes_first_empty"),
+                                         "allfields_w1", "allfields_w3_empty", "bytes_first_empty",
+                                         "overflow_w1"),
                          [](const auto& golden) { return golden.param; });
 
 TEST_P(GoldenTest, HeaderAndFieldsAreThoseThatFfcvReads) {

@@ -229,9 +229,90 @@ TEST_F(DatasetTest, TheFirstErrorInFileOrderIsToldWithItsSample) {
   for (const int workers : {1, 4}) {
     EXPECT_THAT([&] { write(options(workers), {}, provider); },
                 ThrowsMessage<Error>(AllOf(HasSubstr("sample 31 (broken.jpg): "),
-                                           HasSubstr("expected a JPEG or PNG file"))));
+                                           HasSubstr("expected a JPEG, PNG or WebP file"))));
     EXPECT_TRUE(nothing_left());
   }
+}
+
+TEST_F(DatasetTest, DamagedSamplesAreLeftOutWhenAskedToWhateverTheWorkers) {
+  const auto damaged = [](std::uint64_t i) { return i == 0 || i == 31 || i == 32; };
+  const auto provider = [&](std::uint64_t i) {
+    if (i == 32) throw DataError("no such row");
+    if (damaged(i)) return Sample{"broken.jpg", {ImageInput{{std::byte{1}}, {}}, std::int64_t{0}}};
+    return sample(i);
+  };
+  std::vector<std::byte> expected;
+  for (const int workers : {1, 2, 8}) {
+    WriteOptions chosen = options(workers);
+    chosen.on_corrupt = CorruptPolicy::skip;
+    const WriteSummary summary = write(chosen, {.mode = ImageWriteMode::raw}, provider);
+    ASSERT_EQ(summary.skipped.size(), 3U);
+    EXPECT_EQ(summary.skipped[1].index, 31U);
+    EXPECT_EQ(summary.skipped[1].name, "broken.jpg");
+    EXPECT_THAT(summary.skipped[1].error, HasSubstr("expected a JPEG, PNG or WebP file"));
+    EXPECT_EQ(summary.skipped[2].error, "no such row");
+    EXPECT_EQ(summary.samples, kSamples - 3);
+    EXPECT_EQ(summary.tally.at("raw"), kSamples - 3);
+    const std::vector<std::byte> file = test::read_bytes(path_);
+    if (workers == 1) expected = file;
+    EXPECT_TRUE(file == expected) << workers;
+  }
+  const BetonReader reader(path_);
+  ASSERT_EQ(reader.size(), kSamples - 3);
+  for (std::uint64_t place = 0, i = 0; i < kSamples; ++i)
+    if (!damaged(i)) {
+      EXPECT_EQ(reader.integer(place++, 1), std::get<std::int64_t>(sample(i).values[1]));
+    }
+}
+
+TEST_F(DatasetTest, OnlyDamageIsSkippedAndNeverAllOfIt) {
+  WriteOptions chosen = options(2);
+  chosen.on_corrupt = CorruptPolicy::skip;
+  const auto unreadable = [](std::uint64_t i) {
+    if (i == 5) throw IoError("cannot read it");
+    return sample(i);
+  };
+  EXPECT_THAT([&] { write(chosen, {}, unreadable); },
+              ThrowsMessage<Error>("sample 5: cannot read it"));
+  const auto broken = [](std::uint64_t) {
+    return Sample{"broken.jpg", {ImageInput{{std::byte{1}}, {}}, std::int64_t{0}}};
+  };
+  EXPECT_THAT(
+      [&] { write(chosen, {}, broken); },
+      ThrowsMessage<DataError>(AllOf(HasSubstr("got 60 damaged ones"),
+                                     HasSubstr("The first is broken.jpg: image: expected"))));
+  EXPECT_TRUE(nothing_left());
+}
+
+TEST(BetonWriter, FewerSamplesThanAnnouncedMakeAWholeFile) {
+  const test::TemporaryFolder folder;
+  std::vector<std::byte> files[2];
+  for (const std::uint64_t announced : {2, 5}) {
+    BetonWriter writer(folder / "a.beton", {{"label", FieldType::integer}}, announced);
+    EncodedValue value;
+    value.metadata.resize(8, std::byte{1});
+    writer.add({&value, 1});
+    writer.add({&value, 1});
+    writer.finish();
+    EXPECT_EQ(BetonReader(folder / "a.beton").size(), 2U);
+    files[announced == 5] = test::read_bytes(folder / "a.beton");
+  }
+  EXPECT_EQ(files[0], files[1]);
+  BetonWriter images(folder / "images.beton", {{"image", FieldType::image}}, 1'000'000,
+                     {.page_bytes = kMinPageBytes});
+  EncodedValue image;
+  image.metadata.resize(kImageMetadataBytes);
+  image.metadata[0] = static_cast<std::byte>(ImageMode::raw);
+  store(image.metadata.data() + kImageWidthAt, std::uint16_t{1});
+  store(image.metadata.data() + kImageHeightAt, std::uint16_t{1});
+  image.blob.resize(3, std::byte{9});
+  images.add({&image, 1});
+  images.finish();
+  const BetonReader reader(folder / "images.beton");
+  ASSERT_EQ(reader.size(), 1U);
+  EXPECT_EQ(reader.image(0, 0).bytes[2], std::byte{9});
+  BetonWriter none(folder / "none.beton", {{"label", FieldType::integer}}, 5);
+  EXPECT_THAT([&] { none.finish(); }, ThrowsMessage<DataError>(HasSubstr("at least one sample")));
 }
 
 TEST_F(DatasetTest, WhatASourceThrowsReachesTheCallerWherever) {

@@ -3,6 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+// clang-format off: jpeglib.h needs <cstdio> above it.
+#include <jpeglib.h>
+
+#include <cstdio>
+// clang-format on
+
 #include "data/beton/reader.h"
 #include "data/fields/number_fields.h"
 #include "data/fields/register.h"
@@ -133,23 +139,51 @@ TEST(ImageField, ReducesTheLongerSideAsFfcvDoes) {
   }
 }
 
-TEST(ImageField, KeepsTheBytesOfABaselineJpegWhenAskedTo) {
+TEST(ImageField, KeepsTheBytesOfPlainJpegsWhenAskedTo) {
   const std::vector<std::byte> file = jpeg_file(gradient(40, 60));
-  ImageField keep({.pass_through = true});
+  ImageField keep({.passthrough = true});
   EXPECT_EQ(encode(keep, {file, {}}).blob, file);
   EXPECT_EQ(keep.tally(), (Tally{{"jpg", 1}, {"kept_jpeg", 1}}));
+  for (const JpegKind kind : {JpegKind::progressive, JpegKind::grey, JpegKind::three_scans}) {
+    const std::vector<std::byte> other = jpeg_file(gradient(40, 60), kind);
+    EXPECT_EQ(encode(keep, {other, {}}).blob, other);
+  }
   ImageField again({});
   EXPECT_NE(encode(again, {file, {}}).blob, file);
-  // What needs a resize, is progressive, grey or CMYK is encoded again.
-  ImageField smaller({.max_resolution_px = 50, .pass_through = true});
+  // What needs a resize, is CMYK or complained about is encoded again; where pixels are to be
+  // stored nothing is kept.
+  ImageField smaller({.max_resolution_px = 50, .passthrough = true});
   EXPECT_NE(encode(smaller, {file, {}}).blob, file);
-  for (const JpegKind kind : {JpegKind::progressive, JpegKind::grey, JpegKind::cmyk}) {
-    const std::vector<std::byte> other = jpeg_file(gradient(40, 60), kind);
-    EXPECT_NE(encode(keep, {other, {}}).blob, other);
-  }
-  EXPECT_EQ(keep.tally().at("kept_jpeg"), 1U);
+  ImageField pixels({.mode = ImageWriteMode::raw, .passthrough = true});
+  EXPECT_EQ(encode(pixels, {file, {}}).mode, ImageMode::raw);
+  const std::vector<std::byte> inks = jpeg_file(gradient(40, 60), JpegKind::cmyk);
+  EXPECT_NE(encode(keep, {inks, {}}).blob, inks);
+  std::vector<std::byte> odd = file;
+  ASSERT_EQ(odd[11], std::byte{1});
+  odd[11] = std::byte{3};  // JFIF's version.
+  EXPECT_NE(encode(keep, {odd, {}}).blob, odd);
+  EXPECT_EQ(keep.tally().at("kept_jpeg"), 4U);
+  EXPECT_EQ(keep.tally().at("jpeg_warnings"), 1U);
   const std::vector<std::byte> cut(file.begin(), file.end() - 60);
   EXPECT_THROW(encode(keep, {cut, {}}), DataError);
+}
+
+TEST(ImageField, KeepsNoProgressiveJpegThatTheLoaderWouldRefuse) {
+  // More scans than a decoder that is not to be kept busy by a small file takes.
+  std::vector<jpeg_scan_info> scans;
+  for (const int bit : {1, 0}) {
+    scans.push_back({3, {0, 1, 2}, 0, 0, bit == 0 ? 1 : 0, bit});
+    for (int c = 0; c < 3; ++c)
+      for (int k = 1; k < 64; ++k) scans.push_back({1, {c}, k, k, bit == 0 ? 1 : 0, bit});
+  }
+  const Image image = gradient(16, 16);
+  const auto file = test::encode_jpeg({image.pixels.begin(), image.pixels.end()}, 16, 16, 3,
+                                      [&](jpeg_compress_struct& state) {
+                                        state.scan_info = scans.data();
+                                        state.num_scans = static_cast<int>(scans.size());
+                                      });
+  ImageField keep({.passthrough = true});
+  EXPECT_NE(encode(keep, {file, {}}).blob, file);
 }
 
 TEST(ImageField, CountsWhatItMet) {
@@ -160,6 +194,21 @@ TEST(ImageField, CountsWhatItMet) {
   (void)encode(field, {test::png_file(gradient(20, 20)), {}});
   EXPECT_EQ(field.tally(),
             (Tally{{"cmyk", 1}, {"grey", 1}, {"png", 1}, {"raw", 4}, {"resized", 1}}));
+  const auto golden = [](const std::string& name, ImageFormat promised) {
+    return ImageInput{test::read_bytes(PRECAST_GOLDEN_DIR "/images/files/" + name), {}, promised};
+  };
+  ImageField other({.mode = ImageWriteMode::raw});
+  (void)encode(other, golden("lossless_alpha.webp", ImageFormat::webp));
+  (void)encode(other, golden("rgb_16.png", ImageFormat::jpeg));
+  (void)encode(other, golden("turned_6be.jpg", ImageFormat::png));
+  (void)encode(other, golden("turned_1le.jpg", ImageFormat::unknown));
+  EXPECT_EQ(other.tally(), (Tally{{"alpha_dropped", 1},
+                                  {"exif_rotated", 1},
+                                  {"mislabelled", 2},
+                                  {"png", 1},
+                                  {"raw", 4},
+                                  {"sixteen_bit", 1},
+                                  {"webp", 1}}));
 }
 
 TEST(ImageField, RefusesWrongValuesAndOptions) {

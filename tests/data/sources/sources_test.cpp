@@ -610,7 +610,7 @@ TEST(BetonSource, AFileOfFfcvIsWrittenAgainWithAllItsFields) {
                          options.image.mode =
                              field.name == "image" ? ImageWriteMode::smart : ImageWriteMode::raw;
                          options.image.smart_threshold_bytes = 10'000;
-                         options.image.pass_through = true;
+                         options.image.passthrough = true;
                          options.array = field.array;
                          return registry.create(field.type, options);
                        }});

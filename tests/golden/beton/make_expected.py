@@ -16,7 +16,7 @@ import sys
 import zlib
 
 NAMES = ["img_raw_w1", "img_jpg_w3", "img_smart_w3", "img_prop_nette_w1", "scalars_only", "wds_w2",
-         "allfields_w1", "allfields_w3_empty", "bytes_first_empty"]
+         "allfields_w1", "allfields_w3_empty", "bytes_first_empty", "overflow_w1"]
 
 
 def expected(folder, name):

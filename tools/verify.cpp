@@ -1,0 +1,160 @@
+#include "tools/verify.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "data/beton/reader.h"
+#include "data/verify_dataset.h"
+#include "framework/core/error.h"
+#include "framework/core/progress.h"
+#include "framework/core/system.h"
+#include "tools/arguments.h"
+#include "tools/stop_signals.h"
+
+namespace precast::tools {
+namespace {
+
+namespace po = boost::program_options;
+using Json = nlohmann::ordered_json;
+
+Arguments declare() {
+  Arguments arguments("verify FILE.beton... [options]",
+                      "Opens each file, which checks all its sizes and places and, where it has "
+                      "checksums, header,\n"
+                      "fields, metadata and table. With --deep every value is read, too: against "
+                      "its checksum, and\n"
+                      "JPEGs are decoded. Ends with code 3 if something is wrong.");
+  arguments.positional_list("FILE.beton", "the datasets");
+  arguments.options().add_options()("deep", po::bool_switch(), "read and decode every value")(
+      "write_sums", po::bool_switch(),
+      "after a check without complaint, write checksums beside a file that has none: FILE.sum")(
+      "workers", po::value<std::int64_t>()->default_value(0), "threads; 0: one a core")(
+      "json", po::bool_switch(), "print the result as JSON");
+  return arguments;
+}
+
+class VerifyProgress {
+ public:
+  explicit VerifyProgress(const data::BetonReader& reader) : reader_(reader) {}
+  void show(std::uint64_t done) {
+    if (!progress_.due()) return;
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start_;
+    const double rate = static_cast<double>(done) / taken.count();
+    progress_.show(fmt::format("verify {}: {}/{} samples, {:.0f} a second, {} left",
+                               reader_.path().filename().string(), done, reader_.size(), rate,
+                               format_duration(static_cast<double>(reader_.size() - done) / rate)));
+  }
+
+ private:
+  const data::BetonReader& reader_;
+  Progress progress_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+const char* sums_of(const data::BetonReader& reader) {
+  if (reader.sums().empty()) return "none";
+  return std::filesystem::exists(data::sums_sidecar(reader.path())) ? "beside" : "inside";
+}
+
+Json describe(const data::BetonReader& reader, const data::VerifySummary& found, bool deep) {
+  Json damaged = Json::array();
+  for (const data::DamagedValue& value : found.damaged)
+    damaged.push_back({{"sample", value.sample},
+                       {"field", reader.fields()[value.field].name},
+                       {"error", value.error}});
+  Json report = {{"file", reader.path().string()},
+                 {"samples", reader.size()},
+                 {"checksums", sums_of(reader)},
+                 {"deep", deep}};
+  if (deep)
+    report.update({{"values", found.values},
+                   {"bytes", found.bytes},
+                   {"jpegs_decoded", found.jpegs},
+                   {"json_parsed", found.json},
+                   {"damaged", damaged}});
+  return report;
+}
+
+void print(const Json& report) {
+  if (report.contains("error"))
+    return fmt::print("error: {}\n", report["error"].get<std::string>());
+  fmt::print("{}: {} samples, checksums: {}", report["file"].get<std::string>(),
+             report["samples"].get<std::uint64_t>(), report["checksums"].get<std::string>());
+  if (!report["deep"]) {
+    fmt::print("; structure is sound{}\n", report["checksums"] == "none" ? "" : ", and unchanged");
+    return;
+  }
+  fmt::print("; {} values ({}) read, {} JPEGs decoded: ", report["values"].get<std::uint64_t>(),
+             format_bytes(report["bytes"].get<double>()),
+             report["jpegs_decoded"].get<std::uint64_t>());
+  constexpr std::size_t kMostShown = 20;
+  const Json& damaged = report["damaged"];
+  if (damaged.empty()) return fmt::print("all sound\n");
+  fmt::print("{} damaged\n", damaged.size());
+  for (std::size_t i = 0; i < std::min(damaged.size(), kMostShown); ++i)
+    fmt::print("  sample {} field '{}': {}\n", damaged[i]["sample"].get<std::uint64_t>(),
+               damaged[i]["field"].get<std::string>(), damaged[i]["error"].get<std::string>());
+  if (damaged.size() > kMostShown)
+    fmt::print("  ... and {} more; --json lists all\n", damaged.size() - kMostShown);
+}
+
+struct Job {
+  bool deep = false;
+  bool write_sums = false;
+  int workers = 1;
+};
+
+/// @return the report of one file, or nothing if a signal came. @throws IoError, DataError
+Json verify_file(const std::string& file, const Job& job, const StopSignals& signals) {
+  const data::BetonReader reader(file);
+  data::VerifySummary found;
+  if (job.deep) {
+    VerifyProgress progress(reader);
+    found = verify_dataset(reader, {.workers = job.workers,
+                                    .on_progress = [&](std::uint64_t done) { progress.show(done); },
+                                    .cancel = &signals.asked()});
+  }
+  if (found.cancelled) return {};
+  Json report = describe(reader, found, job.deep);
+  if (job.write_sums && found.damaged.empty() && reader.sums().empty()) {
+    write_sums_sidecar(reader);
+    report["wrote"] = data::sums_sidecar(file).string();
+  }
+  return report;
+}
+
+}  // namespace
+
+int run_verify(const std::vector<std::string>& args) {
+  Arguments arguments = declare();
+  if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
+  const auto workers = arguments.get<std::int64_t>("workers");
+  check_range("workers", workers, 0, 1024);
+  const Job job{arguments.get<bool>("deep"), arguments.get<bool>("write_sums"),
+                workers == 0 ? usable_cores() : static_cast<int>(workers)};
+  const bool as_json = arguments.get<bool>("json");
+  const StopSignals signals;
+  Json reports = Json::array();
+  ExitCode code = ExitCode::done;
+  for (const auto& file : arguments.get<std::vector<std::string>>("FILE.beton")) {
+    Json report;
+    try {
+      report = verify_file(file, job, signals);
+      if (report.is_null()) return signals.exit_code();
+      if (!report.value("damaged", Json::array()).empty()) code = ExitCode::dataset_invalid;
+    } catch (const Error& error) {
+      report = {{"file", file}, {"error", error.what()}};
+      code = error.exit_code();
+    }
+    if (!as_json) print(report);
+    reports.push_back(std::move(report));
+  }
+  if (as_json) fmt::print("{}\n", reports.dump(2, ' ', false, Json::error_handler_t::replace));
+  return static_cast<int>(code);
+}
+
+}  // namespace precast::tools
