@@ -1,7 +1,5 @@
 #include "tools/image_options.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <boost/program_options/value_semantic.hpp>
 #include <cstdint>
@@ -37,21 +35,9 @@ data::ImageFieldOptions image_options(const Arguments& arguments) {
   image.compress_probability = arguments.get<double>("image.compress_probability");
   image.smart_threshold_bytes =
       static_cast<std::uint64_t>(integer(arguments, "image.smart_threshold", 0, INT64_MAX));
-  image.pass_through = arguments.get<bool>("image.pass_through");
+  image.passthrough = arguments.get<bool>("image.passthrough");
   image.seed = static_cast<std::uint64_t>(integer(arguments, "seed", 0, INT64_MAX));
   return image;
-}
-
-std::map<std::string, std::string> image_options_text(const Arguments& arguments) {
-  std::map<std::string, std::string> text;
-  for (const char* name : {"image.max_resolution", "image.quality", "image.smart_threshold"})
-    text[name] = fmt::format("{}", arguments.get<std::int64_t>(name));
-  text["image.mode"] = arguments.text("image.mode");
-  text["image.compress_probability"] =
-      fmt::format("{}", arguments.get<double>("image.compress_probability"));
-  text["image.pass_through"] = fmt::format("{}", arguments.get<bool>("image.pass_through"));
-  text["seed"] = fmt::format("{}", arguments.get<std::int64_t>("seed"));
-  return text;
 }
 
 bool image_options_given(const Arguments& arguments) {

@@ -1,9 +1,6 @@
 #pragma once
 
 #include <boost/program_options/options_description.hpp>
-#include <map>
-#include <string>
-
 #include "data/fields/image_field.h"
 #include "tools/arguments.h"
 
@@ -14,8 +11,6 @@ namespace precast::tools {
 void add_image_options(boost::program_options::options_description& options);
 /// What they say, with the seed of --seed. @throws ConfigError
 [[nodiscard]] data::ImageFieldOptions image_options(const Arguments& arguments);
-/// As they are, by name, to be noted in the file.
-[[nodiscard]] std::map<std::string, std::string> image_options_text(const Arguments& arguments);
 /// Whether one of them stands on the command line.
 [[nodiscard]] bool image_options_given(const Arguments& arguments);
 

@@ -94,12 +94,19 @@ void print_bars(const std::vector<Bar>& bars, std::uint64_t most) {
 void print_classes(const Json& classes) {
   std::vector<Bar> bars;
   for (const Json& entry : classes) {
-    bars.push_back({fmt::format("{} {}", entry["label"].get<std::int64_t>(),
-                                entry.value("name", std::string())),
-                    entry["count"].get<std::uint64_t>()});
+    const auto label = entry["label"].get<std::int64_t>();
+    const auto count = entry["count"].get<std::uint64_t>();
+    bars.push_back({entry.contains("name")
+                        ? fmt::format("{} {}", label, entry["name"].get<std::string>())
+                        : fmt::to_string(label),
+                    count});
   }
-  std::uint64_t most = 1;
-  for (const Bar& bar : bars) most = std::max(most, bar.count);
+  const auto [fewest, largest] = std::ranges::minmax_element(bars, {}, &Bar::count);
+  const std::uint64_t most = largest->count;
+  if (fewest->count == most) {
+    fmt::print("{} classes of {} samples each\n", bars.size(), most);
+    return;
+  }
   fmt::print("{} classes:\n", bars.size());
   if (bars.size() <= 2 * kShownClasses) return print_bars(bars, most);
   std::ranges::stable_sort(bars, std::ranges::greater{}, &Bar::count);

@@ -38,8 +38,8 @@ Arguments declare() {
       "the int field that is meant; the first one if not given")("workers", number(0),
                                                                  "threads; 0: one a core")(
       "page_size", number(0), "bytes of a page; 0: as the files have them, the largest")(
-      "checksums", po::value<bool>()->default_value(true, "on"),
-      "off: the bytes that FFCV would write, without checksums and names of classes")(
+      "no_checksums", po::bool_switch(),
+      "leave out checksums and class names: FFCV's file, byte for byte")(
       "json", po::bool_switch(), "print the summary as JSON");
   return arguments;
 }
@@ -101,7 +101,7 @@ int run_merge(const std::vector<std::string>& args) {
   data::DatasetCopy copy = concatenation(files);
   data::WriteOptions options;
   set_labels(arguments, copy, options.layout);
-  options.layout.checksums = arguments.get<bool>("checksums");
+  options.layout.checksums = !arguments.get<bool>("no_checksums");
   options.workers = static_cast<int>(integer(arguments, "workers", 0, 1024));
   if (options.workers == 0) options.workers = usable_cores();
   options.layout.page_bytes =

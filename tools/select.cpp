@@ -49,8 +49,8 @@ Arguments declare() {
       "shuffle", po::bool_switch(), "write in random order")(
       "seed", number(0), "of all random choices")("workers", number(0), "threads; 0: one a core")(
       "page_size", number(0), "bytes of a page; 0: as IN.beton has them")(
-      "checksums", po::value<bool>()->default_value(true, "on"),
-      "off: the bytes that FFCV would write, without checksums and names of classes")(
+      "no_checksums", po::bool_switch(),
+      "leave out checksums and class names: FFCV's file, byte for byte")(
       "json", po::bool_switch(), "print the summary as JSON");
   add_image_options(arguments.options());
   return arguments;
@@ -147,7 +147,7 @@ class PartWriter {
     options_.workers = static_cast<int>(integer(arguments, "workers", 0, 1024));
     if (options_.workers == 0) options_.workers = usable_cores();
     data::BetonLayout& layout = options_.layout;
-    layout.checksums = arguments.get<bool>("checksums");
+    layout.checksums = !arguments.get<bool>("no_checksums");
     layout.info = reader.sums().info();
     layout.page_bytes = static_cast<std::uint64_t>(integer(arguments, "page_size", 0, INT64_MAX));
     if (layout.page_bytes == 0) layout.page_bytes = data::copy_page_bytes({&reader});
@@ -157,7 +157,8 @@ class PartWriter {
     (void)registry_.create("image", fields_);
     source_ = data::open_beton(reader.path());
     data::FileInfo info = reader.info();
-    for (const auto& [name, text] : image_options_text(arguments)) info.written[name] = text;
+    for (const auto& [name, text] : arguments.texts())
+      if (name.starts_with("image.") || name == "seed") info.written[name] = text;
     layout.info = data::file_info_text(info);
   }
 

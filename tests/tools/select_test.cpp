@@ -64,10 +64,10 @@ class SelectTest : public testing::Test {
 TEST_F(SelectTest, AllSamplesOfAFileThatFfcvWroteWithOneWorkerAreThatFileByteForByte) {
   for (const char* name : {"allfields_w1", "img_raw_w1", "img_prop_nette_w1", "masks_w1"}) {
     const std::string file = golden(name);
-    select({file, out(), "--workers", "3", "--checksums", "off"});
+    select({file, out(), "--workers", "3", "--no_checksums"});
     EXPECT_TRUE(test::read_bytes(out()) == test::read_bytes(file)) << name;
     select({file, out("b")});
-    select({out("b"), out(), "--checksums", "off"});
+    select({out("b"), out(), "--no_checksums"});
     EXPECT_TRUE(test::read_bytes(out()) == test::read_bytes(file)) << name;
   }
 }
