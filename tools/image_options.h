@@ -1,7 +1,6 @@
 #pragma once
 
 #include <boost/program_options/options_description.hpp>
-
 #include "data/fields/image_field.h"
 #include "tools/arguments.h"
 

@@ -3,24 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <span>
-#include <string_view>
 
 #include "data/beton/layout.h"
 #include "data/beton/reader.h"
-#include "data/encode/jpeg.h"
-#include "data/sources/image_file.h"
-#include "framework/core/archive/npy.h"
 #include "framework/core/error.h"
-#include "framework/core/file.h"
 #include "framework/core/progress.h"
 #include "tools/arguments.h"
 #include "tools/custom_fields.h"
+#include "tools/inspect_export.h"
+#include "tools/inspect_histogram.h"
 #include "tools/inspect_order.h"
+#include "tools/sample_choice.h"
 
 namespace precast::tools {
 namespace {
@@ -29,9 +26,6 @@ namespace po = boost::program_options;
 using data::BetonReader;
 using data::FieldType;
 using Json = nlohmann::ordered_json;
-
-/// Quality of a JPEG made from an image that is stored as pixels.
-constexpr int kExportQuality = 95;
 
 /// Smallest, mean and largest of a stream of whole numbers.
 struct Range {
@@ -147,7 +141,7 @@ Json describe(const BetonReader& reader, bool with_labels) {
   metadata_end += header.num_samples * data::record_bytes(reader.fields());
   const std::uint64_t first_page = data::round_up(metadata_end, header.page_bytes);
   const std::uint64_t pages =
-      header.table_offset > first_page ? (header.table_offset - first_page) / header.page_bytes : 0;
+      reader.pages_end() > first_page ? (reader.pages_end() - first_page) / header.page_bytes : 0;
   Json report = {{"file", reader.path().string()},      {"bytes", reader.file_bytes()},
                  {"version", header.version},           {"samples", header.num_samples},
                  {"page_size", header.page_bytes},      {"pages", pages},
@@ -194,53 +188,6 @@ void print_report(const Json& report) {
   }
 }
 
-data::Image decode(const data::ImageRecord& record, const std::string& place) {
-  data::Image image;
-  if (record.mode == data::ImageMode::jpg) {
-    data::decode_image_file(record.bytes, image);
-    if (image.width != record.width || image.height != record.height) {
-      throw DataError(fmt::format("{}: expected a JPEG of {} x {} px, got {} x {}", place,
-                                  record.width, record.height, image.width, image.height));
-    }
-    return image;
-  }
-  image = data::Image(record.height, record.width);
-  std::copy_n(reinterpret_cast<const std::uint8_t*>(record.bytes.data()), record.bytes.size(),
-              image.pixels.begin());
-  return image;
-}
-
-/// Writes one image as the ending of `out` says.
-void take_out(const data::ImageRecord& record, const std::string& out, const std::string& place) {
-  const auto write_bytes = [&out](std::span<const std::byte> bytes) {
-    AtomicFile file(out);
-    file.append(bytes);
-    file.commit();
-  };
-  const std::string_view ending =
-      std::string_view(out).substr(std::min(out.rfind('.'), out.size()));
-  if ((ending == ".jpg" || ending == ".jpeg") && record.mode == data::ImageMode::jpg) {
-    return write_bytes(record.bytes);
-  }
-  const data::Image image = decode(record, place);
-  const auto pixels = std::as_bytes(std::span(image.pixels));
-  if (ending == ".jpg" || ending == ".jpeg") {
-    std::vector<std::byte> jpeg;
-    data::JpegEncoder().encode(image.view(), kExportQuality, jpeg);
-    write_bytes(jpeg);
-  } else if (ending == ".npy") {
-    write_npy(out, DType::u8, std::array<std::int64_t, 3>{image.height, image.width, 3}, pixels);
-  } else if (ending == ".ppm") {
-    AtomicFile file(out);
-    file.append(fmt::format("P6\n{} {}\n255\n", image.width, image.height));
-    file.append(pixels);
-    file.commit();
-  } else {
-    throw ConfigError(
-        fmt::format("--out: expected a name ending in .jpg, .npy or .ppm, got '{}'", out));
-  }
-}
-
 /// What a custom field's metadata is and what may belong to it, and the shape of what has a tag.
 void describe_beyond_type(const BetonReader& reader, std::uint64_t sample, std::size_t index,
                           Json& value) {
@@ -284,7 +231,24 @@ Json describe_sample(const BetonReader& reader, std::uint64_t sample) {
   return report;
 }
 
-/// @param choice the image field to write; empty: the first one.
+/// Writes one field, or all of the sample into a folder.
+/// @param choice name of the field; empty: told by `out`.
+void take_out(const BetonReader& reader, std::uint64_t sample, const std::string& out,
+              const std::string& choice) {
+  if (!choice.empty()) return export_field(reader, sample, reader.field(choice), out);
+  const std::filesystem::path path(out);
+  if (!path.has_extension() || std::filesystem::is_directory(path))
+    return export_sample(reader, sample, path);
+  const std::size_t field = reader.first_field(FieldType::image);
+  if (field == reader.fields().size()) {
+    throw ConfigError(
+        fmt::format("--out: expected --field NAME beside it, or a folder: {} has no image field",
+                    reader.path().string()));
+  }
+  export_field(reader, sample, field, out);
+}
+
+/// @param choice which field to write with --out; empty: told by the name of the file.
 void show_sample(const BetonReader& reader, const Arguments& arguments, const std::string& choice) {
   const auto sample = arguments.get<std::int64_t>("sample");
   if (sample < 0 || static_cast<std::uint64_t>(sample) >= reader.size()) {
@@ -293,14 +257,7 @@ void show_sample(const BetonReader& reader, const Arguments& arguments, const st
   const auto index = static_cast<std::uint64_t>(sample);
   const Json report = describe_sample(reader, index);
   if (arguments.has("out")) {
-    const std::size_t field =
-        choice.empty() ? reader.first_field(FieldType::image) : reader.field(choice);
-    const std::string place = fmt::format("{}: sample {}", reader.path().string(), index);
-    if (field == reader.fields().size() || reader.fields()[field].type != FieldType::image) {
-      throw ConfigError(fmt::format("--out: expected an image field in {}, got another or none",
-                                    reader.path().string()));
-    }
-    take_out(reader.image(index, field), arguments.text("out"), place);
+    take_out(reader, index, arguments.text("out"), choice);
   }
   const int indent = arguments.get<bool>("json") ? 2 : -1;
   fmt::print("{}\n", report.dump(indent, ' ', false, Json::error_handler_t::replace));
@@ -312,6 +269,12 @@ void check_partners(const Arguments& arguments) {
     throw ConfigError("--out: expected --sample N beside it, got none");
   if (arguments.has("order") && arguments.has("sample"))
     throw ConfigError("expected --order or --sample, got both");
+  for (const char* option : {"where", "samples", "classes"}) {
+    if (!arguments.has(option)) continue;
+    for (const char* other : {"sample", "order"})
+      if (arguments.has(other))
+        throw ConfigError(fmt::format("expected --{} or --{}, got both", option, other));
+  }
   if (!arguments.get<bool>("labels")) return;
   if (!arguments.get<bool>("json"))
     throw ConfigError("--labels: expected --json beside it, got none");
@@ -329,12 +292,14 @@ int run_inspect(const std::vector<std::string>& args) {
       "labels", po::bool_switch(), "with --json: the values of every int field")(
       "sample", po::value<std::int64_t>(), "show this sample, counted from 0")(
       "out", po::value<std::string>(),
-      "with --sample: write its image to this .jpg, .npy ([H, W, 3] uint8) or .ppm file; an image "
-      "stored as pixels becomes a JPEG of quality 95")(
+      "with --sample: write its image to this .jpg, .png, .npy ([H, W, 3] uint8) or .ppm file (an "
+      "image stored as pixels becomes a JPEG of quality 95), or all its fields into this folder")(
       "field", po::value<std::vector<std::string>>()->composing(),
-      (std::string("with --out: which image field to write; the first one if not given; ") +
+      (std::string("with --out: which field to write, an array to .npy, bytes and JSON to any "
+                   "file; ") +
        kCustomFieldHelp)
           .c_str());
+  add_choice_options(arguments);
   add_order_options(arguments);
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
   check_partners(arguments);
@@ -351,11 +316,13 @@ int run_inspect(const std::vector<std::string>& args) {
     const Json report = describe_order(reader, arguments);
     arguments.get<bool>("json") ? fmt::print("{}\n", report.dump(2)) : print_order(report);
   } else {
-    const Json report = describe(reader, arguments.get<bool>("labels"));
+    Json report = describe(reader, arguments.get<bool>("labels"));
+    report.update(describe_chosen(arguments, reader));
     if (arguments.get<bool>("json")) {
       fmt::print("{}\n", report.dump(2, ' ', false, Json::error_handler_t::replace));
     } else {
-      print_report(report);
+      if (!report.contains("ids")) print_report(report);
+      print_chosen(report);
     }
   }
   return static_cast<int>(ExitCode::done);

@@ -13,6 +13,7 @@
 #include "framework/core/system.h"
 #include "tools/arguments.h"
 #include "tools/dataset_output.h"
+#include "tools/merge_labels.h"
 
 namespace precast::tools {
 namespace {
@@ -31,11 +32,14 @@ Arguments declare() {
   };
   arguments.options().add_options()(
       "labels", po::value<std::string>()->default_value("keep"),
-      "keep: as they are; offset: the labels of a file begin where those of the one before end")(
+      "keep: as they are; offset: the labels of a file begin where those of the one before end; "
+      "by-name: classes of the same name are one")(
       "label_field", po::value<std::string>()->default_value(""),
       "the int field that is meant; the first one if not given")("workers", number(0),
                                                                  "threads; 0: one a core")(
       "page_size", number(0), "bytes of a page; 0: as the files have them, the largest")(
+      "no_checksums", po::bool_switch(),
+      "leave out checksums and class names: FFCV's file, byte for byte")(
       "json", po::bool_switch(), "print the summary as JSON");
   return arguments;
 }
@@ -47,32 +51,6 @@ std::vector<std::unique_ptr<BetonReader>> open_all(const std::vector<std::string
     data::check_same_fields(*files.front(), *files.back());
   }
   return files;
-}
-
-/// What has to be added to the labels of each file. @throws DataError for a negative one
-std::vector<std::int64_t> label_offsets(const std::vector<const BetonReader*>& files,
-                                        std::size_t field) {
-  std::vector<std::int64_t> offsets;
-  std::int64_t next = 0;
-  for (const BetonReader* file : files) {
-    offsets.push_back(next);
-    std::int64_t last = 0;
-    for (std::uint64_t i = 0; i < file->size(); ++i) {
-      const std::int64_t label = file->integer(i, field);
-      if (label < 0)
-        throw DataError(
-            fmt::format("{}: sample {}: expected a label of at least 0, got {}. Use "
-                        "--labels keep",
-                        file->path().string(), i, label));
-      last = std::max(last, label);
-    }
-    if (__builtin_add_overflow(next, last, &next) || __builtin_add_overflow(next, 1, &next))
-      throw DataError(
-          fmt::format("{}: expected class numbers, got labels up to {}. Use "
-                      "--labels keep",
-                      file->path().string(), last));
-  }
-  return offsets;
 }
 
 /// One file after the other.
@@ -87,11 +65,20 @@ data::DatasetCopy concatenation(const std::vector<const BetonReader*>& files) {
   return {.files = files, .num_samples = end, .sample = locate, .relabel = {}};
 }
 
-void set_labels(const Arguments& arguments, data::DatasetCopy& copy) {
-  if (find_name("labels", {"keep", "offset"}, arguments.text("labels")) == 0) return;
-  copy.label_field = data::label_field(*copy.files.front(), arguments.text("label_field"));
-  copy.relabel = [offsets = label_offsets(copy.files, copy.label_field)](
-                     std::size_t file, std::int64_t label) { return label + offsets[file]; };
+/// Numbers and names of the classes, where the files have an int field.
+void set_labels(const Arguments& arguments, data::DatasetCopy& copy, data::BetonLayout& layout) {
+  const BetonReader& first = *copy.files.front();
+  const auto rule = static_cast<LabelRule>(
+      find_name("labels", {"keep", "offset", "by-name"}, arguments.text("labels")));
+  const bool has_labels = first.first_field(data::FieldType::integer) < first.fields().size();
+  if (rule == LabelRule::keep && !has_labels && !arguments.given("label_field")) return;
+  copy.label_field = data::label_field(first, arguments.text("label_field"));
+  MergedLabels labels = merge_labels(copy.files, copy.label_field, rule, arguments.given("labels"));
+  copy.relabel = std::move(labels.relabel);
+  data::FileInfo info = first.info();
+  info.classes.erase(first.fields()[copy.label_field].name);
+  if (!labels.names.empty()) info.classes[first.fields()[copy.label_field].name] = labels.names;
+  layout.info = data::file_info_text(info);
 }
 
 }  // namespace
@@ -112,8 +99,9 @@ int run_merge(const std::vector<std::string>& args) {
   std::vector<const BetonReader*> files;
   for (const auto& file : owned) files.push_back(file.get());
   data::DatasetCopy copy = concatenation(files);
-  set_labels(arguments, copy);
   data::WriteOptions options;
+  set_labels(arguments, copy, options.layout);
+  options.layout.checksums = !arguments.get<bool>("no_checksums");
   options.workers = static_cast<int>(integer(arguments, "workers", 0, 1024));
   if (options.workers == 0) options.workers = usable_cores();
   options.layout.page_bytes =

@@ -49,6 +49,8 @@ Arguments declare() {
       "shuffle", po::bool_switch(), "write in random order")(
       "seed", number(0), "of all random choices")("workers", number(0), "threads; 0: one a core")(
       "page_size", number(0), "bytes of a page; 0: as IN.beton has them")(
+      "no_checksums", po::bool_switch(),
+      "leave out checksums and class names: FFCV's file, byte for byte")(
       "json", po::bool_switch(), "print the summary as JSON");
   add_image_options(arguments.options());
   return arguments;
@@ -144,15 +146,20 @@ class PartWriter {
       : reader_(reader), anew_(image_options_given(arguments)) {
     options_.workers = static_cast<int>(integer(arguments, "workers", 0, 1024));
     if (options_.workers == 0) options_.workers = usable_cores();
-    options_.layout.page_bytes =
-        static_cast<std::uint64_t>(integer(arguments, "page_size", 0, INT64_MAX));
-    if (options_.layout.page_bytes == 0)
-      options_.layout.page_bytes = data::copy_page_bytes({&reader});
+    data::BetonLayout& layout = options_.layout;
+    layout.checksums = !arguments.get<bool>("no_checksums");
+    layout.info = reader.sums().info();
+    layout.page_bytes = static_cast<std::uint64_t>(integer(arguments, "page_size", 0, INT64_MAX));
+    if (layout.page_bytes == 0) layout.page_bytes = data::copy_page_bytes({&reader});
     if (!anew_) return;
     fields_.image = image_options(arguments);
     data::register_fields(registry_);
     (void)registry_.create("image", fields_);
     source_ = data::open_beton(reader.path());
+    data::FileInfo info = reader.info();
+    for (const auto& [name, text] : arguments.texts())
+      if (name.starts_with("image.") || name == "seed") info.written[name] = text;
+    layout.info = data::file_info_text(info);
   }
 
   data::WriteSummary write(const WatchedWriting& watched, const std::string& out,

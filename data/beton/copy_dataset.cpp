@@ -14,12 +14,13 @@
 namespace precast::data {
 namespace {
 
-/// The bytes behind type and name in a field's descriptor, without the flag for checksums.
+/// The bytes behind type and name in a field's descriptor, without the mark of a file that has
+/// checksums: the new one may have none.
 std::vector<std::byte> arguments_of(const BetonReader& file, std::size_t field) {
   const auto bytes = file.bytes().subspan(kHeaderBytes + field * kFieldBytes + 1 + kFieldNameBytes,
                                           kFieldArgumentsBytes);
   std::vector<std::byte> arguments(bytes.begin(), bytes.end());
-  std::byte* flag = arguments.data() + kSumsFlagAt;
+  std::byte* const flag = arguments.data() + kSumsFlagAt;
   if (field == 0 && load<std::uint64_t>(flag) == kSumsFlag) store(flag, std::uint64_t{0});
   return arguments;
 }

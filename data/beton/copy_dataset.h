@@ -43,9 +43,8 @@ PRECAST_API void check_same_fields(const BetonReader& first, const BetonReader& 
     const std::vector<const BetonReader*>& files);
 
 /// Writes the file. Bytes of images and other fields, and the field descriptors, are copied as they
-/// are, after they have been held against their checksums: nothing is decoded. What is in memory
-/// does not grow with the bytes copied.
-/// @throws as write_dataset.
+/// are: nothing is decoded, but held against their checksums where there are some. What is in
+/// memory does not grow with the bytes copied. @throws as write_dataset.
 PRECAST_API WriteSummary copy_dataset(const std::filesystem::path& path, const DatasetCopy& copy,
                                       const WriteOptions& options);
 

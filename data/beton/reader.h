@@ -126,6 +126,10 @@ class PRECAST_API BetonReader {
   /// Where blob() lies in the file. Its page is this divided by header().page_bytes.
   [[nodiscard]] std::uint64_t blob_offset(std::uint64_t sample, std::size_t field) const;
 
+  /// Where its pages end (or its records, where it has no pages).
+  [[nodiscard]] std::uint64_t pages_end() const {
+    return header_.table_offset - sums_inside_bytes_;
+  }
   /// Its checksums; empty() where it has none.
   [[nodiscard]] const FileSums& sums() const { return sums_; }
   /// Hashes what their trailer covers. @param table the allocation table's bytes.
@@ -176,6 +180,7 @@ class PRECAST_API BetonReader {
   /// What sums_ refers to where the file is not mapped.
   std::vector<std::byte> sums_bytes_;
   FileSums sums_;
+  std::uint64_t sums_inside_bytes_ = 0;
   /// By sample, then by place. Empty where there is no custom field.
   std::vector<Allocation> unclaimed_;
 };

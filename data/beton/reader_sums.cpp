@@ -64,6 +64,7 @@ void BetonReader::open_sums(std::span<const std::byte> table) {
   expect("metadata", sums.trailer().records, found.records);
   expect("allocation table", sums.trailer().table, found.table);
   sums_ = sums;
+  if (inside) sums_inside_bytes_ = block.size();
 }
 
 SumsTrailer BetonReader::hash_extents(std::span<const std::byte> table) const {

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "data/beton/reader.h"
+#include "data/beton/writer.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/beton/made_beton.h"
 #include "tests/support/temporary_folder.h"
@@ -63,7 +64,10 @@ class SelectTest : public testing::Test {
 TEST_F(SelectTest, AllSamplesOfAFileThatFfcvWroteWithOneWorkerAreThatFileByteForByte) {
   for (const char* name : {"allfields_w1", "img_raw_w1", "img_prop_nette_w1", "masks_w1"}) {
     const std::string file = golden(name);
-    select({file, out(), "--workers", "3"});
+    select({file, out(), "--workers", "3", "--no_checksums"});
+    EXPECT_TRUE(test::read_bytes(out()) == test::read_bytes(file)) << name;
+    select({file, out("b")});
+    select({out("b"), out(), "--no_checksums"});
     EXPECT_TRUE(test::read_bytes(out()) == test::read_bytes(file)) << name;
   }
 }
@@ -222,8 +226,45 @@ TEST_F(SelectTest, SignalsStopItWithTheirCodeAndNothingIsLeft) {
   EXPECT_TRUE(std::filesystem::is_empty(outputs_.path()));
 }
 
+TEST_F(SelectTest, ACopyHasChecksumsAndADamagedSampleIsFoundByThem) {
+  select({in_, out()});
+  EXPECT_FALSE(data::BetonReader(out()).sums().empty());
+  auto bytes = test::read_bytes(out());
+  const std::uint64_t at = data::BetonReader(out()).blob_offset(7, 0);
+  bytes[at] ^= std::byte{1};
+  test::write_bytes(out(), bytes);
+  const auto run = test::precast_run({"select", out(), out("b")});
+  EXPECT_EQ(run.code, 3);
+  EXPECT_THAT(run.err, HasSubstr("sample 7"));
+  EXPECT_FALSE(std::filesystem::exists(out("b")));
+}
+
 class MergeTest : public SelectTest {
  protected:
+  using Names = std::vector<std::string>;
+  /// A file of a label field alone: each of `names` once.
+  std::string named(const std::string& name, const Names& names) {
+    const std::string file = (folder_ / name).string();
+    data::BetonLayout layout;
+    layout.info = data::file_info_text({.classes = {{"label", names}}, .written = {}});
+    data::BetonWriter writer(file, {{"label", data::FieldType::integer}}, names.size(), layout);
+    for (std::int64_t label = 0; label < static_cast<std::int64_t>(names.size()); ++label) {
+      data::EncodedValue value;
+      value.metadata.resize(sizeof label);
+      data::store(value.metadata.data(), label);
+      writer.add({&value, 1});
+    }
+    writer.finish();
+    return file;
+  }
+  static std::vector<std::int64_t> labels_of(const std::string& file) {
+    const data::BetonReader reader(file);
+    std::vector<std::int64_t> labels;
+    for (std::uint64_t i = 0; i < reader.size(); ++i) labels.push_back(reader.integer(i, 0));
+    return labels;
+  }
+  [[nodiscard]] Names names_of_merged() const { return data::BetonReader(out()).class_names(0); }
+
   nlohmann::json merge(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "merge");
     arguments.emplace_back("--json");
@@ -258,6 +299,35 @@ TEST_F(MergeTest, LabelsOfAFileCanBeginWhereThoseBeforeEnd) {
     EXPECT_EQ(all.integer(i, 1), i % 3);
     EXPECT_EQ(all.integer(90 + i, 1), 3 + i % 3);
   }
+}
+
+TEST_F(MergeTest, ClassesOfTheSameNameCanBeOne) {
+  const std::string a = named("a.beton", {"cat", "dog"});
+  const std::string b = named("b.beton", {"bird", "cat", "fish"});
+  merge({a, b, out(), "--labels", "by-name"});
+  EXPECT_THAT(labels_of(out()), testing::ElementsAre(0, 1, 2, 0, 3));
+  EXPECT_EQ(names_of_merged(), (Names{"cat", "dog", "bird", "fish"}));
+  merge({a, b, out(), "--labels", "offset"});
+  EXPECT_THAT(labels_of(out()), testing::ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_EQ(names_of_merged(), (Names{"cat", "dog", "bird", "cat", "fish"}));
+  const auto nameless = test::precast_run({"merge", in_, in_, out("c"), "--labels", "by-name"});
+  EXPECT_EQ(nameless.code, 3);
+  EXPECT_THAT(nameless.err, HasSubstr(in_ + ": expected a name for each of 3 classes, got 0"));
+}
+
+TEST_F(MergeTest, LabelsThatFilesNameDifferentlyAreKeptOnlyIfThatIsAskedFor) {
+  const std::string a = named("a.beton", {"cat", "dog"});
+  const std::string b = named("b.beton", {"cat", "bird"});
+  const auto run = test::precast_run({"merge", a, b, out()});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.err, HasSubstr("expected label 1 to be 'dog'"));
+  EXPECT_THAT(run.err, HasSubstr("got 'bird'"));
+  merge({a, b, out(), "--labels", "keep"});
+  EXPECT_EQ(names_of_merged(), Names{});
+  merge({a, named("c.beton", {"cat", "dog", "fish"}), out()});
+  EXPECT_EQ(names_of_merged(), (Names{"cat", "dog", "fish"}));
+  select({out(), out("d"), "--samples", "1"});
+  EXPECT_EQ(data::BetonReader(out("d")).class_names(0), (Names{"cat", "dog", "fish"}));
 }
 
 TEST_F(MergeTest, PartsOfASplitMakeTheWholeAgain) {

@@ -19,13 +19,12 @@ constexpr std::size_t kPreamble = 10;
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kMaxDimensions = 64;
 
-std::string header_text(DType dtype, std::span<const std::int64_t> shape) {
+std::string header_text(std::string_view descr, std::span<const std::int64_t> shape) {
   std::string sizes;
   for (const std::int64_t size : shape) sizes += fmt::format("{}, ", size);
   if (shape.size() > 1) sizes.resize(sizes.size() - 2);
   if (shape.size() == 1) sizes.pop_back();
-  return fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
-                     dtype_info(dtype).numpy, sizes);
+  return fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, sizes);
 }
 
 /// The header is the text of a Python dict; this reads just the dict that NumPy writes.
@@ -115,7 +114,13 @@ void write_npy(const std::filesystem::path& path, DType dtype, std::span<const s
                std::span<const std::byte> bytes, FileOps& ops) {
   require(!dtype_info(dtype).numpy.empty(), "NumPy has the dtype");
   require(byte_count(dtype, shape) == bytes.size(), "the bytes fill the shape");
-  std::string header = header_text(dtype, shape);
+  write_npy(path, dtype_info(dtype).numpy, shape, bytes, ops);
+}
+
+void write_npy(const std::filesystem::path& path, std::string_view descr,
+               std::span<const std::int64_t> shape, std::span<const std::byte> bytes,
+               FileOps& ops) {
+  std::string header = header_text(descr, shape);
   const std::size_t whole =
       (kPreamble + header.size() + 1 + kAlignment - 1) / kAlignment * kAlignment;
   header.resize(whole - kPreamble - 1, ' ');

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/core/archive/tensor_record.h"
@@ -22,6 +23,11 @@ struct NpyArray {
 
 /// Writes format version 1.0, atomically. @throws IoError
 PRECAST_API void write_npy(const std::filesystem::path& path, DType dtype,
+                           std::span<const std::int64_t> shape, std::span<const std::byte> bytes,
+                           FileOps& ops = posix_file_ops());
+
+/// The same for any element type. @param descr numpy's type string, as `<u2`.
+PRECAST_API void write_npy(const std::filesystem::path& path, std::string_view descr,
                            std::span<const std::int64_t> shape, std::span<const std::byte> bytes,
                            FileOps& ops = posix_file_ops());
 
