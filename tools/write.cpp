@@ -46,7 +46,14 @@ Arguments declare() {
     return po::value<std::int64_t>()->default_value(value);
   };
   arguments.options().add_options()("kind", po::value<std::string>()->default_value("auto"),
-                                    "what SOURCE is");
+                                    "what SOURCE is")(
+      "labels", po::value<std::string>()->default_value(""),
+      "the classes of images that lie in no class folders: LOC_val_solution.csv, lines `NAME "
+      "CLASS`, "
+      "or a class a line in the order of the images' names; of a .npy file, an array")(
+      "classes", po::value<std::string>()->default_value(""),
+      "all classes, one a line: labels are those of a split that has them all, and numbers in "
+      "--labels are lines of it");
   add_image_options(arguments.options());
   arguments.options().add_options()("workers", number(0), "threads; 0: one a core")(
       "page_size", number(static_cast<std::int64_t>(data::kDefaultPageBytes)),
@@ -94,7 +101,8 @@ data::FileInfo describe_file(const Arguments& arguments, const data::Source& sou
   if (label != source.fields().end() && !source.class_names().empty())
     info.classes[label->name] = source.class_names();
   info.written = arguments.texts();
-  for (const char* elsewhere : {"SOURCE", "kind", "OUT.beton", "workers", "json"})
+  for (const char* elsewhere :
+       {"SOURCE", "kind", "labels", "classes", "OUT.beton", "workers", "json"})
     info.written.erase(elsewhere);
   info.written["precast"] = kVersion;
   return info;
@@ -177,7 +185,8 @@ int run_write(const std::vector<std::string>& args) {
   // Wrong options are told before a large source is listed.
   (void)registry.create("image", options);
   const std::string out = arguments.text("OUT.beton");
-  const auto source = data::open_source(arguments.text("SOURCE"), arguments.text("kind"));
+  const auto source = data::open_source(arguments.text("SOURCE"), arguments.text("kind"),
+                                        {arguments.text("labels"), arguments.text("classes")});
   std::error_code ignored;
   if (std::filesystem::equivalent(arguments.text("SOURCE"), out, ignored)) {
     throw ConfigError(fmt::format("{}: expected another file to write than to read", out));
