@@ -35,7 +35,7 @@ data::ImageFieldOptions image_options(const Arguments& arguments) {
   image.compress_probability = arguments.get<double>("image.compress_probability");
   image.smart_threshold_bytes =
       static_cast<std::uint64_t>(integer(arguments, "image.smart_threshold", 0, INT64_MAX));
-  image.pass_through = arguments.get<bool>("image.pass_through");
+  image.passthrough = arguments.get<bool>("image.passthrough");
   image.seed = static_cast<std::uint64_t>(integer(arguments, "seed", 0, INT64_MAX));
   return image;
 }

@@ -7,10 +7,12 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <span>
 
 #include "data/beton/file_info.h"
 #include "data/beton/write_dataset.h"
 #include "data/fields/register.h"
+#include "data/sources/braces.h"
 #include "data/sources/register.h"
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
@@ -32,7 +34,7 @@ namespace po = boost::program_options;
 std::string source_help() {
   std::string text = "SOURCE is one of these, told from its name and content (or by --kind):";
   for (const data::SourceKind& kind : data::source_kinds()) {
-    text += fmt::format("\n  {:<8} {}", kind.name, kind.help);
+    text += fmt::format("\n  {:<10} {}", kind.name, kind.help);
   }
   return text;
 }
@@ -159,8 +161,11 @@ void print_skipped(const std::vector<data::SkippedSample>& skipped) {
   if (skipped.empty()) return;
   fmt::print(stderr, "warning: damaged samples left out: {}\n", skipped.size());
   constexpr std::size_t kMostShown = 10;
-  for (std::size_t i = 0; i < std::min(skipped.size(), kMostShown); ++i)
-    fmt::print(stderr, "  {} ({}): {}\n", skipped[i].index, skipped[i].name, skipped[i].error);
+  for (const auto& [index, name, what] :
+       std::span(skipped).first(std::min(skipped.size(), kMostShown))) {
+    // A source that cannot give the sample names it in its message.
+    fmt::print(stderr, "  {}{}: {}\n", index, name.empty() ? "" : fmt::format(" ({})", name), what);
+  }
   if (skipped.size() > kMostShown)
     fmt::print(stderr, "  ... and {} more; --json lists all\n", skipped.size() - kMostShown);
 }
@@ -188,7 +193,10 @@ int run_write(const std::vector<std::string>& args) {
   const auto source = data::open_source(arguments.text("SOURCE"), arguments.text("kind"),
                                         {arguments.text("labels"), arguments.text("classes")});
   std::error_code ignored;
-  if (std::filesystem::equivalent(arguments.text("SOURCE"), out, ignored)) {
+  const auto read = data::source_paths(arguments.text("SOURCE"));
+  if (std::ranges::any_of(read, [&](const std::filesystem::path& path) {
+        return std::filesystem::equivalent(path, out, ignored);
+      })) {
     throw ConfigError(fmt::format("{}: expected another file to write than to read", out));
   }
   std::vector<data::FieldPlan> fields;

@@ -67,4 +67,10 @@ std::vector<std::string> expand_braces(std::string_view pattern) {
   return names;
 }
 
+std::vector<std::filesystem::path> source_paths(const std::filesystem::path& source) {
+  if (std::filesystem::exists(source)) return {source};
+  const std::vector<std::string> names = expand_braces(source.string());
+  return {names.begin(), names.end()};
+}
+
 }  // namespace precast::data

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,5 +15,9 @@ namespace precast::data {
 /// @throws ConfigError for a brace that is not closed, a group of another form, and more than a
 /// million names.
 [[nodiscard]] PRECAST_API std::vector<std::string> expand_braces(std::string_view pattern);
+
+/// `source` itself where it exists, else what its braces stand for.
+[[nodiscard]] PRECAST_API std::vector<std::filesystem::path> source_paths(
+    const std::filesystem::path& source);
 
 }  // namespace precast::data

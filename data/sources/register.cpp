@@ -25,11 +25,11 @@ namespace {
 /// For sources that bring their labels along.
 void refuse_lists(const std::filesystem::path& path, const SourceOptions& options) {
   if (options.labels.empty() && options.classes.empty()) return;
-  throw ConfigError(fmt::format(
-      "{}: expected no --labels and no --classes, got {}. They are for images that lie in folders "
-      "and "
-      "tar files",
-      path.string(), options.labels.empty() ? options.classes.string() : options.labels.string()));
+  const std::filesystem::path& given = options.labels.empty() ? options.classes : options.labels;
+  throw ConfigError(
+      fmt::format("{}: expected no --labels and no --classes, got {}. They are for images that lie "
+                  "in folders and tar files",
+                  path.string(), given.string()));
 }
 
 template <std::unique_ptr<Source> (*open)(const std::filesystem::path&)>
@@ -39,16 +39,16 @@ std::unique_ptr<Source> open_plain(const std::filesystem::path& path,
   return open(path);
 }
 
-std::unique_ptr<Source> open_shards(const std::vector<std::string>& names, std::string_view kind,
-                                    const SourceOptions& options) {
+std::unique_ptr<Source> open_shards(const std::vector<std::filesystem::path>& shards,
+                                    std::string_view kind, const SourceOptions& options) {
   if (kind != "auto" && kind != "webdataset") {
-    throw ConfigError(fmt::format(
-        "{}: expected one source of kind {}, got a list in braces, which is for shards of "
-        "WebDataset",
-        names[0], kind));
+    throw ConfigError(
+        fmt::format("{}: expected one source of kind {}, got a list in braces, which is for "
+                    "WebDataset's shards",
+                    shards[0].string(), kind));
   }
-  refuse_lists(names[0], options);
-  return open_webdataset_shards({names.begin(), names.end()});
+  refuse_lists(shards[0], options);
+  return open_webdataset_shards(shards);
 }
 
 constexpr std::array kKinds = {
@@ -90,7 +90,7 @@ std::unique_ptr<Source> open_source(const std::filesystem::path& path, std::stri
   std::string list;
   for (const SourceKind& known : kKinds) {
     names.emplace_back(known.name);
-    list += fmt::format("\n  {:<8} {}", known.name, known.help);
+    list += fmt::format("\n  {:<10} {}", known.name, known.help);
   }
   bool kind_exists = kind == "auto";
   for (const SourceKind& known : kKinds) kind_exists = kind_exists || known.name == kind;
@@ -98,11 +98,9 @@ std::unique_ptr<Source> open_source(const std::filesystem::path& path, std::stri
     throw ConfigError(
         fmt::format("source: unknown kind '{}'. {}", kind, suggest(std::string(kind), names)));
   }
-  if (!std::filesystem::exists(path)) {
-    const std::vector<std::string> shards = expand_braces(path.string());
-    if (shards.size() == 1) throw IoError("cannot open", path.string(), ENOENT);
-    return open_shards(shards, kind, options);
-  }
+  const std::vector<std::filesystem::path> paths = source_paths(path);
+  if (paths.size() > 1) return open_shards(paths, kind, options);
+  if (!std::filesystem::exists(path)) throw IoError("cannot open", path.string(), ENOENT);
   for (const SourceKind& known : kKinds) {
     if (kind == "auto" ? known.recognizes(path) : known.name == kind)
       return known.open(path, options);
