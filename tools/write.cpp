@@ -7,11 +7,13 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <span>
 
 #include "data/beton/file_info.h"
 #include "data/beton/write_dataset.h"
 #include "data/fields/register.h"
 #include "data/sources/beton.h"
+#include "data/sources/braces.h"
 #include "data/sources/register.h"
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
@@ -34,7 +36,7 @@ namespace po = boost::program_options;
 std::string source_help() {
   std::string text = "SOURCE is one of these, told from its name and content (or by --kind):";
   for (const data::SourceKind& kind : data::source_kinds()) {
-    text += fmt::format("\n  {:<8} {}", kind.name, kind.help);
+    text += fmt::format("\n  {:<10} {}", kind.name, kind.help);
   }
   return text;
 }
@@ -48,7 +50,14 @@ Arguments declare() {
     return po::value<std::int64_t>()->default_value(value);
   };
   arguments.options().add_options()("kind", po::value<std::string>()->default_value("auto"),
-                                    "what SOURCE is");
+                                    "what SOURCE is")(
+      "labels", po::value<std::string>()->default_value(""),
+      "the classes of images that lie in no class folders: LOC_val_solution.csv, lines `NAME "
+      "CLASS`, "
+      "or a class a line in the order of the images' names; of a .npy file, an array")(
+      "classes", po::value<std::string>()->default_value(""),
+      "all classes, one a line: labels are those of a split that has them all, and numbers in "
+      "--labels are lines of it");
   add_image_options(arguments.options());
   arguments.options().add_options()("workers", number(0), "threads; 0: one a core")(
       "page_size", number(static_cast<std::int64_t>(data::kDefaultPageBytes)),
@@ -97,7 +106,8 @@ data::FileInfo describe_file(const Arguments& arguments, const data::Source& sou
   if (label != source.fields().end() && !source.class_names().empty())
     info.classes[label->name] = source.class_names();
   info.written = arguments.texts();
-  for (const char* elsewhere : {"SOURCE", "kind", "OUT.beton", "workers", "json"})
+  for (const char* elsewhere :
+       {"SOURCE", "kind", "labels", "classes", "OUT.beton", "workers", "json"})
     info.written.erase(elsewhere);
   info.written["precast"] = kVersion;
   return info;
@@ -154,8 +164,11 @@ void print_skipped(const std::vector<data::SkippedSample>& skipped) {
   if (skipped.empty()) return;
   fmt::print(stderr, "warning: damaged samples left out: {}\n", skipped.size());
   constexpr std::size_t kMostShown = 10;
-  for (std::size_t i = 0; i < std::min(skipped.size(), kMostShown); ++i)
-    fmt::print(stderr, "  {} ({}): {}\n", skipped[i].index, skipped[i].name, skipped[i].error);
+  for (const auto& [index, name, what] :
+       std::span(skipped).first(std::min(skipped.size(), kMostShown))) {
+    // A source that cannot give the sample names it in its message.
+    fmt::print(stderr, "  {}{}: {}\n", index, name.empty() ? "" : fmt::format(" ({})", name), what);
+  }
   if (skipped.size() > kMostShown)
     fmt::print(stderr, "  ... and {} more; --json lists all\n", skipped.size() - kMostShown);
 }
@@ -184,10 +197,14 @@ int run_write(const std::vector<std::string>& args) {
   if (arguments.has("field")) choices = arguments.get<std::vector<std::string>>("field");
   const data::BetonOptions layouts = take_layouts(choices, "--field");
   const auto source = layouts.layouts.empty()
-                          ? data::open_source(arguments.text("SOURCE"), arguments.text("kind"))
+                          ? data::open_source(arguments.text("SOURCE"), arguments.text("kind"),
+                                              {arguments.text("labels"), arguments.text("classes")})
                           : data::open_beton(arguments.text("SOURCE"), layouts);
   std::error_code ignored;
-  if (std::filesystem::equivalent(arguments.text("SOURCE"), out, ignored)) {
+  const auto read = data::source_paths(arguments.text("SOURCE"));
+  if (std::ranges::any_of(read, [&](const std::filesystem::path& path) {
+        return std::filesystem::equivalent(path, out, ignored);
+      })) {
     throw ConfigError(fmt::format("{}: expected another file to write than to read", out));
   }
   const std::vector<std::uint64_t> order = choose_samples(arguments, source->size());
