@@ -7,7 +7,6 @@
 #include <string_view>
 #include <tuple>
 
-#include "data/beton/layout.h"
 #include "data/decode/jpeg_decoder.h"
 #include "framework/core/error.h"
 
@@ -41,7 +40,7 @@ class Verifier {
 
   void check(std::uint64_t sample) {
     for (std::size_t field = 0; field < reader_.fields().size(); ++field) {
-      if (!has_blob(reader_.fields()[field].type)) continue;
+      if (!reader_.fields()[field].has_pointer()) continue;
       try {
         check_value(sample, field);
       } catch (const DataError& error) {

@@ -11,6 +11,7 @@
 #include "data/beton/file_info.h"
 #include "data/beton/write_dataset.h"
 #include "data/fields/register.h"
+#include "data/sources/beton.h"
 #include "data/sources/register.h"
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
@@ -18,6 +19,7 @@
 #include "framework/core/suggest.h"
 #include "framework/core/system.h"
 #include "tools/arguments.h"
+#include "tools/custom_fields.h"
 #include "tools/dataset_output.h"
 #include "tools/image_options.h"
 #include "tools/plugins.h"
@@ -53,8 +55,10 @@ Arguments declare() {
       "bytes of a page: a power of two, 2 MiB to 2 GiB; a sample must fit in one")(
       "shuffle", po::bool_switch(), "write in random order (a function of --seed)")(
       "field", po::value<std::vector<std::string>>()->composing(),
-      "NAME=KIND: write a field of SOURCE with another kind of field, as one of a plug-in")(
-      "subset", number(0), "write only the first N samples (of the shuffled order); 0: all")(
+      "NAME=KIND: write a field of SOURCE with another kind of field, as pixels, ragged, or one of "
+      "a plug-in; of a .beton file also NAME=BYTES:ALIGNMENT[:POINTER], the layout of a custom "
+      "field")("subset", number(0),
+               "write only the first N samples (of the shuffled order); 0: all")(
       "seed", number(0), "of the random choices")(
       "on-corrupt", po::value<std::string>()->default_value("fail"),
       "what becomes of damaged samples: fail ends the writing, skip leaves them out and lists "
@@ -66,11 +70,10 @@ Arguments declare() {
 }
 
 /// The source's fields, with the kinds that --field names in place of its own. @throws ConfigError
-std::vector<data::SourceField> choose_fields(const Arguments& arguments,
+std::vector<data::SourceField> choose_fields(const std::vector<std::string>& choices,
                                              std::vector<data::SourceField> fields,
                                              const data::FieldRegistry& registry) {
-  if (!arguments.has("field")) return fields;
-  for (const std::string& choice : arguments.get<std::vector<std::string>>("field")) {
+  for (const std::string& choice : choices) {
     const std::size_t equals = choice.find('=');
     const std::string name = choice.substr(0, equals);
     const std::string kind = equals == std::string::npos ? "" : choice.substr(equals + 1);
@@ -177,19 +180,29 @@ int run_write(const std::vector<std::string>& args) {
   // Wrong options are told before a large source is listed.
   (void)registry.create("image", options);
   const std::string out = arguments.text("OUT.beton");
-  const auto source = data::open_source(arguments.text("SOURCE"), arguments.text("kind"));
+  std::vector<std::string> choices;
+  if (arguments.has("field")) choices = arguments.get<std::vector<std::string>>("field");
+  const data::BetonOptions layouts = take_layouts(choices, "--field");
+  const auto source = layouts.layouts.empty()
+                          ? data::open_source(arguments.text("SOURCE"), arguments.text("kind"))
+                          : data::open_beton(arguments.text("SOURCE"), layouts);
   std::error_code ignored;
   if (std::filesystem::equivalent(arguments.text("SOURCE"), out, ignored)) {
     throw ConfigError(fmt::format("{}: expected another file to write than to read", out));
   }
+  const std::vector<std::uint64_t> order = choose_samples(arguments, source->size());
   std::vector<data::FieldPlan> fields;
-  for (const data::SourceField& field : choose_fields(arguments, source->fields(), registry)) {
+  for (const data::SourceField& field : choose_fields(choices, source->fields(), registry)) {
     data::FieldOptions own = options;
     own.array = field.array;
+    own.tag = field.tag;
+    own.arguments = field.arguments;
+    own.first = [&source, first = order[0], place = fields.size()] {
+      return source->sample(first).values[place];
+    };
     fields.push_back(
         {field.name, [&registry, own, type = field.type] { return registry.create(type, own); }});
   }
-  const std::vector<std::uint64_t> order = choose_samples(arguments, source->size());
   write.layout.checksums = !arguments.get<bool>("no_checksums");
   write.layout.info = data::file_info_text(describe_file(arguments, *source));
 

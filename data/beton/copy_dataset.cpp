@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <string>
 
+#include "data/beton/field_tag.h"
 #include "data/beton/layout.h"
 #include "framework/core/error.h"
 
@@ -29,12 +31,6 @@ std::string describe(const FieldInfo& field) {
   return fmt::format("'{}' {}{}", field.name, field_type_name(field.type), array);
 }
 
-template <typename T>
-void put(std::vector<std::byte>& out, std::size_t at, T number) {
-  out.resize(std::max(out.size(), at + sizeof number));
-  store(out.data() + at, number);
-}
-
 /// Takes a place of the new file for a value, and gives what stands in the field of the sample that
 /// is to stand there.
 class CopiedField final : public Field {
@@ -44,48 +40,37 @@ class CopiedField final : public Field {
 
   [[nodiscard]] FieldType type() const override { return type_; }
   [[nodiscard]] std::vector<std::byte> arguments() const override {
-    return arguments_of(*copy_.files.front(), field_);
+    std::vector<std::byte> arguments = arguments_of(*copy_.files.front(), field_);
+    const FieldInfo& field = copy_.files.front()->fields()[field_];
+    if (type_ == FieldType::custom)
+      put_tag({.kind = FieldTag::Kind::custom, .layout = field.layout}, arguments);
+    return arguments;
   }
 
+  /// The pointer in the metadata is overwritten by the writer.
   void encode(const Value& place, std::uint64_t /*sample*/, EncodedValue& out) override {
     const CopiedSample from = copy_.sample(static_cast<std::uint64_t>(std::get<0>(place)));
     const BetonReader& file = *copy_.files[from.file];
-    out.metadata.clear();
+    const auto metadata = file.metadata(from.sample, field_);
+    out.metadata.assign(metadata.begin(), metadata.end());
     out.blob.clear();
-    if (has_blob(type_)) {
-      const auto blob = file.blob(from.sample, field_);
-      file.check_value(from.sample, field_, blob);
-      out.blob.assign(blob.begin(), blob.end());
-    }
-    switch (type_) {
-      case FieldType::floating:
-        return put(out.metadata, 0, file.floating(from.sample, field_));
-      case FieldType::integer:
-        return put(out.metadata, 0, label(from.file, file.integer(from.sample, field_)));
-      case FieldType::image:
-        return describe_image(file, from.sample, out.metadata);
-      case FieldType::bytes:
-      case FieldType::json:
-        return put(out.metadata, sizeof(std::uint64_t), std::uint64_t{out.blob.size()});
-      case FieldType::ndarray:
-      case FieldType::tensor:
-        return put(out.metadata, 0, std::uint64_t{0});
-      case FieldType::custom:
-        require(false, "the reader has no custom fields");
-    }
+    if (copy_.relabel && type_ == FieldType::integer && field_ == copy_.label_field)
+      store(out.metadata.data(), copy_.relabel(from.file, file.integer(from.sample, field_)));
+    if (!file.fields()[field_].has_pointer()) return refuse_unclaimed(file, from.sample);
+    const auto blob = file.blob(from.sample, field_);
+    file.check_value(from.sample, field_, blob);
+    out.blob.assign(blob.begin(), blob.end());
   }
 
  private:
-  [[nodiscard]] std::int64_t label(std::size_t file, std::int64_t value) const {
-    return copy_.relabel && field_ == copy_.label_field ? copy_.relabel(file, value) : value;
-  }
-  void describe_image(const BetonReader& file, std::uint64_t sample,
-                      std::vector<std::byte>& metadata) const {
-    const BetonReader::ImageSize size = file.image_size(sample, field_);
-    put(metadata, 0, static_cast<std::uint8_t>(file.image_mode(sample, field_)));
-    put(metadata, kImageWidthAt, static_cast<std::uint16_t>(size.width));
-    put(metadata, kImageHeightAt, static_cast<std::uint16_t>(size.height));
-    metadata.resize(kImageMetadataBytes);
+  /// A copy of a pointer of unknown place would point to nothing.
+  void refuse_unclaimed(const BetonReader& file, std::uint64_t sample) const {
+    if (type_ != FieldType::custom || file.unclaimed(sample).empty()) return;
+    const std::string& name = file.fields()[field_].name;
+    throw DataError(
+        fmt::format("field '{}': expected a layout that says where its pointer stands, got none. "
+                    "Say --field {}=BYTES:ALIGNMENT:POINTER",
+                    name, name));
   }
 
   const DatasetCopy& copy_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/beton/dtype.h"
+#include "data/beton/field_tag.h"
 #include "data/fields/field.h"
 #include "data/fields/sample.h"
 #include "framework/core/export.h"
@@ -18,6 +19,10 @@ struct SourceField {
   std::string type;
   /// Of an ndarray or tensor.
   ArrayFormat array = {};
+  /// Of a field of a .beton file: what it is beyond its type, and what a custom one's descriptor
+  /// says.
+  FieldTag tag = {};
+  std::vector<std::byte> arguments = {};
 };
 
 /// A dataset in some other form, to be written as .beton. Everything but the samples themselves is

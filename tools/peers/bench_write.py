@@ -48,7 +48,7 @@ ROWS = {
     "mix500": Row(("--image.mode", "proportion", "--image.compress_probability", "0.5", "--image.max_resolution", "500"),
                   {"write_mode": "proportion", "compress_probability": 0.5, "max_resolution": 500}),
     "raw256": Row(("--image.mode", "raw", "--image.max_resolution", "256"), {"write_mode": "raw", "max_resolution": 256}),
-    "passthrough": Row((*JPG, "--image.max_resolution", "512", "--image.pass_through"), {"write_mode": "jpg", "max_resolution": 512}, "small"),
+    "passthrough": Row((*JPG, "--image.max_resolution", "512", "--image.passthrough"), {"write_mode": "jpg", "max_resolution": 512}, "small"),
 }
 
 
