@@ -17,6 +17,7 @@
 #include "tools/report/report.h"
 #include "tools/reproduce.h"
 #include "tools/select.h"
+#include "tools/sizes.h"
 #include "tools/verify.h"
 #include "tools/write.h"
 
@@ -30,6 +31,7 @@ int main(int argc, char** argv) {
       Command{"verify", "check that .beton files are whole", run_verify},
       Command{"select", "write some samples of a .beton file, or its parts", run_select},
       Command{"merge", "write several .beton files as one", run_merge},
+      Command{"sizes", "show how large a dataset becomes in many ways", run_sizes},
       Command{"preview", "show what the model sees", run_preview},
       Command{"convert", "convert weights between .pt and .safetensors", run_convert},
       Command{"train", "train a model through a recipe",
