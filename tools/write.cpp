@@ -25,7 +25,6 @@
 #include "tools/dataset_output.h"
 #include "tools/image_options.h"
 #include "tools/plugins.h"
-#include "tools/stop_signals.h"
 #include "tools/version.h"
 
 namespace precast::tools {
@@ -173,6 +172,48 @@ void print_skipped(const std::vector<data::SkippedSample>& skipped) {
     fmt::print(stderr, "  ... and {} more; --json lists all\n", skipped.size() - kMostShown);
 }
 
+data::WriteOptions write_options(const Arguments& arguments) {
+  data::WriteOptions options;
+  options.layout.page_bytes =
+      static_cast<std::uint64_t>(integer(arguments, "page_size", 0, INT64_MAX));
+  options.layout.checksums = !arguments.get<bool>("no_checksums");
+  options.workers = static_cast<int>(integer(arguments, "workers", 0, 1024));
+  if (options.workers == 0) options.workers = usable_cores();
+  options.on_corrupt = data::corrupt_policy(arguments.text("on-corrupt"));
+  return options;
+}
+
+/// @param layouts of a .beton file's custom fields, if the user gave some.
+std::unique_ptr<data::Source> open_chosen_source(const Arguments& arguments,
+                                                 const data::BetonOptions& layouts) {
+  const std::string source = arguments.text("SOURCE");
+  for (const std::filesystem::path& path : data::source_paths(source))
+    expect_other_file(arguments.text("OUT.beton"), path);
+  if (!layouts.layouts.empty()) return data::open_beton(source, layouts);
+  return data::open_source(source, arguments.text("kind"),
+                           {arguments.text("labels"), arguments.text("classes")});
+}
+
+/// How each field of the source is written. @param first a sample to look at.
+std::vector<data::FieldPlan> plan_fields(const std::vector<data::SourceField>& chosen,
+                                         const data::Source& source, std::uint64_t first,
+                                         const data::FieldOptions& options,
+                                         const data::FieldRegistry& registry) {
+  std::vector<data::FieldPlan> fields;
+  for (const data::SourceField& field : chosen) {
+    data::FieldOptions own = options;
+    own.array = field.array;
+    own.tag = field.tag;
+    own.arguments = field.arguments;
+    own.first = [&source, first, place = fields.size()] {
+      return source.sample(first).values[place];
+    };
+    fields.push_back(
+        {field.name, [&registry, own, type = field.type] { return registry.create(type, own); }});
+  }
+  return fields;
+}
+
 }  // namespace
 
 int run_write(const std::vector<std::string>& args) {
@@ -180,69 +221,31 @@ int run_write(const std::vector<std::string>& args) {
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
   data::FieldOptions options;
   options.image = image_options(arguments);
-  data::WriteOptions write;
-  write.layout.page_bytes =
-      static_cast<std::uint64_t>(integer(arguments, "page_size", 0, INT64_MAX));
-  write.workers = static_cast<int>(integer(arguments, "workers", 0, 1024));
-  if (write.workers == 0) write.workers = usable_cores();
-  write.on_corrupt = data::corrupt_policy(arguments.text("on-corrupt"));
-
+  data::WriteOptions write = write_options(arguments);
   data::DataParts parts = make_data_parts();
   add_data_plugins(open_plugins(arguments), parts);
-  const data::FieldRegistry& registry = parts.fields;
   // Wrong options are told before a large source is listed.
-  (void)registry.create("image", options);
-  const std::string out = arguments.text("OUT.beton");
+  (void)parts.fields.create("image", options);
   std::vector<std::string> choices;
   if (arguments.has("field")) choices = arguments.get<std::vector<std::string>>("field");
   const data::BetonOptions layouts = take_layouts(choices, "--field");
-  const auto source = layouts.layouts.empty()
-                          ? data::open_source(arguments.text("SOURCE"), arguments.text("kind"),
-                                              {arguments.text("labels"), arguments.text("classes")})
-                          : data::open_beton(arguments.text("SOURCE"), layouts);
-  std::error_code ignored;
-  const auto read = data::source_paths(arguments.text("SOURCE"));
-  if (std::ranges::any_of(read, [&](const std::filesystem::path& path) {
-        return std::filesystem::equivalent(path, out, ignored);
-      })) {
-    throw ConfigError(fmt::format("{}: expected another file to write than to read", out));
-  }
+  const auto source = open_chosen_source(arguments, layouts);
   const std::vector<std::uint64_t> order = choose_samples(arguments, source->size());
-  std::vector<data::FieldPlan> fields;
-  for (const data::SourceField& field : choose_fields(choices, source->fields(), registry)) {
-    data::FieldOptions own = options;
-    own.array = field.array;
-    own.tag = field.tag;
-    own.arguments = field.arguments;
-    own.first = [&source, first = order[0], place = fields.size()] {
-      return source->sample(first).values[place];
-    };
-    fields.push_back(
-        {field.name, [&registry, own, type = field.type] { return registry.create(type, own); }});
-  }
-  write.layout.checksums = !arguments.get<bool>("no_checksums");
+  const auto fields = plan_fields(choose_fields(choices, source->fields(), parts.fields), *source,
+                                  order[0], options, parts.fields);
   write.layout.info = data::file_info_text(describe_file(arguments, *source));
 
-  WriteProgressLine progress("write", order.size());
-  write.on_progress = [&](std::uint64_t samples, std::uint64_t bytes) {
-    progress.show(samples, bytes);
-  };
-  const StopSignals signals;
-  write.cancel = &signals.asked();
-  try {
-    data::WriteSummary summary = data::write_dataset(
-        out, fields, order.size(), [&](std::uint64_t i) { return source->sample(order[i]); },
-        write);
-    progress.clear();
-    // They are told by their place in the source.
-    for (data::SkippedSample& sample : summary.skipped) sample.index = order[sample.index];
-    print_skipped(summary.skipped);
-    print_summary(out, *source, summary, arguments.get<bool>("json"));
-  } catch (const data::Cancelled& cancelled) {
-    progress.clear();
-    fmt::print(stderr, "error: {}: {}\n", out, cancelled.what());
-    return signals.exit_code();
-  }
+  const std::string out = arguments.text("OUT.beton");
+  data::WriteSummary summary =
+      WatchedWriting("write").run(out, order.size(), write, [&](const data::WriteOptions& watched) {
+        return data::write_dataset(
+            out, fields, order.size(), [&](std::uint64_t i) { return source->sample(order[i]); },
+            watched);
+      });
+  // They are told by their place in the source.
+  for (data::SkippedSample& sample : summary.skipped) sample.index = order[sample.index];
+  print_skipped(summary.skipped);
+  print_summary(out, *source, summary, arguments.get<bool>("json"));
   return static_cast<int>(ExitCode::done);
 }
 
