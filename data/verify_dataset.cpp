@@ -7,7 +7,6 @@
 #include <string_view>
 #include <tuple>
 
-#include "data/beton/layout.h"
 #include "data/decode/jpeg_decoder.h"
 #include "framework/core/error.h"
 
@@ -41,7 +40,7 @@ class Verifier {
 
   void check(std::uint64_t sample) {
     for (std::size_t field = 0; field < reader_.fields().size(); ++field) {
-      if (!has_blob(reader_.fields()[field].type)) continue;
+      if (!reader_.fields()[field].has_pointer()) continue;
       try {
         check_value(sample, field);
       } catch (const DataError& error) {
@@ -56,6 +55,9 @@ class Verifier {
     ++own_.values;
     own_.bytes += value.size();
     reader_.check_value(sample, field, value);
+    const FieldTag& tag = reader_.fields()[field].tag;
+    if (tag.kind == FieldTag::Kind::pixels || tag.kind == FieldTag::Kind::ragged)
+      (void)shaped_elements(tag, value, extents_);
     const FieldType type = reader_.fields()[field].type;
     if (type == FieldType::json) {
       check_json(value);
@@ -69,6 +71,7 @@ class Verifier {
 
   const BetonReader& reader_;
   JpegDecoder decoder_;
+  std::vector<std::uint64_t> extents_;
   VerifySummary own_;
   VerifySummary& all_;
   std::mutex& mutex_;

@@ -113,6 +113,13 @@ void check_range(std::string_view option, std::int64_t value, std::int64_t low, 
   throw ConfigError(fmt::format("--{}: expected {} to {}, got {}", option, low, high, value));
 }
 
+std::int64_t integer(const Arguments& arguments, const std::string& name, std::int64_t low,
+                     std::int64_t high) {
+  const auto value = arguments.get<std::int64_t>(name);
+  check_range(name, value, low, high);
+  return value;
+}
+
 std::size_t find_name(std::string_view option, const std::vector<std::string_view>& known,
                       std::string_view name) {
   const auto found = std::ranges::find(known, name);

@@ -32,6 +32,10 @@ class Arguments {
   [[nodiscard]] bool parse(const std::vector<std::string>& args);
 
   [[nodiscard]] bool has(const std::string& name) const { return values_.count(name) > 0; }
+  /// Whether it stands on the command line: has() is true for defaults, too.
+  [[nodiscard]] bool given(const std::string& name) const {
+    return has(name) && !values_[name].defaulted();
+  }
   template <typename T>
   [[nodiscard]] const T& get(const std::string& name) const {
     return values_[name].template as<T>();
@@ -60,6 +64,10 @@ class Arguments {
 
 /// @throws ConfigError naming the option unless low <= value <= high.
 void check_range(std::string_view option, std::int64_t value, std::int64_t low, std::int64_t high);
+
+/// An option of type std::int64_t. @throws ConfigError as check_range.
+[[nodiscard]] std::int64_t integer(const Arguments& arguments, const std::string& name,
+                                   std::int64_t low, std::int64_t high);
 
 /// Which of the known names this is. @throws ConfigError naming the option and what it knows.
 [[nodiscard]] std::size_t find_name(std::string_view option,

@@ -1,10 +1,9 @@
 #include "tools/image_options.h"
 
+#include <algorithm>
 #include <boost/program_options/value_semantic.hpp>
 #include <cstdint>
 #include <string>
-
-#include "data/fields/image_field.h"
 
 namespace precast::tools {
 
@@ -26,6 +25,26 @@ void add_image_options(boost::program_options::options_description& options) {
       "mode smart: images of more bytes (height x width x 3) are stored as JPEG")(
       "image.passthrough", po::bool_switch(),
       "keep the bytes of grey and YCbCr JPEGs that need no resize and decode without a warning");
+}
+
+data::ImageFieldOptions image_options(const Arguments& arguments) {
+  data::ImageFieldOptions image;
+  image.mode = data::image_write_mode(arguments.text("image.mode"));
+  image.max_resolution_px = static_cast<int>(integer(arguments, "image.max_resolution", 0, 65535));
+  image.jpeg_quality = static_cast<int>(integer(arguments, "image.quality", 1, 100));
+  image.compress_probability = arguments.get<double>("image.compress_probability");
+  image.smart_threshold_bytes =
+      static_cast<std::uint64_t>(integer(arguments, "image.smart_threshold", 0, INT64_MAX));
+  image.passthrough = arguments.get<bool>("image.passthrough");
+  image.seed = static_cast<std::uint64_t>(integer(arguments, "seed", 0, INT64_MAX));
+  return image;
+}
+
+bool image_options_given(const Arguments& arguments) {
+  boost::program_options::options_description options;
+  add_image_options(options);
+  return std::ranges::any_of(
+      options.options(), [&](const auto& option) { return arguments.given(option->long_name()); });
 }
 
 }  // namespace precast::tools

@@ -3,23 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <span>
-#include <string_view>
 
 #include "data/beton/layout.h"
 #include "data/beton/reader.h"
-#include "data/encode/jpeg.h"
-#include "data/sources/image_file.h"
-#include "framework/core/archive/npy.h"
 #include "framework/core/error.h"
-#include "framework/core/file.h"
 #include "framework/core/progress.h"
 #include "tools/arguments.h"
+#include "tools/custom_fields.h"
+#include "tools/inspect_export.h"
+#include "tools/inspect_histogram.h"
 #include "tools/inspect_order.h"
+#include "tools/sample_choice.h"
 
 namespace precast::tools {
 namespace {
@@ -28,9 +26,6 @@ namespace po = boost::program_options;
 using data::BetonReader;
 using data::FieldType;
 using Json = nlohmann::ordered_json;
-
-/// Quality of a JPEG made from an image that is stored as pixels.
-constexpr int kExportQuality = 95;
 
 /// Smallest, mean and largest of a stream of whole numbers.
 struct Range {
@@ -108,6 +103,14 @@ Json describe_field(const BetonReader& reader, std::size_t index, bool with_labe
     report["dtype"] = field.dtype;
     report["shape"] = field.shape;
   }
+  if (field.tag.kind == data::FieldTag::Kind::pixels) {
+    report["content"] = fmt::format("pixels, {} x {}", field.tag.channels, field.tag.dtype);
+  } else if (field.tag.kind == data::FieldTag::Kind::ragged) {
+    report["content"] = fmt::format("ragged, {} dimensions of {}", field.tag.dims, field.tag.dtype);
+  } else if (field.type == FieldType::custom) {
+    report["content"] =
+        fmt::format("metadata {} bytes, aligned to {}", field.layout.bytes, field.layout.alignment);
+  }
   switch (field.type) {
     case FieldType::image:
       report.update(describe_images(reader, index));
@@ -121,7 +124,10 @@ Json describe_field(const BetonReader& reader, std::size_t index, bool with_labe
     default: {
       Range bytes;
       for (std::uint64_t i = 0; i < reader.size(); ++i) {
-        bytes.add(static_cast<std::int64_t>(reader.blob(i, index).size()));
+        std::uint64_t size = reader.blob_bytes(i, index);
+        if (field.type == FieldType::custom)
+          for (const data::Allocation& blob : reader.unclaimed(i)) size += blob.size;
+        bytes.add(static_cast<std::int64_t>(size));
       }
       report["blob_bytes"] = bytes.json();
     }
@@ -132,12 +138,10 @@ Json describe_field(const BetonReader& reader, std::size_t index, bool with_labe
 Json describe(const BetonReader& reader, bool with_labels) {
   const data::BetonHeader& header = reader.header();
   std::uint64_t metadata_end = data::kHeaderBytes + reader.fields().size() * data::kFieldBytes;
-  std::vector<FieldType> types;
-  for (const data::FieldInfo& field : reader.fields()) types.push_back(field.type);
-  metadata_end += header.num_samples * data::record_layout(types).bytes;
+  metadata_end += header.num_samples * data::record_bytes(reader.fields());
   const std::uint64_t first_page = data::round_up(metadata_end, header.page_bytes);
   const std::uint64_t pages =
-      header.table_offset > first_page ? (header.table_offset - first_page) / header.page_bytes : 0;
+      reader.pages_end() > first_page ? (reader.pages_end() - first_page) / header.page_bytes : 0;
   Json report = {{"file", reader.path().string()},      {"bytes", reader.file_bytes()},
                  {"version", header.version},           {"samples", header.num_samples},
                  {"page_size", header.page_bytes},      {"pages", pages},
@@ -172,7 +176,8 @@ void print_report(const Json& report) {
                  field["distinct"].get<std::uint64_t>(), field["min"].get<std::int64_t>(),
                  field["max"].get<std::int64_t>(), range_text(field["samples_per_value"]));
     } else if (field.contains("blob_bytes")) {
-      fmt::print(" {} bytes {} (min / mean / max)\n",
+      fmt::print(" {}{} bytes {} (min / mean / max)\n",
+                 field.contains("content") ? field["content"].get<std::string>() + "," : "",
                  field.contains("dtype") ? fmt::format("{} {},", field["dtype"].get<std::string>(),
                                                        field["shape"].dump())
                                          : std::string(),
@@ -183,50 +188,21 @@ void print_report(const Json& report) {
   }
 }
 
-data::Image decode(const data::ImageRecord& record, const std::string& place) {
-  data::Image image;
-  if (record.mode == data::ImageMode::jpg) {
-    data::decode_image_file(record.bytes, image);
-    if (image.width != record.width || image.height != record.height) {
-      throw DataError(fmt::format("{}: expected a JPEG of {} x {} px, got {} x {}", place,
-                                  record.width, record.height, image.width, image.height));
-    }
-    return image;
-  }
-  image = data::Image(record.height, record.width);
-  std::copy_n(reinterpret_cast<const std::uint8_t*>(record.bytes.data()), record.bytes.size(),
-              image.pixels.begin());
-  return image;
-}
-
-/// Writes one image as the ending of `out` says.
-void take_out(const data::ImageRecord& record, const std::string& out, const std::string& place) {
-  const auto write_bytes = [&out](std::span<const std::byte> bytes) {
-    AtomicFile file(out);
-    file.append(bytes);
-    file.commit();
-  };
-  const std::string_view ending =
-      std::string_view(out).substr(std::min(out.rfind('.'), out.size()));
-  if ((ending == ".jpg" || ending == ".jpeg") && record.mode == data::ImageMode::jpg) {
-    return write_bytes(record.bytes);
-  }
-  const data::Image image = decode(record, place);
-  const auto pixels = std::as_bytes(std::span(image.pixels));
-  if (ending == ".jpg" || ending == ".jpeg") {
-    std::vector<std::byte> jpeg;
-    data::JpegEncoder().encode(image.view(), kExportQuality, jpeg);
-    write_bytes(jpeg);
-  } else if (ending == ".npy") {
-    write_npy(out, DType::u8, std::array<std::int64_t, 3>{image.height, image.width, 3}, pixels);
-  } else if (ending == ".ppm") {
-    AtomicFile file(out);
-    file.append(fmt::format("P6\n{} {}\n255\n", image.width, image.height));
-    file.append(pixels);
-    file.commit();
-  } else {
-    throw ConfigError(
-        fmt::format("--out: expected a name ending in .jpg, .npy or .ppm, got '{}'", out));
+/// What a custom field's metadata is and what may belong to it, and the shape of what has a tag.
+void describe_beyond_type(const BetonReader& reader, std::uint64_t sample, std::size_t index,
+                          Json& value) {
+  const data::FieldInfo& field = reader.fields()[index];
+  if (field.type == FieldType::custom) {
+    std::string hex;
+    for (const std::byte byte : reader.metadata(sample, index))
+      hex += fmt::format("{:02x}", std::to_integer<int>(byte));
+    value["metadata"] = hex;
+    for (const data::Allocation& blob : reader.unclaimed(sample))
+      value["blobs"].push_back({{"offset", blob.pointer}, {"bytes", blob.size}});
+  } else if (field.tag.kind != data::FieldTag::Kind::none) {
+    std::vector<std::uint64_t> extents;
+    (void)data::shaped_elements(field.tag, reader.blob(sample, index), extents);
+    value["shape"] = extents;
   }
 }
 
@@ -240,7 +216,10 @@ Json describe_sample(const BetonReader& reader, std::uint64_t sample) {
     } else if (field.type == FieldType::floating) {
       value = reader.floating(sample, i);
     } else {
-      value = {{"offset", reader.blob_offset(sample, i)}, {"bytes", reader.blob(sample, i).size()}};
+      if (field.has_pointer())
+        value = {{"offset", reader.blob_offset(sample, i)},
+                 {"bytes", reader.blob_bytes(sample, i)}};
+      describe_beyond_type(reader, sample, i, value);
     }
     if (field.type == FieldType::image) {
       const data::ImageRecord image = reader.image(sample, i);
@@ -252,7 +231,25 @@ Json describe_sample(const BetonReader& reader, std::uint64_t sample) {
   return report;
 }
 
-void show_sample(const BetonReader& reader, const Arguments& arguments) {
+/// Writes one field, or all of the sample into a folder.
+/// @param choice name of the field; empty: told by `out`.
+void take_out(const BetonReader& reader, std::uint64_t sample, const std::string& out,
+              const std::string& choice) {
+  if (!choice.empty()) return export_field(reader, sample, reader.field(choice), out);
+  const std::filesystem::path path(out);
+  if (!path.has_extension() || std::filesystem::is_directory(path))
+    return export_sample(reader, sample, path);
+  const std::size_t field = reader.first_field(FieldType::image);
+  if (field == reader.fields().size()) {
+    throw ConfigError(
+        fmt::format("--out: expected --field NAME beside it, or a folder: {} has no image field",
+                    reader.path().string()));
+  }
+  export_field(reader, sample, field, out);
+}
+
+/// @param choice which field to write with --out; empty: told by the name of the file.
+void show_sample(const BetonReader& reader, const Arguments& arguments, const std::string& choice) {
   const auto sample = arguments.get<std::int64_t>("sample");
   if (sample < 0 || static_cast<std::uint64_t>(sample) >= reader.size()) {
     throw ConfigError(fmt::format("--sample: expected 0 to {}, got {}", reader.size() - 1, sample));
@@ -260,14 +257,7 @@ void show_sample(const BetonReader& reader, const Arguments& arguments) {
   const auto index = static_cast<std::uint64_t>(sample);
   const Json report = describe_sample(reader, index);
   if (arguments.has("out")) {
-    const std::size_t field = arguments.has("field") ? reader.field(arguments.text("field"))
-                                                     : reader.first_field(FieldType::image);
-    const std::string place = fmt::format("{}: sample {}", reader.path().string(), index);
-    if (field == reader.fields().size() || reader.fields()[field].type != FieldType::image) {
-      throw ConfigError(fmt::format("--out: expected an image field in {}, got another or none",
-                                    reader.path().string()));
-    }
-    take_out(reader.image(index, field), arguments.text("out"), place);
+    take_out(reader, index, arguments.text("out"), choice);
   }
   const int indent = arguments.get<bool>("json") ? 2 : -1;
   fmt::print("{}\n", report.dump(indent, ' ', false, Json::error_handler_t::replace));
@@ -277,10 +267,14 @@ void show_sample(const BetonReader& reader, const Arguments& arguments) {
 void check_partners(const Arguments& arguments) {
   if (arguments.has("out") && !arguments.has("sample"))
     throw ConfigError("--out: expected --sample N beside it, got none");
-  if (arguments.has("field") && !arguments.has("out"))
-    throw ConfigError("--field: expected --out FILE beside it, got none");
   if (arguments.has("order") && arguments.has("sample"))
     throw ConfigError("expected --order or --sample, got both");
+  for (const char* option : {"where", "samples", "classes"}) {
+    if (!arguments.has(option)) continue;
+    for (const char* other : {"sample", "order"})
+      if (arguments.has(other))
+        throw ConfigError(fmt::format("expected --{} or --{}, got both", option, other));
+  }
   if (!arguments.get<bool>("labels")) return;
   if (!arguments.get<bool>("json"))
     throw ConfigError("--labels: expected --json beside it, got none");
@@ -298,24 +292,37 @@ int run_inspect(const std::vector<std::string>& args) {
       "labels", po::bool_switch(), "with --json: the values of every int field")(
       "sample", po::value<std::int64_t>(), "show this sample, counted from 0")(
       "out", po::value<std::string>(),
-      "with --sample: write its image to this .jpg, .npy ([H, W, 3] uint8) or .ppm file; an image "
-      "stored as pixels becomes a JPEG of quality 95")(
-      "field", po::value<std::string>(), "which image field to write; the first one if not given");
+      "with --sample: write its image to this .jpg, .png, .npy ([H, W, 3] uint8) or .ppm file (an "
+      "image stored as pixels becomes a JPEG of quality 95), or all its fields into this folder")(
+      "field", po::value<std::vector<std::string>>()->composing(),
+      (std::string("with --out: which field to write, an array to .npy, bytes and JSON to any "
+                   "file; ") +
+       kCustomFieldHelp)
+          .c_str());
+  add_choice_options(arguments);
   add_order_options(arguments);
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
   check_partners(arguments);
-  const BetonReader reader(arguments.text("FILE.beton"));
+  std::vector<std::string> choices;
+  if (arguments.has("field")) choices = arguments.get<std::vector<std::string>>("field");
+  const data::BetonOptions layouts = take_layouts(choices, "--field");
+  if (choices.size() > 1) throw ConfigError("--field: expected one field to write, got several");
+  if (!choices.empty() && !arguments.has("out"))
+    throw ConfigError("--field: expected --out FILE beside it, got none");
+  const BetonReader reader(arguments.text("FILE.beton"), data::BlobAccess::mapped, layouts);
   if (arguments.has("sample")) {
-    show_sample(reader, arguments);
+    show_sample(reader, arguments, choices.empty() ? "" : choices[0]);
   } else if (arguments.has("order")) {
     const Json report = describe_order(reader, arguments);
     arguments.get<bool>("json") ? fmt::print("{}\n", report.dump(2)) : print_order(report);
   } else {
-    const Json report = describe(reader, arguments.get<bool>("labels"));
+    Json report = describe(reader, arguments.get<bool>("labels"));
+    report.update(describe_chosen(arguments, reader));
     if (arguments.get<bool>("json")) {
       fmt::print("{}\n", report.dump(2, ' ', false, Json::error_handler_t::replace));
     } else {
-      print_report(report);
+      if (!report.contains("ids")) print_report(report);
+      print_chosen(report);
     }
   }
   return static_cast<int>(ExitCode::done);

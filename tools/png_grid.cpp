@@ -1,14 +1,10 @@
 #include "tools/png_grid.h"
 
-#include <fmt/core.h>
-#include <png.h>
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-#include "framework/core/error.h"
-#include "framework/core/file.h"
+#include "tools/png_file.h"
 
 namespace precast::tools {
 namespace {
@@ -48,25 +44,8 @@ Canvas lay_out(std::span<const std::uint8_t> pixels, std::size_t size) {
 void write_png_grid(const std::filesystem::path& path, std::span<const std::uint8_t> pixels,
                     int size_px) {
   const Canvas canvas = lay_out(pixels, static_cast<std::size_t>(size_px));
-  png_image image{};
-  image.version = PNG_IMAGE_VERSION;
-  image.width = static_cast<png_uint_32>(canvas.width);
-  image.height = static_cast<png_uint_32>(canvas.height);
-  image.format = PNG_FORMAT_RGB;
-  png_alloc_size_t size = 0;
-  std::vector<std::byte> encoded;
-  // The first call only measures.
-  bool written =
-      png_image_write_to_memory(&image, nullptr, &size, 0, canvas.pixels.data(), 0, nullptr) != 0;
-  if (written) {
-    encoded.resize(size);
-    written = png_image_write_to_memory(&image, encoded.data(), &size, 0, canvas.pixels.data(), 0,
-                                        nullptr) != 0;
-  }
-  if (!written) throw IoError(fmt::format("cannot encode {}: {}", path.string(), image.message));
-  AtomicFile file(path);
-  file.append(std::span(encoded).first(size));
-  file.commit();
+  write_png(path, canvas.pixels, static_cast<std::uint32_t>(canvas.height),
+            static_cast<std::uint32_t>(canvas.width));
 }
 
 }  // namespace precast::tools

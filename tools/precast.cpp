@@ -10,11 +10,14 @@
 #include "tools/grid.h"
 #include "tools/index.h"
 #include "tools/inspect.h"
+#include "tools/merge.h"
 #include "tools/new_plugin.h"
 #include "tools/parts_list.h"
 #include "tools/preview.h"
 #include "tools/report/report.h"
 #include "tools/reproduce.h"
+#include "tools/select.h"
+#include "tools/sizes.h"
 #include "tools/verify.h"
 #include "tools/write.h"
 
@@ -26,6 +29,9 @@ int main(int argc, char** argv) {
       Command{"index", "find the places that let crops of JPEGs be decoded alone", run_index},
       Command{"inspect", "show what a .beton file holds", run_inspect},
       Command{"verify", "check that .beton files are whole", run_verify},
+      Command{"select", "write some samples of a .beton file, or its parts", run_select},
+      Command{"merge", "write several .beton files as one", run_merge},
+      Command{"sizes", "show how large a dataset becomes in many ways", run_sizes},
       Command{"preview", "show what the model sees", run_preview},
       Command{"convert", "convert weights between .pt and .safetensors", run_convert},
       Command{"train", "train a model through a recipe",

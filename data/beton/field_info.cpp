@@ -29,24 +29,77 @@ std::string parse_name(const std::byte* at, const std::string& place) {
 
 FieldType parse_type(std::byte byte, const std::string& place) {
   const int id = std::to_integer<int>(byte);
-  if (id == static_cast<int>(FieldType::custom)) {
-    throw DataError(
-        fmt::format("{}: has a custom type (255), whose layout is not stored in the file, so the "
-                    "file cannot be read. Write it again with built-in fields",
-                    place));
-  }
-  if (id > static_cast<int>(FieldType::tensor)) {
-    throw DataError(fmt::format("{}: expected a type id of 0 to 6, got {}", place, id));
+  if (id > static_cast<int>(FieldType::tensor) && id != static_cast<int>(FieldType::custom)) {
+    throw DataError(fmt::format("{}: expected a type id of 0 to 6 or 255, got {}", place, id));
   }
   return static_cast<FieldType>(id);
 }
 
+/// What the user says counts, then the field's tag.
+FieldLayout custom_layout(const FieldInfo& field, const BetonOptions& options,
+                          const std::string& place) {
+  if (const auto told = options.layouts.find(field.name); told != options.layouts.end()) {
+    require(is_possible(told->second), "options name layouts that are possible");
+    return told->second;
+  }
+  if (field.tag.kind == FieldTag::Kind::custom) return field.tag.layout;
+  throw DataError(
+      fmt::format("{}: has a custom type (255), whose layout the file does not tell, so that no "
+                  "record can be found. Say --field {}=BYTES:ALIGNMENT, which are itemsize and "
+                  "alignment of the metadata_type of its FFCV class",
+                  place, field.name));
+}
+
+/// Fills in what the descriptor's arguments say. @param arguments kFieldArgumentsBytes.
+void read_arguments(const std::byte* arguments, const BetonOptions& options,
+                    const std::string& place, FieldInfo& field) {
+  const std::string here = fmt::format("{} ('{}')", place, field.name);
+  if (field.type == FieldType::bytes || field.type == FieldType::custom) {
+    field.tag = parse_tag(arguments, here);
+    // Another type's tag means nothing here.
+    if ((field.tag.kind == FieldTag::Kind::custom) != (field.type == FieldType::custom))
+      field.tag = {};
+  }
+  if (field.type == FieldType::custom) {
+    field.arguments.assign(arguments, arguments + kFieldArgumentsBytes);
+    field.layout = custom_layout(field, options, place);
+    return;
+  }
+  field.layout = field_layout(field.type);
+  if (field.type != FieldType::ndarray && field.type != FieldType::tensor) return;
+  ArrayFormat format = parse_array_arguments(arguments, here);
+  field.value_bytes = array_bytes(format, here);
+  field.dtype = std::move(format.dtype);
+  field.shape = std::move(format.shape);
+}
+
+void check_options(const BetonOptions& options, const std::vector<FieldInfo>& fields,
+                   const std::string& place) {
+  for (const auto& [name, layout] : options.layouts) {
+    const auto field = std::ranges::find(fields, name, &FieldInfo::name);
+    if (field != fields.end() && field->type == FieldType::custom) continue;
+    throw ConfigError(fmt::format(
+        "{}: expected a custom field '{}', whose layout is told, got {}", place, name,
+        field == fields.end() ? std::string("none")
+                              : fmt::format("one of type {}", field_type_name(field->type))));
+  }
+}
+
+RecordLayout layout_of(std::span<const FieldInfo> fields) {
+  std::vector<FieldLayout> layouts;
+  for (const FieldInfo& field : fields) layouts.push_back(field.layout);
+  return record_layout(layouts);
+}
+
 }  // namespace
 
+std::size_t record_bytes(std::span<const FieldInfo> fields) {
+  return layout_of(fields).bytes;
+}
+
 std::vector<FieldInfo> parse_fields(std::span<const std::byte> descriptors, std::size_t count,
-                                    const std::string& place) {
+                                    const std::string& place, const BetonOptions& options) {
   std::vector<FieldInfo> fields;
-  std::vector<FieldType> types;
   std::unordered_set<std::string> names;
   for (std::size_t i = 0; i < count; ++i) {
     const std::byte* at = descriptors.data() + i * kFieldBytes;
@@ -57,17 +110,11 @@ std::vector<FieldInfo> parse_fields(std::span<const std::byte> descriptors, std:
     if (!names.insert(field.name).second) {
       throw DataError(fmt::format("{}: expected unique names, got '{}' twice", here, field.name));
     }
-    if (field.type == FieldType::ndarray || field.type == FieldType::tensor) {
-      const std::string there = fmt::format("{} ('{}')", here, field.name);
-      ArrayFormat format = parse_array_arguments(at + 1 + kFieldNameBytes, there);
-      field.value_bytes = array_bytes(format, there);
-      field.dtype = std::move(format.dtype);
-      field.shape = std::move(format.shape);
-    }
-    types.push_back(field.type);
+    read_arguments(at + 1 + kFieldNameBytes, options, here, field);
     fields.push_back(std::move(field));
   }
-  const RecordLayout layout = record_layout(types);
+  check_options(options, fields, place);
+  const RecordLayout layout = layout_of(fields);
   for (std::size_t i = 0; i < count; ++i) fields[i].offset = layout.offsets[i];
   return fields;
 }

@@ -1,54 +1,101 @@
 #include "data/beton/layout.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <charconv>
+#include <string>
 
 #include "framework/core/error.h"
 
 namespace precast::data {
 namespace {
 
-struct Extent {
-  std::size_t bytes;
-  std::size_t alignment;
-};
+constexpr std::size_t kMostMetadataBytes = 65536;
+constexpr std::size_t kMostAlignment = 16;
 
-Extent extent(FieldType type) {
-  switch (type) {
-    case FieldType::floating:
-    case FieldType::integer:
-    case FieldType::ndarray:
-    case FieldType::tensor:
-      return {8, 8};
-    case FieldType::image:
-      return {kImageMetadataBytes, 1};
-    case FieldType::bytes:
-    case FieldType::json:
-      return {16, 1};
-    case FieldType::custom:
-      break;
+/// The numbers of `8:4:2`; none for another text.
+std::vector<std::size_t> numbers_of(std::string_view text) {
+  std::vector<std::size_t> numbers;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (true) {
+    std::size_t number = 0;
+    const auto [stopped, failed] = std::from_chars(at, end, number);
+    if (failed != std::errc()) return {};
+    numbers.push_back(number);
+    if (stopped == end) return numbers;
+    if (*stopped != ':') return {};
+    at = stopped + 1;
   }
-  require(false, "a custom field has no known layout");
-  return {};
 }
 
 }  // namespace
 
-RecordLayout record_layout(std::span<const FieldType> fields) {
+FieldLayout field_layout(FieldType type) {
+  switch (type) {
+    case FieldType::floating:
+    case FieldType::integer:
+      return {8, 8, {}};
+    case FieldType::ndarray:
+    case FieldType::tensor:
+      return {8, 8, 0};
+    case FieldType::image:
+      return {kImageMetadataBytes, 1, kImagePointerAt};
+    case FieldType::bytes:
+    case FieldType::json:
+      return {16, 1, 0};
+    case FieldType::custom:
+      break;
+  }
+  require(false, "a custom field's type does not tell its layout");
+  return {};
+}
+
+RecordLayout record_layout(std::span<const FieldLayout> fields) {
   RecordLayout layout;
   std::size_t largest = 1;
-  for (const FieldType type : fields) {
-    const auto [bytes, alignment] = extent(type);
-    layout.bytes = round_up(layout.bytes, alignment);
+  for (const FieldLayout& field : fields) {
+    layout.bytes = round_up(layout.bytes, field.alignment);
     layout.offsets.push_back(layout.bytes);
-    layout.bytes += bytes;
-    largest = std::max(largest, alignment);
+    layout.bytes += field.bytes;
+    largest = std::max(largest, field.alignment);
   }
   layout.bytes = round_up(layout.bytes, largest);
   return layout;
 }
 
+RecordLayout record_layout(std::span<const FieldType> fields) {
+  std::vector<FieldLayout> layouts;
+  for (const FieldType type : fields) layouts.push_back(field_layout(type));
+  return record_layout(layouts);
+}
+
 bool has_blob(FieldType type) {
-  return type != FieldType::floating && type != FieldType::integer;
+  return type != FieldType::custom && field_layout(type).pointer_at.has_value();
+}
+
+bool is_possible(const FieldLayout& layout) {
+  const bool aligned = layout.alignment > 0 && layout.alignment <= kMostAlignment &&
+                       (layout.alignment & (layout.alignment - 1)) == 0;
+  const bool inside = !layout.pointer_at || (layout.bytes >= sizeof(std::uint64_t) &&
+                                             *layout.pointer_at <= layout.bytes - 8);
+  return aligned && inside && layout.bytes > 0 && layout.bytes <= kMostMetadataBytes;
+}
+
+FieldLayout parse_field_layout(std::string_view text, std::string_view place) {
+  const std::vector<std::size_t> numbers = numbers_of(text);
+  FieldLayout layout;
+  if (numbers.size() == 2 || numbers.size() == 3) {
+    layout.bytes = numbers[0];
+    layout.alignment = numbers[1];
+    if (numbers.size() == 3) layout.pointer_at = numbers[2];
+    if (is_possible(layout)) return layout;
+  }
+  throw ConfigError(fmt::format(
+      "{}: expected BYTES:ALIGNMENT of a custom field's metadata (1 to {} bytes; 1, 2, 4, 8 or {}) "
+      "or BYTES:ALIGNMENT:POINTER with the place of its pointer, got '{}'",
+      place, kMostMetadataBytes, kMostAlignment, text));
 }
 
 std::string_view field_type_name(FieldType type) {

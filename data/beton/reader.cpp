@@ -49,13 +49,11 @@ BetonHeader parse_header(std::span<const std::byte> file, const BetonLimits& lim
   return header;
 }
 
-const std::byte* pointer_of(const FieldInfo& field, const std::byte* metadata) {
-  return field.type == FieldType::image ? metadata + kImagePointerAt : metadata;
-}
-
 }  // namespace
 
-BetonReader::BetonReader(const std::filesystem::path& path, BlobAccess access) : path_(path) {
+BetonReader::BetonReader(const std::filesystem::path& path, BlobAccess access,
+                         const BetonOptions& options)
+    : path_(path) {
   if (access != BlobAccess::mapped) {
     disk_ = std::make_unique<DiskFile>(path);
     file_bytes_ = disk_->size();
@@ -64,14 +62,14 @@ BetonReader::BetonReader(const std::filesystem::path& path, BlobAccess access) :
     bytes_ = file_->bytes();
     file_bytes_ = bytes_.size();
   }
-  open({});
+  open({}, options);
   if (access == BlobAccess::on_disk_direct) disk_->read_directly();
 }
 
 BetonReader::BetonReader(std::span<const std::byte> bytes, std::filesystem::path path,
-                         const BetonLimits& limits)
+                         const BetonLimits& limits, const BetonOptions& options)
     : path_(std::move(path)), bytes_(bytes), file_bytes_(bytes.size()) {
-  open(limits);
+  open(limits, options);
 }
 
 /// Makes the first `end` bytes of the file (or all, where it is shorter) part of bytes_.
@@ -84,10 +82,10 @@ void BetonReader::bring(std::uint64_t end) {
   bytes_ = head_;
 }
 
-void BetonReader::open(const BetonLimits& limits) {
+void BetonReader::open(const BetonLimits& limits, const BetonOptions& options) {
   bring(kHeaderBytes);
   header_ = parse_header(bytes_, limits, place());
-  const std::uint64_t metadata_end = check_extents();
+  const std::uint64_t metadata_end = check_extents(options);
   std::vector<std::byte> on_disk;
   if (disk_ != nullptr) {
     on_disk.resize(file_bytes_ - header_.table_offset);
@@ -98,9 +96,15 @@ void BetonReader::open(const BetonLimits& limits) {
   open_sums(table_bytes);
   const AllocationTable table(table_bytes, header_, metadata_end, place());
   blob_bytes_.resize(fields_.size());
+  std::vector<bool> claimed(table.entries().size());
+  bool custom = false;
   for (std::size_t i = 0; i < fields_.size(); ++i) {
-    if (has_blob(fields_[i].type)) resolve_blobs(i, table);
+    if (has_blob(fields_[i].type)) resolve_blobs(i, table, claimed);
+    if (fields_[i].type != FieldType::custom) continue;
+    custom = true;
+    if (fields_[i].has_pointer()) resolve_custom(i, table, claimed);
   }
+  if (custom) keep_unclaimed(table, claimed);
 }
 
 std::span<const std::byte> BetonReader::bytes() const {
@@ -111,12 +115,13 @@ std::span<const std::byte> BetonReader::bytes() const {
 std::uint64_t BetonReader::memory_bytes() const {
   std::uint64_t bytes = head_.size() + sums_bytes_.size();
   for (const auto& sizes : blob_bytes_) bytes += sizes.size() * sizeof(sizes[0]);
+  bytes += unclaimed_.size() * sizeof(Allocation);
   return bytes;
 }
 
 /// Reads the field descriptors and checks that descriptors, metadata and table follow each other
 /// inside the file. @return the end of the metadata.
-std::uint64_t BetonReader::check_extents() {
+std::uint64_t BetonReader::check_extents(const BetonOptions& options) {
   const std::uint64_t file_bytes = file_bytes_;
   metadata_begin_ = kHeaderBytes + std::size_t{header_.num_fields} * kFieldBytes;
   if (file_bytes < metadata_begin_) {
@@ -131,10 +136,8 @@ std::uint64_t BetonReader::check_extents() {
         place()));
   }
   bring(metadata_begin_);
-  fields_ = parse_fields(bytes_.subspan(kHeaderBytes), header_.num_fields, place());
-  std::vector<FieldType> types;
-  for (const FieldInfo& field : fields_) types.push_back(field.type);
-  record_bytes_ = record_layout(types).bytes;
+  fields_ = parse_fields(bytes_.subspan(kHeaderBytes), header_.num_fields, place(), options);
+  record_bytes_ = record_bytes(fields_);
 
   std::uint64_t end = 0;
   if (__builtin_mul_overflow(header_.num_samples, std::uint64_t{record_bytes_}, &end) ||
@@ -155,7 +158,8 @@ std::uint64_t BetonReader::check_extents() {
 }
 
 /// Checks every pointer of one field against the table and keeps the sizes.
-void BetonReader::resolve_blobs(std::size_t field, const AllocationTable& table) {
+void BetonReader::resolve_blobs(std::size_t field, const AllocationTable& table,
+                                std::vector<bool>& claimed) {
   std::vector<std::uint32_t>& sizes = blob_bytes_[field];
   sizes.resize(header_.num_samples);
   std::size_t hint = 0;
@@ -179,14 +183,42 @@ void BetonReader::resolve_blobs(std::size_t field, const AllocationTable& table)
                       place(), sample, fields_[field].name, expected, found->size));
     }
     sizes[sample] = static_cast<std::uint32_t>(found->size);
+    claimed[static_cast<std::size_t>(found - table.entries().data())] = true;
   }
+}
+
+/// A custom field's values may be empty, and what then stands in its pointer is its own business:
+/// only one that points exactly at bytes of its sample is followed.
+void BetonReader::resolve_custom(std::size_t field, const AllocationTable& table,
+                                 std::vector<bool>& claimed) {
+  std::vector<std::uint32_t>& sizes = blob_bytes_[field];
+  sizes.resize(header_.num_samples);
+  std::size_t hint = 0;
+  for (std::uint64_t sample = 0; sample < header_.num_samples; ++sample) {
+    const Allocation* found = table.find(blob_offset(sample, field), hint);
+    if (found == nullptr || found->sample != sample) continue;
+    sizes[sample] = static_cast<std::uint32_t>(found->size);
+    claimed[static_cast<std::size_t>(found - table.entries().data())] = true;
+  }
+}
+
+void BetonReader::keep_unclaimed(const AllocationTable& table, const std::vector<bool>& claimed) {
+  for (std::size_t i = 0; i < claimed.size(); ++i)
+    if (!claimed[i]) unclaimed_.push_back(table.entries()[i]);
+  std::ranges::stable_sort(unclaimed_, {}, &Allocation::sample);
+}
+
+std::span<const Allocation> BetonReader::unclaimed(std::uint64_t sample) const {
+  require(sample < header_.num_samples, "the sample exists");
+  const auto [begin, end] = std::ranges::equal_range(unclaimed_, sample, {}, &Allocation::sample);
+  return {begin, end};
 }
 
 /// What the metadata says a blob's size must be. @throws DataError for an image of unknown mode or
 /// without pixels.
 std::uint64_t BetonReader::expected_size(std::uint64_t sample, std::size_t field) const {
   const FieldInfo& info = fields_[field];
-  const std::byte* at = metadata(sample, field);
+  const std::byte* at = record(sample, field);
   if (info.type == FieldType::ndarray || info.type == FieldType::tensor) return info.value_bytes;
   if (info.type != FieldType::image) return load<std::uint64_t>(at + 8);
   const auto mode = std::to_integer<int>(*at);
@@ -217,15 +249,30 @@ std::size_t BetonReader::first_field(FieldType type) const {
   return i;
 }
 
-const std::byte* BetonReader::metadata(std::uint64_t sample, std::size_t field) const {
+const std::byte* BetonReader::record(std::uint64_t sample, std::size_t field) const {
   require(sample < header_.num_samples, "the sample exists");
   require(field < fields_.size(), "the field exists");
   return bytes_.data() + metadata_begin_ + sample * record_bytes_ + fields_[field].offset;
 }
 
+std::span<const std::byte> BetonReader::metadata(std::uint64_t sample, std::size_t field) const {
+  return {record(sample, field), fields_[field].layout.bytes};
+}
+
+void BetonReader::check_movable(std::uint64_t sample, std::size_t field) const {
+  const std::span<const Allocation> blobs = unclaimed(sample);
+  const FieldInfo& info = fields_[field];
+  if (info.type != FieldType::custom || info.has_pointer() || blobs.empty()) return;
+  throw DataError(fmt::format(
+      "{}: sample {} field '{}': expected custom fields whose large values can be found, got {} "
+      "bytes at {} that belong to one of them. Say --field {}=BYTES:ALIGNMENT:POINTER, POINTER "
+      "being the place of the pointer in its metadata",
+      place(), sample, fields_[field].name, blobs[0].size, blobs[0].pointer, fields_[field].name));
+}
+
 ImageRecord BetonReader::image(std::uint64_t sample, std::size_t field,
                                const FileWindow& window) const {
-  const std::byte* at = metadata(sample, field);
+  const std::byte* at = record(sample, field);
   require(fields_[field].type == FieldType::image, "image() is asked for an image field");
   const ImageRecord record{static_cast<ImageMode>(*at), load<std::uint16_t>(at + kImageWidthAt),
                            load<std::uint16_t>(at + kImageHeightAt), blob(sample, field, window)};
@@ -239,7 +286,7 @@ ImageRecord BetonReader::image(std::uint64_t sample, std::size_t field,
 }
 
 BetonReader::ImageSize BetonReader::image_size(std::uint64_t sample, std::size_t field) const {
-  const std::byte* at = metadata(sample, field);
+  const std::byte* at = record(sample, field);
   require(fields_[field].type == FieldType::image, "image_size() is asked for an image field");
   return {load<std::uint16_t>(at + kImageWidthAt), load<std::uint16_t>(at + kImageHeightAt)};
 }
@@ -251,32 +298,41 @@ std::uint64_t BetonReader::image_pixels(std::uint64_t sample, std::size_t field)
 
 ImageMode BetonReader::image_mode(std::uint64_t sample, std::size_t field) const {
   require(fields_[field].type == FieldType::image, "image_mode() is asked for an image field");
-  return static_cast<ImageMode>(*metadata(sample, field));
+  return static_cast<ImageMode>(*record(sample, field));
 }
 
 std::int64_t BetonReader::integer(std::uint64_t sample, std::size_t field) const {
-  const std::byte* at = metadata(sample, field);
+  const std::byte* at = record(sample, field);
   require(fields_[field].type == FieldType::integer, "integer() is asked for an int field");
   return load<std::int64_t>(at);
 }
 
 double BetonReader::floating(std::uint64_t sample, std::size_t field) const {
-  const std::byte* at = metadata(sample, field);
+  const std::byte* at = record(sample, field);
   require(fields_[field].type == FieldType::floating, "floating() is asked for a float field");
   return load<double>(at);
 }
 
 std::uint64_t BetonReader::blob_offset(std::uint64_t sample, std::size_t field) const {
-  const std::byte* at = metadata(sample, field);
-  require(has_blob(fields_[field].type), "blob() is asked for a field with bytes");
-  return load<std::uint64_t>(pointer_of(fields_[field], at));
+  const std::byte* at = record(sample, field);
+  const auto pointer_at = fields_[field].layout.pointer_at;
+  require(pointer_at.has_value(), "blob_offset() is asked for a field with a pointer");
+  return load<std::uint64_t>(at + *pointer_at);
 }
 
 std::span<const std::byte> BetonReader::blob(std::uint64_t sample, std::size_t field,
                                              const FileWindow& window) const {
-  const std::uint64_t offset = blob_offset(sample, field);
-  const std::uint64_t size = blob_bytes_[field][sample];
+  require(field < fields_.size() && sample < header_.num_samples, "sample and field exist");
+  require(!blob_bytes_[field].empty() || fields_[field].type == FieldType::custom,
+          "blob() is asked for a field with bytes");
+  const std::uint64_t size = blob_bytes(sample, field);
   if (size == 0) return {};
+  return bytes_of({sample, blob_offset(sample, field), size}, window);
+}
+
+std::span<const std::byte> BetonReader::bytes_of(const Allocation& allocation,
+                                                 const FileWindow& window) const {
+  const auto [sample, offset, size] = allocation;
   if (disk_ != nullptr) {
     require(offset >= window.offset && offset - window.offset <= window.bytes.size() &&
                 size <= window.bytes.size() - (offset - window.offset),

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/beton/allocation_table.h"
 #include "data/beton/field_info.h"
 #include "data/beton/file_info.h"
 #include "data/beton/format.h"
@@ -57,11 +58,12 @@ class PRECAST_API BetonReader {
  public:
   /// @throws IoError if the file cannot be opened; DataError naming file, place, what was expected
   /// and what was found if its content is wrong, cut off, or of a writer that was killed.
-  explicit BetonReader(const std::filesystem::path& path, BlobAccess access = BlobAccess::mapped);
+  explicit BetonReader(const std::filesystem::path& path, BlobAccess access = BlobAccess::mapped,
+                       const BetonOptions& options = {});
   /// Reads a file that lies in memory. @param bytes must outlive the reader. @param path names it
   /// in messages; no sidecar is looked for. @throws DataError as above.
   BetonReader(std::span<const std::byte> bytes, std::filesystem::path path,
-              const BetonLimits& limits = {});
+              const BetonLimits& limits = {}, const BetonOptions& options = {});
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   /// The whole file; without on_disk access only.
@@ -103,16 +105,34 @@ class PRECAST_API BetonReader {
   [[nodiscard]] ImageMode image_mode(std::uint64_t sample, std::size_t field) const;
   [[nodiscard]] std::int64_t integer(std::uint64_t sample, std::size_t field) const;
   [[nodiscard]] double floating(std::uint64_t sample, std::size_t field) const;
-  /// The bytes of an image, bytes, json, ndarray or tensor field. @param window as above.
+  /// A field's own bytes in the sample's record, of any type: all that is known of a custom field.
+  [[nodiscard]] std::span<const std::byte> metadata(std::uint64_t sample, std::size_t field) const;
+  /// In a file with custom fields: the entries of the table for this sample that no pointer of a
+  /// known place points to. They are blobs of its custom fields; of which one, the file does not
+  /// say. By place.
+  [[nodiscard]] std::span<const Allocation> unclaimed(std::uint64_t sample) const;
+  /// Before a custom field's metadata is copied into another file. @throws DataError if it may
+  /// point to unclaimed bytes, since nobody knows where in it.
+  void check_movable(std::uint64_t sample, std::size_t field) const;
+  /// The bytes of one of the unclaimed. @param window as above.
+  [[nodiscard]] std::span<const std::byte> bytes_of(const Allocation& allocation,
+                                                    const FileWindow& window = {}) const;
+  /// The bytes of an image, bytes, json, ndarray, tensor or custom field; of a custom one those
+  /// that the pointer in its metadata points to, none where its place is not known. @param window
+  /// as above.
   [[nodiscard]] std::span<const std::byte> blob(std::uint64_t sample, std::size_t field,
                                                 const FileWindow& window = {}) const;
-  /// How many they are; 0 for a number.
+  /// How many they are; 0 for a number. Others than 0 have a blob_offset().
   [[nodiscard]] std::uint64_t blob_bytes(std::uint64_t sample, std::size_t field) const {
     return blob_bytes_[field].empty() ? 0 : blob_bytes_[field][sample];
   }
   /// Where blob() lies in the file. Its page is this divided by header().page_bytes.
   [[nodiscard]] std::uint64_t blob_offset(std::uint64_t sample, std::size_t field) const;
 
+  /// Where its pages end (or its records, where it has no pages).
+  [[nodiscard]] std::uint64_t pages_end() const {
+    return header_.table_offset - sums_inside_bytes_;
+  }
   /// Its checksums; empty() where it has none.
   [[nodiscard]] const FileSums& sums() const { return sums_; }
   /// Hashes what their trailer covers. @param table the allocation table's bytes.
@@ -127,7 +147,7 @@ class PRECAST_API BetonReader {
 
  private:
   [[nodiscard]] std::string place() const { return path_.string(); }
-  void open(const BetonLimits& limits);
+  void open(const BetonLimits& limits, const BetonOptions& options);
   /// Finds the checksums, and holds against them all that has been read.
   void open_sums(std::span<const std::byte> table);
   /// The block of checksums in the file, or beside it; empty where there is none. @{
@@ -137,10 +157,12 @@ class PRECAST_API BetonReader {
   /// How many fields before `field` have blobs.
   [[nodiscard]] std::size_t value_field(std::size_t field) const;
   void bring(std::uint64_t end);
-  [[nodiscard]] std::uint64_t check_extents();
-  void resolve_blobs(std::size_t field, const class AllocationTable& table);
-  /// The metadata of one field of one sample.
-  [[nodiscard]] const std::byte* metadata(std::uint64_t sample, std::size_t field) const;
+  [[nodiscard]] std::uint64_t check_extents(const BetonOptions& options);
+  void resolve_blobs(std::size_t field, const AllocationTable& table, std::vector<bool>& claimed);
+  void resolve_custom(std::size_t field, const AllocationTable& table, std::vector<bool>& claimed);
+  void keep_unclaimed(const AllocationTable& table, const std::vector<bool>& claimed);
+  /// Where the metadata of one field of one sample begins.
+  [[nodiscard]] const std::byte* record(std::uint64_t sample, std::size_t field) const;
   [[nodiscard]] std::uint64_t expected_size(std::uint64_t sample, std::size_t field) const;
 
   std::filesystem::path path_;
@@ -161,6 +183,9 @@ class PRECAST_API BetonReader {
   /// What sums_ refers to where the file is not mapped.
   std::vector<std::byte> sums_bytes_;
   FileSums sums_;
+  std::uint64_t sums_inside_bytes_ = 0;
+  /// By sample, then by place. Empty where there is no custom field.
+  std::vector<Allocation> unclaimed_;
 };
 
 /// Hashes all of a mapped file and writes FILE.sum beside it, atomically. @throws

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "data/beton/layout.h"
 #include "data/beton/reader.h"
 #include "framework/core/error.h"
 
@@ -65,6 +64,7 @@ void BetonReader::open_sums(std::span<const std::byte> table) {
   expect("metadata", sums.trailer().records, found.records);
   expect("allocation table", sums.trailer().table, found.table);
   sums_ = sums;
+  if (inside) sums_inside_bytes_ = block.size();
 }
 
 SumsTrailer BetonReader::hash_extents(std::span<const std::byte> table) const {
@@ -84,7 +84,7 @@ void write_sums_sidecar(const BetonReader& reader, FileOps& ops) {
   values.reserve(trailer.samples * trailer.value_fields);
   for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
     for (std::size_t i = 0; i < reader.fields().size(); ++i) {
-      if (has_blob(reader.fields()[i].type)) values.push_back(hash_of(reader.blob(sample, i)));
+      if (reader.fields()[i].has_pointer()) values.push_back(hash_of(reader.blob(sample, i)));
     }
   }
   AtomicFile file(sums_sidecar(reader.path()), ops);
@@ -95,7 +95,7 @@ void write_sums_sidecar(const BetonReader& reader, FileOps& ops) {
 std::size_t BetonReader::value_field(std::size_t field) const {
   return static_cast<std::size_t>(
       std::count_if(fields_.begin(), fields_.begin() + static_cast<std::ptrdiff_t>(field),
-                    [](const FieldInfo& info) { return has_blob(info.type); }));
+                    [](const FieldInfo& info) { return info.has_pointer(); }));
 }
 
 void BetonReader::check_value(std::uint64_t sample, std::size_t field,

@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "data/beton/field_tag.h"
 #include "framework/core/error.h"
 #include "framework/core/failpoint.h"
 
@@ -36,8 +37,26 @@ BetonHeader checked_header(std::span<const FieldColumn> columns, std::uint64_t n
   return header;
 }
 
+/// @throws ConfigError for a custom field that does not tell its layout.
+FieldLayout layout_of(const FieldColumn& column) {
+  if (column.type != FieldType::custom) return field_layout(column.type);
+  std::vector<std::byte> arguments = column.arguments;
+  arguments.resize(kFieldArgumentsBytes);
+  const FieldTag tag = parse_tag(arguments.data(), column.name);
+  if (tag.kind == FieldTag::Kind::custom) return tag.layout;
+  throw ConfigError(
+      fmt::format("field '{}': expected arguments with a tag that tells the layout of its custom "
+                  "metadata (put_tag() in field_tag.h), got others",
+                  column.name));
+}
+
+std::vector<FieldLayout> layouts_of(std::span<const FieldColumn> columns) {
+  std::vector<FieldLayout> layouts;
+  for (const FieldColumn& column : columns) layouts.push_back(layout_of(column));
+  return layouts;
+}
+
 RecordLayout checked_layout(std::span<const FieldColumn> columns) {
-  std::vector<FieldType> types;
   std::unordered_set<std::string> names;
   for (const auto& [name, type, arguments] : columns) {
     require(arguments.size() <= kFieldArgumentsBytes, "arguments fit into a descriptor");
@@ -50,9 +69,8 @@ RecordLayout checked_layout(std::span<const FieldColumn> columns) {
     if (!names.insert(name).second) {
       throw ConfigError(fmt::format("field name: expected unique names, got '{}' twice", name));
     }
-    types.push_back(type);
   }
-  return record_layout(types);
+  return record_layout(layouts_of(columns));
 }
 
 /// Bytes of a page that a value takes. An empty one takes one all the same: FFCV's readers find a
@@ -81,6 +99,7 @@ BetonWriter::BetonWriter(const std::filesystem::path& path, std::vector<FieldCol
                          std::uint64_t num_samples, const BetonLayout& layout, FileOps& ops)
     : columns_(std::move(columns)),
       layout_(checked_layout(columns_)),
+      fields_(layouts_of(columns_)),
       checksums_(layout.checksums),
       info_(layout.info),
       header_(checked_header(columns_, num_samples, layout.page_bytes)),
@@ -92,7 +111,8 @@ BetonWriter::BetonWriter(const std::filesystem::path& path, std::vector<FieldCol
     throw ConfigError(fmt::format("dataset: too many samples: {}", num_samples));
   }
   metadata_end += metadata_at_;
-  const bool paged = std::ranges::any_of(columns_, has_blob, &FieldColumn::type);
+  const bool paged = std::ranges::any_of(
+      fields_, [](const FieldLayout& field) { return field.pointer_at.has_value(); });
   // A file of numbers alone has no pages and no padding: its empty table follows the metadata.
   first_page_at_ = paged ? round_up(metadata_end, layout.page_bytes) : metadata_end;
   if (paged) page_.resize(layout.page_bytes);
@@ -126,7 +146,7 @@ void BetonWriter::add(std::span<const EncodedValue> values) {
   require(samples_ < header_.num_samples, "no more samples come than were announced");
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < values.size(); ++i)
-    if (has_blob(columns_[i].type)) bytes += room_of(values[i].blob);
+    if (fields_[i].pointer_at) bytes += room_of(values[i].blob);
   make_room(bytes);
 
   const std::size_t record = metadata_.size();
@@ -134,10 +154,11 @@ void BetonWriter::add(std::span<const EncodedValue> values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto& [metadata, blob] = values[i];
     std::byte* at = metadata_.data() + record + layout_.offsets[i];
+    require(metadata.size() == fields_[i].bytes, "metadata is of its field's size");
     std::copy(metadata.begin(), metadata.end(), at);
-    if (!has_blob(columns_[i].type)) continue;
+    if (!fields_[i].pointer_at) continue;
     const std::uint64_t pointer = first_page_at_ + pages_ * header_.page_bytes + page_used_;
-    store(at + (columns_[i].type == FieldType::image ? kImagePointerAt : 0), pointer);
+    store(at + *fields_[i].pointer_at, pointer);
     std::copy(blob.begin(), blob.end(), page_.begin() + static_cast<std::ptrdiff_t>(page_used_));
     page_used_ += room_of(blob);
     append_number(table_, samples_);

@@ -20,7 +20,7 @@ namespace precast::data {
 struct FieldColumn {
   std::string name;
   FieldType type = FieldType::integer;
-  /// As Field::arguments().
+  /// As Field::arguments(). Those of a custom field tell its layout.
   std::vector<std::byte> arguments = {};
 };
 
@@ -71,6 +71,8 @@ class PRECAST_API BetonWriter {
 
   std::vector<FieldColumn> columns_;
   RecordLayout layout_;
+  /// One a column.
+  std::vector<FieldLayout> fields_;
   bool checksums_;
   std::string info_;
   BetonHeader header_;

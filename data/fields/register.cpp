@@ -1,9 +1,31 @@
 #include "data/fields/register.h"
 
 #include "data/fields/blob_fields.h"
+#include "data/fields/custom_field.h"
 #include "data/fields/number_fields.h"
+#include "data/fields/shaped_fields.h"
+#include "framework/core/error.h"
 
 namespace precast::data {
+namespace {
+
+/// The tag that the source's file has, else the one that the first value asks for.
+template <typename Shaped>
+std::unique_ptr<Field> make_shaped(const FieldOptions& options, FieldTag::Kind kind) {
+  if (options.tag.kind == kind) return std::make_unique<Shaped>(options.tag);
+  if (!options.first)
+    throw ConfigError("field: expected a first value that tells type and dimensions, got none");
+  return std::make_unique<Shaped>(Shaped::tag_for(options.first()));
+}
+
+std::unique_ptr<Field> make_custom(const FieldOptions& options) {
+  if (options.tag.kind != FieldTag::Kind::custom)
+    throw ConfigError(
+        "custom field: expected a source with a custom field, a .beton file, got another");
+  return std::make_unique<CustomField>(options.tag.layout, options.arguments);
+}
+
+}  // namespace
 
 Field::~Field() = default;
 
@@ -26,6 +48,15 @@ void register_fields(FieldRegistry& fields) {
              [](const FieldOptions& options) {
                return std::make_unique<ArrayField>(FieldType::tensor, options.array);
              });
+  fields.add("pixels", "lossless image of 1 to 4 channels of 8 or 16 bits, as bytes with a tag",
+             [](const FieldOptions& options) {
+               return make_shaped<PixelsField>(options, FieldTag::Kind::pixels);
+             });
+  fields.add("ragged", "array of one type and any shape, as bytes with a tag",
+             [](const FieldOptions& options) {
+               return make_shaped<RaggedField>(options, FieldTag::Kind::ragged);
+             });
+  fields.add("custom", "a custom field of another .beton file, as it is", make_custom);
 }
 
 }  // namespace precast::data

@@ -25,10 +25,17 @@ struct ArrayInput {
   std::vector<std::byte> elements;
 };
 
+/// A value of a custom field: its metadata, and its large value if it has one. What stands in the
+/// metadata in the place of the pointer is the writer's.
+struct CustomInput {
+  std::vector<std::byte> metadata;
+  std::vector<std::byte> blob = {};
+};
+
 /// What a source gives for one field of one sample: a number, a picture, bytes of any number, a
-/// text, an array.
-using Value =
-    std::variant<std::int64_t, double, ImageInput, std::vector<std::byte>, std::string, ArrayInput>;
+/// text, an array, something of a kind that only a plug-in knows.
+using Value = std::variant<std::int64_t, double, ImageInput, std::vector<std::byte>, std::string,
+                           ArrayInput, CustomInput>;
 
 /// One sample on its way from a source into a .beton file.
 struct Sample {

@@ -6,7 +6,6 @@
 #include <charconv>
 #include <optional>
 
-#include "data/beton/layout.h"
 #include "data/beton/reader.h"
 #include "framework/core/error.h"
 
@@ -28,7 +27,7 @@ std::optional<std::uint64_t> parse_mebibytes(std::string_view text) {
 
 std::uint64_t page_of(const BetonReader& reader, std::uint64_t sample) {
   for (std::size_t field = 0; field < reader.fields().size(); ++field) {
-    if (has_blob(reader.fields()[field].type) && reader.blob_bytes(sample, field) > 0)
+    if (reader.blob_bytes(sample, field) > 0)
       return reader.blob_offset(sample, field) / reader.header().page_bytes;
   }
   return kNoPage;

@@ -26,12 +26,21 @@ ImageInput image_of(const ImageRecord& record) {
 
 class BetonSource final : public Source {
  public:
-  explicit BetonSource(const std::filesystem::path& path) : reader_(path) {
+  BetonSource(const std::filesystem::path& path, const BetonOptions& options)
+      : reader_(path, BlobAccess::mapped, options) {
     fields_.clear();
     for (const FieldInfo& field : reader_.fields()) {
+      FieldTag tag = field.tag;
+      // The user's word on a custom field counts more than the file's.
+      if (field.type == FieldType::custom)
+        tag = {.kind = FieldTag::Kind::custom, .layout = field.layout};
+      const std::string_view type =
+          tag.kind == FieldTag::Kind::none ? field_type_name(field.type) : tag_kind_name(tag.kind);
       fields_.push_back({field.name,
-                         std::string(field_type_name(field.type)),
-                         {.dtype = field.dtype, .shape = field.shape}});
+                         std::string(type),
+                         {.dtype = field.dtype, .shape = field.shape},
+                         std::move(tag),
+                         field.arguments});
     }
     const std::size_t label = reader_.first_field(FieldType::integer);
     if (label < fields_.size()) class_names_ = reader_.class_names(label);
@@ -56,17 +65,29 @@ class BetonSource final : public Source {
       case FieldType::image:
         return image_of(reader_.image(i, field));
       case FieldType::bytes:
-        return copy_of(reader_.blob(i, field));
+        return bytes_value(i, field);
       case FieldType::json:
         return text_of(i, field);
       case FieldType::ndarray:
       case FieldType::tensor:
         return ArrayInput{fields_[field].array, copy_of(reader_.blob(i, field))};
       case FieldType::custom:
-        break;
+        return custom_value(i, field);
     }
-    require(false, "a reader has no custom fields");
+    require(false, "a reader has no other fields");
     return {};
+  }
+  [[nodiscard]] Value bytes_value(std::uint64_t i, std::size_t field) const {
+    const FieldTag& tag = fields_[field].tag;
+    const std::span<const std::byte> blob = reader_.blob(i, field);
+    if (tag.kind == FieldTag::Kind::none) return copy_of(blob);
+    ArrayInput array{{tag.dtype, {}}, {}};
+    array.elements = copy_of(shaped_elements(tag, blob, array.format.shape));
+    return array;
+  }
+  [[nodiscard]] Value custom_value(std::uint64_t i, std::size_t field) const {
+    reader_.check_movable(i, field);
+    return CustomInput{copy_of(reader_.metadata(i, field)), copy_of(reader_.blob(i, field))};
   }
   /// Up to the first zero byte, as FFCV reads it.
   [[nodiscard]] std::string text_of(std::uint64_t i, std::size_t field) const {
@@ -81,7 +102,11 @@ class BetonSource final : public Source {
 }  // namespace
 
 std::unique_ptr<Source> open_beton(const std::filesystem::path& path) {
-  return std::make_unique<BetonSource>(path);
+  return open_beton(path, {});
+}
+
+std::unique_ptr<Source> open_beton(const std::filesystem::path& path, const BetonOptions& options) {
+  return std::make_unique<BetonSource>(path, options);
 }
 
 bool is_beton(const std::filesystem::path& path) {

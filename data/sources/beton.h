@@ -3,14 +3,19 @@
 #include <filesystem>
 #include <memory>
 
+#include "data/beton/field_info.h"
 #include "data/sources/source.h"
 
 namespace precast::data {
 
 /// Another .beton file, of FFCV or precast, with all its fields: to be stored in another way (mode,
 /// quality, resolution, page size, order). JPEGs are handed on as files, so that those that need no
-/// change can be kept. It names no classes. @throws IoError, DataError
+/// change can be kept. It names no classes. @param options layouts of custom fields.
+/// @throws IoError, DataError; ConfigError @{
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_beton(const std::filesystem::path& path);
+[[nodiscard]] PRECAST_API std::unique_ptr<Source> open_beton(const std::filesystem::path& path,
+                                                             const BetonOptions& options);
+/// @}
 [[nodiscard]] bool is_beton(const std::filesystem::path& path);
 
 }  // namespace precast::data

@@ -1,16 +1,26 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "data/beton/dtype.h"
+#include "data/beton/field_tag.h"
 #include "data/fields/field.h"
 #include "data/fields/sample.h"
 #include "framework/core/export.h"
 
 namespace precast::data {
+
+/// What a user says about a source beyond its place.
+struct SourceOptions {
+  /// A list of the images' classes (label_list.h); of a .npy file, an array of labels.
+  std::filesystem::path labels = {};
+  /// A list of all classes: a split that lacks some of them gets the labels of the others.
+  std::filesystem::path classes = {};
+};
 
 /// A field that a source provides: its name in the file and its registered type.
 struct SourceField {
@@ -18,6 +28,10 @@ struct SourceField {
   std::string type;
   /// Of an ndarray or tensor.
   ArrayFormat array = {};
+  /// Of a field of a .beton file: what it is beyond its type, and what a custom one's descriptor
+  /// says.
+  FieldTag tag = {};
+  std::vector<std::byte> arguments = {};
 };
 
 /// A dataset in some other form, to be written as .beton. Everything but the samples themselves is

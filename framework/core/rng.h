@@ -17,6 +17,7 @@ enum class RandomUse : std::uint8_t {
   flip = 2,
   write_mode = 3,
   shuffle_on_write = 4,
+  split = 5,
   /// Steps of a pipeline; their seeds are derived from their names (derived_seed).
   transform = 16,
   mixup = 17,

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -169,6 +170,43 @@ TEST_F(WriteTest, DamagedImagesAreLeftOutAndListedWhenAskedTo) {
   EXPECT_TRUE(test::read_bytes(out_) == plain);
   EXPECT_EQ(write(tree(), {"--on-corrupt", "ignore"}), 2);
   EXPECT_THAT(error, HasSubstr("on-corrupt: unknown policy 'ignore'. Known: fail, skip"));
+}
+
+TEST_F(WriteTest, AListOfLabelsAndOneOfClassesAreReadFromTheirFiles) {
+  std::filesystem::create_directory(folder_ / "flat");
+  for (const char* name : {"1", "10"})
+    std::filesystem::copy(folder_ / "tree" / "dog" / (std::string(name) + ".jpg"),
+                          folder_ / "flat");
+  std::ofstream(folder_ / "labels.txt") << "1.jpg 3\n10.jpg 1\n";
+  std::ofstream(folder_ / "classes.txt") << "dog\ncat\nape\n";
+  const std::string flat = (folder_ / "flat").string();
+  ASSERT_EQ(write(flat, {"--labels", (folder_ / "labels.txt").string(), "--classes",
+                         (folder_ / "classes.txt").string()}),
+            0)
+      << error;
+  const data::BetonReader reader(out_);
+  EXPECT_EQ(reader.class_names(1), (std::vector<std::string>{"ape", "cat", "dog"}));
+  EXPECT_EQ(reader.integer(0, 1), 0);
+  EXPECT_EQ(reader.integer(1, 1), 2);
+  EXPECT_EQ(write(flat, {"--labels", (folder_ / "labels.txt").string()}), 3);
+  EXPECT_THAT(error, HasSubstr("in that order with --classes"));
+}
+
+TEST_F(WriteTest, ShardsInBracesAreOneSourceAndNeverOverwritten) {
+  for (const char* shard : {"a", "b"}) {
+    const std::filesystem::path shard_folder = folder_ / shard;
+    std::filesystem::create_directory(shard_folder);
+    std::filesystem::copy(folder_ / "tree" / "dog" / "1.jpg", shard_folder / "s.jpg");
+    std::ofstream(shard_folder / "s.cls") << "7";
+    test::make_tar(folder_ / (std::string(shard) + ".tar"), shard_folder, "");
+  }
+  const std::string shards = (folder_ / "{a,b}.tar").string();
+  ASSERT_EQ(write(shards), 0) << error;
+  EXPECT_EQ(data::BetonReader(out_).size(), 2U);
+  EXPECT_EQ(data::BetonReader(out_).integer(1, 1), 7);
+  out_ = (folder_ / "b.tar").string();
+  EXPECT_EQ(write(shards), 2);
+  EXPECT_THAT(error, HasSubstr("expected another file to write than to read"));
 }
 
 TEST_F(WriteTest, AnOutputThatCannotBeWrittenIsNamed) {
@@ -345,6 +383,89 @@ TEST_F(InspectTest, RefusesWhatItCannotShow) {
   std::filesystem::resize_file(cut, 4'000'000);
   EXPECT_EQ(inspect({cut}), 3);
   EXPECT_THAT(error, HasSubstr("img_jpg_w3.beton: header: expected an allocation table inside"));
+}
+
+TEST_F(InspectTest, WhereTellsWhichSamplesFitAndHowTheyAreDistributed) {
+  const std::string file = golden("img_smart_w3");
+  const auto facts = test::golden_beton_facts("img_smart_w3");
+  std::vector<std::uint64_t> expected;
+  std::map<std::int64_t, int> classes;
+  const auto limit = facts["rows"][facts["rows"].size() / 2][0].get<std::int64_t>();
+  const std::string where = fmt::format("mode == jpg and label <= {}", limit);
+  for (std::uint64_t i = 0; i < facts["rows"].size(); ++i) {
+    const auto& row = facts["rows"][i];
+    if (row[1][0] != 0 || row[0] > limit) continue;
+    expected.push_back(i);
+    ++classes[row[0]];
+  }
+  ASSERT_FALSE(expected.empty());
+  ASSERT_EQ(inspect({file, "--json", "--where", where}), 0) << error;
+  const auto report = nlohmann::json::parse(output);
+  EXPECT_EQ(report["ids"], expected);
+  EXPECT_EQ(report["chosen"], expected.size());
+  std::size_t counted = 0;
+  for (const auto& bin : report["longer_side"]) counted += bin["count"].get<std::size_t>();
+  EXPECT_EQ(counted, expected.size());
+  ASSERT_EQ(report["classes"].size(), classes.size());
+  for (const auto& entry : report["classes"])
+    EXPECT_EQ(entry["count"], classes.at(entry["label"].get<std::int64_t>()));
+  ASSERT_EQ(inspect({file, "--where", where}), 0) << error;
+  EXPECT_THAT(output, AllOf(HasSubstr(fmt::format("{} of {} samples: {}", expected.size(),
+                                                  facts["rows"].size(), expected[0])),
+                            HasSubstr("longer side:"), HasSubstr("#")));
+  EXPECT_EQ(inspect({file, "--where", "label < 5", "--sample", "0"}), 2);
+  EXPECT_THAT(error, HasSubstr("expected --where or --sample, got both"));
+}
+
+TEST_F(InspectTest, TakesAWholeSampleOutIntoAFolder) {
+  const std::string file = golden("allfields_w1");
+  const auto out = folder_ / "sample";
+  ASSERT_EQ(inspect({file, "--sample", "3", "--out", out.string()}), 0) << error;
+  const data::BetonReader reader(file);
+  std::size_t files = 0;
+  for (std::size_t field = 0; field < reader.fields().size(); ++field) {
+    const data::FieldInfo& info = reader.fields()[field];
+    const auto blob =
+        reader.blob_bytes(3, field) > 0 ? reader.blob(3, field) : std::span<const std::byte>();
+    if (info.type == data::FieldType::bytes) {
+      EXPECT_TRUE(std::ranges::equal(test::read_bytes(out / (info.name + ".bin")), blob));
+    } else if (info.type == data::FieldType::json) {
+      // Without the zero byte that FFCV puts behind it.
+      EXPECT_TRUE(std::ranges::equal(test::read_bytes(out / (info.name + ".json")),
+                                     blob.first(blob.size() - 1)));
+    } else if (!info.dtype.empty()) {
+      const auto npy = test::read_bytes(out / (info.name + ".npy"));
+      EXPECT_TRUE(std::ranges::equal(std::span(npy).last(blob.size()), blob));
+      const std::string head(reinterpret_cast<const char*>(npy.data()), npy.size() - blob.size());
+      EXPECT_THAT(head, HasSubstr("'descr': '" + info.dtype + "'"));
+    }
+    if (info.type != data::FieldType::integer && info.type != data::FieldType::floating) ++files;
+  }
+  using Entries = std::filesystem::directory_iterator;
+  EXPECT_EQ(std::distance(Entries(out), Entries()), files);
+}
+
+TEST_F(InspectTest, OneFieldGoesToAFileWhoseEndingFits) {
+  const std::string file = golden("allfields_w1");
+  const data::BetonReader reader(file);
+  const auto of_type = [&](data::FieldType type) {
+    return reader.fields()[reader.first_field(type)].name;
+  };
+  const std::string png = (folder_ / "x.png").string();
+  ASSERT_EQ(inspect({golden("img_raw_w1"), "--sample", "0", "--out", png}), 0) << error;
+  EXPECT_EQ(std::to_integer<int>(test::read_bytes(png)[1]), 'P');
+  const std::string any = (folder_ / "x.any").string();
+  EXPECT_EQ(
+      inspect({file, "--sample", "0", "--out", any, "--field", of_type(data::FieldType::json)}), 0)
+      << error;
+  EXPECT_EQ(
+      inspect({file, "--sample", "0", "--out", any, "--field", of_type(data::FieldType::ndarray)}),
+      2);
+  EXPECT_THAT(error, HasSubstr("expected a name ending in .npy for an array"));
+  EXPECT_EQ(
+      inspect({file, "--sample", "0", "--out", any, "--field", of_type(data::FieldType::integer)}),
+      2);
+  EXPECT_THAT(error, HasSubstr("expected a field with bytes"));
 }
 
 TEST_F(InspectTest, OptionsWithoutTheirPartnerAreRefused) {

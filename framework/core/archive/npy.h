@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/core/archive/tensor_record.h"
@@ -12,6 +13,20 @@
 #include "framework/core/file.h"
 
 namespace precast {
+
+/// What stands before the elements in a `.npy` file. They are in C order.
+struct NpyHeader {
+  /// NumPy's type string, as `<f4`.
+  std::string descr;
+  std::vector<std::int64_t> shape;
+  /// Where the elements begin.
+  std::size_t begin = 0;
+};
+
+/// @param file its beginning, or all of it. @throws DataError for anything but versions 1.0 to 3.0,
+/// Fortran order, and elements of several parts.
+[[nodiscard]] PRECAST_API NpyHeader parse_npy_header(std::span<const std::byte> file,
+                                                     const std::string& source);
 
 /// An array as NumPy's `.npy` holds it: C order, little-endian. All of DType but bf16.
 struct NpyArray {
@@ -22,6 +37,11 @@ struct NpyArray {
 
 /// Writes format version 1.0, atomically. @throws IoError
 PRECAST_API void write_npy(const std::filesystem::path& path, DType dtype,
+                           std::span<const std::int64_t> shape, std::span<const std::byte> bytes,
+                           FileOps& ops = posix_file_ops());
+
+/// The same for any element type. @param descr numpy's type string, as `<u2`.
+PRECAST_API void write_npy(const std::filesystem::path& path, std::string_view descr,
                            std::span<const std::int64_t> shape, std::span<const std::byte> bytes,
                            FileOps& ops = posix_file_ops());
 

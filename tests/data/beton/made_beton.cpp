@@ -13,7 +13,8 @@ void write_made_beton(const std::filesystem::path& path, const MadeBeton& made) 
                            {{"image", data::FieldType::image},
                             {"label", data::FieldType::integer},
                             {"weight", data::FieldType::floating}},
-                           made.samples, {.page_bytes = made.page_bytes});
+                           made.samples,
+                           {.page_bytes = made.page_bytes, .checksums = made.checksums});
   std::vector<data::EncodedValue> values(3);
   data::EncodedValue& image = values[0];
   image.metadata.resize(data::kImageMetadataBytes);

@@ -15,6 +15,8 @@ struct MadeBeton {
   std::int64_t classes = 10;
   bool sorted = false;
   std::uint64_t page_bytes = std::uint64_t{1} << 21;
+  /// Without, bytes of the file can be changed.
+  bool checksums = true;
 };
 
 void write_made_beton(const std::filesystem::path& path, const MadeBeton& made);

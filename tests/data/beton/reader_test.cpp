@@ -185,7 +185,7 @@ TEST(BetonReader, NamesPlaceExpectedAndFound) {
       {16, kRecords, 8, "header: expected an allocation table inside"},
       {16, UINT64_MAX, 8, "header: expected an allocation table inside"},
       {16, kTable + 1, 8, "expected a multiple of 24 bytes, got 575"},
-      {24, 7, 1, "field 0: expected a type id of 0 to 6, got 7"},
+      {24, 7, 1, "field 0: expected a type id of 0 to 6 or 255, got 7"},
       {24, 255, 1, "field 0: has a custom type (255)"},
       {25, 0, 1, "field 0: expected a name of 1 to 16 printable"},
       {25, 0x80, 1, "field 0: expected a name of 1 to 16 printable"},

@@ -1,0 +1,55 @@
+#include "data/order/split.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "framework/core/error.h"
+#include "framework/core/rng.h"
+
+namespace precast::data {
+
+std::vector<std::vector<std::uint64_t>> split_stratified(std::span<const std::int64_t> classes,
+                                                         std::span<const std::uint64_t> sizes,
+                                                         std::uint64_t seed) {
+  const std::uint64_t total = classes.size();
+  require(std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0}) == total,
+          "the parts hold all things");
+  std::vector<std::uint64_t> line = random_permutation(total, seed, 0, RandomUse::split);
+  std::ranges::stable_sort(line, {}, [&](std::uint64_t i) { return classes[i]; });
+
+  // Who is next in line goes to the part that has least of what it should have by now.
+  std::vector<std::vector<std::uint64_t>> parts(sizes.size());
+  for (std::uint64_t place = 0; place < total; ++place) {
+    std::size_t neediest = 0;
+    double most = -INFINITY;
+    for (std::size_t part = 0; part < sizes.size(); ++part) {
+      const auto has = static_cast<double>(parts[part].size());
+      const auto all = static_cast<double>(sizes[part]);
+      const double need = all * static_cast<double>(place + 1) / static_cast<double>(total) - has;
+      if (has >= all || need <= most) continue;
+      neediest = part;
+      most = need;
+    }
+    parts[neediest].push_back(line[place]);
+  }
+  for (auto& part : parts) std::ranges::sort(part);
+  return parts;
+}
+
+std::vector<std::uint64_t> part_sizes(std::span<const double> shares, std::uint64_t total) {
+  std::vector<std::uint64_t> sizes;
+  double sum = 0;
+  std::uint64_t given = 0;
+  for (const double share : shares) {
+    sum += share;
+    const auto end =
+        std::min(total, static_cast<std::uint64_t>(std::llround(sum * static_cast<double>(total))));
+    sizes.push_back(end - given);
+    given = end;
+  }
+  sizes.back() += total - given;
+  return sizes;
+}
+
+}  // namespace precast::data

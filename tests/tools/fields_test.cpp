@@ -1,0 +1,96 @@
+// Fields that FFCV has no type for, from the command line.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "data/beton/reader.h"
+#include "framework/core/error.h"
+#include "tests/data/beton/golden_beton.h"
+#include "tests/support/program.h"
+#include "tests/support/temporary_folder.h"
+#include "tools/custom_fields.h"
+
+namespace precast::tools {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+class FieldsTest : public testing::Test {
+ protected:
+  FieldsTest() { test::write_bytes(file_, test::golden_beton("custom_w1")); }
+
+  int precast(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), std::string(PRECAST_BIN_DIR) + "/precast");
+    test::Program program(arguments);
+    const int code = program.wait();
+    output = program.out;
+    error = program.err;
+    return code;
+  }
+
+  test::TemporaryFolder folder_;
+  const std::string file_ = (folder_ / "x.beton").string();
+  const std::string out_ = (folder_ / "out.beton").string();
+  std::string output;
+  std::string error;
+};
+
+TEST_F(FieldsTest, InspectShowsACustomFieldWhoseLayoutIsTold) {
+  EXPECT_EQ(precast({"inspect", file_}), 3);
+  EXPECT_THAT(error, HasSubstr("--field boxes=BYTES:ALIGNMENT"));
+  ASSERT_EQ(precast({"inspect", file_, "--field", "boxes=10:1", "--field", "point=24:8", "--sample",
+                     "1"}),
+            0)
+      << error;
+  const auto sample = nlohmann::json::parse(output);
+  EXPECT_EQ(sample["label"], 11);
+  EXPECT_EQ(sample["boxes"]["blobs"][0]["bytes"], 32);
+  EXPECT_EQ(sample["boxes"]["metadata"].get<std::string>().size(), 20U);
+  EXPECT_EQ(precast({"inspect", file_, "--field", "boxes=10:3"}), 2);
+}
+
+TEST_F(FieldsTest, WriteKeepsACustomFieldAndItsLayout) {
+  ASSERT_EQ(precast({"write", file_, out_, "--field", "boxes=10:1:0", "--field", "point=24:8"}), 0)
+      << error;
+  ASSERT_EQ(precast({"verify", "--deep", out_}), 0) << output;
+  EXPECT_EQ(precast({"verify", "--deep", file_}), 3);
+  EXPECT_EQ(
+      precast({"verify", "--deep", file_, "--field", "boxes=10:1:0", "--field", "point=24:8"}), 0)
+      << output;
+  const std::string some = (folder_ / "some.beton").string();
+  ASSERT_EQ(precast({"select", out_, some, "--count", "2", "--seed", "3"}), 0) << error;
+  EXPECT_EQ(data::BetonReader(some).blob_bytes(0, 1),
+            16 * ((data::BetonReader(some).integer(0, 0) - 10) % 3 + 1));
+  const data::BetonReader reader(out_);
+  EXPECT_EQ(reader.blob_bytes(1, 1), 32U);
+  EXPECT_EQ(reader.integer(1, 0), 11);
+}
+
+TEST_F(FieldsTest, WriteMakesPixelsOfImages) {
+  const std::string images = (folder_ / "images.beton").string();
+  test::write_bytes(images, test::golden_beton("img_raw_w1"));
+  ASSERT_EQ(precast({"write", images, out_, "--field", "image=pixels"}), 0) << error;
+  const data::ImageRecord image = data::BetonReader(images).image(0, 0);
+  ASSERT_EQ(precast({"inspect", out_, "--sample", "0"}), 0) << error;
+  EXPECT_EQ(nlohmann::json::parse(output)["image"]["shape"],
+            nlohmann::json::array({image.height, image.width, 3}));
+}
+
+TEST(TakeLayouts, LeavesTheOtherMeaningsOfTheOption) {
+  std::vector<std::string> values = {"image", "a=12:4", "b=pixels", "c=8:8:0", "d="};
+  const data::BetonOptions options = take_layouts(values, "--field");
+  EXPECT_THAT(values, ElementsAre("image", "b=pixels", "d="));
+  EXPECT_EQ(options.layouts.size(), 2U);
+  EXPECT_EQ(options.layouts.at("a"), (data::FieldLayout{12, 4, {}}));
+  EXPECT_EQ(options.layouts.at("c"), (data::FieldLayout{8, 8, 0}));
+  values = {"a=1:1", "a=2:1"};
+  EXPECT_THAT([&] { (void)take_layouts(values, "--field"); },
+              ThrowsMessage<ConfigError>(HasSubstr("'a' twice")));
+}
+
+}  // namespace
+}  // namespace precast::tools

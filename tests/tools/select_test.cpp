@@ -1,0 +1,372 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+
+#include "data/beton/reader.h"
+#include "data/beton/writer.h"
+#include "tests/data/beton/golden_beton.h"
+#include "tests/data/beton/made_beton.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/tools/precast_run.h"
+
+namespace precast::tools {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+
+class SelectTest : public testing::Test {
+ protected:
+  /// 90 samples, label = i % 3, weight = i.
+  SelectTest() {
+    test::write_made_beton(in_, {.samples = 90, .width = 20, .height = 10, .classes = 3});
+  }
+  /// Unpacks a golden file. @return its path.
+  std::string golden(const std::string& name) {
+    const auto path = folder_ / (name + ".beton");
+    test::write_bytes(path, test::golden_beton(name));
+    return path.string();
+  }
+  /// Runs `precast select`; it has to end well.
+  nlohmann::json select(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "select");
+    arguments.emplace_back("--json");
+    const test::PrecastRun run = test::precast_run(std::move(arguments));
+    EXPECT_EQ(run.code, 0) << run.err;
+    return nlohmann::json::parse(run.out);
+  }
+  /// Which samples of `in_` are in a file, by their weights.
+  static std::vector<int> samples_of(const std::string& file) {
+    const data::BetonReader reader(file);
+    std::vector<int> ids;
+    for (std::uint64_t i = 0; i < reader.size(); ++i)
+      ids.push_back(static_cast<int>(reader.floating(i, 2)));
+    return ids;
+  }
+  [[nodiscard]] std::string out(const std::string& name = "a.beton") const {
+    return (outputs_ / name).string();
+  }
+
+  test::TemporaryFolder folder_;
+  test::TemporaryFolder outputs_;
+  std::string in_ = (folder_ / "in.beton").string();
+};
+
+TEST_F(SelectTest, AllSamplesOfAFileThatFfcvWroteWithOneWorkerAreThatFileByteForByte) {
+  for (const char* name : {"allfields_w1", "img_raw_w1", "img_prop_nette_w1", "masks_w1"}) {
+    const std::string file = golden(name);
+    select({file, out(), "--workers", "3", "--no_checksums"});
+    EXPECT_TRUE(test::read_bytes(out()) == test::read_bytes(file)) << name;
+    select({file, out("b")});
+    select({out("b"), out(), "--no_checksums"});
+    EXPECT_TRUE(test::read_bytes(out()) == test::read_bytes(file)) << name;
+  }
+}
+
+TEST_F(SelectTest, EveryKindOfFieldIsCopiedFromFilesOfSeveralWorkersAndWithEmptyValues) {
+  for (const char* name :
+       {"allfields_w3_empty", "bytes_first_empty", "img_smart_w3", "scalars_only", "wds_w2"}) {
+    const std::string file = golden(name);
+    select({file, out()});
+    const data::BetonReader before(file);
+    const data::BetonReader after(out());
+    ASSERT_EQ(after.size(), before.size());
+    for (std::size_t f = 0; f < before.fields().size(); ++f) {
+      const data::FieldType type = before.fields()[f].type;
+      EXPECT_EQ(after.fields()[f].name, before.fields()[f].name);
+      EXPECT_EQ(after.fields()[f].dtype, before.fields()[f].dtype);
+      EXPECT_EQ(after.fields()[f].shape, before.fields()[f].shape);
+      for (std::uint64_t i = 0; i < before.size(); ++i) {
+        if (type == data::FieldType::integer) {
+          EXPECT_EQ(after.integer(i, f), before.integer(i, f));
+        } else if (type == data::FieldType::floating) {
+          EXPECT_EQ(after.floating(i, f), before.floating(i, f));
+        } else {
+          EXPECT_TRUE(std::ranges::equal(after.blob(i, f), before.blob(i, f))) << name << ' ' << i;
+        }
+        if (type != data::FieldType::image) continue;
+        EXPECT_EQ(after.image_mode(i, f), before.image_mode(i, f));
+        EXPECT_EQ(after.image_size(i, f).width, before.image_size(i, f).width);
+        EXPECT_EQ(after.image_size(i, f).height, before.image_size(i, f).height);
+      }
+    }
+  }
+}
+
+TEST_F(SelectTest, PagesCanHaveAnotherSize) {
+  const std::string file = golden("allfields_w3_empty");
+  select({file, out(), "--page_size", "4194304"});
+  EXPECT_EQ(data::BetonReader(out()).header().page_bytes, 4194304U);
+}
+
+TEST_F(SelectTest, ChoosesByNumbersByClassesAndByExpressions) {
+  select({in_, out(), "--samples", "80:,5,0:3,2"});
+  EXPECT_THAT(samples_of(out()),
+              testing::ElementsAre(0, 1, 2, 5, 80, 81, 82, 83, 84, 85, 86, 87, 88, 89));
+  select({in_, out(), "--samples", "0:9", "--classes", "0,2"});
+  EXPECT_THAT(samples_of(out()), testing::ElementsAre(0, 2, 3, 5, 6, 8));
+  select({in_, out(), "--where", "label in (1) and weight < 10 and width == 20 and mode == raw"});
+  EXPECT_THAT(samples_of(out()), testing::ElementsAre(1, 4, 7));
+}
+
+TEST_F(SelectTest, DrawsAreRandomBySeedAndKeepTheFilesOrder) {
+  select({in_, out(), "--count", "30"});
+  const std::vector<int> first = samples_of(out());
+  EXPECT_EQ(first.size(), 30U);
+  EXPECT_TRUE(std::ranges::is_sorted(first));
+  EXPECT_EQ(std::set<int>(first.begin(), first.end()).size(), 30U);
+  select({in_, out(), "--fraction", "0.3333"});
+  EXPECT_EQ(samples_of(out()), first);
+  select({in_, out(), "--count", "30", "--seed", "1"});
+  EXPECT_NE(samples_of(out()), first);
+}
+
+TEST_F(SelectTest, ASplitPutsEachSampleIntoOneFile) {
+  const auto report =
+      select({in_, out("a"), out("b"), out("c"), "--split", "0.7,0.2,0.1", "--stratify"});
+  EXPECT_EQ(report["files"].size(), 3U);
+  std::vector<int> all;
+  std::map<std::string, std::array<int, 3>> classes;
+  for (const char* name : {"a", "b", "c"}) {
+    for (const int id : samples_of(out(name))) {
+      all.push_back(id);
+      ++classes[name].at(static_cast<std::size_t>(id % 3));
+    }
+  }
+  std::ranges::sort(all);
+  for (int i = 0; i < 90; ++i) EXPECT_EQ(all.at(static_cast<std::size_t>(i)), i);
+  EXPECT_THAT(classes["a"], Each(testing::AllOf(testing::Ge(20), testing::Le(22))));
+  EXPECT_THAT(classes["b"], Each(testing::AllOf(testing::Ge(5), testing::Le(7))));
+  EXPECT_THAT(classes["c"], Each(testing::AllOf(testing::Ge(2), testing::Le(4))));
+}
+
+TEST_F(SelectTest, ShufflesBySeed) {
+  select({in_, out("a"), "--shuffle", "--seed", "3"});
+  select({in_, out("b"), "--shuffle", "--seed", "3", "--workers", "4"});
+  EXPECT_TRUE(test::read_bytes(out("a")) == test::read_bytes(out("b")));
+  const auto shuffled = samples_of(out("a"));
+  EXPECT_FALSE(std::ranges::is_sorted(shuffled));
+  EXPECT_EQ(std::set<int>(shuffled.begin(), shuffled.end()).size(), 90U);
+}
+
+TEST_F(SelectTest, WithAnImageOptionImagesAreStoredAnew) {
+  select({in_, out(), "--count", "5", "--image.mode", "jpg", "--image.max_resolution", "10"});
+  const data::BetonReader reader(out());
+  EXPECT_EQ(reader.image_mode(4, 0), data::ImageMode::jpg);
+  EXPECT_EQ(reader.image_size(4, 0).width, 10);
+  EXPECT_EQ(reader.image_size(4, 0).height, 5);
+}
+
+TEST_F(SelectTest, WrongOptionsEndWithCode2AndWriteNothing) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--samples", "90"}, "--samples: expected N or A:B, A < B, numbers below 90, got '90'"},
+      {{"--samples", "5:5"}, "got '5:5'"},
+      {{"--samples", "1,,2"}, "--samples: expected values with commas between"},
+      {{"--samples", "-1"}, "got '-1'"},
+      {{"--classes", "3"}, "--classes: expected N or A:B, A < B, numbers below 3"},
+      {{"--where", "lable < 3"}, "--where: filter: expected the name of a number of"},
+      {{"--where", "label <"}, "--where: expected a number"},
+      {{"--count", "0"}, "--count: expected 1 to 90, got 0"},
+      {{"--count", "91"}, "--count: expected 1 to 90, got 91"},
+      {{"--fraction", "0.001"}, "--fraction: 0.001 of 90 samples is none"},
+      {{"--fraction", "nan"}, "--fraction: expected a number in (0, 1]"},
+      {{"--count", "3", "--fraction", "0.5"}, "expected --count or --fraction, got both"},
+      {{"--stratify"}, "--stratify: expected --count, --fraction or --split"},
+      {{"--split", "0.9,0.1"}, "--split: expected 2 files to write, got 1"},
+      {{"--split", "0.9,0.2", out("b")}, "--split: expected shares that add up to 1, got 0.9,0.2"},
+      {{"--split", "0.999,0.001", out("b")}, "expected a sample for each file, got 90 samples"},
+      {{"--split", "0.5,0.5", out()}, "expected files to write that differ"},
+      {{out("b")}, "expected one file to write, or --split, got 2 files"},
+      {{"--label_field", "image", "--classes", "1"}, "label_field: expected an integer field"},
+      {{"--image.quality", "0"}, "--image.quality: expected 1 to 100, got 0"},
+      {{"--page_size", "3000000"}, "page_size: expected a power of two"},
+  };
+  for (const auto& [options, message] : cases) {
+    std::vector<std::string> arguments = {"select", in_, out()};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const auto run = test::precast_run(arguments);
+    EXPECT_EQ(run.code, 2) << message;
+    EXPECT_THAT(run.err, HasSubstr(message));
+    EXPECT_TRUE(std::filesystem::is_empty(outputs_.path())) << message;
+  }
+  EXPECT_EQ(test::precast_run({"select", in_, out(), "--where", "weight > 100"}).code, 3);
+  const auto itself = test::precast_run({"select", in_, in_});
+  EXPECT_EQ(itself.code, 2);
+  EXPECT_THAT(itself.err, HasSubstr("expected another file to write than to read"));
+}
+
+TEST_F(SelectTest, WhereOnePartCannotBeWrittenTheOthersAreTakenBack) {
+  const auto run =
+      test::precast_run({"select", in_, out("a"), out("missing/b"), "--split", "0.5,0.5"});
+  EXPECT_EQ(run.code, 5);
+  EXPECT_THAT(run.err, HasSubstr("missing/b"));
+  EXPECT_TRUE(std::filesystem::is_empty(outputs_.path()));
+}
+
+TEST_F(SelectTest, SignalsStopItWithTheirCodeAndNothingIsLeft) {
+  // 40,000 images that are stored anew: seconds of work.
+  test::write_made_beton(in_, {.samples = 40000, .width = 40, .height = 40});
+  test::Program program({std::string(PRECAST_BIN_DIR) + "/precast", "select", in_, out(),
+                         "--image.mode", "jpg", "--workers", "1"});
+  while (std::filesystem::is_empty(outputs_.path()))
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  ::kill(program.id(), SIGINT);
+  EXPECT_EQ(program.wait(), 128 + SIGINT) << program.err;
+  EXPECT_THAT(program.err,
+              AllOf(HasSubstr(out()), HasSubstr("stopped before the file was complete")));
+  EXPECT_TRUE(std::filesystem::is_empty(outputs_.path()));
+}
+
+TEST_F(SelectTest, ACopyHasChecksumsAndADamagedSampleIsFoundByThem) {
+  select({in_, out()});
+  EXPECT_FALSE(data::BetonReader(out()).sums().empty());
+  auto bytes = test::read_bytes(out());
+  const std::uint64_t at = data::BetonReader(out()).blob_offset(7, 0);
+  bytes[at] ^= std::byte{1};
+  test::write_bytes(out(), bytes);
+  const auto run = test::precast_run({"select", out(), out("b")});
+  EXPECT_EQ(run.code, 3);
+  EXPECT_THAT(run.err, HasSubstr("sample 7"));
+  EXPECT_FALSE(std::filesystem::exists(out("b")));
+}
+
+class MergeTest : public SelectTest {
+ protected:
+  using Names = std::vector<std::string>;
+  /// A file of a label field alone: each of `names` once.
+  std::string named(const std::string& name, const Names& names) {
+    const std::string file = (folder_ / name).string();
+    data::BetonLayout layout;
+    layout.info = data::file_info_text({.classes = {{"label", names}}, .written = {}});
+    data::BetonWriter writer(file, {{"label", data::FieldType::integer}}, names.size(), layout);
+    for (std::int64_t label = 0; label < static_cast<std::int64_t>(names.size()); ++label) {
+      data::EncodedValue value;
+      value.metadata.resize(sizeof label);
+      data::store(value.metadata.data(), label);
+      writer.add({&value, 1});
+    }
+    writer.finish();
+    return file;
+  }
+  static std::vector<std::int64_t> labels_of(const std::string& file) {
+    const data::BetonReader reader(file);
+    std::vector<std::int64_t> labels;
+    for (std::uint64_t i = 0; i < reader.size(); ++i) labels.push_back(reader.integer(i, 0));
+    return labels;
+  }
+  [[nodiscard]] Names names_of_merged() const { return data::BetonReader(out()).class_names(0); }
+
+  nlohmann::json merge(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "merge");
+    arguments.emplace_back("--json");
+    const test::PrecastRun run = test::precast_run(std::move(arguments));
+    EXPECT_EQ(run.code, 0) << run.err;
+    return nlohmann::json::parse(run.out);
+  }
+};
+
+TEST_F(MergeTest, FilesFollowEachOtherAndPagesMayDiffer) {
+  const std::string b = (folder_ / "b.beton").string();
+  test::write_made_beton(
+      b, {.samples = 7, .width = 5, .height = 6, .classes = 7, .page_bytes = 1U << 22U});
+  const auto report = merge({in_, b, in_, out()});
+  EXPECT_EQ(report["samples"], 187);
+  EXPECT_EQ(report["from"].size(), 3U);
+  const data::BetonReader first(in_);
+  const data::BetonReader second(b);
+  const data::BetonReader all(out());
+  EXPECT_EQ(all.header().page_bytes, 1U << 22U);
+  EXPECT_EQ(all.integer(89, 1), first.integer(89, 1));
+  EXPECT_EQ(all.integer(95, 1), 5);
+  EXPECT_TRUE(std::ranges::equal(all.blob(95, 0), second.blob(5, 0)));
+  EXPECT_EQ(all.image_size(96, 0).height, 6);
+  EXPECT_TRUE(std::ranges::equal(all.blob(186, 0), first.blob(89, 0)));
+}
+
+TEST_F(MergeTest, LabelsOfAFileCanBeginWhereThoseBeforeEnd) {
+  merge({in_, in_, out(), "--labels", "offset"});
+  const data::BetonReader all(out());
+  for (const std::uint64_t i : {0U, 4U, 89U}) {
+    EXPECT_EQ(all.integer(i, 1), i % 3);
+    EXPECT_EQ(all.integer(90 + i, 1), 3 + i % 3);
+  }
+}
+
+TEST_F(MergeTest, ClassesOfTheSameNameCanBeOne) {
+  const std::string a = named("a.beton", {"cat", "dog"});
+  const std::string b = named("b.beton", {"bird", "cat", "fish"});
+  merge({a, b, out(), "--labels", "by-name"});
+  EXPECT_THAT(labels_of(out()), testing::ElementsAre(0, 1, 2, 0, 3));
+  EXPECT_EQ(names_of_merged(), (Names{"cat", "dog", "bird", "fish"}));
+  merge({a, b, out(), "--labels", "offset"});
+  EXPECT_THAT(labels_of(out()), testing::ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_EQ(names_of_merged(), (Names{"cat", "dog", "bird", "cat", "fish"}));
+  const auto nameless = test::precast_run({"merge", in_, in_, out("c"), "--labels", "by-name"});
+  EXPECT_EQ(nameless.code, 3);
+  EXPECT_THAT(nameless.err, HasSubstr(in_ + ": expected a name for each of 3 classes, got 0"));
+}
+
+TEST_F(MergeTest, LabelsThatFilesNameDifferentlyAreKeptOnlyIfThatIsAskedFor) {
+  const std::string a = named("a.beton", {"cat", "dog"});
+  const std::string b = named("b.beton", {"cat", "bird"});
+  const auto run = test::precast_run({"merge", a, b, out()});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.err, HasSubstr("expected label 1 to be 'dog'"));
+  EXPECT_THAT(run.err, HasSubstr("got 'bird'"));
+  merge({a, b, out(), "--labels", "keep"});
+  EXPECT_EQ(names_of_merged(), Names{});
+  merge({a, named("c.beton", {"cat", "dog", "fish"}), out()});
+  EXPECT_EQ(names_of_merged(), (Names{"cat", "dog", "fish"}));
+  select({out(), out("d"), "--samples", "1"});
+  EXPECT_EQ(data::BetonReader(out("d")).class_names(0), (Names{"cat", "dog", "fish"}));
+}
+
+TEST_F(MergeTest, PartsOfASplitMakeTheWholeAgain) {
+  select({in_, out("a"), out("b"), "--split", "0.5,0.5"});
+  merge({out("a"), out("b"), out("c")});
+  auto ids = samples_of(out("c"));
+  std::ranges::sort(ids);
+  EXPECT_EQ(ids, samples_of(in_));
+}
+
+TEST_F(MergeTest, TheFirstDifferenceOfFieldsIsNamedWithItsFile) {
+  const auto error = [&](const std::string& a, const std::string& b) {
+    const auto run = test::precast_run({"merge", a, b, out()});
+    EXPECT_EQ(run.code, 3) << run.err;
+    EXPECT_TRUE(std::filesystem::is_empty(outputs_.path()));
+    return run.err;
+  };
+  const std::string images = golden("img_raw_w1");
+  EXPECT_THAT(error(in_, images),
+              HasSubstr(fmt::format("{}: expected 3 fields as in {}, got 2", images, in_)));
+  EXPECT_THAT(error(golden("scalars_only"), in_), HasSubstr(in_ + ": expected field '"));
+}
+
+TEST_F(MergeTest, WrongArgumentsEndWithCode2) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{in_, out()}, "expected at least two files to merge and one to write"},
+      {{in_, in_, in_}, "expected another file to write than to read"},
+      {{in_, in_, out(), "--labels", "ofset"}, "Did you mean 'offset'?"},
+      {{in_, in_, out(), "--labels", "offset", "--label_field", "x"}, "label_field: expected"},
+  };
+  for (const auto& [options, message] : cases) {
+    std::vector<std::string> arguments = {"merge"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const auto run = test::precast_run(arguments);
+    EXPECT_EQ(run.code, 2) << message;
+    EXPECT_THAT(run.err, HasSubstr(message));
+    EXPECT_TRUE(std::filesystem::is_empty(outputs_.path()));
+  }
+}
+
+}  // namespace
+}  // namespace precast::tools

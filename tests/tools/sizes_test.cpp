@@ -1,0 +1,117 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/data/beton/golden_beton.h"
+#include "tests/data/sources/sample_images.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/tools/precast_run.h"
+
+namespace precast::tools {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class SizesTest : public testing::Test {
+ protected:
+  SizesTest() { test::make_class_tree(folder_ / "tree"); }
+
+  /// Runs a command that has to end well, and prints JSON.
+  static nlohmann::json json_of(std::vector<std::string> arguments) {
+    arguments.emplace_back("--json");
+    const test::PrecastRun run = test::precast_run(std::move(arguments));
+    EXPECT_EQ(run.code, 0) << run.err;
+    return nlohmann::json::parse(run.out);
+  }
+  nlohmann::json sizes(std::vector<std::string> options) {
+    options.insert(options.begin(), {"sizes", tree_, "--image_size", "16"});
+    return json_of(std::move(options));
+  }
+  /// Mean bytes of an image that `precast write` stores with these options.
+  double written_bytes(std::vector<std::string> options) {
+    const std::string out = (folder_ / "out.beton").string();
+    options.insert(options.begin(), {"write", tree_, out});
+    EXPECT_EQ(test::precast_run(std::move(options)).code, 0);
+    return json_of({"inspect", out})["fields"][0]["blob_bytes"]["mean"];
+  }
+
+  test::TemporaryFolder folder_;
+  std::string tree_ = (folder_ / "tree").string();
+};
+
+TEST_F(SizesTest, OfAllImagesSizesAreThoseThatWriteMakes) {
+  const auto report = sizes({"--quality", "50,90", "--resolution", "0,16", "--jpeg_share", "1,0",
+                             "--workers", "3", "--images", "1000"});
+  EXPECT_EQ(report["measured"], 9);
+  ASSERT_EQ(report["ways"].size(), 6U);
+  for (const auto& way : report["ways"]) {
+    std::vector<std::string> options = {"--image.mode", way["mode"], "--image.max_resolution",
+                                        fmt::format("{}", way["max_resolution"].get<int>())};
+    if (way["quality"] != 0)
+      options.insert(options.end(),
+                     {"--image.quality", fmt::format("{}", way["quality"].get<int>())});
+    EXPECT_DOUBLE_EQ(way["image_bytes"], written_bytes(options)) << way;
+    EXPECT_DOUBLE_EQ(way["gigabytes"], way["image_bytes"].get<double>() * 1000 / 1e9);
+    EXPECT_GT(way["gigabytes_error"], 0);
+    EXPECT_GT(way["images_per_core_second"], 0);
+  }
+}
+
+TEST_F(SizesTest, AShareOfJpegsLiesBetweenBothKinds) {
+  const auto ways =
+      sizes({"--quality", "90", "--resolution", "0", "--jpeg_share", "1,0.25,0"})["ways"];
+  ASSERT_EQ(ways.size(), 3U);
+  EXPECT_EQ(ways[1]["mode"], "proportion 0.25");
+  EXPECT_NEAR(
+      ways[1]["image_bytes"],
+      0.25 * ways[0]["image_bytes"].get<double>() + 0.75 * ways[2]["image_bytes"].get<double>(),
+      1e-6);
+}
+
+TEST_F(SizesTest, AdvisesTheBestThatFitsAndSaysWhy) {
+  // Slow enough for any machine: of all that fit, 512 px and quality 90 in the fewest bytes.
+  const auto easy = sizes({"--ram", "1", "--cores", "2", "--target-img-s", "0.001"})["advice"];
+  EXPECT_EQ(easy["fits"], true);
+  EXPECT_EQ(easy["keeps_up"], true);
+  EXPECT_THAT(easy["command"].get<std::string>(),
+              AllOf(HasSubstr("precast write " + tree_), HasSubstr("--image.quality 90")));
+  EXPECT_THAT(easy["why"].get<std::string>(),
+              AllOf(HasSubstr("at most 90 % of 1.0 GB"), HasSubstr("2 cores make")));
+  const auto small =
+      sizes({"--ram", "1", "--images", "1000000000", "--resolution", "64,8"})["advice"];
+  EXPECT_EQ(small["fits"], false);
+  EXPECT_THAT(small["command"].get<std::string>(),
+              AllOf(HasSubstr("--image.max_resolution 8"), HasSubstr("--image.quality 50")));
+  EXPECT_EQ(sizes({"--target-img-s", "1e12"})["advice"]["keeps_up"], false);
+  const auto run = test::precast_run({"sizes", tree_, "--target-img-s", "1e12", "--sample", "2"});
+  EXPECT_THAT(run.out, AllOf(HasSubstr("no way does all that is wanted"), HasSubstr("full")));
+}
+
+TEST_F(SizesTest, WrongOptionsAndSourcesAreNamed) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--quality", "0"}, "--quality: expected numbers from 1 to 100, got '0'"},
+      {{"--resolution", "big"}, "--resolution: expected numbers from 0 to 65535, got 'big'"},
+      {{"--jpeg_share", "1.5"}, "--jpeg_share: expected numbers from 0 to 1, got '1.5'"},
+      {{"--sample", "0"}, "--sample: expected 1 to"},
+      {{"--ram", "-1"}, "--ram: expected a number above 0, got -1"},
+      {{"--kind", "tarr"}, "unknown kind 'tarr'"},
+  };
+  for (const auto& [options, message] : cases) {
+    std::vector<std::string> arguments = {"sizes", tree_};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const auto run = test::precast_run(arguments);
+    EXPECT_EQ(run.code, 2) << message;
+    EXPECT_THAT(run.err, HasSubstr(message));
+  }
+  const auto numbers = (folder_ / "numbers.beton").string();
+  test::write_bytes(numbers, test::golden_beton("scalars_only"));
+  const auto run = test::precast_run({"sizes", numbers});
+  EXPECT_EQ(run.code, 3);
+  EXPECT_THAT(run.err, HasSubstr(numbers + ": expected a source of images, got none"));
+}
+
+}  // namespace
+}  // namespace precast::tools

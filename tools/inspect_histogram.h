@@ -1,0 +1,18 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "data/beton/reader.h"
+#include "tools/arguments.h"
+
+namespace precast::tools {
+
+/// How the samples of --where, --samples and --classes, or all, are distributed: `field_bytes`,
+/// `classes` [{label, name, count}] (up to 10,000), `longer_side` [{from, to, count}] of the first
+/// image, in pixels, `to` not in. Where one of those options is given, `chosen` and `ids`, too.
+[[nodiscard]] nlohmann::ordered_json describe_chosen(const Arguments& arguments,
+                                                     const data::BetonReader& reader);
+/// As bars.
+void print_chosen(const nlohmann::ordered_json& report);
+
+}  // namespace precast::tools

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace precast::tools {
+
+/// `precast select IN.beton OUT.beton...`: some samples of a file, or all of them in parts, in
+/// another order, or with images stored in another way.
+int run_select(const std::vector<std::string>& args);
+
+}  // namespace precast::tools
