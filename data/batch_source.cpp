@@ -4,6 +4,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
 
 #include "data/batch_views.h"
@@ -19,18 +21,25 @@ at::ScalarType scalar_type(ElementType type) {
   return kTypes[static_cast<int>(type)];
 }
 
-/// The place of the output of that name and kind; without a name of the first of that kind.
+/// The place of the output of that name, or, without a name, of the first whose kind stands first
+/// among `kinds`. @throws DataError if there is none, or the one of that name is of another kind.
 std::size_t find_output(const BetonReader& reader, const std::vector<Output>& outputs,
-                        const std::string& name, OutputKind kind, std::string_view what) {
-  const auto found = std::ranges::find_if(outputs, [&](const Output& output) {
-    return output.kind == kind && (name.empty() || name == output.name);
-  });
-  if (found == outputs.end()) {
-    throw DataError(fmt::format("{}: expected {} field{}, got none", reader.path().string(), what,
-                                name.empty() ? "" : fmt::format(" '{}'", name)));
+                        const std::string& name, std::span<const OutputKind> kinds,
+                        std::string_view what) {
+  for (const OutputKind kind : kinds) {
+    const auto found = std::ranges::find_if(outputs, [&](const Output& output) {
+      return output.kind == kind && (name.empty() || name == output.name);
+    });
+    if (found != outputs.end()) return static_cast<std::size_t>(found - outputs.begin());
   }
-  return static_cast<std::size_t>(found - outputs.begin());
+  throw DataError(fmt::format("{}: expected {} field{}, got none", reader.path().string(), what,
+                              name.empty() ? "" : fmt::format(" '{}'", name)));
 }
+
+/// What a model reads, and what its output is held against. A file of texts or tables has no image.
+constexpr std::array kInputs = {OutputKind::image, OutputKind::shaped, OutputKind::array,
+                                OutputKind::bytes};
+constexpr std::array kLabels = {OutputKind::integer, OutputKind::floating};
 
 class CpuBatchSource final : public BatchSource {
  public:
@@ -59,6 +68,9 @@ class CpuBatchSource final : public BatchSource {
   [[nodiscard]] std::int64_t samples() const override { return loader_.samples(); }
   [[nodiscard]] double seconds_waited() const override { return loader_.seconds_waited(); }
   [[nodiscard]] SourceTimes times() const override { return loader_.times(); }
+  [[nodiscard]] std::vector<ReplacedSample> replaced() const override {
+    return loader_.statistics().replaced;
+  }
 
  private:
   Loader loader_;
@@ -70,10 +82,9 @@ class CpuBatchSource final : public BatchSource {
 BatchFields find_fields(const BetonReader& reader, const Pipeline& pipeline, bool normalize,
                         const FieldChoice& choice) {
   BatchFields fields{.outputs = resolve_outputs(reader, pipeline, normalize)};
-  fields.image =
-      find_output(reader, fields.outputs, choice.image, OutputKind::image, "an RGB image");
-  fields.label =
-      find_output(reader, fields.outputs, choice.label, OutputKind::integer, "an integer");
+  fields.image = find_output(reader, fields.outputs, choice.image, kInputs,
+                             "an image, array, text or other input");
+  fields.label = find_output(reader, fields.outputs, choice.label, kLabels, "an integer or float");
   return fields;
 }
 

@@ -13,8 +13,9 @@
 
 namespace precast::data {
 
-/// Which outputs are the image and the label. Empty names: the first image and the first integer
-/// field.
+/// Which outputs are the image and the label. Empty names: the first image (in a file without
+/// images the first of the pixels and ragged, else of the arrays, else of the texts) and the first
+/// integer field (else float).
 struct FieldChoice {
   std::string image;
   std::string label;
@@ -29,7 +30,7 @@ inline constexpr std::int64_t kCopiedAhead = 2;
 /// of the training, and normalised on the device. Images that the pipeline converts itself come as
 /// it says.
 /// @param image_dtype float32; on a GPU float16 or bfloat16 as well.
-/// @throws DataError if image and label are not there; ConfigError if the pipeline does not fit the
+/// @throws DataError if input and label are not there; ConfigError if the pipeline does not fit the
 /// file; DeviceError if this build has no CUDA and
 /// `device` asks for it.
 [[nodiscard]] PRECAST_API std::unique_ptr<BatchSource> make_batch_source(

@@ -55,6 +55,9 @@ class Verifier {
     ++own_.values;
     own_.bytes += value.size();
     reader_.check_value(sample, field, value);
+    const FieldTag& tag = reader_.fields()[field].tag;
+    if (tag.kind == FieldTag::Kind::pixels || tag.kind == FieldTag::Kind::ragged)
+      (void)shaped_elements(tag, value, extents_);
     const FieldType type = reader_.fields()[field].type;
     if (type == FieldType::json) {
       check_json(value);
@@ -68,6 +71,7 @@ class Verifier {
 
   const BetonReader& reader_;
   JpegDecoder decoder_;
+  std::vector<std::uint64_t> extents_;
   VerifySummary own_;
   VerifySummary& all_;
   std::mutex& mutex_;

@@ -28,4 +28,22 @@ data::BetonOptions take_layouts(std::vector<std::string>& values, const std::str
   return options;
 }
 
+data::BetonOptions read_layouts(std::vector<std::string> values, const std::string& place) {
+  data::BetonOptions options = take_layouts(values, place);
+  if (values.empty()) return options;
+  throw ConfigError(fmt::format("{}: expected NAME=BYTES:ALIGNMENT of a custom field, got '{}'",
+                                place, values[0]));
+}
+
+void add_layout_option(boost::program_options::options_description& options) {
+  options.add_options()("field",
+                        boost::program_options::value<std::vector<std::string>>()->composing(),
+                        kCustomFieldHelp);
+}
+
+data::BetonOptions read_layouts(const Arguments& arguments) {
+  if (!arguments.has("field")) return {};
+  return read_layouts(arguments.get<std::vector<std::string>>("field"), "--field");
+}
+
 }  // namespace precast::tools

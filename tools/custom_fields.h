@@ -1,9 +1,11 @@
 #pragma once
 
+#include <boost/program_options/options_description.hpp>
 #include <string>
 #include <vector>
 
 #include "data/beton/field_info.h"
+#include "tools/arguments.h"
 
 namespace precast::tools {
 
@@ -16,5 +18,14 @@ inline constexpr const char* kCustomFieldHelp =
 /// @param place names the option or key in messages. @throws ConfigError
 [[nodiscard]] data::BetonOptions take_layouts(std::vector<std::string>& values,
                                               const std::string& place);
+
+/// Where nothing else is meant by them. @throws ConfigError for a value of another form.
+[[nodiscard]] data::BetonOptions read_layouts(std::vector<std::string> values,
+                                              const std::string& place);
+
+/// `--field ...`, for commands where that means no more, and what was given. @{
+void add_layout_option(boost::program_options::options_description& options);
+[[nodiscard]] data::BetonOptions read_layouts(const Arguments& arguments);
+/// @}
 
 }  // namespace precast::tools

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace precast::tools {
 namespace {
@@ -68,6 +69,19 @@ DataLimit find_limit(const DataFacts& facts) {
   return most == cores && cores > 0 ? DataLimit::cores : DataLimit::processing;
 }
 
+std::vector<std::string> describe_replaced(std::span<const ReplacedSample> replaced) {
+  if (replaced.empty()) return {};
+  constexpr std::size_t kMostShown = 10;
+  std::vector<std::string> lines = {fmt::format(
+      "{} samples cannot be decoded; the next sound ones took their place", replaced.size())};
+  for (const ReplacedSample& entry : replaced.first(std::min(replaced.size(), kMostShown)))
+    lines.push_back(fmt::format("  {} replaced by {}, {} times: {}", entry.sample, entry.by,
+                                entry.times, entry.error));
+  if (replaced.size() > kMostShown)
+    lines.push_back(fmt::format("  ... and {} more", replaced.size() - kMostShown));
+  return lines;
+}
+
 std::vector<std::string> describe_data(const DataFacts& facts) {
   const SourceTimes& times = facts.times;
   const double all = times.processing + times.disk + times.blocked + times.ahead;
@@ -83,6 +97,7 @@ std::vector<std::string> describe_data(const DataFacts& facts) {
                   percent(share(times.processing, all)), percent(share(times.disk, all)),
                   percent(share(times.blocked, all)), percent(share(times.ahead, all)))};
   if (limit != DataLimit::nothing) lines.push_back("to change that: " + advice(facts, limit));
+  for (std::string& line : describe_replaced(facts.replaced)) lines.push_back(std::move(line));
   return lines;
 }
 

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "framework/api/replaced_sample.h"
 #include "framework/api/source_times.h"
 
 namespace precast::tools {
@@ -21,6 +23,8 @@ struct DataFacts {
   int usable_cores = 0;
   /// data.in_memory.
   std::int64_t in_memory = 1;
+  /// Damaged samples, of each dataset.
+  std::vector<ReplacedSample> replaced = {};
 };
 
 /// What slowed the data down most.
@@ -29,7 +33,11 @@ enum class DataLimit { nothing, processing, disk, cores };
 /// nothing: the model waited for less than 2 % of the time.
 [[nodiscard]] DataLimit find_limit(const DataFacts& facts);
 
-/// What the run waited for and what to change, for people: one line, or two.
+/// One line of how many there are and one for each of the first ten; nothing for none.
+[[nodiscard]] std::vector<std::string> describe_replaced(std::span<const ReplacedSample> replaced);
+
+/// What the run waited for and what to change, for people: one line, or two, and then the samples
+/// that were replaced.
 [[nodiscard]] std::vector<std::string> describe_data(const DataFacts& facts);
 
 }  // namespace precast::tools

@@ -38,6 +38,8 @@ constexpr std::string_view kMayChange[] = {
     "data.in_memory",
     "data.cache_mb",
     "data.direct_io",
+    "data.verify",
+    "data.fields",
     "validation.batch_size",
     // Their product with the number of ranks counts: global_batch_size below.
     "training.batch_size",

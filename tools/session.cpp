@@ -18,6 +18,7 @@
 #include "framework/core/system.h"
 #include "framework/engine/rehearsal.h"
 #include "framework/engine/weights.h"
+#include "tools/custom_fields.h"
 
 namespace precast::tools {
 namespace {
@@ -49,6 +50,9 @@ data::LoaderOptions loader_options(const TrainConfig& config) {
   options.batches_ahead = static_cast<int>(config.data.batches_ahead);
   options.seed = static_cast<std::uint64_t>(config.training.seed);
   options.jpeg.accurate_dct = config.data.jpeg_dct == "islow";
+  options.verify = config.data.verify != 0;
+  options.on_corrupt =
+      config.data.on_corrupt == "replace" ? data::OnCorrupt::replace : data::OnCorrupt::fail;
   return options;
 }
 
@@ -141,7 +145,8 @@ std::unique_ptr<data::BetonReader> open_dataset(std::string_view key, const std:
     access =
         config.data.direct_io != 0 ? data::BlobAccess::on_disk_direct : data::BlobAccess::on_disk;
   }
-  return std::make_unique<data::BetonReader>(path, access);
+  return std::make_unique<data::BetonReader>(path, access,
+                                             read_layouts(config.data.fields, "data.fields"));
 }
 
 std::shared_ptr<const data::SampleOrder> make_train_order(const data::BetonReader& reader,

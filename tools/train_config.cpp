@@ -4,6 +4,7 @@
 
 #include "data/order/order.h"
 #include "data/order/pages.h"
+#include "tools/custom_fields.h"
 
 namespace precast::tools {
 namespace {
@@ -53,6 +54,18 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
   schema.add("data.direct_io", &data.direct_io, "in_memory 0: 1 reads past the page cache")
       .min(0)
       .max(1);
+  schema
+      .add("data.on_corrupt", &data.on_corrupt,
+           "samples that cannot be decoded: fail ends the run, replace puts the next sound sample "
+           "of "
+           "the file in their place and lists them at the end")
+      .choices({"fail", "replace"});
+  schema
+      .add("data.verify", &data.verify,
+           "1 holds each value that is read against its checksum, where the file has checksums")
+      .min(0)
+      .max(1);
+  schema.add("data.fields", &data.fields, kCustomFieldHelp);
   schema
       .add("data.jpeg_dct", &data.jpeg_dct,
            "inverse DCT of JPEGs: ifast, as FFCV; islow, more accurate, as Pillow and torchvision")

@@ -41,6 +41,9 @@ struct TrainConfig {
     std::int64_t batches_ahead = 3;
     std::int64_t cache_mb = 0;
     std::int64_t direct_io = 0;
+    std::string on_corrupt = "fail";
+    std::int64_t verify = 0;
+    std::vector<std::string> fields;
     std::string order = "random";
     std::string shuffle_window_mb = "auto";
     std::string subset;

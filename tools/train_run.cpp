@@ -295,6 +295,8 @@ void TrainRun::write_page() const {
 
 DataFacts TrainRun::data_facts(const engine::TrainSummary& summary) const {
   const std::int64_t workers = recipe_.config.data.num_workers;
+  std::vector<ReplacedSample> replaced = train_source_->replaced();
+  for (ReplacedSample& entry : val_source_->replaced()) replaced.push_back(std::move(entry));
   return {.train_seconds = summary.train_seconds,
           .wait_seconds = summary.wait_seconds,
           .times = train_source_->times(),
@@ -302,7 +304,8 @@ DataFacts TrainRun::data_facts(const engine::TrainSummary& summary) const {
           .major_faults = major_faults() - faults_before_,
           .workers = workers > 0 ? static_cast<int>(workers) : at::get_num_threads(),
           .usable_cores = usable_cores(),
-          .in_memory = recipe_.config.data.in_memory};
+          .in_memory = recipe_.config.data.in_memory,
+          .replaced = std::move(replaced)};
 }
 
 void TrainRun::report(const engine::TrainSummary& summary, bool json) const {
@@ -320,7 +323,8 @@ void TrainRun::report(const engine::TrainSummary& summary, bool json) const {
                                 {"eval_minutes", summary.eval_seconds / 60},
                                 {"wait_minutes", summary.wait_seconds / 60},
                                 {"images_per_second", rate},
-                                {"world_size", ranks_.communicator().world()}};
+                                {"world_size", ranks_.communicator().world()},
+                                {"replaced_samples", data_facts(summary).replaced.size()}};
   write_file(folder_ / "summary.json", figures.dump(2) + "\n");
   write_page();
   if (json) {

@@ -13,6 +13,7 @@
 #include "framework/core/progress.h"
 #include "framework/core/system.h"
 #include "tools/arguments.h"
+#include "tools/custom_fields.h"
 #include "tools/stop_signals.h"
 
 namespace precast::tools {
@@ -34,6 +35,7 @@ Arguments declare() {
       "after a check without complaint, write checksums beside a file that has none: FILE.sum")(
       "workers", po::value<std::int64_t>()->default_value(0), "threads; 0: one a core")(
       "json", po::bool_switch(), "print the result as JSON");
+  add_layout_option(arguments.options());
   return arguments;
 }
 
@@ -106,11 +108,12 @@ struct Job {
   bool deep = false;
   bool write_sums = false;
   int workers = 1;
+  data::BetonOptions layouts = {};
 };
 
 /// @return the report of one file, or nothing if a signal came. @throws IoError, DataError
 Json verify_file(const std::string& file, const Job& job, const StopSignals& signals) {
-  const data::BetonReader reader(file);
+  const data::BetonReader reader(file, data::BlobAccess::mapped, job.layouts);
   data::VerifySummary found;
   if (job.deep) {
     VerifyProgress progress(reader);
@@ -135,7 +138,7 @@ int run_verify(const std::vector<std::string>& args) {
   const auto workers = arguments.get<std::int64_t>("workers");
   check_range("workers", workers, 0, 1024);
   const Job job{arguments.get<bool>("deep"), arguments.get<bool>("write_sums"),
-                workers == 0 ? usable_cores() : static_cast<int>(workers)};
+                workers == 0 ? usable_cores() : static_cast<int>(workers), read_layouts(arguments)};
   const bool as_json = arguments.get<bool>("json");
   const StopSignals signals;
   Json reports = Json::array();

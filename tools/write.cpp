@@ -7,11 +7,13 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <span>
 
 #include "data/beton/file_info.h"
 #include "data/beton/write_dataset.h"
 #include "data/fields/register.h"
 #include "data/sources/beton.h"
+#include "data/sources/braces.h"
 #include "data/sources/register.h"
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
@@ -23,7 +25,6 @@
 #include "tools/dataset_output.h"
 #include "tools/image_options.h"
 #include "tools/plugins.h"
-#include "tools/stop_signals.h"
 #include "tools/version.h"
 
 namespace precast::tools {
@@ -34,7 +35,7 @@ namespace po = boost::program_options;
 std::string source_help() {
   std::string text = "SOURCE is one of these, told from its name and content (or by --kind):";
   for (const data::SourceKind& kind : data::source_kinds()) {
-    text += fmt::format("\n  {:<8} {}", kind.name, kind.help);
+    text += fmt::format("\n  {:<10} {}", kind.name, kind.help);
   }
   return text;
 }
@@ -48,7 +49,14 @@ Arguments declare() {
     return po::value<std::int64_t>()->default_value(value);
   };
   arguments.options().add_options()("kind", po::value<std::string>()->default_value("auto"),
-                                    "what SOURCE is");
+                                    "what SOURCE is")(
+      "labels", po::value<std::string>()->default_value(""),
+      "the classes of images that lie in no class folders: LOC_val_solution.csv, lines `NAME "
+      "CLASS`, "
+      "or a class a line in the order of the images' names; of a .npy file, an array")(
+      "classes", po::value<std::string>()->default_value(""),
+      "all classes, one a line: labels are those of a split that has them all, and numbers in "
+      "--labels are lines of it");
   add_image_options(arguments.options());
   arguments.options().add_options()("workers", number(0), "threads; 0: one a core")(
       "page_size", number(static_cast<std::int64_t>(data::kDefaultPageBytes)),
@@ -97,7 +105,8 @@ data::FileInfo describe_file(const Arguments& arguments, const data::Source& sou
   if (label != source.fields().end() && !source.class_names().empty())
     info.classes[label->name] = source.class_names();
   info.written = arguments.texts();
-  for (const char* elsewhere : {"SOURCE", "kind", "OUT.beton", "workers", "json"})
+  for (const char* elsewhere :
+       {"SOURCE", "kind", "labels", "classes", "OUT.beton", "workers", "json"})
     info.written.erase(elsewhere);
   info.written["precast"] = kVersion;
   return info;
@@ -154,10 +163,55 @@ void print_skipped(const std::vector<data::SkippedSample>& skipped) {
   if (skipped.empty()) return;
   fmt::print(stderr, "warning: damaged samples left out: {}\n", skipped.size());
   constexpr std::size_t kMostShown = 10;
-  for (std::size_t i = 0; i < std::min(skipped.size(), kMostShown); ++i)
-    fmt::print(stderr, "  {} ({}): {}\n", skipped[i].index, skipped[i].name, skipped[i].error);
+  for (const auto& [index, name, what] :
+       std::span(skipped).first(std::min(skipped.size(), kMostShown))) {
+    // A source that cannot give the sample names it in its message.
+    fmt::print(stderr, "  {}{}: {}\n", index, name.empty() ? "" : fmt::format(" ({})", name), what);
+  }
   if (skipped.size() > kMostShown)
     fmt::print(stderr, "  ... and {} more; --json lists all\n", skipped.size() - kMostShown);
+}
+
+data::WriteOptions write_options(const Arguments& arguments) {
+  data::WriteOptions options;
+  options.layout.page_bytes =
+      static_cast<std::uint64_t>(integer(arguments, "page_size", 0, INT64_MAX));
+  options.layout.checksums = !arguments.get<bool>("no_checksums");
+  options.workers = static_cast<int>(integer(arguments, "workers", 0, 1024));
+  if (options.workers == 0) options.workers = usable_cores();
+  options.on_corrupt = data::corrupt_policy(arguments.text("on-corrupt"));
+  return options;
+}
+
+/// @param layouts of a .beton file's custom fields, if the user gave some.
+std::unique_ptr<data::Source> open_chosen_source(const Arguments& arguments,
+                                                 const data::BetonOptions& layouts) {
+  const std::string source = arguments.text("SOURCE");
+  for (const std::filesystem::path& path : data::source_paths(source))
+    expect_other_file(arguments.text("OUT.beton"), path);
+  if (!layouts.layouts.empty()) return data::open_beton(source, layouts);
+  return data::open_source(source, arguments.text("kind"),
+                           {arguments.text("labels"), arguments.text("classes")});
+}
+
+/// How each field of the source is written. @param first a sample to look at.
+std::vector<data::FieldPlan> plan_fields(const std::vector<data::SourceField>& chosen,
+                                         const data::Source& source, std::uint64_t first,
+                                         const data::FieldOptions& options,
+                                         const data::FieldRegistry& registry) {
+  std::vector<data::FieldPlan> fields;
+  for (const data::SourceField& field : chosen) {
+    data::FieldOptions own = options;
+    own.array = field.array;
+    own.tag = field.tag;
+    own.arguments = field.arguments;
+    own.first = [&source, first, place = fields.size()] {
+      return source.sample(first).values[place];
+    };
+    fields.push_back(
+        {field.name, [&registry, own, type = field.type] { return registry.create(type, own); }});
+  }
+  return fields;
 }
 
 }  // namespace
@@ -167,65 +221,31 @@ int run_write(const std::vector<std::string>& args) {
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
   data::FieldOptions options;
   options.image = image_options(arguments);
-  data::WriteOptions write;
-  write.layout.page_bytes =
-      static_cast<std::uint64_t>(integer(arguments, "page_size", 0, INT64_MAX));
-  write.workers = static_cast<int>(integer(arguments, "workers", 0, 1024));
-  if (write.workers == 0) write.workers = usable_cores();
-  write.on_corrupt = data::corrupt_policy(arguments.text("on-corrupt"));
-
+  data::WriteOptions write = write_options(arguments);
   data::DataParts parts = make_data_parts();
   add_data_plugins(open_plugins(arguments), parts);
-  const data::FieldRegistry& registry = parts.fields;
   // Wrong options are told before a large source is listed.
-  (void)registry.create("image", options);
-  const std::string out = arguments.text("OUT.beton");
+  (void)parts.fields.create("image", options);
   std::vector<std::string> choices;
   if (arguments.has("field")) choices = arguments.get<std::vector<std::string>>("field");
   const data::BetonOptions layouts = take_layouts(choices, "--field");
-  const auto source = layouts.layouts.empty()
-                          ? data::open_source(arguments.text("SOURCE"), arguments.text("kind"))
-                          : data::open_beton(arguments.text("SOURCE"), layouts);
-  std::error_code ignored;
-  if (std::filesystem::equivalent(arguments.text("SOURCE"), out, ignored)) {
-    throw ConfigError(fmt::format("{}: expected another file to write than to read", out));
-  }
+  const auto source = open_chosen_source(arguments, layouts);
   const std::vector<std::uint64_t> order = choose_samples(arguments, source->size());
-  std::vector<data::FieldPlan> fields;
-  for (const data::SourceField& field : choose_fields(choices, source->fields(), registry)) {
-    data::FieldOptions own = options;
-    own.array = field.array;
-    own.tag = field.tag;
-    own.arguments = field.arguments;
-    own.first = [&source, first = order[0], place = fields.size()] {
-      return source->sample(first).values[place];
-    };
-    fields.push_back(
-        {field.name, [&registry, own, type = field.type] { return registry.create(type, own); }});
-  }
-  write.layout.checksums = !arguments.get<bool>("no_checksums");
+  const auto fields = plan_fields(choose_fields(choices, source->fields(), parts.fields), *source,
+                                  order[0], options, parts.fields);
   write.layout.info = data::file_info_text(describe_file(arguments, *source));
 
-  WriteProgressLine progress("write", order.size());
-  write.on_progress = [&](std::uint64_t samples, std::uint64_t bytes) {
-    progress.show(samples, bytes);
-  };
-  const StopSignals signals;
-  write.cancel = &signals.asked();
-  try {
-    data::WriteSummary summary = data::write_dataset(
-        out, fields, order.size(), [&](std::uint64_t i) { return source->sample(order[i]); },
-        write);
-    progress.clear();
-    // They are told by their place in the source.
-    for (data::SkippedSample& sample : summary.skipped) sample.index = order[sample.index];
-    print_skipped(summary.skipped);
-    print_summary(out, *source, summary, arguments.get<bool>("json"));
-  } catch (const data::Cancelled& cancelled) {
-    progress.clear();
-    fmt::print(stderr, "error: {}: {}\n", out, cancelled.what());
-    return signals.exit_code();
-  }
+  const std::string out = arguments.text("OUT.beton");
+  data::WriteSummary summary =
+      WatchedWriting("write").run(out, order.size(), write, [&](const data::WriteOptions& watched) {
+        return data::write_dataset(
+            out, fields, order.size(), [&](std::uint64_t i) { return source->sample(order[i]); },
+            watched);
+      });
+  // They are told by their place in the source.
+  for (data::SkippedSample& sample : summary.skipped) sample.index = order[sample.index];
+  print_skipped(summary.skipped);
+  print_summary(out, *source, summary, arguments.get<bool>("json"));
   return static_cast<int>(ExitCode::done);
 }
 

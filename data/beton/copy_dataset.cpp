@@ -56,23 +56,13 @@ class CopiedField final : public Field {
     out.blob.clear();
     if (copy_.relabel && type_ == FieldType::integer && field_ == copy_.label_field)
       store(out.metadata.data(), copy_.relabel(from.file, file.integer(from.sample, field_)));
-    if (!file.fields()[field_].has_pointer()) return refuse_unclaimed(file, from.sample);
+    if (!file.fields()[field_].has_pointer()) return file.check_movable(from.sample, field_);
     const auto blob = file.blob(from.sample, field_);
     file.check_value(from.sample, field_, blob);
     out.blob.assign(blob.begin(), blob.end());
   }
 
  private:
-  /// A copy of a pointer of unknown place would point to nothing.
-  void refuse_unclaimed(const BetonReader& file, std::uint64_t sample) const {
-    if (type_ != FieldType::custom || file.unclaimed(sample).empty()) return;
-    const std::string& name = file.fields()[field_].name;
-    throw DataError(
-        fmt::format("field '{}': expected a layout that says where its pointer stands, got none. "
-                    "Say --field {}=BYTES:ALIGNMENT:POINTER",
-                    name, name));
-  }
-
   const DatasetCopy& copy_;
   std::size_t field_;
   FieldType type_;

@@ -259,6 +259,17 @@ std::span<const std::byte> BetonReader::metadata(std::uint64_t sample, std::size
   return {record(sample, field), fields_[field].layout.bytes};
 }
 
+void BetonReader::check_movable(std::uint64_t sample, std::size_t field) const {
+  const std::span<const Allocation> blobs = unclaimed(sample);
+  const FieldInfo& info = fields_[field];
+  if (info.type != FieldType::custom || info.has_pointer() || blobs.empty()) return;
+  throw DataError(fmt::format(
+      "{}: sample {} field '{}': expected custom fields whose large values can be found, got {} "
+      "bytes at {} that belong to one of them. Say --field {}=BYTES:ALIGNMENT:POINTER, POINTER "
+      "being the place of the pointer in its metadata",
+      place(), sample, fields_[field].name, blobs[0].size, blobs[0].pointer, fields_[field].name));
+}
+
 ImageRecord BetonReader::image(std::uint64_t sample, std::size_t field,
                                const FileWindow& window) const {
   const std::byte* at = record(sample, field);

@@ -111,7 +111,10 @@ class PRECAST_API BetonReader {
   /// known place points to. They are blobs of its custom fields; of which one, the file does not
   /// say. By place.
   [[nodiscard]] std::span<const Allocation> unclaimed(std::uint64_t sample) const;
-  /// The bytes of one of them. @param window as above.
+  /// Before a custom field's metadata is copied into another file. @throws DataError if it may
+  /// point to unclaimed bytes, since nobody knows where in it.
+  void check_movable(std::uint64_t sample, std::size_t field) const;
+  /// The bytes of one of the unclaimed. @param window as above.
   [[nodiscard]] std::span<const std::byte> bytes_of(const Allocation& allocation,
                                                     const FileWindow& window = {}) const;
   /// The bytes of an image, bytes, json, ndarray, tensor or custom field; of a custom one those

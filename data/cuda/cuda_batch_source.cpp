@@ -102,6 +102,9 @@ class CudaBatchSource final : public BatchSource {
   [[nodiscard]] std::int64_t samples() const override { return loader_.samples(); }
   [[nodiscard]] double seconds_waited() const override { return loader_.seconds_waited(); }
   [[nodiscard]] SourceTimes times() const override { return loader_.times(); }
+  [[nodiscard]] std::vector<ReplacedSample> replaced() const override {
+    return loader_.statistics().replaced;
+  }
 
  private:
   using Event = std::shared_ptr<at::cuda::CUDAEvent>;

@@ -14,6 +14,8 @@ namespace {
 constexpr std::size_t kMcuBytes = 2048;
 /// Room left of a row, for the sample beside the first.
 constexpr std::size_t kLeftSlack = 16;
+/// Behind 0xFF: the marker that ends a file.
+constexpr std::uint8_t kEndOfImage = 0xD9;
 
 template <typename T>
 void grow(std::vector<T>& memory, std::size_t size) {
@@ -68,6 +70,16 @@ std::optional<ImageView> BaselineDecoder::decode(std::span<const std::byte> jpeg
   }
   if (request_.points != nullptr) finish_checkpoints();
   return ImageView{pixels_, region.height, region.width, std::ptrdiff_t{3} * region.width};
+}
+
+bool BaselineDecoder::in_order(std::span<const std::byte> jpeg, const BaselineHeader& header) {
+  const Rect corner{header.height - 1, header.width - 1, 1, 1};
+  if (!decode(jpeg, header, corner, JpegDct::ifast, {}, {})) return false;
+  const std::size_t read_bits = state_.reader.position(bytes_.data());
+  bytes_.extend_to(read_bits / 8 + 2);
+  if (!bytes_.ended() || bytes_.cut_off() || bytes_.size() * 8 >= read_bits + 8) return false;
+  const std::span<const std::uint8_t> behind = scan_.subspan(bytes_.place_in_scan(bytes_.size()));
+  return behind.size() >= 2 && behind[0] == 0xFF && behind[1] == kEndOfImage;
 }
 
 bool BaselineDecoder::build_tables(const BaselineHeader& header, JpegDct dct) {

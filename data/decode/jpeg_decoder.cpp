@@ -1,5 +1,7 @@
 #include "data/decode/jpeg_decoder.h"
 
+#include <optional>
+
 #include "data/decode/baseline_decoder.h"
 #include "data/decode/libjpeg_decoder.h"
 #include "framework/core/error.h"
@@ -11,6 +13,17 @@ struct JpegDecoder::State {
   BaselineDecoder baseline;
   LibjpegDecoder libjpeg;
 
+  /// Of the common kind and that size.
+  static std::optional<BaselineHeader> header_of(std::span<const std::byte> jpeg, int height,
+                                                 int width) {
+    const auto header = parse_baseline_header(jpeg);
+    const std::uint64_t size =
+        static_cast<std::uint64_t>(height) * static_cast<std::uint64_t>(width);
+    if (!header || header->height != height || header->width != width || size > kMaxPixels)
+      return std::nullopt;
+    return header;
+  }
+
   ImageView decode(std::span<const std::byte> jpeg, int height, int width, const Rect& region,
                    const JpegCheckpoints& checkpoints, const CheckpointRequest& request) {
     require(region.row >= 0 && region.column >= 0 && region.height > 0 && region.width > 0 &&
@@ -18,10 +31,7 @@ struct JpegDecoder::State {
             "the region lies inside the image");
     const JpegDct dct = options.accurate_dct ? JpegDct::islow : JpegDct::ifast;
     if (!options.libjpeg_only) {
-      const auto header = parse_baseline_header(jpeg);
-      const std::uint64_t size =
-          static_cast<std::uint64_t>(height) * static_cast<std::uint64_t>(width);
-      if (header && header->height == height && header->width == width && size <= kMaxPixels) {
+      if (const auto header = header_of(jpeg, height, width)) {
         const auto pixels = baseline.decode(jpeg, *header, region, dct, checkpoints, request);
         if (pixels) return *pixels;
       }
@@ -41,6 +51,11 @@ JpegDecoder::~JpegDecoder() = default;
 ImageView JpegDecoder::decode(std::span<const std::byte> jpeg, int height, int width,
                               const Rect& region, const JpegCheckpoints& checkpoints) {
   return state_->decode(jpeg, height, width, region, checkpoints, {});
+}
+
+bool JpegDecoder::in_order(std::span<const std::byte> jpeg, int height, int width) {
+  const auto header = State::header_of(jpeg, height, width);
+  return header && state_->baseline.in_order(jpeg, *header);
 }
 
 ImageView JpegDecoder::decode(std::span<const std::byte> jpeg, int height, int width,

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "data/sources/image_file.h"
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
 #include "framework/core/suggest.h"
@@ -47,6 +46,14 @@ void copy_pixels(const ImageView& image, std::vector<std::byte>& out) {
   }
 }
 
+/// The metadata but for the pointer.
+void describe(ImageMode mode, const ImageView& image, EncodedValue& out) {
+  out.metadata.assign(kImageMetadataBytes, std::byte{0});
+  out.metadata[0] = static_cast<std::byte>(mode);
+  store(out.metadata.data() + kImageWidthAt, static_cast<std::uint16_t>(image.width));
+  store(out.metadata.data() + kImageHeightAt, static_cast<std::uint16_t>(image.height));
+}
+
 }  // namespace
 
 ImageWriteMode image_write_mode(std::string_view name) {
@@ -79,9 +86,13 @@ bool ImageField::stores_jpeg(const ImageView& image, std::uint64_t sample) const
          options_.compress_probability;
 }
 
+bool ImageField::fits(int width, int height) const {
+  return options_.max_resolution_px == 0 || std::max(width, height) <= options_.max_resolution_px;
+}
+
 ImageView ImageField::fit(const ImageView& image) {
+  if (fits(image.width, image.height)) return image;
   const int longer = std::max(image.width, image.height);
-  if (options_.max_resolution_px == 0 || longer <= options_.max_resolution_px) return image;
   // In doubles and cut off, as FFCV computes it; FFCV fails where a side becomes 0.
   const double ratio = static_cast<double>(options_.max_resolution_px) / longer;
   const int width = std::max(1, static_cast<int>(ratio * image.width));
@@ -94,8 +105,7 @@ ImageView ImageField::fit(const ImageView& image) {
   return resized_.view();
 }
 
-bool ImageField::decode(const ImageInput& input) {
-  const ImageFileFacts facts = decode_image_file(input.file, decoded_);
+void ImageField::count_facts(const ImageFileFacts& facts, ImageFormat promised) {
   if (facts.format == ImageFormat::png) count("png");
   if (facts.format == ImageFormat::webp) count("webp");
   if (facts.grey) count("grey");
@@ -104,8 +114,27 @@ bool ImageField::decode(const ImageInput& input) {
   if (facts.deep) count("sixteen_bit");
   if (facts.orientation > 1) count("exif_rotated");
   if (facts.warnings > 0) count("jpeg_warnings");
-  if (input.promised != ImageFormat::unknown && input.promised != facts.format)
-    count("mislabelled");
+  if (promised != ImageFormat::unknown && promised != facts.format) count("mislabelled");
+}
+
+bool ImageField::keep(const ImageInput& input, std::uint64_t sample, EncodedValue& out) {
+  if (!options_.passthrough || image_format(input.file) != ImageFormat::jpeg) return false;
+  const auto [facts, height, width] = read_jpeg_header(input.file);
+  const ImageView size{.height = height, .width = width};
+  if (!facts.plain_jpeg || facts.several_scans || facts.warnings > 0 || !fits(width, height) ||
+      !stores_jpeg(size, sample) || !loader_decoder_.in_order(input.file, height, width))
+    return false;
+  count_facts(facts, input.promised);
+  out.blob.assign(input.file.begin(), input.file.end());
+  count("kept_jpeg");
+  count("jpg");
+  describe(ImageMode::jpg, size, out);
+  return true;
+}
+
+bool ImageField::decode(const ImageInput& input) {
+  const ImageFileFacts facts = decode_image_file(input.file, decoded_);
+  count_facts(facts, input.promised);
   if (!options_.passthrough || !facts.plain_jpeg || facts.warnings > 0) return false;
   if (!facts.several_scans) return true;
   try {
@@ -119,6 +148,7 @@ bool ImageField::decode(const ImageInput& input) {
 void ImageField::encode(const Value& value, std::uint64_t sample, EncodedValue& out) {
   const auto* input = std::get_if<ImageInput>(&value);
   if (input == nullptr) throw DataError("image field: expected an image, got a number");
+  if (keep(*input, sample, out)) return;
   const bool keepable = !input->file.empty() && decode(*input);
   const ImageView given = input->file.empty() ? input->pixels.view() : decoded_.view();
   if (given.width < 1 || given.height < 1) {
@@ -142,10 +172,7 @@ void ImageField::encode(const Value& value, std::uint64_t sample, EncodedValue& 
     encoder_.encode(image, options_.jpeg_quality, out.blob);
   }
   count(jpeg ? "jpg" : "raw");
-  out.metadata.assign(kImageMetadataBytes, std::byte{0});
-  out.metadata[0] = static_cast<std::byte>(jpeg ? ImageMode::jpg : ImageMode::raw);
-  store(out.metadata.data() + kImageWidthAt, static_cast<std::uint16_t>(image.width));
-  store(out.metadata.data() + kImageHeightAt, static_cast<std::uint16_t>(image.height));
+  describe(jpeg ? ImageMode::jpg : ImageMode::raw, image, out);
 }
 
 }  // namespace precast::data

@@ -9,6 +9,7 @@
 #include "data/encode/jpeg.h"
 #include "data/fields/field.h"
 #include "data/resample/resize.h"
+#include "data/sources/image_file.h"
 
 namespace precast::data {
 
@@ -37,9 +38,9 @@ struct ImageFieldOptions {
   double compress_probability = 0.5;
   std::uint64_t smart_threshold_bytes = 0;
   /// Keeps the bytes of a grey or YCbCr JPEG, baseline or progressive, that needs no resize and
-  /// decodes without a warning, where a JPEG is to be stored. Such a file is decoded all the same,
-  /// so that a damaged one is found now and not in training. FFCV always encodes again, which loses
-  /// quality twice.
+  /// decodes without a warning, where a JPEG is to be stored. Such a file is read to its end all
+  /// the same, so that a damaged one is found now and not in training. FFCV always encodes again,
+  /// which loses quality twice.
   bool passthrough = false;
   /// Keys the draws of `proportion`.
   std::uint64_t seed = 0;
@@ -57,6 +58,11 @@ class PRECAST_API ImageField final : public Field {
   void encode(const Value& value, std::uint64_t sample, EncodedValue& out) override;
 
  private:
+  void count_facts(const ImageFileFacts& facts, ImageFormat promised);
+  /// Stores a common JPEG that may stay as it is, without making its pixels.
+  /// @return false for every other image, and nothing is done.
+  bool keep(const ImageInput& input, std::uint64_t sample, EncodedValue& out);
+  [[nodiscard]] bool fits(int width, int height) const;
   /// Decodes `input` into decoded_. @return whether its bytes can be stored as they are.
   [[nodiscard]] bool decode(const ImageInput& input);
   [[nodiscard]] bool stores_jpeg(const ImageView& image, std::uint64_t sample) const;

@@ -1,5 +1,7 @@
 #include "data/loader/batch_layout.h"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "data/beton/format.h"
@@ -10,7 +12,9 @@ namespace {
 constexpr std::size_t kFieldAlignment = 64;
 
 std::vector<std::int64_t> shape_of(const Output& output, std::int64_t image_size_px) {
-  if (output.kind == OutputKind::array) return output.shape;
+  if (output.kind == OutputKind::array || output.kind == OutputKind::bytes ||
+      output.kind == OutputKind::shaped || output.kind == OutputKind::extents)
+    return output.shape;
   if (output.kind != OutputKind::image && output.kind != OutputKind::mask) return {};
   const auto side = static_cast<int>(image_size_px);
   const bool mask = output.kind == OutputKind::mask;
@@ -36,7 +40,32 @@ BatchLayout::BatchLayout(const std::vector<Output>& outputs, std::int64_t batch_
   }
 }
 
-std::vector<HostTensor> BatchLayout::describe(std::byte* memory, std::int64_t count) const {
+/// @return the elements of the largest value.
+std::int64_t BatchLayout::pack(std::size_t output, std::byte* memory, std::int64_t count) const {
+  const OutputField& field = fields_[output];
+  const OutputField& extents = fields_[output + 1];
+  const auto elements = [&](std::int64_t row) {
+    std::uint64_t product = 1;
+    const auto at = static_cast<std::size_t>(row) * extents.sample_bytes;
+    for (std::size_t i = 0; i < extents.sample_bytes; i += sizeof(std::uint64_t))
+      product *= load<std::uint64_t>(memory + extents.offset + at + i);
+    return product;
+  };
+  std::uint64_t largest = 0;
+  for (std::int64_t row = 0; row < count; ++row) largest = std::max(largest, elements(row));
+  const std::size_t element = element_size(outputs_[output].type);
+  const std::size_t stride = static_cast<std::size_t>(largest) * element;
+  for (std::int64_t row = 0; row < count; ++row) {
+    const auto number = static_cast<std::size_t>(row);
+    const std::size_t bytes = static_cast<std::size_t>(elements(row)) * element;
+    std::byte* const to = memory + field.offset + number * stride;
+    std::memmove(to, memory + field.offset + number * field.sample_bytes, bytes);
+    std::memset(to + bytes, 0, stride - bytes);
+  }
+  return static_cast<std::int64_t>(largest);
+}
+
+std::vector<HostTensor> BatchLayout::finish(std::byte* memory, std::int64_t count) const {
   std::vector<HostTensor> tensors;
   for (std::size_t i = 0; i < fields_.size(); ++i) {
     const OutputField& field = fields_[i];
@@ -45,6 +74,7 @@ std::vector<HostTensor> BatchLayout::describe(std::byte* memory, std::int64_t co
                       .shape = {count},
                       .data = memory + field.offset};
     tensor.shape.insert(tensor.shape.end(), field.shape.begin(), field.shape.end());
+    if (outputs_[i].variable) tensor.shape = {count, pack(i, memory, count)};
     tensors.push_back(std::move(tensor));
   }
   return tensors;

@@ -12,7 +12,8 @@ namespace precast::data {
 
 /// Where one output lies in a batch.
 struct OutputField {
-  /// Of one sample: [H, W, 3] or [3, H, W] for an image, nothing for a number.
+  /// Of one sample: [H, W, 3] or [3, H, W] for an image, nothing for a number. Of values of
+  /// different sizes: the elements that there is room for.
   std::vector<std::int64_t> shape = {};
   /// Where the output starts in a batch's memory, and the bytes of one sample there.
   std::size_t offset = 0;
@@ -31,10 +32,13 @@ class BatchLayout {
   [[nodiscard]] const std::vector<OutputField>& fields() const { return fields_; }
   /// Memory that a batch takes.
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
-  /// The first `count` samples in `memory` as tensors.
-  [[nodiscard]] std::vector<HostTensor> describe(std::byte* memory, std::int64_t count) const;
+  /// The first `count` samples in `memory` as tensors. Values that are padded to the largest of
+  /// their batch are moved together, [count, largest], with zeros behind the others.
+  [[nodiscard]] std::vector<HostTensor> finish(std::byte* memory, std::int64_t count) const;
 
  private:
+  [[nodiscard]] std::int64_t pack(std::size_t output, std::byte* memory, std::int64_t count) const;
+
   const std::vector<Output>& outputs_;
   std::int64_t image_size_px_;
   std::vector<OutputField> fields_;

@@ -20,6 +20,7 @@
 #include "data/cache/read_ahead.h"
 #include "data/loader/batch_layout.h"
 #include "data/loader/order_ahead.h"
+#include "data/loader/replacements.h"
 #include "data/loader/sample_bytes.h"
 #include "data/loader/sample_reader.h"
 #include "data/loader/worker_clock.h"
@@ -36,6 +37,8 @@ struct Slot {
   std::mutex error_mutex;
   std::int64_t error_index = std::numeric_limits<std::int64_t>::max();
   std::exception_ptr error;
+  /// What stands in each row.
+  std::vector<std::uint64_t> sample_ids;
 };
 
 /// Most samples that a worker takes at once: where batches are large, so that quick samples (40 us)
@@ -67,7 +70,9 @@ struct Loader::Shared {
     }
     for (int w = 0; w < options.workers; ++w)
       readers.emplace_back(reader, outputs, options.seed,
-                           JpegDecoding{options.jpeg, options.jpeg_index.get()});
+                           JpegDecoding{options.jpeg, options.jpeg_index.get()}, options.verify);
+    if (options.on_corrupt == OnCorrupt::replace)
+      replacements.emplace(reader, outputs, options.jpeg, options.verify);
     require(!options.jpeg_index || options.jpeg_index->samples() == reader.size(),
             "the index is that of the file");
     if (reader.disk() != nullptr)
@@ -86,6 +91,8 @@ struct Loader::Shared {
   std::vector<WorkerClock> clocks;
   /// For a reader with on_disk access.
   std::optional<PageCache> cache;
+  /// Where damaged samples are replaced.
+  std::optional<Replacements> replacements;
   double seconds_waited = 0;
 };
 
@@ -157,7 +164,7 @@ class Loader::Pass {
       stopping_ = true;
       std::rethrow_exception(slot.error);
     }
-    HostBatch batch = describe(delivered_, std::exchange(slot.memory, nullptr));
+    HostBatch batch = describe(slot);
     ++delivered_;
     open_next_slot();
     return batch;
@@ -210,6 +217,8 @@ class Loader::Pass {
     if (batch >= batches_) return;
     Slot& slot = slot_of(batch);
     slot.memory = shared_.pool.take();
+    const auto first = ids_.begin() + batch_start(batch);
+    slot.sample_ids.assign(first, first + batch_samples(batch));
     slot.remaining = batch_samples(batch);
     opened_ = batch + 1;
     opened_.notify_all();
@@ -225,13 +234,14 @@ class Loader::Pass {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 
-  HostBatch describe(std::int64_t batch, std::shared_ptr<std::byte> memory) const {
+  /// Takes the batch out of its slot.
+  HostBatch describe(Slot& slot) const {
     HostBatch described;
-    const std::int64_t count = batch_samples(batch);
-    described.fields = layout_.describe(memory.get(), count);
-    const auto first = ids_.begin() + batch_start(batch);
-    described.sample_ids.assign(first, first + count);
-    described.memory = std::move(memory);
+    described.sample_ids = std::move(slot.sample_ids);
+    described.memory = slot.memory;
+    described.fields =
+        layout_.finish(slot.memory.get(), static_cast<std::int64_t>(described.sample_ids.size()));
+    slot.memory = nullptr;
     return described;
   }
 
@@ -262,7 +272,7 @@ class Loader::Pass {
       const std::int64_t index = batch_start(batch) + row;
       try {
         failpoint("loader.before_sample");
-        read_sample(reader, index, static_cast<std::size_t>(row), slot.memory.get());
+        read_sample(reader, index, static_cast<std::size_t>(row), slot);
         clock.count(stored_bytes(shared_.reader, shared_.blob_fields, id(index)));
       } catch (...) {
         // The lowest sample's error wins, so that the message does not depend on the threads.
@@ -276,16 +286,33 @@ class Loader::Pass {
     if (slot.remaining.fetch_sub(end - first) == end - first) slot.remaining.notify_one();
   }
 
-  void read_sample(SampleReader& reader, std::int64_t index, std::size_t row, std::byte* memory) {
+  void read_sample(SampleReader& reader, std::int64_t index, std::size_t row, Slot& slot) {
     const SamplePlace place{
         .sample = id(index), .position = position(index), .epoch = request_.epoch};
     if (read_ahead_) read_ahead_->reach(index);
-    if (!shared_.cache) return reader.read(place, layout_, row, memory);
+    if (!shared_.replacements) return read_planned(reader, place, index, row, slot);
+    try {
+      read_planned(reader, place, index, row, slot);
+    } catch (const DataError& error) {
+      SamplePlace other = place;
+      other.sample = shared_.replacements->replace(place.sample, error.what());
+      slot.sample_ids[row] = other.sample;
+      DirectWindow window;
+      reader.set_window(
+          window.read(shared_.reader, range_of(shared_.reader, shared_.blob_fields, other.sample)));
+      reader.read(other, layout_, row, slot.memory.get());
+    }
+  }
+
+  /// The bytes come from the mapping, or from the page that is being held for this sample.
+  void read_planned(SampleReader& reader, const SamplePlace& place, std::int64_t index,
+                    std::size_t row, Slot& slot) {
+    if (!shared_.cache) return reader.read(place, layout_, row, slot.memory.get());
     const auto planned = static_cast<std::size_t>(index - first_sample());
     const PageCache::Use pages(*shared_.cache, planned);
     if (stopping_) return;
     reader.set_window(pages.window());
-    reader.read(place, layout_, row, memory);
+    reader.read(place, layout_, row, slot.memory.get());
   }
 
   Shared& shared_;
@@ -373,6 +400,7 @@ LoaderStatistics Loader::statistics() const {
     all.samples += clock.samples();
     all.stored_bytes += clock.stored_bytes();
   }
+  if (shared_->replacements) all.replaced = shared_->replacements->list();
   if (const auto& cache = shared_->cache) {
     all.disk_bytes = cache->bytes_read();
     all.disk_waits = cache->waits();

@@ -11,12 +11,21 @@
 #include "data/order/order.h"
 #include "data/transforms/pipeline.h"
 #include "framework/api/epoch_request.h"
+#include "framework/api/replaced_sample.h"
 #include "framework/api/source_times.h"
 #include "framework/core/export.h"
 
 namespace precast::data {
 
 class BetonReader;
+
+/// What becomes of a sample that cannot be decoded.
+enum class OnCorrupt {
+  /// An error of the batch it belongs to.
+  fail,
+  /// The next sound sample of the file takes its place (replacements.h), and its id in the batch.
+  replace,
+};
 
 struct LoaderOptions {
   /// Samples a batch, on this rank.
@@ -38,6 +47,9 @@ struct LoaderOptions {
   /// Checkpoints of the JPEGs of the first image field, shared with other loaders of the file;
   /// null: none are kept.
   std::shared_ptr<JpegIndex> jpeg_index;
+  OnCorrupt on_corrupt = OnCorrupt::fail;
+  /// Holds each value against its checksum before it is used, where the file has checksums.
+  bool verify = false;
   /// For a reader with on_disk access: memory for pages.
   std::uint64_t cache_bytes = std::uint64_t{256} << 20;
 };
@@ -64,6 +76,8 @@ struct LoaderStatistics {
   std::uint64_t disk_waits = 0;
   double seconds_for_disk = 0;
   std::uint64_t cache_peak_bytes = 0;
+  /// By sample.
+  std::vector<ReplacedSample> replaced;
 };
 
 /// Reads batches of a .beton file with worker threads. Threads take one sample after the other from
@@ -84,8 +98,8 @@ class PRECAST_API Loader {
   /// be started, ConfigError if cache_bytes are too few for one page; there is no pass then.
   void begin_epoch(const EpochRequest& request);
   /// The next batch in order, or nothing at the end of the pass.
-  /// @throws DataError naming file and sample if a sample of that batch is damaged; the pass is
-  /// then over.
+  /// @throws DataError naming file and sample if a sample of that batch is damaged, or, where
+  /// damaged ones are replaced, if all of the file are; the pass is then over.
   [[nodiscard]] std::optional<HostBatch> next();
   /// Whether next() would return at once.
   [[nodiscard]] bool ready() const;

@@ -43,20 +43,22 @@ std::string MemoryPlan::text() const {
   line += fmt::format(" batches {}{}, decoders {}, metadata {}, order {}", size_text(batches),
                       batches_locked ? " (page-locked)" : "", size_text(decoders),
                       size_text(metadata), size_text(order));
+  if (unbounded > 0) {
+    line += fmt::format(
+        "; of the batches {} are room for the largest bytes and arrays of the file in every row: "
+        "pad_to bounds them",
+        size_text(unbounded));
+  }
   if (index > 0) line += fmt::format(", JPEG index {}", size_text(index));
   return line;
 }
 
 nlohmann::ordered_json MemoryPlan::json() const {
-  return {{"mapped_bytes", mapped},
-          {"own_bytes", own()},
-          {"cache_bytes", cache},
-          {"batch_bytes", batches},
-          {"batches_page_locked", batches_locked},
-          {"decoder_bytes", decoders},
-          {"metadata_bytes", metadata},
-          {"order_bytes", order},
-          {"index_bytes", index}};
+  return {{"mapped_bytes", mapped},       {"own_bytes", own()},
+          {"cache_bytes", cache},         {"batch_bytes", batches},
+          {"unbounded_bytes", unbounded}, {"batches_page_locked", batches_locked},
+          {"decoder_bytes", decoders},    {"metadata_bytes", metadata},
+          {"order_bytes", order},         {"index_bytes", index}};
 }
 
 MemoryPlan plan_memory(const BetonReader& reader, const Pipeline& pipeline,
@@ -66,6 +68,9 @@ MemoryPlan plan_memory(const BetonReader& reader, const Pipeline& pipeline,
   const std::vector<Output> outputs = resolve_outputs(reader, pipeline, options.normalize);
   const BatchLayout layout(outputs, options.batch_size, image_size_px);
   plan.batches = layout.bytes() * static_cast<std::uint64_t>(options.batches_ahead + 1);
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i].variable) plan.unbounded += layout.fields()[i].sample_bytes;
+  plan.unbounded *= static_cast<std::uint64_t>(options.batch_size * (options.batches_ahead + 1));
   plan.batches_locked = static_cast<bool>(options.allocator.allocate);
   plan.decoders = static_cast<std::uint64_t>(options.workers) *
                   decoder_bytes(reader, image_size_px, options.normalize);

@@ -23,6 +23,9 @@ struct PRECAST_API MemoryPlan {
   std::uint64_t cache = 0;
   /// Batches in the ring and one with the consumer.
   std::uint64_t batches = 0;
+  /// Of them, for values whose size nobody bounds (pad_to): each has room for the largest in the
+  /// file.
+  std::uint64_t unbounded = 0;
   /// Whether these are page-locked.
   bool batches_locked = false;
   /// Decoders' scratch memory, over all workers, estimated from the largest image.

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "data/beton/layout.h"
+#include "data/loader/sample_bytes.h"
 #include "framework/core/error.h"
 #include "framework/core/suggest.h"
 
@@ -26,11 +28,35 @@ constexpr std::array kNumpyTypes = {
     NumpyType{"<f8", ElementType::f64}, NumpyType{"|b1", ElementType::boolean},
 };
 
-constexpr const char* kFieldTypes[] = {"float",   "int",  "image", "bytes",
-                                       "ndarray", "json", "tensor"};
-
+/// `int`, `ndarray <f4`, `bytes ragged <f4`.
 std::string type_name(const FieldInfo& field) {
-  return kFieldTypes[static_cast<int>(field.type)];
+  std::string name(field_type_name(field.type));
+  for (const std::string_view more :
+       {tag_kind_name(field.tag.kind), std::string_view(field.tag.dtype),
+        std::string_view(field.dtype)})
+    if (!more.empty()) name += fmt::format(" {}", more);
+  return name;
+}
+
+/// Whether its values differ in size.
+bool varies(const FieldInfo& field) {
+  return field.type == FieldType::bytes || field.type == FieldType::json;
+}
+
+std::uint64_t largest_value(const BetonReader& reader, std::size_t field) {
+  std::uint64_t largest = 0;
+  for (std::uint64_t i = 0; i < reader.size(); ++i)
+    largest = std::max(largest, reader.blob_bytes(i, field));
+  return largest;
+}
+
+/// Height and width of the first sample of a pixels field.
+std::vector<std::uint64_t> first_extents(const BetonReader& reader, std::size_t field) {
+  DirectWindow direct;
+  const FileWindow window = direct.read(reader, range_of(reader, {field}, 0));
+  std::vector<std::uint64_t> extents;
+  (void)shaped_elements(reader.fields()[field].tag, reader.blob(0, field, window), extents);
+  return extents;
 }
 
 /// Finds one output's field and fills in what follows from it.
@@ -41,7 +67,9 @@ class Resolver {
   /// All fields that batches can hold.
   std::vector<Output> all(const ImagePipeline& images) {
     std::vector<Output> outputs;
+    const bool has_images = reader_.first_field(FieldType::image) < reader_.fields().size();
     for (std::size_t f = 0; f < reader_.fields().size(); ++f) {
+      if (has_images && varies(reader_.fields()[f])) continue;
       Output output{.name = reader_.fields()[f].name, .field = f};
       OutputSpec spec{.name = output.name, .image = images};
       if (fill_in(spec, output)) outputs.push_back(std::move(output));
@@ -54,6 +82,7 @@ class Resolver {
     bool image_seen = false;
     for (const OutputSpec& spec : specs) {
       Output output{.name = spec.name};
+      failed_ = false;
       if (!resolve(spec, specs, output)) continue;
       if (output.kind == OutputKind::image && std::exchange(image_seen, true)) {
         output.view = spec.name;
@@ -67,8 +96,28 @@ class Resolver {
     return outputs;
   }
 
+  /// Puts the extents of values of different sizes behind them.
+  static std::vector<Output> with_extents(const BetonReader& reader,
+                                          const std::vector<Output>& outputs) {
+    std::vector<Output> all;
+    for (const Output& output : outputs) {
+      all.push_back(output);
+      const bool shaped = output.kind == OutputKind::shaped;
+      if (!shaped && output.kind != OutputKind::bytes) continue;
+      Output extents{.name = output.name + (shaped ? ".extents" : ".lengths"),
+                     .kind = OutputKind::extents,
+                     .field = output.field};
+      const FieldTag& tag = reader.fields()[output.field].tag;
+      const bool pixels = tag.kind == FieldTag::Kind::pixels;
+      if (shaped) extents.shape = {pixels ? 2 : static_cast<std::int64_t>(tag.dims)};
+      all.push_back(std::move(extents));
+    }
+    return all;
+  }
+
  private:
   bool fail(const OutputSpec& spec, const std::string& message) {
+    failed_ = true;
     diagnostics_.error(spec.origin, spec.key,
                        fmt::format("{} ({})", message, reader_.path().string()));
     return false;
@@ -91,6 +140,11 @@ class Resolver {
     }
     if (!find(spec, spec.field, output.field)) return false;
     const FieldInfo& info = reader_.fields()[output.field];
+    if (!spec.pad_to.empty() && !varies(info)) {
+      return fail(spec, fmt::format("pad_to: expected a field of bytes, JSON, pixels or ragged "
+                                    "arrays, '{}' is of type {}",
+                                    info.name, type_name(info)));
+    }
     if (!spec.geometry_of.empty()) return fill_in_mask(spec, specs, output);
     const bool is_image = info.type == FieldType::image;
     const bool is_integer = info.type == FieldType::integer;
@@ -102,8 +156,11 @@ class Resolver {
                               info.name, type_name(info)));
     }
     if (fill_in(spec, output)) return true;
-    return fail(spec, fmt::format("field '{}' cannot be in a batch: its type is {} {}", info.name,
-                                  type_name(info), info.dtype));
+    if (!failed_) {
+      fail(spec, fmt::format("field '{}' cannot be in a batch: its type is {}{}", info.name,
+                             type_name(info), spec.type ? ", which is not converted" : ""));
+    }
+    return false;
   }
 
   bool holds_numbers(const OutputSpec& spec, ElementType type) {
@@ -139,9 +196,56 @@ class Resolver {
         output.stored_bytes = info.value_bytes;
         return true;
       }
+      case FieldType::bytes:
+        if (info.tag.kind != FieldTag::Kind::none) return fill_in_shaped(spec, output);
+        return fill_in_bytes(spec, output);
+      case FieldType::json:
+        return fill_in_bytes(spec, output);
       default:
         return false;
     }
+  }
+
+  bool has_dimensions(const OutputSpec& spec, std::size_t expected) {
+    if (spec.pad_to.empty() || spec.pad_to.size() == expected) return true;
+    return fail(spec,
+                fmt::format("pad_to: expected {} numbers, got {}", expected, spec.pad_to.size()));
+  }
+
+  bool fill_in_bytes(const OutputSpec& spec, Output& output) {
+    if (spec.type.value_or(ElementType::u8) != ElementType::u8) return false;
+    output.kind = OutputKind::bytes;
+    output.type = ElementType::u8;
+    output.shape = spec.pad_to;
+    output.variable = spec.pad_to.empty();
+    if (output.variable)
+      output.shape = {static_cast<std::int64_t>(largest_value(reader_, output.field))};
+    return has_dimensions(spec, 1);
+  }
+
+  bool fill_in_shaped(const OutputSpec& spec, Output& output) {
+    const FieldTag& tag = reader_.fields()[output.field].tag;
+    const bool pixels = tag.kind == FieldTag::Kind::pixels;
+    const std::optional<ElementType> type = element_type_of(tag.dtype);
+    if (!type || spec.type.value_or(*type) != *type) return false;
+    if (!has_dimensions(spec, pixels ? 2 : tag.dims)) return false;
+    output.kind = OutputKind::shaped;
+    output.type = *type;
+    output.shape = spec.pad_to;
+    if (pixels && spec.pad_to.empty()) {
+      const std::vector<std::uint64_t> first = first_extents(reader_, output.field);
+      output.shape.assign(first.begin(), first.end());
+      output.exact = true;
+    } else if (pixels) {
+      output.shape.push_back(static_cast<std::int64_t>(tag.channels));
+    } else if (spec.pad_to.empty()) {
+      const std::uint64_t largest = largest_value(reader_, output.field);
+      const std::uint64_t header = 8 * tag.dims;
+      output.variable = true;
+      output.shape = {
+          static_cast<std::int64_t>((largest - std::min(largest, header)) / element_size(*type))};
+    }
+    return true;
   }
 
   bool fill_in_image(const OutputSpec& spec, Output& output) {
@@ -166,18 +270,20 @@ class Resolver {
   bool fill_in_mask(const OutputSpec& spec, const std::vector<OutputSpec>& specs, Output& output) {
     const FieldInfo& info = reader_.fields()[output.field];
     const bool array = info.type == FieldType::ndarray || info.type == FieldType::tensor;
-    const bool plane = array && info.shape.size() == 2 && info.dtype == "|u1";
+    const bool grey = info.tag.kind == FieldTag::Kind::pixels && info.tag.dtype == "|u1" &&
+                      info.tag.channels == 1;
+    const bool plane = grey || (array && info.shape.size() == 2 && info.dtype == "|u1");
     if (info.type != FieldType::image && !plane) {
-      return fail(spec, fmt::format("expected a mask, an image or a u8 ndarray [H, W], '{}' is of "
-                                    "type {} {} with {} dimensions",
-                                    info.name, type_name(info), info.dtype, info.shape.size()));
+      return fail(spec, fmt::format("expected a mask, an image, a u8 ndarray [H, W] or pixels of "
+                                    "one u8 channel, '{}' is of type {} with {} dimensions",
+                                    info.name, type_name(info), info.shape.size()));
     }
     output.kind = OutputKind::mask;
     output.fill = spec.fill;
     output.channels = plane ? 1 : 3;
     output.type = spec.type.value_or(ElementType::u8);
     output.stored_bytes = info.value_bytes;
-    if (plane) output.shape.assign(info.shape.begin(), info.shape.end());
+    if (plane && !grey) output.shape.assign(info.shape.begin(), info.shape.end());
     if (output.type == ElementType::f16 || output.type == ElementType::bf16) {
       return fail(spec, "convert: a mask comes out as u8, i32, i64, f32 or f64");
     }
@@ -198,6 +304,8 @@ class Resolver {
   const BetonReader& reader_;
   bool normalize_;
   Diagnostics diagnostics_;
+  /// Whether the output at hand has been complained about.
+  bool failed_ = false;
 };
 
 }  // namespace
@@ -205,8 +313,9 @@ class Resolver {
 std::vector<Output> resolve_outputs(const BetonReader& reader, const Pipeline& pipeline,
                                     bool normalize) {
   Resolver resolver(reader, normalize);
-  return pipeline.outputs.empty() ? resolver.all(pipeline.images)
-                                  : resolver.listed(pipeline.outputs);
+  return Resolver::with_extents(reader, pipeline.outputs.empty()
+                                            ? resolver.all(pipeline.images)
+                                            : resolver.listed(pipeline.outputs));
 }
 
 std::optional<ElementType> element_type_of(const std::string& dtype) {

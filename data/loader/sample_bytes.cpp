@@ -1,6 +1,7 @@
 #include "data/loader/sample_bytes.h"
 
 #include <algorithm>
+#include <memory>
 #include <set>
 
 #include "data/beton/reader.h"
@@ -10,9 +11,10 @@ namespace precast::data {
 std::vector<std::size_t> blob_fields_of(const std::vector<Output>& outputs) {
   std::set<std::size_t> fields;
   for (const Output& output : outputs) {
-    const bool image = output.kind == OutputKind::image;
-    if (image || output.kind == OutputKind::mask || output.kind == OutputKind::array)
-      fields.insert(output.field);
+    const bool in_record = output.kind == OutputKind::integer ||
+                           output.kind == OutputKind::floating ||
+                           output.kind == OutputKind::sample_id;
+    if (!in_record) fields.insert(output.field);
     if (output.kind == OutputKind::mask) fields.insert(output.image_field);
   }
   return {fields.begin(), fields.end()};
@@ -43,6 +45,22 @@ std::uint64_t stored_bytes(const BetonReader& reader, const std::vector<std::siz
   std::uint64_t bytes = 0;
   for (const std::size_t field : fields) bytes += reader.blob_bytes(sample, field);
   return bytes;
+}
+
+FileWindow DirectWindow::read(const BetonReader& reader, const FileRange& range) {
+  const DiskFile* disk = reader.disk();
+  if (disk == nullptr || range.begin == range.end) return {};
+  // Past the page cache offset, length and memory begin at multiples of the alignment.
+  const std::uint64_t alignment = disk->alignment();
+  const std::uint64_t begin = range.begin / alignment * alignment;
+  const std::uint64_t bytes = round_up(range.end - begin, alignment);
+  memory_.resize(bytes + alignment);
+  void* start = memory_.data();
+  std::size_t room = memory_.size();
+  std::align(alignment, bytes, start, room);
+  const std::span window(static_cast<std::byte*>(start), bytes);
+  disk->read(begin, window);
+  return {begin, window};
 }
 
 }  // namespace precast::data

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "data/cache/disk_file.h"
 #include "data/cache/extent_plan.h"
 #include "data/loader/outputs.h"
 
@@ -27,5 +28,16 @@ class BetonReader;
 [[nodiscard]] std::uint64_t stored_bytes(const BetonReader& reader,
                                          const std::vector<std::size_t>& fields,
                                          std::uint64_t sample);
+
+/// Bytes of a file that is not mapped, read now and not ahead. Holds them.
+class DirectWindow {
+ public:
+  /// @return a window of `reader`'s file with `range` in it, valid until the next call; an empty
+  /// one where the file is mapped. @throws IoError, DataError as DiskFile
+  [[nodiscard]] FileWindow read(const BetonReader& reader, const FileRange& range);
+
+ private:
+  std::vector<std::byte> memory_;
+};
 
 }  // namespace precast::data

@@ -1,7 +1,8 @@
 #include "data/loader/sample_reader.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "data/beton/format.h"
@@ -27,11 +28,32 @@ void store_as(std::byte* out, ElementType type, T value) {
   }
 }
 
+/// Copies the elements of an array of `extents` into one of `sides`, which is not smaller, and sets
+/// the others to zero. Both C order.
+void pad(std::span<const std::byte> elements, std::span<const std::uint64_t> extents,
+         std::span<const std::int64_t> sides, std::size_t element_bytes, std::byte* out) {
+  std::size_t to = element_bytes;
+  std::size_t from = element_bytes;
+  for (std::size_t i = 1; i < sides.size(); ++i) {
+    to *= static_cast<std::size_t>(sides[i]);
+    from *= extents[i];
+  }
+  const std::size_t rows = elements.empty() ? 0 : extents[0];
+  if (from == to) {
+    std::ranges::copy(elements, out);
+  } else {
+    for (std::size_t row = 0; row < rows; ++row)
+      pad(elements.subspan(row * from, from), extents.subspan(1), sides.subspan(1), element_bytes,
+          out + row * to);
+  }
+  std::memset(out + rows * to, 0, (static_cast<std::size_t>(sides[0]) - rows) * to);
+}
+
 }  // namespace
 
 SampleReader::SampleReader(const BetonReader& reader, const std::vector<Output>& outputs,
-                           std::uint64_t seed, const JpegDecoding& jpeg)
-    : reader_(reader), outputs_(outputs) {
+                           std::uint64_t seed, const JpegDecoding& jpeg, bool verify)
+    : reader_(reader), outputs_(outputs), verify_(verify) {
   for (const Output& output : outputs) {
     const bool image = output.kind == OutputKind::image;
     const bool mask = output.kind == OutputKind::mask;
@@ -66,7 +88,7 @@ void SampleReader::read_output(std::size_t i, const SamplePlace& place, int imag
   const Output& output = outputs_[i];
   switch (output.kind) {
     case OutputKind::image:
-      images_[i]->decode(reader_.image(place.sample, output.field, window_), place, image_size_px,
+      images_[i]->decode(image(output.field, place.sample), place, image_size_px,
                          {.type = output.type,
                           .channels_first = output.channels_first,
                           .normalize = output.normalize.get()},
@@ -82,9 +104,14 @@ void SampleReader::read_output(std::size_t i, const SamplePlace& place, int imag
     case OutputKind::floating:
       return store_as(out, output.type, reader_.floating(place.sample, output.field));
     case OutputKind::array:
-      std::memcpy(out, reader_.blob(place.sample, output.field, window_).data(),
-                  output.stored_bytes);
+      std::memcpy(out, value(output.field, place.sample).data(), output.stored_bytes);
       return;
+    case OutputKind::bytes:
+      return read_text(output, place.sample, out);
+    case OutputKind::shaped:
+      return read_shaped(output, place.sample, out);
+    case OutputKind::extents:
+      return read_extents(output, place.sample, out);
     case OutputKind::sample_id:
       return store_as(out, output.type, static_cast<std::int64_t>(place.sample));
   }
@@ -100,16 +127,19 @@ void SampleReader::read_mask(std::size_t i, const SamplePlace& place, int image_
   if (!direct) mask_values_.resize(shape.values());
   std::uint8_t* const values = direct ? reinterpret_cast<std::uint8_t*>(out) : mask_values_.data();
   if (channels == 3) {
-    const ImageRecord mask = reader_.image(place.sample, output.field, window_);
-    check_mask_size(output, place.sample, mask.height, mask.width);
+    const ImageRecord mask = image(output.field, place.sample);
+    check_mask_size(output, place.sample, static_cast<std::uint64_t>(mask.height),
+                    static_cast<std::uint64_t>(mask.width));
     masks_[i]->decode(mask, place, image_size_px, values);
   } else {
-    const auto height = static_cast<int>(output.shape[0]);
-    const auto width = static_cast<int>(output.shape[1]);
-    check_mask_size(output, place.sample, height, width);
-    const auto* const mask = reinterpret_cast<const std::uint8_t*>(
-        reader_.blob(place.sample, output.field, window_).data());
-    masks_[i]->decode(mask, height, width, place, image_size_px, values);
+    std::span<const std::byte> plane = value(output.field, place.sample);
+    extents_.assign(output.shape.begin(), output.shape.end());
+    if (extents_.empty())
+      plane = shaped_elements(reader_.fields()[output.field].tag, plane, extents_);
+    check_mask_size(output, place.sample, extents_[0], extents_[1]);
+    masks_[i]->decode(reinterpret_cast<const std::uint8_t*>(plane.data()),
+                      static_cast<int>(extents_[0]), static_cast<int>(extents_[1]), place,
+                      image_size_px, values);
   }
   if (direct) return;
   for (std::size_t v = 0; v < shape.values(); ++v) {
@@ -117,10 +147,76 @@ void SampleReader::read_mask(std::size_t i, const SamplePlace& place, int image_
   }
 }
 
-void SampleReader::check_mask_size(const Output& output, std::uint64_t sample, int height,
-                                   int width) const {
-  const ImageRecord image = reader_.image(sample, output.image_field, window_);
-  if (image.height == height && image.width == width) return;
+std::span<const std::byte> SampleReader::value(std::size_t field, std::uint64_t sample) const {
+  const std::span<const std::byte> bytes = reader_.blob(sample, field, window_);
+  if (verify_) reader_.check_value(sample, field, bytes);
+  return bytes;
+}
+
+ImageRecord SampleReader::image(std::size_t field, std::uint64_t sample) const {
+  const ImageRecord record = reader_.image(sample, field, window_);
+  if (verify_) reader_.check_value(sample, field, record.bytes);
+  return record;
+}
+
+std::span<const std::byte> SampleReader::text(std::size_t field, std::uint64_t sample) const {
+  const std::span<const std::byte> bytes = reader_.blob(sample, field, window_);
+  const bool json = reader_.fields()[field].type == FieldType::json;
+  return json && !bytes.empty() && bytes.back() == std::byte{0} ? bytes.first(bytes.size() - 1)
+                                                                : bytes;
+}
+
+void SampleReader::read_text(const Output& output, std::uint64_t sample, std::byte* out) const {
+  if (verify_) (void)value(output.field, sample);
+  const std::span<const std::byte> bytes = text(output.field, sample);
+  const auto room = static_cast<std::size_t>(output.shape[0]);
+  if (bytes.size() > room) {
+    throw DataError(fmt::format("expected at most {} bytes, as pad_to says, got {}. Raise pad_to",
+                                room, bytes.size()));
+  }
+  std::ranges::copy(bytes, out);
+  if (!output.variable) std::memset(out + bytes.size(), 0, room - bytes.size());
+}
+
+void SampleReader::read_shaped(const Output& output, std::uint64_t sample, std::byte* out) {
+  const FieldTag& tag = reader_.fields()[output.field].tag;
+  const std::span<const std::byte> elements =
+      shaped_elements(tag, value(output.field, sample), extents_);
+  const std::size_t element_bytes = element_size(output.type);
+  if (output.variable) {
+    require(elements.size() <= static_cast<std::size_t>(output.shape[0]) * element_bytes,
+            "there is room for the largest value");
+    std::ranges::copy(elements, out);
+    return;
+  }
+  bool fits = true;
+  for (std::size_t i = 0; i < extents_.size(); ++i) {
+    const auto side = static_cast<std::uint64_t>(output.shape[i]);
+    fits = fits && (output.exact ? extents_[i] == side : extents_[i] <= side);
+  }
+  if (fits) return pad(elements, extents_, output.shape, element_bytes, out);
+  throw DataError(fmt::format(
+      "expected {} [{}], got [{}]. {}",
+      output.exact ? "images of the size of the first one," : "at most what pad_to says,",
+      fmt::join(output.shape, ", "), fmt::join(extents_, ", "),
+      output.exact ? "Say pad_to: [height, width]" : "Raise pad_to"));
+}
+
+void SampleReader::read_extents(const Output& output, std::uint64_t sample, std::byte* out) {
+  if (output.shape.empty())
+    return store(out, static_cast<std::int64_t>(text(output.field, sample).size()));
+  const FieldTag& tag = reader_.fields()[output.field].tag;
+  (void)shaped_elements(tag, reader_.blob(sample, output.field, window_), extents_);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(output.shape[0]); ++i)
+    store(out + 8 * i, static_cast<std::int64_t>(extents_[i]));
+}
+
+void SampleReader::check_mask_size(const Output& output, std::uint64_t sample, std::uint64_t height,
+                                   std::uint64_t width) const {
+  const BetonReader::ImageSize image = reader_.image_size(sample, output.image_field);
+  if (static_cast<std::uint64_t>(image.height) == height &&
+      static_cast<std::uint64_t>(image.width) == width)
+    return;
   throw DataError(fmt::format(
       "expected a mask of {} x {} px (height x width) as its image '{}' has, "
       "got {} x {}",

@@ -14,43 +14,68 @@ namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
-std::vector<std::byte> gunzip(const MappedFile& file, std::uint64_t max_bytes) {
-  const ArchiveReader reader(archive_read_new());
-  if (reader == nullptr) throw std::bad_alloc();
-  const auto refuse = [&] {
-    const char* text = archive_error_string(reader.get());
-    throw DataError(fmt::format("{}: expected a whole gzip file, got a damaged one ({})",
-                                file.path().string(), text == nullptr ? "?" : text));
-  };
-  archive_read_support_filter_gzip(reader.get());
-  archive_read_support_format_raw(reader.get());
-  archive_read_support_format_empty(reader.get());
-  archive_entry* entry = nullptr;
-  if (archive_read_open_memory(reader.get(), file.bytes().data(), file.bytes().size()) !=
-      ARCHIVE_OK) {
-    refuse();
-  }
+[[noreturn]] void refuse(archive* reader, const std::string& place, const char* what) {
+  const char* text = archive_error_string(reader);
+  throw DataError(fmt::format("{}: expected a whole {} file, got a damaged one ({})", place, what,
+                              text == nullptr ? "?" : text));
+}
+
+/// What is left of the entry at which `reader` stands, at most `max_bytes` of it. Memory grows with
+/// what really arrives: a small file can claim to hold anything.
+std::vector<std::byte> read_entry(archive* reader, std::uint64_t max_bytes,
+                                  const std::string& place, const char* what) {
   std::vector<std::byte> out;
-  const int header = archive_read_next_header(reader.get(), &entry);
-  if (header == ARCHIVE_EOF) return out;
-  if (header != ARCHIVE_OK) refuse();
-  // Memory grows with what really arrives: a small file can claim to hold anything.
   while (out.size() < max_bytes) {
     const std::size_t before = out.size();
     out.resize(before + std::min<std::uint64_t>(kPieceBytes, max_bytes - before));
-    const la_ssize_t got =
-        archive_read_data(reader.get(), out.data() + before, out.size() - before);
-    if (got < 0) refuse();
+    const la_ssize_t got = archive_read_data(reader, out.data() + before, out.size() - before);
+    if (got < 0) refuse(reader, place, what);
     out.resize(before + static_cast<std::size_t>(got));
     if (got == 0) break;
   }
   return out;
 }
 
+std::vector<std::byte> gunzip(const MappedFile& file, std::uint64_t max_bytes) {
+  const ArchiveReader reader(archive_read_new());
+  if (reader == nullptr) throw std::bad_alloc();
+  const std::string place = file.path().string();
+  archive_read_support_filter_gzip(reader.get());
+  archive_read_support_format_raw(reader.get());
+  archive_read_support_format_empty(reader.get());
+  archive_entry* entry = nullptr;
+  if (archive_read_open_memory(reader.get(), file.bytes().data(), file.bytes().size()) !=
+      ARCHIVE_OK) {
+    refuse(reader.get(), place, "gzip");
+  }
+  const int header = archive_read_next_header(reader.get(), &entry);
+  if (header == ARCHIVE_EOF) return {};
+  if (header != ARCHIVE_OK) refuse(reader.get(), place, "gzip");
+  return read_entry(reader.get(), max_bytes, place, "gzip");
+}
+
 }  // namespace
 
 bool is_gzip(std::span<const std::byte> file) {
   return file.size() >= 2 && file[0] == std::byte{0x1F} && file[1] == std::byte{0x8B};
+}
+
+std::vector<std::byte> unzip_member(std::span<const std::byte> archive_bytes,
+                                    const std::string& member, const std::string& place) {
+  const ArchiveReader reader(archive_read_new());
+  if (reader == nullptr) throw std::bad_alloc();
+  archive_read_support_format_zip_seekable(reader.get());
+  int status = archive_read_open_memory(reader.get(), archive_bytes.data(), archive_bytes.size());
+  archive_entry* entry = nullptr;
+  while (status == ARCHIVE_OK) {
+    status = archive_read_next_header(reader.get(), &entry);
+    if (status != ARCHIVE_OK) break;
+    const char* name = archive_entry_pathname(entry);
+    if (name != nullptr && name == member)
+      return read_entry(reader.get(), UINT64_MAX, place + ":" + member, "zip");
+  }
+  if (status != ARCHIVE_EOF) refuse(reader.get(), place, "zip");
+  throw DataError(fmt::format("{}: expected a member {}, got none", place, member));
 }
 
 std::vector<std::byte> read_uncompressed(const std::filesystem::path& path,

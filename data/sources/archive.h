@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace precast::data {
@@ -24,5 +25,11 @@ using ArchiveReader = std::unique_ptr<archive, FreeArchive>;
 /// @throws IoError, or DataError for a damaged .gz file.
 [[nodiscard]] std::vector<std::byte> read_uncompressed(const std::filesystem::path& path,
                                                        std::uint64_t max_bytes);
+
+/// The bytes of a member of a zip archive, uncompressed and checked against their CRC. @param place
+/// names the archive in messages. @throws DataError for a damaged archive, or one without it.
+[[nodiscard]] std::vector<std::byte> unzip_member(std::span<const std::byte> archive_bytes,
+                                                  const std::string& member,
+                                                  const std::string& place);
 
 }  // namespace precast::data

@@ -85,17 +85,8 @@ class BetonSource final : public Source {
     array.elements = copy_of(shaped_elements(tag, blob, array.format.shape));
     return array;
   }
-  /// @throws DataError where the metadata may point to bytes of this file and where is not known: a
-  /// copy would point to nothing.
   [[nodiscard]] Value custom_value(std::uint64_t i, std::size_t field) const {
-    const std::span<const Allocation> blobs = reader_.unclaimed(i);
-    if (!blobs.empty() && !fields_[field].tag.layout.pointer_at) {
-      throw DataError(fmt::format(
-          "field '{}': expected custom fields whose large values can be found, got {} bytes at {} "
-          "that belong to one of them. Say --field {}=BYTES:ALIGNMENT:POINTER, POINTER being the "
-          "place of the pointer in its metadata",
-          fields_[field].name, blobs[0].size, blobs[0].pointer, fields_[field].name));
-    }
+    reader_.check_movable(i, field);
     return CustomInput{copy_of(reader_.metadata(i, field)), copy_of(reader_.blob(i, field))};
   }
   /// Up to the first zero byte, as FFCV reads it.

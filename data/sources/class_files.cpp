@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <map>
+#include <set>
 #include <string_view>
 #include <tuple>
 
@@ -52,8 +52,11 @@ std::size_t common_prefix(const std::vector<std::string>& paths,
 /// Finds images and their class names; drops what is not in a class folder.
 class Arranger {
  public:
-  Arranger(const std::vector<std::string>& paths, const std::string& place)
-      : paths_(paths), place_(place) {
+  Arranger(const std::vector<std::string>& paths, const std::string& place,
+           const std::vector<std::string>& classes)
+      : paths_(paths), place_(place), fixed_(!classes.empty()) {
+    result_.class_names = classes;
+    std::ranges::sort(result_.class_names);
     for (std::size_t i = 0; i < paths.size(); ++i) {
       if (is_image_name(paths[i])) result_.files.push_back({i, 0});
     }
@@ -94,20 +97,27 @@ class Arranger {
                  return !wordnet_id(inner(file.path)).empty();
                })) {
       throw DataError(fmt::format(
-          "{}: expected one folder a class with its images inside, or files named as ImageNet's "
-          "(n01440764_...), got {} images in no folder",
+          "{}: expected one folder a class with its images inside, files named as ImageNet's "
+          "(n01440764_...), or a list of their classes (--labels), got {} images in no folder",
           place_, result_.files.size()));
     }
   }
 
   void number_classes() {
-    std::map<std::string_view, std::int64_t> labels;
-    for (const ClassFile& file : result_.files) labels.emplace(class_of(file), 0);
-    for (auto& [name, label] : labels) {
-      label = static_cast<std::int64_t>(result_.class_names.size());
-      result_.class_names.emplace_back(name);
+    std::vector<std::string>& names = result_.class_names;
+    if (!fixed_) {
+      std::set<std::string_view> found;
+      for (const ClassFile& file : result_.files) found.insert(class_of(file));
+      names.assign(found.begin(), found.end());
     }
-    for (ClassFile& file : result_.files) file.label = labels.at(class_of(file));
+    for (ClassFile& file : result_.files) {
+      const auto name = std::ranges::lower_bound(names, class_of(file));
+      if (name == names.end() || *name != class_of(file)) {
+        throw DataError(fmt::format("{}: expected the {} classes of --classes, got '{}' too",
+                                    place_, names.size(), class_of(file)));
+      }
+      file.label = name - names.begin();
+    }
   }
 
   void check_classes(const std::vector<std::string>& folders) const {
@@ -121,7 +131,7 @@ class Arranger {
           "file of its own",
           place_, fmt::join(names, ", ")));
     }
-    if (flat_) return;
+    if (flat_ || fixed_) return;
     for (const std::string& folder : folders) {
       if (folder.size() <= prefix_) continue;
       const std::string_view rest = std::string_view(folder).substr(prefix_);
@@ -148,6 +158,8 @@ class Arranger {
 
   const std::vector<std::string>& paths_;
   const std::string& place_;
+  /// The classes were given.
+  const bool fixed_;
   std::size_t prefix_ = 0;
   bool flat_ = false;
   ClassFiles result_;
@@ -164,8 +176,9 @@ bool is_image_name(std::string_view path) {
 }
 
 ClassFiles arrange_by_class(const std::vector<std::string>& paths,
-                            const std::vector<std::string>& folders, const std::string& place) {
-  return Arranger(paths, place).arrange(folders);
+                            const std::vector<std::string>& folders, const std::string& place,
+                            const std::vector<std::string>& classes) {
+  return Arranger(paths, place, classes).arrange(folders);
 }
 
 }  // namespace precast::data

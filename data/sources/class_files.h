@@ -36,10 +36,13 @@ struct ClassFiles {
 /// @param paths   of files, relative, parts separated by `/`, in any order.
 /// @param folders relative paths of folders, so that a class without images is noticed.
 /// @param place   names the source in messages.
+/// @param classes where not empty, all there are, so that a split that lacks some has the labels of
+/// the others: labels count their sorted names.
 /// @throws DataError if there are no images, a class has none, several splits lie side by side, or
-/// the classes are not told by folders.
+/// the classes are not told by folders, or one is not in `classes`.
 [[nodiscard]] PRECAST_API ClassFiles arrange_by_class(const std::vector<std::string>& paths,
                                                       const std::vector<std::string>& folders,
-                                                      const std::string& place);
+                                                      const std::string& place,
+                                                      const std::vector<std::string>& classes = {});
 
 }  // namespace precast::data

@@ -8,6 +8,7 @@
 
 #include "data/sources/class_files.h"
 #include "data/sources/image_file.h"
+#include "data/sources/label_list.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 
@@ -21,10 +22,10 @@ constexpr int kMaxDepth = 32;
 
 class FolderSource final : public Source {
  public:
-  explicit FolderSource(const fs::path& root) : root_(root) {
+  FolderSource(const fs::path& root, const SourceOptions& options) : root_(root) {
     std::vector<std::string> folders;
     list(paths_, folders);
-    ClassFiles arranged = arrange_by_class(paths_, folders, root.string());
+    ClassFiles arranged = arrange_images(paths_, folders, options, root.string());
     files_ = std::move(arranged.files);
     class_names_ = std::move(arranged.class_names);
     if (arranged.skipped > 0) notes_["skipped_files"] = arranged.skipped;
@@ -70,8 +71,8 @@ class FolderSource final : public Source {
 
 }  // namespace
 
-std::unique_ptr<Source> open_folder(const fs::path& path) {
-  return std::make_unique<FolderSource>(path);
+std::unique_ptr<Source> open_folder(const fs::path& path, const SourceOptions& options) {
+  return std::make_unique<FolderSource>(path, options);
 }
 
 bool is_folder(const fs::path& path) {

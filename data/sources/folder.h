@@ -7,9 +7,11 @@
 
 namespace precast::data {
 
-/// A folder with one folder of images a class (torchvision's ImageFolder; see arrange_by_class).
-/// Links are followed. @throws IoError, DataError
-[[nodiscard]] PRECAST_API std::unique_ptr<Source> open_folder(const std::filesystem::path& path);
+/// A folder with one folder of images a class (torchvision's ImageFolder; see arrange_by_class), or
+/// of images and a list of their classes (arrange_by_list). Links are followed. @throws IoError,
+/// DataError
+[[nodiscard]] PRECAST_API std::unique_ptr<Source> open_folder(const std::filesystem::path& path,
+                                                              const SourceOptions& options);
 [[nodiscard]] bool is_folder(const std::filesystem::path& path);
 
 }  // namespace precast::data

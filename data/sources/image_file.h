@@ -52,6 +52,15 @@ ImageFileFacts decode_png_file(std::span<const std::byte> file, Image& out);
 ImageFileFacts decode_webp_file(std::span<const std::byte> file, Image& out);
 /// @}
 
+/// What a JPEG says before its pixels.
+struct JpegHeader {
+  ImageFileFacts facts;
+  int height = 0;
+  int width = 0;
+};
+/// @throws DataError as decode_image_file() does for a damaged header.
+[[nodiscard]] JpegHeader read_jpeg_header(std::span<const std::byte> file);
+
 /// Gives `out` room for that many pixels. @throws DataError above kMaxPixels.
 void allocate_pixels(std::uint64_t width, std::uint64_t height, Image& out);
 

@@ -105,6 +105,15 @@ ImageFileFacts facts_of(const jpeg_decompress_struct& state) {
 
 }  // namespace
 
+JpegHeader read_jpeg_header(std::span<const std::byte> file) {
+  const auto decoder = std::make_unique<Decoder>();
+  if (!read_header(*decoder, file)) refuse(*decoder);
+  JpegHeader header{facts_of(decoder->state), static_cast<int>(decoder->state.image_height),
+                    static_cast<int>(decoder->state.image_width)};
+  header.facts.warnings = decoder->errors.warnings;
+  return header;
+}
+
 ImageFileFacts decode_jpeg_file(std::span<const std::byte> file, Image& out) {
   const auto decoder = std::make_unique<Decoder>();
   if (!read_header(*decoder, file)) refuse(*decoder);

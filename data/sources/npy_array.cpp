@@ -1,18 +1,48 @@
 #include "data/sources/npy_array.h"
 
+#include <fmt/core.h>
+
+#include <string_view>
 #include <utility>
 
 #include "framework/core/archive/npy.h"
+#include "framework/core/archive/tensor_record.h"
+#include "framework/core/error.h"
 
 namespace precast::data {
 
+NpyView view_npy(std::span<const std::byte> file, const std::string& place) {
+  NpyHeader header = parse_npy_header(file, place);
+  constexpr std::string_view kPlainKinds = "biufcS";
+  const std::uint64_t element = dtype_bytes(header.descr);
+  if (element == 0 || header.descr[0] == '>' ||
+      kPlainKinds.find(header.descr[1]) == std::string_view::npos) {
+    throw DataError(fmt::format("{}: expected numbers such as <f4, <i8 or |u1, got '{}'{}", place,
+                                header.descr,
+                                element != 0 && header.descr[0] == '>'
+                                    ? ". Save array.astype(array.dtype.newbyteorder('<'))"
+                                    : ""));
+  }
+  NpyView view{{std::move(header.descr), {}}, file.subspan(header.begin)};
+  std::uint64_t bytes = element;
+  bool fits = true;
+  for (const std::int64_t size : header.shape) {
+    view.format.shape.push_back(static_cast<std::uint64_t>(size));
+    fits = fits && !__builtin_mul_overflow(bytes, view.format.shape.back(), &bytes);
+  }
+  if (!fits || bytes != view.elements.size()) {
+    throw DataError(
+        fmt::format("{}: expected the bytes of an array {}, got {}. It is truncated or "
+                    "damaged",
+                    place, describe(view.format), view.elements.size()));
+  }
+  return view;
+}
+
 ArrayInput npy_array(std::span<const std::byte> file, const std::string& place) {
-  NpyArray array = parse_npy(file, place);
-  ArrayInput input{{std::string(dtype_info(array.dtype).numpy), {}}, std::move(array.bytes)};
-  for (const std::int64_t size : array.shape)
-    input.format.shape.push_back(static_cast<std::uint64_t>(size));
-  if (input.format.shape.empty()) input.format.shape.push_back(1);
-  return input;
+  NpyView view = view_npy(file, place);
+  if (view.format.shape.empty()) view.format.shape.push_back(1);
+  return {std::move(view.format), {view.elements.begin(), view.elements.end()}};
 }
 
 }  // namespace precast::data

@@ -5,11 +5,25 @@
 #include <string>
 
 #include "data/fields/sample.h"
+#include "framework/core/export.h"
 
 namespace precast::data {
 
+/// An array of a .npy file, where it lies.
+struct NpyView {
+  ArrayFormat format;
+  /// In C order.
+  std::span<const std::byte> elements;
+};
+
+/// Looks at a .npy file. The shape may hold zeros, and none of a single number.
+/// @param place names it in messages. @throws DataError for elements that are not plain
+/// little-endian numbers or bytes (objects, texts, records), Fortran order, and truncated files.
+[[nodiscard]] NpyView view_npy(std::span<const std::byte> file, const std::string& place);
+
 /// The array of a .npy file as an ndarray field takes it; a single number as one of shape [1].
-/// @param place names it in messages. @throws DataError
-[[nodiscard]] ArrayInput npy_array(std::span<const std::byte> file, const std::string& place);
+/// @throws DataError as view_npy()
+[[nodiscard]] PRECAST_API ArrayInput npy_array(std::span<const std::byte> file,
+                                               const std::string& place);
 
 }  // namespace precast::data

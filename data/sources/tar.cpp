@@ -13,6 +13,7 @@
 #include "data/sources/archive.h"
 #include "data/sources/class_files.h"
 #include "data/sources/image_file.h"
+#include "data/sources/label_list.h"
 #include "data/sources/tar_index.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -25,12 +26,12 @@ constexpr std::size_t kMagicAt = 257;
 
 class TarSource final : public Source {
  public:
-  explicit TarSource(const std::filesystem::path& path)
+  TarSource(const std::filesystem::path& path, const SourceOptions& options)
       : file_(path),
         index_(open_inner_tars(index_tar(file_.bytes(), path.string()), path.string())) {
     std::vector<std::string> paths;
     for (const TarMember& member : index_.files) paths.push_back(member.path);
-    ClassFiles arranged = arrange_by_class(paths, index_.folders, path.string());
+    ClassFiles arranged = arrange_images(paths, index_.folders, options, path.string());
     files_ = std::move(arranged.files);
     class_names_ = std::move(arranged.class_names);
     if (arranged.skipped > 0) notes_["skipped_files"] = arranged.skipped;
@@ -55,14 +56,14 @@ class TarSource final : public Source {
 
 }  // namespace
 
-std::unique_ptr<Source> open_tar(const std::filesystem::path& path) {
+std::unique_ptr<Source> open_tar(const std::filesystem::path& path, const SourceOptions& options) {
   const MappedFile file(path);
   if (is_gzip(file.bytes())) {
     throw DataError(fmt::format(
         "{}: expected an uncompressed tar file, got a gzip one. Uncompress it first: gunzip -k {}",
         path.string(), path.string()));
   }
-  return std::make_unique<TarSource>(path);
+  return std::make_unique<TarSource>(path, options);
 }
 
 bool is_tar(const std::filesystem::path& path) {

@@ -81,8 +81,9 @@ struct Shard {
 
 class WebDataset final : public Source {
  public:
-  explicit WebDataset(const fs::path& path) {
-    for (const fs::path& shard : shards_of(path)) {
+  /// @param path names them all in messages.
+  WebDataset(const std::vector<fs::path>& shards, const fs::path& path) {
+    for (const fs::path& shard : shards) {
       shards_.push_back(std::make_unique<Shard>(shard));
       find_samples(shards_.size() - 1);
     }
@@ -196,7 +197,12 @@ class WebDataset final : public Source {
 }  // namespace
 
 std::unique_ptr<Source> open_webdataset(const fs::path& path) {
-  return std::make_unique<WebDataset>(path);
+  return std::make_unique<WebDataset>(shards_of(path), path);
+}
+
+std::unique_ptr<Source> open_webdataset_shards(const std::vector<fs::path>& shards) {
+  require(!shards.empty(), "there are shards");
+  return std::make_unique<WebDataset>(shards, shards[0]);
 }
 
 bool is_webdataset(const fs::path& path) {

@@ -2,14 +2,15 @@
 
 #include <filesystem>
 #include <memory>
+#include <vector>
 
 #include "data/sources/source.h"
 
 namespace precast::data {
 
-/// WebDataset shards (webdataset/webdataset): one tar, or a folder of them in the order of their
-/// names, read in place. Members with the same path up to the first dot of their name are a sample,
-/// what follows tells the field:
+/// WebDataset shards (webdataset/webdataset): tar files in their order, or a folder of them in the
+/// order of their names, read in place. Members with the same path up to the first dot of their
+/// name are a sample, what follows tells the field:
 ///
 /// | ending | field |
 /// | --- | --- |
@@ -25,6 +26,8 @@ namespace precast::data {
 /// shard and sample
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_webdataset(
     const std::filesystem::path& path);
+[[nodiscard]] PRECAST_API std::unique_ptr<Source> open_webdataset_shards(
+    const std::vector<std::filesystem::path>& shards);
 /// By the first members of the first shard.
 [[nodiscard]] bool is_webdataset(const std::filesystem::path& path);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "data/transforms/pipeline_items.h"
@@ -12,11 +13,15 @@
 namespace precast::data {
 namespace {
 
-/// `{field: image, transforms: [..], geometry_of: image, fill: 0}`.
+/// More than a page holds.
+constexpr double kLongestSide = 1U << 31;
+
+/// `{field: image, transforms: [..], geometry_of: image, fill: 0, pad_to: [512]}`.
 struct OutputOptions {
   std::string field;
   std::string geometry_of = {};
   std::int64_t fill = 0;
+  std::vector<double> pad_to = {};
   ConfigNode transforms = {};
 
   void options(Schema& schema) {
@@ -24,6 +29,7 @@ struct OutputOptions {
     schema.add("transforms", &transforms, "list of transforms");
     schema.add("geometry_of", &geometry_of, "makes a mask: the image that it follows");
     schema.add("fill", &fill, "of a mask: what comes in where there was nothing").min(0).max(255);
+    schema.add("pad_to", &pad_to, "of values of different sizes: what each is padded to");
   }
 };
 
@@ -84,6 +90,13 @@ class OutputsReader {
     spec.field = options.field;
     spec.geometry_of = options.geometry_of;
     spec.fill = static_cast<std::uint8_t>(options.fill);
+    for (const double side : options.pad_to) {
+      const bool possible = side >= 1 && side <= kLongestSide && side == std::floor(side);
+      if (possible) spec.pad_to.push_back(static_cast<std::int64_t>(side));
+      if (possible) continue;
+      diagnostics_.error(schema.origin("pad_to"), spec.key + ".pad_to",
+                         fmt::format("expected whole numbers from 1 on, got {}", side));
+    }
     if (schema.given("fill") && spec.geometry_of.empty()) {
       diagnostics_.error(schema.origin("fill"), spec.key + ".fill",
                          "is for masks, which have geometry_of");

@@ -32,6 +32,9 @@ struct OutputSpec {
   std::uint8_t fill = 0;
   /// What happens to it if it is an integer.
   std::vector<std::shared_ptr<const LabelTransform>> labels = {};
+  /// Of values of different sizes: what each is padded to, [bytes] or the sides of an array; empty:
+  /// see data/README.md.
+  std::vector<std::int64_t> pad_to = {};
   /// Of numbers and masks: what they are converted to.
   std::optional<ElementType> type = {};
   /// For messages: `pipeline.train.view2`, and where that was written.

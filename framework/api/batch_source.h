@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "framework/api/batch.h"
 #include "framework/api/epoch_request.h"
+#include "framework/api/replaced_sample.h"
 #include "framework/api/source_times.h"
 
 namespace precast {
@@ -25,6 +27,8 @@ class BatchSource {
   [[nodiscard]] virtual double seconds_waited() const = 0;
   /// What the makers of batches did meanwhile; all 0 where that is not known.
   [[nodiscard]] virtual SourceTimes times() const { return {}; }
+  /// Damaged samples that others have taken the place of since the source was made.
+  [[nodiscard]] virtual std::vector<ReplacedSample> replaced() const { return {}; }
 };
 
 }  // namespace precast

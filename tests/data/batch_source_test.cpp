@@ -5,6 +5,8 @@
 
 #include <optional>
 
+#include "data/beton/write_dataset.h"
+#include "data/fields/register.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/support/temporary_folder.h"
@@ -101,13 +103,50 @@ TEST_F(BatchSourceTest, OutputsOfAPipelineComeAsItSays) {
   EXPECT_EQ(batch.fields[5].tensor.scalar_type(), at::kShort);
 }
 
+TEST_F(BatchSourceTest, FilesWithoutImagesComeAsTensors) {
+  const auto write = [&](const char* kind, const FieldOptions& options, const auto& value) {
+    FieldRegistry registry("field");
+    register_fields(registry);
+    (void)write_dataset(folder_ / "x.beton",
+                        {{"x", [&] { return registry.create(kind, options); }},
+                         {"y", [&] { return registry.create("int", options); }}},
+                        4,
+                        [&](std::uint64_t i) {
+                          return Sample{"x", {value(i), static_cast<std::int64_t>(i)}};
+                        },
+                        {});
+    reader_.emplace(folder_ / "x.beton");
+    LoaderOptions loader;
+    loader.batch_size = 4;
+    const auto source =
+        make_batch_source(*reader_, standard_train_pipeline(), loader, {}, at::kCPU, at::kFloat);
+    return all(*source).at(0);
+  };
+  FieldOptions options;
+  options.array = {"<f4", {3}};
+  Batch table = write("ndarray", options, [](std::uint64_t i) -> Value {
+    const std::vector<float> row(3, static_cast<float>(i));
+    const auto bytes = std::as_bytes(std::span(row));
+    return ArrayInput{{"<f4", {3}}, {bytes.begin(), bytes.end()}};
+  });
+  EXPECT_EQ(table.images().sizes(), (std::vector<std::int64_t>{4, 3}));
+  EXPECT_EQ(table.images()[3][2].item<float>(), 3);
+  Batch texts = write("bytes", {}, [](std::uint64_t i) -> Value { return std::string(i, 'a'); });
+  EXPECT_EQ(texts.images().sizes(), (std::vector<std::int64_t>{4, 3}));
+  EXPECT_EQ(texts.images().sum().item<std::int64_t>(), 6 * 'a');
+  EXPECT_EQ(texts.fields[1].name, "x.lengths");
+  EXPECT_EQ(texts.fields[1].tensor[2].item<std::int64_t>(), 2);
+  EXPECT_EQ(texts.labels()[3].item<std::int64_t>(), 3);
+}
+
 TEST_F(BatchSourceTest, MissingFieldsAreNamed) {
   open("scalars_only");
   try {
     source(at::kCPU);
     FAIL();
   } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("expected an RGB image field, got none"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("expected an image, array, text or other input field, got none"));
   }
   open("img_jpg_w3");
   EXPECT_THROW(source(at::kCPU, {.image = "", .label = "lable"}), DataError);

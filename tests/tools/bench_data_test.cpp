@@ -266,5 +266,37 @@ TEST(SideBySide, AProcessThatIsKilledIsTold) {
   }
 }
 
+TEST_F(BenchDataTest, FilesWithoutImagesAreLoaded) {
+  for (const char* golden : {"bytes_first_empty", "scalars_only"}) {
+    const json run = load(dataset(golden), {"--in_memory", "1,0"});
+    for (const json& point : run["points"]) EXPECT_GT(point["images_per_second"], 0) << golden;
+  }
+}
+
+TEST_F(BenchDataTest, CustomFieldsAreToldAndTheOthersLoaded) {
+  const std::string file = dataset("custom_w1");
+  expect_failure(3, {"loader", file}, "--field boxes=BYTES:ALIGNMENT");
+  expect_failure(2, {"loader", file, "--field", "boxes"}, "expected NAME=BYTES:ALIGNMENT");
+  const json run = load(file, {"--field", "boxes=10:1", "--field", "point=24:8"});
+  EXPECT_EQ(run["samples"], 5);
+}
+
+TEST_F(BenchDataTest, DamagedSamplesAreReplacedAndListedIfAsked) {
+  const std::string file = dataset("img_jpg_w3");
+  std::vector<std::byte> bytes = test::read_bytes(file);
+  const auto at = static_cast<std::ptrdiff_t>(data::BetonReader(file).blob_offset(9, 0));
+  std::fill_n(bytes.begin() + at, 30, std::byte{0});
+  test::write_bytes(file, bytes);
+  expect_failure(3, {"loader", file}, "sample 9");
+  expect_failure(2, {"loader", file, "--on_corrupt", "ignore"}, "on_corrupt");
+  const json run = load(file, {"--on_corrupt", "replace"});
+  ASSERT_EQ(run["replaced"].size(), 1U);
+  EXPECT_EQ(run["replaced"][0][0], 9);
+  EXPECT_EQ(run["replaced"][0][1], 10);
+  const Run text = bench({"loader", file, "--on_corrupt", "replace", "--runs", "1", "--passes", "1",
+                          "--image_size", "32", "--workers", "1"});
+  EXPECT_THAT(text.out, HasSubstr("9 replaced by 10"));
+}
+
 }  // namespace
 }  // namespace precast::tools

@@ -52,6 +52,16 @@ TEST(DataVerdictTest, BlockedThreadsMeanTheDiskWherePagesWereReadAndTheCoresElse
   EXPECT_EQ(find_limit(facts), DataLimit::cores);
 }
 
+TEST(DataVerdictTest, ReplacedSamplesAreListedTheFirstTen) {
+  DataFacts facts = slow_data();
+  facts.replaced.assign(12, {.sample = 7, .by = 8, .times = 3, .error = "broken"});
+  const auto lines = describe_data(facts);
+  ASSERT_EQ(lines.size(), 2U + 1 + 10 + 1);
+  EXPECT_THAT(lines[2], HasSubstr("12 samples cannot be decoded"));
+  EXPECT_THAT(lines[3], HasSubstr("7 replaced by 8, 3 times: broken"));
+  EXPECT_THAT(lines[13], HasSubstr("2 more"));
+}
+
 TEST(DataVerdictTest, ARunWithoutTimeIsToldWithoutNonsense) {
   EXPECT_THAT(describe_data({})[0], HasSubstr("0.0 % waiting for data"));
 }

@@ -56,6 +56,15 @@ TEST_F(FieldsTest, InspectShowsACustomFieldWhoseLayoutIsTold) {
 TEST_F(FieldsTest, WriteKeepsACustomFieldAndItsLayout) {
   ASSERT_EQ(precast({"write", file_, out_, "--field", "boxes=10:1:0", "--field", "point=24:8"}), 0)
       << error;
+  ASSERT_EQ(precast({"verify", "--deep", out_}), 0) << output;
+  EXPECT_EQ(precast({"verify", "--deep", file_}), 3);
+  EXPECT_EQ(
+      precast({"verify", "--deep", file_, "--field", "boxes=10:1:0", "--field", "point=24:8"}), 0)
+      << output;
+  const std::string some = (folder_ / "some.beton").string();
+  ASSERT_EQ(precast({"select", out_, some, "--count", "2", "--seed", "3"}), 0) << error;
+  EXPECT_EQ(data::BetonReader(some).blob_bytes(0, 1),
+            16 * ((data::BetonReader(some).integer(0, 0) - 10) % 3 + 1));
   const data::BetonReader reader(out_);
   EXPECT_EQ(reader.blob_bytes(1, 1), 32U);
   EXPECT_EQ(reader.integer(1, 0), 11);

@@ -172,6 +172,43 @@ TEST_F(WriteTest, DamagedImagesAreLeftOutAndListedWhenAskedTo) {
   EXPECT_THAT(error, HasSubstr("on-corrupt: unknown policy 'ignore'. Known: fail, skip"));
 }
 
+TEST_F(WriteTest, AListOfLabelsAndOneOfClassesAreReadFromTheirFiles) {
+  std::filesystem::create_directory(folder_ / "flat");
+  for (const char* name : {"1", "10"})
+    std::filesystem::copy(folder_ / "tree" / "dog" / (std::string(name) + ".jpg"),
+                          folder_ / "flat");
+  std::ofstream(folder_ / "labels.txt") << "1.jpg 3\n10.jpg 1\n";
+  std::ofstream(folder_ / "classes.txt") << "dog\ncat\nape\n";
+  const std::string flat = (folder_ / "flat").string();
+  ASSERT_EQ(write(flat, {"--labels", (folder_ / "labels.txt").string(), "--classes",
+                         (folder_ / "classes.txt").string()}),
+            0)
+      << error;
+  const data::BetonReader reader(out_);
+  EXPECT_EQ(reader.class_names(1), (std::vector<std::string>{"ape", "cat", "dog"}));
+  EXPECT_EQ(reader.integer(0, 1), 0);
+  EXPECT_EQ(reader.integer(1, 1), 2);
+  EXPECT_EQ(write(flat, {"--labels", (folder_ / "labels.txt").string()}), 3);
+  EXPECT_THAT(error, HasSubstr("in that order with --classes"));
+}
+
+TEST_F(WriteTest, ShardsInBracesAreOneSourceAndNeverOverwritten) {
+  for (const char* shard : {"a", "b"}) {
+    const std::filesystem::path shard_folder = folder_ / shard;
+    std::filesystem::create_directory(shard_folder);
+    std::filesystem::copy(folder_ / "tree" / "dog" / "1.jpg", shard_folder / "s.jpg");
+    std::ofstream(shard_folder / "s.cls") << "7";
+    test::make_tar(folder_ / (std::string(shard) + ".tar"), shard_folder, "");
+  }
+  const std::string shards = (folder_ / "{a,b}.tar").string();
+  ASSERT_EQ(write(shards), 0) << error;
+  EXPECT_EQ(data::BetonReader(out_).size(), 2U);
+  EXPECT_EQ(data::BetonReader(out_).integer(1, 1), 7);
+  out_ = (folder_ / "b.tar").string();
+  EXPECT_EQ(write(shards), 2);
+  EXPECT_THAT(error, HasSubstr("expected another file to write than to read"));
+}
+
 TEST_F(WriteTest, AnOutputThatCannotBeWrittenIsNamed) {
   out_ = (outputs_ / "missing" / "a.beton").string();
   EXPECT_EQ(write(tree()), 5);

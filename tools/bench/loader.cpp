@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/program_options/value_semantic.hpp>
 #include <climits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -20,6 +21,7 @@
 #include "tools/bench/text_table.h"
 #include "tools/chart/bar_chart.h"
 #include "tools/chart/svg.h"
+#include "tools/custom_fields.h"
 
 namespace precast::tools {
 namespace {
@@ -93,6 +95,18 @@ void measure_all(const std::string& file, const LoaderEffort& effort, int rounds
   }
 }
 
+/// The samples that any measurement found damaged, by number, each once.
+ordered_json all_replaced(const std::vector<Point>& points) {
+  std::map<std::uint64_t, ordered_json> replaced;
+  for (const Point& point : points)
+    for (const ordered_json& run : point.runs)
+      for (const ordered_json& entry : run.at("replaced"))
+        replaced.emplace(entry[0].get<std::uint64_t>(), entry);
+  ordered_json list = ordered_json::array();
+  for (const auto& [sample, entry] : replaced) list.push_back(entry);
+  return list;
+}
+
 ordered_json as_json(const Point& point, const Point& first) {
   ordered_json settings;
   for (const auto& [name, value] : point.setting.values()) {
@@ -148,6 +162,13 @@ void print_points(const std::string& file, std::uint64_t samples,
              in_words(same), points[0].runs.size(), cores, processor_name());
   print_text_table(rows);
   if (crowded) fmt::print("\n* more loader threads than cores\n");
+  const ordered_json replaced = all_replaced(points);
+  if (replaced.empty()) return;
+  fmt::print("\n{} samples cannot be decoded; the next sound ones took their place:\n",
+             replaced.size());
+  for (const ordered_json& entry : replaced)
+    fmt::print("{} replaced by {}: {}\n", entry[0].get<std::uint64_t>(),
+               entry[1].get<std::uint64_t>(), entry[2].get<std::string>());
 }
 
 std::string chart(const std::string& file, const std::vector<Point>& points) {
@@ -165,11 +186,17 @@ std::string chart(const std::string& file, const std::vector<Point>& points) {
 }
 
 LoaderEffort read_effort(const Arguments& arguments) {
+  const bool replace =
+      find_name("on_corrupt", {"fail", "replace"}, arguments.text("on_corrupt")) == 1;
+  const auto on_corrupt = replace ? data::OnCorrupt::replace : data::OnCorrupt::fail;
   const LoaderEffort effort = {.val = arguments.has("val"),
                                .passes = arguments.get<std::int64_t>("passes"),
                                .seconds = arguments.get<double>("seconds"),
                                .samples = arguments.get<std::int64_t>("samples"),
-                               .cold = arguments.has("cold")};
+                               .cold = arguments.has("cold"),
+                               .on_corrupt = on_corrupt,
+                               .verify = arguments.has("verify"),
+                               .layouts = read_layouts(arguments)};
   check_range("passes", effort.passes, 0, 1'000'000);
   check_range("samples", effort.samples, 0, INT_MAX);
   if (!(effort.seconds > 0 && effort.seconds <= 3600))
@@ -186,6 +213,9 @@ void add_effort_options(po::options_description& options) {
       "samples", po::value<std::int64_t>()->default_value(0),
       "samples of a pass, for files that take long; default: all")(
       "cold", "without a warm-up pass, from a file that the page cache has forgotten")(
+      "on_corrupt", po::value<std::string>()->default_value("fail"),
+      "samples that cannot be decoded: fail, or replace by the next sound one")(
+      "verify", "hold values against their checksums")(
       "svg", po::value<std::string>(), "draw images a second as bars into this file")(
       "json", "print every measurement as JSON");
 }
@@ -202,6 +232,7 @@ int run_bench_loader(const std::vector<std::string>& args) {
   arguments.positional("FILE.beton", "the dataset");
   add_sweep_options(arguments.options());
   add_effort_options(arguments.options());
+  add_layout_option(arguments.options());
   if (!arguments.parse(args)) return 0;
   const auto rounds = arguments.get<int>("runs");
   check_range("runs", rounds, 1, 10'000);
@@ -211,7 +242,8 @@ int run_bench_loader(const std::vector<std::string>& args) {
   const std::string file = arguments.text("FILE.beton");
   // Opened once here, so that a wrong file is told of at once, and closed: what is mapped stays in
   // the page cache.
-  const std::uint64_t samples = data::BetonReader(file).size();
+  const std::uint64_t samples =
+      data::BetonReader(file, data::BlobAccess::mapped, effort.layouts).size();
   measure_all(file, effort, rounds, points);
   if (arguments.has("svg")) write_file(arguments.text("svg"), chart(file, points));
   if (!arguments.has("json")) {
@@ -225,6 +257,7 @@ int run_bench_loader(const std::vector<std::string>& args) {
                       {"rounds", rounds},
                       {"cold", effort.cold},
                       {"val", effort.val},
+                      {"replaced", all_replaced(points)},
                       {"points", ordered_json::array()}};
   for (const Point& point : points) all["points"].push_back(as_json(point, points[0]));
   fmt::print("{}\n", all.dump(2));

@@ -22,7 +22,7 @@ class MeasuredLoader {
   MeasuredLoader(const data::BetonReader& reader, const LoaderSetting& setting,
                  const LoaderEffort& effort, std::uint64_t seed)
       : size_px_(setting.image_size_px),
-        options_(setting.loader_options(reader)),
+        options_(loader_options(reader, setting, effort)),
         plan_(data::plan_memory(reader, setting.pipeline(effort.val), options_, size_px_)),
         loader_(reader, setting.pipeline(effort.val), with_seed(options_, seed)) {
     const std::int64_t wanted = (effort.samples + setting.batch_size - 1) / setting.batch_size;
@@ -43,8 +43,22 @@ class MeasuredLoader {
   [[nodiscard]] SourceTimes times() const { return loader_.times(); }
   [[nodiscard]] std::uint64_t planned_bytes() const { return plan_.own(); }
   [[nodiscard]] std::uint64_t disk_bytes() const { return loader_.statistics().disk_bytes; }
+  [[nodiscard]] ordered_json replaced() const {
+    ordered_json list = ordered_json::array();
+    for (const ReplacedSample& entry : loader_.statistics().replaced)
+      list.push_back({entry.sample, entry.by, entry.error});
+    return list;
+  }
 
  private:
+  static data::LoaderOptions loader_options(const data::BetonReader& reader,
+                                            const LoaderSetting& setting,
+                                            const LoaderEffort& effort) {
+    data::LoaderOptions options = setting.loader_options(reader);
+    options.on_corrupt = effort.on_corrupt;
+    options.verify = effort.verify;
+    return options;
+  }
   static data::LoaderOptions with_seed(data::LoaderOptions options, std::uint64_t seed) {
     options.seed = seed;
     return options;
@@ -61,7 +75,7 @@ class MeasuredLoader {
 ordered_json measure(const std::filesystem::path& file, const LoaderSetting& setting,
                      const LoaderEffort& effort, std::int64_t epoch, std::uint64_t seed,
                      const std::function<void()>& start) {
-  const data::BetonReader reader(file, setting.access());
+  const data::BetonReader reader(file, setting.access(), effort.layouts);
   MeasuredLoader loader(reader, setting, effort, seed);
   if (!effort.cold) loader.pass(0);
   const double waited = loader.seconds_waited();
@@ -89,7 +103,8 @@ ordered_json measure(const std::filesystem::path& file, const LoaderSetting& set
           {"planned_bytes", loader.planned_bytes()},
           {"peak_resident_bytes", memory.peak_resident},
           {"proportional_bytes", memory.proportional},
-          {"anonymous_bytes", memory.anonymous}};
+          {"anonymous_bytes", memory.anonymous},
+          {"replaced", loader.replaced()}};
 }
 
 }  // namespace
@@ -111,6 +126,9 @@ ordered_json run_loaders(const std::filesystem::path& file, const LoaderSetting&
     for (const auto& [key, value] : other.items()) {
       if (key == "seconds") {
         all[key] = std::max(all[key].get<double>(), value.get<double>());
+      } else if (value.is_array()) {
+        for (const ordered_json& entry : value)
+          if (std::ranges::find(all[key], entry) == all[key].end()) all[key].push_back(entry);
       } else if (value.is_number_float()) {
         all[key] = all[key].get<double>() + value.get<double>();
       } else {

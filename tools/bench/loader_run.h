@@ -19,6 +19,10 @@ struct LoaderEffort {
   std::int64_t samples = 0;
   /// Without a warm-up pass, from a file that the page cache has forgotten.
   bool cold = false;
+  data::OnCorrupt on_corrupt = data::OnCorrupt::fail;
+  bool verify = false;
+  /// Of custom fields.
+  data::BetonOptions layouts = {};
 };
 
 /// Runs loaders of one setting, each in a process of its own, and stops the time between the moment
@@ -27,7 +31,8 @@ struct LoaderEffort {
 /// @return images, seconds (of the slowest process), cpu_seconds, images_per_second (the sum of the
 /// processes' rates), images_per_cpu_second, seconds_waited for workers, the
 /// workers' seconds (SourceTimes), and in bytes disk_bytes read past a mapping, planned_bytes
-/// (MemoryPlan), peak_resident_bytes, proportional_bytes (PSS), anonymous_bytes (sums).
+/// (MemoryPlan), peak_resident_bytes, proportional_bytes (PSS), anonymous_bytes (sums), and
+/// replaced: the samples that others took the place of, [sample, by, error].
 /// @throws Error as the loader does.
 [[nodiscard]] nlohmann::ordered_json run_loaders(const std::filesystem::path& file,
                                                  const LoaderSetting& setting,

@@ -32,16 +32,17 @@ class HeaderParser {
  public:
   HeaderParser(std::string_view text, const std::string& source) : rest_(text), source_(source) {}
 
-  void parse(NpyArray& array) {
+  void parse(NpyHeader& array) {
     bool descr = false, order = false, shape = false;
     expect("{");
     while (!accept("}")) {
       const std::string_view key = quoted();
       expect(":");
       if (key == "descr" && !std::exchange(descr, true)) {
-        parse_dtype(array);
+        array.descr = quoted();
       } else if (key == "fortran_order" && !std::exchange(order, true)) {
-        if (!accept("False")) fail("expected an array in C order. Use numpy.ascontiguousarray");
+        if (!accept("False"))
+          fail("expected an array in C order, got Fortran's. Save numpy.ascontiguousarray of it");
       } else if (key == "shape" && !std::exchange(shape, true)) {
         parse_shape(array);
       } else {
@@ -79,14 +80,7 @@ class HeaderParser {
     return text;
   }
 
-  void parse_dtype(NpyArray& array) {
-    const std::string_view text = quoted();
-    const auto dtype = find_dtype(&DTypeInfo::numpy, text);
-    if (!dtype) fail(fmt::format("expected a dtype such as <f4, <i8 or |u1, got '{}'", text));
-    array.dtype = *dtype;
-  }
-
-  void parse_shape(NpyArray& array) {
+  void parse_shape(NpyHeader& array) {
     expect("(");
     while (!accept(")")) {
       std::int64_t size = 0;
@@ -136,7 +130,7 @@ void write_npy(const std::filesystem::path& path, std::string_view descr,
   file.commit();
 }
 
-NpyArray parse_npy(std::span<const std::byte> file, const std::string& source) {
+NpyHeader parse_npy_header(std::span<const std::byte> file, const std::string& source) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   if (file.size() < kPreamble || !text.starts_with(kMagic) || text[6] < 1 || text[6] > 3) {
     throw DataError(
@@ -154,9 +148,22 @@ NpyArray parse_npy(std::span<const std::byte> file, const std::string& source) {
                     "It is truncated",
                     source, header_bytes, file.size()));
   }
-  NpyArray array;
-  HeaderParser(text.substr(start, header_bytes), source).parse(array);
-  const auto data = file.subspan(start + header_bytes);
+  NpyHeader header;
+  HeaderParser(text.substr(start, header_bytes), source).parse(header);
+  header.begin = start + header_bytes;
+  return header;
+}
+
+NpyArray parse_npy(std::span<const std::byte> file, const std::string& source) {
+  NpyHeader header = parse_npy_header(file, source);
+  const auto dtype = find_dtype(&DTypeInfo::numpy, header.descr);
+  if (!dtype) {
+    throw DataError(
+        fmt::format("{}: npy header: expected a dtype such as <f4, <i8 or |u1, got '{}'", source,
+                    header.descr));
+  }
+  NpyArray array{*dtype, std::move(header.shape), {}};
+  const auto data = file.subspan(header.begin);
   if (byte_count(array.dtype, array.shape) != data.size()) {
     throw DataError(
         fmt::format("{}: expected the bytes of {} {}, got {}. It is truncated or damaged", source,

@@ -14,6 +14,20 @@
 
 namespace precast {
 
+/// What stands before the elements in a `.npy` file. They are in C order.
+struct NpyHeader {
+  /// NumPy's type string, as `<f4`.
+  std::string descr;
+  std::vector<std::int64_t> shape;
+  /// Where the elements begin.
+  std::size_t begin = 0;
+};
+
+/// @param file its beginning, or all of it. @throws DataError for anything but versions 1.0 to 3.0,
+/// Fortran order, and elements of several parts.
+[[nodiscard]] PRECAST_API NpyHeader parse_npy_header(std::span<const std::byte> file,
+                                                     const std::string& source);
+
 /// An array as NumPy's `.npy` holds it: C order, little-endian. All of DType but bf16.
 struct NpyArray {
   DType dtype = DType::f32;

@@ -191,13 +191,21 @@ void ZipReader::read_directory(const Directory& directory) {
   }
 }
 
-std::span<const std::byte> ZipReader::read(std::string_view name) const {
+const ZipReader::Entry& ZipReader::entry(std::string_view name) const {
   const auto found = entries_.find(name);
   if (found == entries_.end()) {
     throw CheckpointError(
         fmt::format("{}: expected an entry '{}', got none. The file is damaged", source_, name));
   }
-  const Entry& entry = found->second;
+  return found->second;
+}
+
+bool ZipReader::is_stored(std::string_view name) const {
+  return entry(name).stored;
+}
+
+std::span<const std::byte> ZipReader::read(std::string_view name) const {
+  const Entry& entry = this->entry(name);
   if (!entry.stored) {
     throw CheckpointError(
         fmt::format("{}: entry '{}': expected a stored entry as torch writes it, got a compressed "

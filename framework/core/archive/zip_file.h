@@ -29,6 +29,9 @@ class PRECAST_API ZipReader {
   /// Names in the directory's order.
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
   [[nodiscard]] bool contains(std::string_view name) const { return entries_.contains(name); }
+  /// Whether the entry can be read: it is neither compressed nor encrypted. @throws CheckpointError
+  /// for a name that is not there.
+  [[nodiscard]] bool is_stored(std::string_view name) const;
   /// The entry's bytes, checked against their CRC unless that is 0 (torch writes 0 when
   /// `set_crc32_options(False)` asks for it). @throws CheckpointError for a damaged, compressed or
   /// encrypted entry.
@@ -47,6 +50,7 @@ class PRECAST_API ZipReader {
     std::uint64_t size;
     std::uint64_t entries;
   };
+  [[nodiscard]] const Entry& entry(std::string_view name) const;
   [[nodiscard]] Directory find_directory() const;
   void read_directory(const Directory& directory);
 

@@ -254,7 +254,7 @@ TEST_F(OutputsTest, WhatDoesNotFitTheFileIsReportedAtOnce) {
   EXPECT_THAT(error, HasSubstr("field 'vector' cannot be in a batch"));
   EXPECT_THAT(error, HasSubstr("r.yaml:1:"));
   EXPECT_THAT(config_error("{image: [center_crop], vector: {geometry_of: image}}"),
-              HasSubstr("expected a mask, an image or a u8 ndarray [H, W]"));
+              HasSubstr("expected a mask, an image, a u8 ndarray [H, W]"));
   EXPECT_THAT(config_error("{label: , mask: {geometry_of: label}}"),
               HasSubstr("expected an image, 'label' is none"));
 }

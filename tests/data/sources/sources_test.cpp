@@ -10,6 +10,7 @@
 #include "data/beton/reader.h"
 #include "data/beton/write_dataset.h"
 #include "data/fields/register.h"
+#include "data/sources/braces.h"
 #include "data/sources/class_files.h"
 #include "data/sources/delimited.h"
 #include "data/sources/register.h"
@@ -491,6 +492,32 @@ TEST_F(WebDatasetTest, ASampleWithoutWhatTheFirstHasIsNamed) {
   EXPECT_THAT([&] { (void)bad->sample(0); },
               ThrowsMessage<DataError>(
                   AllOf(HasSubstr("bad.tar:a.cls"), HasSubstr("whole number, got 'cat'"))));
+}
+
+TEST_F(WebDatasetTest, BracesStandForShardsInTheirOrder) {
+  std::filesystem::remove(folder_ / "shards-1.tar");
+  std::filesystem::copy(folder_ / "shards-0.tar", folder_ / "shards-2.tar");
+  const auto source = open_source(folder_ / "shards-{2,0}.tar");
+  ASSERT_EQ(source->size(), 4U);
+  EXPECT_THAT(source->sample(0).name, HasSubstr("shards-2.tar:x/0"));
+  EXPECT_THAT(source->sample(3).name, HasSubstr("shards-0.tar:x/1"));
+  EXPECT_THAT(refusing(folder_ / "shards-{0..2}.tar"),
+              ThrowsMessage<IoError>(HasSubstr("shards-1.tar")));
+  EXPECT_THAT(refusing(folder_ / "shards-{0,2}.tar", "tar"),
+              ThrowsMessage<ConfigError>(HasSubstr("expected one source of kind tar")));
+}
+
+TEST(ExpandBraces, CountsWithTheDigitsOfTheFirstAndListsCombinations) {
+  EXPECT_THAT(expand_braces("plain.tar"), ElementsAre("plain.tar"));
+  EXPECT_THAT(expand_braces("a{08..11}.tar"),
+              ElementsAre("a08.tar", "a09.tar", "a10.tar", "a11.tar"));
+  EXPECT_THAT(expand_braces("{9..10}"), ElementsAre("9", "10"));
+  EXPECT_THAT(expand_braces("{a,b}-{0..1}"), ElementsAre("a-0", "a-1", "b-0", "b-1"));
+  EXPECT_THAT(expand_braces("x{,y}"), ElementsAre("x", "xy"));
+  for (const char* wrong : {"{0..}", "{2..1}", "{0..9", "{a}", "{a..b}", "{-1..2}",
+                            "{0..99999999999}", "{0..999}{0..9999}"}) {
+    EXPECT_THROW((void)expand_braces(wrong), ConfigError) << wrong;
+  }
 }
 
 TEST_F(WebDatasetTest, ATarOfClassFoldersIsNoShard) {

@@ -1,0 +1,90 @@
+#include "data/loader/replacements.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "data/beton/reader.h"
+#include "data/loader/sample_bytes.h"
+#include "data/transforms/whole_image.h"
+#include "framework/core/error.h"
+
+namespace precast::data {
+namespace {
+
+/// Of the image that a sound sample is resized to, in vain: what counts is that it is decoded.
+constexpr std::int64_t kTrialSizePx = 16;
+
+/// The same values without crops and transforms.
+std::vector<Output> whole(std::vector<Output> outputs) {
+  for (Output& output : outputs) {
+    output.image.crop = std::make_shared<WholeImage>();
+    output.image.flip_probability = 0;
+    output.image.steps.clear();
+    output.labels.clear();
+  }
+  return outputs;
+}
+
+}  // namespace
+
+Replacements::Replacements(const BetonReader& reader, std::vector<Output> outputs,
+                           const JpegOptions& jpeg, bool verify)
+    : reader_(reader),
+      outputs_(whole(std::move(outputs))),
+      fields_(blob_fields_of(outputs_)),
+      layout_(outputs_, /*batch_size=*/1, kTrialSizePx),
+      memory_(layout_.bytes()),
+      samples_(reader, outputs_, /*seed=*/0, {jpeg, nullptr}, verify) {}
+
+std::string Replacements::problem(std::uint64_t sample) {
+  try {
+    DirectWindow window;
+    samples_.set_window(window.read(reader_, range_of(reader_, fields_, sample)));
+    samples_.read({.sample = sample}, layout_, 0, memory_.data());
+    return {};
+  } catch (const DataError& error) {
+    return error.what();
+  }
+}
+
+std::uint64_t Replacements::find_next(std::uint64_t sample) {
+  const auto known = next_sound_.find(sample);
+  if (known != next_sound_.end()) return known->second;
+  std::uint64_t next = (sample + 1) % reader_.size();
+  std::vector<std::uint64_t> passed = {sample};
+  while (next != sample) {
+    const auto found = next_sound_.find(next);
+    if (found != next_sound_.end()) next = found->second;
+    if (found != next_sound_.end() || problem(next).empty()) break;
+    passed.push_back(next);
+    next = (next + 1) % reader_.size();
+  }
+  if (next == sample) return sample;
+  for (const std::uint64_t bad : passed) next_sound_[bad] = next;
+  return next;
+}
+
+std::uint64_t Replacements::replace(std::uint64_t sample, const std::string& error) {
+  const std::scoped_lock lock(mutex_);
+  const std::uint64_t by = none_is_sound_ ? sample : find_next(sample);
+  if (by == sample) {
+    none_is_sound_ = true;
+    throw DataError(
+        fmt::format("{}: expected at least one sample that can be decoded, got none of {}. The "
+                    "first that was tried: {}",
+                    reader_.path().string(), reader_.size(), error));
+  }
+  ReplacedSample& entry = replaced_[sample];
+  if (entry.times++ == 0) entry = {sample, by, 1, error};
+  return by;
+}
+
+std::vector<ReplacedSample> Replacements::list() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<ReplacedSample> all;
+  for (const auto& [sample, entry] : replaced_) all.push_back(entry);
+  return all;
+}
+
+}  // namespace precast::data

@@ -1,0 +1,76 @@
+#include "data/sources/braces.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+
+#include "framework/core/error.h"
+
+namespace precast::data {
+namespace {
+
+constexpr std::size_t kMostNames = 1'000'000;
+
+std::optional<std::uint64_t> number_of(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [stopped, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed != std::errc() || stopped != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+/// What stands between braces.
+std::vector<std::string> expand_group(std::string_view group, std::string_view pattern) {
+  std::vector<std::string> names;
+  const std::size_t dots = group.find("..");
+  if (dots != std::string_view::npos) {
+    const auto first = number_of(group.substr(0, dots));
+    const auto last = number_of(group.substr(dots + 2));
+    if (first && last && *first <= *last && *last - *first < kMostNames) {
+      for (std::uint64_t number = *first; number <= *last; ++number)
+        names.push_back(fmt::format("{:0{}}", number, dots));
+      return names;
+    }
+  } else if (group.find(',') != std::string_view::npos) {
+    while (true) {
+      const std::string_view one = group.substr(0, group.find(','));
+      names.emplace_back(one);
+      if (one.size() == group.size()) return names;
+      group.remove_prefix(one.size() + 1);
+    }
+  }
+  throw ConfigError(fmt::format(
+      "{}: expected braces such as {{000..127}} (at most {} numbers) or {{a,b}}, got {{{}}}",
+      pattern, kMostNames, group));
+}
+
+}  // namespace
+
+std::vector<std::string> expand_braces(std::string_view pattern) {
+  const std::size_t open = pattern.find('{');
+  if (open == std::string_view::npos) return {std::string(pattern)};
+  const std::size_t close = pattern.find('}', open);
+  if (close == std::string_view::npos)
+    throw ConfigError(fmt::format("{}: expected a closing brace", pattern));
+  const auto middle = expand_group(pattern.substr(open + 1, close - open - 1), pattern);
+  const auto ends = expand_braces(pattern.substr(close + 1));
+  if (middle.size() * ends.size() > kMostNames) {
+    throw ConfigError(fmt::format("{}: expected at most {} names, got {}", pattern, kMostNames,
+                                  middle.size() * ends.size()));
+  }
+  std::vector<std::string> names;
+  for (const std::string& one : middle)
+    for (const std::string& end : ends)
+      names.push_back(fmt::format("{}{}{}", pattern.substr(0, open), one, end));
+  return names;
+}
+
+std::vector<std::filesystem::path> source_paths(const std::filesystem::path& source) {
+  if (std::filesystem::exists(source)) return {source};
+  const std::vector<std::string> names = expand_braces(source.string());
+  return {names.begin(), names.end()};
+}
+
+}  // namespace precast::data

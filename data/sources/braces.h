@@ -1,0 +1,23 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+/// The names that a pattern of WebDataset stands for, as a shell expands it: `{000..127}` counts,
+/// with as many digits as its first number has, and `{train,val}` lists. Several groups give all
+/// combinations, the last one changing fastest. A name without braces is itself.
+/// @throws ConfigError for a brace that is not closed, a group of another form, and more than a
+/// million names.
+[[nodiscard]] PRECAST_API std::vector<std::string> expand_braces(std::string_view pattern);
+
+/// `source` itself where it exists, else what its braces stand for.
+[[nodiscard]] PRECAST_API std::vector<std::filesystem::path> source_paths(
+    const std::filesystem::path& source);
+
+}  // namespace precast::data

@@ -1,0 +1,239 @@
+#include "data/sources/label_list.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+
+namespace precast::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSeparators = " \t\r,;";
+constexpr std::string_view kKaggleHeader = "ImageId,PredictionString";
+/// Names that a message lists.
+constexpr std::size_t kMostNamed = 5;
+
+using Words = std::vector<std::string_view>;
+
+struct Line {
+  std::size_t number;
+  Words words;
+};
+
+Words words_of(std::string_view line) {
+  Words words;
+  while (true) {
+    line.remove_prefix(std::min(line.find_first_not_of(kSeparators), line.size()));
+    if (line.empty()) return words;
+    const std::string_view word = line.substr(0, line.find_first_of(kSeparators));
+    line.remove_prefix(word.size());
+    words.push_back(word);
+  }
+}
+
+/// Lines with words in them, which view `file`.
+std::vector<Line> lines_of(const MappedFile& file) {
+  std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  std::vector<Line> lines;
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    Words words = words_of(line);
+    if (!words.empty()) lines.push_back({number, std::move(words)});
+  }
+  return lines;
+}
+
+/// `val/ILSVRC2012_val_00000001.JPEG` is `ILSVRC2012_val_00000001`.
+std::string_view key_of(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash != std::string_view::npos) path.remove_prefix(slash + 1);
+  return is_image_name(path) ? path.substr(0, path.rfind('.')) : path;
+}
+
+std::string some_of(const std::vector<std::string>& names) {
+  const auto shown = std::span(names).first(std::min(names.size(), kMostNamed));
+  const std::string more =
+      names.size() > shown.size() ? fmt::format(" and {} more", names.size() - shown.size()) : "";
+  return fmt::format("{}{}", fmt::join(shown, ", "), more);
+}
+
+/// Puts images and lines together.
+class ListArranger {
+ public:
+  ListArranger(const std::vector<std::string>& paths, const fs::path& list,
+               const std::vector<std::string>& classes, const std::string& place)
+      : paths_(paths), list_(list.string()), classes_(classes), place_(place), file_(list) {
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      if (!is_image_name(paths[i])) continue;
+      const auto [other, is_new] = images_.emplace(key_of(paths[i]), i);
+      if (!is_new) {
+        throw DataError(fmt::format("{}: expected images of different names, got {} and {}", place,
+                                    paths[other->second], paths[i]));
+      }
+    }
+    if (images_.empty())
+      throw DataError(
+          fmt::format("{}: expected images for the labels of {}, got none", place, list_));
+  }
+
+  ClassFiles arrange() {
+    read_labels();
+    ClassFiles result;
+    result.class_names = classes_;
+    if (classes_.empty())
+      for (const auto& [path, name] : labels_) result.class_names.emplace_back(name);
+    std::ranges::sort(result.class_names);
+    const auto repeated = std::ranges::unique(result.class_names);
+    result.class_names.erase(repeated.begin(), repeated.end());
+    for (const auto& [path, name] : labels_) {
+      const auto found = std::ranges::lower_bound(result.class_names, name);
+      result.files.push_back({path, found - result.class_names.begin()});
+    }
+    std::ranges::sort(result.files, {}, [this](const ClassFile& file) {
+      const std::string_view path = paths_[file.path];
+      return std::pair(file.label, path.substr(path.rfind('/') + 1));
+    });
+    result.skipped = paths_.size() - images_.size();
+    return result;
+  }
+
+ private:
+  void read_labels() {
+    std::vector<Line> lines = lines_of(file_);
+    const bool kaggle = !lines.empty() && lines[0].words == words_of(kKaggleHeader);
+    if (kaggle) lines.erase(lines.begin());
+    const std::size_t words = lines.empty() ? 0 : std::min<std::size_t>(lines[0].words.size(), 2);
+    for (const Line& line : lines) {
+      if (kaggle ? line.words.size() >= 2 : line.words.size() == words) continue;
+      throw DataError(fmt::format(
+          "{}: line {}: expected a name and a class, or on all lines a class alone, got {} words",
+          list_, line.number, line.words.size()));
+    }
+    if (kaggle || words == 2) {
+      label_by_name(lines);
+    } else {
+      label_in_order(lines);
+    }
+  }
+
+  void label_by_name(const std::vector<Line>& lines) {
+    std::vector<std::string> surplus;
+    std::map<std::string_view, std::size_t> missing = images_;
+    for (const Line& line : lines) {
+      const std::string_view key = key_of(line.words[0]);
+      const auto image = images_.find(key);
+      if (image == images_.end()) {
+        surplus.emplace_back(line.words[0]);
+      } else if (missing.erase(key) == 0) {
+        throw DataError(fmt::format("{}: line {}: expected each image once, got '{}' again", list_,
+                                    line.number, line.words[0]));
+      } else {
+        labels_.emplace_back(image->second, class_of(line.words[1], line.number));
+      }
+    }
+    std::vector<std::string> unlabelled;
+    for (const auto& [key, path] : missing) unlabelled.push_back(paths_[path]);
+    if (surplus.empty() && unlabelled.empty()) return;
+    throw DataError(fmt::format(
+        "{}: expected a label for each image of {} and none else, got {} images without a "
+        "label{}{} "
+        "and {} labels without an image{}{}",
+        list_, place_, unlabelled.size(), unlabelled.empty() ? "" : ": ", some_of(unlabelled),
+        surplus.size(), surplus.empty() ? "" : ": ", some_of(surplus)));
+  }
+
+  void label_in_order(const std::vector<Line>& lines) {
+    if (lines.size() != images_.size()) {
+      throw DataError(
+          fmt::format("{}: expected a line for each of the {} images of {}, in the order of their "
+                      "names, got {}",
+                      list_, images_.size(), place_, lines.size()));
+    }
+    auto line = lines.begin();
+    for (const auto& [key, path] : images_) {
+      labels_.emplace_back(path, class_of(line->words[0], line->number));
+      ++line;
+    }
+  }
+
+  std::string_view class_of(std::string_view word, std::size_t line) const {
+    std::uint64_t number = 0;
+    const auto [stopped, failed] = std::from_chars(word.data(), word.data() + word.size(), number);
+    const bool is_number = failed == std::errc() && stopped == word.data() + word.size();
+    if (is_number && classes_.empty()) {
+      throw DataError(fmt::format(
+          "{}: line {}: expected the name of a class, such as n01440764, got the number {}. "
+          "ILSVRC's numbers count from 1 in an order of their own: give the list of WordNet ids in "
+          "that order with --classes, or a list of names",
+          list_, line, word));
+    }
+    if (is_number && (number < 1 || number > classes_.size())) {
+      throw DataError(
+          fmt::format("{}: line {}: expected a number from 1 to {}, a line of --classes, "
+                      "got {}",
+                      list_, line, classes_.size(), word));
+    }
+    if (is_number) return classes_[number - 1];
+    if (!classes_.empty() && std::ranges::find(classes_, word) == classes_.end()) {
+      throw DataError(
+          fmt::format("{}: line {}: expected one of the {} classes of --classes, got '{}'", list_,
+                      line, classes_.size(), word));
+    }
+    return word;
+  }
+
+  const std::vector<std::string>& paths_;
+  const std::string list_;
+  const std::vector<std::string>& classes_;
+  const std::string& place_;
+  MappedFile file_;
+  /// Path of each image, by the sorted names.
+  std::map<std::string_view, std::size_t> images_;
+  /// Path and class.
+  std::vector<std::pair<std::size_t, std::string_view>> labels_;
+};
+
+}  // namespace
+
+std::vector<std::string> read_class_list(const fs::path& file) {
+  const MappedFile mapped(file);
+  std::vector<std::string> classes;
+  for (const Line& line : lines_of(mapped)) classes.emplace_back(line.words[0]);
+  if (classes.empty())
+    throw DataError(fmt::format("{}: expected a class on each line, got none", file.string()));
+  std::vector<std::string> sorted = classes;
+  std::ranges::sort(sorted);
+  const auto twice = std::ranges::adjacent_find(sorted);
+  if (twice != sorted.end()) {
+    throw DataError(
+        fmt::format("{}: expected each class once, got '{}' again", file.string(), *twice));
+  }
+  return classes;
+}
+
+ClassFiles arrange_by_list(const std::vector<std::string>& paths, const fs::path& list,
+                           const std::vector<std::string>& classes, const std::string& place) {
+  return ListArranger(paths, list, classes, place).arrange();
+}
+
+ClassFiles arrange_images(const std::vector<std::string>& paths,
+                          const std::vector<std::string>& folders, const SourceOptions& options,
+                          const std::string& place) {
+  const std::vector<std::string> classes =
+      options.classes.empty() ? std::vector<std::string>() : read_class_list(options.classes);
+  if (!options.labels.empty()) return arrange_by_list(paths, options.labels, classes, place);
+  return arrange_by_class(paths, folders, place, classes);
+}
+
+}  // namespace precast::data

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "data/sources/class_files.h"
+#include "data/sources/source.h"
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+/// The first word of each line (WordNet ids as in ILSVRC's lists of classes, whatever follows), in
+/// the file's order. @throws IoError; DataError for a class that is there twice, or none at all
+[[nodiscard]] PRECAST_API std::vector<std::string> read_class_list(
+    const std::filesystem::path& file);
+
+/// Classes images by a list, where folders do not tell. It is one of:
+///
+/// - LOC_val_solution.csv of ImageNet's Kaggle edition (`ImageId,PredictionString`),
+/// - lines of a name and a class, apart by blanks, a tab or a comma; names are compared without
+/// their
+///   folders and endings,
+/// - lines of a class, for the images in the order of their names,
+/// - numbers instead of classes, which are places in `classes`, counted from 1 as ILSVRC's are.
+///
+/// Labels count the sorted names of the classes: those of the list, or those of `classes`. Files
+/// are sorted by label, then name, as arrange_by_class would after sorting images into folders.
+/// @param classes in ILSVRC's order where the list has numbers; may be empty.
+/// @throws IoError; DataError naming what is in one of list and images only, what is there twice,
+/// classes that `classes` lacks, and numbers without it.
+[[nodiscard]] PRECAST_API ClassFiles arrange_by_list(const std::vector<std::string>& paths,
+                                                     const std::filesystem::path& list,
+                                                     const std::vector<std::string>& classes,
+                                                     const std::string& place);
+
+/// By a list where `options` have one, else by folder.
+[[nodiscard]] ClassFiles arrange_images(const std::vector<std::string>& paths,
+                                        const std::vector<std::string>& folders,
+                                        const SourceOptions& options, const std::string& place);
+
+}  // namespace precast::data

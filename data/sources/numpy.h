@@ -1,0 +1,30 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "data/sources/source.h"
+
+namespace precast::data {
+
+/// Arrays of NumPy whose first axis counts the samples: an .npz archive, in which an array is a
+/// field, or one .npy file with an array of labels beside it. What an array becomes:
+///
+/// | array | field |
+/// | --- | --- |
+/// | uint8 [n, H, W, 3], [n, H, W, 1] or [n, H, W]: a .npy's, or called image(s), img(s), x, x_...
+/// or ..._images | image | | integers or booleans, [n] or [n, 1] | int | | floats, [n] or [n, 1] |
+/// float | | bytes (`S`), [n] | bytes, without the zeros at their end | | any other | ndarray of a
+/// sample's shape |
+///
+/// The first image is called `image`, the first int called label(s), y, y_..., target(s) or
+/// ..._labels is called `label`, and both come first; others keep their names, of which 16
+/// characters count. Labels of `x_train.npy` are y_train.npy, of `train_images.npy`
+/// train_labels.npy, of any NAME.npy NAME_labels.npy, or what `options` say. Files are mapped,
+/// compressed members of an .npz are unpacked into memory.
+/// @throws IoError; DataError naming the array
+[[nodiscard]] PRECAST_API std::unique_ptr<Source> open_numpy(const std::filesystem::path& path,
+                                                             const SourceOptions& options);
+[[nodiscard]] bool is_numpy(const std::filesystem::path& path);
+
+}  // namespace precast::data

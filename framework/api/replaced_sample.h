@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace precast {
+
+/// A sample that cannot be decoded, and the one whose place it took in batches. Torch-free.
+struct ReplacedSample {
+  /// Indices in the dataset file.
+  std::uint64_t sample = 0;
+  std::uint64_t by = 0;
+  /// How often so far.
+  std::int64_t times = 0;
+  /// What is wrong with it.
+  std::string error;
+};
+
+}  // namespace precast

@@ -1,0 +1,77 @@
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "data/beton/reader.h"
+#include "data/decode/jpeg_decoder.h"
+#include "data/sources/image_file.h"
+#include "framework/core/error.h"
+#include "tests/data/beton/golden_beton.h"
+
+namespace precast::data {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+/// The JPEGs of a file that FFCV wrote.
+class JpegInOrderTest : public testing::Test {
+ protected:
+  [[nodiscard]] Bytes jpeg(std::uint64_t sample) const {
+    const auto bytes = reader_.image(sample, 0).bytes;
+    return {bytes.begin(), bytes.end()};
+  }
+  bool in_order(std::uint64_t sample, const Bytes& bytes) {
+    const ImageRecord record = reader_.image(sample, 0);
+    return decoder_.in_order(bytes, record.height, record.width);
+  }
+  Bytes file_ = test::golden_beton("img_jpg_w3");
+  BetonReader reader_{file_, "golden.beton"};
+  JpegDecoder decoder_;
+};
+
+/// Whether libjpeg decodes all of it and complains of nothing.
+bool decodes_without_complaint(const Bytes& bytes) {
+  Image image;
+  try {
+    return decode_image_file(bytes, image).warnings == 0;
+  } catch (const DataError&) {
+    return false;
+  }
+}
+
+TEST_F(JpegInOrderTest, WholeOnesAreOfTheirOwnSizeOnly) {
+  for (std::uint64_t sample = 0; sample < reader_.size(); ++sample) {
+    const Bytes whole = jpeg(sample);
+    EXPECT_TRUE(in_order(sample, whole)) << sample;
+    const ImageRecord record = reader_.image(sample, 0);
+    EXPECT_FALSE(decoder_.in_order(whole, record.height + 1, record.width));
+  }
+}
+
+TEST_F(JpegInOrderTest, NoCutOneAndNoneWithBytesTooManyIs) {
+  const Bytes whole = jpeg(3);
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    const Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
+    EXPECT_FALSE(in_order(3, cut)) << size;
+  }
+  Bytes longer = whole;
+  longer.insert(longer.end() - 2, {std::byte{7}, std::byte{7}});
+  EXPECT_FALSE(in_order(3, longer));
+}
+
+TEST_F(JpegInOrderTest, WhatLibjpegComplainsOfNeverIs) {
+  std::mt19937 random(11);
+  int kept = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const std::uint64_t sample = random() % reader_.size();
+    Bytes damaged = jpeg(sample);
+    damaged[random() % damaged.size()] ^= static_cast<std::byte>(1U << random() % 8);
+    if (!in_order(sample, damaged)) continue;
+    ++kept;
+    EXPECT_TRUE(decodes_without_complaint(damaged)) << i;
+  }
+  EXPECT_GT(kept, 100);
+}
+
+}  // namespace
+}  // namespace precast::data

@@ -1,0 +1,152 @@
+// Damaged samples in a dataset that is loaded.
+#include "data/loader/replacements.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "data/beton/reader.h"
+#include "data/loader/loader.h"
+#include "framework/core/error.h"
+#include "tests/data/beton/golden_beton.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::data {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::ThrowsMessage;
+
+class ReplacementsTest : public ::testing::Test {
+ protected:
+  /// FFCV's 26 JPEGs; the headers of these are overwritten.
+  void damage(const std::set<std::uint64_t>& samples) {
+    std::vector<std::byte> bytes = test::golden_beton("img_jpg_w3");
+    const BetonReader reader({bytes.data(), bytes.size()}, "golden");
+    for (const std::uint64_t sample : samples)
+      std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(reader.blob_offset(sample, 0)), 40,
+                  std::byte{0});
+    test::write_bytes(path_, bytes);
+  }
+
+  struct Pass {
+    std::vector<std::uint64_t> ids;
+    std::vector<std::int64_t> labels;
+    std::vector<std::uint8_t> pixels;
+    LoaderStatistics statistics;
+  };
+  Pass pass(int workers = 2, BlobAccess access = BlobAccess::mapped,
+            OnCorrupt on_corrupt = OnCorrupt::replace) const {
+    const BetonReader reader(path_, access);
+    LoaderOptions options;
+    options.batch_size = 5;
+    options.workers = workers;
+    options.on_corrupt = on_corrupt;
+    options.order = make_order(reader, {.name = "random"});
+    Loader loader(reader, standard_train_pipeline(), options);
+    Pass all;
+    for (const std::int64_t epoch : {0, 1}) {
+      loader.begin_epoch({.epoch = epoch, .image_size_px = 24});
+      while (const auto batch = loader.next()) {
+        all.ids.insert(all.ids.end(), batch->sample_ids.begin(), batch->sample_ids.end());
+        const auto pixels = batch->fields[0].values<std::uint8_t>();
+        all.pixels.insert(all.pixels.end(), pixels.begin(), pixels.end());
+        const auto labels = batch->fields[1].values<std::int64_t>();
+        all.labels.insert(all.labels.end(), labels.begin(), labels.end());
+      }
+    }
+    all.statistics = loader.statistics();
+    return all;
+  }
+
+  test::TemporaryFolder folder_;
+  const std::filesystem::path path_ = folder_ / "x.beton";
+};
+
+TEST_F(ReplacementsTest, TheNextSoundSampleTakesThePlaceAndIsListed) {
+  damage({3, 4, 25});
+  EXPECT_THAT([&] { (void)pass(2, BlobAccess::mapped, OnCorrupt::fail); },
+              ThrowsMessage<DataError>(HasSubstr("sample ")));
+  const Pass all = pass();
+  ASSERT_THAT(all.ids, SizeIs(52));
+  const BetonReader reader(path_);
+  for (std::size_t i = 0; i < all.ids.size(); ++i)
+    EXPECT_EQ(all.labels[i], reader.integer(all.ids[i], 1));
+  EXPECT_EQ(std::ranges::count(all.ids, 5), 6);
+  EXPECT_EQ(std::ranges::count(all.ids, 0), 4);
+  for (const std::uint64_t bad : {3, 4, 25}) EXPECT_EQ(std::ranges::count(all.ids, bad), 0);
+  const auto& replaced = all.statistics.replaced;
+  ASSERT_THAT(replaced, SizeIs(3));
+  EXPECT_EQ(replaced[0].sample, 3U);
+  EXPECT_EQ(replaced[0].by, 5U);
+  EXPECT_EQ(replaced[0].times, 2);
+  EXPECT_THAT(replaced[0].error, HasSubstr("sample 3, field 'image'"));
+  EXPECT_EQ(replaced[1].by, 5U);
+  EXPECT_EQ(replaced[2].by, 0U);
+}
+
+TEST_F(ReplacementsTest, BatchesDoNotDependOnThreadsAndAccess) {
+  damage({0, 1, 2, 7, 8, 12, 24, 25});
+  const Pass one = pass(1);
+  const auto same = [&one](const Pass& other) {
+    EXPECT_EQ(one.ids, other.ids);
+    EXPECT_EQ(one.pixels, other.pixels);
+  };
+  same(pass(4));
+  same(pass(3, BlobAccess::on_disk));
+  try {
+    same(pass(2, BlobAccess::on_disk_direct));
+  } catch (const IoError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("direct_io"));
+  }
+}
+
+TEST_F(ReplacementsTest, AFileWithoutSoundSamplesIsAnError) {
+  std::set<std::uint64_t> all;
+  for (std::uint64_t i = 0; i < 26; ++i) all.insert(i);
+  damage(all);
+  for (const int workers : {1, 4}) {
+    EXPECT_THAT([&] { (void)pass(workers); },
+                ThrowsMessage<DataError>(HasSubstr("can be decoded, got none of 26")));
+  }
+}
+
+TEST_F(ReplacementsTest, SoundFilesListNothing) {
+  damage({});
+  EXPECT_THAT(pass().statistics.replaced, IsEmpty());
+}
+
+TEST_F(ReplacementsTest, ChecksumsFindWhatDecodersDoNot) {
+  // A changed pixel of a raw image is no damage to any decoder.
+  const std::vector<std::byte> golden = test::golden_beton("img_raw_w1");
+  test::write_bytes(path_, golden);
+  write_sums_sidecar(BetonReader(path_));
+  std::vector<std::byte> bytes = golden;
+  const std::uint64_t at = BetonReader(golden, "golden").blob_offset(6, 0);
+  bytes[at + 100] ^= std::byte{1};
+  test::write_bytes(path_, bytes);
+  const BetonReader reader(path_);
+  const auto run = [&reader](bool verify, OnCorrupt on_corrupt) {
+    LoaderOptions options;
+    options.verify = verify;
+    options.on_corrupt = on_corrupt;
+    Loader loader(reader, standard_val_pipeline(), options);
+    loader.begin_epoch({.image_size_px = 24});
+    while (loader.next()) {
+    }
+    return loader.statistics().replaced;
+  };
+  EXPECT_THAT(run(false, OnCorrupt::fail), IsEmpty());
+  EXPECT_THAT([&] { (void)run(true, OnCorrupt::fail); },
+              ThrowsMessage<DataError>(HasSubstr("expected checksum")));
+  const auto replaced = run(true, OnCorrupt::replace);
+  ASSERT_THAT(replaced, SizeIs(1));
+  EXPECT_EQ(replaced[0].sample, 6U);
+  EXPECT_EQ(replaced[0].by, 7U);
+}
+
+}  // namespace
+}  // namespace precast::data

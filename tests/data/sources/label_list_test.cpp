@@ -1,0 +1,169 @@
+#include "data/sources/label_list.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "data/sources/register.h"
+#include "framework/core/error.h"
+#include "tests/data/beton/golden_beton.h"
+#include "tests/data/sources/sample_images.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::data {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+void put_text(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream(path) << text;
+}
+
+class LabelListTest : public testing::Test {
+ protected:
+  /// `path label` of each file that `text` classes.
+  std::vector<std::string> arranged(const std::string& text,
+                                    const std::vector<std::string>& classes = {}) {
+    put_text(folder_ / "labels", text);
+    const ClassFiles files = arrange_by_list(paths_, folder_ / "labels", classes, "val");
+    names_ = files.class_names;
+    skipped_ = files.skipped;
+    std::vector<std::string> lines;
+    for (const ClassFile& file : files.files)
+      lines.push_back(fmt::format("{} {}", paths_[file.path], file.label));
+    return lines;
+  }
+  auto refusing(const std::string& text, const std::vector<std::string>& classes = {}) {
+    return [=, this] { (void)arranged(text, classes); };
+  }
+
+  std::vector<std::string> paths_ = {"v_3.JPEG", "v_1.JPEG", "v_2.JPEG", "README.txt"};
+  test::TemporaryFolder folder_;
+  std::vector<std::string> names_;
+  std::uint64_t skipped_ = 0;
+};
+
+TEST_F(LabelListTest, ListsOfNamesAndOfClassesAndKagglesGiveTheSame) {
+  for (const char* text :
+       {"v_2.JPEG n02\nv_1.JPEG n03\nv_3.JPEG n01\n", "val/v_2,n02\r\nv_1,n03\r\nv_3,n01",
+        "\xEF\xBB\xBFv_3\tn01\n\nv_2\tn02\nv_1\tn03\n", "n03\nn02\nn01\n",
+        "ImageId,PredictionString\nv_1,n03 1 2 3 4 n03 5 6 7 8 \nv_3,n01 1 2 3 4\nv_2,n02 1 2 3 "
+        "4\n"}) {
+    EXPECT_THAT(arranged(text), ElementsAre("v_3.JPEG 0", "v_2.JPEG 1", "v_1.JPEG 2")) << text;
+    EXPECT_THAT(names_, ElementsAre("n01", "n02", "n03"));
+    EXPECT_EQ(skipped_, 1U);
+  }
+}
+
+TEST_F(LabelListTest, NumbersAreLinesOfTheClassesAndLabelsTheirSortedNames) {
+  const std::vector<std::string> ilsvrc = {"n05", "n03", "n01", "n02"};
+  EXPECT_THAT(arranged("3\n1\n3\n", ilsvrc), ElementsAre("v_1.JPEG 0", "v_3.JPEG 0", "v_2.JPEG 3"));
+  EXPECT_THAT(names_, ElementsAre("n01", "n02", "n03", "n05"));
+  EXPECT_THAT(arranged("v_1 2\nv_2 n02\nv_3 4\n", ilsvrc),
+              ElementsAre("v_2.JPEG 1", "v_3.JPEG 1", "v_1.JPEG 2"));
+  EXPECT_THAT(refusing("490\n361\n171\n"),
+              ThrowsMessage<DataError>(AllOf(
+                  HasSubstr("line 1: expected the name of a class, such as n01440764, got the "
+                            "number 490"),
+                  HasSubstr("in that order with --classes"))));
+  EXPECT_THAT(refusing("0\n1\n2\n", ilsvrc),
+              ThrowsMessage<DataError>(HasSubstr("line 1: expected a number from 1 to 4")));
+  EXPECT_THAT(refusing("1\n5\n2\n", ilsvrc),
+              ThrowsMessage<DataError>(HasSubstr("line 2: expected a number from 1 to 4")));
+  EXPECT_THAT(refusing("n01\nn04\nn02\n", ilsvrc),
+              ThrowsMessage<DataError>(
+                  HasSubstr("line 2: expected one of the 4 classes of --classes, got 'n04'")));
+}
+
+TEST_F(LabelListTest, MissingAndSurplusNamesAreNamed) {
+  EXPECT_THAT(refusing("v_1 n01\nv_4 n01\nv_5 n01\n"),
+              ThrowsMessage<DataError>(
+                  AllOf(HasSubstr("got 2 images without a label: v_2.JPEG, v_3.JPEG and 2 labels "
+                                  "without an image: v_4, v_5"))));
+  std::string many = "v_1 n01\nv_2 n01\nv_3 n01\n";
+  for (int i = 10; i < 20; ++i) many += fmt::format("v_{} n01\n", i);
+  EXPECT_THAT(refusing(many), ThrowsMessage<DataError>(
+                                  HasSubstr("got 0 images without a label and 10 labels without "
+                                            "an image: v_10, v_11, v_12, v_13, v_14 and 5")));
+  EXPECT_THAT(refusing("v_1 n01\nv_1 n01\nv_2 n02\n"),
+              ThrowsMessage<DataError>(HasSubstr("line 2: expected each image once, got 'v_1'")));
+  EXPECT_THAT(refusing("n01\nn02\n"),
+              ThrowsMessage<DataError>(HasSubstr("a line for each of the 3 images of val")));
+  EXPECT_THAT(refusing(""), ThrowsMessage<DataError>(HasSubstr("got 0")));
+  EXPECT_THAT(refusing("v_1 n01\nn02\nv_3 n01\n"),
+              ThrowsMessage<DataError>(HasSubstr("line 2: expected a name and a class")));
+  paths_.push_back("more/v_1.png");
+  EXPECT_THAT(refusing("n01\nn02\nn03\nn04\n"),
+              ThrowsMessage<DataError>(HasSubstr("images of different names, got v_1.JPEG and")));
+}
+
+TEST_F(LabelListTest, AListOfClassesIsTheFirstWordOfItsLines) {
+  put_text(folder_ / "classes", "n02 tench, Tinca tinca\nn01 goldfish\n\n");
+  EXPECT_THAT(read_class_list(folder_ / "classes"), ElementsAre("n02", "n01"));
+  put_text(folder_ / "classes", "n02\nn01\nn02\n");
+  EXPECT_THAT([&] { (void)read_class_list(folder_ / "classes"); },
+              ThrowsMessage<DataError>(HasSubstr("expected each class once, got 'n02'")));
+  put_text(folder_ / "classes", "\n");
+  EXPECT_THROW((void)read_class_list(folder_ / "classes"), DataError);
+  EXPECT_THROW((void)read_class_list(folder_ / "none"), IoError);
+}
+
+TEST_F(LabelListTest, AValidationTarWithItsListIsTheTreeOfItsClassFolders) {
+  const auto picture = [](int i) { return test::jpeg_file(test::gradient(20, 20 + i, i)); };
+  const std::vector<std::string> classes = {"n02", "n01", "n02", "n03"};
+  std::string list;
+  for (int i = 0; i < 4; ++i) {
+    const std::string name = fmt::format("ILSVRC2012_val_0000000{}.JPEG", i + 1);
+    test::put_file(folder_ / "flat" / name, picture(i));
+    test::put_file(folder_ / "tree" / classes[static_cast<std::size_t>(i)] / name, picture(i));
+    list += fmt::format("{} {}\n", name, classes[static_cast<std::size_t>(i)]);
+  }
+  test::make_tar(folder_ / "val.tar", folder_ / "flat", "");
+  put_text(folder_ / "list.txt", list);
+  const auto tree = open_source(folder_ / "tree");
+  for (const char* name : {"val.tar", "flat"}) {
+    const auto labelled = open_source(folder_ / name, "auto", {.labels = folder_ / "list.txt"});
+    EXPECT_EQ(labelled->class_names(), tree->class_names());
+    ASSERT_EQ(labelled->size(), tree->size());
+    for (std::uint64_t i = 0; i < tree->size(); ++i) {
+      const Sample ours = labelled->sample(i);
+      const Sample theirs = tree->sample(i);
+      EXPECT_EQ(std::get<ImageInput>(ours.values[0]).file,
+                std::get<ImageInput>(theirs.values[0]).file);
+      EXPECT_EQ(std::get<std::int64_t>(ours.values[1]), std::get<std::int64_t>(theirs.values[1]));
+    }
+  }
+  EXPECT_THAT([&] { (void)open_source(folder_ / "val.tar"); },
+              ThrowsMessage<DataError>(HasSubstr("a list of their classes (--labels)")));
+}
+
+TEST_F(LabelListTest, ASplitWithFewerClassesGetsTheLabelsOfAll) {
+  for (const char* name : {"b/1.jpg", "d/2.jpg"})
+    test::put_file(folder_ / "tree" / name, test::jpeg_file(test::gradient(8, 8)));
+  std::filesystem::create_directory(folder_ / "tree" / "c");
+  put_text(folder_ / "classes", "d\nc\nb\na\n");
+  const auto source = open_source(folder_ / "tree", "auto", {.classes = folder_ / "classes"});
+  EXPECT_THAT(source->class_names(), ElementsAre("a", "b", "c", "d"));
+  EXPECT_EQ(std::get<std::int64_t>(source->sample(0).values[1]), 1);
+  EXPECT_EQ(std::get<std::int64_t>(source->sample(1).values[1]), 3);
+  put_text(folder_ / "classes", "a\nb\n");
+  EXPECT_THAT(
+      [&] { (void)open_source(folder_ / "tree", "auto", {.classes = folder_ / "classes"}); },
+      ThrowsMessage<DataError>(HasSubstr("expected the 2 classes of --classes, got 'd' too")));
+}
+
+TEST_F(LabelListTest, KindsThatBringTheirLabelsRefuseLists) {
+  test::write_bytes(folder_ / "a.beton", test::golden_beton("scalars_only"));
+  EXPECT_THAT([&] { (void)open_source(folder_ / "a.beton", "auto", {.labels = "list.txt"}); },
+              ThrowsMessage<ConfigError>(HasSubstr("expected no --labels and no --classes, got "
+                                                   "list.txt")));
+}
+
+}  // namespace
+}  // namespace precast::data

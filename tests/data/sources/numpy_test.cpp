@@ -1,0 +1,188 @@
+#include "data/sources/numpy.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "data/sources/npy_array.h"
+#include "data/sources/register.h"
+#include "framework/core/archive/npy.h"
+#include "framework/core/error.h"
+#include "tests/data/beton/golden_beton.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::data {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+const std::filesystem::path kGolden = PRECAST_GOLDEN_DIR "/numpy";
+
+std::string hex(std::span<const std::byte> bytes) {
+  std::string text;
+  for (const std::byte byte : bytes) text += fmt::format("{:02x}", std::to_integer<int>(byte));
+  return text;
+}
+
+/// Compares a value with what NumPy said of it.
+void expect_value(const Value& value, const nlohmann::json& array, std::size_t i,
+                  const std::string& name) {
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+    EXPECT_EQ(*integer, array[i].get<std::int64_t>()) << name << i;
+  } else if (const auto* floating = std::get_if<double>(&value)) {
+    EXPECT_EQ(*floating, std::strtod(array[i].get<std::string>().c_str(), nullptr)) << name << i;
+  } else if (const auto* bytes = std::get_if<std::vector<std::byte>>(&value)) {
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size()),
+              array[i].get<std::string>());
+  } else if (const auto* rows = std::get_if<ArrayInput>(&value)) {
+    EXPECT_EQ(rows->format.dtype, array["dtype"].get<std::string>()) << name;
+    EXPECT_EQ(hex(rows->elements), array["rows"][i].get<std::string>()) << name << i;
+    const auto shape = array["shape"].get<std::vector<std::uint64_t>>();
+    EXPECT_EQ(rows->format.shape, shape.empty() ? std::vector<std::uint64_t>{1} : shape) << name;
+  } else {
+    const Image& image = std::get<ImageInput>(value).pixels;
+    EXPECT_EQ(hex(std::as_bytes(std::span(image.pixels))), array["rows"][i].get<std::string>());
+    EXPECT_EQ(image.height, array["shape"][0]);
+    EXPECT_EQ(image.width, array["shape"][1]);
+  }
+}
+
+TEST(NumpySource, EveryArrayOfAnArchiveIsAFieldOfItsKind) {
+  const auto arrays = nlohmann::json::parse(std::ifstream(kGolden / "expected.json"))["arrays"];
+  for (const char* file : {"stored.npz", "packed.npz"}) {
+    const auto source = open_source(kGolden / file);
+    ASSERT_EQ(source->size(), 5U);
+    ASSERT_EQ(source->fields().size(), arrays.size());
+    EXPECT_EQ(source->fields()[0].name, "image");
+    EXPECT_EQ(source->fields()[1].name, "label");
+    for (std::size_t i = 0; i < 5; ++i) {
+      const Sample sample = source->sample(i);
+      for (std::size_t f = 0; f < sample.values.size(); ++f) {
+        std::string name = source->fields()[f].name;
+        if (f < 2) name = f == 0 ? "train_images" : "train_labels";
+        expect_value(sample.values[f], arrays[name], i, name);
+      }
+    }
+    std::map<std::string, std::string> types;
+    for (const SourceField& field : source->fields()) types[field.name] = field.type;
+    EXPECT_EQ(types["flags"], "int");
+    EXPECT_EQ(types["column"], "int");
+    EXPECT_EQ(types["f16"], "float");
+    EXPECT_EQ(types["texts"], "bytes");
+    EXPECT_EQ(types["f16_rows"], "ndarray");
+    EXPECT_EQ(types["complex"], "ndarray");
+    // Not called as images are.
+    EXPECT_EQ(types["masks"], "ndarray");
+  }
+}
+
+TEST(NumpySource, WhatCannotBeReadIsToldWithTheWayOut) {
+  const auto refusing = [](const char* file) {
+    return [file] { (void)open_source(kGolden / file); };
+  };
+  EXPECT_THAT(refusing("fortran.npy"),
+              ThrowsMessage<DataError>(HasSubstr("Save numpy.ascontiguousarray of it")));
+  EXPECT_THAT(refusing("big_endian.npy"), ThrowsMessage<DataError>(HasSubstr("newbyteorder('<')")));
+  EXPECT_THAT(refusing("objects.npy"), ThrowsMessage<DataError>(HasSubstr("got '|O'")));
+  EXPECT_THAT(refusing("unicode.npy"), ThrowsMessage<DataError>(HasSubstr("got '<U4'")));
+  EXPECT_THAT(refusing("record.npy"), ThrowsMessage<DataError>(HasSubstr("record.npy")));
+  EXPECT_THAT(refusing("splits.npz"),
+              ThrowsMessage<DataError>(HasSubstr("got 3 of 'x_train' and 2 of 'x_test'")));
+}
+
+/// Writes uint8 zeros, the elements' places modulo 256.
+void put_npy(const std::filesystem::path& path, const std::vector<std::int64_t>& shape,
+             DType dtype = DType::u8) {
+  std::vector<std::byte> bytes(byte_count(dtype, shape).value());
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i);
+  write_npy(path, dtype, shape, bytes);
+}
+
+TEST(NumpySource, LabelsLieBesideOrAreNamed) {
+  const test::TemporaryFolder folder;
+  for (const auto& [images, labels] :
+       std::vector<std::pair<std::string, std::string>>{{"x_train", "y_train"},
+                                                        {"X", "Y"},
+                                                        {"fold1_images", "fold1_labels"},
+                                                        {"pictures", "pictures_labels"}}) {
+    put_npy(folder / (images + ".npy"), {3, 2, 2});
+    EXPECT_EQ(open_source(folder / (images + ".npy"))->fields().size(), 1U) << images;
+    put_npy(folder / (labels + ".npy"), {3});
+    const auto source = open_source(folder / (images + ".npy"));
+    ASSERT_EQ(source->fields().size(), 2U) << images;
+    EXPECT_EQ(source->fields()[0].name, "image");
+    EXPECT_EQ(source->fields()[1].name, "label");
+    const Sample sample = source->sample(2);
+    EXPECT_EQ(std::get<std::int64_t>(sample.values[1]), 2);
+    // Grey, repeated.
+    EXPECT_EQ(std::get<ImageInput>(sample.values[0]).pixels.pixels,
+              (std::vector<std::uint8_t>{8, 8, 8, 9, 9, 9, 10, 10, 10, 11, 11, 11}));
+  }
+  put_npy(folder / "features.npy", {3, 4}, DType::f32);
+  const auto source =
+      open_source(folder / "features.npy", "auto", {.labels = folder / "y_train.npy"});
+  ASSERT_EQ(source->fields().size(), 2U);
+  EXPECT_EQ(source->fields()[0].name, "label");
+  EXPECT_EQ(source->fields()[1].name, "array");
+  EXPECT_EQ(source->fields()[1].type, "ndarray");
+  put_npy(folder / "short.npy", {2});
+  EXPECT_THAT(
+      [&] { (void)open_source(folder / "features.npy", "auto", {.labels = folder / "short.npy"}); },
+      ThrowsMessage<DataError>(HasSubstr("got 3 of 'array' and 2 of 'label'")));
+  EXPECT_THROW((void)open_source(kGolden / "stored.npz", "auto", {.labels = folder / "short.npy"}),
+               ConfigError);
+}
+
+TEST(NumpySource, ANumberWithoutPlaceInAnIntFieldIsNamedWithItsSample) {
+  const test::TemporaryFolder folder;
+  std::vector<std::byte> file = test::read_bytes(kGolden / "big_endian.npy");
+  std::string text(reinterpret_cast<const char*>(file.data()), file.size());
+  text.replace(text.find(">i4"), 3, "<u8");
+  text.replace(text.find("(5,)"), 4, "(2,)");
+  text.resize(text.size() - 20);
+  text += std::string(8, '\1') + std::string(8, '\xff');
+  std::ofstream(folder / "y.npy") << text;
+  const auto source = open_source(folder / "y.npy");
+  EXPECT_EQ(std::get<std::int64_t>(source->sample(0).values[0]), 0x0101010101010101);
+  EXPECT_THAT([&] { (void)source->sample(1); },
+              ThrowsMessage<DataError>(AllOf(HasSubstr("y.npy[1]: array: expected an integer"))));
+}
+
+TEST(NumpySource, DamagedArchivesAreRefused) {
+  const test::TemporaryFolder folder;
+  for (const char* name : {"stored.npz", "packed.npz"}) {
+    const std::vector<std::byte> good = test::read_bytes(kGolden / name);
+    for (const double share : {0.0, 0.3, 0.9, 0.999}) {
+      test::write_bytes(
+          folder / "a.npz",
+          {good.begin(),
+           good.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(good.size()))});
+      EXPECT_THROW((void)open_source(folder / "a.npz"), DataError) << name << share;
+    }
+    std::vector<std::byte> bad = good;
+    bad[good.size() / 3] ^= std::byte{1};
+    test::write_bytes(folder / "a.npz", bad);
+    EXPECT_THROW((void)open_source(folder / "a.npz"), DataError) << name;
+  }
+}
+
+TEST(NpyArray, ASingleNumberIsAnArrayOfOne) {
+  const test::TemporaryFolder folder;
+  put_npy(folder / "a.npy", {}, DType::f32);
+  EXPECT_EQ(npy_array(test::read_bytes(folder / "a.npy"), "a").format.shape,
+            (std::vector<std::uint64_t>{1}));
+  std::vector<std::byte> file = test::read_bytes(folder / "a.npy");
+  file.pop_back();
+  EXPECT_THAT([&] { (void)npy_array(file, "a"); },
+              ThrowsMessage<DataError>(HasSubstr("a: expected the bytes of an array")));
+}
+
+}  // namespace
+}  // namespace precast::data
