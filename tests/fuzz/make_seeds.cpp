@@ -19,6 +19,7 @@
 #include "framework/core/archive/zip_file.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/data/beton/small_pages.h"
 #include "tests/data/sources/sample_images.h"
 
 namespace precast::fuzz {
@@ -77,6 +78,9 @@ void remove_digests(const fs::path& folder) {
   }
 }
 
+/// As tools/fuzz has it.
+constexpr std::size_t kLargestBeton = 12288;
+
 /// A file of FFCV cut to its first samples, with blobs side by side instead of a page apart and raw
 /// images of 1 x 1 pixel: kilobytes instead of megabytes.
 Bytes compact(const Bytes& file, std::uint64_t max_samples) {
@@ -128,6 +132,11 @@ void make_betons(const fs::path& to) {
     const Bytes seed = compact(test::golden_beton(name), 3);
     const data::BetonReader check(seed, name);
     put(to / "beton" / name, seed);
+    for (const bool checksums : {false, true}) {
+      const Bytes small = test::with_small_pages(test::golden_beton(name), checksums);
+      if (small.size() <= kLargestBeton)
+        put(to / "beton" / (name + (checksums ? "_sums" : "_small")), small);
+    }
   }
 }
 
@@ -169,6 +178,47 @@ void make_jpegs(const fs::path& to) {
   }
 }
 
+void put_text(const fs::path& path, std::string_view text) {
+  put(path, std::as_bytes(std::span(text)));
+}
+
+/// Lists, expressions, notes: what people write by hand.
+void make_texts(const fs::path& to) {
+  constexpr std::string_view kList =
+      "path,label,\"a \"\"name\"\"\"\r\nx/y.txt,3,1.5e3\n\"z,\n\",-4,.25\n";
+  put_text(to / "delimited" / "list", kList);
+  put_text(to / "table" / "csv", "0" + std::string(kList));
+  put_text(to / "table" / "jsonl",
+           "2{\"a\": 1, \"b\": [null, 2.5], \"c\": \"x\"}\n{\"a\": 2, \"b\": {}, \"c\": \"\"}\n");
+  put_text(to / "filter" / "all", "label in [1, 2, 3] and not (weight <= 0.5) or label != 4");
+  put_text(to / "filter" / "lists", "label not in (1, 5) and weight > 3e0");
+  put_text(to / "sums" / "info",
+           R"({"classes": {"label": ["cat", "dog"]}, "written": {"workers": "2"}})");
+}
+
+void make_images(const fs::path& to) {
+  const fs::path files = fs::path(PRECAST_GOLDEN_DIR) / "images/files";
+  for (const auto& item : fs::directory_iterator(files)) {
+    if (item.file_size() <= 2048)
+      put(to / "image_file" / item.path().filename(), read_file(item.path()));
+  }
+  for (const int channels : {1, 2, 3, 4})
+    put(to / "image_file" / fmt::format("png_{}", channels),
+        test::png_file(test::gradient(9, 7), channels));
+}
+
+void make_tars(const fs::path& to) {
+  const fs::path tree = to / "tree";
+  put_text(tree / "a/b.txt", "text");
+  put_text(tree / "a/c.cls", "7");
+  fs::create_directories(to / "tar");
+  test::make_tar(to / "tar" / "folders", tree, "");
+  fs::remove_all(tree);
+  put(tree / "inner.tar", read_file(to / "tar" / "folders"));
+  test::make_tar(to / "tar" / "tar_in_tar", tree, "train/");
+  fs::remove_all(tree);
+}
+
 }  // namespace
 }  // namespace precast::fuzz
 
@@ -184,5 +234,8 @@ int main(int count, char** arguments) {
   precast::fuzz::make_jpegs(to);
   precast::fuzz::make_recipes(to);
   precast::fuzz::make_manifests(to);
+  precast::fuzz::make_texts(to);
+  precast::fuzz::make_images(to);
+  precast::fuzz::make_tars(to);
   return 0;
 }

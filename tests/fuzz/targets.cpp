@@ -18,8 +18,20 @@ volatile unsigned touched;
 
 const std::map<std::string, std::function<void(Input)>, std::less<>>& targets() {
   static const std::map<std::string, std::function<void(Input)>, std::less<>> all = {
-      {"safetensors", safetensors}, {"pickle", pickle}, {"torch_zip", torch_zip}, {"npy", npy},
-      {"manifest", manifest},       {"recipe", recipe}, {"beton", beton},         {"jpeg", jpeg},
+      {"safetensors", safetensors},
+      {"pickle", pickle},
+      {"torch_zip", torch_zip},
+      {"npy", npy},
+      {"manifest", manifest},
+      {"recipe", recipe},
+      {"beton", beton},
+      {"jpeg", jpeg},
+      {"sums", sums},
+      {"delimited", delimited},
+      {"table", table},
+      {"tar", tar},
+      {"image_file", image_file},
+      {"filter", filter},
   };
   return all;
 }

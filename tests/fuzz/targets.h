@@ -24,6 +24,12 @@ void manifest(Input input);
 void recipe(Input input);
 void beton(Input input);
 void jpeg(Input input);
+void sums(Input input);
+void delimited(Input input);
+void table(Input input);
+void tar(Input input);
+void image_file(Input input);
+void filter(Input input);
 /// @}
 
 /// Every target under its name, which is also its folder in tests/corpus.
