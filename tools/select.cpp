@@ -188,6 +188,11 @@ class PartWriter {
     for (const data::SourceField& field : source_->fields()) {
       data::FieldOptions own = fields_;
       own.array = field.array;
+      own.tag = field.tag;
+      own.arguments = field.arguments;
+      own.first = [this, first = ids[0], place = plans.size()] {
+        return source_->sample(first).values.at(place);
+      };
       plans.push_back(
           {field.name, [this, own, type = field.type] { return registry_.create(type, own); }});
     }

@@ -3,9 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "data/beton/reader.h"
@@ -276,7 +277,8 @@ TEST_F(AnySize, OfFfcvsFilesComeAsTheyWereWritten) {
         const auto length =
             static_cast<std::size_t>(batch.fields[t + 1].values<std::int64_t>()[row]);
         ASSERT_EQ(length, expected.size());
-        EXPECT_EQ(std::memcmp(batch.fields[t].data + row * width, expected.data(), length), 0);
+        const std::span<const std::byte> found(batch.fields[t].data + row * width, length);
+        EXPECT_TRUE(std::ranges::equal(found, expected));
       }
     }
   }
