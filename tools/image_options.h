@@ -1,6 +1,7 @@
 #pragma once
 
 #include <boost/program_options/options_description.hpp>
+
 #include "data/fields/image_field.h"
 #include "tools/arguments.h"
 
