@@ -106,7 +106,7 @@ data::FileInfo describe_file(const Arguments& arguments, const data::Source& sou
     info.classes[label->name] = source.class_names();
   info.written = arguments.texts();
   for (const char* elsewhere :
-       {"SOURCE", "kind", "labels", "classes", "OUT.beton", "workers", "json"})
+       {"SOURCE", "kind", "labels", "classes", "OUT.beton", "workers", "json", "plugin"})
     info.written.erase(elsewhere);
   info.written["precast"] = kVersion;
   return info;
