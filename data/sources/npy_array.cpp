@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <string_view>
 #include <utility>
 
 #include "framework/core/archive/npy.h"
@@ -10,13 +9,31 @@
 #include "framework/core/error.h"
 
 namespace precast::data {
+namespace {
+
+/// Whether NumPy has numbers of that kind (of biufcS) and that many bytes.
+bool is_numpys(char kind, std::uint64_t bytes) {
+  switch (kind) {
+    case 'b':
+      return bytes == 1;
+    case 'i':
+    case 'u':
+      return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
+    case 'f':
+      return bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16;
+    case 'c':
+      return bytes == 8 || bytes == 16 || bytes == 32;
+    default:
+      return kind == 'S' && bytes > 0;
+  }
+}
+
+}  // namespace
 
 NpyView view_npy(std::span<const std::byte> file, const std::string& place) {
   NpyHeader header = parse_npy_header(file, place);
-  constexpr std::string_view kPlainKinds = "biufcS";
   const std::uint64_t element = dtype_bytes(header.descr);
-  if (element == 0 || header.descr[0] == '>' ||
-      kPlainKinds.find(header.descr[1]) == std::string_view::npos) {
+  if (element == 0 || header.descr[0] == '>' || !is_numpys(header.descr[1], element)) {
     throw DataError(fmt::format("{}: expected numbers such as <f4, <i8 or |u1, got '{}'{}", place,
                                 header.descr,
                                 element != 0 && header.descr[0] == '>'

@@ -18,7 +18,8 @@ struct NpyView {
 
 /// Looks at a .npy file. The shape may hold zeros, and none of a single number.
 /// @param place names it in messages. @throws DataError for elements that are not plain
-/// little-endian numbers or bytes (objects, texts, records), Fortran order, and truncated files.
+/// little-endian numbers of a size that NumPy has or bytes (objects, texts, records), Fortran
+/// order, and truncated files.
 [[nodiscard]] NpyView view_npy(std::span<const std::byte> file, const std::string& place);
 
 /// The array of a .npy file as an ndarray field takes it; a single number as one of shape [1].

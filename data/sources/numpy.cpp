@@ -98,6 +98,7 @@ SourceField field_of(const std::string& name, const ArrayFormat& format, bool al
   return field;
 }
 
+/// @param bytes at most 8: view_npy() lets no other integers in.
 std::int64_t integer_of(std::span<const std::byte> bytes, bool is_signed) {
   std::uint64_t number = 0;
   std::memcpy(&number, bytes.data(), bytes.size());
@@ -236,9 +237,10 @@ class NumpySource final : public Source {
 
   /// The first image, the first label, then all others as they come.
   void choose_fields() {
-    const bool alone = path_.extension() == kEnding;
+    // The labels beside a .npy file are never its images.
+    bool alone = path_.extension() == kEnding;
     for (Column& column : columns_)
-      column.field = field_of(column.name, column.array.format, alone);
+      column.field = field_of(column.name, column.array.format, std::exchange(alone, false));
     const auto lead = [this](std::size_t place, const std::string& name, auto matches) {
       const auto found = std::find_if(columns_.begin() + static_cast<std::ptrdiff_t>(place),
                                       columns_.end(), matches);

@@ -97,6 +97,20 @@ TEST(NumpySource, WhatCannotBeReadIsToldWithTheWayOut) {
               ThrowsMessage<DataError>(HasSubstr("got 3 of 'x_train' and 2 of 'x_test'")));
 }
 
+TEST(NumpySource, NumbersOfASizeThatNumpyHasNotAreRefused) {
+  const test::TemporaryFolder folder;
+  const std::vector<std::byte> file = test::read_bytes(kGolden / "big_endian.npy");
+  for (const std::string dtype :
+       {"<i100", "<u3", "<i0", "|b4", "<f1", "<f3", "<f5", "<f100", "<c4", "<i16"}) {
+    std::string text(reinterpret_cast<const char*>(file.data()), file.size());
+    text.replace(text.find(">i4"), 3, dtype);
+    text.erase(text.find("}") + 1, dtype.size() - 3);
+    std::ofstream(folder / "a.npy") << text;
+    EXPECT_THAT([&] { (void)open_source(folder / "a.npy"); },
+                ThrowsMessage<DataError>(HasSubstr(fmt::format("got '{}'", dtype))));
+  }
+}
+
 /// Writes uint8 zeros, the elements' places modulo 256.
 void put_npy(const std::filesystem::path& path, const std::vector<std::int64_t>& shape,
              DType dtype = DType::u8) {
@@ -132,6 +146,11 @@ TEST(NumpySource, LabelsLieBesideOrAreNamed) {
   EXPECT_EQ(source->fields()[0].name, "label");
   EXPECT_EQ(source->fields()[1].name, "array");
   EXPECT_EQ(source->fields()[1].type, "ndarray");
+  // Labels in the shape of pictures are no pictures.
+  put_npy(folder / "pictures_labels.npy", {3, 4, 4});
+  const auto planes = open_source(folder / "pictures.npy");
+  EXPECT_EQ(planes->fields()[0].type, "image");
+  EXPECT_EQ(planes->fields()[1].type, "ndarray");
   put_npy(folder / "short.npy", {2});
   EXPECT_THAT(
       [&] { (void)open_source(folder / "features.npy", "auto", {.labels = folder / "short.npy"}); },
