@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <utility>
 
 #include "data/beton/copy_dataset.h"
 #include "data/fields/register.h"
@@ -191,7 +192,8 @@ class PartWriter {
       own.tag = field.tag;
       own.arguments = field.arguments;
       own.first = [this, first = ids[0], place = plans.size()] {
-        return source_->sample(first).values.at(place);
+        data::Sample sample = source_->sample(first);
+        return data::FirstValue{std::move(sample.name), std::move(sample.values.at(place))};
       };
       plans.push_back(
           {field.name, [this, own, type = field.type] { return registry_.create(type, own); }});

@@ -59,7 +59,7 @@ class VerifyProgress {
 
 const char* sums_of(const data::BetonReader& reader) {
   if (reader.sums().empty()) return "none";
-  return std::filesystem::exists(data::sums_sidecar(reader.path())) ? "beside" : "inside";
+  return reader.sums_are_inside() ? "inside" : "beside";
 }
 
 Json describe(const data::BetonReader& reader, const data::VerifySummary& found, bool deep) {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <span>
+#include <utility>
 
 #include "data/beton/file_info.h"
 #include "data/beton/write_dataset.h"
@@ -206,7 +207,8 @@ std::vector<data::FieldPlan> plan_fields(const std::vector<data::SourceField>& c
     own.tag = field.tag;
     own.arguments = field.arguments;
     own.first = [&source, first, place = fields.size()] {
-      return source.sample(first).values[place];
+      data::Sample sample = source.sample(first);
+      return data::FirstValue{std::move(sample.name), std::move(sample.values[place])};
     };
     fields.push_back(
         {field.name, [&registry, own, type = field.type] { return registry.create(type, own); }});

@@ -101,6 +101,7 @@ void put_tag(const FieldTag& tag, std::vector<std::byte>& arguments) {
   const std::string text = as_json(tag).dump();
   require(kMagic.size() + text.size() < kTagBytes, "a tag's text is short");
   arguments.resize(kFieldArgumentsBytes);
+  std::fill_n(arguments.begin() + kTagAt, kTagBytes, std::byte{0});
   std::memcpy(arguments.data() + kTagAt, kMagic.data(), kMagic.size());
   std::memcpy(arguments.data() + kTagAt + kMagic.size(), text.data(), text.size());
 }

@@ -2,10 +2,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include "data/beton/json_limits.h"
+
 namespace precast::data {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+/// Far above the names of any dataset's classes.
+constexpr std::size_t kMaxInfoBytes = std::size_t{64} << 20;
 
 /// The member of that name if it is an object, else an empty one.
 Json object_in(const Json& json, const char* name) {
@@ -30,8 +35,9 @@ std::string file_info_text(const FileInfo& info) {
 }
 
 FileInfo parse_file_info(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   FileInfo info;
+  if (text.size() > kMaxInfoBytes) return info;
+  const Json json = parse_json_within_limits(text);
   const Json classes = object_in(json, "classes");
   for (const auto& [field, names] : classes.items()) {
     if (names.is_array()) info.classes[field] = texts_of(names);

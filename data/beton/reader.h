@@ -135,6 +135,8 @@ class PRECAST_API BetonReader {
   }
   /// Its checksums; empty() where it has none.
   [[nodiscard]] const FileSums& sums() const { return sums_; }
+  /// Whether they lie in the file, and not beside it.
+  [[nodiscard]] bool sums_are_inside() const { return sums_inside_bytes_ > 0; }
   /// Hashes what their trailer covers. @param table the allocation table's bytes.
   [[nodiscard]] SumsTrailer hash_extents(std::span<const std::byte> table) const;
   /// Holds the bytes of a field with blobs against their checksum. Without checksums it does
@@ -154,6 +156,7 @@ class PRECAST_API BetonReader {
   [[nodiscard]] std::span<const std::byte> sums_inside();
   [[nodiscard]] std::span<const std::byte> sums_beside();
   /// @}
+  [[nodiscard]] FileSums sums_of(std::span<const std::byte> block, bool inside) const;
   /// How many fields before `field` have blobs.
   [[nodiscard]] std::size_t value_field(std::size_t field) const;
   void bring(std::uint64_t end);

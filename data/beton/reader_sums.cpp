@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <system_error>
 
 #include "data/beton/reader.h"
 #include "framework/core/error.h"
@@ -39,9 +40,25 @@ std::span<const std::byte> BetonReader::sums_inside() {
 
 std::span<const std::byte> BetonReader::sums_beside() {
   const std::filesystem::path sidecar = sums_sidecar(path_);
-  if ((file_ == nullptr && disk_ == nullptr) || !std::filesystem::exists(sidecar)) return {};
+  std::error_code unknown;
+  if ((file_ == nullptr && disk_ == nullptr) || !std::filesystem::exists(sidecar, unknown))
+    return {};
   sums_bytes_ = read_file(sidecar);
-  return sums_bytes_;
+  if (!sums_bytes_.empty()) return sums_bytes_;
+  throw DataError(fmt::format("{}: checksums: expected those of {}, got an empty file. Remove it",
+                              sidecar.string(), place()));
+}
+
+/// @throws DataError that also says what to do about those of another file.
+FileSums BetonReader::sums_of(std::span<const std::byte> block, bool inside) const {
+  const std::string where = inside ? place() : sums_sidecar(path_).string();
+  try {
+    return {block, header_.num_samples, value_field(fields_.size()), where};
+  } catch (const DataError& error) {
+    if (inside) throw;
+    throw DataError(fmt::format("{}. If {} was written again after {}, remove that", error.what(),
+                                place(), where));
+  }
 }
 
 void BetonReader::open_sums(std::span<const std::byte> table) {
@@ -50,7 +67,7 @@ void BetonReader::open_sums(std::span<const std::byte> table) {
   if (!inside) block = sums_beside();
   if (block.empty()) return;
   const std::string where = inside ? place() : sums_sidecar(path_).string();
-  FileSums sums(block, header_.num_samples, value_field(fields_.size()), where);
+  const FileSums sums = sums_of(block, inside);
   const auto expect = [&](const char* part, std::uint64_t expected, std::uint64_t found) {
     if (expected == found) return;
     throw DataError(fmt::format(

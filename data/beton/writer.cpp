@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cerrno>
+#include <system_error>
 #include <unordered_set>
 #include <utility>
 
@@ -103,6 +105,8 @@ BetonWriter::BetonWriter(const std::filesystem::path& path, std::vector<FieldCol
       checksums_(layout.checksums),
       info_(layout.info),
       header_(checked_header(columns_, num_samples, layout.page_bytes)),
+      path_(path),
+      ops_(ops),
       file_(path, ops),
       metadata_at_(kHeaderBytes + columns_.size() * kFieldBytes) {
   std::uint64_t metadata_end = 0;
@@ -130,8 +134,17 @@ std::vector<std::byte> BetonWriter::head() const {
     std::memcpy(at + 1, columns_[i].name.data(), columns_[i].name.size());
     std::ranges::copy(columns_[i].arguments, at + 1 + kFieldNameBytes);
   }
-  std::byte* flag = bytes.data() + kHeaderBytes + 1 + kFieldNameBytes + kSumsFlagAt;
-  if (checksums_ && load<std::uint64_t>(flag) == 0) store(flag, kSumsFlag);
+  std::byte* const flag = bytes.data() + kHeaderBytes + 1 + kFieldNameBytes + kSumsFlagAt;
+  const auto there = load<std::uint64_t>(flag);
+  if (checksums_ && there != 0 && there != kSumsFlag) {
+    throw ConfigError(
+        fmt::format("field '{}': expected zeros in bytes {} to {} of the first field's arguments, "
+                    "where a file with checksums is marked as one, got others. Leave checksums out "
+                    "(--no_checksums), or put another field first",
+                    columns_[0].name, kSumsFlagAt, kSumsFlagAt + sizeof there - 1));
+  }
+  // A custom field of a file with checksums brings the mark along.
+  if (checksums_ || there == kSumsFlag) store(flag, checksums_ ? kSumsFlag : 0);
   return bytes;
 }
 
@@ -212,6 +225,16 @@ void BetonWriter::finish() {
   store_header(header_, header.data());
   file_.write_at(0, header);
   file_.commit();
+  remove_stale_sums();
+}
+
+/// Checksums beside an older file of that name are not those of this one.
+void BetonWriter::remove_stale_sums() {
+  const std::filesystem::path sidecar = sums_sidecar(path_);
+  std::error_code unknown;
+  if (!std::filesystem::exists(sidecar, unknown)) return;
+  if (ops_.unlink(sidecar.c_str()) != 0 && errno != ENOENT)
+    throw IoError("cannot remove the checksums of an older file,", sidecar.string(), errno);
 }
 
 void BetonWriter::write_sums() {

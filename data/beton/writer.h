@@ -44,7 +44,8 @@ class PRECAST_API BetonWriter {
  public:
   /// @param num_samples at most so many come. @throws ConfigError for a page size that is none, for
   /// no samples, and for field names that are empty, over 16 characters, not printable ASCII or
-  /// twice; IoError if the file cannot be created.
+  /// twice, and, with checksums, for a first field whose arguments leave no room for their mark
+  /// (kSumsFlagAt); IoError if the file cannot be created.
   BetonWriter(const std::filesystem::path& path, std::vector<FieldColumn> columns,
               std::uint64_t num_samples, const BetonLayout& layout = {},
               FileOps& ops = posix_file_ops());
@@ -52,7 +53,8 @@ class PRECAST_API BetonWriter {
   /// Adds the next sample. @param values one a column. @throws DataError naming the needed page
   /// size if its blobs do not fit in a page; IoError.
   void add(std::span<const EncodedValue> values);
-  /// Writes what is left and makes the file durable and visible. Call once, after the last sample.
+  /// Writes what is left, makes the file durable and visible, and removes the checksums that lie
+  /// beside an older file of that name (FILE.sum). Call once, after the last sample.
   /// Fewer samples than announced may have come: the header tells how many, and pages begin later
   /// than they would. @throws DataError if none came; IoError.
   void finish();
@@ -68,6 +70,7 @@ class PRECAST_API BetonWriter {
   void flush_page();
   void flush_metadata();
   void write_sums();
+  void remove_stale_sums();
 
   std::vector<FieldColumn> columns_;
   RecordLayout layout_;
@@ -78,6 +81,8 @@ class PRECAST_API BetonWriter {
   BetonHeader header_;
   std::uint64_t samples_ = 0;
 
+  std::filesystem::path path_;
+  FileOps& ops_;
   AtomicFile file_;
   /// Records not yet written, and where they go.
   std::vector<std::byte> metadata_;

@@ -2,14 +2,11 @@
 
 #include <fmt/core.h>
 
-#include <csetjmp>
-#include <cstdio>
-// jpeglib.h needs std::FILE and std::size_t declared before it.
-#include <jpeglib.h>
-
 #include <algorithm>
+#include <csetjmp>
 #include <vector>
 
+#include "data/decode/jpeg_limits.h"
 #include "data/decode/scratch.h"
 #include "framework/core/error.h"
 
@@ -22,20 +19,6 @@ constexpr int kFancyMargin = 1;
 /// It also upsamples a scanline of a few pixels plainly; so that a narrow region is not one, more
 /// of the image is decoded.
 constexpr int kLeastColumns = 16;
-
-/// libjpeg keeps all coefficients of a JPEG with several scans, and walks over all of them in each
-/// scan, of which a few bytes make one. Encoders write about ten.
-constexpr std::uint64_t kMaxCoefficientBytes = std::uint64_t{1} << 28;
-constexpr int kMaxScans = 200;
-
-std::uint64_t coefficient_bytes(const jpeg_decompress_struct& decompress) {
-  std::uint64_t blocks = 0;
-  for (int i = 0; i < decompress.num_components; ++i) {
-    const jpeg_component_info& component = decompress.comp_info[i];
-    blocks += std::uint64_t{component.width_in_blocks} * component.height_in_blocks;
-  }
-  return blocks * sizeof(JBLOCK);
-}
 
 /// Where scans are missing, libjpeg smooths between blocks, and a crop would change what the blocks
 /// at its border are smoothed with.
@@ -55,9 +38,9 @@ bool is_smoothed(const jpeg_decompress_struct& decompress) {
 struct LibjpegDecoder::State {
   jpeg_decompress_struct decompress{};
   jpeg_error_mgr errors{};
-  jpeg_progress_mgr progress{};
-  std::jmp_buf on_error{};
-  char message[JMSG_LENGTH_MAX] = "";
+  jpeg_progress_mgr progress = scan_limit<State>();
+  std::jmp_buf jump{};
+  char text[JMSG_LENGTH_MAX] = "";
   Scratch memory;
   std::vector<JSAMPROW> row_pointers;
 
@@ -65,29 +48,23 @@ struct LibjpegDecoder::State {
     decompress.err = jpeg_std_error(&errors);
     errors.error_exit = [](j_common_ptr info) {
       auto* state = static_cast<State*>(info->client_data);
-      info->err->format_message(info, state->message);
-      std::longjmp(state->on_error, 1);
+      info->err->format_message(info, state->text);
+      std::longjmp(state->jump, 1);
     };
     // A warning ends the decoding at once: a few bytes would do for gigapixels of warnings.
     errors.emit_message = [](j_common_ptr info, int level) {
       if (level < 0) info->err->error_exit(info);
     };
     decompress.client_data = this;
-    progress.progress_monitor = [](j_common_ptr info) {
-      auto* state = static_cast<State*>(info->client_data);
-      if (state->decompress.input_scan_number <= kMaxScans) return;
-      std::snprintf(state->message, sizeof state->message, "more than %d scans", kMaxScans);
-      std::longjmp(state->on_error, 1);
-    };
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() { jpeg_destroy_decompress(&decompress); }
 
-  /// Reads the header. False with `message` set if libjpeg refuses. No C++ object may live across
+  /// Reads the header. False with `text` set if libjpeg refuses. No C++ object may live across
   /// the jump, so these functions hold plain values only.
   bool read_header(std::span<const std::byte> jpeg) {
-    if (setjmp(on_error) != 0) return false;
+    if (setjmp(jump) != 0) return false;
     // A new decompressor for each image, which takes microseconds: libjpeg keeps tables, so a file
     // that lacks its own would be decoded with those of whatever came before, and one that failed
     // can make it refuse the next good image.
@@ -110,19 +87,13 @@ struct LibjpegDecoder::State {
     if (decompress.arith_code != FALSE) {
       throw DataError("expected a JPEG with Huffman coding, got arithmetic coding");
     }
-    const std::uint64_t bytes = coefficient_bytes(decompress);
-    if (jpeg_has_multiple_scans(&decompress) != FALSE && bytes > kMaxCoefficientBytes) {
-      throw DataError(
-          fmt::format("expected a JPEG of several scans (progressive) with at most {} bytes of "
-                      "coefficients, got {}",
-                      kMaxCoefficientBytes, bytes));
-    }
+    check_coefficients(decompress);
   }
 
   /// Starts decoding and narrows it to the region's columns: `first_column` becomes the column at
   /// which the decoded rows begin.
   bool start(const Rect& region, JpegDct dct, int* first_column) {
-    if (setjmp(on_error) != 0) return false;
+    if (setjmp(jump) != 0) return false;
     decompress.out_color_space = JCS_RGB;
     decompress.dct_method = dct == JpegDct::ifast ? JDCT_IFAST : JDCT_ISLOW;
     decompress.do_fancy_upsampling = TRUE;
@@ -142,7 +113,7 @@ struct LibjpegDecoder::State {
   }
 
   bool read_rows(const Rect& region) {
-    if (setjmp(on_error) != 0) return false;
+    if (setjmp(jump) != 0) return false;
     jpeg_skip_scanlines(&decompress, static_cast<JDIMENSION>(region.row));
     int read = 0;
     while (read < region.height) {
@@ -155,7 +126,7 @@ struct LibjpegDecoder::State {
 
   ImageView decode(std::span<const std::byte> jpeg, int height, int width, const Rect& region,
                    JpegDct dct) {
-    if (!read_header(jpeg)) throw DataError(fmt::format("not a readable JPEG: {}", message));
+    if (!read_header(jpeg)) throw DataError(fmt::format("not a readable JPEG: {}", text));
     const auto found_height = decompress.image_height;
     const auto found_width = decompress.image_width;
     if (found_height != static_cast<JDIMENSION>(height) ||
@@ -165,15 +136,14 @@ struct LibjpegDecoder::State {
     }
     check_cost();
     int first_column = 0;
-    if (!start(region, dct, &first_column))
-      throw DataError(fmt::format("damaged JPEG: {}", message));
+    if (!start(region, dct, &first_column)) throw DataError(fmt::format("damaged JPEG: {}", text));
 
     const std::size_t stride = std::size_t{decompress.output_width} * 3;
     const auto rows = static_cast<std::size_t>(region.height);
     std::uint8_t* const pixels = memory.at_least(stride * rows);
     row_pointers.resize(rows);
     for (std::size_t y = 0; y < rows; ++y) row_pointers[y] = pixels + y * stride;
-    if (!read_rows(region)) throw DataError(fmt::format("damaged JPEG: {}", message));
+    if (!read_rows(region)) throw DataError(fmt::format("damaged JPEG: {}", text));
     return {pixels + std::size_t{3} * static_cast<std::size_t>(region.column - first_column),
             region.height, region.width, static_cast<std::ptrdiff_t>(stride)};
   }

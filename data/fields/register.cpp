@@ -1,5 +1,7 @@
 #include "data/fields/register.h"
 
+#include <fmt/core.h>
+
 #include "data/fields/blob_fields.h"
 #include "data/fields/custom_field.h"
 #include "data/fields/number_fields.h"
@@ -15,7 +17,14 @@ std::unique_ptr<Field> make_shaped(const FieldOptions& options, FieldTag::Kind k
   if (options.tag.kind == kind) return std::make_unique<Shaped>(options.tag);
   if (!options.first)
     throw ConfigError("field: expected a first value that tells type and dimensions, got none");
-  return std::make_unique<Shaped>(Shaped::tag_for(options.first()));
+  const FirstValue first = options.first();
+  try {
+    return std::make_unique<Shaped>(Shaped::tag_for(first.value));
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}: {}", first.sample, error.what()));
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("{}: {}", first.sample, error.what()));
+  }
 }
 
 std::unique_ptr<Field> make_custom(const FieldOptions& options) {

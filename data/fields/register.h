@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "data/beton/dtype.h"
@@ -10,6 +11,13 @@
 #include "framework/core/registry.h"
 
 namespace precast::data {
+
+/// A value, and the sample it is of.
+struct FirstValue {
+  /// Sample::name
+  std::string sample;
+  Value value;
+};
 
 /// What the user chose for the fields that have choices.
 struct FieldOptions {
@@ -21,7 +29,7 @@ struct FieldOptions {
   /// custom: what else stands in the descriptor.
   std::vector<std::byte> arguments = {};
   /// Gives the first value that is to be written, for fields whose description follows from it.
-  std::function<Value()> first = {};
+  std::function<FirstValue()> first = {};
 };
 
 using FieldRegistry = Registry<Field, const FieldOptions&>;

@@ -1,15 +1,20 @@
 #include "data/loader/batch_layout.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "data/beton/format.h"
+#include "framework/core/error.h"
 
 namespace precast::data {
 namespace {
 
 constexpr std::size_t kFieldAlignment = 64;
+/// More than any machine has; far from where sizes overflow.
+constexpr std::size_t kMaxBatchBytes = std::size_t{1} << 56;
 
 std::vector<std::int64_t> shape_of(const Output& output, std::int64_t image_size_px) {
   if (output.kind == OutputKind::array || output.kind == OutputKind::bytes ||
@@ -29,13 +34,25 @@ std::vector<std::int64_t> shape_of(const Output& output, std::int64_t image_size
 BatchLayout::BatchLayout(const std::vector<Output>& outputs, std::int64_t batch_size,
                          std::int64_t image_size_px)
     : outputs_(outputs), image_size_px_(image_size_px) {
+  const auto count = static_cast<std::size_t>(batch_size);
   for (const Output& output : outputs) {
     OutputField field{.shape = shape_of(output, image_size_px),
                       .offset = bytes_,
                       .sample_bytes = element_size(output.type)};
-    for (const std::int64_t side : field.shape)
-      field.sample_bytes *= static_cast<std::size_t>(side);
-    bytes_ += round_up(field.sample_bytes * static_cast<std::size_t>(batch_size), kFieldAlignment);
+    std::size_t all = 0;
+    bool fits = true;
+    for (const std::int64_t side : field.shape) {
+      fits = fits && !__builtin_mul_overflow(field.sample_bytes, static_cast<std::size_t>(side),
+                                             &field.sample_bytes);
+    }
+    fits = fits && !__builtin_mul_overflow(field.sample_bytes, count, &all);
+    if (!fits || all > kMaxBatchBytes - bytes_) {
+      throw ConfigError(
+          fmt::format("{}: expected batches of at most {} bytes, got {} samples of [{}]. Lower "
+                      "pad_to or the batch size",
+                      output.name, kMaxBatchBytes, batch_size, fmt::join(field.shape, ", ")));
+    }
+    bytes_ += round_up(all, kFieldAlignment);
     fields_.push_back(std::move(field));
   }
 }

@@ -23,7 +23,8 @@ struct OutputField {
 /// Where everything lies in the memory of one pass's batches. Const, thread-safe.
 class BatchLayout {
  public:
-  /// Borrows `outputs`. @throws ConfigError if a transform cannot work on images of that size.
+  /// Borrows `outputs`. @throws ConfigError if a transform cannot work on images of that
+  /// size, and for sizes that no memory has.
   BatchLayout(const std::vector<Output>& outputs, std::int64_t batch_size,
               std::int64_t image_size_px);
 

@@ -99,7 +99,8 @@ class PRECAST_API Loader {
   void begin_epoch(const EpochRequest& request);
   /// The next batch in order, or nothing at the end of the pass.
   /// @throws DataError naming file and sample if a sample of that batch is damaged, or, where
-  /// damaged ones are replaced, if all of the file are; the pass is then over.
+  /// damaged ones are replaced, if all of the file are; ConfigError for a sound sample that does
+  /// not fit its output (larger than pad_to), which is never replaced. The pass is then over.
   [[nodiscard]] std::optional<HostBatch> next();
   /// Whether next() would return at once.
   [[nodiscard]] bool ready() const;

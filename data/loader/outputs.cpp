@@ -55,7 +55,12 @@ std::vector<std::uint64_t> first_extents(const BetonReader& reader, std::size_t 
   DirectWindow direct;
   const FileWindow window = direct.read(reader, range_of(reader, {field}, 0));
   std::vector<std::uint64_t> extents;
-  (void)shaped_elements(reader.fields()[field].tag, reader.blob(0, field, window), extents);
+  try {
+    (void)shaped_elements(reader.fields()[field].tag, reader.blob(0, field, window), extents);
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}: sample 0, field '{}': {}", reader.path().string(),
+                                reader.fields()[field].name, error.what()));
+  }
   return extents;
 }
 

@@ -60,7 +60,12 @@ std::uint64_t Replacements::find_next(std::uint64_t sample) {
     passed.push_back(next);
     next = (next + 1) % reader_.size();
   }
-  if (next == sample) return sample;
+  if (next == sample) {
+    // Where a search before has found `sample` sound, which it is not in use, it remains the answer
+    // for others.
+    none_is_sound_ = passed.size() == reader_.size();
+    return sample;
+  }
   for (const std::uint64_t bad : passed) next_sound_[bad] = next;
   return next;
 }
@@ -69,7 +74,6 @@ std::uint64_t Replacements::replace(std::uint64_t sample, const std::string& err
   const std::scoped_lock lock(mutex_);
   const std::uint64_t by = none_is_sound_ ? sample : find_next(sample);
   if (by == sample) {
-    none_is_sound_ = true;
     throw DataError(
         fmt::format("{}: expected at least one sample that can be decoded, got none of {}. The "
                     "first that was tried: {}",

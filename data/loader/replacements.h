@@ -9,6 +9,7 @@
 
 #include "data/loader/sample_reader.h"
 #include "framework/api/replaced_sample.h"
+#include "framework/core/export.h"
 
 namespace precast::data {
 
@@ -16,7 +17,7 @@ namespace precast::data {
 /// sample is the next of the file, after the last one the first, whose every value the outputs can
 /// be made from, images decoded whole: a function of the file, the outputs and the sample, whatever
 /// crop came upon the damage, and whichever thread. Thread-safe.
-class Replacements {
+class PRECAST_API Replacements {
  public:
   /// Borrows the reader. @param outputs what is made of a sample. @param verify also by checksums.
   Replacements(const BetonReader& reader, std::vector<Output> outputs, const JpegOptions& jpeg,

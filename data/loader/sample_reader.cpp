@@ -73,12 +73,16 @@ void SampleReader::read(const SamplePlace& place, const BatchLayout& layout, std
   const auto size_px = static_cast<int>(layout.image_size_px());
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     const OutputField& field = layout.fields()[i];
+    const auto with_place = [&](const Error& error) {
+      return fmt::format("{}: sample {}, field '{}': {}", reader_.path().string(), place.sample,
+                         reader_.fields()[outputs_[i].field].name, error.what());
+    };
     try {
       read_output(i, place, size_px, memory + field.offset + row * field.sample_bytes);
     } catch (const DataError& error) {
-      throw DataError(fmt::format("{}: sample {}, field '{}': {}", reader_.path().string(),
-                                  place.sample, reader_.fields()[outputs_[i].field].name,
-                                  error.what()));
+      throw DataError(with_place(error));
+    } catch (const ConfigError& error) {
+      throw ConfigError(with_place(error));
     }
   }
 }
@@ -171,8 +175,8 @@ void SampleReader::read_text(const Output& output, std::uint64_t sample, std::by
   const std::span<const std::byte> bytes = text(output.field, sample);
   const auto room = static_cast<std::size_t>(output.shape[0]);
   if (bytes.size() > room) {
-    throw DataError(fmt::format("expected at most {} bytes, as pad_to says, got {}. Raise pad_to",
-                                room, bytes.size()));
+    throw ConfigError(fmt::format("expected at most {} bytes, as pad_to says, got {}. Raise pad_to",
+                                  room, bytes.size()));
   }
   std::ranges::copy(bytes, out);
   if (!output.variable) std::memset(out + bytes.size(), 0, room - bytes.size());
@@ -195,7 +199,7 @@ void SampleReader::read_shaped(const Output& output, std::uint64_t sample, std::
     fits = fits && (output.exact ? extents_[i] == side : extents_[i] <= side);
   }
   if (fits) return pad(elements, extents_, output.shape, element_bytes, out);
-  throw DataError(fmt::format(
+  throw ConfigError(fmt::format(
       "expected {} [{}], got [{}]. {}",
       output.exact ? "images of the size of the first one," : "at most what pad_to says,",
       fmt::join(output.shape, ", "), fmt::join(extents_, ", "),
@@ -217,7 +221,7 @@ void SampleReader::check_mask_size(const Output& output, std::uint64_t sample, s
   if (static_cast<std::uint64_t>(image.height) == height &&
       static_cast<std::uint64_t>(image.width) == width)
     return;
-  throw DataError(fmt::format(
+  throw ConfigError(fmt::format(
       "expected a mask of {} x {} px (height x width) as its image '{}' has, "
       "got {} x {}",
       image.height, image.width, reader_.fields()[output.image_field].name, height, width));

@@ -25,7 +25,9 @@ class SampleReader {
   /// Where the bytes of the next sample lie, for a file that is not mapped.
   void set_window(const FileWindow& window) { window_ = window; }
   /// @param layout of the outputs. @param memory a batch's memory, of layout.bytes().
-  /// @throws DataError naming file, sample and field if something is damaged.
+  /// @throws DataError naming file, sample and field if something is damaged; ConfigError, too, if
+  /// a value is sound but not what the outputs ask for: larger than pad_to, of another size than
+  /// the first one, a mask of another size than its image.
   void read(const SamplePlace& place, const BatchLayout& layout, std::size_t row,
             std::byte* memory);
 

@@ -36,6 +36,18 @@ std::vector<std::byte> read_entry(archive* reader, std::uint64_t max_bytes,
   return out;
 }
 
+/// A member of a zip file, of the size that its entry announces: a small one can hold terabytes.
+std::vector<std::byte> read_whole(archive* reader, archive_entry& entry, const std::string& place) {
+  const auto announced = static_cast<std::uint64_t>(archive_entry_size(&entry));
+  std::vector<std::byte> bytes = read_entry(reader, announced, place, "zip");
+  std::byte surplus{};
+  const la_ssize_t more = archive_read_data(reader, &surplus, 1);
+  if (more < 0) refuse(reader, place, "zip");
+  if (more == 0 && bytes.size() == announced) return bytes;
+  throw DataError(fmt::format("{}: expected {} bytes, as the archive says, got {}. It is damaged",
+                              place, announced, more > 0 ? "more" : std::to_string(bytes.size())));
+}
+
 std::vector<std::byte> gunzip(const MappedFile& file, std::uint64_t max_bytes) {
   const ArchiveReader reader(archive_read_new());
   if (reader == nullptr) throw std::bad_alloc();
@@ -72,7 +84,7 @@ std::vector<std::byte> unzip_member(std::span<const std::byte> archive_bytes,
     if (status != ARCHIVE_OK) break;
     const char* name = archive_entry_pathname(entry);
     if (name != nullptr && name == member)
-      return read_entry(reader.get(), UINT64_MAX, place + ":" + member, "zip");
+      return read_whole(reader.get(), *entry, fmt::format("{}:{}", place, member));
   }
   if (status != ARCHIVE_EOF) refuse(reader.get(), place, "zip");
   throw DataError(fmt::format("{}: expected a member {}, got none", place, member));

@@ -66,36 +66,47 @@ class BetonSource final : public Source {
       case FieldType::integer:
         return reader_.integer(i, field);
       case FieldType::image:
-        return image_of(reader_.image(i, field));
+        return image(i, field);
       case FieldType::bytes:
         return bytes_value(i, field);
       case FieldType::json:
         return text_of(i, field);
       case FieldType::ndarray:
       case FieldType::tensor:
-        return ArrayInput{fields_[field].array, copy_of(reader_.blob(i, field))};
+        return ArrayInput{fields_[field].array, copy_of(blob(i, field))};
       case FieldType::custom:
         return custom_value(i, field);
     }
     require(false, "a reader has no other fields");
     return {};
   }
+  /// Bytes that are held against their checksum: a file that is made of them brings new ones.
+  [[nodiscard]] std::span<const std::byte> blob(std::uint64_t i, std::size_t field) const {
+    const std::span<const std::byte> bytes = reader_.blob(i, field);
+    if (reader_.fields()[field].has_pointer()) reader_.check_value(i, field, bytes);
+    return bytes;
+  }
+  [[nodiscard]] ImageInput image(std::uint64_t i, std::size_t field) const {
+    const ImageRecord record = reader_.image(i, field);
+    reader_.check_value(i, field, record.bytes);
+    return image_of(record);
+  }
   [[nodiscard]] Value bytes_value(std::uint64_t i, std::size_t field) const {
     const FieldTag& tag = fields_[field].tag;
-    const std::span<const std::byte> blob = reader_.blob(i, field);
-    if (tag.kind == FieldTag::Kind::none) return copy_of(blob);
+    const std::span<const std::byte> bytes = blob(i, field);
+    if (tag.kind == FieldTag::Kind::none) return copy_of(bytes);
     ArrayInput array{{tag.dtype, {}}, {}};
-    array.elements = copy_of(shaped_elements(tag, blob, array.format.shape));
+    array.elements = copy_of(shaped_elements(tag, bytes, array.format.shape));
     return array;
   }
   [[nodiscard]] Value custom_value(std::uint64_t i, std::size_t field) const {
     reader_.check_movable(i, field);
-    return CustomInput{copy_of(reader_.metadata(i, field)), copy_of(reader_.blob(i, field))};
+    return CustomInput{copy_of(reader_.metadata(i, field)), copy_of(blob(i, field))};
   }
   /// Up to the first zero byte, as FFCV reads it.
   [[nodiscard]] std::string text_of(std::uint64_t i, std::size_t field) const {
-    const std::span<const std::byte> blob = reader_.blob(i, field);
-    const std::string_view text(reinterpret_cast<const char*>(blob.data()), blob.size());
+    const std::span<const std::byte> bytes = blob(i, field);
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     return std::string(text.substr(0, text.find('\0')));
   }
 

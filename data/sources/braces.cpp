@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdint>
 #include <optional>
+#include <system_error>
 
 #include "framework/core/error.h"
 
@@ -29,8 +30,8 @@ std::vector<std::string> expand_group(std::string_view group, std::string_view p
     const auto first = number_of(group.substr(0, dots));
     const auto last = number_of(group.substr(dots + 2));
     if (first && last && *first <= *last && *last - *first < kMostNames) {
-      for (std::uint64_t number = *first; number <= *last; ++number)
-        names.push_back(fmt::format("{:0{}}", number, dots));
+      for (std::uint64_t i = 0; i <= *last - *first; ++i)
+        names.push_back(fmt::format("{:0{}}", *first + i, dots));
       return names;
     }
   } else if (group.find(',') != std::string_view::npos) {
@@ -68,7 +69,9 @@ std::vector<std::string> expand_braces(std::string_view pattern) {
 }
 
 std::vector<std::filesystem::path> source_paths(const std::filesystem::path& source) {
-  if (std::filesystem::exists(source)) return {source};
+  // A pattern can be longer than a file's name may be.
+  std::error_code unknown;
+  if (std::filesystem::exists(source, unknown)) return {source};
   const std::vector<std::string> names = expand_braces(source.string());
   return {names.begin(), names.end()};
 }

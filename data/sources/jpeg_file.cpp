@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "data/decode/jpeg_limits.h"
 #include "data/encode/jpeg_error.h"
 #include "data/sources/exif.h"
 #include "data/sources/image_file.h"
@@ -19,6 +20,7 @@ constexpr unsigned kMaxMarkerBytes = 0xFFFF;
 struct Decoder {
   jpeg_decompress_struct state{};
   JpegErrors errors;
+  jpeg_progress_mgr progress = scan_limit<JpegErrors>();
 
   ~Decoder() { jpeg_destroy_decompress(&state); }
 };
@@ -28,6 +30,7 @@ bool read_header(Decoder& decoder, std::span<const std::byte> file) {
   decoder.errors.install(reinterpret_cast<j_common_ptr>(&decoder.state));
   if (setjmp(decoder.errors.jump) != 0) return false;
   jpeg_create_decompress(&decoder.state);
+  decoder.state.progress = &decoder.progress;
   jpeg_save_markers(&decoder.state, JPEG_APP0 + 1, kMaxMarkerBytes);
   jpeg_mem_src(&decoder.state, reinterpret_cast<const unsigned char*>(file.data()), file.size());
   jpeg_read_header(&decoder.state, TRUE);
@@ -118,6 +121,7 @@ ImageFileFacts decode_jpeg_file(std::span<const std::byte> file, Image& out) {
   const auto decoder = std::make_unique<Decoder>();
   if (!read_header(*decoder, file)) refuse(*decoder);
   ImageFileFacts facts = facts_of(decoder->state);
+  check_coefficients(decoder->state);
   allocate_pixels(decoder->state.image_width, decoder->state.image_height, out);
   decoder->state.out_color_space = facts.cmyk ? JCS_CMYK : JCS_RGB;
   decoder->state.dct_method = JDCT_ISLOW;

@@ -100,10 +100,13 @@ std::unique_ptr<Source> open_source(const std::filesystem::path& path, std::stri
   }
   const std::vector<std::filesystem::path> paths = source_paths(path);
   if (paths.size() > 1) return open_shards(paths, kind, options);
-  if (!std::filesystem::exists(path)) throw IoError("cannot open", path.string(), ENOENT);
+  const std::filesystem::path& only = paths[0];
+  std::error_code failure;
+  if (!std::filesystem::exists(only, failure))
+    throw IoError("cannot open", only.string(), failure ? failure.value() : ENOENT);
   for (const SourceKind& known : kKinds) {
-    if (kind == "auto" ? known.recognizes(path) : known.name == kind)
-      return known.open(path, options);
+    if (kind == "auto" ? known.recognizes(only) : known.name == kind)
+      return known.open(only, options);
   }
   throw DataError(
       fmt::format("{}: expected a dataset of one of these kinds, got something else:{}\nIf it is "

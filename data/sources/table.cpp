@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "data/beton/format.h"
+#include "data/beton/json_limits.h"
 #include "data/sources/class_files.h"
 #include "data/sources/delimited.h"
 #include "data/sources/image_file.h"
@@ -27,6 +28,16 @@ std::optional<Number> parse_number(std::string_view text) {
   if (text.empty() || failed != std::errc() || stopped != text.data() + text.size())
     return std::nullopt;
   return number;
+}
+
+/// Whether a cell is a whole number that a float has no place for. A column of these is kept as
+/// texts.
+bool would_round(const std::string& cell) {
+  if (cell.find_first_not_of("0123456789", cell.starts_with('-') ? 1 : 0) != std::string::npos)
+    return false;
+  constexpr std::int64_t kLargestExact = std::int64_t{1} << 53;
+  const auto number = parse_number<std::int64_t>(cell);
+  return !number || *number > kLargestExact || *number < -kLargestExact;
 }
 
 /// A list as columns of texts.
@@ -64,18 +75,25 @@ Table read_json_lines(const fs::path& path) {
   const MappedFile file(path);
   std::string_view text = text_of(file);
   Table table;
+  /// [row][column]: cells that are strings, which in a column of documents are documents, too.
+  std::vector<std::vector<bool>> texts;
   for (std::size_t line = 1; !text.empty(); ++line) {
     const std::string_view one = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), one.size() + 1));
     if (one.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    const auto parsed = nlohmann::ordered_json::parse(one, nullptr, false);
-    if (!parsed.is_object())
-      throw DataError(fmt::format("{}: line {}: expected a JSON object", path.string(), line));
+    const auto parsed = parse_json_within_limits(one);
+    if (!parsed.is_object()) {
+      throw DataError(
+          fmt::format("{}: line {}: expected a JSON object, nested at most {} deep, with whole "
+                      "numbers of at most 64 bits",
+                      path.string(), line, kMaxJsonDepth));
+    }
     if (table.rows.empty()) {
       for (const auto& [name, value] : parsed.items()) table.names.push_back(name);
       table.json.assign(table.names.size(), false);
     }
     std::vector<std::string>& row = table.rows.emplace_back();
+    std::vector<bool>& quoted = texts.emplace_back();
     for (std::size_t i = 0; i < table.names.size(); ++i) {
       if (!parsed.contains(table.names[i]) || parsed.size() != table.names.size()) {
         throw DataError(fmt::format("{}: line {}: expected the {} keys of the first line, '{}' too",
@@ -84,8 +102,13 @@ Table read_json_lines(const fs::path& path) {
       const auto& value = parsed[table.names[i]];
       if (value.is_structured() || value.is_null()) table.json[i] = true;
       row.push_back(value.is_string() ? value.get<std::string>() : value.dump());
+      quoted.push_back(value.is_string());
     }
   }
+  for (std::size_t i = 0; i < table.rows.size(); ++i)
+    for (std::size_t column = 0; column < table.names.size(); ++column)
+      if (table.json[column] && texts[i][column])
+        table.rows[i][column] = nlohmann::json(table.rows[i][column]).dump();
   return table;
 }
 
@@ -116,7 +139,9 @@ class TableSource final : public Source {
     };
     if (all([](const std::string& cell) { return parse_number<std::int64_t>(cell).has_value(); }))
       return "int";
-    if (all([](const std::string& cell) { return parse_number<double>(cell).has_value(); }))
+    if (all([](const std::string& cell) {
+          return parse_number<double>(cell).has_value() && !would_round(cell);
+        }))
       return "float";
     return all([](const std::string& cell) { return is_image_name(cell); }) ? "image" : "bytes";
   }

@@ -36,6 +36,13 @@ std::string clean_path(std::string_view name, const std::string& place) {
   return clean;
 }
 
+/// Whether a warning says that a name (of a file, an owner) has letters that the locale has not:
+/// its bytes are there all the same. libarchive has no number for that.
+bool is_about_a_name(archive* reader) {
+  const char* text = archive_error_string(reader);
+  return text != nullptr && std::string_view(text).find("can't be converted") != std::string::npos;
+}
+
 class Indexer {
  public:
   Indexer(std::span<const std::byte> archive, const std::string& place)
@@ -51,6 +58,7 @@ class Indexer {
     archive_entry* entry = nullptr;
     while (status == ARCHIVE_OK && index_.files.size() < most_files) {
       status = archive_read_next_header(reader.get(), &entry);
+      if (status == ARCHIVE_WARN && is_about_a_name(reader.get())) status = ARCHIVE_OK;
       if (status == ARCHIVE_OK) add(reader.get(), entry);
     }
     if (status != ARCHIVE_EOF && status != ARCHIVE_OK) {
@@ -64,6 +72,7 @@ class Indexer {
  private:
   void add(archive* reader, archive_entry* entry) {
     const char* name = archive_entry_pathname(entry);
+    if (name == nullptr) name = archive_entry_pathname_utf8(entry);
     std::string path = clean_path(name == nullptr ? "" : name, place_);
     const auto type = archive_entry_filetype(entry);
     const bool link = archive_entry_hardlink(entry) != nullptr;

@@ -73,8 +73,10 @@ std::int64_t integer_of(std::span<const std::byte> bytes) {
 
 /// A shard, mapped, and where each sample's members begin in its index.
 struct Shard {
-  explicit Shard(const fs::path& path)
-      : file(path), index(index_tar(file.bytes(), path.string())) {}
+  explicit Shard(const fs::path& path) : file(path), index(index_tar(file.bytes(), path.string())) {
+    // There may be more shards than a process may have open files.
+    file.close_descriptor();
+  }
   MappedFile file;
   TarIndex index;
 };
@@ -90,6 +92,7 @@ class WebDataset final : public Source {
     if (samples_.empty())
       throw DataError(fmt::format("{}: expected tar shards with samples, got none", path.string()));
     choose_fields();
+    count_left_out();
   }
 
   [[nodiscard]] std::uint64_t size() const override { return samples_.size(); }
@@ -176,6 +179,16 @@ class WebDataset final : public Source {
     for (Choice& choice : choices) {
       fields_.push_back(std::move(choice.field));
       endings_.push_back(std::move(choice.ending));
+    }
+  }
+
+  /// Members that the first sample lacks are in no field: they are counted.
+  void count_left_out() {
+    for (const Members& sample : samples_) {
+      for (const TarMember& member : members_of(sample)) {
+        const std::string_view ending = split(member.path)->ending;
+        if (std::ranges::find(endings_, ending) == endings_.end()) ++notes_["left_out_members"];
+      }
     }
   }
 

@@ -258,7 +258,12 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
-  ::close(fd_);
+  close_descriptor();
+}
+
+void MappedFile::close_descriptor() {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
 }
 
 bool MappedFile::cached(std::uint64_t offset) const {

@@ -110,6 +110,10 @@ class PRECAST_API MappedFile {
   [[nodiscard]] std::span<const std::byte> bytes() const { return {data_, size_}; }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
+  /// Gives the file's descriptor back, for those who map thousands of files: the mapping stays,
+  /// but cached() is false from then on, and will_need() does nothing. Not while others use these.
+  void close_descriptor();
+
   /// Whether a byte is in the page cache. False, too, where the file system does not tell.
   [[nodiscard]] bool cached(std::uint64_t offset) const;
   /// Asks the kernel to read a stretch, and no more, into the page cache; does not wait for it.

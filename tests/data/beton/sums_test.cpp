@@ -129,7 +129,25 @@ TEST_F(FileWithSidecar, AnotherFileOfThatNameIsRefusedWithTheCure) {
                                              HasSubstr("golden.beton.sum; remove that"))));
   test::write_bytes(path_, test::golden_beton("img_raw_w1"));
   EXPECT_THAT([&] { const BetonReader reader(path_); },
-              ThrowsMessage<DataError>(HasSubstr("expected those of 24 samples with 1")));
+              ThrowsMessage<DataError>(AllOf(HasSubstr("expected those of 24 samples with 1"),
+                                             HasSubstr("golden.beton.sum, remove that"))));
+}
+
+TEST_F(FileWithSidecar, IsKnownFromOneWithChecksumsInsideAndLosesItsSidecarWhenWrittenAgain) {
+  EXPECT_FALSE(BetonReader(path_).sums_are_inside());
+  for (const bool checksums : {false, true}) {
+    write_sums_sidecar(BetonReader(path_));
+    test::write_made_beton(path_, {.samples = 20, .checksums = checksums});
+    EXPECT_FALSE(std::filesystem::exists(sums_sidecar(path_)));
+    EXPECT_EQ(BetonReader(path_).sums_are_inside(), checksums);
+  }
+}
+
+TEST_F(FileWithSidecar, AnEmptySidecarIsAnError) {
+  test::write_bytes(sums_sidecar(path_), {});
+  EXPECT_THAT([&] { const BetonReader reader(path_); },
+              ThrowsMessage<DataError>(
+                  AllOf(HasSubstr("golden.beton.sum"), HasSubstr("got an empty file. Remove it"))));
 }
 
 TEST_F(FileWithSidecar, ADamagedSidecarIsRefused) {
@@ -156,6 +174,14 @@ TEST(FileInfo, ComesBackAndWhatIsNoneIsEmpty) {
     EXPECT_THAT(parse_file_info(text).written, testing::IsEmpty()) << text;
     EXPECT_THAT(parse_file_info(text).classes["a"], testing::IsEmpty()) << text;
   }
+}
+
+TEST(FileInfo, OfDeepTextsIsEmptyAndTakesNoStack) {
+  constexpr std::size_t kDeep = 2'000'000;
+  std::string text = R"({"classes": )";
+  for (std::size_t i = 0; i < kDeep; ++i) text += R"({"a":)";
+  text += '1' + std::string(kDeep, '}') + '}';
+  EXPECT_THAT(parse_file_info(text).classes, testing::IsEmpty());
 }
 
 }  // namespace

@@ -218,6 +218,39 @@ TEST(CustomField, OfAPlugInIsLaidOutAsItsTagSaysAndNeedsOne) {
   }
 }
 
+/// Writes a custom field alone whose arguments have `mark` where files with checksums are marked.
+void write_marked(const std::filesystem::path& path, std::uint64_t mark, bool checksums) {
+  std::vector<std::byte> arguments;
+  put_tag({.kind = FieldTag::Kind::custom, .layout = {12, 4, {}}}, arguments);
+  store(arguments.data() + kSumsFlagAt, mark);
+  BetonWriter writer(path, {{"point", FieldType::custom, arguments}}, 1, {.checksums = checksums});
+  EncodedValue value;
+  value.metadata.resize(12);
+  writer.add(std::span(&value, 1));
+  writer.finish();
+}
+
+TEST(CustomField, AsTheFirstOfAFileWithChecksumsIsWrittenAgainWithAndWithout) {
+  const test::TemporaryFolder folder;
+  write_marked(folder / "a.beton", 0, true);
+  const BetonReader first(folder / "a.beton");
+  ASSERT_TRUE(first.sums_are_inside());
+  const auto mark = load<std::uint64_t>(first.fields()[0].arguments.data() + kSumsFlagAt);
+  ASSERT_EQ(mark, kSumsFlag);
+  for (const bool checksums : {true, false}) {
+    write_marked(folder / "b.beton", mark, checksums);
+    const BetonReader again(folder / "b.beton");
+    EXPECT_EQ(again.sums_are_inside(), checksums);
+    EXPECT_EQ(load<std::uint64_t>(again.fields()[0].arguments.data() + kSumsFlagAt),
+              checksums ? kSumsFlag : 0);
+  }
+  EXPECT_THAT(
+      [&] { write_marked(folder / "c.beton", 7, true); },
+      ThrowsMessage<ConfigError>(AllOf(HasSubstr("field 'point'"), HasSubstr("bytes 760 to 767"))));
+  write_marked(folder / "c.beton", 7, false);
+  EXPECT_TRUE(BetonReader(folder / "c.beton").sums().empty());
+}
+
 TEST(FieldLayout, IsReadFromATextOrRefused) {
   EXPECT_EQ(parse_field_layout("24:8", "x"), (FieldLayout{24, 8, {}}));
   EXPECT_EQ(parse_field_layout("10:1:2", "x"), (FieldLayout{10, 1, 2}));

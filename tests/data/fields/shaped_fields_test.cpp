@@ -108,7 +108,7 @@ void write(const std::filesystem::path& path, const std::string& kind,
   FieldRegistry registry("field");
   register_fields(registry);
   FieldOptions options;
-  options.first = [&] { return values[0]; };
+  options.first = [&] { return FirstValue{"first", values[0]}; };
   (void)write_dataset(path, {{"x", [&] { return registry.create(kind, options); }}}, values.size(),
                       [&](std::uint64_t i) {
                         return Sample{"x", {values[i]}};

@@ -200,7 +200,7 @@ TEST_F(OutputsTest, AMaskOfAnotherSizeIsNamedWithSampleAndField) {
   try {
     static_cast<void>(pass(pipeline));
     FAIL();
-  } catch (const DataError& error) {
+  } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(),
                 HasSubstr("sample 3, field 'mask_image': expected a mask of 40 x 52 px"));
     EXPECT_THAT(error.what(), HasSubstr("got 30 x 52"));

@@ -114,6 +114,20 @@ TEST_F(ReplacementsTest, AFileWithoutSoundSamplesIsAnError) {
   }
 }
 
+TEST_F(ReplacementsTest, ASampleThatFailsOnlyInUseStillReplacesOthers) {
+  std::set<std::uint64_t> all_but_5;
+  for (std::uint64_t i = 0; i < 26; ++i)
+    if (i != 5) all_but_5.insert(i);
+  damage(all_but_5);
+  const BetonReader reader(path_);
+  Replacements replacements(reader, resolve_outputs(reader, standard_train_pipeline(), false), {},
+                            false);
+  EXPECT_EQ(replacements.replace(3, "damaged"), 5U);
+  EXPECT_THROW((void)replacements.replace(5, "damaged below a crop"), DataError);
+  EXPECT_EQ(replacements.replace(4, "damaged"), 5U);
+  EXPECT_EQ(replacements.replace(9, "damaged"), 5U);
+}
+
 TEST_F(ReplacementsTest, SoundFilesListNothing) {
   damage({});
   EXPECT_THAT(pass().statistics.replaced, IsEmpty());

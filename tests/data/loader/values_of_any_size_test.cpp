@@ -23,6 +23,7 @@
 namespace precast::data {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -70,7 +71,9 @@ class AnySize : public ::testing::Test {
       plans.push_back({name, [&registry, &first, place, kind = kind] {
                          FieldOptions options;
                          options.array = {"<f2", {2}};
-                         options.first = [&first, place] { return first.values[place]; };
+                         options.first = [&first, place] {
+                           return FirstValue{first.name, first.values[place]};
+                         };
                          return registry.create(kind, options);
                        }});
     }
@@ -157,7 +160,7 @@ TEST_F(AnySize, JsonComesWithoutItsZeroAndPadToFixesTheShape) {
   EXPECT_EQ(letters.substr(60, 20), std::string("{\"n\": 27}") + std::string(11, '\0'));
   EXPECT_EQ(tensor(batches[0], "meta.lengths").values<std::int64_t>()[3], 9);
   EXPECT_THAT([&] { (void)pass(parse("{text: {pad_to: [17]}}"), 7); },
-              ThrowsMessage<DataError>(HasSubstr(
+              ThrowsMessage<ConfigError>(HasSubstr(
                   "sample 6, field 'text': expected at most 17 bytes, as pad_to says, got 18")));
 }
 
@@ -177,8 +180,9 @@ TEST_F(AnySize, RaggedArraysComeFlatOrPaddedWithTheirExtents) {
   EXPECT_THAT(square.shape, ElementsAre(7, 7, 3));
   EXPECT_THAT(square.values<float>().subspan(2 * 21, 21),
               ElementsAre(20, 21, 0, 22, 23, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0));
-  EXPECT_THAT([&] { (void)pass(parse("{points: {pad_to: [5, 2]}}"), 7); },
-              ThrowsMessage<DataError>(HasSubstr("at most what pad_to says, [5, 2], got [6, 2]")));
+  EXPECT_THAT(
+      [&] { (void)pass(parse("{points: {pad_to: [5, 2]}}"), 7); },
+      ThrowsMessage<ConfigError>(HasSubstr("at most what pad_to says, [5, 2], got [6, 2]")));
 }
 
 TEST_F(AnySize, BatchesOfEmptyValuesAloneHaveNoColumns) {
@@ -189,10 +193,11 @@ TEST_F(AnySize, BatchesOfEmptyValuesAloneHaveNoColumns) {
 }
 
 TEST_F(AnySize, PixelsAreOfOneSizeOrPadded) {
-  EXPECT_THAT([&] { (void)pass(parse("{depth: }"), 7); },
-              ThrowsMessage<DataError>(HasSubstr("sample 1, field 'depth': expected images of the "
-                                                 "size of the first one, [1, 3, 2], got [2, 3, 2]. "
-                                                 "Say pad_to: [height, width]")));
+  EXPECT_THAT(
+      [&] { (void)pass(parse("{depth: }"), 7); },
+      ThrowsMessage<ConfigError>(HasSubstr("sample 1, field 'depth': expected images of the "
+                                           "size of the first one, [1, 3, 2], got [2, 3, 2]. "
+                                           "Say pad_to: [height, width]")));
   for (const BlobAccess access : {BlobAccess::mapped, BlobAccess::on_disk}) {
     const auto batches = pass(parse("{depth: {pad_to: [2, 4]}}"), 7, 2, access);
     const HostTensor& depth = tensor(batches[0], "depth");
@@ -206,9 +211,17 @@ TEST_F(AnySize, PixelsAreOfOneSizeOrPadded) {
   }
 }
 
+TEST_F(AnySize, ADamagedFirstPictureIsNamed) {
+  std::vector<std::byte> bytes = test::read_bytes(path_);
+  bytes[reader_->blob_offset(0, 3)] ^= std::byte{64};
+  test::write_bytes(path_, bytes);
+  EXPECT_THAT([&] { (void)pass(parse("{depth: }"), 7); },
+              ThrowsMessage<DataError>(HasSubstr("x.beton: sample 0, field 'depth': expected")));
+}
+
 TEST_F(AnySize, AFileWithoutImagesComesOutWhole) {
   // But for its pictures, which differ in size and so must be bounded.
-  EXPECT_THAT([&] { (void)pass({}, 7); }, ThrowsMessage<DataError>(HasSubstr("'depth'")));
+  EXPECT_THAT([&] { (void)pass({}, 7); }, ThrowsMessage<ConfigError>(HasSubstr("'depth'")));
   std::vector<std::string> names;
   for (const Output& output : resolve_outputs(*reader_, {}, false)) names.push_back(output.name);
   EXPECT_THAT(
@@ -254,6 +267,27 @@ TEST_F(AnySize, WhatCannotBePaddedOrHeldIsRefused) {
     EXPECT_THAT([&] { (void)pass(parse(text), 2); }, ThrowsMessage<ConfigError>(HasSubstr(message)))
         << text;
   }
+}
+
+TEST_F(AnySize, ASoundValueWithoutRoomIsNeverReplaced) {
+  BetonReader reader(path_);
+  LoaderOptions options;
+  options.batch_size = 7;
+  options.on_corrupt = OnCorrupt::replace;
+  for (const char* pipeline :
+       {"{text: {pad_to: [17]}}", "{points: {pad_to: [5, 2]}}", "{depth: }"}) {
+    Loader loader(reader, parse(pipeline), options);
+    loader.begin_epoch({.image_size_px = 32});
+    EXPECT_THROW((void)loader.next(), ConfigError) << pipeline;
+    EXPECT_TRUE(loader.statistics().replaced.empty());
+  }
+}
+
+TEST_F(AnySize, BatchesThatNoMemoryHoldsAreRefused) {
+  const Pipeline pipeline = parse("{points: {pad_to: [2147483647, 2147483647]}}");
+  EXPECT_THAT([&] { (void)pass(pipeline, 1000); },
+              ThrowsMessage<ConfigError>(AllOf(HasSubstr("points: expected batches of at most"),
+                                               HasSubstr("Lower pad_to"))));
 }
 
 TEST_F(AnySize, OfFfcvsFilesComeAsTheyWereWritten) {

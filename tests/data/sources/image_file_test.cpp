@@ -212,6 +212,25 @@ TEST(ImageFile, DamageIsRefusedOrDecodedButNeverFatal) {
   }
 }
 
+TEST(ImageFile, JpegsThatCostFarMoreThanTheirSizeAreRefused) {
+  const std::vector<std::byte> good = jpeg_file(gradient(32, 32), JpegKind::three_scans);
+  const std::vector<std::byte> marker = {std::byte{0xFF}, std::byte{0xDA}};
+  const auto last = std::find_end(good.begin(), good.end(), marker.begin(), marker.end());
+  std::vector<std::byte> many(good.begin(), good.end() - 2);
+  for (int i = 0; i < 250; ++i) many.insert(many.end(), last, good.end() - 2);
+  many.insert(many.end(), good.end() - 2, good.end());
+  EXPECT_THAT(refusal(many), HasSubstr("more than 200 scans"));
+
+  std::vector<std::byte> large = jpeg_file(gradient(32, 32), JpegKind::progressive);
+  const std::vector<std::byte> frame = {std::byte{0xFF}, std::byte{0xC2}};
+  const auto sizes = std::search(large.begin(), large.end(), frame.begin(), frame.end()) + 5;
+  for (const int at : {0, 2}) {
+    sizes[at] = std::byte{12000 >> 8};
+    sizes[at + 1] = std::byte{12000 & 255};
+  }
+  EXPECT_THAT(refusal(large), HasSubstr("bytes of coefficients"));
+}
+
 TEST(ImageFile, ASmallFileThatClaimsToBeHugeIsRefused) {
   std::vector<std::byte> file = jpeg_file(gradient(8, 8));
   for (std::size_t at = 0; at + 9 < file.size(); ++at) {

@@ -14,6 +14,7 @@
 #include "data/sources/class_files.h"
 #include "data/sources/delimited.h"
 #include "data/sources/register.h"
+#include "data/sources/tar_index.h"
 #include "framework/core/archive/npy.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -217,6 +218,42 @@ TEST(TarSource, RefusesPathsAndKindsThatLeadElsewhere) {
   EXPECT_THAT(refusing(path), ThrowsMessage<DataError>(HasSubstr("link or a device")));
   write_odd_tar(path, "cat/a.jpg", AE_IFIFO);
   EXPECT_THAT(refusing(path), ThrowsMessage<DataError>(HasSubstr("link or a device")));
+}
+
+/// A member of a ustar file. @param kind `0` for a file, `x` for what is said about the next one.
+std::string tar_member(const std::string& name, char kind, const std::string& content) {
+  std::string block(512, '\0');
+  const auto put = [&block](std::size_t at, const std::string& text) {
+    block.replace(at, text.size(), text);
+  };
+  put(0, name);
+  put(100, "0000644");
+  put(124, fmt::format("{:011o}", content.size()));
+  put(136, "00000000000");
+  put(148, "        ");
+  block[156] = kind;
+  put(257, std::string("ustar\0"
+                       "00",
+                       8));
+  unsigned sum = 0;
+  for (const char c : block) sum += static_cast<unsigned char>(c);
+  put(148, fmt::format("{:06o}", sum) + '\0');
+  return block + content + std::string((512 - content.size() % 512) % 512, '\0');
+}
+
+TEST(TarSource, NamesThatTheLocaleHasNoLettersForAreNoDamage) {
+  const std::string name =
+      "gr\xC3\xB6\xC3\x9F"
+      "e/\xE7\x8C\xAB.jpg";
+  const std::string record = fmt::format(" path={}\n", name);
+  const std::string tar = tar_member("pax", 'x', fmt::format("{}{}", record.size() + 2, record)) +
+                          tar_member("ascii.jpg", '0', "bytes") +
+                          tar_member("plain/1.jpg", '0', "more") + std::string(1024, '\0');
+  const TarIndex index = index_tar(std::as_bytes(std::span(tar)), "t");
+  ASSERT_EQ(index.files.size(), 2U);
+  EXPECT_EQ(index.files[0].path, name);
+  EXPECT_EQ(index.files[0].bytes.size(), 5U);
+  EXPECT_EQ(index.files[1].path, "plain/1.jpg");
 }
 
 TEST(TarSource, RefusesCutOffAndCompressedArchives) {
@@ -514,10 +551,48 @@ TEST(ExpandBraces, CountsWithTheDigitsOfTheFirstAndListsCombinations) {
   EXPECT_THAT(expand_braces("{9..10}"), ElementsAre("9", "10"));
   EXPECT_THAT(expand_braces("{a,b}-{0..1}"), ElementsAre("a-0", "a-1", "b-0", "b-1"));
   EXPECT_THAT(expand_braces("x{,y}"), ElementsAre("x", "xy"));
+  EXPECT_THAT(expand_braces("{18446744073709551614..18446744073709551615}"),
+              ElementsAre("18446744073709551614", "18446744073709551615"));
   for (const char* wrong : {"{0..}", "{2..1}", "{0..9", "{a}", "{a..b}", "{-1..2}",
                             "{0..99999999999}", "{0..999}{0..9999}"}) {
     EXPECT_THROW((void)expand_braces(wrong), ConfigError) << wrong;
   }
+}
+
+TEST_F(WebDatasetTest, AListOfOneNameOpensIt) {
+  std::filesystem::copy(folder_ / "shards-0.tar", folder_ / "only-07.tar");
+  EXPECT_EQ(open_source(folder_ / "only-{07..07}.tar")->size(), 2U);
+  EXPECT_THAT(refusing(folder_ / "only-{08..08}.tar"),
+              ThrowsMessage<IoError>(HasSubstr("only-08.tar")));
+  EXPECT_THAT(refusing(folder_ / (std::string(5000, 'x') + ".tar")),
+              ThrowsMessage<IoError>(HasSubstr("File name too long")));
+  EXPECT_THAT(refusing(folder_ / (std::string(5000, 'x') + "{0..1}.tar")),
+              ThrowsMessage<IoError>(HasSubstr("File name too long")));
+}
+
+TEST_F(WebDatasetTest, MembersThatTheFirstSampleLacksAreCounted) {
+  write_tar(folder_ / "more.tar", {{"0.jpg", "a"},
+                                   {"0.cls", "1"},
+                                   {"1.jpg", "b"},
+                                   {"1.cls", "2"},
+                                   {"1.txt", "c"},
+                                   {"1.seg.png", "d"}});
+  const auto source = open_source(folder_ / "more.tar");
+  EXPECT_EQ(source->fields().size(), 2U);
+  EXPECT_EQ(source->notes(), (Tally{{"left_out_members", 2}}));
+}
+
+TEST_F(WebDatasetTest, ManyShardsTakeNoDescriptors) {
+  for (int i = 10; i < 60; ++i)
+    std::filesystem::copy(folder_ / "shards-0.tar", folder_ / fmt::format("shards-{}.tar", i));
+  const auto open_files = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                         std::filesystem::directory_iterator());
+  };
+  const auto before = open_files();
+  const auto source = open_source(folder_ / "shards-{10..59}.tar");
+  EXPECT_LT(open_files(), before + 10);
+  EXPECT_EQ(label_of(source->sample(99)), 4);
 }
 
 TEST_F(WebDatasetTest, ATarOfClassFoldersIsNoShard) {
@@ -580,14 +655,26 @@ TEST(TableSource, NestedValuesAreJsonAndDamagedListsAreTold) {
   EXPECT_EQ(source->fields()[0].type, "json");
   EXPECT_EQ(source->fields()[1].type, "float");
   EXPECT_EQ(std::get<std::string>(source->sample(1).values[0]), "null");
+  // Strings of such a column are documents, too.
+  write_file(folder / "m.jsonl", "{\"x\": \"a \\\"b\"}\n{\"x\": {\"y\": 1}}\n{\"x\": 3}\n");
+  const auto mixed = open_source(folder / "m.jsonl");
+  EXPECT_EQ(mixed->fields()[0].type, "json");
+  EXPECT_EQ(std::get<std::string>(mixed->sample(0).values[0]), R"("a \"b")");
+  EXPECT_EQ(std::get<std::string>(mixed->sample(2).values[0]), "3");
+  const std::string deep =
+      fmt::format("{{\"x\": {}1{}}}", std::string(500'000, '['), std::string(500'000, ']'));
   const std::vector<std::pair<std::string, std::string>> bad = {
+      {"h.jsonl", deep},
+      {"i.jsonl", "{\"x\": 100000000000000000000}"},
       {"b.jsonl", "{\"x\": 1}\n{\"y\": 1}\n"},
       {"c.jsonl", "{\"x\": 1}\n[]\n"},
       {"d.csv", "a,b\n1,2\n3\n"},
       {"e.csv", ""},
       {"f.csv", "a,b\n"},
       {"g.jsonl", ""}};
-  const std::vector<std::string> told = {"line 2: expected the 1 keys",
+  const std::vector<std::string> told = {"nested at most 64 deep",
+                                         "whole numbers of at most 64 bits",
+                                         "line 2: expected the 1 keys",
                                          "line 2: expected a JSON object",
                                          "row 2: expected 2 cells, got 1",
                                          "column names",
@@ -597,6 +684,28 @@ TEST(TableSource, NestedValuesAreJsonAndDamagedListsAreTold) {
     write_file(folder / bad[i].first, bad[i].second);
     EXPECT_THAT(refusing(folder / bad[i].first), ThrowsMessage<DataError>(HasSubstr(told[i])))
         << bad[i].first;
+  }
+}
+
+TEST(TableSource, WholeNumbersAreNeverRounded) {
+  const test::TemporaryFolder folder;
+  const std::string largest = "9223372036854775807";
+  write_file(folder / "a.csv", "a,b,c,d\n" + largest + ",9223372036854775808,9007199254740993,1\n" +
+                                   "-9223372036854775808,1,0.5,0.5\n");
+  write_file(
+      folder / "a.jsonl",
+      R"({"a": 9223372036854775807, "b": 9223372036854775808, "c": 9007199254740993, "d": 1})"
+      "\n"
+      R"({"a": -9223372036854775808, "b": 1, "c": 0.5, "d": 0.5})");
+  for (const char* name : {"a.csv", "a.jsonl"}) {
+    const auto source = open_source(folder / name);
+    std::vector<std::string> types;
+    for (const SourceField& field : source->fields()) types.push_back(field.type);
+    EXPECT_THAT(types, ElementsAre("int", "bytes", "bytes", "float")) << name;
+    const Sample sample = source->sample(0);
+    EXPECT_EQ(std::get<std::int64_t>(sample.values[0]), INT64_MAX);
+    EXPECT_EQ(std::get<std::string>(sample.values[1]), "9223372036854775808");
+    EXPECT_EQ(std::get<std::string>(sample.values[2]), "9007199254740993");
   }
 }
 
@@ -620,6 +729,28 @@ std::vector<std::string> contents(const BetonReader& reader) {
     }
   }
   return all;
+}
+
+TEST(BetonSource, DamagedValuesAreNotHandedOn) {
+  const test::TemporaryFolder folder;
+  for (const char* name : {"allfields_w1", "img_jpg_w3"}) {
+    const std::vector<std::byte> golden = test::golden_beton(name);
+    const std::filesystem::path path = folder / fmt::format("{}.beton", name);
+    test::write_bytes(path, golden);
+    write_sums_sidecar(BetonReader(path));
+    const BetonReader reader(golden, "golden");
+    for (std::size_t f = 0; f < reader.fields().size(); ++f) {
+      if (!reader.fields()[f].has_pointer() || reader.blob_bytes(1, f) == 0) continue;
+      std::vector<std::byte> bytes = golden;
+      bytes[reader.blob_offset(1, f) + reader.blob_bytes(1, f) / 2] ^= std::byte{1};
+      test::write_bytes(path, bytes);
+      const auto source = open_source(path);
+      EXPECT_NO_THROW((void)source->sample(0));
+      EXPECT_THAT([&] { (void)source->sample(1); },
+                  ThrowsMessage<DataError>(HasSubstr(
+                      fmt::format("field '{}': expected checksum", reader.fields()[f].name))));
+    }
+  }
 }
 
 TEST(BetonSource, AFileOfFfcvIsWrittenAgainWithAllItsFields) {

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+namespace precast::data {
+
+/// Documents of files nest no deeper: nlohmann's values are copied and printed recursively, so that
+/// a small file could take the whole stack.
+inline constexpr std::size_t kMaxJsonDepth = 64;
+
+/// Parses a document of an untrusted file. @return one that is_discarded() where it is no JSON,
+/// nests deeper than kMaxJsonDepth, or holds a whole number that no 64-bit integer is: that would
+/// come out rounded.
+[[nodiscard]] nlohmann::ordered_json parse_json_within_limits(std::string_view text);
+
+}  // namespace precast::data

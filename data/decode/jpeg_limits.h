@@ -1,0 +1,37 @@
+#pragma once
+
+#include <csetjmp>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+
+// clang-format off: jpeglib.h needs what stands above it.
+#include <jpeglib.h>
+// clang-format on
+
+namespace precast::data {
+
+/// libjpeg keeps all coefficients of a JPEG with several scans, and walks over all of them in each
+/// scan, of which a few bytes make one. Encoders write about ten.
+inline constexpr std::uint64_t kMaxCoefficientBytes = std::uint64_t{1} << 28;
+inline constexpr int kMaxScans = 200;
+
+/// After jpeg_read_header(). @throws DataError for a JPEG of several scans whose coefficients take
+/// more than kMaxCoefficientBytes.
+void check_coefficients(const jpeg_decompress_struct& decompress);
+
+/// Tells a libjpeg that decodes to stop above kMaxScans: `Errors` is what its `client_data` points
+/// to, with a `jump` and a `text` of JMSG_LENGTH_MAX. For jpeg_decompress_struct::progress.
+template <typename Errors>
+jpeg_progress_mgr scan_limit() {
+  jpeg_progress_mgr progress{};
+  progress.progress_monitor = [](j_common_ptr info) {
+    if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMaxScans) return;
+    auto* errors = static_cast<Errors*>(info->client_data);
+    std::snprintf(errors->text, sizeof errors->text, "more than %d scans", kMaxScans);
+    std::longjmp(errors->jump, 1);
+  };
+  return progress;
+}
+
+}  // namespace precast::data
