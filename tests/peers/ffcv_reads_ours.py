@@ -7,7 +7,8 @@ Makes small datasets whose every value is known, has `precast write` store them,
 and Loader, and compares all values. Pixels stored raw must be the ones given. A JPEG must decode, by FFCV's own decoder,
 to what FFCV's own writer would have made of these pixels. Prints a line a file; exit code 1 when one is wrong.
 
-Needs the Python of .venv-peers, which tools/peers/setup makes; without FFCV the exit code is 77 (skipped).
+Needs the Python of .venv-peers, which tools/peers/setup makes; another Python without FFCV ends with 77
+(skipped).
 """
 import argparse
 import csv
@@ -35,7 +36,9 @@ try:
     from ffcv.memory_managers.os_cache import OSCacheManager
     from ffcv.reader import Reader
     from PIL import Image
-except ImportError:
+except ImportError as error:
+    if pathlib.Path(sys.prefix).name == ".venv-peers":
+        sys.exit(f"expected FFCV in the Python of .venv-peers, got: {error}. tools/peers/setup installs it")
     print("skipped: FFCV is not installed; tools/peers/setup makes .venv-peers with it")
     sys.exit(SKIPPED)
 

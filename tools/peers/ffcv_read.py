@@ -11,7 +11,7 @@ FFCV wrote from the same images (pixels stored raw are then compared too).
 
 Second form: FOLDER holds NAME.beton.gz, NAME.json, NAME.npz: a file, what was written into it and what
 FFCV's decoders made of its images. Every value is read by precast: numbers, and of the others the place where
-precast finds them. Needs numpy only; the first form needs tools/peers/setup. Without FOLDER the exit code is 77.
+precast finds them. Needs numpy only; the first form needs tools/peers/setup. The exit code is 77 where no folder is named.
 
 Prints a table; exit code 1 when a line of it is wrong.
 """
@@ -300,9 +300,11 @@ def main():
     arguments = parser.parse_args()
     if (arguments.file is None) == (arguments.golden is None):
         parser.error("expected FILE.beton or --golden FOLDER")
-    if arguments.golden is not None and not os.path.isdir(arguments.golden):
-        print(f"skipped: there is no folder '{arguments.golden}'; PRECAST_FFCV_GOLDENS or --golden names one")
+    if arguments.golden == "":
+        print("skipped: no folder is named; PRECAST_FFCV_GOLDENS or --golden names one")
         return SKIPPED
+    if arguments.golden is not None and not list(pathlib.Path(arguments.golden).glob("*.json")):
+        parser.error(f"expected a folder with files of FFCV, got {arguments.golden}")
     for path in filter(None, (arguments.file, arguments.expect, arguments.precast)):
         if not path.exists():
             parser.error(f"expected an existing path, got {path}")
