@@ -58,6 +58,19 @@ void Arguments::print_help() const {
   fmt::print("\n{}", options.str());
 }
 
+std::vector<std::string> Arguments::in_own_spelling(std::vector<std::string> args) const {
+  for (std::string& arg : args) {
+    if (arg == "--") break;
+    if (!arg.starts_with("--")) continue;
+    const std::size_t end = std::min(arg.find('='), arg.size());
+    std::string name = arg.substr(2, end - 2);
+    if (options_.find_nothrow(name, /*approx=*/false) != nullptr) continue;
+    std::ranges::replace(name, '-', '_');
+    if (options_.find_nothrow(name, /*approx=*/false) != nullptr) arg.replace(2, end - 2, name);
+  }
+  return args;
+}
+
 std::vector<std::string> Arguments::known() const {
   std::vector<std::string> names;
   for (const auto& option : options_.options()) names.push_back("--" + option->long_name());
@@ -78,7 +91,11 @@ bool Arguments::parse(const std::vector<std::string>& args) {
   // Without `allow_guessing`: an option that is added later must not change what a script means.
   const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
   try {
-    po::store(po::command_line_parser(args).options(all).positional(places).style(style).run(),
+    po::store(po::command_line_parser(in_own_spelling(args))
+                  .options(all)
+                  .positional(places)
+                  .style(style)
+                  .run(),
               values_);
     // Before notify(), which insists on required options.
     if (has("help")) {

@@ -12,7 +12,8 @@
 namespace precast::tools {
 
 /// The command line of one command, as Boost.Program_options reads it but strictly: options are
-/// written in full, unknown ones get a hint. `--help` is added.
+/// written in full, unknown ones get a hint. Names have underscores; hyphens in their place are
+/// accepted. `--help` is added.
 class Arguments {
  public:
   /// @param usage what follows `usage: precast`, as `write SOURCE OUT.beton [options]`.
@@ -47,6 +48,8 @@ class Arguments {
  private:
   void print_help() const;
   [[nodiscard]] std::vector<std::string> known() const;
+  /// `--a-b` is `--a_b` where that is the option's name.
+  [[nodiscard]] std::vector<std::string> in_own_spelling(std::vector<std::string> args) const;
 
   std::string usage_;
   std::string about_;

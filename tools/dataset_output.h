@@ -51,6 +51,41 @@ class WatchedWriting {
 /// @throws ConfigError if `out` is the file that is read.
 void expect_other_file(const std::string& out, const std::filesystem::path& in);
 
+/// What stands before writing a dataset: an input is never replaced, whether it is one of `inputs`
+/// (empty paths are none) or a file among a source's own. @throws ConfigError if `out` is one of
+/// them, or a file that is not empty and does not begin as a .beton file.
+void check_output(const std::string& out, const std::vector<std::filesystem::path>& inputs);
+
+/// Files that appear under their names when all of them are complete. One of them alone is left to
+/// AtomicFile; of several, each is written under another name beside its own. What has not been
+/// published is removed.
+class JointOutputs {
+ public:
+  /// @throws IoError if one of several is there and no regular file; ConfigError if two are one.
+  explicit JointOutputs(const std::vector<std::string>& outs);
+  JointOutputs(const JointOutputs&) = delete;
+  JointOutputs& operator=(const JointOutputs&) = delete;
+  ~JointOutputs();
+
+  /// Where to write what shall become `outs[i]`.
+  [[nodiscard]] const std::string& place(std::size_t i) const { return files_.at(i).place; }
+  /// Gives all of them their names; checksums beside older files go with these. @throws IoError
+  void publish();
+
+ private:
+  struct File {
+    std::filesystem::path target;
+    std::string place;
+  };
+  std::vector<File> files_;
+};
+
+/// Damaged samples that were left out: the first ones as a warning on standard error, and all for
+/// programs. @{
+void print_skipped(const std::vector<data::SkippedSample>& skipped);
+[[nodiscard]] nlohmann::ordered_json skipped_json(const std::vector<data::SkippedSample>& skipped);
+/// @}
+
 /// A written file in words, and for programs.
 void print_written(const std::string& out, const data::WriteSummary& summary);
 [[nodiscard]] nlohmann::ordered_json written_json(const std::string& out,

@@ -12,6 +12,7 @@
 #include "framework/core/progress.h"
 #include "framework/core/system.h"
 #include "tools/arguments.h"
+#include "tools/custom_fields.h"
 
 namespace precast::tools {
 namespace {
@@ -61,12 +62,14 @@ int run_index(const std::vector<std::string>& args) {
       "MCUs (16 x 16 px in most files) from one place to the next")(
       "workers", po::value<std::int64_t>()->default_value(usable_cores()), "threads")(
       "json", "print the result as JSON");
+  add_layout_option(arguments.options());
   if (!arguments.parse(args)) return 0;
   const auto interval = arguments.get<std::int64_t>("interval");
   const auto workers = arguments.get<std::int64_t>("workers");
   check_range("interval", interval, 1, data::JpegIndex::kMaxInterval);
   check_range("workers", workers, 1, 1024);
-  const data::BetonReader reader(arguments.text("FILE.beton"));
+  const data::BetonReader reader(arguments.text("FILE.beton"), data::BlobAccess::mapped,
+                                 read_layouts(arguments));
   const std::size_t field = first_image(reader);
 
   const auto start = std::chrono::steady_clock::now();

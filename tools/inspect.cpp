@@ -93,8 +93,8 @@ Json describe_floats(const BetonReader& reader, std::size_t field) {
   return {{"min", low}, {"max", high}};
 }
 
-Json describe_field(const BetonReader& reader, std::size_t index, bool with_labels) {
-  const data::FieldInfo& field = reader.fields()[index];
+/// What the descriptor says.
+Json describe_format(const data::FieldInfo& field) {
   Json report = {{"name", field.name},
                  {"type", data::field_type_name(field.type)},
                  {"type_id", static_cast<int>(field.type)},
@@ -111,6 +111,12 @@ Json describe_field(const BetonReader& reader, std::size_t index, bool with_labe
     report["content"] =
         fmt::format("metadata {} bytes, aligned to {}", field.layout.bytes, field.layout.alignment);
   }
+  return report;
+}
+
+/// What all values are like. @param report gets it
+void describe_values(const BetonReader& reader, std::size_t index, bool with_labels, Json& report) {
+  const data::FieldInfo& field = reader.fields()[index];
   switch (field.type) {
     case FieldType::image:
       report.update(describe_images(reader, index));
@@ -132,10 +138,10 @@ Json describe_field(const BetonReader& reader, std::size_t index, bool with_labe
       report["blob_bytes"] = bytes.json();
     }
   }
-  return report;
 }
 
-Json describe(const BetonReader& reader, bool with_labels) {
+/// @param with_values tells of all the file's values; else of the file alone.
+Json describe(const BetonReader& reader, bool with_values, bool with_labels) {
   const data::BetonHeader& header = reader.header();
   std::uint64_t metadata_end = data::kHeaderBytes + reader.fields().size() * data::kFieldBytes;
   metadata_end += header.num_samples * data::record_bytes(reader.fields());
@@ -147,7 +153,9 @@ Json describe(const BetonReader& reader, bool with_labels) {
                  {"page_size", header.page_bytes},      {"pages", pages},
                  {"table_offset", header.table_offset}, {"fields", Json::array()}};
   for (std::size_t i = 0; i < reader.fields().size(); ++i) {
-    report["fields"].push_back(describe_field(reader, i, with_labels));
+    Json field = describe_format(reader.fields()[i]);
+    if (with_values) describe_values(reader, i, with_labels, field);
+    report["fields"].push_back(std::move(field));
   }
   return report;
 }
@@ -274,6 +282,8 @@ void check_partners(const Arguments& arguments) {
     for (const char* other : {"sample", "order"})
       if (arguments.has(other))
         throw ConfigError(fmt::format("expected --{} or --{}, got both", option, other));
+    if (arguments.get<bool>("labels"))
+      throw ConfigError(fmt::format("expected --{} or --labels, got both", option));
   }
   if (!arguments.get<bool>("labels")) return;
   if (!arguments.get<bool>("json"))
@@ -289,7 +299,7 @@ int run_inspect(const std::vector<std::string>& args) {
       "Shows what a .beton file holds, after checking every size and pointer in it.");
   arguments.positional("FILE.beton", "the file to read");
   arguments.options().add_options()("json", po::bool_switch(), "print JSON")(
-      "labels", po::bool_switch(), "with --json: the values of every int field")(
+      "labels", po::bool_switch(), "with --json: all values of every int field")(
       "sample", po::value<std::int64_t>(), "show this sample, counted from 0")(
       "out", po::value<std::string>(),
       "with --sample: write its image to this .jpg, .png, .npy ([H, W, 3] uint8) or .ppm file (an "
@@ -316,8 +326,9 @@ int run_inspect(const std::vector<std::string>& args) {
     const Json report = describe_order(reader, arguments);
     arguments.get<bool>("json") ? fmt::print("{}\n", report.dump(2)) : print_order(report);
   } else {
-    Json report = describe(reader, arguments.get<bool>("labels"));
-    report.update(describe_chosen(arguments, reader));
+    const auto chosen = choose_samples(arguments, reader);
+    Json report = describe(reader, !chosen, arguments.get<bool>("labels"));
+    report.update(describe_chosen(arguments, reader, chosen));
     if (arguments.get<bool>("json")) {
       fmt::print("{}\n", report.dump(2, ' ', false, Json::error_handler_t::replace));
     } else {

@@ -14,6 +14,7 @@
 #include "framework/core/archive/npy.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "tools/dataset_output.h"
 #include "tools/png_file.h"
 
 namespace precast::tools {
@@ -75,13 +76,18 @@ void export_image(const data::ImageRecord& record, const std::string& out,
   }
 }
 
-void export_array(const data::FieldInfo& field, std::span<const std::byte> elements,
-                  const std::string& out) {
+/// Whether the field's values are arrays, each of its own shape.
+bool is_shaped(const data::FieldInfo& field) {
+  return field.tag.kind == data::FieldTag::Kind::pixels ||
+         field.tag.kind == data::FieldTag::Kind::ragged;
+}
+
+void export_array(std::string_view dtype, std::span<const std::uint64_t> shape,
+                  std::span<const std::byte> elements, const std::string& out) {
   if (std::filesystem::path(out).extension() != ".npy")
     throw ConfigError(
         fmt::format("--out: expected a name ending in .npy for an array, got '{}'", out));
-  write_npy(out, field.dtype, std::vector<std::int64_t>(field.shape.begin(), field.shape.end()),
-            elements);
+  write_npy(out, dtype, std::vector<std::int64_t>(shape.begin(), shape.end()), elements);
 }
 
 /// Up to the first zero byte, as FFCV reads it.
@@ -92,6 +98,7 @@ std::span<const std::byte> json_text(std::span<const std::byte> blob) {
 
 /// What the file of a field is called at its end.
 std::string_view ending_of(const BetonReader& reader, std::uint64_t sample, std::size_t field) {
+  if (is_shaped(reader.fields()[field])) return ".npy";
   switch (reader.fields()[field].type) {
     case FieldType::image:
       return reader.image_mode(sample, field) == data::ImageMode::jpg ? ".jpg" : ".png";
@@ -114,15 +121,22 @@ void export_field(const BetonReader& reader, std::uint64_t sample, std::size_t f
     throw ConfigError(fmt::format(
         "--out: expected a field with bytes, got '{}', whose value is shown without --out",
         info.name));
+  expect_other_file(out, reader.path());
   const auto blob = reader.blob(sample, field);
   reader.check_value(sample, field, blob);
+  if (is_shaped(info)) {
+    std::vector<std::uint64_t> shape;
+    const auto elements = data::shaped_elements(info.tag, blob, shape);
+    return export_array(info.tag.dtype, shape, elements, out);
+  }
   switch (info.type) {
     case FieldType::image:
       return export_image(reader.image(sample, field), out,
                           fmt::format("{}: sample {}", reader.path().string(), sample));
     case FieldType::ndarray:
     case FieldType::tensor:
-      return export_array(info, blob, out);
+      return export_array(
+          info.dtype, std::vector<std::uint64_t>(info.shape.begin(), info.shape.end()), blob, out);
     case FieldType::json:
       return write_bytes(out, json_text(blob));
     default:

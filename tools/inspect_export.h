@@ -10,9 +10,9 @@
 namespace precast::tools {
 
 /// Writes what one field of a sample holds into a file, as the ending of `out` says: an image into
-/// .jpg, .png, .ppm or .npy (a JPEG into .jpg as it is stored), an array into .npy; bytes as they
-/// are, and JSON without the zero byte behind it, into any. @throws ConfigError for another ending
-/// and for a number; DataError, IoError
+/// .jpg, .png, .ppm or .npy (a JPEG into .jpg as it is stored), an array, pixels and what
+/// is ragged into .npy; bytes as they are, and JSON without the zero byte behind it, into any.
+/// @throws ConfigError for another ending, a number, and the dataset itself; DataError, IoError
 void export_field(const data::BetonReader& reader, std::uint64_t sample, std::size_t field,
                   const std::string& out);
 

@@ -131,21 +131,24 @@ void print_sides(const Json& sides) {
 
 }  // namespace
 
-Json describe_chosen(const Arguments& arguments, const BetonReader& reader) {
+Json describe_chosen(const Arguments& arguments, const BetonReader& reader,
+                     const std::optional<Ids>& chosen) {
   Json report = Json::object();
-  std::optional<Ids> chosen = choose_samples(arguments, reader);
+  Ids ids;
   if (chosen) {
-    report["chosen"] = chosen->size();
-    report["ids"] = *chosen;
+    ids = *chosen;
+    report["chosen"] = ids.size();
+    report["ids"] = ids;
   } else {
-    chosen = chosen_samples(arguments, reader);
+    ids.resize(reader.size());
+    std::iota(ids.begin(), ids.end(), 0);
   }
-  report["field_bytes"] = count_bytes(reader, *chosen);
+  report["field_bytes"] = count_bytes(reader, ids);
   const bool labelled = reader.first_field(FieldType::integer) < reader.fields().size();
   if (labelled || arguments.given("label_field"))
-    report["classes"] = count_classes(reader, *chosen, chosen_label_field(arguments, reader));
+    report["classes"] = count_classes(reader, ids, chosen_label_field(arguments, reader));
   const std::size_t image = reader.first_field(FieldType::image);
-  if (image < reader.fields().size()) report["longer_side"] = count_sides(reader, *chosen, image);
+  if (image < reader.fields().size()) report["longer_side"] = count_sides(reader, ids, image);
   return report;
 }
 

@@ -12,6 +12,7 @@
 #include "framework/core/error.h"
 #include "framework/core/system.h"
 #include "tools/arguments.h"
+#include "tools/custom_fields.h"
 #include "tools/dataset_output.h"
 #include "tools/merge_labels.h"
 
@@ -33,7 +34,7 @@ Arguments declare() {
   arguments.options().add_options()(
       "labels", po::value<std::string>()->default_value("keep"),
       "keep: as they are; offset: the labels of a file begin where those of the one before end; "
-      "by-name: classes of the same name are one")(
+      "by-name: classes of the same name are one. Names are kept if all files have them")(
       "label_field", po::value<std::string>()->default_value(""),
       "the int field that is meant; the first one if not given")("workers", number(0),
                                                                  "threads; 0: one a core")(
@@ -41,13 +42,15 @@ Arguments declare() {
       "no_checksums", po::bool_switch(),
       "leave out checksums and class names: FFCV's file, byte for byte")(
       "json", po::bool_switch(), "print the summary as JSON");
+  add_layout_option(arguments.options());
   return arguments;
 }
 
-std::vector<std::unique_ptr<BetonReader>> open_all(const std::vector<std::string>& names) {
+std::vector<std::unique_ptr<BetonReader>> open_all(const std::vector<std::string>& names,
+                                                   const data::BetonOptions& layouts) {
   std::vector<std::unique_ptr<BetonReader>> files;
   for (const std::string& name : names) {
-    files.push_back(std::make_unique<BetonReader>(name));
+    files.push_back(std::make_unique<BetonReader>(name, data::BlobAccess::mapped, layouts));
     data::check_same_fields(*files.front(), *files.back());
   }
   return files;
@@ -65,20 +68,37 @@ data::DatasetCopy concatenation(const std::vector<const BetonReader*>& files) {
   return {.files = files, .num_samples = end, .sample = locate, .relabel = {}};
 }
 
+/// What all files say of themselves alike.
+data::FileInfo common_info(const std::vector<const BetonReader*>& files) {
+  data::FileInfo info = files.front()->info();
+  const auto keep_equal = [](auto& entries, const auto& others) {
+    std::erase_if(entries, [&](const auto& entry) {
+      const auto other = others.find(entry.first);
+      return other == others.end() || other->second != entry.second;
+    });
+  };
+  for (const BetonReader* file : files) {
+    const data::FileInfo other = file->info();
+    keep_equal(info.classes, other.classes);
+    keep_equal(info.written, other.written);
+  }
+  return info;
+}
+
 /// Numbers and names of the classes, where the files have an int field.
-void set_labels(const Arguments& arguments, data::DatasetCopy& copy, data::BetonLayout& layout) {
+/// @return why names are left out, or nothing.
+std::string set_labels(const Arguments& arguments, data::DatasetCopy& copy, data::FileInfo& info) {
   const BetonReader& first = *copy.files.front();
   const auto rule = static_cast<LabelRule>(
       find_name("labels", {"keep", "offset", "by-name"}, arguments.text("labels")));
   const bool has_labels = first.first_field(data::FieldType::integer) < first.fields().size();
-  if (rule == LabelRule::keep && !has_labels && !arguments.given("label_field")) return;
+  if (rule == LabelRule::keep && !has_labels && !arguments.given("label_field")) return {};
   copy.label_field = data::label_field(first, arguments.text("label_field"));
   MergedLabels labels = merge_labels(copy.files, copy.label_field, rule, arguments.given("labels"));
   copy.relabel = std::move(labels.relabel);
-  data::FileInfo info = first.info();
   info.classes.erase(first.fields()[copy.label_field].name);
   if (!labels.names.empty()) info.classes[first.fields()[copy.label_field].name] = labels.names;
-  layout.info = data::file_info_text(info);
+  return labels.dropped;
 }
 
 }  // namespace
@@ -93,14 +113,16 @@ int run_merge(const std::vector<std::string>& args) {
     throw ConfigError(
         "expected at least two files to merge and one to write. usage: precast merge "
         "A.beton B.beton... OUT.beton");
-  for (const std::string& name : names) expect_other_file(out, name);
+  check_output(out, {names.begin(), names.end()});
 
-  const auto owned = open_all(names);
+  const auto owned = open_all(names, read_layouts(arguments));
   std::vector<const BetonReader*> files;
   for (const auto& file : owned) files.push_back(file.get());
   data::DatasetCopy copy = concatenation(files);
   data::WriteOptions options;
-  set_labels(arguments, copy, options.layout);
+  data::FileInfo info = common_info(files);
+  const std::string dropped = set_labels(arguments, copy, info);
+  options.layout.info = data::file_info_text(info);
   options.layout.checksums = !arguments.get<bool>("no_checksums");
   options.workers = static_cast<int>(integer(arguments, "workers", 0, 1024));
   if (options.workers == 0) options.workers = usable_cores();
@@ -113,9 +135,11 @@ int run_merge(const std::vector<std::string>& args) {
   if (arguments.get<bool>("json")) {
     nlohmann::ordered_json report = written_json(out, summary);
     report["from"] = names;
-    fmt::print("{}\n", report.dump(2));
+    if (!dropped.empty()) report["names_left_out"] = dropped;
+    fmt::print("{}\n", report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
     print_written(out, summary);
+    if (!dropped.empty()) fmt::print("class names are left out: {}\n", dropped);
   }
   return static_cast<int>(ExitCode::done);
 }

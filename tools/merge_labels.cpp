@@ -30,36 +30,49 @@ std::int64_t label_count(const BetonReader& file, std::size_t field) {
   return last + 1;
 }
 
+/// A file that names nothing while others do takes the names from all.
+std::string dropped_for(const BetonReader& nameless) {
+  return fmt::format("{} does not name all of its classes", nameless.path().string());
+}
+
 MergedLabels keep(const Files& files, const std::vector<Names>& names, bool insist) {
   const auto longest = std::ranges::max_element(names, {}, &Names::size);
+  const auto nameless = std::ranges::find_if(names, &Names::empty);
+  if (nameless != names.end() && !longest->empty())
+    return {{}, {}, dropped_for(*files[static_cast<std::size_t>(nameless - names.begin())])};
   const BetonReader& knows = *files[static_cast<std::size_t>(longest - names.begin())];
   for (std::size_t file = 0; file < files.size(); ++file) {
     const auto [own, theirs] = std::ranges::mismatch(names[file], *longest);
     if (own == names[file].end()) continue;
-    if (insist) return {};
+    if (insist) {
+      return {{},
+              {},
+              fmt::format("{} and {} name label {} differently", knows.path().string(),
+                          files[file]->path().string(), theirs - longest->begin())};
+    }
     throw ConfigError(fmt::format(
         "{}: expected label {} to be '{}' as in {}, got '{}'. Use --labels by-name, offset, or "
         "keep to drop the names",
         files[file]->path().string(), theirs - longest->begin(), *theirs, knows.path().string(),
         *own));
   }
-  return {{}, *longest};
+  return {{}, *longest, {}};
 }
 
 MergedLabels offset(const Files& files, std::size_t field, const std::vector<Names>& names) {
   MergedLabels merged;
   std::vector<std::int64_t> offsets;
   std::int64_t next = 0;
-  const bool named = std::ranges::none_of(names, &Names::empty);
+  const bool some_named = !std::ranges::all_of(names, &Names::empty);
   for (std::size_t file = 0; file < files.size(); ++file) {
     offsets.push_back(next);
-    next +=
-        std::max(label_count(*files[file], field), static_cast<std::int64_t>(names[file].size()));
-    if (!named) continue;
+    const std::int64_t labels = label_count(*files[file], field);
+    const auto named = static_cast<std::int64_t>(names[file].size());
+    next += std::max(labels, named);
+    if (named < labels && some_named) merged.dropped = dropped_for(*files[file]);
     merged.names.insert(merged.names.end(), names[file].begin(), names[file].end());
-    // Labels behind the last name.
-    merged.names.resize(static_cast<std::size_t>(next));
   }
+  if (!some_named || !merged.dropped.empty()) merged.names.clear();
   merged.relabel = [offsets](std::size_t file, std::int64_t label) {
     return label + offsets[file];
   };
@@ -79,6 +92,11 @@ MergedLabels by_name(const Files& files, std::size_t field, const std::vector<Na
           files[file]->path().string(), count, names[file].size()));
     std::vector<std::int64_t>& map = maps.emplace_back();
     for (const std::string& name : names[file]) {
+      if (name.empty())
+        throw DataError(
+            fmt::format("{}: expected a name for each class, got an empty one for label {}. Use "
+                        "--labels keep or offset",
+                        files[file]->path().string(), map.size()));
       const auto [known, added] =
           numbers.try_emplace(name, static_cast<std::int64_t>(merged.names.size()));
       if (added) merged.names.push_back(name);

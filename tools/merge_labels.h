@@ -22,8 +22,10 @@ enum class LabelRule {
 struct MergedLabels {
   /// As DatasetCopy::relabel; empty where labels stay as they are.
   std::function<std::int64_t(std::size_t file, std::int64_t label)> relabel;
-  /// Of the merged file's classes; empty where not all files name theirs.
+  /// Of the merged file's classes; empty unless all files name all of theirs, and agree.
   std::vector<std::string> names;
+  /// Why names that some files have are left out; empty otherwise.
+  std::string dropped = {};
 };
 
 /// @param field of labels, in all files. @param insist with keep: files may call one label by

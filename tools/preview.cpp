@@ -21,6 +21,7 @@
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "tools/arguments.h"
+#include "tools/custom_fields.h"
 #include "tools/plugins.h"
 #include "tools/png_grid.h"
 
@@ -231,6 +232,7 @@ int run_preview(const std::vector<std::string>& args) {
       "epoch", po::value<std::int64_t>()->default_value(0), "counted from 0")(
       "json", "print places, samples and labels as JSON");
   add_plugin_option(arguments.options());
+  add_layout_option(arguments.options());
   if (!arguments.parse(args)) return 0;
   const std::filesystem::path output = arguments.text("output");
   const auto size_px = arguments.get<int>("image_size");
@@ -243,7 +245,8 @@ int run_preview(const std::vector<std::string>& args) {
   data::Pipeline pipeline = choose_pipeline(arguments);
   replace_crop(arguments, pipeline.images);
   for (data::OutputSpec& spec : pipeline.outputs) replace_crop(arguments, spec.image);
-  const data::BetonReader reader(arguments.text("FILE.beton"));
+  const data::BetonReader reader(arguments.text("FILE.beton"), data::BlobAccess::mapped,
+                                 read_layouts(arguments));
   const data::Output shown =
       image_of(reader, pipeline, arguments.has("view") ? arguments.text("view") : "");
   const data::PixelShape shape = shown.image.output({size_px, size_px, 3});

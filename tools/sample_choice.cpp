@@ -6,6 +6,7 @@
 #include <charconv>
 #include <iterator>
 #include <numeric>
+#include <unordered_set>
 #include <utility>
 
 #include "data/order/filter.h"
@@ -41,18 +42,35 @@ std::pair<std::uint64_t, std::uint64_t> parse_range(std::string_view option, std
   return {*first, *last};
 }
 
-/// The samples whose label is in --classes.
+/// The labels that are there, ascending, negative ones left out.
+Ids labels_in(const data::BetonReader& reader, std::size_t field) {
+  std::unordered_set<std::uint64_t> found;
+  for (std::uint64_t i = 0; i < reader.size(); ++i) {
+    const std::int64_t label = reader.integer(i, field);
+    if (label >= 0) found.insert(static_cast<std::uint64_t>(label));
+  }
+  Ids labels(found.begin(), found.end());
+  std::ranges::sort(labels);
+  return labels;
+}
+
+/// The samples whose label is in --classes. Labels may be any numbers, so that no list of all up to
+/// the largest is made.
 Ids of_classes(const Arguments& arguments, const data::BetonReader& reader) {
   const std::size_t field = chosen_label_field(arguments, reader);
-  std::int64_t last = 0;
-  for (std::uint64_t i = 0; i < reader.size(); ++i) last = std::max(last, reader.integer(i, field));
-  const Ids classes =
-      parse_ranges("classes", arguments.text("classes"), static_cast<std::uint64_t>(last) + 1);
+  const Ids present = labels_in(reader, field);
+  const std::uint64_t end = std::max<std::uint64_t>(present.empty() ? 1 : present.back() + 1,
+                                                    reader.class_names(field).size());
+  std::unordered_set<std::uint64_t> classes;
+  for (const std::string& part : split_list("classes", arguments.text("classes"))) {
+    const auto [first, last] = parse_range("classes", part, end);
+    classes.insert(std::ranges::lower_bound(present, first),
+                   std::ranges::lower_bound(present, last));
+  }
   Ids kept;
   for (std::uint64_t i = 0; i < reader.size(); ++i) {
     const std::int64_t label = reader.integer(i, field);
-    if (label >= 0 && std::ranges::binary_search(classes, static_cast<std::uint64_t>(label)))
-      kept.push_back(i);
+    if (label >= 0 && classes.contains(static_cast<std::uint64_t>(label))) kept.push_back(i);
   }
   return kept;
 }

@@ -18,7 +18,9 @@
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
 #include "framework/core/system.h"
+#include "tools/custom_fields.h"
 #include "tools/dataset_output.h"
+#include "tools/field_plans.h"
 #include "tools/image_options.h"
 #include "tools/sample_choice.h"
 
@@ -49,10 +51,12 @@ Arguments declare() {
       "stratify", po::bool_switch(), "what is drawn or split keeps the shares of the classes")(
       "shuffle", po::bool_switch(), "write in random order")(
       "seed", number(0), "of all random choices")("workers", number(0), "threads; 0: one a core")(
-      "page_size", number(0), "bytes of a page; 0: as IN.beton has them")(
+      "page_size", number(0),
+      "bytes of a page; 0: as IN.beton has them, with image.* at least 8 MiB")(
       "no_checksums", po::bool_switch(),
       "leave out checksums and class names: FFCV's file, byte for byte")(
       "json", po::bool_switch(), "print the summary as JSON");
+  add_layout_option(arguments.options());
   add_image_options(arguments.options());
   return arguments;
 }
@@ -143,7 +147,9 @@ std::vector<Ids> choose(const Arguments& arguments, const data::BetonReader& rea
 /// Writes samples of a file byte for byte, or with images stored anew.
 class PartWriter {
  public:
-  PartWriter(const Arguments& arguments, const data::BetonReader& reader)
+  /// @param layouts with which `reader` was opened.
+  PartWriter(const Arguments& arguments, const data::BetonReader& reader,
+             const data::BetonOptions& layouts)
       : reader_(reader), anew_(image_options_given(arguments)) {
     options_.workers = static_cast<int>(integer(arguments, "workers", 0, 1024));
     if (options_.workers == 0) options_.workers = usable_cores();
@@ -151,22 +157,27 @@ class PartWriter {
     layout.checksums = !arguments.get<bool>("no_checksums");
     layout.info = reader.sums().info();
     layout.page_bytes = static_cast<std::uint64_t>(integer(arguments, "page_size", 0, INT64_MAX));
-    if (layout.page_bytes == 0) layout.page_bytes = data::copy_page_bytes({&reader});
+    if (layout.page_bytes == 0) {
+      layout.page_bytes = data::copy_page_bytes({&reader});
+      // Images stored anew can be larger than they were: pixels of a JPEG.
+      if (anew_) layout.page_bytes = std::max(layout.page_bytes, data::kDefaultPageBytes);
+    }
     if (!anew_) return;
     fields_.image = image_options(arguments);
     data::register_fields(registry_);
     (void)registry_.create("image", fields_);
-    source_ = data::open_beton(reader.path());
+    source_ = data::open_beton(reader.path(), layouts);
     data::FileInfo info = reader.info();
     for (const auto& [name, text] : arguments.texts())
       if (name.starts_with("image.") || name == "seed") info.written[name] = text;
     layout.info = data::file_info_text(info);
   }
 
+  /// @param out what the user calls it. @param place where it is written
   data::WriteSummary write(const WatchedWriting& watched, const std::string& out,
-                           const Ids& ids) const {
+                           const std::string& place, const Ids& ids) const {
     return watched.run(out, ids.size(), options_, [&](const data::WriteOptions& options) {
-      return anew_ ? store_anew(out, ids, options) : copy(out, ids, options);
+      return anew_ ? store_anew(place, ids, options) : copy(place, ids, options);
     });
   }
 
@@ -185,19 +196,7 @@ class PartWriter {
   }
   [[nodiscard]] data::WriteSummary store_anew(const std::string& out, const Ids& ids,
                                               const data::WriteOptions& options) const {
-    std::vector<data::FieldPlan> plans;
-    for (const data::SourceField& field : source_->fields()) {
-      data::FieldOptions own = fields_;
-      own.array = field.array;
-      own.tag = field.tag;
-      own.arguments = field.arguments;
-      own.first = [this, first = ids[0], place = plans.size()] {
-        data::Sample sample = source_->sample(first);
-        return data::FirstValue{std::move(sample.name), std::move(sample.values.at(place))};
-      };
-      plans.push_back(
-          {field.name, [this, own, type = field.type] { return registry_.create(type, own); }});
-    }
+    const auto plans = plan_fields(source_->fields(), *source_, ids[0], fields_, registry_);
     return data::write_dataset(
         out, plans, ids.size(), [&](std::uint64_t i) { return source_->sample(ids[i]); }, options);
   }
@@ -210,23 +209,6 @@ class PartWriter {
   std::unique_ptr<data::Source> source_;
 };
 
-/// Files of which all are to be there, or none.
-class CompleteSet {
- public:
-  CompleteSet() = default;
-  CompleteSet(const CompleteSet&) = delete;
-  CompleteSet& operator=(const CompleteSet&) = delete;
-  ~CompleteSet() {
-    std::error_code ignored;
-    for (const std::string& file : files_) std::filesystem::remove(file, ignored);
-  }
-  void add(const std::string& file) { files_.push_back(file); }
-  void keep() { files_.clear(); }
-
- private:
-  std::vector<std::string> files_;
-};
-
 /// @throws ConfigError for options that contradict each other.
 std::vector<std::string> check(const Arguments& arguments) {
   if (arguments.has("count") && arguments.has("fraction"))
@@ -235,11 +217,7 @@ std::vector<std::string> check(const Arguments& arguments) {
   if (arguments.get<bool>("stratify") && !draws)
     throw ConfigError("--stratify: expected --count, --fraction or --split beside it, got none");
   const auto& outs = arguments.get<std::vector<std::string>>("OUT.beton");
-  for (const std::string& out : outs) {
-    expect_other_file(out, arguments.text("IN.beton"));
-    if (std::ranges::count(outs, out) > 1)
-      throw ConfigError(fmt::format("{}: expected files to write that differ, got it twice", out));
-  }
+  for (const std::string& out : outs) check_output(out, {arguments.text("IN.beton")});
   if (outs.size() > 1 && !arguments.has("split"))
     throw ConfigError(
         fmt::format("expected one file to write, or --split, got {} files", outs.size()));
@@ -252,19 +230,19 @@ int run_select(const std::vector<std::string>& args) {
   Arguments arguments = declare();
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
   const std::vector<std::string> outs = check(arguments);
-  const data::BetonReader reader(arguments.text("IN.beton"));
+  JointOutputs places(outs);
+  const data::BetonOptions layouts = read_layouts(arguments);
+  const data::BetonReader reader(arguments.text("IN.beton"), data::BlobAccess::mapped, layouts);
   const std::vector<Ids> parts = choose(arguments, reader, outs.size());
-  const PartWriter writer(arguments, reader);
+  const PartWriter writer(arguments, reader, layouts);
   const WatchedWriting watched("select");
-  CompleteSet written;
   nlohmann::ordered_json files = nlohmann::ordered_json::array();
   std::vector<data::WriteSummary> summaries;
   for (std::size_t i = 0; i < outs.size(); ++i) {
-    summaries.push_back(writer.write(watched, outs[i], parts[i]));
-    written.add(outs[i]);
+    summaries.push_back(writer.write(watched, outs[i], places.place(i), parts[i]));
     files.push_back(written_json(outs[i], summaries.back()));
   }
-  written.keep();
+  places.publish();
   if (arguments.get<bool>("json")) {
     fmt::print(
         "{}\n",

@@ -8,15 +8,17 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
-#include "data/sources/register.h"
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
 #include "framework/core/rng.h"
 #include "framework/core/system.h"
 #include "tools/arguments.h"
+#include "tools/custom_fields.h"
 #include "tools/dataset_output.h"
+#include "tools/shell_word.h"
 #include "tools/sizes_advice.h"
 #include "tools/sizes_measure.h"
+#include "tools/source_options.h"
 
 namespace precast::tools {
 namespace {
@@ -40,8 +42,10 @@ Arguments declare() {
   const auto text = [](const char* value) {
     return po::value<std::string>()->default_value(value);
   };
-  arguments.options().add_options()("kind", text("auto"), "what SOURCE is")(
-      "images", number(0), "images of the dataset; 0: as many as SOURCE has")(
+  add_source_options(arguments.options());
+  add_layout_option(arguments.options());
+  arguments.options().add_options()("images", number(0),
+                                    "images of the dataset; 0: as many as SOURCE has")(
       "sample", number(200), "how many images are looked at, drawn at random")(
       "seed", number(0), "of the draw")("quality", text("50,90,100"), "JPEG qualities")(
       "resolution", text("256,384,512,0"), "longer sides in pixels, 0: as they are")(
@@ -50,7 +54,7 @@ Arguments declare() {
       "image_size", number(224), "side of the crops that are timed, px")(
       "ram", po::value<double>(), "memory of the machine that trains, GB")(
       "cores", number(0), "its cores for loading; 0: this machine's")(
-      "target-img-s", po::value<double>(), "images a second that it is to load")(
+      "target_img_s", po::value<double>(), "images a second that it is to load")(
       "workers", number(0), "threads that measure; 0: one a core")("json", po::bool_switch(),
                                                                    "print JSON");
   return arguments;
@@ -85,7 +89,7 @@ Machine machine_of(const Arguments& arguments) {
   Machine machine;
   machine.ram_bytes = positive(arguments, "ram");
   if (machine.ram_bytes) *machine.ram_bytes *= kGigabyte;
-  machine.target_images_per_second = positive(arguments, "target-img-s");
+  machine.target_images_per_second = positive(arguments, "target_img_s");
   machine.cores = static_cast<int>(integer(arguments, "cores", 0, 1 << 20));
   if (machine.cores == 0) machine.cores = usable_cores();
   return machine;
@@ -97,6 +101,7 @@ MeasureOptions measure_options(const Arguments& arguments) {
   options.resolutions_px = numbers(arguments, "resolution", 0, 65535);
   options.jpeg_shares = numbers(arguments, "jpeg_share", 0.0, 1.0);
   options.crop_px = static_cast<int>(integer(arguments, "image_size", 1, 8192));
+  options.on_corrupt = data::corrupt_policy(arguments.text("on_corrupt"));
   options.workers = static_cast<int>(integer(arguments, "workers", 0, 1024));
   if (options.workers == 0) options.workers = usable_cores();
   return options;
@@ -144,8 +149,7 @@ void print_table(const std::vector<MeasuredWay>& ways, std::uint64_t images,
   }
 }
 
-std::vector<MeasuredWay> measure(const data::Source& source, const std::string& name,
-                                 MeasureOptions& options) {
+Measurement measure(const data::Source& source, const std::string& name, MeasureOptions& options) {
   Progress progress;
   const StopSignals signals;
   options.cancel = &signals.asked();
@@ -161,6 +165,19 @@ std::vector<MeasuredWay> measure(const data::Source& source, const std::string& 
   }
 }
 
+/// `precast write` with all that was said of the source.
+std::string advised_command(const Arguments& arguments, const StorageWay& way) {
+  std::string command = fmt::format("precast write {} OUT.beton {}",
+                                    shell_word(arguments.text("SOURCE")), write_options(way));
+  for (const char* option : {"kind", "labels", "classes", "on_corrupt"})
+    if (arguments.given(option))
+      command += fmt::format(" --{} {}", option, shell_word(arguments.text(option)));
+  if (!arguments.has("field")) return command;
+  for (const std::string& field : arguments.get<std::vector<std::string>>("field"))
+    command += " --field " + shell_word(field);
+  return command;
+}
+
 }  // namespace
 
 int run_sizes(const std::vector<std::string>& args) {
@@ -172,18 +189,22 @@ int run_sizes(const std::vector<std::string>& args) {
   const auto seed = static_cast<std::uint64_t>(integer(arguments, "seed", 0, INT64_MAX));
   auto images = static_cast<std::uint64_t>(integer(arguments, "images", 0, INT64_MAX));
   const std::string name = arguments.text("SOURCE");
-  const auto source = data::open_source(name, arguments.text("kind"));
+  const auto source = open_chosen_source(arguments, read_layouts(arguments));
   if (images == 0) images = source->size();
   options.samples = random_permutation(source->size(), seed, 0, RandomUse::split);
   options.samples.resize(std::min<std::uint64_t>(sample, source->size()));
 
-  const std::vector<MeasuredWay> ways = measure(*source, name, options);
+  const auto [ways, skipped] = measure(*source, name, options);
+  print_skipped(skipped);
   const Advice advice = advise(ways, images, machine);
-  const std::string command =
-      fmt::format("precast write {} OUT.beton {}", name, write_options(advice.way.way));
-  const bool asked = machine.ram_bytes || machine.target_images_per_second;
+  const std::string command = advised_command(arguments, advice.way.way);
+  const bool asked =
+      machine.ram_bytes || machine.target_images_per_second || arguments.given("cores");
   if (arguments.get<bool>("json")) {
-    Json report = {{"source", name}, {"images", images}, {"measured", options.samples.size()}};
+    Json report = {{"source", name},
+                   {"images", images},
+                   {"measured", options.samples.size() - skipped.size()},
+                   {"skipped", skipped_json(skipped)}};
     for (const MeasuredWay& way : ways) report["ways"].push_back(describe(way, images));
     if (asked)
       report["advice"] = {{"command", command},

@@ -1,5 +1,7 @@
 #include "tools/sizes_measure.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -90,18 +92,27 @@ class Rig {
 
 using Costs = std::vector<std::vector<Cost>>;
 
+/// @param skipped damaged samples, where these are to be left out.
 Costs measure_all(const data::Source& source, std::size_t field, const MeasureOptions& options,
-                  const std::vector<Encoding>& encodings) {
+                  const std::vector<Encoding>& encodings,
+                  std::vector<data::SkippedSample>& skipped) {
   Costs costs(options.samples.size());
+  std::vector<data::SkippedSample> damaged(costs.size());
   const auto make_work = [&]() -> data::SampleWork {
     const auto rig = std::make_shared<Rig>(encodings, options.crop_px);
     return [&, rig](std::uint64_t i) {
-      data::Sample sample = source.sample(options.samples[i]);
-      auto* const image = std::get_if<data::ImageInput>(&sample.values.at(field));
-      require(image != nullptr, "an image field gives images");
+      data::Sample sample;
       try {
+        sample = source.sample(options.samples[i]);
+        auto* const image = std::get_if<data::ImageInput>(&sample.values.at(field));
+        require(image != nullptr, "an image field gives images");
         costs[i] = rig->measure(std::move(*image), i);
       } catch (const DataError& error) {
+        if (options.on_corrupt == data::CorruptPolicy::skip) {
+          damaged[i] = {options.samples[i], sample.name, error.what()};
+          return;
+        }
+        if (sample.name.empty()) throw;
         throw DataError(sample.name + ": " + error.what());
       }
     };
@@ -112,6 +123,14 @@ Costs measure_all(const data::Source& source, std::size_t field, const MeasureOp
                               .cancel = options.cancel},
                              make_work))
     throw data::Cancelled();
+  std::erase_if(costs, [](const std::vector<Cost>& of_image) { return of_image.empty(); });
+  std::erase_if(damaged, [](const data::SkippedSample& sample) { return sample.error.empty(); });
+  skipped = std::move(damaged);
+  if (costs.empty())
+    throw DataError(
+        fmt::format("expected a sound sample among the {} that are looked at, got none. The first "
+                    "is damaged: {}",
+                    options.samples.size(), skipped.at(0).error));
   return costs;
 }
 
@@ -135,11 +154,12 @@ MeasuredWay combine(const Costs& costs, std::size_t jpeg, std::size_t raw, const
 
 }  // namespace
 
-std::vector<MeasuredWay> measure_ways(const data::Source& source, std::size_t field,
-                                      const MeasureOptions& options) {
-  const Costs costs = measure_all(source, field, options, encodings_of(options));
+Measurement measure_ways(const data::Source& source, std::size_t field,
+                         const MeasureOptions& options) {
+  Measurement measured;
+  const Costs costs = measure_all(source, field, options, encodings_of(options), measured.skipped);
   const std::size_t stride = options.qualities.size() + 1;
-  std::vector<MeasuredWay> ways;
+  std::vector<MeasuredWay>& ways = measured.ways;
   for (std::size_t side = 0; side < options.resolutions_px.size(); ++side) {
     const int side_px = options.resolutions_px[side];
     const std::size_t raw = side * stride + options.qualities.size();
@@ -153,7 +173,7 @@ std::vector<MeasuredWay> measure_ways(const data::Source& source, std::size_t fi
             combine(costs, side * stride + q, raw, {share, options.qualities[q], side_px}));
     }
   }
-  return ways;
+  return measured;
 }
 
 }  // namespace precast::tools

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "data/beton/write_dataset.h"
 #include "data/sources/source.h"
 
 namespace precast::tools {
@@ -30,6 +31,13 @@ struct MeasuredWay {
   double images_per_core_second = 0;
 };
 
+struct Measurement {
+  /// For each resolution: for each share, for each quality (raw: once).
+  std::vector<MeasuredWay> ways;
+  /// Damaged samples, which count nowhere.
+  std::vector<data::SkippedSample> skipped;
+};
+
 struct MeasureOptions {
   std::vector<double> jpeg_shares;
   std::vector<int> qualities;
@@ -39,6 +47,7 @@ struct MeasureOptions {
   /// Side of the crops that are timed.
   int crop_px = 224;
   int workers = 1;
+  data::CorruptPolicy on_corrupt = data::CorruptPolicy::fail;
   std::function<void(std::uint64_t)> on_progress;
   const std::atomic<bool>* cancel = nullptr;
 };
@@ -46,9 +55,8 @@ struct MeasureOptions {
 /// Stores images of a source as `precast write` would, in memory, and decodes them again as
 /// training would: a random resized crop and flip. Rates are by the threads' own clocks; shares
 /// between 0 and 1 are computed from both kinds. @param field of the source, of images.
-/// @return for each resolution: for each share, for each quality (raw: once). @throws as the
-/// source; Cancelled
-[[nodiscard]] std::vector<MeasuredWay> measure_ways(const data::Source& source, std::size_t field,
-                                                    const MeasureOptions& options);
+/// @throws as the source; DataError if all samples are damaged; Cancelled
+[[nodiscard]] Measurement measure_ways(const data::Source& source, std::size_t field,
+                                       const MeasureOptions& options);
 
 }  // namespace precast::tools

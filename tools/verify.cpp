@@ -28,13 +28,16 @@ Arguments declare() {
                       "checksums, header,\n"
                       "fields, metadata and table. With --deep every value is read, too: against "
                       "its checksum, and\n"
-                      "JPEGs are decoded. Ends with code 3 if something is wrong.");
+                      "JPEGs are decoded. Ends with code 3 if something is wrong, with 5 if a file "
+                      "cannot be\n"
+                      "read or written, which counts for more.");
   arguments.positional_list("FILE.beton", "the datasets");
   arguments.options().add_options()("deep", po::bool_switch(), "read and decode every value")(
       "write_sums", po::bool_switch(),
-      "after a check without complaint, write checksums beside a file that has none: FILE.sum")(
-      "workers", po::value<std::int64_t>()->default_value(0), "threads; 0: one a core")(
-      "json", po::bool_switch(), "print the result as JSON");
+      "with --deep, which it implies: after a check without complaint, write checksums beside a "
+      "file that has none: FILE.sum")("workers", po::value<std::int64_t>()->default_value(0),
+                                      "threads; 0: one a core")("json", po::bool_switch(),
+                                                                "print the result as JSON");
   add_layout_option(arguments.options());
   return arguments;
 }
@@ -81,9 +84,7 @@ Json describe(const data::BetonReader& reader, const data::VerifySummary& found,
   return report;
 }
 
-void print(const Json& report) {
-  if (report.contains("error"))
-    return fmt::print("error: {}\n", report["error"].get<std::string>());
+void print_found(const Json& report) {
   fmt::print("{}: {} samples, checksums: {}", report["file"].get<std::string>(),
              report["samples"].get<std::uint64_t>(), report["checksums"].get<std::string>());
   if (!report["deep"]) {
@@ -104,6 +105,18 @@ void print(const Json& report) {
     fmt::print("  ... and {} more; --json lists all\n", damaged.size() - kMostShown);
 }
 
+void print(const Json& report) {
+  if (report.contains("error"))
+    return fmt::print("error: {}\n", report["error"].get<std::string>());
+  print_found(report);
+  if (report.contains("wrote")) fmt::print("  wrote {}\n", report["wrote"].get<std::string>());
+}
+
+/// Of two codes the one that the command ends with.
+ExitCode worse(ExitCode a, ExitCode b) {
+  return std::max(a, b);
+}
+
 struct Job {
   bool deep = false;
   bool write_sums = false;
@@ -121,7 +134,7 @@ Json verify_file(const std::string& file, const Job& job, const StopSignals& sig
                                     .on_progress = [&](std::uint64_t done) { progress.show(done); },
                                     .cancel = &signals.asked()});
   }
-  if (found.cancelled) return {};
+  if (found.cancelled || signals.asked()) return {};
   Json report = describe(reader, found, job.deep);
   if (job.write_sums && found.damaged.empty() && reader.sums().empty()) {
     write_sums_sidecar(reader);
@@ -137,27 +150,30 @@ int run_verify(const std::vector<std::string>& args) {
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
   const auto workers = arguments.get<std::int64_t>("workers");
   check_range("workers", workers, 0, 1024);
-  const Job job{arguments.get<bool>("deep"), arguments.get<bool>("write_sums"),
+  const bool write_sums = arguments.get<bool>("write_sums");
+  const Job job{arguments.get<bool>("deep") || write_sums, write_sums,
                 workers == 0 ? usable_cores() : static_cast<int>(workers), read_layouts(arguments)};
   const bool as_json = arguments.get<bool>("json");
   const StopSignals signals;
   Json reports = Json::array();
   ExitCode code = ExitCode::done;
   for (const auto& file : arguments.get<std::vector<std::string>>("FILE.beton")) {
+    if (signals.asked()) break;
     Json report;
     try {
       report = verify_file(file, job, signals);
-      if (report.is_null()) return signals.exit_code();
-      if (!report.value("damaged", Json::array()).empty()) code = ExitCode::dataset_invalid;
+      if (report.is_null()) break;
+      if (!report.value("damaged", Json::array()).empty())
+        code = worse(code, ExitCode::dataset_invalid);
     } catch (const Error& error) {
       report = {{"file", file}, {"error", error.what()}};
-      code = error.exit_code();
+      code = worse(code, error.exit_code());
     }
     if (!as_json) print(report);
     reports.push_back(std::move(report));
   }
   if (as_json) fmt::print("{}\n", reports.dump(2, ' ', false, Json::error_handler_t::replace));
-  return static_cast<int>(code);
+  return signals.asked() ? signals.exit_code() : static_cast<int>(code);
 }
 
 }  // namespace precast::tools

@@ -7,13 +7,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <span>
-#include <utility>
 
 #include "data/beton/file_info.h"
 #include "data/beton/write_dataset.h"
 #include "data/fields/register.h"
-#include "data/sources/beton.h"
 #include "data/sources/braces.h"
 #include "data/sources/register.h"
 #include "framework/core/error.h"
@@ -24,8 +21,10 @@
 #include "tools/arguments.h"
 #include "tools/custom_fields.h"
 #include "tools/dataset_output.h"
+#include "tools/field_plans.h"
 #include "tools/image_options.h"
 #include "tools/plugins.h"
+#include "tools/source_options.h"
 #include "tools/version.h"
 
 namespace precast::tools {
@@ -49,15 +48,7 @@ Arguments declare() {
   const auto number = [](std::int64_t value) {
     return po::value<std::int64_t>()->default_value(value);
   };
-  arguments.options().add_options()("kind", po::value<std::string>()->default_value("auto"),
-                                    "what SOURCE is")(
-      "labels", po::value<std::string>()->default_value(""),
-      "the classes of images that lie in no class folders: LOC_val_solution.csv, lines `NAME "
-      "CLASS`, "
-      "or a class a line in the order of the images' names; of a .npy file, an array")(
-      "classes", po::value<std::string>()->default_value(""),
-      "all classes, one a line: labels are those of a split that has them all, and numbers in "
-      "--labels are lines of it");
+  add_source_options(arguments.options());
   add_image_options(arguments.options());
   arguments.options().add_options()("workers", number(0), "threads; 0: one a core")(
       "page_size", number(static_cast<std::int64_t>(data::kDefaultPageBytes)),
@@ -69,10 +60,8 @@ Arguments declare() {
       "field")("subset", number(0),
                "write only the first N samples (of the shuffled order); 0: all")(
       "seed", number(0), "of the random choices")(
-      "on-corrupt", po::value<std::string>()->default_value("fail"),
-      "what becomes of damaged samples: fail ends the writing, skip leaves them out and lists "
-      "them")("no_checksums", po::bool_switch(),
-              "leave out checksums, class names and options: FFCV's file, byte for byte")(
+      "no_checksums", po::bool_switch(),
+      "leave out checksums, class names and options: FFCV's file, byte for byte")(
       "json", po::bool_switch(), "print the summary as JSON");
   add_plugin_option(arguments.options());
   return arguments;
@@ -99,7 +88,8 @@ std::vector<data::SourceField> choose_fields(const std::vector<std::string>& cho
   return fields;
 }
 
-/// What the file tells of itself: nothing that would make it another one on another machine.
+/// What the file tells of itself: nothing that would make it another one on another machine, and
+/// no paths.
 data::FileInfo describe_file(const Arguments& arguments, const data::Source& source) {
   data::FileInfo info;
   const auto label = std::ranges::find(source.fields(), "int", &data::SourceField::type);
@@ -107,7 +97,7 @@ data::FileInfo describe_file(const Arguments& arguments, const data::Source& sou
     info.classes[label->name] = source.class_names();
   info.written = arguments.texts();
   for (const char* elsewhere :
-       {"SOURCE", "kind", "labels", "classes", "OUT.beton", "workers", "json", "plugin"})
+       {"SOURCE", "kind", "labels", "classes", "OUT.beton", "plugin", "workers", "json"})
     info.written.erase(elsewhere);
   info.written["precast"] = kVersion;
   return info;
@@ -134,12 +124,9 @@ void print_summary(const std::string& out, const data::Source& source,
   for (const auto& [note, count] : source.notes()) counts[note] += count;
   if (!summary.skipped.empty()) counts["skipped_samples"] = summary.skipped.size();
   if (json) {
-    nlohmann::ordered_json skipped = nlohmann::ordered_json::array();
-    for (const data::SkippedSample& sample : summary.skipped)
-      skipped.push_back({{"sample", sample.index}, {"name", sample.name}, {"error", sample.error}});
     const nlohmann::ordered_json report = {{"file", out},
                                            {"samples", summary.samples},
-                                           {"skipped", skipped},
+                                           {"skipped", skipped_json(summary.skipped)},
                                            {"classes", source.class_names()},
                                            {"pages", summary.pages},
                                            {"bytes", summary.file_bytes},
@@ -160,19 +147,6 @@ void print_summary(const std::string& out, const data::Source& source,
   fmt::print("counts: {}\n", line);
 }
 
-void print_skipped(const std::vector<data::SkippedSample>& skipped) {
-  if (skipped.empty()) return;
-  fmt::print(stderr, "warning: damaged samples left out: {}\n", skipped.size());
-  constexpr std::size_t kMostShown = 10;
-  for (const auto& [index, name, what] :
-       std::span(skipped).first(std::min(skipped.size(), kMostShown))) {
-    // A source that cannot give the sample names it in its message.
-    fmt::print(stderr, "  {}{}: {}\n", index, name.empty() ? "" : fmt::format(" ({})", name), what);
-  }
-  if (skipped.size() > kMostShown)
-    fmt::print(stderr, "  ... and {} more; --json lists all\n", skipped.size() - kMostShown);
-}
-
 data::WriteOptions write_options(const Arguments& arguments) {
   data::WriteOptions options;
   options.layout.page_bytes =
@@ -180,40 +154,15 @@ data::WriteOptions write_options(const Arguments& arguments) {
   options.layout.checksums = !arguments.get<bool>("no_checksums");
   options.workers = static_cast<int>(integer(arguments, "workers", 0, 1024));
   if (options.workers == 0) options.workers = usable_cores();
-  options.on_corrupt = data::corrupt_policy(arguments.text("on-corrupt"));
+  options.on_corrupt = data::corrupt_policy(arguments.text("on_corrupt"));
   return options;
 }
 
-/// @param layouts of a .beton file's custom fields, if the user gave some.
-std::unique_ptr<data::Source> open_chosen_source(const Arguments& arguments,
-                                                 const data::BetonOptions& layouts) {
-  const std::string source = arguments.text("SOURCE");
-  for (const std::filesystem::path& path : data::source_paths(source))
-    expect_other_file(arguments.text("OUT.beton"), path);
-  if (!layouts.layouts.empty()) return data::open_beton(source, layouts);
-  return data::open_source(source, arguments.text("kind"),
-                           {arguments.text("labels"), arguments.text("classes")});
-}
-
-/// How each field of the source is written. @param first a sample to look at.
-std::vector<data::FieldPlan> plan_fields(const std::vector<data::SourceField>& chosen,
-                                         const data::Source& source, std::uint64_t first,
-                                         const data::FieldOptions& options,
-                                         const data::FieldRegistry& registry) {
-  std::vector<data::FieldPlan> fields;
-  for (const data::SourceField& field : chosen) {
-    data::FieldOptions own = options;
-    own.array = field.array;
-    own.tag = field.tag;
-    own.arguments = field.arguments;
-    own.first = [&source, first, place = fields.size()] {
-      data::Sample sample = source.sample(first);
-      return data::FirstValue{std::move(sample.name), std::move(sample.values[place])};
-    };
-    fields.push_back(
-        {field.name, [&registry, own, type = field.type] { return registry.create(type, own); }});
-  }
-  return fields;
+/// @throws ConfigError if the file to write is one that is read.
+void check_files(const Arguments& arguments) {
+  std::vector<std::filesystem::path> inputs = data::source_paths(arguments.text("SOURCE"));
+  for (const char* list : {"labels", "classes"}) inputs.emplace_back(arguments.text(list));
+  check_output(arguments.text("OUT.beton"), inputs);
 }
 
 }  // namespace
@@ -231,6 +180,7 @@ int run_write(const std::vector<std::string>& args) {
   std::vector<std::string> choices;
   if (arguments.has("field")) choices = arguments.get<std::vector<std::string>>("field");
   const data::BetonOptions layouts = take_layouts(choices, "--field");
+  check_files(arguments);
   const auto source = open_chosen_source(arguments, layouts);
   const std::vector<std::uint64_t> order = choose_samples(arguments, source->size());
   const auto fields = plan_fields(choose_fields(choices, source->fields(), parts.fields), *source,

@@ -57,9 +57,6 @@ class BetonSource final : public Source {
 
  private:
   [[nodiscard]] Value value(std::uint64_t i, std::size_t field) const {
-    // Damage must not get checksums of its own in the file that is written.
-    if (reader_.fields()[field].has_pointer())
-      reader_.check_value(i, field, reader_.blob(i, field));
     switch (reader_.fields()[field].type) {
       case FieldType::floating:
         return reader_.floating(i, field);

@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "framework/core/error.h"
@@ -59,6 +60,26 @@ std::string_view key_of(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   if (slash != std::string_view::npos) path.remove_prefix(slash + 1);
   return is_image_name(path) ? path.substr(0, path.rfind('.')) : path;
+}
+
+/// From the first word to the last.
+std::string_view whole_line(const Words& words) {
+  const char* const end = words.back().data() + words.back().size();
+  return {words.front().data(), static_cast<std::size_t>(end - words.front().data())};
+}
+
+/// Names of all folders on the way to the files.
+std::unordered_set<std::string_view> folders_in(const std::vector<std::string>& paths) {
+  std::unordered_set<std::string_view> folders;
+  for (const std::string& path : paths) {
+    std::string_view rest = path;
+    for (std::size_t slash = rest.find('/'); slash != std::string_view::npos;
+         slash = rest.find('/')) {
+      folders.insert(rest.substr(0, slash));
+      rest.remove_prefix(slash + 1);
+    }
+  }
+  return folders;
 }
 
 std::string some_of(const std::vector<std::string>& names) {
@@ -206,10 +227,19 @@ class ListArranger {
 
 }  // namespace
 
-std::vector<std::string> read_class_list(const fs::path& file) {
+std::vector<std::string> read_class_list(const fs::path& file,
+                                         const std::vector<std::string>& paths) {
   const MappedFile mapped(file);
+  const std::vector<Line> lines = lines_of(mapped);
+  const bool several =
+      std::ranges::any_of(lines, [](const Line& line) { return line.words.size() > 1; });
+  const auto folders = several ? folders_in(paths) : std::unordered_set<std::string_view>();
+  const bool whole = std::ranges::any_of(lines, [&](const Line& line) {
+    return line.words.size() > 1 && folders.contains(whole_line(line.words));
+  });
   std::vector<std::string> classes;
-  for (const Line& line : lines_of(mapped)) classes.emplace_back(line.words[0]);
+  for (const Line& line : lines)
+    classes.emplace_back(whole ? whole_line(line.words) : line.words[0]);
   if (classes.empty())
     throw DataError(fmt::format("{}: expected a class on each line, got none", file.string()));
   std::vector<std::string> sorted = classes;
@@ -230,8 +260,9 @@ ClassFiles arrange_by_list(const std::vector<std::string>& paths, const fs::path
 ClassFiles arrange_images(const std::vector<std::string>& paths,
                           const std::vector<std::string>& folders, const SourceOptions& options,
                           const std::string& place) {
-  const std::vector<std::string> classes =
-      options.classes.empty() ? std::vector<std::string>() : read_class_list(options.classes);
+  const std::vector<std::string> classes = options.classes.empty()
+                                               ? std::vector<std::string>()
+                                               : read_class_list(options.classes, paths);
   if (!options.labels.empty()) return arrange_by_list(paths, options.labels, classes, place);
   return arrange_by_class(paths, folders, place, classes);
 }

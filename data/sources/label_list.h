@@ -10,10 +10,12 @@
 
 namespace precast::data {
 
-/// The first word of each line (WordNet ids as in ILSVRC's lists of classes, whatever follows), in
-/// the file's order. @throws IoError; DataError for a class that is there twice, or none at all
+/// The first word of each line (WordNet ids as in ILSVRC's lists of classes, whatever follows), or
+/// whole lines, where one of several words is a folder's name; in the file's order.
+/// @param paths of the images. @throws IoError; DataError for a class that is there twice, or none
+/// at all
 [[nodiscard]] PRECAST_API std::vector<std::string> read_class_list(
-    const std::filesystem::path& file);
+    const std::filesystem::path& file, const std::vector<std::string>& paths = {});
 
 /// Classes images by a list, where folders do not tell. It is one of:
 ///

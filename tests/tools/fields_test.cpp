@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/beton/reader.h"
+#include "framework/core/archive/npy.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/support/program.h"
@@ -70,6 +71,25 @@ TEST_F(FieldsTest, WriteKeepsACustomFieldAndItsLayout) {
   EXPECT_EQ(reader.integer(1, 0), 11);
 }
 
+TEST_F(FieldsTest, EveryCommandThatReadsTakesLayouts) {
+  const std::vector<std::string> layouts = {"--field", "boxes=10:1:0", "--field", "point=24:8"};
+  const auto with_layouts = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), layouts.begin(), layouts.end());
+    return precast(std::move(arguments));
+  };
+  EXPECT_EQ(with_layouts({"select", file_, out_, "--samples", "0:2"}), 0) << error;
+  EXPECT_EQ(with_layouts({"merge", file_, file_, out_}), 0) << error;
+  // Past the layouts, to what else they miss.
+  for (const char* command : {"index", "sizes"}) {
+    EXPECT_EQ(with_layouts({command, file_}), 3);
+    EXPECT_THAT(error, testing::Not(HasSubstr("BYTES:ALIGNMENT"))) << command;
+  }
+  EXPECT_EQ(with_layouts({"preview", file_, "-o", (folder_ / "x.png").string()}), 3);
+  EXPECT_THAT(error, HasSubstr("expected an RGB image field"));
+  EXPECT_EQ(with_layouts({"write", file_, out_, "--kind", "tar"}), 2);
+  EXPECT_THAT(error, HasSubstr("expected a .beton file without --kind"));
+}
+
 TEST_F(FieldsTest, WriteMakesPixelsOfImages) {
   const std::string images = (folder_ / "images.beton").string();
   test::write_bytes(images, test::golden_beton("img_raw_w1"));
@@ -78,6 +98,14 @@ TEST_F(FieldsTest, WriteMakesPixelsOfImages) {
   ASSERT_EQ(precast({"inspect", out_, "--sample", "0"}), 0) << error;
   EXPECT_EQ(nlohmann::json::parse(output)["image"]["shape"],
             nlohmann::json::array({image.height, image.width, 3}));
+  const std::string npy = (folder_ / "x.npy").string();
+  ASSERT_EQ(precast({"inspect", out_, "--sample", "0", "--field", "image", "--out", npy}), 0)
+      << error;
+  const NpyArray array = read_npy(npy);
+  EXPECT_EQ(array.shape, (std::vector<std::int64_t>{image.height, image.width, 3}));
+  EXPECT_TRUE(std::ranges::equal(array.bytes, image.bytes));
+  EXPECT_EQ(precast({"inspect", out_, "--sample", "0", "--field", "image", "--out", npy + ".bin"}),
+            2);
 }
 
 TEST(TakeLayouts, LeavesTheOtherMeaningsOfTheOption) {

@@ -212,12 +212,87 @@ TEST_F(SelectTest, WhereOnePartCannotBeWrittenTheOthersAreTakenBack) {
   EXPECT_TRUE(std::filesystem::is_empty(outputs_.path()));
 }
 
+TEST_F(SelectTest, WhereOnePartCannotBeWrittenOlderFilesStay) {
+  select({in_, out("a"), "--samples", "7"});
+  const auto old = test::read_bytes(out("a"));
+  const auto run =
+      test::precast_run({"select", in_, out("a"), out("missing/b"), "--split", "0.5,0.5"});
+  EXPECT_EQ(run.code, 5);
+  EXPECT_TRUE(test::read_bytes(out("a")) == old);
+  EXPECT_FALSE(std::filesystem::is_empty(outputs_.path()));
+  std::filesystem::remove(out("a"));
+  EXPECT_TRUE(std::filesystem::is_empty(outputs_.path()));
+}
+
+TEST_F(SelectTest, PartsReplaceOlderFilesAndTheirChecksums) {
+  select({in_, out("a"), "--samples", "7"});
+  test::write_bytes(out("a.sum"), test::read_bytes(out("a")));
+  std::filesystem::create_symlink("a", outputs_ / "link");
+  select({in_, out("link"), out("b"), "--split", "0.5,0.5"});
+  EXPECT_TRUE(std::filesystem::is_symlink(out("link")));
+  EXPECT_EQ(samples_of(out("a")).size(), 45U);
+  EXPECT_FALSE(std::filesystem::exists(out("a.sum")));
+  using Entries = std::filesystem::directory_iterator;
+  EXPECT_EQ(std::distance(Entries(outputs_.path()), Entries()), 3);
+}
+
+TEST_F(SelectTest, NoPartMayBeAnotherUnderAnotherName) {
+  const auto run = test::precast_run(
+      {"select", in_, out("a"), (outputs_ / "." / "a").string(), "--split", "0.5,0.5"});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.err, HasSubstr("expected files to write that differ"));
+}
+
+TEST_F(SelectTest, AFileThatIsNoDatasetIsNotReplaced) {
+  const std::string text = "0.jpg cat\n1.jpg dog\n and so on";
+  test::write_bytes(out("list"), std::as_bytes(std::span(text)));
+  for (const auto& arguments : std::vector<std::vector<std::string>>{
+           {"select", in_, out("list")}, {"merge", in_, in_, out("list")}}) {
+    const auto run = test::precast_run(arguments);
+    EXPECT_EQ(run.code, 2);
+    EXPECT_THAT(run.err, AllOf(HasSubstr(out("list")), HasSubstr("got another file. Remove it")));
+  }
+  EXPECT_EQ(test::read_bytes(out("list")).size(), text.size());
+  std::filesystem::resize_file(out("list"), 0);
+  select({in_, out("list")});
+}
+
+TEST_F(SelectTest, ClassesMayBeAnyNumbersUpToTheNamesOrTheLargestLabel) {
+  const std::string file = (folder_ / "sparse.beton").string();
+  data::BetonLayout layout;
+  layout.info = data::file_info_text(
+      {.classes = {{"label", std::vector<std::string>{"a", "b", "c", "d", "e"}}}, .written = {}});
+  const auto write = [&](const std::vector<std::int64_t>& labels) {
+    data::BetonWriter writer(file, {{"label", data::FieldType::integer}}, labels.size(), layout);
+    for (const std::int64_t label : labels) {
+      data::EncodedValue value;
+      value.metadata.resize(sizeof label);
+      data::store(value.metadata.data(), label);
+      writer.add({&value, 1});
+    }
+    writer.finish();
+  };
+  // A list of all numbers in this range would not fit into memory.
+  write({4, INT64_MAX - 1, 7, -3});
+  select({file, out(), "--classes", "7:"});
+  EXPECT_EQ(data::BetonReader(out()).size(), 2U);
+  write({0, 1});
+  select({file, out(), "--classes", "1:5"});
+  EXPECT_EQ(data::BetonReader(out()).size(), 1U);
+}
+
+TEST_F(SelectTest, ImagesStoredAnewFindRoomInPagesOfTheUsualSize) {
+  select({in_, out(), "--image.mode", "jpg"});
+  EXPECT_EQ(data::BetonReader(out()).header().page_bytes, data::kDefaultPageBytes);
+}
+
 TEST_F(SelectTest, SignalsStopItWithTheirCodeAndNothingIsLeft) {
   // 40,000 images that are stored anew: seconds of work.
   test::write_made_beton(in_, {.samples = 40000, .width = 40, .height = 40});
   test::Program program({std::string(PRECAST_BIN_DIR) + "/precast", "select", in_, out(),
                          "--image.mode", "jpg", "--workers", "1"});
-  while (std::filesystem::is_empty(outputs_.path()))
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (std::filesystem::is_empty(outputs_.path()) && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   ::kill(program.id(), SIGINT);
   EXPECT_EQ(program.wait(), 128 + SIGINT) << program.err;
@@ -243,10 +318,15 @@ class MergeTest : public SelectTest {
  protected:
   using Names = std::vector<std::string>;
   /// A file of a label field alone: each of `names` once.
-  std::string named(const std::string& name, const Names& names) {
+  std::string named(const std::string& name, const Names& names,
+                    const std::map<std::string, std::string>& written = {},
+                    bool with_names = true) {
     const std::string file = (folder_ / name).string();
     data::BetonLayout layout;
-    layout.info = data::file_info_text({.classes = {{"label", names}}, .written = {}});
+    data::FileInfo info;
+    if (with_names) info.classes["label"] = names;
+    info.written = written;
+    layout.info = data::file_info_text(info);
     data::BetonWriter writer(file, {{"label", data::FieldType::integer}}, names.size(), layout);
     for (std::int64_t label = 0; label < static_cast<std::int64_t>(names.size()); ++label) {
       data::EncodedValue value;
@@ -328,6 +408,28 @@ TEST_F(MergeTest, LabelsThatFilesNameDifferentlyAreKeptOnlyIfThatIsAskedFor) {
   EXPECT_EQ(names_of_merged(), (Names{"cat", "dog", "fish"}));
   select({out(), out("d"), "--samples", "1"});
   EXPECT_EQ(data::BetonReader(out("d")).class_names(0), (Names{"cat", "dog", "fish"}));
+}
+
+TEST_F(MergeTest, NamesAreKeptOnlyIfAllFilesHaveThem) {
+  const std::string a = named("a.beton", {"cat", "dog"});
+  const std::string b = named("b.beton", {"x", "y"}, {}, false);
+  for (const char* rule : {"keep", "offset"}) {
+    const auto report = merge({a, b, out(), "--labels", rule});
+    EXPECT_EQ(names_of_merged(), Names{}) << rule;
+    EXPECT_THAT(report["names_left_out"].get<std::string>(), HasSubstr(b)) << rule;
+  }
+  EXPECT_FALSE(merge({b, b, out()}).contains("names_left_out"));
+  const auto run =
+      test::precast_run({"merge", a, named("c.beton", {"", "dog"}), out("c"), "--labels=by-name"});
+  EXPECT_EQ(run.code, 3);
+  EXPECT_THAT(run.err, HasSubstr("got an empty one for label 0"));
+}
+
+TEST_F(MergeTest, WhatFilesNoteAlikeIsKept) {
+  merge({named("a.beton", {"cat"}, {{"seed", "0"}, {"image.mode", "jpg"}, {"shuffle", "true"}}),
+         named("b.beton", {"cat"}, {{"seed", "0"}, {"image.mode", "raw"}}), out()});
+  const auto written = data::BetonReader(out()).info().written;
+  EXPECT_EQ(written, (std::map<std::string, std::string>{{"seed", "0"}}));
 }
 
 TEST_F(MergeTest, PartsOfASplitMakeTheWholeAgain) {

@@ -73,7 +73,7 @@ TEST_F(SizesTest, AShareOfJpegsLiesBetweenBothKinds) {
 
 TEST_F(SizesTest, AdvisesTheBestThatFitsAndSaysWhy) {
   // Slow enough for any machine: of all that fit, 512 px and quality 90 in the fewest bytes.
-  const auto easy = sizes({"--ram", "1", "--cores", "2", "--target-img-s", "0.001"})["advice"];
+  const auto easy = sizes({"--ram", "1", "--cores", "2", "--target_img_s", "0.001"})["advice"];
   EXPECT_EQ(easy["fits"], true);
   EXPECT_EQ(easy["keeps_up"], true);
   EXPECT_THAT(easy["command"].get<std::string>(),
@@ -89,6 +89,27 @@ TEST_F(SizesTest, AdvisesTheBestThatFitsAndSaysWhy) {
   EXPECT_EQ(sizes({"--target-img-s", "1e12"})["advice"]["keeps_up"], false);
   const auto run = test::precast_run({"sizes", tree_, "--target-img-s", "1e12", "--sample", "2"});
   EXPECT_THAT(run.out, AllOf(HasSubstr("no way does all that is wanted"), HasSubstr("full")));
+}
+
+TEST_F(SizesTest, TheAdvisedCommandIsReadyForAShellAndSaysWhatWasSaidOfTheSource) {
+  const std::string tree = (folder_ / "it's a tree").string();
+  std::filesystem::rename(tree_, tree);
+  const auto report = json_of({"sizes", tree, "--cores", "1", "--kind", "folder", "--sample", "1",
+                               "--image_size", "16", "--resolution", "16", "--quality", "90"});
+  EXPECT_THAT(report["advice"]["command"].get<std::string>(),
+              AllOf(HasSubstr("it'\\''s a tree' OUT.beton "), testing::EndsWith(" --kind folder")));
+}
+
+TEST_F(SizesTest, DamagedImagesAreLeftOutWhenAskedTo) {
+  test::put_file(folder_ / "tree" / "cat" / "bad.jpg", std::vector<std::byte>(40, std::byte{'x'}));
+  const std::vector<std::string> small = {"--resolution", "16", "--jpeg_share", "0"};
+  EXPECT_EQ(test::precast_run({"sizes", tree_, "--resolution", "16"}).code, 3);
+  auto options = small;
+  options.insert(options.end(), {"--on-corrupt", "skip"});
+  const auto report = sizes(options);
+  EXPECT_EQ(report["measured"], 9);
+  ASSERT_EQ(report["skipped"].size(), 1U);
+  EXPECT_THAT(report["skipped"][0]["name"].get<std::string>(), HasSubstr("bad.jpg"));
 }
 
 TEST_F(SizesTest, WrongOptionsAndSourcesAreNamed) {

@@ -77,8 +77,9 @@ TEST_F(VerifyTest, ADamagedJpegIsFoundWithoutChecksums) {
 
 TEST_F(VerifyTest, ChecksumsBesideAForeignFileFindLaterDamage) {
   const std::string path = golden("img_raw_w1");
-  const ChildResult first = verify({path, "--deep", "--write_sums"});
+  const ChildResult first = verify({path, "--write_sums"});
   EXPECT_EQ(first.exit_code, 0) << first.errors;
+  EXPECT_THAT(first.output, AllOf(HasSubstr("all sound"), HasSubstr("wrote " + path + ".sum")));
   EXPECT_TRUE(std::filesystem::exists(path + ".sum"));
   EXPECT_THAT(verify({path}).output, HasSubstr("checksums: beside"));
   damage(path, 0, 0, 5);
@@ -89,6 +90,8 @@ TEST_F(VerifyTest, ADamagedFileIsNoReasonToLeaveOutTheOthers) {
   test::write_made_beton(folder_ / "made.beton", {});
   std::filesystem::resize_file(folder_ / "made.beton",
                                std::filesystem::file_size(folder_ / "made.beton") - 1);
+  // A file that cannot be read counts for more, wherever it stands.
+  EXPECT_EQ(verify({folder_ / "none.beton", folder_ / "made.beton"}).exit_code, 5);
   const ChildResult run =
       verify({folder_ / "made.beton", folder_ / "none.beton", golden("wds_w2")});
   EXPECT_EQ(run.exit_code, 5);

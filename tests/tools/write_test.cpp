@@ -162,7 +162,7 @@ TEST_F(WriteTest, DamagedImagesAreLeftOutAndListedWhenAskedTo) {
                            HasSubstr("dog/bad09.jpg"), HasSubstr("... and 2 more")));
   EXPECT_THAT(error, testing::Not(HasSubstr("bad10")));
   const auto plain = test::read_bytes(out_);
-  ASSERT_EQ(write(tree(), {"--on-corrupt=skip", "--json", "--workers=3"}), 0) << error;
+  ASSERT_EQ(write(tree(), {"--on_corrupt=skip", "--json", "--workers=3"}), 0) << error;
   const auto report = nlohmann::json::parse(output);
   EXPECT_EQ(report["samples"], 9);
   ASSERT_EQ(report["skipped"].size(), 12U);
@@ -246,6 +246,24 @@ TEST_F(WriteTest, ASourceIsNeverOverwrittenByItsOwnOutput) {
   EXPECT_THAT(error, HasSubstr("expected another file to write than to read"));
 }
 
+TEST_F(WriteTest, NoFileButADatasetIsReplaced) {
+  const std::filesystem::path labels = folder_ / "labels.txt";
+  std::ofstream(labels) << "1.jpg cat\n10.jpg dog\n";
+  out_ = labels;
+  EXPECT_EQ(write((folder_ / "tree" / "dog").string(), {"--labels", labels}), 2);
+  EXPECT_THAT(error, HasSubstr("expected another file to write than to read"));
+  out_ = folder_ / "tree" / "dog" / "1.jpg";
+  EXPECT_EQ(write(tree()), 2);
+  EXPECT_THAT(error, HasSubstr("or a .beton file to replace, got another file. Remove it first"));
+}
+
+TEST_F(WriteTest, NoPathsAreNotedInTheFile) {
+  ASSERT_EQ(write(tree(), {"--on-corrupt", "skip"}), 0) << error;
+  for (const auto& [name, text] : data::BetonReader(out_).info().written)
+    EXPECT_THAT(text, testing::Not(HasSubstr("/"))) << name;
+  EXPECT_EQ(data::BetonReader(out_).info().written.at("on_corrupt"), "skip");
+}
+
 TEST_F(WriteTest, AProcessKilledAnywhereLeavesNoFileUnderTheFinalName) {
   for (const char* place : {"beton.before_table", "beton.before_header", "atomic_file.before_sync",
                             "atomic_file.before_rename"}) {
@@ -282,7 +300,9 @@ TEST_F(WriteTest, SignalsStopItWithTheirCodeAndNothingIsLeft) {
   for (const int signal : {SIGINT, SIGTERM}) {
     Program program({"write", images.string(), out_, "--workers", "1"});
     // The file appears after the signal handlers are in place.
-    while (no_output()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (no_output() && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
     ::kill(program.id(), signal);
     EXPECT_EQ(program.wait(), 128 + signal) << program.err;
     EXPECT_THAT(program.err, HasSubstr("stopped before the file was complete"));
@@ -375,6 +395,10 @@ TEST_F(InspectTest, RefusesWhatItCannotShow) {
   EXPECT_EQ(inspect({file, "--sample", "24"}), 2);
   EXPECT_THAT(error, HasSubstr("--sample: expected 0 to 23, got 24"));
   EXPECT_EQ(inspect({file, "--sample", "0", "--out", (folder_ / "x.gif").string()}), 2);
+  const std::string image = (folder_ / "x.jpg").string();
+  std::filesystem::create_hard_link(file, image);
+  EXPECT_EQ(inspect({file, "--sample", "0", "--out", image}), 2);
+  EXPECT_THAT(error, HasSubstr("expected another file to write than to read"));
   EXPECT_EQ(inspect({file, "--out", "x.jpg"}), 2);
   EXPECT_EQ(inspect({file, "--sample", "0", "--field", "label", "--out", "x.jpg"}), 2);
   EXPECT_EQ(inspect({}), 2);
@@ -403,6 +427,8 @@ TEST_F(InspectTest, WhereTellsWhichSamplesFitAndHowTheyAreDistributed) {
   const auto report = nlohmann::json::parse(output);
   EXPECT_EQ(report["ids"], expected);
   EXPECT_EQ(report["chosen"], expected.size());
+  // Those of all samples would be taken for those of the chosen.
+  EXPECT_FALSE(report["fields"][0].contains("min"));
   std::size_t counted = 0;
   for (const auto& bin : report["longer_side"]) counted += bin["count"].get<std::size_t>();
   EXPECT_EQ(counted, expected.size());

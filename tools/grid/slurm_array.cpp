@@ -2,16 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "tools/shell_word.h"
+
 namespace precast::tools {
-namespace {
-
-std::string quoted(const std::string& text) {
-  std::string result = "'";
-  for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return result + "'";
-}
-
-}  // namespace
 
 std::string slurm_script(const Sweep& sweep, const std::filesystem::path& program) {
   const bool gpu = sweep.slots.devices != std::vector<std::string>{"cpu"};
@@ -26,12 +19,12 @@ std::string slurm_script(const Sweep& sweep, const std::filesystem::path& progra
   text += "#SBATCH --requeue\n#SBATCH --open-mode=append\n";
   text += "# Two minutes to save before the time limit.\n#SBATCH --signal=USR1@120\n";
   text += fmt::format("#SBATCH --output={}/slurm-%a.out\n", folder.string());
-  text += fmt::format("cd {} || exit 5\n", quoted(std::filesystem::current_path().string()));
+  text += fmt::format("cd {} || exit 5\n", shell_quoted(std::filesystem::current_path().string()));
   text += "# srun does not take the number of cores from sbatch by itself (since Slurm 22.05).\n";
   text += fmt::format(
       "srun ${{SLURM_CPUS_PER_TASK:+--cpus-per-task=$SLURM_CPUS_PER_TASK}} {} grid {} --trial "
       "\"$SLURM_ARRAY_TASK_ID\"\ncode=$?\n",
-      quoted(program.string()), quoted(sweep.path.string()));
+      shell_quoted(program.string()), shell_quoted(sweep.path.string()));
   text += "# Saved, not finished: again, from the checkpoint.\n";
   text +=
       "[ $code = 85 ] && scontrol requeue \"${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}\"\n"

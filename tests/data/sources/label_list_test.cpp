@@ -103,6 +103,15 @@ TEST_F(LabelListTest, MissingAndSurplusNamesAreNamed) {
               ThrowsMessage<DataError>(HasSubstr("images of different names, got v_1.JPEG and")));
 }
 
+TEST_F(LabelListTest, AListOfClassesHasWholeLinesWhereFoldersAreCalledSo) {
+  put_text(folder_ / "classes", "polar bear\r\ncat\npolar fox\n");
+  EXPECT_THAT(read_class_list(folder_ / "classes", {"a/cat/1.jpg", "a/polar fox/2.jpg"}),
+              ElementsAre("polar bear", "cat", "polar fox"));
+  put_text(folder_ / "classes", "n02 tench, Tinca tinca\nn01 goldfish\n");
+  EXPECT_THAT(read_class_list(folder_ / "classes", {"n02/1.jpg", "n01/1.jpg"}),
+              ElementsAre("n02", "n01"));
+}
+
 TEST_F(LabelListTest, AListOfClassesIsTheFirstWordOfItsLines) {
   put_text(folder_ / "classes", "n02 tench, Tinca tinca\nn01 goldfish\n\n");
   EXPECT_THAT(read_class_list(folder_ / "classes"), ElementsAre("n02", "n01"));

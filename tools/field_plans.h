@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "data/beton/write_dataset.h"
+#include "data/fields/register.h"
+#include "data/sources/source.h"
+
+namespace precast::tools {
+
+/// How the fields of a source are written.
+/// @param chosen its fields, in its order, with the kinds that they shall have.
+/// @param first a sample to look at, where a kind depends on it.
+/// @param options of all fields; `source` and `registry` outlive the plans.
+[[nodiscard]] std::vector<data::FieldPlan> plan_fields(const std::vector<data::SourceField>& chosen,
+                                                       const data::Source& source,
+                                                       std::uint64_t first,
+                                                       const data::FieldOptions& options,
+                                                       const data::FieldRegistry& registry);
+
+}  // namespace precast::tools
