@@ -4,21 +4,18 @@
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <string_view>
 #include <tuple>
 
+#include "data/beton/json_text.h"
 #include "data/decode/jpeg_decoder.h"
 #include "framework/core/error.h"
 
 namespace precast::data {
 namespace {
 
-/// Up to the first zero byte, as FFCV reads it.
 void check_json(std::span<const std::byte> value) {
-  const std::string_view bytes(reinterpret_cast<const char*>(value.data()), value.size());
-  const std::string_view text = bytes.substr(0, bytes.find('\0'));
   // An empty value is what FFCV's readers give for an empty document.
-  if (!bytes.empty() && !nlohmann::json::accept(text))
+  if (!value.empty() && !nlohmann::json::accept(json_text(value)))
     throw DataError("expected JSON, got other text");
 }
 

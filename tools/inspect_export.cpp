@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/beton/json_text.h"
 #include "data/beton/layout.h"
 #include "data/encode/jpeg.h"
 #include "data/sources/image_file.h"
@@ -90,12 +91,6 @@ void export_array(std::string_view dtype, std::span<const std::uint64_t> shape,
   write_npy(out, dtype, std::vector<std::int64_t>(shape.begin(), shape.end()), elements);
 }
 
-/// Up to the first zero byte, as FFCV reads it.
-std::span<const std::byte> json_text(std::span<const std::byte> blob) {
-  const auto end = std::ranges::find(blob, std::byte{0});
-  return blob.first(static_cast<std::size_t>(end - blob.begin()));
-}
-
 /// What the file of a field is called at its end.
 std::string_view ending_of(const BetonReader& reader, std::uint64_t sample, std::size_t field) {
   if (is_shaped(reader.fields()[field])) return ".npy";
@@ -138,7 +133,7 @@ void export_field(const BetonReader& reader, std::uint64_t sample, std::size_t f
       return export_array(
           info.dtype, std::vector<std::uint64_t>(info.shape.begin(), info.shape.end()), blob, out);
     case FieldType::json:
-      return write_bytes(out, json_text(blob));
+      return write_bytes(out, std::as_bytes(std::span(data::json_text(blob))));
     default:
       return write_bytes(out, blob);
   }

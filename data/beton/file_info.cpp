@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "data/beton/json_limits.h"
+#include "data/beton/json_text.h"
 
 namespace precast::data {
 namespace {

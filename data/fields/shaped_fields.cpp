@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "data/decode/png_reader.h"
 #include "data/fields/png_pixels.h"
 #include "data/sources/image_file.h"
 #include "framework/core/error.h"
@@ -31,7 +32,7 @@ ArrayInput image_array(const Value& value) {
   const auto* input = std::get_if<ImageInput>(&value);
   if (input == nullptr) throw DataError("pixels field: expected an image, got another value");
   if (input->file.empty()) return rgb_array(input->pixels);
-  if (is_png(input->file)) return png_pixels(input->file);
+  if (PngReader::is_png(input->file)) return png_pixels(input->file);
   Image decoded;
   (void)decode_image_file(input->file, decoded);
   return rgb_array(decoded);

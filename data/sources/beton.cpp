@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "data/beton/json_text.h"
 #include "data/beton/layout.h"
 #include "data/beton/reader.h"
 #include "framework/core/error.h"
@@ -67,7 +68,7 @@ class BetonSource final : public Source {
       case FieldType::bytes:
         return bytes_value(i, field);
       case FieldType::json:
-        return text_of(i, field);
+        return std::string(json_text(blob(i, field)));
       case FieldType::ndarray:
       case FieldType::tensor:
         return ArrayInput{fields_[field].array, copy_of(blob(i, field))};
@@ -99,12 +100,6 @@ class BetonSource final : public Source {
   [[nodiscard]] Value custom_value(std::uint64_t i, std::size_t field) const {
     reader_.check_movable(i, field);
     return CustomInput{copy_of(reader_.metadata(i, field)), copy_of(blob(i, field))};
-  }
-  /// Up to the first zero byte, as FFCV reads it.
-  [[nodiscard]] std::string text_of(std::uint64_t i, std::size_t field) const {
-    const std::span<const std::byte> bytes = blob(i, field);
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    return std::string(text.substr(0, text.find('\0')));
   }
 
   BetonReader reader_;

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "data/beton/format.h"
-#include "data/beton/json_limits.h"
+#include "data/beton/json_text.h"
 #include "data/sources/class_files.h"
 #include "data/sources/delimited.h"
 #include "data/sources/image_file.h"

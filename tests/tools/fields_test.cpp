@@ -94,7 +94,8 @@ TEST_F(FieldsTest, WriteMakesPixelsOfImages) {
   const std::string images = (folder_ / "images.beton").string();
   test::write_bytes(images, test::golden_beton("img_raw_w1"));
   ASSERT_EQ(precast({"write", images, out_, "--field", "image=pixels"}), 0) << error;
-  const data::ImageRecord image = data::BetonReader(images).image(0, 0);
+  const data::BetonReader reader(images);
+  const data::ImageRecord image = reader.image(0, 0);
   ASSERT_EQ(precast({"inspect", out_, "--sample", "0"}), 0) << error;
   EXPECT_EQ(nlohmann::json::parse(output)["image"]["shape"],
             nlohmann::json::array({image.height, image.width, 3}));

@@ -165,6 +165,12 @@ TEST(PixelsField, TakesOtherImagesAsRgbAndRefusesWhatTheFirstOneIsNot) {
       ThrowsMessage<ConfigError>(HasSubstr("1 to 4 channels, got 9")));
 }
 
+TEST(PixelsField, AFirstValueThatIsNoneIsNamedWithItsSample) {
+  const test::TemporaryFolder folder;
+  EXPECT_THAT([&] { write(folder / "x.beton", "pixels", {std::int64_t{3}}); },
+              ThrowsMessage<Error>(HasSubstr("first: ")));
+}
+
 TEST(RaggedField, ReadsBackArraysOfAnyShapeEmptyOnesToo) {
   const test::TemporaryFolder folder;
   const std::vector<float> numbers = {1, 2, 3, 4, 5, 6};
@@ -232,6 +238,15 @@ TEST(FieldTags, AreReadAsTheyWereWrittenAndRefusedIfDamaged) {
       }
     }
   }
+  // A longer one before leaves nothing behind.
+  const FieldTag lesser{.kind = FieldTag::Kind::pixels, .dtype = "|u1", .channels = 1};
+  std::vector<std::byte> used;
+  put_tag({.kind = FieldTag::Kind::custom, .layout = {1024, 8, 1016}}, used);
+  put_tag(lesser, used);
+  EXPECT_EQ(parse_tag(used.data(), "x"), lesser);
+  std::vector<std::byte> clean;
+  put_tag(lesser, clean);
+  EXPECT_EQ(used, clean);
   std::vector<std::byte> arguments(kFieldArgumentsBytes);
   EXPECT_EQ(parse_tag(arguments.data(), "x"), FieldTag{});
   const auto with_text = [&](std::string_view text) {

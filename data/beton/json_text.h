@@ -2,9 +2,16 @@
 
 #include <cstddef>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string_view>
 
+#include "framework/core/export.h"
+
 namespace precast::data {
+
+/// The document in the value of a JSON field: what stands before its first zero byte, as FFCV reads
+/// it.
+[[nodiscard]] PRECAST_API std::string_view json_text(std::span<const std::byte> value);
 
 /// Documents of files nest no deeper: nlohmann's values are copied and printed recursively, so that
 /// a small file could take the whole stack.

@@ -1,4 +1,4 @@
-#include "data/beton/json_limits.h"
+#include "data/beton/json_text.h"
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -40,6 +40,11 @@ class LimitCheck final : public nlohmann::json_sax<Json> {
 };
 
 }  // namespace
+
+std::string_view json_text(std::span<const std::byte> value) {
+  const std::string_view text(reinterpret_cast<const char*>(value.data()), value.size());
+  return text.substr(0, text.find('\0'));
+}
 
 Json parse_json_within_limits(std::string_view text) {
   LimitCheck check;

@@ -1,0 +1,119 @@
+#include "data/decode/png_reader.h"
+
+#include <fmt/core.h>
+#include <png.h>
+
+#include <csetjmp>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "framework/core/error.h"
+
+namespace precast::data {
+
+struct PngReader::Callbacks {
+  static void read_bytes(png_structp png, png_bytep out, std::size_t size) {
+    auto* input = static_cast<Input*>(png_get_io_ptr(png));
+    if (size > input->left.size()) png_error(png, "the file ends before its image does");
+    std::memcpy(out, input->left.data(), size);
+    input->left = input->left.subspan(size);
+  }
+  static void on_error(png_structp png, png_const_charp text) {
+    auto* input = static_cast<Input*>(png_get_error_ptr(png));
+    std::strncpy(input->complaint, text, sizeof input->complaint - 1);
+    png_longjmp(png, 1);
+  }
+  static void on_warning(png_structp /*png*/, png_const_charp /*text*/) {}
+};
+
+PngReader::PngReader(std::span<const std::byte> file, PngLayout layout) : input_{file} {
+  png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &input_, Callbacks::on_error,
+                                Callbacks::on_warning);
+  if (png_ == nullptr) throw std::bad_alloc();
+  info_ = png_create_info_struct(png_);
+  if (info_ != nullptr && read_header(layout)) return;
+  const bool out_of_memory = info_ == nullptr;
+  png_destroy_read_struct(&png_, &info_, nullptr);
+  if (out_of_memory) throw std::bad_alloc();
+  refuse();
+}
+
+PngReader::~PngReader() {
+  png_destroy_read_struct(&png_, &info_, nullptr);
+}
+
+bool PngReader::is_png(std::span<const std::byte> file) {
+  constexpr std::size_t kSignatureBytes = 8;
+  return file.size() >= kSignatureBytes &&
+         png_sig_cmp(reinterpret_cast<png_const_bytep>(file.data()), 0, kSignatureBytes) == 0;
+}
+
+/// Both are jumped back to by libpng's errors: nothing between has a destructor. @{
+bool PngReader::read_header(PngLayout layout) {
+  if (setjmp(png_jmpbuf(png_)) != 0) return false;
+  png_set_read_fn(png_, &input_, Callbacks::read_bytes);
+  png_read_info(png_, info_);
+  const png_byte colors = png_get_color_type(png_, info_);
+  stored_grey_ = (colors & PNG_COLOR_MASK_COLOR) == 0;
+  stored_alpha_ =
+      (colors & PNG_COLOR_MASK_ALPHA) != 0 || png_get_valid(png_, info_, PNG_INFO_tRNS) != 0;
+  stored_deep_ = png_get_bit_depth(png_, info_) == 16;
+  png_set_expand(png_);
+  if (layout == PngLayout::rgb8) {
+    png_set_strip_16(png_);
+    png_set_gray_to_rgb(png_);
+    png_set_strip_alpha(png_);
+  } else {
+    png_set_swap(png_);  // PNG's 16 bits come with the high byte first.
+  }
+  png_set_interlace_handling(png_);
+  png_read_update_info(png_, info_);
+  return true;
+}
+
+bool PngReader::read_rows(unsigned char** rows) {
+  if (setjmp(png_jmpbuf(png_)) != 0) return false;
+  png_read_image(png_, rows);
+  png_read_end(png_, info_);
+  return true;
+}
+/// @}
+
+std::uint64_t PngReader::height() const {
+  return png_get_image_height(png_, info_);
+}
+std::uint64_t PngReader::width() const {
+  return png_get_image_width(png_, info_);
+}
+std::uint64_t PngReader::channels() const {
+  return png_get_channels(png_, info_);
+}
+bool PngReader::deep() const {
+  return png_get_bit_depth(png_, info_) == 16;
+}
+std::size_t PngReader::row_bytes() const {
+  return png_get_rowbytes(png_, info_);
+}
+
+void PngReader::read(std::span<std::byte> pixels) {
+  require(pixels.size() == height() * row_bytes(), "a place for each row of a PNG");
+  std::vector<png_bytep> rows(height());
+  for (std::size_t y = 0; y < rows.size(); ++y)
+    rows[y] = reinterpret_cast<png_bytep>(pixels.data() + y * row_bytes());
+  if (!read_rows(rows.data())) refuse();
+}
+
+std::span<const std::byte> PngReader::exif() const {
+  png_uint_32 size = 0;
+  png_bytep block = nullptr;
+  if (png_get_eXIf_1(png_, info_, &size, &block) == 0) return {};
+  return std::as_bytes(std::span(block, size));
+}
+
+void PngReader::refuse() const {
+  throw DataError(
+      fmt::format("image: expected a whole PNG file, got a damaged one ({})", input_.complaint));
+}
+
+}  // namespace precast::data
