@@ -184,14 +184,28 @@ void put_text(const fs::path& path, std::string_view text) {
   put(path, std::as_bytes(std::span(text)));
 }
 
+/// As fuzz::source() takes it. @param form its place in kForms there.
+std::string source_seed(char form, std::string_view file, std::string_view beside = {}) {
+  std::string seed = {form, static_cast<char>(file.size() & 255),
+                      static_cast<char>(file.size() >> 8)};
+  return seed.append(file).append(beside);
+}
+
+std::string text_of(const fs::path& path) {
+  const Bytes bytes = read_file(path);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 /// Lists, expressions, notes: what people write by hand.
 void make_texts(const fs::path& to) {
   constexpr std::string_view kList =
       "path,label,\"a \"\"name\"\"\"\r\nx/y.txt,3,1.5e3\n\"z,\n\",-4,.25\n";
   put_text(to / "delimited" / "list", kList);
-  put_text(to / "table" / "csv", "0" + std::string(kList));
-  put_text(to / "table" / "jsonl",
-           "2{\"a\": 1, \"b\": [null, 2.5], \"c\": \"x\"}\n{\"a\": 2, \"b\": {}, \"c\": \"\"}\n");
+  put_text(to / "source" / "csv", source_seed(0, kList));
+  put_text(
+      to / "source" / "jsonl",
+      source_seed(
+          2, "{\"a\": 1, \"b\": [null, 2.5], \"c\": \"x\"}\n{\"a\": 2, \"b\": {}, \"c\": \"\"}\n"));
   put_text(to / "filter" / "all", "label in [1, 2, 3] and not (weight <= 0.5) or label != 4");
   put_text(to / "filter" / "lists", "label not in (1, 5) and weight > 3e0");
   put_text(to / "sums" / "info",
@@ -207,6 +221,28 @@ void make_images(const fs::path& to) {
   for (const int channels : {1, 2, 3, 4})
     put(to / "image_file" / fmt::format("png_{}", channels),
         test::png_file(test::gradient(9, 7), channels));
+}
+
+/// Arrays with labels, a pair of IDX files, a record of CIFAR, a shard.
+void make_sources(const fs::path& to) {
+  using namespace std::string_literals;
+  const fs::path file = to / "file";
+  const std::vector<std::byte> elements(24, std::byte{1});
+  write_npy(file, "|u1", {2, 3, 4}, elements);
+  const std::string images = text_of(file);
+  write_npy(file, "<i8", {2}, std::span(elements).first(16));
+  const std::string labels = text_of(file);
+  put_text(to / "source" / "npy", source_seed(4, images, labels));
+  put_text(to / "source" / "idx", source_seed(5, "\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x02wxyz"s,
+                                              "\0\0\x08\x01\0\0\0\x02\x01\0"s));
+  put_text(to / "source" / "cifar", source_seed(6, "\x07" + std::string(3072, 'p')));
+  const fs::path tree = to / "shard";
+  put_text(tree / "a.cls", "7");
+  put_text(tree / "a.json", "[1]");
+  test::make_tar(file, tree, "");
+  put_text(to / "source" / "webdataset", source_seed(7, text_of(file)));
+  fs::remove_all(tree);
+  fs::remove(file);
 }
 
 void make_tars(const fs::path& to) {
@@ -239,5 +275,6 @@ int main(int count, char** arguments) {
   precast::fuzz::make_texts(to);
   precast::fuzz::make_images(to);
   precast::fuzz::make_tars(to);
+  precast::fuzz::make_sources(to);
   return 0;
 }

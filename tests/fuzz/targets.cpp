@@ -28,7 +28,7 @@ const std::map<std::string, std::function<void(Input)>, std::less<>>& targets() 
       {"jpeg", jpeg},
       {"sums", sums},
       {"delimited", delimited},
-      {"table", table},
+      {"source", source},
       {"tar", tar},
       {"image_file", image_file},
       {"filter", filter},

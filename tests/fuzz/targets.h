@@ -26,7 +26,7 @@ void beton(Input input);
 void jpeg(Input input);
 void sums(Input input);
 void delimited(Input input);
-void table(Input input);
+void source(Input input);
 void tar(Input input);
 void image_file(Input input);
 void filter(Input input);
