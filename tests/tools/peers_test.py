@@ -9,7 +9,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "
 sys.dont_write_bytecode = True
 
 import bench_loader  # noqa: E402
-import dataset_sizes  # noqa: E402
 import loader_rows  # noqa: E402
 import read_limit  # noqa: E402
 
@@ -64,10 +63,6 @@ class Figures(unittest.TestCase):
         self.assertIn("cannot: no GPU", text)
         self.assertNotIn("long story", text)
         self.assertIn("3.00", text)
-
-    def test_sizes_stand_beside_the_published_ones(self):
-        rows = [{"mode": "jpg", "quality": 50, "gigabytes": {"256": 8.94, "99": 1.0}, "published": {"256": 9.23}}]
-        self.assertEqual(dataset_sizes.format_rows(rows, [256, 99]).splitlines()[-1], "| jpg | 50 | 8.9 (9.2) | 1.0 |")
 
 
 class ReadLimits(unittest.TestCase):

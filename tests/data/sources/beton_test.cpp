@@ -1,0 +1,95 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "data/beton/reader.h"
+#include "data/beton/write_dataset.h"
+#include "data/fields/register.h"
+#include "data/sources/register.h"
+#include "framework/core/error.h"
+#include "tests/data/beton/golden_beton.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::data {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+/// What a file holds, field by field, as bytes.
+std::vector<std::string> contents(const BetonReader& reader) {
+  std::vector<std::string> all;
+  for (std::uint64_t i = 0; i < reader.size(); ++i) {
+    for (std::size_t f = 0; f < reader.fields().size(); ++f) {
+      const FieldInfo& field = reader.fields()[f];
+      std::string value =
+          fmt::format("{} {} {} {}: ", i, field.name, field.dtype, field.shape.size());
+      if (field.type == FieldType::integer) {
+        value += std::to_string(reader.integer(i, f));
+      } else if (field.type == FieldType::floating) {
+        value += fmt::format("{}", reader.floating(i, f));
+      } else {
+        const std::span<const std::byte> blob = reader.blob(i, f);
+        value.append(reinterpret_cast<const char*>(blob.data()), blob.size());
+      }
+      all.push_back(std::move(value));
+    }
+  }
+  return all;
+}
+
+TEST(BetonSource, DamagedValuesAreNotHandedOn) {
+  const test::TemporaryFolder folder;
+  for (const char* name : {"allfields_w1", "img_jpg_w3"}) {
+    const std::vector<std::byte> golden = test::golden_beton(name);
+    const std::filesystem::path path = folder / fmt::format("{}.beton", name);
+    test::write_bytes(path, golden);
+    write_sums_sidecar(BetonReader(path));
+    const BetonReader reader(golden, "golden");
+    for (std::size_t f = 0; f < reader.fields().size(); ++f) {
+      if (!reader.fields()[f].has_pointer() || reader.blob_bytes(1, f) == 0) continue;
+      std::vector<std::byte> bytes = golden;
+      bytes[reader.blob_offset(1, f) + reader.blob_bytes(1, f) / 2] ^= std::byte{1};
+      test::write_bytes(path, bytes);
+      const auto source = open_source(path);
+      EXPECT_NO_THROW((void)source->sample(0));
+      EXPECT_THAT([&] { (void)source->sample(1); },
+                  ThrowsMessage<DataError>(HasSubstr(
+                      fmt::format("field '{}': expected checksum", reader.fields()[f].name))));
+    }
+  }
+}
+
+TEST(BetonSource, AFileOfFfcvIsWrittenAgainWithAllItsFields) {
+  FieldRegistry registry("field");
+  register_fields(registry);
+  for (const char* name : {"allfields_w1", "allfields_w3_empty", "img_jpg_w3", "img_smart_w3",
+                           "scalars_only", "wds_w2"}) {
+    const test::TemporaryFolder folder;
+    test::write_bytes(folder / "golden.beton", test::golden_beton(name));
+    const auto source = open_source(folder / "golden.beton");
+    std::vector<FieldPlan> plans;
+    for (const SourceField& field : source->fields()) {
+      plans.push_back({field.name, [&registry, field] {
+                         FieldOptions options;
+                         options.image.mode =
+                             field.name == "image" ? ImageWriteMode::smart : ImageWriteMode::raw;
+                         options.image.smart_threshold_bytes = 10'000;
+                         options.image.passthrough = true;
+                         options.array = field.array;
+                         return registry.create(field.type, options);
+                       }});
+    }
+    WriteOptions options;
+    options.layout.page_bytes = kMinPageBytes;
+    (void)write_dataset(
+        folder / "ours.beton", plans, source->size(),
+        [&](std::uint64_t i) { return source->sample(i); }, options);
+    EXPECT_TRUE(contents(BetonReader(folder / "ours.beton")) ==
+                contents(BetonReader(folder / "golden.beton")))
+        << name;
+  }
+}
+
+}  // namespace
+}  // namespace precast::data

@@ -1,0 +1,89 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "data/sources/class_files.h"
+#include "data/sources/register.h"
+#include "framework/core/error.h"
+#include "tests/data/sources/opened.h"
+#include "tests/data/sources/sample_images.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::data {
+namespace {
+
+using test::image_of;
+using test::listing;
+using test::refusing;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+TEST(FolderSource, OrdersClassesAndFilesAsTorchvision) {
+  const test::TemporaryFolder folder;
+  test::make_class_tree(folder / "tree");
+  const auto source = open_source(folder / "tree");
+  EXPECT_THAT(source->class_names(), ElementsAre("cat", "cat-like", "dog"));
+  // sorted(os.walk()) gives a folder's own files before those of the folders inside it.
+  EXPECT_THAT(
+      listing(*source, "tree/"),
+      ElementsAre("cat/a.JPEG 0", "cat/b.jpg 0", "cat/c.png 0", "cat/old/0.jpg 0",
+                  "cat-like/x.jpg 1", "dog/1.jpg 2", "dog/10.jpg 2", "dog/2.jpg 2", "dog/3.jpg 2"));
+  EXPECT_EQ(source->notes(), (Tally{{"skipped_files", 1}}));
+  EXPECT_EQ(image_of(source->sample(0)).file, test::read_bytes(folder / "tree" / "cat" / "a.JPEG"));
+}
+
+TEST(FolderSource, LooksThroughFoldersAroundAllClasses) {
+  const test::TemporaryFolder folder;
+  test::make_class_tree(folder / "data" / "imagenet" / "train");
+  const auto source = open_source(folder / "data");
+  EXPECT_THAT(source->class_names(), ElementsAre("cat", "cat-like", "dog"));
+}
+
+TEST(FolderSource, RefusesWhatIsNoClassTree) {
+  const test::TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "empty");
+  EXPECT_THAT(refusing(folder / "empty"),
+              ThrowsMessage<DataError>(HasSubstr("expected image files")));
+  const auto jpeg = test::jpeg_file(test::gradient(8, 8));
+  test::put_file(folder / "flat" / "a.jpg", jpeg);
+  EXPECT_THAT(refusing(folder / "flat"),
+              ThrowsMessage<DataError>(HasSubstr("expected one folder a class")));
+  test::make_class_tree(folder / "hole");
+  std::filesystem::create_directories(folder / "hole" / "cow");
+  EXPECT_THAT(refusing(folder / "hole"), ThrowsMessage<DataError>(HasSubstr("got none in 'cow'")));
+  test::make_class_tree(folder / "splits" / "train");
+  test::make_class_tree(folder / "splits" / "val");
+  EXPECT_THAT(refusing(folder / "splits"),
+              ThrowsMessage<DataError>(HasSubstr("got the splits train, val")));
+  EXPECT_THAT(refusing(folder / "nothing"), ThrowsMessage<IoError>(HasSubstr("nothing")));
+}
+
+TEST(ClassFiles, TellsClassesOfLooseImagesByTheirWordnetId) {
+  const std::vector<std::string> paths = {"n01440764_b.JPEG", "n00000001_z.png", "n01440764_a.JPEG",
+                                          "read.me"};
+  const ClassFiles files = arrange_by_class(paths, {}, "x");
+  EXPECT_THAT(files.class_names, ElementsAre("n00000001", "n01440764"));
+  std::vector<std::string> order;
+  for (const ClassFile& file : files.files) {
+    order.push_back(fmt::format("{} {}", paths[file.path], file.label));
+  }
+  EXPECT_THAT(order, ElementsAre("n00000001_z.png 0", "n01440764_a.JPEG 1", "n01440764_b.JPEG 1"));
+  EXPECT_EQ(files.skipped, 1U);
+  EXPECT_THROW((void)arrange_by_class({"n01440764_b.JPEG", "n0144076_b.JPEG"}, {}, "x"), DataError);
+}
+
+TEST(ClassFiles, ImagesBesideTheClassFoldersAreCountedAsSkipped) {
+  const ClassFiles files = arrange_by_class({"logo.png", "b/1.jpg", "a/1.jpg"}, {"a", "b"}, "x");
+  EXPECT_THAT(files.class_names, ElementsAre("a", "b"));
+  EXPECT_EQ(files.files.size(), 2U);
+  EXPECT_EQ(files.skipped, 1U);
+}
+
+TEST(ClassFiles, OneClassStaysOneClass) {
+  const ClassFiles files = arrange_by_class({"cat/1.jpg", "cat/2.jpg"}, {"cat"}, "x");
+  EXPECT_THAT(files.class_names, ElementsAre("cat"));
+}
+
+}  // namespace
+}  // namespace precast::data

@@ -1,0 +1,109 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include "data/sources/register.h"
+#include "framework/core/error.h"
+#include "tests/data/sources/opened.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::data {
+namespace {
+
+using test::image_of;
+using test::label_of;
+using test::refusing;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+std::vector<std::byte> idx(std::uint32_t magic, const std::vector<std::uint32_t>& shape,
+                           std::size_t bytes) {
+  std::vector<std::byte> file;
+  const auto append = [&file](std::uint32_t number) {
+    for (int shift = 24; shift >= 0; shift -= 8)
+      file.push_back(static_cast<std::byte>(number >> shift));
+  };
+  append(magic);
+  for (const std::uint32_t size : shape) append(size);
+  for (std::size_t i = 0; i < bytes; ++i) file.push_back(static_cast<std::byte>(i % 10));
+  return file;
+}
+
+void write_gzip(const std::filesystem::path& path, const std::vector<std::byte>& bytes) {
+  gzFile file = gzopen(path.c_str(), "wb");
+  gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
+  gzclose(file);
+}
+
+TEST(IdxSource, ReadsPairsPlainAndGzipped) {
+  const test::TemporaryFolder folder;
+  const auto images = idx(0x803, {12, 3, 5}, 180);
+  const auto labels = idx(0x801, {12}, 12);
+  const auto check = [](const Source& source) {
+    ASSERT_EQ(source.size(), 12U);
+    EXPECT_EQ(source.class_names().size(), 10U);
+    const Sample sample = source.sample(11);
+    EXPECT_EQ(label_of(sample), 1);
+    const Image& image = image_of(sample).pixels;
+    ASSERT_EQ(image.height, 3);
+    ASSERT_EQ(image.width, 5);
+    for (std::size_t p = 0; p < 15; ++p) {
+      for (std::size_t c = 0; c < 3; ++c) {
+        EXPECT_EQ(image.pixels[3 * p + c], (11 * 15 + p) % 10);
+      }
+    }
+  };
+  test::write_bytes(folder / "train-images-idx3-ubyte", images);
+  test::write_bytes(folder / "train-labels-idx1-ubyte", labels);
+  check(*open_source(folder / "train-images-idx3-ubyte"));
+  write_gzip(folder / "t10k-images-idx3-ubyte.gz", images);
+  write_gzip(folder / "t10k-labels-idx1-ubyte.gz", labels);
+  check(*open_source(folder / "t10k-images-idx3-ubyte.gz"));
+  // One plain, one packed; and the other spelling.
+  test::write_bytes(folder / "x-images.idx3-ubyte", images);
+  write_gzip(folder / "x-labels.idx1-ubyte.gz", labels);
+  check(*open_source(folder / "x-images.idx3-ubyte"));
+}
+
+TEST(IdxSource, RefusesSizesThatDoNotMatch) {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path images = folder / "a-images-idx3-ubyte";
+  const std::filesystem::path labels = folder / "a-labels-idx1-ubyte";
+  const auto expect = [&](const std::vector<std::byte>& image_bytes,
+                          const std::vector<std::byte>& label_bytes, const char* text) {
+    test::write_bytes(images, image_bytes);
+    test::write_bytes(labels, label_bytes);
+    EXPECT_THAT(refusing(images), ThrowsMessage<DataError>(HasSubstr(text)));
+  };
+  const auto good = idx(0x803, {4, 2, 2}, 16);
+  const auto good_labels = idx(0x801, {4}, 4);
+  expect(idx(0x803, {4, 2, 2}, 15), good_labels, "expected 32 bytes as its header says, got 31");
+  expect(idx(0x803, {4, 2, 2}, 17), good_labels, "expected 32 bytes as its header says, got more");
+  expect(idx(0x802, {4, 2}, 8), good_labels,
+         "expected an IDX file with magic number 0x803, got 0x802");
+  expect(idx(0x803, {0, 2, 2}, 0), good_labels, "expected sizes of at least 1");
+  expect(idx(0x803, {0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF}, 10), good_labels, "expected sizes");
+  expect(idx(0x803, {0xFFFFFFFF, 0xFFFF, 2}, 10), good_labels, "as its header says, got 26");
+  expect(good, idx(0x801, {3}, 3), "got 4 images and 3 labels");
+  expect(good, good, "expected an IDX file with magic number 0x801, got 0x803");
+  expect({std::byte{0}}, good_labels, "got less than a header");
+  std::filesystem::remove(labels);
+  test::write_bytes(images, good);
+  EXPECT_THAT(refusing(images), ThrowsMessage<DataError>(HasSubstr("expected its labels in")));
+}
+
+TEST(IdxSource, RefusesADamagedGzipFile) {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path path = folder / "a-images-idx3-ubyte.gz";
+  write_gzip(path, idx(0x803, {400, 20, 20}, 160000));
+  write_gzip(folder / "a-labels-idx1-ubyte.gz", idx(0x801, {400}, 400));
+  EXPECT_NO_THROW(refusing(path)());
+  const std::vector<std::byte> whole = test::read_bytes(path);
+  for (std::size_t size = 2; size < whole.size() - 8; size += 5) {
+    test::write_bytes(path, std::span(whole).first(size));
+    EXPECT_THROW(refusing(path)(), DataError) << size;
+  }
+}
+
+}  // namespace
+}  // namespace precast::data

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "data/sources/register.h"
+
+namespace precast::test {
+
+/// The label of a sample of an image and a label, and its image. @{
+inline std::int64_t label_of(const data::Sample& sample) {
+  return std::get<std::int64_t>(sample.values[1]);
+}
+inline const data::ImageInput& image_of(const data::Sample& sample) {
+  return std::get<data::ImageInput>(sample.values[0]);
+}
+/// @}
+
+/// Names from the last `root` on, with labels: `cat/a.JPEG 0`.
+inline std::vector<std::string> listing(const data::Source& source, const std::string& root) {
+  std::vector<std::string> lines;
+  for (std::uint64_t i = 0; i < source.size(); ++i) {
+    const data::Sample sample = source.sample(i);
+    const std::string name = sample.name.substr(sample.name.rfind(root) + root.size());
+    lines.push_back(fmt::format("{} {}", name, label_of(sample)));
+  }
+  return lines;
+}
+
+/// What open_source says against `path`.
+inline auto refusing(const std::filesystem::path& path, const std::string& kind = "auto") {
+  return [path, kind] { (void)data::open_source(path, kind); };
+}
+
+}  // namespace precast::test

@@ -1,0 +1,118 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "data/sources/register.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "tests/data/sources/opened.h"
+#include "tests/data/sources/sample_images.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::data {
+namespace {
+
+using test::image_of;
+using test::label_of;
+using test::refusing;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+TEST(TableSource, ColumnsAreFieldsOfTheKindOfTheirValues) {
+  const test::TemporaryFolder folder;
+  test::make_class_tree(folder / "tree");
+  const std::string rows =
+      "file\tlabel\tweight\tcaption_of_the_image\n"
+      "tree/cat/a.JPEG\t3\t0.5\ta cat\n"
+      "tree/dog/1.jpg\t-4\t2\t\"\"\n";
+  write_file(folder / "list.tsv", rows);
+  std::string commas = rows;
+  std::ranges::replace(commas, '\t', ',');
+  write_file(folder / "list.csv", commas);
+  write_file(
+      folder / "list.jsonl",
+      R"({"file": "tree/cat/a.JPEG", "label": 3, "weight": 0.5, "caption_of_the_image": "a cat"})"
+      "\n\n"
+      R"({"weight": 2, "file": "tree/dog/1.jpg", "label": -4, "caption_of_the_image": ""})");
+  for (const char* name : {"list.tsv", "list.csv", "list.jsonl"}) {
+    const auto source = open_source(folder / name);
+    std::vector<std::string> fields;
+    for (const SourceField& field : source->fields())
+      fields.push_back(field.name + ":" + field.type);
+    EXPECT_THAT(fields,
+                ElementsAre("file:image", "label:int", "weight:float", "caption_of_the_i:bytes"))
+        << name;
+    ASSERT_EQ(source->size(), 2U);
+    const Sample sample = source->sample(1);
+    EXPECT_EQ(image_of(sample).file, test::read_bytes(folder / "tree" / "dog" / "1.jpg"));
+    EXPECT_EQ(label_of(sample), -4);
+    EXPECT_EQ(std::get<double>(sample.values[2]), 2.0);
+    EXPECT_EQ(std::get<std::string>(sample.values[3]), "");
+    EXPECT_THAT(sample.name, HasSubstr("row 2"));
+  }
+}
+
+TEST(TableSource, NestedValuesAreJsonAndDamagedListsAreTold) {
+  const test::TemporaryFolder folder;
+  write_file(folder / "a.jsonl", "{\"x\": [1, 2], \"y\": 1}\n{\"x\": null, \"y\": 2.5}\n");
+  const auto source = open_source(folder / "a.jsonl");
+  EXPECT_EQ(source->fields()[0].type, "json");
+  EXPECT_EQ(source->fields()[1].type, "float");
+  EXPECT_EQ(std::get<std::string>(source->sample(1).values[0]), "null");
+  // Strings of such a column are documents, too.
+  write_file(folder / "m.jsonl", "{\"x\": \"a \\\"b\"}\n{\"x\": {\"y\": 1}}\n{\"x\": 3}\n");
+  const auto mixed = open_source(folder / "m.jsonl");
+  EXPECT_EQ(mixed->fields()[0].type, "json");
+  EXPECT_EQ(std::get<std::string>(mixed->sample(0).values[0]), R"("a \"b")");
+  EXPECT_EQ(std::get<std::string>(mixed->sample(2).values[0]), "3");
+  const std::string deep =
+      fmt::format("{{\"x\": {}1{}}}", std::string(500'000, '['), std::string(500'000, ']'));
+  const std::vector<std::pair<std::string, std::string>> bad = {
+      {"h.jsonl", deep},
+      {"i.jsonl", "{\"x\": 100000000000000000000}"},
+      {"b.jsonl", "{\"x\": 1}\n{\"y\": 1}\n"},
+      {"c.jsonl", "{\"x\": 1}\n[]\n"},
+      {"d.csv", "a,b\n1,2\n3\n"},
+      {"e.csv", ""},
+      {"f.csv", "a,b\n"},
+      {"g.jsonl", ""}};
+  const std::vector<std::string> told = {"nested at most 64 deep",
+                                         "whole numbers of at most 64 bits",
+                                         "line 2: expected the 1 keys",
+                                         "line 2: expected a JSON object",
+                                         "row 2: expected 2 cells, got 1",
+                                         "column names",
+                                         "expected samples",
+                                         "expected samples"};
+  for (std::size_t i = 0; i < bad.size(); ++i) {
+    write_file(folder / bad[i].first, bad[i].second);
+    EXPECT_THAT(refusing(folder / bad[i].first), ThrowsMessage<DataError>(HasSubstr(told[i])))
+        << bad[i].first;
+  }
+}
+
+TEST(TableSource, WholeNumbersAreNeverRounded) {
+  const test::TemporaryFolder folder;
+  const std::string largest = "9223372036854775807";
+  write_file(folder / "a.csv", "a,b,c,d\n" + largest + ",9223372036854775808,9007199254740993,1\n" +
+                                   "-9223372036854775808,1,0.5,0.5\n");
+  write_file(
+      folder / "a.jsonl",
+      R"({"a": 9223372036854775807, "b": 9223372036854775808, "c": 9007199254740993, "d": 1})"
+      "\n"
+      R"({"a": -9223372036854775808, "b": 1, "c": 0.5, "d": 0.5})");
+  for (const char* name : {"a.csv", "a.jsonl"}) {
+    const auto source = open_source(folder / name);
+    std::vector<std::string> types;
+    for (const SourceField& field : source->fields()) types.push_back(field.type);
+    EXPECT_THAT(types, ElementsAre("int", "bytes", "bytes", "float")) << name;
+    const Sample sample = source->sample(0);
+    EXPECT_EQ(std::get<std::int64_t>(sample.values[0]), INT64_MAX);
+    EXPECT_EQ(std::get<std::string>(sample.values[1]), "9223372036854775808");
+    EXPECT_EQ(std::get<std::string>(sample.values[2]), "9007199254740993");
+  }
+}
+
+}  // namespace
+}  // namespace precast::data
