@@ -3,6 +3,7 @@
 
 #include "data/sources/register.h"
 #include "framework/core/error.h"
+#include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/opened.h"
 #include "tests/support/temporary_folder.h"
 

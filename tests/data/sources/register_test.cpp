@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
+#include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/opened.h"
 #include "tests/support/temporary_folder.h"
 

@@ -5,6 +5,7 @@
 #include "data/sources/register.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/opened.h"
 #include "tests/data/sources/sample_images.h"
 #include "tests/support/temporary_folder.h"

@@ -7,6 +7,7 @@
 #include "data/sources/register.h"
 #include "framework/core/archive/npy.h"
 #include "framework/core/error.h"
+#include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/opened.h"
 #include "tests/support/temporary_folder.h"
 
