@@ -16,6 +16,7 @@
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
 #include "tools/arguments.h"
+#include "tools/json_output.h"
 
 namespace precast::tools {
 namespace {
@@ -58,13 +59,13 @@ struct Summary {
   std::vector<std::string> left_out;
 };
 
-void print_json(const Summary& summary) {
+void print_as_json(const Summary& summary) {
   const nlohmann::ordered_json report = {
       {"input", summary.in},         {"file", summary.out},
       {"tensors", summary.tensors},  {"tensor_bytes", summary.tensor_bytes},
       {"bytes", summary.file_bytes}, {"renamed", summary.renamed},
       {"left_out", summary.left_out}};
-  fmt::print("{}\n", report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  print_json(report);
 }
 
 void print_text(const Summary& summary) {
@@ -100,7 +101,7 @@ int run_convert(const std::vector<std::string>& args) {
   if (!keeps_metadata) {
     for (const auto& [key, value] : file.metadata()) summary.left_out.push_back("metadata " + key);
   }
-  arguments.get<bool>("json") ? print_json(summary) : print_text(summary);
+  arguments.get<bool>("json") ? print_as_json(summary) : print_text(summary);
   return static_cast<int>(ExitCode::done);
 }
 

@@ -69,6 +69,9 @@ data::WriteSummary WatchedWriting::run(const std::string& out, std::uint64_t sam
     line.clear();
     throw Error(fmt::format("{}: {}", out, cancelled.what()),
                 static_cast<ExitCode>(signals_.exit_code()));
+  } catch (const IoError& error) {
+    // The file may be written under another name, which nobody has given.
+    throw IoError(fmt::format("{}: {}", out, error.what()));
   }
 }
 
@@ -78,7 +81,17 @@ void expect_other_file(const std::string& out, const std::filesystem::path& in) 
     throw ConfigError(fmt::format("{}: expected another file to write than to read", out));
 }
 
+void check_folder(const std::string& out) {
+  if (out.empty()) throw ConfigError("expected the name of a file to write, got an empty one");
+  const fs::path folder = fs::path(out).parent_path();
+  std::error_code ignored;
+  if (!folder.empty() && !fs::is_directory(folder, ignored))
+    throw IoError(
+        fmt::format("cannot write {}: expected a folder {}, got none", out, folder.string()));
+}
+
 void check_output(const std::string& out, const std::vector<fs::path>& inputs) {
+  check_folder(out);
   for (const fs::path& input : inputs) expect_other_file(out, input);
   std::error_code ignored;
   if (!fs::is_regular_file(out, ignored) || fs::file_size(out, ignored) == 0 ||
@@ -93,6 +106,7 @@ void check_output(const std::string& out, const std::vector<fs::path>& inputs) {
 JointOutputs::JointOutputs(const std::vector<std::string>& outs) {
   for (const std::string& out : outs) {
     File file{resolved(out), out};
+    data::check_sums_sidecar(file.target);
     if (std::ranges::find(files_, file.target, &File::target) != files_.end())
       throw ConfigError(fmt::format("{}: expected files to write that differ, got it twice", out));
     if (outs.size() > 1) {
@@ -116,8 +130,7 @@ void JointOutputs::publish() {
   FileOps& ops = posix_file_ops();
   for (const File& file : files_) {
     // A file without its checksums is sound, one with another's is not.
-    std::error_code ignored;
-    fs::remove(data::sums_sidecar(file.target), ignored);
+    data::remove_sums_sidecar(file.target, ops);
     if (uninterrupted([&] { return ops.rename(file.place.c_str(), file.target.c_str()); }) != 0)
       throw IoError("cannot rename to", file.target.string(), errno);
     const std::string folder = file.target.parent_path().string();
@@ -150,6 +163,14 @@ void print_written(const std::string& out, const data::WriteSummary& summary) {
   fmt::print("{}: {} samples, {} in {} pages, {}\n", out, summary.samples,
              format_bytes(static_cast<double>(summary.file_bytes)), summary.pages,
              format_duration(summary.seconds));
+  if (!summary.tally.empty()) fmt::print("counts: {}\n", tally_text(summary.tally));
+}
+
+std::string tally_text(const data::Tally& tally) {
+  std::string text;
+  for (const auto& [event, count] : tally)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", event, count);
+  return text;
 }
 
 nlohmann::ordered_json written_json(const std::string& out, const data::WriteSummary& summary) {

@@ -48,12 +48,15 @@ class WatchedWriting {
   StopSignals signals_;
 };
 
+/// @throws ConfigError if `out` is an empty name; IoError if its folder is not there.
+void check_folder(const std::string& out);
+
 /// @throws ConfigError if `out` is the file that is read.
 void expect_other_file(const std::string& out, const std::filesystem::path& in);
 
 /// What stands before writing a dataset: an input is never replaced, whether it is one of `inputs`
 /// (empty paths are none) or a file among a source's own. @throws ConfigError if `out` is one of
-/// them, or a file that is not empty and does not begin as a .beton file.
+/// them, or a file that is not empty and does not begin as a .beton file; as check_folder().
 void check_output(const std::string& out, const std::vector<std::filesystem::path>& inputs);
 
 /// Files that appear under their names when all of them are complete. One of them alone is left to
@@ -85,6 +88,9 @@ class JointOutputs {
 void print_skipped(const std::vector<data::SkippedSample>& skipped);
 [[nodiscard]] nlohmann::ordered_json skipped_json(const std::vector<data::SkippedSample>& skipped);
 /// @}
+
+/// `jpg 3, resized 1`.
+[[nodiscard]] std::string tally_text(const data::Tally& tally);
 
 /// A written file in words, and for programs.
 void print_written(const std::string& out, const data::WriteSummary& summary);

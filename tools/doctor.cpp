@@ -6,6 +6,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
+#include "tools/json_output.h"
 
 namespace precast::tools {
 namespace {
@@ -91,7 +92,7 @@ int run_doctor(const std::vector<std::string>& args) {
                                    {"what", finding.what},
                                    {"cure", finding.cure}});
     }
-    fmt::print("{}\n", facts.dump(2));
+    print_json(facts);
   } else {
     print_report(facts, findings);
   }

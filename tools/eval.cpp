@@ -8,6 +8,7 @@
 #include "framework/api/single_rank.h"
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
+#include "tools/json_output.h"
 #include "tools/recipe_arguments.h"
 #include "tools/session.h"
 
@@ -42,7 +43,7 @@ int evaluate_recipe(Recipe& recipe, const Registries& registries, bool json) {
                                             {"top_5_correct", result.top_5_correct},
                                             {"images", result.samples},
                                             {"seconds", result.seconds}};
-    fmt::print("{}\n", figures.dump(2));
+    print_json(figures);
   } else {
     fmt::print("top-1 {:.4f}   top-5 {:.4f}   loss {:.4f}   ({} images in {})\n", result.top_1(),
                result.top_5(), result.loss, result.samples, format_duration(result.seconds));

@@ -1,7 +1,11 @@
 #include "tools/field_plans.h"
 
+#include <fmt/core.h>
+
 #include <cstddef>
 #include <utility>
+
+#include "framework/core/error.h"
 
 namespace precast::tools {
 
@@ -23,6 +27,30 @@ std::vector<data::FieldPlan> plan_fields(const std::vector<data::SourceField>& c
         {field.name, [&registry, own, type = field.type] { return registry.create(type, own); }});
   }
   return fields;
+}
+
+void check_kinds(const std::vector<data::FieldPlan>& plans,
+                 const std::vector<data::SourceField>& chosen, const data::Source& source,
+                 std::uint64_t first, const data::FieldOptions& options,
+                 const data::FieldRegistry& registry) {
+  const auto own = plan_fields(source.fields(), source, first, options, registry);
+  data::EncodedValue encoded;
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    if (chosen[i].type == source.fields()[i].type) continue;
+    data::Sample sample;
+    try {
+      sample = source.sample(first);
+      own[i].make()->encode(sample.values.at(i), first, encoded);
+    } catch (const DataError&) {
+      continue;  // It is damaged, whatever its kind; writing it tells so.
+    }
+    try {
+      plans[i].make()->encode(sample.values.at(i), first, encoded);
+    } catch (const DataError& error) {
+      throw ConfigError(
+          fmt::format("--field {}={}: {}", chosen[i].name, chosen[i].type, error.what()));
+    }
+  }
 }
 
 }  // namespace precast::tools

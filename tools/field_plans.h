@@ -19,4 +19,12 @@ namespace precast::tools {
                                                        const data::FieldOptions& options,
                                                        const data::FieldRegistry& registry);
 
+/// Tries the kinds that are not the source's own on a sample. @param plans those of `chosen`, as
+/// plan_fields() makes them of the other arguments. @throws ConfigError for one that does not take
+/// such values
+void check_kinds(const std::vector<data::FieldPlan>& plans,
+                 const std::vector<data::SourceField>& chosen, const data::Source& source,
+                 std::uint64_t first, const data::FieldOptions& options,
+                 const data::FieldRegistry& registry);
+
 }  // namespace precast::tools

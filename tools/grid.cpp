@@ -20,6 +20,7 @@
 #include "tools/grid/slurm_array.h"
 #include "tools/grid/sweep.h"
 #include "tools/grid/watcher.h"
+#include "tools/json_output.h"
 #include "tools/trial/trial_pool.h"
 
 namespace precast::tools {
@@ -100,7 +101,7 @@ void print_trials(const Sweep& sweep, const std::vector<Slot>& slots, bool json)
     trials.push_back({{"trial", trial.id}, {"arguments", trial.train_arguments()}});
   }
   if (json) {
-    fmt::print("{}\n", trials.dump(2));
+    print_json(trials);
     return;
   }
   for (std::size_t i = 0; i < sweep.trials.size(); ++i) {
@@ -124,7 +125,7 @@ void write_page(const Sweep& sweep, const States& states) {
 void show_results(const Sweep& sweep, const States& states, bool json) {
   const ordered_json grid = describe_grid(sweep, states);
   if (json) {
-    fmt::print("{}\n", grid.dump(2));
+    print_json(grid);
   } else {
     fmt::print("{}", ranking_table(grid));
   }

@@ -1,21 +1,28 @@
 #include "tools/image_options.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <boost/program_options/value_semantic.hpp>
 #include <cstdint>
 #include <string>
+#include <vector>
+
+#include "framework/core/error.h"
 
 namespace precast::tools {
 
-void add_image_options(boost::program_options::options_description& options) {
+void add_image_options(boost::program_options::options_description& options, const char* mode) {
   namespace po = boost::program_options;
   const data::ImageFieldOptions image;
   // Numbers are read as signed, so that "-1" is refused and not taken for a very large number.
   const auto number = [](std::int64_t value) {
     return po::value<std::int64_t>()->default_value(value);
   };
-  options.add_options()("image.mode", po::value<std::string>()->default_value("jpg"),
-                        "how images are stored: raw, jpg, smart or proportion")(
+  options.add_options()("image.mode", po::value<std::string>()->default_value(mode),
+                        "how images are stored: raw, jpg, smart, proportion, or keep (JPEGs as "
+                        "JPEG, all else raw)")(
       "image.max_resolution", number(0), "reduce the longer side to this many pixels; 0: never")(
       "image.quality", number(image.jpeg_quality), "JPEG quality, 1 to 100")(
       "image.compress_probability",
@@ -36,15 +43,32 @@ data::ImageFieldOptions image_options(const Arguments& arguments) {
   image.smart_threshold_bytes =
       static_cast<std::uint64_t>(integer(arguments, "image.smart_threshold", 0, INT64_MAX));
   image.passthrough = arguments.get<bool>("image.passthrough");
+  const auto expect_mode = [&](const char* option, data::ImageWriteMode mode, const char* name) {
+    if (arguments.given(option) && image.mode != mode)
+      throw ConfigError(fmt::format("--{}: expected --image.mode {} beside it, got {}", option,
+                                    name, arguments.text("image.mode")));
+  };
+  expect_mode("image.compress_probability", data::ImageWriteMode::proportion, "proportion");
+  expect_mode("image.smart_threshold", data::ImageWriteMode::smart, "smart");
   image.seed = static_cast<std::uint64_t>(integer(arguments, "seed", 0, INT64_MAX));
   return image;
 }
 
-bool image_options_given(const Arguments& arguments) {
+std::string given_image_option(const Arguments& arguments) {
   boost::program_options::options_description options;
   add_image_options(options);
-  return std::ranges::any_of(
-      options.options(), [&](const auto& option) { return arguments.given(option->long_name()); });
+  for (const auto& option : options.options())
+    if (arguments.given(option->long_name())) return option->long_name();
+  return {};
+}
+
+void check_image_options(const Arguments& arguments, const std::vector<data::SourceField>& fields) {
+  const std::string given = given_image_option(arguments);
+  if (given.empty() || std::ranges::count(fields, "image", &data::SourceField::type) > 0) return;
+  std::vector<std::string> kinds;
+  for (const data::SourceField& field : fields) kinds.push_back(field.name + "=" + field.type);
+  throw ConfigError(fmt::format("--{}: expected a field that is written as an image, got {}", given,
+                                fmt::join(kinds, ", ")));
 }
 
 }  // namespace precast::tools

@@ -14,6 +14,7 @@
 #include "tools/arguments.h"
 #include "tools/custom_fields.h"
 #include "tools/dataset_output.h"
+#include "tools/json_output.h"
 #include "tools/merge_labels.h"
 
 namespace precast::tools {
@@ -40,7 +41,7 @@ Arguments declare() {
                                                                  "threads; 0: one a core")(
       "page_size", number(0), "bytes of a page; 0: as the files have them, the largest")(
       "no_checksums", po::bool_switch(),
-      "leave out checksums and class names: FFCV's file, byte for byte")(
+      "leave out checksums and class names, as FFCV's files have none")(
       "json", po::bool_switch(), "print the summary as JSON");
   add_layout_option(arguments.options());
   return arguments;
@@ -136,7 +137,7 @@ int run_merge(const std::vector<std::string>& args) {
     nlohmann::ordered_json report = written_json(out, summary);
     report["from"] = names;
     if (!dropped.empty()) report["names_left_out"] = dropped;
-    fmt::print("{}\n", report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(report);
   } else {
     print_written(out, summary);
     if (!dropped.empty()) fmt::print("class names are left out: {}\n", dropped);

@@ -9,6 +9,7 @@
 #include "framework/core/error.h"
 #include "framework/core/suggest.h"
 #include "tools/image_options.h"
+#include "tools/json_output.h"
 #include "tools/plugins.h"
 
 namespace precast::tools {
@@ -23,7 +24,7 @@ void print(const ListedKind& all) {
   fmt::print("\n");
 }
 
-void print_json(const std::vector<ListedKind>& kinds) {
+void print_as_json(const std::vector<ListedKind>& kinds) {
   ordered_json report = ordered_json::object();
   for (const ListedKind& all : kinds) {
     auto parts = ordered_json::array();
@@ -31,7 +32,7 @@ void print_json(const std::vector<ListedKind>& kinds) {
       parts.push_back({{"name", part.name}, {"help", part.help}, {"options", part.options}});
     report[all.kind] = parts;
   }
-  fmt::print("{}\n", report.dump(2));
+  print_json(report);
 }
 
 /// Fields, of which images have options: those of `precast write`.
@@ -90,7 +91,7 @@ void print_parts(const Arguments& arguments, std::vector<ListedKind> kinds) {
           fmt::format("list: nothing is called '{}'. {}", wanted, suggest(wanted, names)));
   }
   if (arguments.has("json")) {
-    print_json(kinds);
+    print_as_json(kinds);
   } else {
     for (const ListedKind& all : kinds) print(all);
   }

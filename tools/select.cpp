@@ -22,6 +22,7 @@
 #include "tools/dataset_output.h"
 #include "tools/field_plans.h"
 #include "tools/image_options.h"
+#include "tools/json_output.h"
 #include "tools/sample_choice.h"
 
 namespace precast::tools {
@@ -31,12 +32,13 @@ namespace po = boost::program_options;
 using Ids = std::vector<std::uint64_t>;
 
 Arguments declare() {
-  Arguments arguments("select IN.beton OUT.beton... [options]",
-                      "Writes some samples of a .beton file, in the file's order, or with --split "
-                      "all of them into\n"
-                      "several files. Their bytes are copied as they are; with an option image.* "
-                      "images are stored\n"
-                      "anew, as `precast write` would.");
+  Arguments arguments(
+      "select IN.beton OUT.beton... [options]",
+      "Writes some samples of a .beton file, in the file's order, or with --split "
+      "all of them into\n"
+      "several files. Their bytes are copied as they are; with an option image.* "
+      "images are stored\n"
+      "anew, as `precast write` would; without --image.mode, JPEGs stay JPEGs and pixels pixels.");
   arguments.positional("IN.beton", "the file to read");
   arguments.positional_list("OUT.beton", "the file to write, with --split one for each part");
   add_choice_options(arguments);
@@ -54,10 +56,10 @@ Arguments declare() {
       "page_size", number(0),
       "bytes of a page; 0: as IN.beton has them, with image.* at least 8 MiB")(
       "no_checksums", po::bool_switch(),
-      "leave out checksums and class names: FFCV's file, byte for byte")(
+      "leave out checksums and class names, as FFCV's files have none")(
       "json", po::bool_switch(), "print the summary as JSON");
   add_layout_option(arguments.options());
-  add_image_options(arguments.options());
+  add_image_options(arguments.options(), "keep");
   return arguments;
 }
 
@@ -150,7 +152,7 @@ class PartWriter {
   /// @param layouts with which `reader` was opened.
   PartWriter(const Arguments& arguments, const data::BetonReader& reader,
              const data::BetonOptions& layouts)
-      : reader_(reader), anew_(image_options_given(arguments)) {
+      : reader_(reader), anew_(!given_image_option(arguments).empty()) {
     options_.workers = static_cast<int>(integer(arguments, "workers", 0, 1024));
     if (options_.workers == 0) options_.workers = usable_cores();
     data::BetonLayout& layout = options_.layout;
@@ -167,6 +169,7 @@ class PartWriter {
     data::register_fields(registry_);
     (void)registry_.create("image", fields_);
     source_ = data::open_beton(reader.path(), layouts);
+    check_image_options(arguments, source_->fields());
     data::FileInfo info = reader.info();
     for (const auto& [name, text] : arguments.texts())
       if (name.starts_with("image.") || name == "seed") info.written[name] = text;
@@ -244,9 +247,7 @@ int run_select(const std::vector<std::string>& args) {
   }
   places.publish();
   if (arguments.get<bool>("json")) {
-    fmt::print(
-        "{}\n",
-        nlohmann::ordered_json{{"from", arguments.text("IN.beton")}, {"files", files}}.dump(2));
+    print_json(nlohmann::ordered_json{{"from", arguments.text("IN.beton")}, {"files", files}});
   } else {
     for (std::size_t i = 0; i < outs.size(); ++i) print_written(outs[i], summaries[i]);
   }

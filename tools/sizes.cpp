@@ -15,6 +15,7 @@
 #include "tools/arguments.h"
 #include "tools/custom_fields.h"
 #include "tools/dataset_output.h"
+#include "tools/json_output.h"
 #include "tools/shell_word.h"
 #include "tools/sizes_advice.h"
 #include "tools/sizes_measure.h"
@@ -126,10 +127,22 @@ Json describe(const MeasuredWay& measured, std::uint64_t images) {
           {"images_per_core_second", measured.images_per_core_second}};
 }
 
+/// In which the largest cell of a table has digits before its point.
+struct Unit {
+  const char* name;
+  double bytes;
+};
+Unit unit_of(double most_bytes) {
+  if (most_bytes >= kGigabyte) return {"GB", kGigabyte};
+  return most_bytes >= 1e6 ? Unit{"MB", 1e6} : Unit{"kB", 1e3};
+}
+
 void print_table(const std::vector<MeasuredWay>& ways, std::uint64_t images,
                  const std::vector<int>& sides) {
-  const double scale = static_cast<double>(images) / kGigabyte;
-  fmt::print("GB of {} images (+- standard error), images/s of a core\n", images);
+  const double most = std::ranges::max(ways, {}, &MeasuredWay::bytes).bytes;
+  const Unit unit = unit_of(most * static_cast<double>(images));
+  const double scale = static_cast<double>(images) / unit.bytes;
+  fmt::print("{} of {} images (+- standard error), images/s of a core\n", unit.name, images);
   fmt::print("{:<15} {:>7}", "mode", "quality");
   for (const int side : sides)
     fmt::print(" {:>24}", side == 0 ? std::string("full") : fmt::format("{} px", side));
@@ -211,7 +224,7 @@ int run_sizes(const std::vector<std::string>& args) {
                           {"fits", advice.fits},
                           {"keeps_up", advice.keeps_up},
                           {"why", advice.why}};
-    fmt::print("{}\n", report.dump(2, ' ', false, Json::error_handler_t::replace));
+    print_json(report);
     return static_cast<int>(ExitCode::done);
   }
   print_table(ways, images, options.resolutions_px);

@@ -54,8 +54,9 @@ Advice advise(const std::vector<MeasuredWay>& ways, std::uint64_t images, const 
     const Score found = score(measured, bytes_of(measured), machine);
     const int side = way.max_resolution_px == 0 ? kEnoughPx : way.max_resolution_px;
     const int quality = way.jpeg_share == 0 ? kEnoughQuality : way.quality;
-    return std::tuple(found.memory * found.rate, std::min(side, kEnoughPx),
-                      std::min(quality, kEnoughQuality), -measured.bytes);
+    return std::tuple(found.memory * found.rate, quality >= kEnoughQuality,
+                      std::min(side, kEnoughPx), std::min(quality, kEnoughQuality),
+                      -measured.bytes);
   };
   const MeasuredWay& best = *std::ranges::max_element(ways, {}, rank);
   const double bytes = bytes_of(best);

@@ -28,8 +28,9 @@ struct Advice {
 /// The share of memory that a dataset may take: the rest is for the processes that train.
 inline constexpr double kMemoryShare = 0.9;
 
-/// The way that fits and keeps up and is best to look at: resolutions from 512 px on count as the
-/// same, so do qualities from 90 on, and of equals the smallest counts. Where none does both, the
+/// The way that fits and keeps up and is best to look at: JPEGs of at least quality 90 and pixels
+/// go before lower qualities, then larger images (from 512 px on they count as the same), then the
+/// fewest bytes. Where none does both, the
 /// one that falls least short. @param ways at least one.
 [[nodiscard]] Advice advise(const std::vector<MeasuredWay>& ways, std::uint64_t images,
                             const Machine& machine);

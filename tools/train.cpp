@@ -7,6 +7,7 @@
 
 #include "framework/core/error.h"
 #include "tools/eval.h"
+#include "tools/json_output.h"
 #include "tools/rank_session.h"
 #include "tools/recipe_arguments.h"
 #include "tools/result_file.h"
@@ -68,7 +69,7 @@ int dry_run(Recipe& recipe, const Registries& registries, std::int64_t train_sam
   const TrainPlan plan = make_plan(recipe, registries, train_samples, classes);
   const ordered_json described = describe_plan(recipe, plan, per_step);
   if (json) {
-    fmt::print("{}\n", described.dump(2));
+    print_json(described);
   } else {
     print_plan(described);
   }

@@ -18,6 +18,7 @@
 #include "framework/engine/stop_signals.h"
 #include "framework/engine/weights.h"
 #include "tools/bench/step_rig.h"
+#include "tools/json_output.h"
 #include "tools/report/event_sink.h"
 #include "tools/report/report_page.h"
 #include "tools/run_identity.h"
@@ -328,7 +329,7 @@ void TrainRun::report(const engine::TrainSummary& summary, bool json) const {
   write_file(folder_ / "summary.json", figures.dump(2) + "\n");
   write_page();
   if (json) {
-    fmt::print("{}\n", figures.dump(2));
+    print_json(figures);
     return;
   }
   const double share =

@@ -23,6 +23,7 @@
 #include "tools/dataset_output.h"
 #include "tools/field_plans.h"
 #include "tools/image_options.h"
+#include "tools/json_output.h"
 #include "tools/plugins.h"
 #include "tools/source_options.h"
 #include "tools/version.h"
@@ -133,18 +134,14 @@ void print_summary(const std::string& out, const data::Source& source,
                                            {"seconds", summary.seconds},
                                            {"images_per_second", rate},
                                            {"counts", counts}};
-    fmt::print("{}\n", report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(report);
     return;
   }
   fmt::print("{}: {} samples, {} classes, {} in {} pages\n", out, summary.samples,
              source.class_names().size(), format_bytes(static_cast<double>(summary.file_bytes)),
              summary.pages);
   fmt::print("time: {}, {:.0f} images/s\n", format_duration(summary.seconds), rate);
-  std::string line;
-  for (const auto& [event, count] : counts) {
-    line += fmt::format("{}{} {}", line.empty() ? "" : ", ", event, count);
-  }
-  fmt::print("counts: {}\n", line);
+  fmt::print("counts: {}\n", tally_text(counts));
 }
 
 data::WriteOptions write_options(const Arguments& arguments) {
@@ -183,8 +180,10 @@ int run_write(const std::vector<std::string>& args) {
   check_files(arguments);
   const auto source = open_chosen_source(arguments, layouts);
   const std::vector<std::uint64_t> order = choose_samples(arguments, source->size());
-  const auto fields = plan_fields(choose_fields(choices, source->fields(), parts.fields), *source,
-                                  order[0], options, parts.fields);
+  const auto chosen = choose_fields(choices, source->fields(), parts.fields);
+  check_image_options(arguments, chosen);
+  const auto fields = plan_fields(chosen, *source, order[0], options, parts.fields);
+  check_kinds(fields, chosen, *source, order[0], options, parts.fields);
   write.layout.info = data::file_info_text(describe_file(arguments, *source));
 
   const std::string out = arguments.text("OUT.beton");

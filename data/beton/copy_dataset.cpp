@@ -14,14 +14,17 @@
 namespace precast::data {
 namespace {
 
-/// The bytes behind type and name in a field's descriptor, without the mark of a file that has
-/// checksums: the new one may have none.
+/// The bytes behind type and name in a field's descriptor as a copy has them: without the mark of a
+/// file that has checksums, which the new one may not have, and with the layout of a custom field.
 std::vector<std::byte> arguments_of(const BetonReader& file, std::size_t field) {
   const auto bytes = file.bytes().subspan(kHeaderBytes + field * kFieldBytes + 1 + kFieldNameBytes,
                                           kFieldArgumentsBytes);
   std::vector<std::byte> arguments(bytes.begin(), bytes.end());
   std::byte* const flag = arguments.data() + kSumsFlagAt;
   if (field == 0 && load<std::uint64_t>(flag) == kSumsFlag) store(flag, std::uint64_t{0});
+  const FieldInfo& info = file.fields()[field];
+  if (info.type == FieldType::custom)
+    put_tag({.kind = FieldTag::Kind::custom, .layout = info.layout}, arguments);
   return arguments;
 }
 
@@ -40,11 +43,7 @@ class CopiedField final : public Field {
 
   [[nodiscard]] FieldType type() const override { return type_; }
   [[nodiscard]] std::vector<std::byte> arguments() const override {
-    std::vector<std::byte> arguments = arguments_of(*copy_.files.front(), field_);
-    const FieldInfo& field = copy_.files.front()->fields()[field_];
-    if (type_ == FieldType::custom)
-      put_tag({.kind = FieldTag::Kind::custom, .layout = field.layout}, arguments);
-    return arguments;
+    return arguments_of(*copy_.files.front(), field_);
   }
 
   /// The pointer in the metadata is overwritten by the writer.

@@ -35,14 +35,21 @@ FieldType parse_type(std::byte byte, const std::string& place) {
   return static_cast<FieldType>(id);
 }
 
-/// What the user says counts, then the field's tag.
+/// What the field's tag says, or the user where it has none.
 FieldLayout custom_layout(const FieldInfo& field, const BetonOptions& options,
                           const std::string& place) {
-  if (const auto told = options.layouts.find(field.name); told != options.layouts.end()) {
+  const auto told = options.layouts.find(field.name);
+  if (field.tag.kind == FieldTag::Kind::custom) {
+    if (told != options.layouts.end() && told->second != field.tag.layout)
+      throw ConfigError(fmt::format("{}: expected the layout {} that the file itself tells, got {}",
+                                    place, layout_text(field.tag.layout),
+                                    layout_text(told->second)));
+    return field.tag.layout;
+  }
+  if (told != options.layouts.end()) {
     require(is_possible(told->second), "options name layouts that are possible");
     return told->second;
   }
-  if (field.tag.kind == FieldTag::Kind::custom) return field.tag.layout;
   throw DataError(
       fmt::format("{}: has a custom type (255), whose layout the file does not tell, so that no "
                   "record can be found. Say --field {}=BYTES:ALIGNMENT, which are itemsize and "

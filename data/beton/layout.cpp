@@ -98,6 +98,11 @@ FieldLayout parse_field_layout(std::string_view text, std::string_view place) {
       place, kMostMetadataBytes, kMostAlignment, text));
 }
 
+std::string layout_text(const FieldLayout& layout) {
+  return fmt::format("{}:{}{}", layout.bytes, layout.alignment,
+                     layout.pointer_at ? fmt::format(":{}", *layout.pointer_at) : "");
+}
+
 std::string_view field_type_name(FieldType type) {
   switch (type) {
     case FieldType::floating:

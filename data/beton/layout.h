@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -52,6 +53,8 @@ struct RecordLayout {
 /// large value stands. @param place names the text in messages. @throws ConfigError
 [[nodiscard]] PRECAST_API FieldLayout parse_field_layout(std::string_view text,
                                                          std::string_view place);
+/// The text of which parse_field_layout() makes this layout.
+[[nodiscard]] std::string layout_text(const FieldLayout& layout);
 
 /// Whether numpy could have laid metadata out like that: 1 to 65536 bytes, an alignment of 1, 2, 4,
 /// 8 or 16, the pointer inside.

@@ -3,8 +3,12 @@
 #include <fmt/core.h>
 #include <xxhash.h>
 
+#include <array>
+#include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <new>
+#include <system_error>
 
 #include "data/beton/format.h"
 #include "framework/core/error.h"
@@ -23,6 +27,16 @@ static_assert(kMagicAt + 8 == kSumsTrailerBytes && sizeof(SumsTrailer) == 48);
 
 XXH3_state_t* state_of(void* state) {
   return static_cast<XXH3_state_t*>(state);
+}
+
+/// Whether a file ends as checksums do. An empty one is what is left of some.
+bool ends_as_sums(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (file.tellg() == 0) return true;
+  std::array<char, sizeof kMagic> end{};
+  file.seekg(-static_cast<std::streamoff>(end.size()), std::ios::end);
+  return file.read(end.data(), end.size()) &&
+         load<std::uint64_t>(reinterpret_cast<const std::byte*>(end.data())) == kMagic;
 }
 
 }  // namespace
@@ -69,6 +83,24 @@ std::vector<std::byte> encode_sums(SumsTrailer trailer, std::span<const std::uin
   return block;
 }
 
+void check_sums_sidecar(const std::filesystem::path& file) {
+  const std::filesystem::path sidecar = sums_sidecar(file);
+  std::error_code unknown;
+  if (!std::filesystem::exists(sidecar, unknown) || ends_as_sums(sidecar)) return;
+  throw ConfigError(
+      fmt::format("{}: expected no file there, or checksums of {}, got another file. "
+                  "Give it another name",
+                  sidecar.string(), file.string()));
+}
+
+void remove_sums_sidecar(const std::filesystem::path& file, FileOps& ops) {
+  const std::filesystem::path sidecar = sums_sidecar(file);
+  std::error_code unknown;
+  if (!std::filesystem::exists(sidecar, unknown) || !ends_as_sums(sidecar)) return;
+  if (ops.unlink(sidecar.c_str()) != 0 && errno != ENOENT)
+    throw IoError("cannot remove the checksums of an older file,", sidecar.string(), errno);
+}
+
 std::uint64_t sums_bytes_of(std::span<const std::byte> trailer) {
   require(trailer.size() == kSumsTrailerBytes, "a trailer is given");
   if (load<std::uint64_t>(trailer.data() + kMagicAt) != kMagic) return 0;
@@ -86,7 +118,9 @@ FileSums::FileSums(std::span<const std::byte> block, std::uint64_t samples,
     : block_(block) {
   const bool whole = block.size() >= kSumsTrailerBytes &&
                      sums_bytes_of(block.last(kSumsTrailerBytes)) == block.size();
-  if (!whole) throw DataError(fmt::format("{}: checksums: they are cut off or damaged", place));
+  if (!whole)
+    throw DataError(
+        fmt::format("{}: checksums: they are cut off, damaged, or another file", place));
   const std::size_t at = block.size() - kSumsTrailerBytes;
   trailer_ = load<SumsTrailer>(block.data() + at);
   if (load<std::uint64_t>(block.data() + at + kOwnAt) != hash_of(block.first(at + kOwnAt)))

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "framework/core/export.h"
+#include "framework/core/file.h"
 
 namespace precast::data {
 
@@ -39,6 +40,13 @@ inline constexpr std::uint64_t kSumsFlag = 0x31304d5553434250;  // "PBCSUM01"
 
 /// FILE.sum.
 [[nodiscard]] PRECAST_API std::filesystem::path sums_sidecar(const std::filesystem::path& file);
+
+/// What stands before writing a file: one of its own kind beside it goes with the older file,
+/// another is not ours to remove. @throws ConfigError if FILE.sum is there and holds no checksums
+PRECAST_API void check_sums_sidecar(const std::filesystem::path& file);
+/// Removes FILE.sum, if it is there, unless it holds no checksums. @throws IoError
+PRECAST_API void remove_sums_sidecar(const std::filesystem::path& file,
+                                     FileOps& ops = posix_file_ops());
 
 /// Hash of a large value, and of the other parts.
 [[nodiscard]] PRECAST_API std::uint64_t hash_of(std::span<const std::byte> bytes);

@@ -109,6 +109,7 @@ BetonWriter::BetonWriter(const std::filesystem::path& path, std::vector<FieldCol
       ops_(ops),
       file_(path, ops),
       metadata_at_(kHeaderBytes + columns_.size() * kFieldBytes) {
+  check_sums_sidecar(path);
   std::uint64_t metadata_end = 0;
   if (__builtin_mul_overflow(num_samples, std::uint64_t{layout_.bytes}, &metadata_end) ||
       metadata_end > UINT64_MAX / 4) {
@@ -225,16 +226,8 @@ void BetonWriter::finish() {
   store_header(header_, header.data());
   file_.write_at(0, header);
   file_.commit();
-  remove_stale_sums();
-}
-
-/// Checksums beside an older file of that name are not those of this one.
-void BetonWriter::remove_stale_sums() {
-  const std::filesystem::path sidecar = sums_sidecar(path_);
-  std::error_code unknown;
-  if (!std::filesystem::exists(sidecar, unknown)) return;
-  if (ops_.unlink(sidecar.c_str()) != 0 && errno != ENOENT)
-    throw IoError("cannot remove the checksums of an older file,", sidecar.string(), errno);
+  // Checksums beside an older file of that name are not those of this one.
+  remove_sums_sidecar(path_, ops_);
 }
 
 void BetonWriter::write_sums() {

@@ -70,7 +70,6 @@ class PRECAST_API BetonWriter {
   void flush_page();
   void flush_metadata();
   void write_sums();
-  void remove_stale_sums();
 
   std::vector<FieldColumn> columns_;
   RecordLayout layout_;

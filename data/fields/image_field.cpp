@@ -61,15 +61,16 @@ ImageWriteMode image_write_mode(std::string_view name) {
   if (name == "jpg") return ImageWriteMode::jpg;
   if (name == "smart") return ImageWriteMode::smart;
   if (name == "proportion") return ImageWriteMode::proportion;
+  if (name == "keep") return ImageWriteMode::keep;
   throw ConfigError(fmt::format("image.mode: unknown mode '{}'. {}", name,
-                                suggest(name, {"raw", "jpg", "smart", "proportion"})));
+                                suggest(name, {"raw", "jpg", "smart", "proportion", "keep"})));
 }
 
 ImageField::ImageField(const ImageFieldOptions& options) : options_(options) {
   check(options_);
 }
 
-bool ImageField::stores_jpeg(const ImageView& image, std::uint64_t sample) const {
+bool ImageField::stores_jpeg(const ImageView& image, std::uint64_t sample, bool was_jpeg) const {
   switch (options_.mode) {
     case ImageWriteMode::raw:
       return false;
@@ -79,6 +80,8 @@ bool ImageField::stores_jpeg(const ImageView& image, std::uint64_t sample) const
       return std::uint64_t{3} * static_cast<std::uint64_t>(image.width) *
                  static_cast<std::uint64_t>(image.height) >
              options_.smart_threshold_bytes;
+    case ImageWriteMode::keep:
+      return was_jpeg;
     case ImageWriteMode::proportion:
       break;
   }
@@ -122,7 +125,8 @@ bool ImageField::keep(const ImageInput& input, std::uint64_t sample, EncodedValu
   const auto [facts, height, width] = read_jpeg_header(input.file);
   const ImageView size{.height = height, .width = width};
   if (!facts.plain_jpeg || facts.several_scans || facts.warnings > 0 || !fits(width, height) ||
-      !stores_jpeg(size, sample) || !loader_decoder_.in_order(input.file, height, width))
+      !stores_jpeg(size, sample, /*was_jpeg=*/true) ||
+      !loader_decoder_.in_order(input.file, height, width))
     return false;
   count_facts(facts, input.promised);
   out.blob.assign(input.file.begin(), input.file.end());
@@ -162,7 +166,8 @@ void ImageField::encode(const Value& value, std::uint64_t sample, EncodedValue& 
                     "max_resolution",
                     kMaxSidePx, image.width, image.height));
   }
-  const bool jpeg = stores_jpeg(image, sample);
+  const bool was_jpeg = image_format(input->file) == ImageFormat::jpeg;
+  const bool jpeg = stores_jpeg(image, sample, was_jpeg);
   if (!jpeg) {
     copy_pixels(image, out.blob);
   } else if (keepable && image.pixels == given.pixels) {

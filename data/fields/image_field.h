@@ -23,6 +23,8 @@ enum class ImageWriteMode {
   smart,
   /// A JPEG with probability `compress_probability`, else pixels.
   proportion,
+  /// What comes as a JPEG is stored as one, all else as pixels.
+  keep,
 };
 
 /// @throws ConfigError for an unknown name.
@@ -65,7 +67,8 @@ class PRECAST_API ImageField final : public Field {
   [[nodiscard]] bool fits(int width, int height) const;
   /// Decodes `input` into decoded_. @return whether its bytes can be stored as they are.
   [[nodiscard]] bool decode(const ImageInput& input);
-  [[nodiscard]] bool stores_jpeg(const ImageView& image, std::uint64_t sample) const;
+  /// @param was_jpeg what it comes as.
+  [[nodiscard]] bool stores_jpeg(const ImageView& image, std::uint64_t sample, bool was_jpeg) const;
   /// `image`, or `resized_` filled from it.
   [[nodiscard]] ImageView fit(const ImageView& image);
 

@@ -32,7 +32,7 @@ class BetonSource final : public Source {
     fields_.clear();
     for (const FieldInfo& field : reader_.fields()) {
       FieldTag tag = field.tag;
-      // The user's word on a custom field counts more than the file's.
+      // Its layout may be what the user told.
       if (field.type == FieldType::custom)
         tag = {.kind = FieldTag::Kind::custom, .layout = field.layout};
       const std::string_view type =

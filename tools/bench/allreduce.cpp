@@ -11,6 +11,7 @@
 #include "tools/bench/commands.h"
 #include "tools/bench/step_rig.h"
 #include "tools/bench/stopwatch.h"
+#include "tools/json_output.h"
 #include "tools/rank_session.h"
 #include "tools/session.h"
 
@@ -68,7 +69,7 @@ ordered_json time_sums(Communicator& ranks, at::Device device, std::int64_t byte
 
 void report(const ordered_json& figures, bool json) {
   if (json) {
-    fmt::print("{}\n", figures.dump(2));
+    print_json(figures);
     return;
   }
   fmt::print("{} ranks, {}\n{:>12}   {:>10}   {:>16}   {:>12}\n", figures.at("ranks").get<int>(),

@@ -13,6 +13,7 @@
 #include "tools/bench/decode_run.h"
 #include "tools/bench/stopwatch.h"
 #include "tools/bench/text_table.h"
+#include "tools/json_output.h"
 
 namespace precast::tools {
 namespace {
@@ -164,7 +165,7 @@ int run_bench_decode(const std::vector<std::string>& args) {
                               {"index_bytes", index_bytes},
                               {"processor", processor_name()},
                               {"rows", rows}};
-    fmt::print("{}\n", all.dump(2));
+    print_json(all);
     return 0;
   }
   fmt::print("{} JPEGs{}; resized to {} px; {} thread(s); medians of {} rounds; {}\n",

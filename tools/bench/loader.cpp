@@ -22,6 +22,7 @@
 #include "tools/chart/bar_chart.h"
 #include "tools/chart/svg.h"
 #include "tools/custom_fields.h"
+#include "tools/json_output.h"
 
 namespace precast::tools {
 namespace {
@@ -260,7 +261,7 @@ int run_bench_loader(const std::vector<std::string>& args) {
                       {"replaced", all_replaced(points)},
                       {"points", ordered_json::array()}};
   for (const Point& point : points) all["points"].push_back(as_json(point, points[0]));
-  fmt::print("{}\n", all.dump(2));
+  print_json(all);
   return 0;
 }
 

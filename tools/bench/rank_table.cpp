@@ -11,6 +11,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "tools/json_output.h"
 #include "tools/rank_session.h"
 
 namespace precast::tools {
@@ -133,7 +134,7 @@ int run_rank_table(const std::vector<std::string>& args, const Arguments& option
   if (options.has("out")) {
     write_file(options.text("out"), rows.dump(2) + "\n");
   } else if (options.has("json")) {
-    fmt::print("{}\n", rows.dump(2));
+    print_json(rows);
   } else {
     print_table(rows, columns);
   }

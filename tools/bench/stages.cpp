@@ -14,6 +14,7 @@
 #include "tools/bench/stopwatch.h"
 #include "tools/chart/bar_chart.h"
 #include "tools/chart/svg.h"
+#include "tools/json_output.h"
 #include "tools/recipe_arguments.h"
 #include "tools/session.h"
 #include "tools/torch_versions.h"
@@ -246,7 +247,7 @@ int run_bench_stages(const std::vector<std::string>& args) {
                                         registries, device, options);
   if (options.has("svg")) write_file(options.text("svg"), chart(figures));
   if (options.has("json")) {
-    fmt::print("{}\n", figures.dump(2));
+    print_json(figures);
   } else {
     print_table(figures.at("stages"));
   }

@@ -11,6 +11,7 @@
 #include "tools/bench/rank_table.h"
 #include "tools/bench/step_rig.h"
 #include "tools/bench/stopwatch.h"
+#include "tools/json_output.h"
 #include "tools/recipe_arguments.h"
 #include "tools/session.h"
 #include "tools/torch_versions.h"
@@ -202,7 +203,7 @@ class StepBench {
       return;
     }
     if (options_.has("json")) {
-      fmt::print("{}\n", figures.dump(2));
+      print_json(figures);
       return;
     }
     const auto& settings = figures.at("settings");

@@ -7,6 +7,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "tools/arguments.h"
+#include "tools/json_output.h"
 #include "tools/report/report_page.h"
 
 namespace precast::tools {
@@ -44,8 +45,7 @@ int run_report(const std::vector<std::string>& args) {
   const std::filesystem::path page = output(arguments, runs);
   if (!page.empty()) write_file(page, report_page(runs, page.parent_path()));
   if (arguments.get<bool>("json")) {
-    fmt::print("{}\n",
-               report_json(runs).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(report_json(runs));
   } else {
     fmt::print("{}\n", page.string());
   }
