@@ -15,7 +15,7 @@ namespace {
 
 void check_json(std::span<const std::byte> value) {
   // An empty value is what FFCV's readers give for an empty document.
-  if (!value.empty() && !nlohmann::json::accept(json_text(value)))
+  if (!value.empty() && !is_json(json_text(value)))
     throw DataError("expected JSON, got other text");
 }
 

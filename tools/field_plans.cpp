@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -27,6 +28,22 @@ std::vector<data::FieldPlan> plan_fields(const std::vector<data::SourceField>& c
         {field.name, [&registry, own, type = field.type] { return registry.create(type, own); }});
   }
   return fields;
+}
+
+std::uint64_t first_sound(const std::vector<data::SourceField>& chosen, const data::Source& source,
+                          std::span<const std::uint64_t> samples, const data::FieldOptions& options,
+                          const data::FieldRegistry& registry) {
+  constexpr std::size_t kMostTried = 1000;
+  for (const std::uint64_t sample : samples.first(std::min(samples.size(), kMostTried))) {
+    try {
+      for (const auto& plan : plan_fields(chosen, source, sample, options, registry))
+        (void)plan.make();
+      return sample;
+    } catch (const DataError&) {
+      continue;
+    }
+  }
+  return samples[0];
 }
 
 void check_kinds(const std::vector<data::FieldPlan>& plans,

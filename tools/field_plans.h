@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "data/beton/write_dataset.h"
@@ -18,6 +19,14 @@ namespace precast::tools {
                                                        std::uint64_t first,
                                                        const data::FieldOptions& options,
                                                        const data::FieldRegistry& registry);
+
+/// The first of the samples of which all kinds of fields can be made that look at one: damaged ones
+/// are passed over. After a thousand of these, the first.
+[[nodiscard]] std::uint64_t first_sound(const std::vector<data::SourceField>& chosen,
+                                        const data::Source& source,
+                                        std::span<const std::uint64_t> samples,
+                                        const data::FieldOptions& options,
+                                        const data::FieldRegistry& registry);
 
 /// Tries the kinds that are not the source's own on a sample. @param plans those of `chosen`, as
 /// plan_fields() makes them of the other arguments. @throws ConfigError for one that does not take

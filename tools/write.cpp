@@ -62,7 +62,7 @@ Arguments declare() {
                "write only the first N samples (of the shuffled order); 0: all")(
       "seed", number(0), "of the random choices")(
       "no_checksums", po::bool_switch(),
-      "leave out checksums, class names and options: FFCV's file, byte for byte")(
+      "leave out checksums, class names and options, as FFCV's files have none")(
       "json", po::bool_switch(), "print the summary as JSON");
   add_plugin_option(arguments.options());
   return arguments;
@@ -182,8 +182,11 @@ int run_write(const std::vector<std::string>& args) {
   const std::vector<std::uint64_t> order = choose_samples(arguments, source->size());
   const auto chosen = choose_fields(choices, source->fields(), parts.fields);
   check_image_options(arguments, chosen);
-  const auto fields = plan_fields(chosen, *source, order[0], options, parts.fields);
-  check_kinds(fields, chosen, *source, order[0], options, parts.fields);
+  const std::uint64_t first = write.on_corrupt == data::CorruptPolicy::skip
+                                  ? first_sound(chosen, *source, order, options, parts.fields)
+                                  : order[0];
+  const auto fields = plan_fields(chosen, *source, first, options, parts.fields);
+  check_kinds(fields, chosen, *source, first, options, parts.fields);
   write.layout.info = data::file_info_text(describe_file(arguments, *source));
 
   const std::string out = arguments.text("OUT.beton");

@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <bit>
 #include <string>
+#include <utility>
 
-#include "data/beton/field_tag.h"
 #include "data/beton/layout.h"
+#include "data/fields/custom_field.h"
 #include "framework/core/error.h"
 
 namespace precast::data {
@@ -23,9 +24,8 @@ std::vector<std::byte> arguments_of(const BetonReader& file, std::size_t field) 
   std::byte* const flag = arguments.data() + kSumsFlagAt;
   if (field == 0 && load<std::uint64_t>(flag) == kSumsFlag) store(flag, std::uint64_t{0});
   const FieldInfo& info = file.fields()[field];
-  if (info.type == FieldType::custom)
-    put_tag({.kind = FieldTag::Kind::custom, .layout = info.layout}, arguments);
-  return arguments;
+  if (info.type != FieldType::custom) return arguments;
+  return CustomField(info.layout, std::move(arguments)).arguments();
 }
 
 std::string describe(const FieldInfo& field) {

@@ -37,8 +37,8 @@ struct DatasetCopy {
 /// that has it.
 PRECAST_API void check_same_fields(const BetonReader& first, const BetonReader& other);
 
-/// A page that holds any sample of these files: their own size, or a larger one where FFCV put a
-/// sample into several pages.
+/// A page that holds any sample of these files: their own size, or a larger one where empty values,
+/// which get a byte here, do not fit into it.
 [[nodiscard]] PRECAST_API std::uint64_t copy_page_bytes(
     const std::vector<const BetonReader*>& files);
 

@@ -10,12 +10,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Far above the names of any dataset's classes.
-constexpr std::size_t kMaxInfoBytes = std::size_t{64} << 20;
+constexpr std::size_t kMaxInfoBytes = std::size_t{4} << 20;
 
 /// The member of that name if it is an object, else an empty one.
-Json object_in(const Json& json, const char* name) {
+const Json& object_in(const Json& json, const char* name) {
+  static const Json kNone = Json::object();
   const bool there = json.is_object() && json.contains(name) && json[name].is_object();
-  return there ? json[name] : Json::object();
+  return there ? json[name] : kNone;
 }
 
 std::vector<std::string> texts_of(const Json& list) {
@@ -38,11 +39,11 @@ FileInfo parse_file_info(std::string_view text) {
   FileInfo info;
   if (text.size() > kMaxInfoBytes) return info;
   const Json json = parse_json_within_limits(text);
-  const Json classes = object_in(json, "classes");
+  const Json& classes = object_in(json, "classes");
   for (const auto& [field, names] : classes.items()) {
     if (names.is_array()) info.classes[field] = texts_of(names);
   }
-  const Json written = object_in(json, "written");
+  const Json& written = object_in(json, "written");
   for (const auto& [option, value] : written.items()) {
     if (value.is_string()) info.written[option] = value;
   }

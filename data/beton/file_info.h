@@ -20,7 +20,7 @@ struct FileInfo {
 /// `{"classes": {"label": [...]}, "written": {...}}`; bytes that are not UTF-8 are replaced.
 [[nodiscard]] PRECAST_API std::string file_info_text(const FileInfo& info);
 /// What of `text` is as file_info_text() gives it; never throws for what is not, nor for
-/// a text above 64 MiB, of which it takes nothing.
+/// a text above 4 MiB, of which it takes nothing.
 [[nodiscard]] PRECAST_API FileInfo parse_file_info(std::string_view text);
 
 }  // namespace precast::data

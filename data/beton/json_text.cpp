@@ -1,5 +1,8 @@
 #include "data/beton/json_text.h"
 
+#include <algorithm>
+#include <cctype>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -39,7 +42,48 @@ class LimitCheck final : public nlohmann::json_sax<Json> {
   std::size_t depth_ = 0;
 };
 
+bool is_hex(char c) {
+  return std::isxdigit(static_cast<unsigned char>(c)) != 0;
+}
+
+/// The same document, if it is one, with numbers and letters of the standard in place of Python's
+/// own.
+std::string in_standard_json(std::string_view text) {
+  constexpr std::string_view kNumbers[] = {"-Infinity", "Infinity", "NaN"};
+  std::string standard;
+  bool quoted = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const std::string_view rest = text.substr(at);
+    if (quoted && rest[0] == '\\' && rest.size() >= 6 && rest[1] == 'u') {
+      const bool surrogate = (rest[2] == 'd' || rest[2] == 'D') && rest[3] >= '8' &&
+                             is_hex(rest[3]) && is_hex(rest[4]) && is_hex(rest[5]);
+      standard += surrogate ? "\\u0020" : rest.substr(0, 6);
+      at += 5;
+      continue;
+    }
+    if (quoted && rest[0] == '\\' && rest.size() > 1) {
+      standard += rest.substr(0, 2);
+      ++at;
+      continue;
+    }
+    if (rest[0] == '"') quoted = !quoted;
+    const auto* number = std::ranges::find_if(
+        kNumbers, [&](std::string_view name) { return !quoted && rest.starts_with(name); });
+    if (number == std::end(kNumbers)) {
+      standard += rest[0];
+    } else {
+      standard += "null";  // Not a digit: one may stand before it.
+      at += number->size() - 1;
+    }
+  }
+  return standard;
+}
+
 }  // namespace
+
+bool is_json(std::string_view text) {
+  return Json::accept(text) || Json::accept(in_standard_json(text));
+}
 
 std::string_view json_text(std::span<const std::byte> value) {
   const std::string_view text(reinterpret_cast<const char*>(value.data()), value.size());

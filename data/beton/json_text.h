@@ -17,6 +17,10 @@ namespace precast::data {
 /// a small file could take the whole stack.
 inline constexpr std::size_t kMaxJsonDepth = 64;
 
+/// Whether this is a JSON document, also one with what Python's json adds: NaN, Infinity,
+/// -Infinity, and halves of surrogate pairs. FFCV stores what json.dumps makes.
+[[nodiscard]] PRECAST_API bool is_json(std::string_view text);
+
 /// Parses a document of an untrusted file. @return one that is_discarded() where it is no JSON,
 /// nests deeper than kMaxJsonDepth, or holds a whole number that no 64-bit integer is: that would
 /// come out rounded.

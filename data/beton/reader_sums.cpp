@@ -56,8 +56,9 @@ FileSums BetonReader::sums_of(std::span<const std::byte> block, bool inside) con
     return {block, header_.num_samples, value_field(fields_.size()), where};
   } catch (const DataError& error) {
     if (inside) throw;
-    throw DataError(fmt::format("{}. If {} was written again after {}, remove that", error.what(),
-                                place(), where));
+    const bool custom = std::ranges::count(fields_, FieldType::custom, &FieldInfo::type) > 0;
+    throw DataError(fmt::format("{}. If {} was written again after {}{}, remove that", error.what(),
+                                place(), where, custom ? ", or that with another --field" : ""));
   }
 }
 

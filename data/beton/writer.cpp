@@ -155,12 +155,19 @@ std::uint64_t BetonWriter::file_bytes() const {
   return first_page_at_ + pages_ * header_.page_bytes + sums + table_.size();
 }
 
+bool BetonWriter::points_to_value(std::size_t field, const EncodedValue& value) const {
+  const FieldLayout& layout = fields_[field];
+  if (!layout.pointer_at) return false;
+  if (columns_[field].type != FieldType::custom || !value.blob.empty()) return true;
+  return load<std::uint64_t>(value.metadata.data() + *layout.pointer_at) != 0;
+}
+
 void BetonWriter::add(std::span<const EncodedValue> values) {
   require(values.size() == columns_.size(), "a sample has one value a field");
   require(samples_ < header_.num_samples, "no more samples come than were announced");
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < values.size(); ++i)
-    if (fields_[i].pointer_at) bytes += room_of(values[i].blob);
+    if (points_to_value(i, values[i])) bytes += room_of(values[i].blob);
   make_room(bytes);
 
   const std::size_t record = metadata_.size();
@@ -171,6 +178,8 @@ void BetonWriter::add(std::span<const EncodedValue> values) {
     require(metadata.size() == fields_[i].bytes, "metadata is of its field's size");
     std::copy(metadata.begin(), metadata.end(), at);
     if (!fields_[i].pointer_at) continue;
+    if (checksums_) value_sums_.push_back(hash_of(blob));
+    if (!points_to_value(i, values[i])) continue;
     const std::uint64_t pointer = first_page_at_ + pages_ * header_.page_bytes + page_used_;
     store(at + *fields_[i].pointer_at, pointer);
     std::copy(blob.begin(), blob.end(), page_.begin() + static_cast<std::ptrdiff_t>(page_used_));
@@ -178,7 +187,6 @@ void BetonWriter::add(std::span<const EncodedValue> values) {
     append_number(table_, samples_);
     append_number(table_, pointer);
     append_number(table_, blob.size());
-    if (checksums_) value_sums_.push_back(hash_of(blob));
   }
   ++samples_;
   if (metadata_.size() >= kMetadataPieceBytes) flush_metadata();

@@ -68,6 +68,9 @@ class PRECAST_API BetonWriter {
   [[nodiscard]] std::vector<std::byte> head() const;
   void make_room(std::uint64_t bytes);
   void flush_page();
+  /// False for fields without large values, and for custom ones whose value is none: empty, with a
+  /// pointer of 0, which the field's own class may look for.
+  [[nodiscard]] bool points_to_value(std::size_t field, const EncodedValue& value) const;
   void flush_metadata();
   void write_sums();
 

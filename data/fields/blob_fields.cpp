@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "data/beton/json_text.h"
 #include "data/beton/layout.h"
 #include "framework/core/error.h"
 
@@ -52,8 +53,7 @@ void JsonField::encode(const Value& value, std::uint64_t /*sample*/, EncodedValu
   const std::span<const std::byte> text =
       number.empty() ? bytes_of(value, "json")
                      : std::as_bytes(std::span(number.data(), number.size()));
-  const auto* begin = reinterpret_cast<const char*>(text.data());
-  if (!nlohmann::json::accept(begin, begin + text.size())) {
+  if (!is_json({reinterpret_cast<const char*>(text.data()), text.size()})) {
     throw DataError(fmt::format("json field: expected a JSON document, got {} bytes that are none",
                                 text.size()));
   }

@@ -12,9 +12,9 @@ ArrayInput png_pixels(std::span<const std::byte> file) {
   PngReader reader(file, PngLayout::as_stored);
   const std::uint64_t height = reader.height();
   const std::uint64_t width = reader.width();
-  if (height * width > kMaxPixels) {
-    throw DataError(
-        fmt::format("image: expected at most {} pixels, got {} x {}", kMaxPixels, height, width));
+  if (height * reader.row_bytes() > kMaxPixels * 3) {
+    throw DataError(fmt::format("image: expected at most {} bytes of pixels, got {} x {} of {}",
+                                kMaxPixels * 3, height, width, reader.row_bytes() / width));
   }
   require(reader.row_bytes() == width * reader.channels() * (reader.deep() ? 2 : 1),
           "libpng gives whole values");

@@ -31,6 +31,8 @@ ArrayInput image_array(const Value& value) {
   }
   const auto* input = std::get_if<ImageInput>(&value);
   if (input == nullptr) throw DataError("pixels field: expected an image, got another value");
+  if (input->file.empty() && input->pixels.pixels.empty())
+    throw DataError("pixels field: expected an image, got an empty file");
   if (input->file.empty()) return rgb_array(input->pixels);
   if (PngReader::is_png(input->file)) return png_pixels(input->file);
   Image decoded;

@@ -4,14 +4,35 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
 
 #include "data/beton/format.h"
+#include "data/beton/json_text.h"
 #include "framework/core/error.h"
 
 namespace precast::data {
 namespace {
 
-/// Writes `value` as `type`; `out` is of any alignment.
+/// @throws DataError if a To cannot hold it: a whole number does not wrap, a NaN is none.
+template <typename To, typename From>
+To whole(From value) {
+  bool fits = false;
+  if constexpr (std::is_integral_v<From>) {
+    fits = std::in_range<To>(value);
+  } else {
+    constexpr double kEnd = 2.0 * static_cast<double>(std::numeric_limits<To>::max() / 2 + 1);
+    fits = value > static_cast<double>(std::numeric_limits<To>::min()) - 1 && value < kEnd;
+  }
+  if (!fits)
+    throw DataError(
+        fmt::format("expected a number of {} bits that are whole, got {}", 8 * sizeof(To), value));
+  return static_cast<To>(value);
+}
+
+/// Writes `value` as `type`; `out` is of any alignment. @throws DataError for a number that is none
+/// of that type.
 template <typename T>
 void store_as(std::byte* out, ElementType type, T value) {
   switch (type) {
@@ -20,11 +41,11 @@ void store_as(std::byte* out, ElementType type, T value) {
     case ElementType::f64:
       return store(out, static_cast<double>(value));
     case ElementType::i32:
-      return store(out, static_cast<std::int32_t>(value));
+      return store(out, whole<std::int32_t>(value));
     case ElementType::i64:
-      return store(out, static_cast<std::int64_t>(value));
+      return store(out, whole<std::int64_t>(value));
     default:
-      return store(out, static_cast<std::uint8_t>(value));
+      return store(out, whole<std::uint8_t>(value));
   }
 }
 
@@ -165,9 +186,8 @@ ImageRecord SampleReader::image(std::size_t field, std::uint64_t sample) const {
 
 std::span<const std::byte> SampleReader::text(std::size_t field, std::uint64_t sample) const {
   const std::span<const std::byte> bytes = reader_.blob(sample, field, window_);
-  const bool json = reader_.fields()[field].type == FieldType::json;
-  return json && !bytes.empty() && bytes.back() == std::byte{0} ? bytes.first(bytes.size() - 1)
-                                                                : bytes;
+  if (reader_.fields()[field].type != FieldType::json) return bytes;
+  return bytes.first(json_text(bytes).size());
 }
 
 void SampleReader::read_text(const Output& output, std::uint64_t sample, std::byte* out) const {

@@ -149,8 +149,9 @@ class Arranger {
     const auto key = [this](const ClassFile& file) {
       const std::string_view path = paths_[file.path];
       const std::size_t slash = path.rfind('/');
-      const std::size_t name = slash == std::string_view::npos ? 0 : slash + 1;
-      return std::tuple(file.label, path.substr(0, name), path.substr(name));
+      if (slash == std::string_view::npos) return std::tuple(file.label, path.substr(0, 0), path);
+      // A folder's name without its slash: `a` goes before `a b`, as torchvision sorts.
+      return std::tuple(file.label, path.substr(0, slash), path.substr(slash + 1));
     };
     std::ranges::sort(result_.files,
                       [&](const ClassFile& a, const ClassFile& b) { return key(a) < key(b); });

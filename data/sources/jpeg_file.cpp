@@ -25,6 +25,24 @@ struct Decoder {
   ~Decoder() { jpeg_destroy_decompress(&state); }
 };
 
+/// a * b / 255, rounded (Pillow's MULDIV255).
+unsigned multiply_255(unsigned a, unsigned b) {
+  const unsigned product = a * b + 128;
+  return ((product >> 8) + product) >> 8;
+}
+
+/// Adobe's JPEGs hold 255 - ink, which is how Pillow takes every CMYK JPEG.
+/// @param inverted [width][4]. @param rgb [width][3]
+void cmyk_to_rgb(const unsigned char* inverted, std::size_t width, unsigned char* rgb) {
+  for (std::size_t i = 0; i < width; ++i) {
+    const unsigned light = inverted[4 * i + 3];
+    for (std::size_t c = 0; c < 3; ++c) {
+      const unsigned ink = multiply_255(255U - inverted[4 * i + c], light);
+      rgb[3 * i + c] = static_cast<unsigned char>(light - ink);
+    }
+  }
+}
+
 /// Both run libjpeg under setjmp and hold no destructors. @return false after a fatal error. @{
 bool read_header(Decoder& decoder, std::span<const std::byte> file) {
   decoder.errors.install(reinterpret_cast<j_common_ptr>(&decoder.state));
@@ -37,13 +55,16 @@ bool read_header(Decoder& decoder, std::span<const std::byte> file) {
   return true;
 }
 
-/// @param row_bytes from one row of `pixels` to the next.
-bool read_pixels(Decoder& decoder, unsigned char* pixels, std::size_t row_bytes) {
+/// @param inks room for a row of CMYK; null where the pixels are RGB.
+bool read_pixels(Decoder& decoder, unsigned char* inks, Image& out) {
   if (setjmp(decoder.errors.jump) != 0) return false;
   jpeg_start_decompress(&decoder.state);
+  const std::size_t row_bytes = std::size_t{3} * decoder.state.output_width;
   while (decoder.state.output_scanline < decoder.state.output_height) {
-    unsigned char* row = pixels + decoder.state.output_scanline * row_bytes;
+    unsigned char* pixels = out.pixels.data() + decoder.state.output_scanline * row_bytes;
+    unsigned char* row = inks == nullptr ? pixels : inks;
     jpeg_read_scanlines(&decoder.state, &row, 1);
+    if (inks != nullptr) cmyk_to_rgb(inks, decoder.state.output_width, pixels);
   }
   jpeg_finish_decompress(&decoder.state);
   return true;
@@ -53,23 +74,6 @@ bool read_pixels(Decoder& decoder, unsigned char* pixels, std::size_t row_bytes)
 [[noreturn]] void refuse(const Decoder& decoder) {
   throw DataError(fmt::format("image: expected a whole JPEG file, got a damaged one ({})",
                               decoder.errors.text));
-}
-
-/// a * b / 255, rounded (Pillow's MULDIV255).
-unsigned multiply_255(unsigned a, unsigned b) {
-  const unsigned product = a * b + 128;
-  return ((product >> 8) + product) >> 8;
-}
-
-/// Adobe's JPEGs hold 255 - ink, which is how Pillow takes every CMYK JPEG.
-void cmyk_to_rgb(const std::vector<unsigned char>& inverted, Image& out) {
-  for (std::size_t i = 0; i < inverted.size() / 4; ++i) {
-    const unsigned light = inverted[4 * i + 3];
-    for (std::size_t c = 0; c < 3; ++c) {
-      const unsigned ink = multiply_255(255U - inverted[4 * i + c], light);
-      out.pixels[3 * i + c] = static_cast<std::uint8_t>(light - ink);
-    }
-  }
 }
 
 int orientation_of(const jpeg_decompress_struct& state) {
@@ -125,14 +129,8 @@ ImageFileFacts decode_jpeg_file(std::span<const std::byte> file, Image& out) {
   allocate_pixels(decoder->state.image_width, decoder->state.image_height, out);
   decoder->state.out_color_space = facts.cmyk ? JCS_CMYK : JCS_RGB;
   decoder->state.dct_method = JDCT_ISLOW;
-  const auto width = static_cast<std::size_t>(out.width);
-  if (facts.cmyk) {
-    std::vector<unsigned char> inks(width * static_cast<std::size_t>(out.height) * 4);
-    if (!read_pixels(*decoder, inks.data(), width * 4)) refuse(*decoder);
-    cmyk_to_rgb(inks, out);
-  } else if (!read_pixels(*decoder, out.pixels.data(), width * 3)) {
-    refuse(*decoder);
-  }
+  std::vector<unsigned char> inks(facts.cmyk ? static_cast<std::size_t>(out.width) * 4 : 0);
+  if (!read_pixels(*decoder, facts.cmyk ? inks.data() : nullptr, out)) refuse(*decoder);
   facts.warnings = decoder->errors.warnings;
   if (decoder->errors.cut_off) {
     throw DataError("image: expected a whole JPEG file, got one that ends before its image does");

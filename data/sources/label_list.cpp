@@ -188,7 +188,9 @@ class ListArranger {
     }
   }
 
+  /// A class's name, even if it is a number, goes before a place in the list of classes.
   std::string_view class_of(std::string_view word, std::size_t line) const {
+    if (known_.contains(word)) return word;
     std::uint64_t number = 0;
     const auto [stopped, failed] = std::from_chars(word.data(), word.data() + word.size(), number);
     const bool is_number = failed == std::errc() && stopped == word.data() + word.size();
@@ -206,7 +208,7 @@ class ListArranger {
                       list_, line, classes_.size(), word));
     }
     if (is_number) return classes_[number - 1];
-    if (!classes_.empty() && std::ranges::find(classes_, word) == classes_.end()) {
+    if (!classes_.empty()) {
       throw DataError(
           fmt::format("{}: line {}: expected one of the {} classes of --classes, got '{}'", list_,
                       line, classes_.size(), word));
@@ -217,6 +219,7 @@ class ListArranger {
   const std::vector<std::string>& paths_;
   const std::string list_;
   const std::vector<std::string>& classes_;
+  const std::unordered_set<std::string_view> known_{classes_.begin(), classes_.end()};
   const std::string& place_;
   MappedFile file_;
   /// Path of each image, by the sorted names.

@@ -20,11 +20,10 @@ namespace precast::data {
 /// Classes images by a list, where folders do not tell. It is one of:
 ///
 /// - LOC_val_solution.csv of ImageNet's Kaggle edition (`ImageId,PredictionString`),
-/// - lines of a name and a class, apart by blanks, a tab or a comma; names are compared without
-/// their
-///   folders and endings,
+/// - lines of a name and a class, apart by blanks, a tab or a comma; folders and endings of names
+///   do not count,
 /// - lines of a class, for the images in the order of their names,
-/// - numbers instead of classes, which are places in `classes`, counted from 1 as ILSVRC's are.
+/// - numbers that name no class, which are places in `classes`, counted from 1 as ILSVRC's are.
 ///
 /// Labels count the sorted names of the classes: those of the list, or those of `classes`. Files
 /// are sorted by label, then name, as arrange_by_class would after sorting images into folders.

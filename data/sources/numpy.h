@@ -12,10 +12,13 @@ namespace precast::data {
 ///
 /// | array | field |
 /// | --- | --- |
-/// | uint8 [n, H, W, 3], [n, H, W, 1] or [n, H, W]: a .npy's, or called image(s), img(s), x, x_...
-/// or ..._images | image | | integers or booleans, [n] or [n, 1] | int | | floats, [n] or [n, 1] |
-/// float | | bytes (`S`), [n] | bytes, without the zeros at their end | | any other | ndarray of a
-/// sample's shape |
+/// | uint8 [n, H, W, 3], [n, H, W, 1] or [n, H, W], if called so | image |
+/// | integers or booleans, [n] or [n, 1] | int |
+/// | floats, [n] or [n, 1] | float |
+/// | bytes (`S`), [n] | bytes, without the zeros at their end |
+/// | any other | ndarray of a sample's shape |
+///
+/// Images are a .npy's, or called image(s), img(s), x, x_... or ..._images.
 ///
 /// The first image is called `image`, the first int called label(s), y, y_..., target(s) or
 /// ..._labels is called `label`, and both come first; others keep their names, of which 16

@@ -34,6 +34,7 @@ class TarSource final : public Source {
     ClassFiles arranged = arrange_images(paths, index_.folders, options, path.string());
     files_ = std::move(arranged.files);
     class_names_ = std::move(arranged.class_names);
+    keep_last_of_name();
     if (arranged.skipped > 0) notes_["skipped_files"] = arranged.skipped;
   }
 
@@ -49,6 +50,23 @@ class TarSource final : public Source {
   }
 
  private:
+  /// Of members of one name, which `tar -r` makes, the last is what unpacking leaves.
+  void keep_last_of_name() {
+    const auto path_of = [this](const ClassFile& file) -> std::string_view {
+      return index_.files[file.path].path;
+    };
+    std::vector<ClassFile> kept;
+    for (const ClassFile& file : files_) {
+      if (kept.empty() || path_of(kept.back()) != path_of(file)) {
+        kept.push_back(file);
+      } else {
+        kept.back().path = std::max(kept.back().path, file.path);
+        ++notes_["replaced_members"];
+      }
+    }
+    files_ = std::move(kept);
+  }
+
   MappedFile file_;
   TarIndex index_;
   std::vector<ClassFile> files_;

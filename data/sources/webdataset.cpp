@@ -34,21 +34,27 @@ struct Name {
   std::string_view ending;
 };
 
-/// `train/00001.seg.png`: key `train/00001`, ending `seg.png`. None without a dot.
+/// `train/00001.seg.png`: key `train/00001`, ending `seg.png`. None without a dot, or before it
+/// nothing (`.DS_Store`, `._1.jpg`).
 std::optional<Name> split(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   const std::size_t dot = path.find('.', slash == std::string_view::npos ? 0 : slash + 1);
-  if (dot == std::string_view::npos) return std::nullopt;
+  if (dot == std::string_view::npos || dot == slash + 1) return std::nullopt;
   return Name{path.substr(0, dot), path.substr(dot + 1)};
 }
 
 template <std::size_t kCount>
 bool is_one_of(std::string_view ending, const std::array<std::string_view, kCount>& endings) {
-  std::string lower(ending.substr(ending.rfind('.') + 1));
-  std::ranges::transform(lower, lower.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return std::ranges::find(endings, lower) != endings.end();
+  return std::ranges::find(endings, ending.substr(ending.rfind('.') + 1)) != endings.end();
+}
+
+/// Endings mean the same in any letters.
+void lower_ending(std::string& path) {
+  const std::string_view ending = split(path)->ending;
+  std::transform(path.end() - static_cast<std::ptrdiff_t>(ending.size()), path.end(),
+                 path.end() - static_cast<std::ptrdiff_t>(ending.size()), [](char c) {
+                   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+                 });
 }
 
 std::vector<fs::path> shards_of(const fs::path& path) {
@@ -133,6 +139,13 @@ class WebDataset final : public Source {
                        split(members_of(samples_[i])[0].path)->key);
   }
 
+  void expect_new(const TarMember& member, std::span<const TarMember> before,
+                  std::size_t shard) const {
+    if (std::ranges::find(before, member.path, &TarMember::path) == before.end()) return;
+    throw DataError(fmt::format("{}: expected each member of a sample once, got {} again",
+                                shards_[shard]->file.path().string(), member.path));
+  }
+
   /// Members of a sample follow each other, as WebDataset itself requires.
   void find_samples(std::size_t shard) {
     std::erase_if(shards_[shard]->index.files, [this](const TarMember& member) {
@@ -140,10 +153,12 @@ class WebDataset final : public Source {
       if (!named) ++notes_["skipped_files"];
       return !named;
     });
-    const std::vector<TarMember>& files = shards_[shard]->index.files;
+    std::vector<TarMember>& files = shards_[shard]->index.files;
     for (std::size_t i = 0; i < files.size(); ++i) {
+      lower_ending(files[i].path);
       const bool same = i > 0 && split(files[i].path)->key == split(files[i - 1].path)->key;
       if (same) {
+        expect_new(files[i], members_of(samples_.back()), shard);
         ++samples_.back().count;
       } else {
         samples_.push_back({static_cast<std::uint32_t>(shard), 1, i});
@@ -219,15 +234,23 @@ std::unique_ptr<Source> open_webdataset_shards(const std::vector<fs::path>& shar
 }
 
 bool is_webdataset(const fs::path& path) {
+  // Class folders may have a stray archive beside them.
+  if (fs::is_directory(path) &&
+      std::any_of(fs::directory_iterator(path), fs::directory_iterator(),
+                  [](const fs::directory_entry& entry) { return entry.is_directory(); }))
+    return false;
   const std::vector<fs::path> shards = shards_of(path);
   if (shards.empty() || shards[0].extension() != kTarEnding) return false;
   const MappedFile file(shards[0]);
-  const TarIndex index = index_tar(file.bytes(), shards[0].string(), kRecognizedBy);
+  TarIndex index = index_tar(file.bytes(), shards[0].string(), kRecognizedBy);
   // Two files of one key next to each other, and not all of them pictures.
   for (std::size_t i = 1; i < index.files.size(); ++i) {
+    if (!split(index.files[i - 1].path) || !split(index.files[i].path)) continue;
+    lower_ending(index.files[i - 1].path);
+    lower_ending(index.files[i].path);
     const auto before = split(index.files[i - 1].path);
     const auto now = split(index.files[i].path);
-    if (before && now && before->key == now->key &&
+    if (before->key == now->key &&
         !(is_one_of(before->ending, kImages) && is_one_of(now->ending, kImages)))
       return true;
   }

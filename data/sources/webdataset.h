@@ -22,7 +22,8 @@ namespace precast::data {
 /// | any other | bytes |
 ///
 /// Fields without a name here are called as their ending (at most 16 characters of it); `image` and
-/// `label` come first. Every sample has what the first one has. @throws IoError; DataError naming
+/// `label` come first. Endings mean the same in capitals; names that begin with a dot are left out.
+/// Every sample has what the first one has. @throws IoError; DataError naming
 /// shard and sample
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_webdataset(
     const std::filesystem::path& path);

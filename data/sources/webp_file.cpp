@@ -2,8 +2,8 @@
 #include <webp/decode.h>
 #include <webp/demux.h>
 
+#include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 
 #include "data/sources/exif.h"
@@ -15,9 +15,6 @@ namespace {
 
 struct FreeDemuxer {
   void operator()(WebPDemuxer* demuxer) const { WebPDemuxDelete(demuxer); }
-};
-struct FreeAnimation {
-  void operator()(WebPAnimDecoder* decoder) const { WebPAnimDecoderDelete(decoder); }
 };
 
 [[noreturn]] void refuse() {
@@ -37,19 +34,31 @@ int orientation_of(const WebPDemuxer* demuxer) {
   return orientation;
 }
 
-/// The canvas after an animation's first frame, its alpha dropped.
-void decode_first_frame(std::span<const std::byte> file, Image& out) {
-  WebPAnimDecoderOptions options;
-  if (WebPAnimDecoderOptionsInit(&options) == 0) refuse();
-  options.color_mode = MODE_RGBA;
-  const WebPData data = data_of(file);
-  const std::unique_ptr<WebPAnimDecoder, FreeAnimation> decoder(
-      WebPAnimDecoderNew(&data, &options));
-  std::uint8_t* canvas = nullptr;
-  int end_ms = 0;
-  if (decoder == nullptr || WebPAnimDecoderGetNext(decoder.get(), &canvas, &end_ms) == 0) refuse();
-  for (std::size_t p = 0; p < out.pixels.size() / 3; ++p)
-    std::memcpy(out.pixels.data() + 3 * p, canvas + 4 * p, 3);
+/// Whether a frame's bitstream has as many pixels as its place.
+bool has_size_of(const WebPIterator& frame) {
+  WebPBitstreamFeatures found;
+  return WebPGetFeatures(frame.fragment.bytes, frame.fragment.size, &found) == VP8_STATUS_OK &&
+         found.width == frame.width && found.height == frame.height;
+}
+
+/// An animation's canvas after its first frame, the alpha of both dropped: the frame, and black
+/// round it.
+void decode_first_frame(const WebPDemuxer* demuxer, Image& out) {
+  WebPIterator frame;
+  bool decoded = WebPDemuxGetFrame(demuxer, 1, &frame) != 0;
+  if (decoded) {
+    std::ranges::fill(out.pixels, std::uint8_t{0});
+    const auto stride = static_cast<std::size_t>(out.width) * 3;
+    const std::size_t begin = static_cast<std::size_t>(frame.y_offset) * stride +
+                              static_cast<std::size_t>(frame.x_offset) * 3;
+    decoded =
+        frame.x_offset >= 0 && frame.y_offset >= 0 && frame.x_offset + frame.width <= out.width &&
+        frame.y_offset + frame.height <= out.height && has_size_of(frame) &&
+        WebPDecodeRGBInto(frame.fragment.bytes, frame.fragment.size, out.pixels.data() + begin,
+                          out.pixels.size() - begin, static_cast<int>(stride)) != nullptr;
+  }
+  WebPDemuxReleaseIterator(&frame);
+  if (!decoded) refuse();
 }
 
 }  // namespace
@@ -65,7 +74,7 @@ ImageFileFacts decode_webp_file(std::span<const std::byte> file, Image& out) {
   allocate_pixels(WebPDemuxGetI(demuxer.get(), WEBP_FF_CANVAS_WIDTH),
                   WebPDemuxGetI(demuxer.get(), WEBP_FF_CANVAS_HEIGHT), out);
   if ((WebPDemuxGetI(demuxer.get(), WEBP_FF_FORMAT_FLAGS) & ANIMATION_FLAG) != 0) {
-    decode_first_frame(file, out);
+    decode_first_frame(demuxer.get(), out);
     return facts;
   }
   WebPBitstreamFeatures still;

@@ -9,6 +9,7 @@
 #include "framework/core/archive/npy.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/data/sources/sample_images.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/custom_fields.h"
@@ -119,6 +120,46 @@ TEST(TakeLayouts, LeavesTheOtherMeaningsOfTheOption) {
   values = {"a=1:1", "a=2:1"};
   EXPECT_THAT([&] { (void)take_layouts(values, "--field"); },
               ThrowsMessage<ConfigError>(HasSubstr("'a' twice")));
+}
+
+TEST_F(FieldsTest, WrongKindsAndOptionsThatDoNothingAreRefusedBeforeTheWork) {
+  const std::string images = (folder_ / "images.beton").string();
+  test::write_bytes(images, test::golden_beton("img_raw_w1"));
+  EXPECT_EQ(precast({"write", images, out_, "--field", "image=bytes"}), 2);
+  EXPECT_THAT(error, HasSubstr("--field image=bytes: bytes field: expected bytes"));
+  EXPECT_EQ(
+      precast({"write", images, out_, "--field", "image=pixels", "--image.max_resolution", "9"}),
+      2);
+  EXPECT_THAT(error,
+              HasSubstr("--image.max_resolution: expected a field that is written as an image, "
+                        "got image=pixels"));
+  EXPECT_EQ(precast({"write", images, out_, "--image.compress_probability", "0.5"}), 2);
+  EXPECT_THAT(error, HasSubstr("expected --image.mode proportion beside it, got jpg"));
+  EXPECT_EQ(precast({"write", images, ""}), 2);
+  EXPECT_EQ(precast({"write", images, (folder_ / "none" / "x.beton").string()}), 5);
+  EXPECT_THAT(error, HasSubstr("expected a folder"));
+}
+
+TEST_F(FieldsTest, KindsAreToldByTheFirstSoundImage) {
+  const std::filesystem::path tree = folder_ / "tree";
+  test::put_file(tree / "a" / "1.png", {});
+  test::put_file(tree / "a" / "2.png", test::png_file(test::gradient(4, 5), 1));
+  const std::vector<std::string> write = {"write", tree.string(), out_, "--field", "image=pixels"};
+  EXPECT_EQ(precast(write), 3);
+  auto skipping = write;
+  skipping.insert(skipping.end(), {"--on_corrupt", "skip"});
+  ASSERT_EQ(precast(skipping), 0) << error;
+  EXPECT_EQ(data::BetonReader(out_).fields()[0].tag.channels, 1U);
+}
+
+TEST_F(FieldsTest, PartsOfACustomFileCanBeJoinedWithTheirOrigin) {
+  const std::vector<std::string> told = {"--field", "boxes=10:1:0", "--field", "point=24:8"};
+  std::vector<std::string> select = {"select", file_, out_, "--count", "2"};
+  select.insert(select.end(), told.begin(), told.end());
+  ASSERT_EQ(precast(select), 0) << error;
+  std::vector<std::string> merge = {"merge", out_, file_, (folder_ / "all.beton").string()};
+  merge.insert(merge.end(), told.begin(), told.end());
+  EXPECT_EQ(precast(merge), 0) << error;
 }
 
 }  // namespace

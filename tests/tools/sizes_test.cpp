@@ -135,5 +135,10 @@ TEST_F(SizesTest, WrongOptionsAndSourcesAreNamed) {
   EXPECT_THAT(run.err, HasSubstr(numbers + ": expected a source of images, got none"));
 }
 
+TEST_F(SizesTest, SmallDatasetsAreToldInSmallUnits) {
+  const auto run = test::precast_run({"sizes", tree_, "--sample", "2", "--resolution", "16"});
+  EXPECT_THAT(run.out, testing::StartsWith("kB of 9 images"));
+}
+
 }  // namespace
 }  // namespace precast::tools

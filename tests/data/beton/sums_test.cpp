@@ -184,5 +184,17 @@ TEST(FileInfo, OfDeepTextsIsEmptyAndTakesNoStack) {
   EXPECT_THAT(parse_file_info(text).classes, testing::IsEmpty());
 }
 
+TEST(SumsSidecar, AnotherFileOfThatNameIsLeftAlone) {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path path = folder / "x.beton";
+  const std::string text = "d41d8cd98f00b204e9800998ecf8427e  x.beton\n";
+  test::write_bytes(sums_sidecar(path), std::as_bytes(std::span(text)));
+  EXPECT_THAT([&] { test::write_made_beton(path, {}); },
+              ThrowsMessage<ConfigError>(HasSubstr("x.beton.sum: expected no file there")));
+  EXPECT_FALSE(std::filesystem::exists(path));
+  remove_sums_sidecar(path);
+  EXPECT_TRUE(std::filesystem::exists(sums_sidecar(path)));
+}
+
 }  // namespace
 }  // namespace precast::data

@@ -181,5 +181,13 @@ TEST(ArrayField, RefusesOtherShapesAndTypesAndFormatsAFileCannotState) {
   }
 }
 
+TEST(DtypeBytes, KnowsAllPlainTypesOfNumpy) {
+  const std::vector<std::pair<const char*, std::uint64_t>> cases = {
+      {"<f4", 4},       {"|b1", 1},     {">i8", 8},      {"<c16", 16}, {"|S5", 5},   {"|V7", 7},
+      {"<U8", 32},      {"<M8[ns]", 8}, {"<m8[25s]", 8}, {"<M8", 0},   {"<M8[]", 0}, {"<M4[ns]", 0},
+      {"<M8[n\"s]", 0}, {"<x4", 0},     {"f4", 0},       {"|O", 0},    {"<U", 0}};
+  for (const auto& [dtype, bytes] : cases) EXPECT_EQ(dtype_bytes(dtype), bytes) << dtype;
+}
+
 }  // namespace
 }  // namespace precast::data

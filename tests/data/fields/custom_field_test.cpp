@@ -262,5 +262,33 @@ TEST(FieldLayout, IsReadFromATextOrRefused) {
   }
 }
 
+TEST_F(CustomFields, AValueThatIsNoneKeepsItsPointerOfZero) {
+  const std::vector<FieldPlan> plans = {
+      {"x", [] {
+         return std::make_unique<CustomField>(FieldLayout{16, 8, 0}, std::vector<std::byte>());
+       }}};
+  const auto value = [](std::uint64_t i) {
+    CustomInput input{std::vector<std::byte>(16), {}};
+    store(input.metadata.data() + 8, i);
+    if (i == 1) input.blob.assign(3, std::byte{7});
+    return Sample{"x", {std::move(input)}};
+  };
+  (void)write_dataset(folder_ / "none.beton", plans, 3, value, {});
+  const BetonReader ours(folder_ / "none.beton");
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    const bool there = i == 1;
+    EXPECT_EQ(load<std::uint64_t>(ours.metadata(i, 0).data()) != 0, there);
+    EXPECT_THAT(ours.blob(i, 0), SizeIs(there ? 3 : 0));
+    EXPECT_NO_THROW(ours.check_value(i, 0, ours.blob(i, 0)));
+  }
+}
+
+TEST_F(CustomFields, OfOurOwnFilesHaveTheLayoutThatTheFileTells) {
+  write_again(*open_beton(path_, told_with_pointer_), folder_ / "ours.beton");
+  EXPECT_EQ(BetonReader(folder_ / "ours.beton", BlobAccess::mapped, told_with_pointer_).size(), 5U);
+  EXPECT_THAT([&] { BetonReader(folder_ / "ours.beton", BlobAccess::mapped, told_); },
+              ThrowsMessage<ConfigError>(HasSubstr("expected the layout 10:1:0")));
+}
+
 }  // namespace
 }  // namespace precast::data

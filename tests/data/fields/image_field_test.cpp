@@ -253,5 +253,15 @@ TEST(FieldRegistry, MakesEachFieldByName) {
   EXPECT_THROW((void)fields.create("imge", options), ConfigError);
 }
 
+TEST(ImageField, KeepStoresJpegsAsJpegAndAllElseAsPixels) {
+  ImageField field({.mode = ImageWriteMode::keep, .max_resolution_px = 20});
+  EncodedValue out;
+  field.encode(ImageInput{test::jpeg_file(test::gradient(30, 40)), {}}, 0, out);
+  field.encode(ImageInput{test::png_file(test::gradient(30, 40)), {}}, 1, out);
+  field.encode(ImageInput{{}, test::gradient(9, 9)}, 2, out);
+  EXPECT_EQ(field.tally().at("jpg"), 1U);
+  EXPECT_EQ(field.tally().at("raw"), 2U);
+}
+
 }  // namespace
 }  // namespace precast::data

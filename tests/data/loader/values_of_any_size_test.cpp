@@ -319,5 +319,25 @@ TEST_F(AnySize, OfFfcvsFilesComeAsTheyWereWritten) {
   EXPECT_GT(empty, 0U);
 }
 
+TEST_F(AnySize, NumbersThatABatchCannotHoldAreErrorsAndDoNotWrap) {
+  FieldRegistry registry("field");
+  register_fields(registry);
+  const auto plan = [&](const char* name, const char* kind) {
+    return FieldPlan{name, [&registry, kind] { return registry.create(kind, {}); }};
+  };
+  (void)write_dataset(path_, {plan("i", "int"), plan("f", "float")}, 1,
+                      [](std::uint64_t) {
+                        return Sample{"x", {std::int64_t{1} << 40, 1e300}};
+                      },
+                      {});
+  for (const char* steps :
+       {"{i: {transforms: [convert: {type: i32}]}}", "{f: {transforms: [convert: {type: i64}]}}",
+        "{f: {transforms: [convert: {type: i32}]}}"})
+    EXPECT_THAT([&] { (void)pass(parse(steps), 1); },
+                ThrowsMessage<DataError>(HasSubstr("that are whole, got")))
+        << steps;
+  EXPECT_EQ(pass(parse("{i: , f: }"), 1).size(), 1U);
+}
+
 }  // namespace
 }  // namespace precast::data

@@ -86,5 +86,17 @@ TEST(ClassFiles, OneClassStaysOneClass) {
   EXPECT_THAT(files.class_names, ElementsAre("cat"));
 }
 
+TEST(FolderSource, NestedFoldersFollowEachOtherAsTorchvisionSortsThem) {
+  const test::TemporaryFolder folder;
+  const auto image = test::jpeg_file(test::gradient(8, 8));
+  for (const char* name : {"a.d", "a b", "a-1", "a"})
+    test::put_file(folder / "c" / name / "1.jpg", image);
+  test::put_file(folder / "d" / "1.jpg", image);
+  const auto source = open_source(folder.path());
+  EXPECT_THAT(
+      listing(*source, folder.path().filename().string() + "/"),
+      ElementsAre("c/a/1.jpg 0", "c/a b/1.jpg 0", "c/a-1/1.jpg 0", "c/a.d/1.jpg 0", "d/1.jpg 1"));
+}
+
 }  // namespace
 }  // namespace precast::data

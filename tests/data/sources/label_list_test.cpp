@@ -174,5 +174,10 @@ TEST_F(LabelListTest, KindsThatBringTheirLabelsRefuseLists) {
                                                    "list.txt")));
 }
 
+TEST_F(LabelListTest, ClassesCalledByNumbersAreTakenByTheirNames) {
+  EXPECT_THAT(arranged("v_1 1\nv_2 2\nv_3 3\n", {"0", "1", "2", "3"}),
+              ElementsAre("v_1.JPEG 1", "v_2.JPEG 2", "v_3.JPEG 3"));
+}
+
 }  // namespace
 }  // namespace precast::data

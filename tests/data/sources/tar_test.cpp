@@ -175,5 +175,17 @@ TEST(TarSource, RefusesCutOffAndCompressedArchives) {
               ThrowsMessage<DataError>(HasSubstr("expected an uncompressed tar file, got a gzip")));
 }
 
+TEST(TarSource, OfMembersOfOneNameTheLastCounts) {
+  const test::TemporaryFolder folder;
+  const std::string tar = tar_member("a/1.jpg", '0', "old") + tar_member("a/2.jpg", '0', "two") +
+                          tar_member("b/1.jpg", '0', "three") +
+                          tar_member("a/1.jpg", '0', "newer") + std::string(1024, '\0');
+  test::write_bytes(folder / "t.tar", std::as_bytes(std::span(tar)));
+  const auto source = open_source(folder / "t.tar", "tar");
+  ASSERT_EQ(source->size(), 3U);
+  EXPECT_EQ(image_of(source->sample(0)).file.size(), 5U);
+  EXPECT_EQ(source->notes(), (Tally{{"replaced_members", 1}}));
+}
+
 }  // namespace
 }  // namespace precast::data

@@ -9,6 +9,7 @@
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/opened.h"
+#include "tests/data/sources/sample_images.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
@@ -56,7 +57,7 @@ class WebDatasetTest : public ::testing::Test {
   WebDatasetTest() {
     const std::string npy = npy_of_three_floats();
     write_tar(folder_ / "shards-1.tar", {{"x/2.seg.png", "P2"},
-                                         {"x/2.JPG", "J2"},
+                                         {"x/2.gif", "J2"},
                                          {"x/2.cls", "-7"},
                                          {"x/2.json", "{}"},
                                          {"x/2.npy", npy},
@@ -172,6 +173,32 @@ TEST_F(WebDatasetTest, ATarOfClassFoldersIsNoShard) {
   write_tar(folder_ / "classes.tar", {{"cat/1.jpg", "a"}, {"cat/2.jpg", "b"}, {"dog/1.jpg", "c"}});
   EXPECT_EQ(open_source(folder_ / "classes.tar")->fields().size(), 2U);
   EXPECT_EQ(open_source(folder_ / "classes.tar")->class_names().size(), 2U);
+}
+
+TEST_F(WebDatasetTest, EndingsMeanTheSameInAnyLettersAndDotFilesNothing) {
+  write_tar(folder_ / "odd.tar", {{"._0.jpg", "x"},
+                                  {"0.JPG", "a"},
+                                  {"0.CLS", "1"},
+                                  {".DS_Store", "x"},
+                                  {"1.jpg", "b"},
+                                  {"1.cls", "2"}});
+  const auto source = open_source(folder_ / "odd.tar");
+  ASSERT_EQ(source->size(), 2U);
+  EXPECT_EQ(source->fields()[0].name, "image");
+  EXPECT_EQ(label_of(source->sample(0)), 1);
+  EXPECT_EQ(source->notes(), (Tally{{"skipped_files", 2}}));
+}
+
+TEST_F(WebDatasetTest, AMemberTwiceInASampleIsRefused) {
+  write_tar(folder_ / "twice.tar", {{"0.jpg", "a"}, {"0.cls", "1"}, {"0.jpg", "b"}});
+  EXPECT_THAT(refusing(folder_ / "twice.tar"),
+              ThrowsMessage<DataError>(HasSubstr("each member of a sample once, got 0.jpg again")));
+}
+
+TEST_F(WebDatasetTest, AShardBesideClassFoldersIsNoDataset) {
+  test::make_class_tree(folder_ / "tree");
+  std::filesystem::copy(folder_ / "shards-0.tar", folder_ / "tree" / "notes.tar");
+  EXPECT_EQ(open_source(folder_ / "tree")->size(), 9U);
 }
 
 }  // namespace
