@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "framework/core/error.h"
+#include "framework/core/failpoint.h"
 
 namespace precast::data {
 namespace {
@@ -22,11 +23,17 @@ constexpr auto kProgressPeriod = std::chrono::milliseconds(20);
 /// The threads' common state.
 class Round {
  public:
-  Round(std::uint64_t count, int threads) : end_(count), running_(threads) {}
+  Round(std::uint64_t count, int threads, const std::atomic<bool>* cancel)
+      : end_(count), running_(threads), cancel_(cancel) {}
 
   void work(const SampleWork& work) {
     for (std::uint64_t sample = next_++; sample < end_; sample = next_++) {
+      if (cancel_ != nullptr && cancel_->load()) {
+        cancelled_ = true;
+        break;
+      }
       try {
+        failpoint("each_sample.before_sample");
         work(sample);
       } catch (...) {
         fail(sample, std::current_exception());
@@ -44,6 +51,7 @@ class Round {
     return ended_.wait_for(lock, kProgressPeriod, [this] { return running_ == 0; });
   }
   [[nodiscard]] std::uint64_t done() const { return done_; }
+  [[nodiscard]] bool cancelled() const { return cancelled_; }
   void rethrow() const {
     if (failure_) std::rethrow_exception(failure_);
   }
@@ -63,6 +71,8 @@ class Round {
   std::mutex mutex_;
   std::condition_variable ended_;
   int running_;
+  const std::atomic<bool>* cancel_;
+  std::atomic<bool> cancelled_{false};
   std::uint64_t failed_ = UINT64_MAX;
   std::exception_ptr failure_;
 };
@@ -74,7 +84,7 @@ bool for_each_sample(std::uint64_t count, const EachSample& how,
   require(how.workers >= 1, "there is a thread to do the work");
   std::vector<SampleWork> works;
   for (int i = 0; i < how.workers; ++i) works.push_back(make_work());
-  Round round(count, how.workers);
+  Round round(count, how.workers, how.cancel);
   std::vector<std::jthread> threads;
   try {
     for (const SampleWork& work : works) threads.emplace_back([&] { round.work(work); });
@@ -83,16 +93,11 @@ bool for_each_sample(std::uint64_t count, const EachSample& how,
     throw DeviceError(fmt::format("cannot start worker {} of {}: {}. Use fewer workers",
                                   threads.size() + 1, how.workers, error.code().message()));
   }
-  bool cancelled = false;
-  while (!round.wait()) {
+  while (!round.wait())
     if (how.on_progress) how.on_progress(round.done());
-    if (how.cancel == nullptr || !how.cancel->load() || cancelled) continue;
-    cancelled = true;
-    round.stop();
-  }
   threads.clear();
   round.rethrow();
-  return !cancelled;
+  return !round.cancelled();
 }
 
 }  // namespace precast::data

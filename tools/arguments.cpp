@@ -11,6 +11,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/suggest.h"
+#include "framework/core/system.h"
 
 namespace precast::tools {
 
@@ -135,6 +136,15 @@ std::int64_t integer(const Arguments& arguments, const std::string& name, std::i
   const auto value = arguments.get<std::int64_t>(name);
   check_range(name, value, low, high);
   return value;
+}
+
+po::typed_value<std::int64_t>* number(std::int64_t value) {
+  return po::value<std::int64_t>()->default_value(value);
+}
+
+int worker_count(const Arguments& arguments) {
+  const std::int64_t workers = integer(arguments, "workers", 0, 1024);
+  return workers == 0 ? usable_cores() : static_cast<int>(workers);
 }
 
 std::size_t find_name(std::string_view option, const std::vector<std::string_view>& known,

@@ -2,6 +2,7 @@
 
 #include <boost/program_options/options_description.hpp>
 #include <boost/program_options/positional_options.hpp>
+#include <boost/program_options/value_semantic.hpp>
 #include <boost/program_options/variables_map.hpp>
 #include <cstdint>
 #include <map>
@@ -71,6 +72,13 @@ void check_range(std::string_view option, std::int64_t value, std::int64_t low, 
 /// An option of type std::int64_t. @throws ConfigError as check_range.
 [[nodiscard]] std::int64_t integer(const Arguments& arguments, const std::string& name,
                                    std::int64_t low, std::int64_t high);
+
+/// The type of an option that is a whole number, with what it is if not given.
+[[nodiscard]] boost::program_options::typed_value<std::int64_t>* number(std::int64_t value);
+
+/// How many threads --workers means, an option of type std::int64_t: 0 is one a core.
+/// @throws ConfigError as check_range.
+[[nodiscard]] int worker_count(const Arguments& arguments);
 
 /// Which of the known names this is. @throws ConfigError naming the option and what it knows.
 [[nodiscard]] std::size_t find_name(std::string_view option,

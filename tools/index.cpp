@@ -2,17 +2,19 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <boost/program_options.hpp>
-#include <chrono>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "data/beton/reader.h"
 #include "data/decode/index_dataset.h"
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
-#include "framework/core/system.h"
 #include "tools/arguments.h"
+#include "tools/bench/stopwatch.h"
 #include "tools/custom_fields.h"
+#include "tools/stop_signals.h"
 
 namespace precast::tools {
 namespace {
@@ -27,23 +29,52 @@ std::size_t first_image(const data::BetonReader& reader) {
   return field;
 }
 
-void print(const std::filesystem::path& path, const data::IndexSummary& summary, double seconds,
-           bool json) {
-  const auto bytes = std::filesystem::file_size(path);
-  if (json) {
-    fmt::print("{}\n", nlohmann::ordered_json{{"index", path.string()},
-                                              {"bytes", bytes},
-                                              {"jpegs", summary.jpegs},
-                                              {"without_checkpoints", summary.without},
-                                              {"seconds", seconds}}
-                           .dump(2));
-    return;
-  }
-  fmt::print("{}: {}, {} JPEGs in {}\n", path.string(), format_bytes(static_cast<double>(bytes)),
-             summary.jpegs, format_duration(seconds));
+nlohmann::ordered_json describe(const std::filesystem::path& path,
+                                const data::IndexSummary& summary, double seconds) {
+  auto damaged = nlohmann::ordered_json::array();
+  for (const auto& [sample, error] : summary.damaged)
+    damaged.push_back({{"sample", sample}, {"error", error}});
+  return {{"index", path.string()}, {"bytes", std::filesystem::file_size(path)},
+          {"jpegs", summary.jpegs}, {"without_checkpoints", summary.without},
+          {"damaged", damaged},     {"seconds", seconds}};
+}
+
+void print(const std::filesystem::path& path, const data::IndexSummary& summary, double seconds) {
+  fmt::print("{}: {}, {} JPEGs in {}\n", path.string(),
+             format_bytes(static_cast<double>(std::filesystem::file_size(path))), summary.jpegs,
+             format_duration(seconds));
   if (summary.without > 0)
     fmt::print("{} of them are of a kind that libjpeg decodes, without the index\n",
                summary.without);
+  const auto& damaged = summary.damaged;
+  if (damaged.empty()) return;
+  fmt::print("{} of them are damaged and not in the index\n", damaged.size());
+  constexpr std::size_t kMostShown = 10;
+  for (const auto& [sample, error] : std::span(damaged).first(std::min(damaged.size(), kMostShown)))
+    fmt::print("  sample {}: {}\n", sample, error);
+  if (damaged.size() > kMostShown)
+    fmt::print("  ... and {} more; --json lists all\n", damaged.size() - kMostShown);
+}
+
+/// Reads over the images and writes the sidecar. @throws Error with a signal's exit code
+data::IndexSummary make_index(const data::BetonReader& reader, std::size_t interval, int workers) {
+  const StopSignals signals;
+  Progress progress;
+  const auto show = [&](std::uint64_t done) {
+    if (progress.due())
+      progress.show(fmt::format("index {}/{} samples, {}", done, reader.size(),
+                                progress.rate(done, reader.size())));
+  };
+  data::IndexSummary summary;
+  const auto index = data::index_dataset(
+      reader, first_image(reader), interval,
+      {.workers = workers, .on_progress = show, .cancel = &signals.asked()}, summary);
+  progress.clear();
+  const auto path = data::JpegIndex::sidecar(reader.path());
+  if (summary.cancelled || !index->write(path, reader.fingerprint(), &signals.asked()))
+    throw Error(path.string() + ": stopped before the file was complete",
+                static_cast<ExitCode>(signals.exit_code()));
+  return summary;
 }
 
 }  // namespace
@@ -52,47 +83,29 @@ int run_index(const std::vector<std::string>& args) {
   Arguments arguments(
       "index FILE.beton [options]",
       "Writes FILE.beton.jidx: places from which crops of the first image field's JPEGs can be\n"
-      "decoded alone. Loaders\n"
-      "find it beside the dataset, and processes share it. Without it each process finds the "
-      "places\n"
-      "anew in its first epoch.");
+      "decoded alone. Loaders find it beside the dataset, and processes share it. Without it each\n"
+      "process finds the places anew in its first epoch. Damaged images are told of and left out.");
   arguments.positional("FILE.beton", "the dataset");
-  arguments.options().add_options()(
-      "interval", po::value<std::int64_t>()->default_value(data::JpegIndex::kDefaultInterval),
-      "MCUs (16 x 16 px in most files) from one place to the next")(
-      "workers", po::value<std::int64_t>()->default_value(usable_cores()), "threads")(
-      "json", "print the result as JSON");
+  arguments.options().add_options()("interval", number(data::JpegIndex::kDefaultInterval),
+                                    "MCUs (16 x 16 px in most files) from one place to the next")(
+      "workers", number(0), "threads; 0: one a core")("json", po::bool_switch(),
+                                                      "print the result as JSON");
   add_layout_option(arguments.options());
-  if (!arguments.parse(args)) return 0;
-  const auto interval = arguments.get<std::int64_t>("interval");
-  const auto workers = arguments.get<std::int64_t>("workers");
-  check_range("interval", interval, 1, data::JpegIndex::kMaxInterval);
-  check_range("workers", workers, 1, 1024);
+  if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
+  const auto interval = integer(arguments, "interval", 1, data::JpegIndex::kMaxInterval);
+  const int workers = worker_count(arguments);
   const data::BetonReader reader(arguments.text("FILE.beton"), data::BlobAccess::mapped,
                                  read_layouts(arguments));
-  const std::size_t field = first_image(reader);
-
-  const auto start = std::chrono::steady_clock::now();
-  const auto seconds = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
-  Progress progress;
-  data::IndexSummary summary;
-  const auto index = data::index_dataset(
-      reader, field, static_cast<std::size_t>(interval), static_cast<int>(workers),
-      [&](std::uint64_t done) {
-        if (!progress.due()) return;
-        const double rate = static_cast<double>(done) / seconds();
-        progress.show(
-            fmt::format("index {}/{} samples, {:.0f} img/s, {} left", done, reader.size(), rate,
-                        format_duration(static_cast<double>(reader.size() - done) / rate)));
-      },
-      summary);
-  progress.clear();
+  const Stopwatch watch;
+  const auto summary = make_index(reader, static_cast<std::size_t>(interval), workers);
   const auto path = data::JpegIndex::sidecar(reader.path());
-  index->write(path, reader.fingerprint());
-  print(path, summary, seconds(), arguments.has("json"));
-  return 0;
+  if (arguments.get<bool>("json")) {
+    const auto report = describe(path, summary, watch.seconds());
+    fmt::print("{}\n", report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else {
+    print(path, summary, watch.seconds());
+  }
+  return static_cast<int>(ExitCode::done);
 }
 
 }  // namespace precast::tools

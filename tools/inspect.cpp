@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "data/beton/layout.h"
 #include "data/beton/reader.h"
@@ -83,14 +86,30 @@ Json describe_integers(const BetonReader& reader, std::size_t field, bool with_l
   return report;
 }
 
+/// JSON has no other numbers than finite ones: the others are texts.
+Json number_json(double value) {
+  return std::isfinite(value) ? Json(value) : Json(fmt::to_string(value));
+}
+
+/// Of what is no number only how often it is there.
 Json describe_floats(const BetonReader& reader, std::size_t field) {
-  double low = reader.floating(0, field);
-  double high = low;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  double low = kInfinity;
+  double high = -kInfinity;
+  std::uint64_t nan = 0;
   for (std::uint64_t i = 0; i < reader.size(); ++i) {
-    low = std::min(low, reader.floating(i, field));
-    high = std::max(high, reader.floating(i, field));
+    const double value = reader.floating(i, field);
+    if (std::isnan(value)) {
+      ++nan;
+      continue;
+    }
+    low = std::min(low, value);
+    high = std::max(high, value);
   }
-  return {{"min", low}, {"max", high}};
+  Json report = Json::object();
+  if (nan < reader.size()) report = {{"min", number_json(low)}, {"max", number_json(high)}};
+  if (nan > 0) report["nan"] = nan;
+  return report;
 }
 
 /// What the descriptor says.
@@ -165,6 +184,17 @@ std::string range_text(const Json& range) {
                      range["mean"].get<double>(), range["max"].get<std::int64_t>());
 }
 
+std::string floats_text(const Json& field) {
+  const auto text = [](const Json& number) {
+    return number.is_string() ? number.get<std::string>() : number.dump();
+  };
+  std::string range = "no numbers";
+  if (field.contains("min"))
+    range = fmt::format("from {} to {}", text(field["min"]), text(field["max"]));
+  return field.contains("nan") ? fmt::format("{}, {} nan", range, field["nan"].get<std::uint64_t>())
+                               : range;
+}
+
 void print_report(const Json& report) {
   fmt::print("{}: .beton version {}, {}, {} samples, {} pages of {}\n",
              report["file"].get<std::string>(), report["version"].get<int>(),
@@ -191,7 +221,7 @@ void print_report(const Json& report) {
                                          : std::string(),
                  range_text(field["blob_bytes"]));
     } else {
-      fmt::print(" from {} to {}\n", field["min"].dump(), field["max"].dump());
+      fmt::print(" {}\n", floats_text(field));
     }
   }
 }
@@ -214,15 +244,21 @@ void describe_beyond_type(const BetonReader& reader, std::uint64_t sample, std::
   }
 }
 
+/// What a field is called beside `sample`. Longer than any name of a field.
+std::string key_of(const data::FieldInfo& field) {
+  return field.name == "sample" ? "field_named_sample" : field.name;
+}
+static_assert(std::string_view("field_named_sample").size() > data::kFieldNameBytes);
+
 Json describe_sample(const BetonReader& reader, std::uint64_t sample) {
   Json report = {{"sample", sample}};
   for (std::size_t i = 0; i < reader.fields().size(); ++i) {
     const data::FieldInfo& field = reader.fields()[i];
-    Json& value = report[field.name];
+    Json& value = report[key_of(field)];
     if (field.type == FieldType::integer) {
       value = reader.integer(sample, i);
     } else if (field.type == FieldType::floating) {
-      value = reader.floating(sample, i);
+      value = number_json(reader.floating(sample, i));
     } else {
       if (field.has_pointer())
         value = {{"offset", reader.blob_offset(sample, i)},
@@ -300,13 +336,15 @@ int run_inspect(const std::vector<std::string>& args) {
   arguments.positional("FILE.beton", "the file to read");
   arguments.options().add_options()("json", po::bool_switch(), "print JSON")(
       "labels", po::bool_switch(), "with --json: all values of every int field")(
-      "sample", po::value<std::int64_t>(), "show this sample, counted from 0")(
+      "sample", po::value<std::int64_t>(),
+      "show this sample, counted from 0, by its fields' names; a field called sample is shown as "
+      "field_named_sample")(
       "out", po::value<std::string>(),
       "with --sample: write its image to this .jpg, .png, .npy ([H, W, 3] uint8) or .ppm file (an "
       "image stored as pixels becomes a JPEG of quality 95), or all its fields into this folder")(
       "field", po::value<std::vector<std::string>>()->composing(),
-      (std::string("with --out: which field to write, an array to .npy, bytes and JSON to any "
-                   "file; ") +
+      (std::string("with --out: which field to write, an array to .npy, bytes, JSON and "
+                   "custom ones to any file; ") +
        kCustomFieldHelp)
           .c_str());
   add_choice_options(arguments);

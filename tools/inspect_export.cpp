@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "data/beton/json_text.h"
-#include "data/beton/layout.h"
 #include "data/encode/jpeg.h"
 #include "data/sources/image_file.h"
 #include "framework/core/archive/npy.h"
@@ -112,7 +111,7 @@ std::string_view ending_of(const BetonReader& reader, std::uint64_t sample, std:
 void export_field(const BetonReader& reader, std::uint64_t sample, std::size_t field,
                   const std::string& out) {
   const data::FieldInfo& info = reader.fields()[field];
-  if (!data::has_blob(info.type))
+  if (!info.has_pointer())
     throw ConfigError(fmt::format(
         "--out: expected a field with bytes, got '{}', whose value is shown without --out",
         info.name));
@@ -144,7 +143,7 @@ void export_sample(const BetonReader& reader, std::uint64_t sample,
   create_folders(folder);
   for (std::size_t field = 0; field < reader.fields().size(); ++field) {
     const data::FieldInfo& info = reader.fields()[field];
-    if (!data::has_blob(info.type)) continue;
+    if (!info.has_pointer()) continue;
     // A name from a file must not lead out of the folder.
     std::string name = info.name;
     std::ranges::replace(name, '/', '_');

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <boost/program_options.hpp>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -37,15 +38,18 @@ double pages_per_batch(const data::BetonReader& reader, const std::vector<std::u
 void add_order_options(Arguments& arguments) {
   arguments.options().add_options()("order", po::value<std::string>(),
                                     "show how well this order of an epoch mixes the classes")(
-      "batch_size", po::value<std::int64_t>()->default_value(256), "with --order: of all ranks")(
+      "batch_size", number(256),
+      "with --order: of all ranks; of a smaller file all its samples if not given")(
       "shuffle_window_mb", po::value<std::string>()->default_value("auto"),
       "with --order quasi_random: auto, ffcv or MiB of pages open at once")(
       "seed", po::value<std::uint64_t>()->default_value(0), "with --order: training.seed");
 }
 
 Json describe_order(const data::BetonReader& reader, const Arguments& arguments) {
-  const auto batch_size = arguments.get<std::int64_t>("batch_size");
-  check_range("batch_size", batch_size, 1, static_cast<std::int64_t>(reader.size()));
+  const auto samples = static_cast<std::int64_t>(reader.size());
+  const std::int64_t batch_size =
+      arguments.given("batch_size") ? integer(arguments, "batch_size", 1, samples)
+                                    : std::min(arguments.get<std::int64_t>("batch_size"), samples);
   const auto batch = static_cast<std::uint64_t>(batch_size);
   const std::uint64_t page_bytes = reader.header().page_bytes;
   const std::uint64_t window = data::window_pages(arguments.text("shuffle_window_mb"), batch_size,

@@ -90,8 +90,8 @@ void add_choice_options(Arguments& arguments) {
       "where", po::value<std::string>(),
       "only samples for which this holds, as 'label in (1, 5) and width > 300 and mode == jpg': "
       "number fields, width, height, mode and bytes of the first image, FIELD.width ... of "
-      "another")("samples", po::value<std::string>(),
-                 "only these samples, as 0:100,205: from 0, ends not in")(
+      "another; other names than words in double quotes, as '\"class id\" == 1'")(
+      "samples", po::value<std::string>(), "only these samples, as 0:100,205: from 0, ends not in")(
       "classes", po::value<std::string>(), "only samples with these labels, as 0,5,100:200")(
       "label_field", po::value<std::string>()->default_value(""),
       "the int field that tells the class; the first one if not given");

@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
-#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "data/beton/reader.h"
 #include "data/verify_dataset.h"
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
-#include "framework/core/system.h"
 #include "tools/arguments.h"
 #include "tools/custom_fields.h"
 #include "tools/stop_signals.h"
@@ -35,30 +33,11 @@ Arguments declare() {
   arguments.options().add_options()("deep", po::bool_switch(), "read and decode every value")(
       "write_sums", po::bool_switch(),
       "with --deep, which it implies: after a check without complaint, write checksums beside a "
-      "file that has none: FILE.sum")("workers", po::value<std::int64_t>()->default_value(0),
-                                      "threads; 0: one a core")("json", po::bool_switch(),
-                                                                "print the result as JSON");
+      "file that has none: FILE.sum")("workers", number(0), "threads; 0: one a core")(
+      "json", po::bool_switch(), "print the result as JSON");
   add_layout_option(arguments.options());
   return arguments;
 }
-
-class VerifyProgress {
- public:
-  explicit VerifyProgress(const data::BetonReader& reader) : reader_(reader) {}
-  void show(std::uint64_t done) {
-    if (!progress_.due()) return;
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start_;
-    const double rate = static_cast<double>(done) / taken.count();
-    progress_.show(fmt::format("verify {}: {}/{} samples, {:.0f} a second, {} left",
-                               reader_.path().filename().string(), done, reader_.size(), rate,
-                               format_duration(static_cast<double>(reader_.size() - done) / rate)));
-  }
-
- private:
-  const data::BetonReader& reader_;
-  Progress progress_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 const char* sums_of(const data::BetonReader& reader) {
   if (reader.sums().empty()) return "none";
@@ -129,10 +108,14 @@ Json verify_file(const std::string& file, const Job& job, const StopSignals& sig
   const data::BetonReader reader(file, data::BlobAccess::mapped, job.layouts);
   data::VerifySummary found;
   if (job.deep) {
-    VerifyProgress progress(reader);
-    found = verify_dataset(reader, {.workers = job.workers,
-                                    .on_progress = [&](std::uint64_t done) { progress.show(done); },
-                                    .cancel = &signals.asked()});
+    Progress progress;
+    const auto show = [&](std::uint64_t done) {
+      if (!progress.due()) return;
+      progress.show(fmt::format("verify {}: {}/{} samples, {}", reader.path().filename().string(),
+                                done, reader.size(), progress.rate(done, reader.size())));
+    };
+    found = verify_dataset(
+        reader, {.workers = job.workers, .on_progress = show, .cancel = &signals.asked()});
   }
   if (found.cancelled || signals.asked()) return {};
   Json report = describe(reader, found, job.deep);
@@ -148,21 +131,22 @@ Json verify_file(const std::string& file, const Job& job, const StopSignals& sig
 int run_verify(const std::vector<std::string>& args) {
   Arguments arguments = declare();
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
-  const auto workers = arguments.get<std::int64_t>("workers");
-  check_range("workers", workers, 0, 1024);
   const bool write_sums = arguments.get<bool>("write_sums");
-  const Job job{arguments.get<bool>("deep") || write_sums, write_sums,
-                workers == 0 ? usable_cores() : static_cast<int>(workers), read_layouts(arguments)};
+  const Job job{arguments.get<bool>("deep") || write_sums, write_sums, worker_count(arguments),
+                read_layouts(arguments)};
   const bool as_json = arguments.get<bool>("json");
   const StopSignals signals;
   Json reports = Json::array();
   ExitCode code = ExitCode::done;
+  std::string stopped_at;
   for (const auto& file : arguments.get<std::vector<std::string>>("FILE.beton")) {
-    if (signals.asked()) break;
     Json report;
     try {
-      report = verify_file(file, job, signals);
-      if (report.is_null()) break;
+      if (!signals.asked()) report = verify_file(file, job, signals);
+      if (report.is_null()) {
+        stopped_at = file;
+        break;
+      }
       if (!report.value("damaged", Json::array()).empty())
         code = worse(code, ExitCode::dataset_invalid);
     } catch (const Error& error) {
@@ -173,7 +157,10 @@ int run_verify(const std::vector<std::string>& args) {
     reports.push_back(std::move(report));
   }
   if (as_json) fmt::print("{}\n", reports.dump(2, ' ', false, Json::error_handler_t::replace));
-  return signals.asked() ? signals.exit_code() : static_cast<int>(code);
+  if (!stopped_at.empty())
+    throw Error(stopped_at + ": stopped before it was checked",
+                static_cast<ExitCode>(signals.exit_code()));
+  return static_cast<int>(code);
 }
 
 }  // namespace precast::tools

@@ -3,53 +3,59 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <atomic>
-#include <vector>
+#include <iterator>
+#include <mutex>
 
 #include "data/beton/reader.h"
 #include "data/decode/baseline_header.h"
 #include "data/decode/jpeg_decoder.h"
-#include "data/each_sample.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 
 namespace precast::data {
 namespace {
 
-/// What the threads have found.
-struct Found {
-  std::atomic<std::uint64_t> jpegs{0}, without{0};
-};
-
 /// One thread's work: finds the checkpoints of a sample's JPEG.
 class Indexing {
  public:
-  Indexing(const BetonReader& reader, std::size_t field, JpegIndex& index, Found& found)
-      : reader_(reader), field_(field), index_(index), found_(found) {}
+  Indexing(const BetonReader& reader, std::size_t field, JpegIndex& index, IndexSummary& all,
+           std::mutex& mutex)
+      : reader_(reader), field_(field), index_(index), all_(all), mutex_(mutex) {}
+  Indexing(const Indexing&) = delete;
+  Indexing& operator=(const Indexing&) = delete;
+  ~Indexing() {
+    const std::scoped_lock lock(mutex_);
+    all_.jpegs += own_.jpegs;
+    all_.without += own_.without;
+    std::ranges::move(own_.damaged, std::back_inserter(all_.damaged));
+  }
 
   void add(std::uint64_t sample) {
     const ImageRecord image = reader_.image(sample, field_);
     if (image.mode != ImageMode::jpg) return;
+    ++own_.jpegs;
     try {
       // One pixel is decoded, and the rest only read over.
       decoder_.decode(image.bytes, image.height, image.width, {0, 0, 1, 1}, index_.interval(),
                       points_);
+      if (points_.empty()) ++own_.without;
     } catch (const DataError& error) {
-      throw DataError(fmt::format("{}: sample {}, field '{}': {}", reader_.path().string(), sample,
-                                  reader_.fields()[field_].name, error.what()));
+      // What to do with it is for those who decode it.
+      points_.clear();
+      own_.damaged.push_back({sample, error.what()});
     }
     index_.add(sample, points_);
-    ++found_.jpegs;
-    if (points_.empty()) ++found_.without;
   }
 
  private:
   const BetonReader& reader_;
   const std::size_t field_;
   JpegIndex& index_;
-  Found& found_;
   JpegDecoder decoder_;
   std::vector<std::uint64_t> points_;
+  IndexSummary own_;
+  IndexSummary& all_;
+  std::mutex& mutex_;
 };
 
 /// Pixels of an MCU of a JPEG: 256 in most files, and where they cannot be looked at.
@@ -103,16 +109,16 @@ std::shared_ptr<JpegIndex> open_jpeg_index(const BetonReader& reader, std::uint6
 }
 
 std::unique_ptr<JpegIndex> index_dataset(const BetonReader& reader, std::size_t field,
-                                         std::size_t interval, int workers,
-                                         const std::function<void(std::uint64_t)>& on_progress,
+                                         std::size_t interval, const EachSample& how,
                                          IndexSummary& summary) {
   auto index = std::make_unique<JpegIndex>(reader.size(), interval, UINT64_MAX);
-  Found found;
-  for_each_sample(reader.size(), {.workers = workers, .on_progress = on_progress}, [&] {
-    auto indexing = std::make_shared<Indexing>(reader, field, *index, found);
+  summary = {};
+  std::mutex mutex;
+  summary.cancelled = !for_each_sample(reader.size(), how, [&] {
+    auto indexing = std::make_shared<Indexing>(reader, field, *index, summary, mutex);
     return [indexing](std::uint64_t sample) { indexing->add(sample); };
   });
-  summary = {found.jpegs, found.without};
+  std::ranges::sort(summary.damaged, {}, &DamagedJpeg::sample);
   return index;
 }
 

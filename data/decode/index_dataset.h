@@ -2,21 +2,32 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "data/decode/jpeg_index.h"
+#include "data/each_sample.h"
 #include "framework/core/export.h"
 
 namespace precast::data {
 
 class BetonReader;
 
+/// A JPEG that cannot be decoded.
+struct DamagedJpeg {
+  std::uint64_t sample = 0;
+  std::string error;
+};
+
 /// What indexing has found.
 struct IndexSummary {
   std::uint64_t jpegs = 0;
-  /// JPEGs without checkpoints: such as libjpeg has to decode.
+  /// Sound JPEGs without checkpoints: such as libjpeg has to decode.
   std::uint64_t without = 0;
+  /// By sample; they have no checkpoints either.
+  std::vector<DamagedJpeg> damaged;
+  bool cancelled = false;
 };
 
 /// The index for a dataset's first image field: its sidecar, or an empty one that loaders fill,
@@ -27,11 +38,12 @@ struct IndexSummary {
 [[nodiscard]] PRECAST_API std::shared_ptr<JpegIndex> open_jpeg_index(const BetonReader& reader,
                                                                      std::uint64_t max_bytes);
 
-/// Reads over every JPEG of one field once, on `workers` threads.
-/// @param on_progress called now and then, from this thread, with the samples done.
-/// @throws DataError naming the first damaged sample.
-[[nodiscard]] PRECAST_API std::unique_ptr<JpegIndex> index_dataset(
-    const BetonReader& reader, std::size_t field, std::size_t interval, int workers,
-    const std::function<void(std::uint64_t)>& on_progress, IndexSummary& summary);
+/// Reads over every JPEG of one field once.
+/// @return what is of no use if it was cancelled. @throws DeviceError
+[[nodiscard]] PRECAST_API std::unique_ptr<JpegIndex> index_dataset(const BetonReader& reader,
+                                                                   std::size_t field,
+                                                                   std::size_t interval,
+                                                                   const EachSample& how,
+                                                                   IndexSummary& summary);
 
 }  // namespace precast::data

@@ -86,12 +86,16 @@ std::uint64_t JpegIndex::bytes_at_most() const {
   return max_bytes_ + kBlockNumbers * sizeof(std::uint64_t) + pointers;
 }
 
-void JpegIndex::write(const std::filesystem::path& path, const std::string& fingerprint) const {
+bool JpegIndex::write(const std::filesystem::path& path, const std::string& fingerprint,
+                      const std::atomic<bool>* cancel) const {
   SidecarHeader header{
       .fingerprint = number_of(fingerprint), .interval = interval_, .samples = entries_.size()};
   AtomicFile file(path);
-  XXH3_state_t* const hash = XXH3_createState();
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
+                                                                       XXH3_freeState);
+  XXH3_state_t* const hash = state.get();
   XXH3_64bits_reset(hash);
+  const auto cancelled = [cancel] { return cancel != nullptr && cancel->load(); };
   const auto append = [&](std::span<const std::uint64_t> numbers) {
     XXH3_64bits_update(hash, numbers.data(), numbers.size_bytes());
     file.append(std::as_bytes(numbers));
@@ -105,15 +109,17 @@ void JpegIndex::write(const std::filesystem::path& path, const std::string& fing
     numbers.push_back(at == nullptr ? 0 : *at);
     if (at != nullptr) numbers.insert(numbers.end(), at + 1, at + 1 + *at);
     if (numbers.size() > kBlockNumbers) {
+      if (cancelled()) return false;
       append(numbers);
       numbers.clear();
     }
   }
   append(numbers);
   header.hash = XXH3_64bits_digest(hash);
-  XXH3_freeState(hash);
+  if (cancelled()) return false;
   file.write_at(offsetof(SidecarHeader, hash), std::as_bytes(std::span(&header.hash, 1)));
   file.commit();
+  return true;
 }
 
 std::unique_ptr<JpegIndex> JpegIndex::open(const std::filesystem::path& path,

@@ -43,8 +43,10 @@ class PRECAST_API JpegIndex {
   /// @param points may be empty, for a JPEG that has none; it is not asked for again.
   void add(std::uint64_t sample, std::span<const std::uint64_t> points);
 
-  /// Writes the sidecar, whole or not at all. @throws IoError
-  void write(const std::filesystem::path& path, const std::string& fingerprint) const;
+  /// Writes the sidecar, whole or not at all. @param cancel set by anybody to stop early.
+  /// @return false if it was cancelled. @throws IoError
+  bool write(const std::filesystem::path& path, const std::string& fingerprint,
+             const std::atomic<bool>* cancel = nullptr) const;
 
   [[nodiscard]] std::size_t interval() const { return interval_; }
   [[nodiscard]] std::uint64_t samples() const { return entries_.size(); }

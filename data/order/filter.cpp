@@ -41,7 +41,8 @@ constexpr std::pair<std::string_view, ImageMode> kModes[] = {{"jpg", ImageMode::
                                                              {"raw", ImageMode::raw}};
 
 struct Token {
-  enum class Kind { word, number, sign, end } kind = Kind::end;
+  enum class Kind { word, quoted, number, sign, end } kind = Kind::end;
+  /// Of quoted ones with the quotes.
   std::string_view text;
   std::size_t column = 1;
 };
@@ -77,6 +78,9 @@ class Parser {
         kind = Token::Kind::number;
         ++at_;
         take_while(in_number);
+      } else if (c == '"' && text_.find('"', begin + 1) != std::string_view::npos) {
+        kind = Token::Kind::quoted;
+        at_ = text_.find('"', begin + 1) + 1;
       } else {
         kind = Token::Kind::sign;
         at_ += begin + 1 < text_.size() && text_[begin + 1] == '=' ? 2 : 1;
@@ -131,30 +135,40 @@ class Parser {
   }
 
   std::unique_ptr<const Node> parse_comparison() {
-    if (token_.kind != Token::Kind::word) fail("a field's name");
     auto node = std::make_unique<Node>();
-    node->name = token_.text;
-    advance();
+    node->name = parse_name();
     const bool negated = accept("not");
     if (negated || token_.text == "in") {
       expect("in");
       node->kind = Node::Kind::in;
-      node->numbers = parse_list(node->modes);
+      node->numbers = parse_list(*node);
       return negated ? join(Node::Kind::negated, std::move(node), nullptr) : std::move(node);
     }
     for (const auto& [sign, kind] : kComparisons) {
       if (!accept(sign)) continue;
       node->kind = kind;
-      node->numbers = {parse_number(node->modes)};
+      node->numbers = {parse_number(*node)};
       return node;
     }
     fail("one of < <= > >= == != in");
   }
 
-  long double parse_number(bool& modes) {
+  std::string_view parse_name() {
+    std::string_view name = token_.text;
+    if (token_.kind == Token::Kind::quoted) {
+      name = name.substr(1, name.size() - 2);
+    } else if (token_.kind != Token::Kind::word) {
+      fail("a field's name");
+    }
+    if (name.empty()) fail("a field's name");
+    advance();
+    return name;
+  }
+
+  long double parse_number(Node& node) {
     for (const auto& [word, mode] : kModes) {
       if (!accept(word)) continue;
-      modes = true;
+      node.modes = true;
       return static_cast<long double>(mode);
     }
     long double value = 0;
@@ -164,16 +178,16 @@ class Parser {
         std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (token_.kind != Token::Kind::number || failure != std::errc() ||
         end != digits.data() + digits.size()) {
-      fail("a number");
+      fail(node.name == "mode" || node.name.ends_with(".mode") ? "jpg or raw" : "a number");
     }
     advance();
     return value;
   }
-  std::vector<long double> parse_list(bool& modes) {
+  std::vector<long double> parse_list(Node& node) {
     std::vector<long double> numbers;
     const bool round = accept("(");
-    if (!round) expect("[");
-    do numbers.push_back(parse_number(modes));
+    if (!round && !accept("[")) fail("'(' or '['");
+    do numbers.push_back(parse_number(node));
     while (accept(","));
     if (!accept(round ? ")" : "]")) fail(round ? "',' or ')'" : "',' or ']'");
     std::ranges::sort(numbers);

@@ -16,8 +16,10 @@ class BetonReader;
 ///     label < 10
 ///     label in [1, 2, 3] and not (weight <= 0.5)
 ///     label in (1, 5) and width > 300 and mode == jpg
+///     "class id" == 1
 /// A comparison is NAME (< <= > >= == !=) NUMBER, NAME in [NUMBERS] or NAME not in [NUMBERS], names
-/// as SampleProperty knows them; (NUMBERS) is [NUMBERS]; an image's mode is compared with jpg and
+/// as SampleProperty knows them, in double quotes if they are more than letters, digits, _ and .;
+/// (NUMBERS) is [NUMBERS]; an image's mode is compared with jpg and
 /// raw. `not` binds tighter than `and`, `and` tighter than `or`. Looks at metadata alone. Const and
 /// thread-safe.
 class PRECAST_API SampleFilter {

@@ -71,6 +71,19 @@ Table read_delimited(const fs::path& path, char delimiter) {
   return table;
 }
 
+/// @throws DataError unless the object has these keys and no others.
+void check_keys(const nlohmann::json& object, const std::vector<std::string>& names,
+                const std::string& place) {
+  const auto refuse = [&](std::string_view got, const std::string& name) {
+    throw DataError(fmt::format("{}: expected the {} keys of the first line, got {} '{}'", place,
+                                names.size(), got, name));
+  };
+  for (const std::string& name : names)
+    if (!object.contains(name)) refuse("none called", name);
+  for (const auto& [name, value] : object.items())
+    if (std::ranges::find(names, name) == names.end()) refuse("another one,", name);
+}
+
 Table read_json_lines(const fs::path& path) {
   const MappedFile file(path);
   std::string_view text = text_of(file);
@@ -94,11 +107,8 @@ Table read_json_lines(const fs::path& path) {
     }
     std::vector<std::string>& row = table.rows.emplace_back();
     std::vector<bool>& quoted = texts.emplace_back();
+    check_keys(parsed, table.names, fmt::format("{}: line {}", path.string(), line));
     for (std::size_t i = 0; i < table.names.size(); ++i) {
-      if (!parsed.contains(table.names[i]) || parsed.size() != table.names.size()) {
-        throw DataError(fmt::format("{}: line {}: expected the {} keys of the first line, '{}' too",
-                                    path.string(), line, table.names.size(), table.names[i]));
-      }
       const auto& value = parsed[table.names[i]];
       if (value.is_structured() || value.is_null()) table.json[i] = true;
       row.push_back(value.is_string() ? value.get<std::string>() : value.dump());
@@ -119,7 +129,7 @@ class TableSource final : public Source {
       throw DataError(fmt::format("{}: expected samples, got none", path.string()));
     fields_.clear();
     for (std::size_t i = 0; i < table_.names.size(); ++i)
-      fields_.push_back({table_.names[i].substr(0, kFieldNameBytes), kind_of(i)});
+      fields_.push_back({name_of(i), kind_of(i)});
   }
 
   [[nodiscard]] std::uint64_t size() const override { return table_.rows.size(); }
@@ -132,6 +142,19 @@ class TableSource final : public Source {
   }
 
  private:
+  /// What a field is called after a column. @throws DataError if another is called so.
+  [[nodiscard]] std::string name_of(std::size_t column) {
+    const std::string& name = table_.names[column];
+    const std::string cut = name.substr(0, kFieldNameBytes);
+    if (cut.size() < name.size()) ++notes_["cut_column_names"];
+    const auto same = std::ranges::find(fields_, cut, &SourceField::name);
+    if (same == fields_.end()) return cut;
+    throw DataError(
+        fmt::format("{}: expected column names whose first {} bytes differ, got '{}' and '{}'. "
+                    "Rename one of them",
+                    path_.string(), kFieldNameBytes,
+                    table_.names[static_cast<std::size_t>(same - fields_.begin())], name));
+  }
   [[nodiscard]] std::string kind_of(std::size_t column) const {
     if (table_.json[column]) return "json";
     const auto all = [&](auto holds) {

@@ -14,6 +14,7 @@ inline constexpr std::string_view kFailpoints[] = {
     "atomic_file.before_rename",
     "beton.before_header",
     "beton.before_table",
+    "each_sample.before_sample",
     "loader.before_sample",
     "disk.before_read",
     "log.before_line",

@@ -16,7 +16,8 @@ constexpr auto kPlainLineEvery = std::chrono::seconds(5);
 
 }  // namespace
 
-Progress::Progress() : terminal_(::isatty(STDERR_FILENO) == 1), next_(Clock::now()) {
+Progress::Progress()
+    : terminal_(::isatty(STDERR_FILENO) == 1), start_(Clock::now()), next_(start_) {
   if (!terminal_) next_ += kPlainLineEvery;
 }
 
@@ -39,6 +40,13 @@ void Progress::show(std::string_view text) {
     next_ += kPlainLineEvery;
     fmt::print(stderr, "{}\n", text);
   }
+}
+
+std::string Progress::rate(std::uint64_t done, std::uint64_t total) const {
+  const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  const double each_second = static_cast<double>(done) / seconds;
+  return fmt::format("{:.0f} samples/s, {} left", each_second,
+                     format_duration(static_cast<double>(total - done) / each_second));
 }
 
 void Progress::clear() {

@@ -189,6 +189,9 @@ TEST_F(BenchDataTest, WrongArgumentsEndWithCodeTwo) {
   expect_failure(2, {"loader", file, "--seconds", "0"}, "--seconds: expected above 0");
   expect_failure(2, {"loader", file, "--in_memory", "2"}, "--in_memory: expected 0 to 1");
   expect_failure(2, {"loader", file, "--layout", "chw"}, "--layout: expected one of nhwc, nchw");
+  expect_failure(2, {"loader", file, "--image_size=0"}, "--image_size: expected 1 to 8192, got 0");
+  expect_failure(2, {"loader", file, "--runs=0"}, "--runs: expected 1 to 10000, got 0");
+  expect_failure(2, {"loader", file, "--workers=0"}, "--workers: expected 1 to 2147483647, got 0");
   expect_failure(2, {"decode"}, "expected FILE");
   expect_failure(2, {"decode", file, "--decoder", "turbo"}, "--decoder: expected one of libjpeg");
   expect_failure(2, {"decode", file, "--region", "half"}, "--region: expected one of full, crop");

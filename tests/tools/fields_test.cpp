@@ -55,6 +55,26 @@ TEST_F(FieldsTest, InspectShowsACustomFieldWhoseLayoutIsTold) {
   EXPECT_EQ(precast({"inspect", file_, "--field", "boxes=10:3"}), 2);
 }
 
+TEST_F(FieldsTest, InspectTakesOutWhatACustomFieldPointsTo) {
+  const data::BetonReader reader(file_, data::BlobAccess::mapped,
+                                 {{{"boxes", {10, 1, 0}}, {"point", {24, 8, {}}}}});
+  const std::vector<std::string> of_sample = {"inspect",      file_,     "--field",
+                                              "boxes=10:1:0", "--field", "point=24:8",
+                                              "--sample",     "1",       "--out"};
+  auto arguments = of_sample;
+  arguments.push_back((folder_ / "sample").string());
+  ASSERT_EQ(precast(arguments), 0) << error;
+  const auto blob = reader.blob(1, 1);
+  ASSERT_EQ(blob.size(), 32U);
+  EXPECT_TRUE(std::ranges::equal(test::read_bytes(folder_ / "sample" / "boxes.bin"), blob));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "sample" / "point.bin"));
+  EXPECT_EQ(nlohmann::json::parse(output)["point"]["metadata"].get<std::string>().size(), 48U);
+  arguments = of_sample;
+  arguments.insert(arguments.end(), {(folder_ / "any").string(), "--field", "boxes"});
+  ASSERT_EQ(precast(arguments), 0) << error;
+  EXPECT_TRUE(std::ranges::equal(test::read_bytes(folder_ / "any"), blob));
+}
+
 TEST_F(FieldsTest, WriteKeepsACustomFieldAndItsLayout) {
   ASSERT_EQ(precast({"write", file_, out_, "--field", "boxes=10:1:0", "--field", "point=24:8"}), 0)
       << error;

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <sys/wait.h>
+
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,11 +18,31 @@ struct PrecastRun {
   std::string err;
 };
 
-inline PrecastRun precast_run(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), std::string(PRECAST_BIN_DIR) + "/precast");
-  Program program(std::move(arguments));
+/// `precast` itself, still running.
+class PrecastProgram : public Program {
+ public:
+  explicit PrecastProgram(std::vector<std::string> arguments,
+                          std::vector<std::string> environment = {})
+      : Program(with_path(std::move(arguments)), std::move(environment)) {}
+
+ private:
+  static std::vector<std::string> with_path(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), std::string(PRECAST_BIN_DIR) + "/precast");
+    return arguments;
+  }
+};
+
+inline PrecastRun precast_run(std::vector<std::string> arguments,
+                              std::vector<std::string> environment = {}) {
+  PrecastProgram program(std::move(arguments), std::move(environment));
   const int code = program.wait();
   return {code, program.out, program.err};
+}
+
+/// Runs `sh -c "PREFIX precast COMMAND"`. @return its exit code, or -1 if a signal ended it.
+inline int precast_shell(const std::string& prefix, const std::string& command) {
+  const int status = std::system((prefix + " " + PRECAST_BIN_DIR + "/precast " + command).c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 }  // namespace precast::test

@@ -2,12 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "data/beton/reader.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/beton/made_beton.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/tools/precast_run.h"
 #include "tools/child_process.h"
 
 namespace precast::tools {
@@ -25,9 +27,7 @@ class VerifyTest : public ::testing::Test {
   }
   /// A file that FFCV wrote.
   std::string golden(const std::string& name) const {
-    const std::filesystem::path path = folder_ / (name + ".beton");
-    test::write_bytes(path, test::golden_beton(name));
-    return path;
+    return test::put_golden_beton(folder_.path(), name);
   }
   /// Turns one bit of the bytes of a sample's field.
   static void damage(const std::filesystem::path& path, std::uint64_t sample, std::size_t field,
@@ -97,6 +97,15 @@ TEST_F(VerifyTest, ADamagedFileIsNoReasonToLeaveOutTheOthers) {
   EXPECT_EQ(run.exit_code, 5);
   EXPECT_THAT(run.output, AllOf(HasSubstr("error: " + (folder_ / "made.beton").string()),
                                 HasSubstr("none.beton"), HasSubstr("wds_w2.beton: 12 samples")));
+}
+
+TEST_F(VerifyTest, ASignalStopsItWithItsCodeAndIsTold) {
+  const std::string path = golden("img_jpg_w3");
+  const auto run = test::precast_run({"verify", path, "--deep", "--workers", "1"},
+                                     {"PRECAST_FAILPOINTS=each_sample.before_sample=term@3"});
+  EXPECT_EQ(run.code, 128 + SIGTERM);
+  EXPECT_THAT(run.err, HasSubstr(path + ": stopped before it was checked"));
+  EXPECT_EQ(run.out, "");
 }
 
 }  // namespace

@@ -2,13 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -16,34 +13,14 @@
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/sample_images.h"
-#include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/tools/precast_run.h"
 
 namespace precast::tools {
 namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-
-/// `precast` itself.
-class Program : public test::Program {
- public:
-  explicit Program(std::vector<std::string> arguments, std::vector<std::string> environment = {})
-      : test::Program(with_path(std::move(arguments)), std::move(environment)) {}
-
- private:
-  static std::vector<std::string> with_path(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), std::string(PRECAST_BIN_DIR) + "/precast");
-    return arguments;
-  }
-};
-
-/// Runs `sh -c "PREFIX precast COMMAND"`. @return its exit code, or -1 if a signal ended it.
-int shell(const std::string& prefix, const std::string& command) {
-  const int status =
-      std::system(fmt::format("{} {}/precast {}", prefix, PRECAST_BIN_DIR, command).c_str());
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
 
 class WriteTest : public testing::Test {
  protected:
@@ -53,11 +30,10 @@ class WriteTest : public testing::Test {
   int write(const std::string& source, std::vector<std::string> options = {},
             std::vector<std::string> environment = {}) {
     options.insert(options.begin(), {"write", source, out_});
-    Program program(options, std::move(environment));
-    const int code = program.wait();
-    output = program.out;
-    error = program.err;
-    return code;
+    const test::PrecastRun run = test::precast_run(std::move(options), std::move(environment));
+    output = run.out;
+    error = run.err;
+    return run.code;
   }
   [[nodiscard]] std::string tree() const { return (folder_ / "tree").string(); }
   [[nodiscard]] bool no_output() const { return std::filesystem::is_empty(outputs_.path()); }
@@ -233,7 +209,9 @@ TEST_F(WriteTest, APathThatTheSystemRefusesIsNamed) {
 
 TEST_F(WriteTest, AFileSizeLimitIsAnErrorAndNothingIsLeft) {
   const std::string told = (folder_ / "told").string();
-  EXPECT_EQ(shell("ulimit -f 64; exec", fmt::format("write {} {} 2>{}", tree(), out_, told)), 5);
+  EXPECT_EQ(test::precast_shell("ulimit -f 64; exec",
+                                fmt::format("write {} {} 2>{}", tree(), out_, told)),
+            5);
   const auto bytes = test::read_bytes(told);
   EXPECT_THAT(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
               AllOf(HasSubstr(out_), HasSubstr("File too large")));
@@ -298,7 +276,7 @@ TEST_F(WriteTest, SignalsStopItWithTheirCodeAndNothingIsLeft) {
   std::filesystem::resize_file(images, 16 + 30000 * 64 * 64);
   std::filesystem::resize_file(labels, 8 + 30000);
   for (const int signal : {SIGINT, SIGTERM}) {
-    Program program({"write", images.string(), out_, "--workers", "1"});
+    test::PrecastProgram program({"write", images.string(), out_, "--workers", "1"});
     // The file appears after the signal handlers are in place.
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (no_output() && std::chrono::steady_clock::now() < deadline)
@@ -308,252 +286,6 @@ TEST_F(WriteTest, SignalsStopItWithTheirCodeAndNothingIsLeft) {
     EXPECT_THAT(program.err, HasSubstr("stopped before the file was complete"));
     EXPECT_TRUE(no_output());
   }
-}
-
-class InspectTest : public testing::Test {
- protected:
-  /// Unpacks a golden file. @return its path.
-  std::string golden(const std::string& name) {
-    const auto path = folder_ / (name + ".beton");
-    test::write_bytes(path, test::golden_beton(name));
-    return path.string();
-  }
-  int inspect(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), "inspect");
-    Program program(std::move(arguments));
-    const int code = program.wait();
-    output = program.out;
-    error = program.err;
-    return code;
-  }
-  test::TemporaryFolder folder_;
-  std::string output;
-  std::string error;
-};
-
-TEST_F(InspectTest, JsonHoldsWhatFfcvPutIntoTheFile) {
-  ASSERT_EQ(inspect({golden("img_smart_w3"), "--json", "--labels"}), 0) << error;
-  const auto report = nlohmann::json::parse(output);
-  const auto facts = test::golden_beton_facts("img_smart_w3");
-  EXPECT_EQ(report["samples"], facts["rows"].size());
-  EXPECT_EQ(report["page_size"], facts["page_size"]);
-  EXPECT_EQ(report["table_offset"], facts["table_offset"]);
-  EXPECT_EQ(report["pages"], 3);
-  const auto& label = report["fields"][0];
-  const auto& image = report["fields"][1];
-  std::vector<std::int64_t> labels;
-  int jpg = 0;
-  double width = 0;
-  for (const auto& row : facts["rows"]) {
-    labels.push_back(row[0]);
-    jpg += row[1][0] == 0 ? 1 : 0;
-    width += row[1][1].get<double>();
-  }
-  EXPECT_EQ(label["labels"], labels);
-  EXPECT_EQ(label["min"], *std::ranges::min_element(labels));
-  EXPECT_EQ(image["jpg"], jpg);
-  EXPECT_EQ(image["raw"], facts["rows"].size() - static_cast<std::size_t>(jpg));
-  EXPECT_DOUBLE_EQ(image["width"]["mean"], width / static_cast<double>(labels.size()));
-  ASSERT_EQ(inspect({golden("img_smart_w3"), "--json"}), 0);
-  EXPECT_THAT(output, testing::Not(HasSubstr("labels")));
-}
-
-TEST_F(InspectTest, ShowsEveryKindOfField) {
-  ASSERT_EQ(inspect({golden("allfields_w1")}), 0) << error;
-  EXPECT_THAT(output, AllOf(HasSubstr("40 samples"), HasSubstr("tensor_f16_16chr tensor"),
-                            HasSubstr("<f4 [3,5]"), HasSubstr("1e+308")));
-  ASSERT_EQ(inspect({golden("scalars_only")}), 0) << error;
-  EXPECT_THAT(output, AllOf(HasSubstr("50 samples, 0 pages"), HasSubstr("exactly_16_chars int")));
-}
-
-TEST_F(InspectTest, TakesAnImageOutAsItIsStored) {
-  const std::string raw = golden("img_raw_w1");
-  const std::string ppm = (folder_ / "x.ppm").string();
-  ASSERT_EQ(inspect({raw, "--sample", "2", "--out", ppm}), 0) << error;
-  const data::BetonReader reader(raw);
-  const data::ImageRecord image = reader.image(2, 0);
-  const auto file = test::read_bytes(ppm);
-  const std::string head = fmt::format("P6\n{} {}\n255\n", image.width, image.height);
-  ASSERT_EQ(file.size(), head.size() + image.bytes.size());
-  EXPECT_TRUE(std::ranges::equal(std::span(file).subspan(head.size()), image.bytes));
-
-  const std::string npy = (folder_ / "x.npy").string();
-  ASSERT_EQ(inspect({raw, "--sample", "2", "--out", npy}), 0) << error;
-  const auto array = test::read_bytes(npy);
-  EXPECT_TRUE(std::ranges::equal(std::span(array).last(image.bytes.size()), image.bytes));
-
-  const std::string jpg = golden("img_jpg_w3");
-  const std::string out = (folder_ / "x.jpg").string();
-  ASSERT_EQ(inspect({jpg, "--sample", "5", "--out", out}), 0) << error;
-  const data::BetonReader jpegs(jpg);
-  EXPECT_TRUE(std::ranges::equal(test::read_bytes(out), jpegs.image(5, 0).bytes));
-  EXPECT_EQ(nlohmann::json::parse(output)["label"], jpegs.integer(5, 1));
-}
-
-TEST_F(InspectTest, RefusesWhatItCannotShow) {
-  const std::string file = golden("img_raw_w1");
-  EXPECT_EQ(inspect({file, "--sample", "24"}), 2);
-  EXPECT_THAT(error, HasSubstr("--sample: expected 0 to 23, got 24"));
-  EXPECT_EQ(inspect({file, "--sample", "0", "--out", (folder_ / "x.gif").string()}), 2);
-  const std::string image = (folder_ / "x.jpg").string();
-  std::filesystem::create_hard_link(file, image);
-  EXPECT_EQ(inspect({file, "--sample", "0", "--out", image}), 2);
-  EXPECT_THAT(error, HasSubstr("expected another file to write than to read"));
-  EXPECT_EQ(inspect({file, "--out", "x.jpg"}), 2);
-  EXPECT_EQ(inspect({file, "--sample", "0", "--field", "label", "--out", "x.jpg"}), 2);
-  EXPECT_EQ(inspect({}), 2);
-  EXPECT_EQ(inspect({(folder_ / "missing.beton").string()}), 5);
-  const std::string cut = golden("img_jpg_w3");
-  std::filesystem::resize_file(cut, 4'000'000);
-  EXPECT_EQ(inspect({cut}), 3);
-  EXPECT_THAT(error, HasSubstr("img_jpg_w3.beton: header: expected an allocation table inside"));
-}
-
-TEST_F(InspectTest, WhereTellsWhichSamplesFitAndHowTheyAreDistributed) {
-  const std::string file = golden("img_smart_w3");
-  const auto facts = test::golden_beton_facts("img_smart_w3");
-  std::vector<std::uint64_t> expected;
-  std::map<std::int64_t, int> classes;
-  const auto limit = facts["rows"][facts["rows"].size() / 2][0].get<std::int64_t>();
-  const std::string where = fmt::format("mode == jpg and label <= {}", limit);
-  for (std::uint64_t i = 0; i < facts["rows"].size(); ++i) {
-    const auto& row = facts["rows"][i];
-    if (row[1][0] != 0 || row[0] > limit) continue;
-    expected.push_back(i);
-    ++classes[row[0]];
-  }
-  ASSERT_FALSE(expected.empty());
-  ASSERT_EQ(inspect({file, "--json", "--where", where}), 0) << error;
-  const auto report = nlohmann::json::parse(output);
-  EXPECT_EQ(report["ids"], expected);
-  EXPECT_EQ(report["chosen"], expected.size());
-  // Those of all samples would be taken for those of the chosen.
-  EXPECT_FALSE(report["fields"][0].contains("min"));
-  std::size_t counted = 0;
-  for (const auto& bin : report["longer_side"]) counted += bin["count"].get<std::size_t>();
-  EXPECT_EQ(counted, expected.size());
-  ASSERT_EQ(report["classes"].size(), classes.size());
-  for (const auto& entry : report["classes"])
-    EXPECT_EQ(entry["count"], classes.at(entry["label"].get<std::int64_t>()));
-  ASSERT_EQ(inspect({file, "--where", where}), 0) << error;
-  EXPECT_THAT(output, AllOf(HasSubstr(fmt::format("{} of {} samples: {}", expected.size(),
-                                                  facts["rows"].size(), expected[0])),
-                            HasSubstr("longer side:"), HasSubstr("#")));
-  EXPECT_EQ(inspect({file, "--where", "label < 5", "--sample", "0"}), 2);
-  EXPECT_THAT(error, HasSubstr("expected --where or --sample, got both"));
-}
-
-TEST_F(InspectTest, TakesAWholeSampleOutIntoAFolder) {
-  const std::string file = golden("allfields_w1");
-  const auto out = folder_ / "sample";
-  ASSERT_EQ(inspect({file, "--sample", "3", "--out", out.string()}), 0) << error;
-  const data::BetonReader reader(file);
-  std::size_t files = 0;
-  for (std::size_t field = 0; field < reader.fields().size(); ++field) {
-    const data::FieldInfo& info = reader.fields()[field];
-    const auto blob =
-        reader.blob_bytes(3, field) > 0 ? reader.blob(3, field) : std::span<const std::byte>();
-    if (info.type == data::FieldType::bytes) {
-      EXPECT_TRUE(std::ranges::equal(test::read_bytes(out / (info.name + ".bin")), blob));
-    } else if (info.type == data::FieldType::json) {
-      // Without the zero byte that FFCV puts behind it.
-      EXPECT_TRUE(std::ranges::equal(test::read_bytes(out / (info.name + ".json")),
-                                     blob.first(blob.size() - 1)));
-    } else if (!info.dtype.empty()) {
-      const auto npy = test::read_bytes(out / (info.name + ".npy"));
-      EXPECT_TRUE(std::ranges::equal(std::span(npy).last(blob.size()), blob));
-      const std::string head(reinterpret_cast<const char*>(npy.data()), npy.size() - blob.size());
-      EXPECT_THAT(head, HasSubstr("'descr': '" + info.dtype + "'"));
-    }
-    if (info.type != data::FieldType::integer && info.type != data::FieldType::floating) ++files;
-  }
-  using Entries = std::filesystem::directory_iterator;
-  EXPECT_EQ(std::distance(Entries(out), Entries()), files);
-}
-
-TEST_F(InspectTest, OneFieldGoesToAFileWhoseEndingFits) {
-  const std::string file = golden("allfields_w1");
-  const data::BetonReader reader(file);
-  const auto of_type = [&](data::FieldType type) {
-    return reader.fields()[reader.first_field(type)].name;
-  };
-  const std::string png = (folder_ / "x.png").string();
-  ASSERT_EQ(inspect({golden("img_raw_w1"), "--sample", "0", "--out", png}), 0) << error;
-  EXPECT_EQ(std::to_integer<int>(test::read_bytes(png)[1]), 'P');
-  const std::string any = (folder_ / "x.any").string();
-  EXPECT_EQ(
-      inspect({file, "--sample", "0", "--out", any, "--field", of_type(data::FieldType::json)}), 0)
-      << error;
-  EXPECT_EQ(
-      inspect({file, "--sample", "0", "--out", any, "--field", of_type(data::FieldType::ndarray)}),
-      2);
-  EXPECT_THAT(error, HasSubstr("expected a name ending in .npy for an array"));
-  EXPECT_EQ(
-      inspect({file, "--sample", "0", "--out", any, "--field", of_type(data::FieldType::integer)}),
-      2);
-  EXPECT_THAT(error, HasSubstr("expected a field with bytes"));
-}
-
-TEST_F(InspectTest, OptionsWithoutTheirPartnerAreRefused) {
-  const std::string file = golden("scalars_only");
-  EXPECT_EQ(inspect({file, "--sample", "0", "--field", "image"}), 2);
-  EXPECT_THAT(error, HasSubstr("--field: expected --out FILE beside it, got none"));
-  EXPECT_EQ(inspect({file, "--labels"}), 2);
-  EXPECT_THAT(error, HasSubstr("--labels: expected --json beside it, got none"));
-  EXPECT_EQ(inspect({file, "--labels", "--json", "--sample", "0"}), 2);
-  EXPECT_THAT(error, HasSubstr("expected --labels or --sample, got both"));
-}
-
-TEST_F(InspectTest, OutputThatIsLostEndsWithCode5) {
-  const std::string file = golden("scalars_only");
-  const std::string told = (folder_ / "told").string();
-  for (const std::string& command :
-       {"inspect " + file, "inspect --json " + file, std::string("--version")}) {
-    EXPECT_EQ(shell("", fmt::format("{} >/dev/full 2>{}", command, told)), 5) << command;
-    const auto bytes = test::read_bytes(told);
-    EXPECT_THAT(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
-                HasSubstr("error: cannot write to standard output: No space left on device"));
-  }
-}
-
-/// `precast preview` and `precast bench`, whose pixels other tests look at.
-TEST_F(InspectTest, PreviewAndBenchNameTheOptionThatIsWrong) {
-  const std::string file = golden("img_jpg_w3");
-  const std::string png = (folder_ / "x.png").string();
-  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {{"preview", "--seed=-1"}, "--seed: expected a number >= 0, got -1"},
-      {{"preview", "--epoch=-1"}, "--epoch: expected a number >= 0, got -1"},
-      {{"preview", "--train", "--crop=0:9,0:9"}, "expected --train or --crop, got both"},
-      {{"preview", "--train", "--ratio=1"}, "expected --train or --ratio, got both"},
-      {{"preview", "--ratio=1", "--crop=0:9,0:9"}, "expected --ratio or --crop, got both"},
-      {{"preview", "--pipeline=[center_crop] junk"}, "expected one list or map"},
-      {{"preview", "--pipeline=[random_resized_crop: {scale: [0.5, 2]}]"},
-       "0 < smallest <= largest <= 1, got [0.5, 2]"},
-      {{"bench", "--image_size=0"}, "--image_size: expected 1 to 8192, got 0"},
-      {{"bench", "--runs=0"}, "--runs: expected 1 to 10000, got 0"},
-      {{"bench", "--workers=0"}, "--workers: expected 1 to 2147483647, got 0"},
-  };
-  for (const auto& [options, message] : cases) {
-    std::vector<std::string> arguments = options;
-    if (options[0] == "bench") {
-      arguments.insert(arguments.begin() + 1, {"loader", file});
-    } else {
-      arguments.insert(arguments.begin() + 1, {file, "-o", png});
-    }
-    Program program(arguments);
-    EXPECT_EQ(program.wait(), 2) << message;
-    EXPECT_THAT(program.err, HasSubstr(message));
-  }
-  EXPECT_FALSE(std::filesystem::exists(png));
-}
-
-TEST_F(InspectTest, EveryCommandHasHelp) {
-  EXPECT_EQ(inspect({"--help"}), 0);
-  EXPECT_THAT(output, AllOf(HasSubstr("usage: precast inspect FILE.beton"), HasSubstr("--labels")));
-  Program write({"write", "--help"});
-  EXPECT_EQ(write.wait(), 0);
-  EXPECT_THAT(write.out,
-              AllOf(HasSubstr("usage: precast write SOURCE"), HasSubstr("--image.mode")));
 }
 
 }  // namespace

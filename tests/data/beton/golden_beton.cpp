@@ -35,6 +35,12 @@ std::vector<std::byte> golden_beton(const std::string& name) {
   return bytes;
 }
 
+std::string put_golden_beton(const std::filesystem::path& folder, const std::string& name) {
+  const std::filesystem::path path = folder / (name + ".beton");
+  write_bytes(path, golden_beton(name));
+  return path.string();
+}
+
 nlohmann::json golden_beton_facts(const std::string& name) {
   std::ifstream file(golden_dir() + "/beton/expected.json");
   return nlohmann::json::parse(file).at(name);

@@ -28,9 +28,8 @@ class IndexDatasetTest : public ::testing::Test {
   }
 
   std::unique_ptr<JpegIndex> indexed(int workers) {
-    return index_dataset(
-        *reader_, reader_->first_field(FieldType::image), 8, workers, [](std::uint64_t) {},
-        summary_);
+    return index_dataset(*reader_, reader_->first_field(FieldType::image), 8, {.workers = workers},
+                         summary_);
   }
 
   /// The pixels of two passes.
@@ -104,18 +103,34 @@ TEST_F(IndexDatasetTest, LittleMemoryMeansFewerCheckpoints) {
   EXPECT_GT(open_jpeg_index(*reader_, 100)->interval(), JpegIndex::kDefaultInterval);
 }
 
-TEST_F(IndexDatasetTest, ADamagedSampleIsNamed) {
+TEST_F(IndexDatasetTest, DamagedSamplesAreToldOfAndLeftOut) {
   std::vector<std::byte> file = test::golden_beton("img_jpg_w3");
-  const auto jpeg = reader_->blob_offset(7, reader_->first_field(FieldType::image));
-  file[jpeg] = std::byte{0};
+  for (const std::uint64_t sample : {7U, 3U})
+    file[reader_->blob_offset(sample, reader_->first_field(FieldType::image))] = std::byte{0};
   test::write_bytes(path_, file);
   reader_.emplace(path_);
-  try {
-    static_cast<void>(indexed(3));
-    FAIL();
-  } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("sample 7, field 'image'"));
-  }
+  const auto index = indexed(3);
+  EXPECT_EQ(summary_.jpegs, reader_->size());
+  EXPECT_EQ(summary_.without, 0U);
+  ASSERT_EQ(summary_.damaged.size(), 2U);
+  EXPECT_EQ(summary_.damaged[0].sample, 3U);
+  EXPECT_EQ(summary_.damaged[1].sample, 7U);
+  EXPECT_THAT(summary_.damaged[1].error, ::testing::HasSubstr("JPEG"));
+  EXPECT_TRUE(index->find(7).empty());
+  EXPECT_FALSE(index->wants(7));
+  EXPECT_FALSE(index->find(8).empty());
+}
+
+TEST_F(IndexDatasetTest, StopsWhenAskedTo) {
+  const std::atomic<bool> cancel{true};
+  IndexSummary summary;
+  const auto index = index_dataset(*reader_, reader_->first_field(FieldType::image), 8,
+                                   {.workers = 2, .cancel = &cancel}, summary);
+  EXPECT_TRUE(summary.cancelled);
+  EXPECT_EQ(summary.jpegs, 0U);
+  EXPECT_FALSE(index->write(JpegIndex::sidecar(path_), reader_->fingerprint(), &cancel));
+  using Entries = std::filesystem::directory_iterator;
+  EXPECT_EQ(std::distance(Entries(folder_.path()), Entries()), 1);
 }
 
 }  // namespace

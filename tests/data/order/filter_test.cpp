@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "data/beton/reader.h"
+#include "data/beton/writer.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/made_beton.h"
 #include "tests/support/temporary_folder.h"
@@ -70,6 +73,28 @@ TEST_F(FilterTest, KnowsSizesAndModesOfImages) {
   EXPECT_THROW(static_cast<void>(kept("picture.width > 0")), ConfigError);
 }
 
+TEST_F(FilterTest, AnyNameCanStandInDoubleQuotes) {
+  const std::filesystem::path path = folder_ / "names.beton";
+  {
+    BetonWriter writer(path, {{"class id", FieldType::integer}, {"and", FieldType::integer}}, 3,
+                       {});
+    for (std::int64_t i = 0; i < 3; ++i) {
+      std::array<EncodedValue, 2> values;
+      for (EncodedValue& value : values) {
+        value.metadata.resize(sizeof i);
+        store(value.metadata.data(), i);
+      }
+      writer.add(values);
+    }
+    writer.finish();
+  }
+  const BetonReader reader(path);
+  EXPECT_THAT(
+      SampleFilter(R"("class id" == 1 or "and">1 and not "class id" in [0])").select(reader, 0, 3),
+      ElementsAre(1, 2));
+  EXPECT_THAT(kept(R"("label" == 0 and "image.width" == 1 and "mode" == raw)").size(), 4U);
+}
+
 TEST_F(FilterTest, NotBindsTighterThanAndAndAndTighterThanOr) {
   EXPECT_THAT(kept("label == 0 and weight > 5 or weight == 1"), ElementsAre(1, 6, 9));
   EXPECT_THAT(kept("label == 0 and (weight > 5 or weight == 1)"), ElementsAre(6, 9));
@@ -87,7 +112,12 @@ TEST_F(FilterTest, SaysWhatWasExpectedWhere) {
   EXPECT_THAT(error("label = 3"),
               HasSubstr("expected one of < <= > >= == != in, got '=' (column 7"));
   EXPECT_THAT(error("3 < label"), HasSubstr("expected a field's name, got '3' (column 1"));
-  EXPECT_THAT(error("label in 3"), HasSubstr("expected '[', got '3' (column 10"));
+  EXPECT_THAT(error("label in 3"), HasSubstr("expected '(' or '[', got '3' (column 10"));
+  EXPECT_THAT(error("mode == 'jpg'"), HasSubstr("expected jpg or raw, got ''' (column 9"));
+  EXPECT_THAT(error("image.mode in [jpeg]"), HasSubstr("expected jpg or raw, got 'jpeg'"));
+  EXPECT_THAT(error("\"label == 1"), HasSubstr("expected a field's name, got '\"' (column 1"));
+  EXPECT_THAT(error("\"\" == 1"), HasSubstr("expected a field's name, got '\"\"'"));
+  EXPECT_THAT(error("mode == \"jpg\""), HasSubstr("expected jpg or raw, got '\"jpg\"'"));
   EXPECT_THAT(error("label in []"), HasSubstr("expected a number, got ']'"));
   EXPECT_THAT(error("label in [1 2]"), HasSubstr("expected ',' or ']', got '2'"));
   EXPECT_THAT(error("label not 3"), HasSubstr("expected 'in', got '3'"));

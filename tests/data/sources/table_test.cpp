@@ -44,6 +44,7 @@ TEST(TableSource, ColumnsAreFieldsOfTheKindOfTheirValues) {
     EXPECT_THAT(fields,
                 ElementsAre("file:image", "label:int", "weight:float", "caption_of_the_i:bytes"))
         << name;
+    EXPECT_THAT(source->notes(), ElementsAre(testing::Pair("cut_column_names", 1)));
     ASSERT_EQ(source->size(), 2U);
     const Sample sample = source->sample(1);
     EXPECT_EQ(image_of(sample).file, test::read_bytes(folder / "tree" / "dog" / "1.jpg"));
@@ -77,7 +78,10 @@ TEST(TableSource, NestedValuesAreJsonAndDamagedListsAreTold) {
       {"d.csv", "a,b\n1,2\n3\n"},
       {"e.csv", ""},
       {"f.csv", "a,b\n"},
-      {"g.jsonl", ""}};
+      {"g.jsonl", ""},
+      {"j.jsonl", "{\"a\": 1, \"c\": 1}\n{\"a\": 2}\n"},
+      {"k.jsonl", "{\"a\": 1}\n{\"a\": 2, \"d\": 1}\n"},
+      {"l.csv", "caption_of_the_image,b,caption_of_the_icon\n1,2,3\n"}};
   const std::vector<std::string> told = {"nested at most 64 deep",
                                          "whole numbers of at most 64 bits",
                                          "line 2: expected the 1 keys",
@@ -85,7 +89,12 @@ TEST(TableSource, NestedValuesAreJsonAndDamagedListsAreTold) {
                                          "row 2: expected 2 cells, got 1",
                                          "column names",
                                          "expected samples",
-                                         "expected samples"};
+                                         "expected samples",
+                                         "line 2: expected the 2 keys of the first line, got none "
+                                         "called 'c'",
+                                         "got another one, 'd'",
+                                         "first 16 bytes differ, got 'caption_of_the_image' and "
+                                         "'caption_of_the_icon'. Rename one of them"};
   for (std::size_t i = 0; i < bad.size(); ++i) {
     write_file(folder / bad[i].first, bad[i].second);
     EXPECT_THAT(refusing(folder / bad[i].first), ThrowsMessage<DataError>(HasSubstr(told[i])))

@@ -1,0 +1,45 @@
+// What all commands have in common.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/data/beton/golden_beton.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/tools/precast_run.h"
+
+namespace precast::tools {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+TEST(CommandTest, EveryCommandHasHelp) {
+  const std::vector<std::pair<std::string, std::string>> options = {
+      {"write", "--image.mode"}, {"index", "--interval"}, {"inspect", "--labels"},
+      {"verify", "--deep"},      {"select", "--where"},   {"merge", "--labels"},
+      {"sizes", "--ram"},        {"preview", "--crop"},   {"convert", "IN"},
+      {"grid", "--status"},      {"reproduce", "--rows"}, {"report", "--json"},
+      {"new", "NAME"},           {"bench", "loader"},     {"doctor", "--json"}};
+  const std::string commands = test::precast_run({"--help"}).out;
+  for (const auto& [command, option] : options) {
+    EXPECT_THAT(commands, HasSubstr("\n  " + command + " "));
+    const auto run = test::precast_run({command, "--help"});
+    EXPECT_EQ(run.code, 0) << command << run.err;
+    EXPECT_THAT(run.out, AllOf(HasSubstr("usage: precast " + command), HasSubstr(option)));
+  }
+}
+
+TEST(CommandTest, OutputThatIsLostEndsWithCode5) {
+  const test::TemporaryFolder folder;
+  const std::string file = test::put_golden_beton(folder.path(), "scalars_only");
+  const std::string told = (folder / "told").string();
+  for (const std::string& command :
+       {"inspect " + file, "inspect --json " + file, std::string("--version")}) {
+    EXPECT_EQ(test::precast_shell("", command + " >/dev/full 2>" + told), 5) << command;
+    const auto bytes = test::read_bytes(told);
+    EXPECT_THAT(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
+                HasSubstr("error: cannot write to standard output: No space left on device"));
+  }
+}
+
+}  // namespace
+}  // namespace precast::tools
