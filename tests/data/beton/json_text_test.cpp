@@ -16,7 +16,7 @@ TEST(IsJson, TakesWhatPythonsJsonWrites) {
 TEST(IsJson, RefusesWhatNobodyWrites) {
   for (const char* text :
        {"", "nan", "NaNNaN", "[1 NaN]", "{NaN: 1}", R"("\ud83)", R"("\)", "--Infinity",
-        "[1Infinity]", "-NaN", R"("\\ud8zz")", "\xff", R"({"a": 1)", "NaN 1"})
+        "[1Infinity]", "-NaN", R"("\ud8zz")", "\xff", R"({"a": 1)", "NaN 1"})
     EXPECT_FALSE(is_json(text)) << text;
 }
 
