@@ -73,7 +73,8 @@ void check_range(std::string_view option, std::int64_t value, std::int64_t low, 
 [[nodiscard]] std::int64_t integer(const Arguments& arguments, const std::string& name,
                                    std::int64_t low, std::int64_t high);
 
-/// The type of an option that is a whole number, with what it is if not given.
+/// The type of an option that is a whole number, with what it is if not given. Signed, so that "-1"
+/// is refused and not taken for a very large number.
 [[nodiscard]] boost::program_options::typed_value<std::int64_t>* number(std::int64_t value);
 
 /// How many threads --workers means, an option of type std::int64_t: 0 is one a core.

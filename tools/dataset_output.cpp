@@ -48,12 +48,9 @@ WriteProgressLine::WriteProgressLine(std::string what, std::uint64_t total)
 
 void WriteProgressLine::show(std::uint64_t samples, std::uint64_t bytes) {
   if (!progress_.due()) return;
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  const double rate = static_cast<double>(samples) / seconds;
-  progress_.show(fmt::format("{} {}/{} samples, {}, {:.0f} img/s, {} left", what_, samples, total_,
-                             format_bytes(static_cast<double>(bytes)), rate,
-                             format_duration(static_cast<double>(total_ - samples) / rate)));
+  progress_.show(fmt::format("{} {}/{} samples, {}, {}", what_, samples, total_,
+                             format_bytes(static_cast<double>(bytes)),
+                             progress_.rate(samples, total_)));
 }
 
 data::WriteSummary WatchedWriting::run(const std::string& out, std::uint64_t samples,

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -27,7 +26,6 @@ class WriteProgressLine {
   std::string what_;
   std::uint64_t total_;
   Progress progress_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 /// Writes one dataset after the other with a line of progress; a signal ends the one that is being

@@ -16,10 +16,6 @@ namespace precast::tools {
 void add_image_options(boost::program_options::options_description& options, const char* mode) {
   namespace po = boost::program_options;
   const data::ImageFieldOptions image;
-  // Numbers are read as signed, so that "-1" is refused and not taken for a very large number.
-  const auto number = [](std::int64_t value) {
-    return po::value<std::int64_t>()->default_value(value);
-  };
   options.add_options()("image.mode", po::value<std::string>()->default_value(mode),
                         "how images are stored: raw, jpg, smart, proportion, or keep (JPEGs as "
                         "JPEG, all else raw)")(

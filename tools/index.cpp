@@ -14,6 +14,7 @@
 #include "tools/arguments.h"
 #include "tools/bench/stopwatch.h"
 #include "tools/custom_fields.h"
+#include "tools/json_output.h"
 #include "tools/stop_signals.h"
 
 namespace precast::tools {
@@ -101,7 +102,7 @@ int run_index(const std::vector<std::string>& args) {
   const auto path = data::JpegIndex::sidecar(reader.path());
   if (arguments.get<bool>("json")) {
     const auto report = describe(path, summary, watch.seconds());
-    fmt::print("{}\n", report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(report);
   } else {
     print(path, summary, watch.seconds());
   }

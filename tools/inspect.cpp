@@ -20,6 +20,7 @@
 #include "tools/inspect_export.h"
 #include "tools/inspect_histogram.h"
 #include "tools/inspect_order.h"
+#include "tools/json_output.h"
 #include "tools/sample_choice.h"
 
 namespace precast::tools {
@@ -368,7 +369,7 @@ int run_inspect(const std::vector<std::string>& args) {
     Json report = describe(reader, !chosen, arguments.get<bool>("labels"));
     report.update(describe_chosen(arguments, reader, chosen));
     if (arguments.get<bool>("json")) {
-      fmt::print("{}\n", report.dump(2, ' ', false, Json::error_handler_t::replace));
+      print_json(report);
     } else {
       if (!report.contains("ids")) print_report(report);
       print_chosen(report);

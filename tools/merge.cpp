@@ -10,7 +10,6 @@
 #include "data/beton/copy_dataset.h"
 #include "data/order/labels.h"
 #include "framework/core/error.h"
-#include "framework/core/system.h"
 #include "tools/arguments.h"
 #include "tools/custom_fields.h"
 #include "tools/dataset_output.h"
@@ -29,9 +28,6 @@ Arguments declare() {
       "Writes the samples of several .beton files into one, file after file. They must have the\n"
       "same fields; bytes are copied as they are.");
   arguments.positional_list("A.beton B.beton... OUT.beton", "files to read, and the one to write");
-  const auto number = [](std::int64_t value) {
-    return po::value<std::int64_t>()->default_value(value);
-  };
   arguments.options().add_options()(
       "labels", po::value<std::string>()->default_value("keep"),
       "keep: as they are; offset: the labels of a file begin where those of the one before end; "
@@ -125,8 +121,7 @@ int run_merge(const std::vector<std::string>& args) {
   const std::string dropped = set_labels(arguments, copy, info);
   options.layout.info = data::file_info_text(info);
   options.layout.checksums = !arguments.get<bool>("no_checksums");
-  options.workers = static_cast<int>(integer(arguments, "workers", 0, 1024));
-  if (options.workers == 0) options.workers = usable_cores();
+  options.workers = worker_count(arguments);
   options.layout.page_bytes =
       static_cast<std::uint64_t>(integer(arguments, "page_size", 0, INT64_MAX));
   if (options.layout.page_bytes == 0) options.layout.page_bytes = data::copy_page_bytes(files);

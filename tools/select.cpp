@@ -17,7 +17,6 @@
 #include "data/sources/beton.h"
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
-#include "framework/core/system.h"
 #include "tools/custom_fields.h"
 #include "tools/dataset_output.h"
 #include "tools/field_plans.h"
@@ -42,9 +41,6 @@ Arguments declare() {
   arguments.positional("IN.beton", "the file to read");
   arguments.positional_list("OUT.beton", "the file to write, with --split one for each part");
   add_choice_options(arguments);
-  const auto number = [](std::int64_t value) {
-    return po::value<std::int64_t>()->default_value(value);
-  };
   arguments.options().add_options()("fraction", po::value<double>(),
                                     "draw this part of them at random, as 0.1")(
       "count", po::value<std::int64_t>(), "draw so many at random")(
@@ -153,8 +149,7 @@ class PartWriter {
   PartWriter(const Arguments& arguments, const data::BetonReader& reader,
              const data::BetonOptions& layouts)
       : reader_(reader), anew_(!given_image_option(arguments).empty()) {
-    options_.workers = static_cast<int>(integer(arguments, "workers", 0, 1024));
-    if (options_.workers == 0) options_.workers = usable_cores();
+    options_.workers = worker_count(arguments);
     data::BetonLayout& layout = options_.layout;
     layout.checksums = !arguments.get<bool>("no_checksums");
     layout.info = reader.sums().info();

@@ -37,9 +37,6 @@ Arguments declare() {
       "training images a core makes of each in a second; measured on some of its images, stored\n"
       "and decoded in memory. Advises a way for a machine.");
   arguments.positional("SOURCE", "the dataset to read, as for precast write");
-  const auto number = [](std::int64_t value) {
-    return po::value<std::int64_t>()->default_value(value);
-  };
   const auto text = [](const char* value) {
     return po::value<std::string>()->default_value(value);
   };
@@ -103,8 +100,7 @@ MeasureOptions measure_options(const Arguments& arguments) {
   options.jpeg_shares = numbers(arguments, "jpeg_share", 0.0, 1.0);
   options.crop_px = static_cast<int>(integer(arguments, "image_size", 1, 8192));
   options.on_corrupt = data::corrupt_policy(arguments.text("on_corrupt"));
-  options.workers = static_cast<int>(integer(arguments, "workers", 0, 1024));
-  if (options.workers == 0) options.workers = usable_cores();
+  options.workers = worker_count(arguments);
   return options;
 }
 

@@ -12,6 +12,7 @@
 #include "framework/core/progress.h"
 #include "tools/arguments.h"
 #include "tools/custom_fields.h"
+#include "tools/json_output.h"
 #include "tools/stop_signals.h"
 
 namespace precast::tools {
@@ -156,7 +157,7 @@ int run_verify(const std::vector<std::string>& args) {
     if (!as_json) print(report);
     reports.push_back(std::move(report));
   }
-  if (as_json) fmt::print("{}\n", reports.dump(2, ' ', false, Json::error_handler_t::replace));
+  if (as_json) print_json(reports);
   if (!stopped_at.empty())
     throw Error(stopped_at + ": stopped before it was checked",
                 static_cast<ExitCode>(signals.exit_code()));

@@ -17,7 +17,6 @@
 #include "framework/core/progress.h"
 #include "framework/core/rng.h"
 #include "framework/core/suggest.h"
-#include "framework/core/system.h"
 #include "tools/arguments.h"
 #include "tools/custom_fields.h"
 #include "tools/dataset_output.h"
@@ -45,10 +44,6 @@ Arguments declare() {
   Arguments arguments("write SOURCE OUT.beton [options]", source_help());
   arguments.positional("SOURCE", "the dataset to read");
   arguments.positional("OUT.beton", "the file to write; an older one is replaced when all is done");
-  // Numbers are read as signed, so that "-1" is refused and not taken for a very large number.
-  const auto number = [](std::int64_t value) {
-    return po::value<std::int64_t>()->default_value(value);
-  };
   add_source_options(arguments.options());
   add_image_options(arguments.options());
   arguments.options().add_options()("workers", number(0), "threads; 0: one a core")(
@@ -149,8 +144,7 @@ data::WriteOptions write_options(const Arguments& arguments) {
   options.layout.page_bytes =
       static_cast<std::uint64_t>(integer(arguments, "page_size", 0, INT64_MAX));
   options.layout.checksums = !arguments.get<bool>("no_checksums");
-  options.workers = static_cast<int>(integer(arguments, "workers", 0, 1024));
-  if (options.workers == 0) options.workers = usable_cores();
+  options.workers = worker_count(arguments);
   options.on_corrupt = data::corrupt_policy(arguments.text("on_corrupt"));
   return options;
 }

@@ -101,5 +101,11 @@ TEST(Progress, PrintsPlainLinesElsewhere) {
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "step 1\nepoch 3 done\n");
 }
 
+TEST(Progress, TellsTheRateAndTheTimeLeft) {
+  const Progress progress;
+  EXPECT_EQ(progress.rate(0, 5), "0 samples/s, ? left");
+  EXPECT_THAT(progress.rate(5, 5), testing::EndsWith(" samples/s, 0.0 s left"));
+}
+
 }  // namespace
 }  // namespace precast
