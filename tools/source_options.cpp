@@ -29,10 +29,11 @@ void add_source_options(boost::program_options::options_description& options) {
 }
 
 std::unique_ptr<data::Source> open_chosen_source(const Arguments& arguments,
-                                                 const data::BetonOptions& layouts) {
+                                                 const data::BetonOptions& layouts,
+                                                 const std::vector<std::string>& texts) {
   const std::string source = arguments.text("SOURCE");
   const std::string kind = arguments.text("kind");
-  const data::SourceOptions lists = {arguments.text("labels"), arguments.text("classes")};
+  const data::SourceOptions lists = {arguments.text("labels"), arguments.text("classes"), texts};
   if (layouts.layouts.empty()) return data::open_source(source, kind, lists);
   if (!lists.labels.empty() || !lists.classes.empty() || (kind != "auto" && kind != "beton"))
     throw ConfigError(fmt::format(

@@ -63,6 +63,17 @@ Arguments declare() {
   return arguments;
 }
 
+/// Names of fields that --field makes bytes.
+std::vector<std::string> chosen_as_bytes(const std::vector<std::string>& choices) {
+  std::vector<std::string> names;
+  for (const std::string& choice : choices) {
+    const std::size_t equals = choice.find('=');
+    if (equals != std::string::npos && choice.substr(equals + 1) == "bytes")
+      names.push_back(choice.substr(0, equals));
+  }
+  return names;
+}
+
 /// The source's fields, with the kinds that --field names in place of its own. @throws ConfigError
 std::vector<data::SourceField> choose_fields(const std::vector<std::string>& choices,
                                              std::vector<data::SourceField> fields,
@@ -172,7 +183,7 @@ int run_write(const std::vector<std::string>& args) {
   if (arguments.has("field")) choices = arguments.get<std::vector<std::string>>("field");
   const data::BetonOptions layouts = take_layouts(choices, "--field");
   check_files(arguments);
-  const auto source = open_chosen_source(arguments, layouts);
+  const auto source = open_chosen_source(arguments, layouts, chosen_as_bytes(choices));
   const std::vector<std::uint64_t> order = choose_samples(arguments, source->size());
   const auto chosen = choose_fields(choices, source->fields(), parts.fields);
   check_image_options(arguments, chosen);

@@ -7,84 +7,63 @@
 #include "framework/core/error.h"
 
 namespace precast::data {
-namespace {
 
-class DelimitedReader {
- public:
-  DelimitedReader(std::string_view text, char delimiter, const std::string& place)
-      : text_(text), delimiter_(delimiter), place_(place) {}
+DelimitedReader::DelimitedReader(std::string_view text, char delimiter, std::string place)
+    : text_(text), delimiter_(delimiter), place_(std::move(place)) {}
 
-  [[nodiscard]] bool at_end() const { return text_.empty(); }
-
-  /// The cells of the next line; none for an empty one.
-  std::vector<std::string> row() {
-    std::vector<std::string> cells;
-    if (take_line_end()) return cells;
-    cells.push_back(cell());
-    while (take(delimiter_)) cells.push_back(cell());
-    if (!at_end() && !take_line_end()) {
-      throw DataError(
-          fmt::format("{}: line {}: expected a delimiter behind a closing quote", place_, line_));
-    }
-    return cells;
+bool DelimitedReader::next(std::vector<std::string>& cells) {
+  while (take_line_end()) {
   }
-
- private:
-  bool take(char c) {
-    if (!text_.starts_with(c)) return false;
-    text_.remove_prefix(1);
-    return true;
+  row_at_ = at_;
+  if (at_end()) return false;
+  std::size_t count = 0;
+  do {
+    if (count == cells.size()) cells.emplace_back();
+    read_cell(cells[count++]);
+  } while (take(delimiter_));
+  cells.resize(count);
+  if (!at_end() && !take_line_end()) {
+    throw DataError(
+        fmt::format("{}: line {}: expected a delimiter behind a closing quote", place_, line_));
   }
-  bool take_line_end() {
-    if (!text_.starts_with('\n') && !text_.starts_with("\r\n")) return false;
-    text_.remove_prefix(text_.front() == '\r' ? 2 : 1);
-    ++line_;
-    return true;
+  return true;
+}
+
+bool DelimitedReader::take(char c) {
+  if (at_end() || text_[at_] != c) return false;
+  ++at_;
+  return true;
+}
+
+bool DelimitedReader::take_line_end() {
+  const std::string_view rest = text_.substr(at_, 2);
+  if (!rest.starts_with('\n') && rest != "\r\n") return false;
+  at_ += rest.front() == '\r' ? 2 : 1;
+  ++line_;
+  return true;
+}
+
+void DelimitedReader::read_cell(std::string& cell) {
+  if (take('"')) return read_quoted(cell);
+  const std::size_t begin = at_;
+  while (!at_end() && text_[at_] != delimiter_ && text_[at_] != '\n' &&
+         (text_[at_] != '\r' || text_.substr(at_, 2) != "\r\n"))
+    ++at_;
+  cell.assign(text_.substr(begin, at_ - begin));
+}
+
+void DelimitedReader::read_quoted(std::string& cell) {
+  const std::size_t first_line = line_;
+  cell.clear();
+  while (!at_end()) {
+    const char c = text_[at_++];
+    // A quote inside is written twice.
+    if (c == '"' && !take('"')) return;
+    if (c == '\n') ++line_;
+    cell += c;
   }
-
-  std::string cell() {
-    if (take('"')) return quoted_cell();
-    std::string cell;
-    while (!at_end() && text_.front() != delimiter_ && text_.front() != '\n' &&
-           !text_.starts_with("\r\n")) {
-      cell += text_.front();
-      text_.remove_prefix(1);
-    }
-    return cell;
-  }
-
-  std::string quoted_cell() {
-    const std::size_t first_line = line_;
-    std::string cell;
-    while (!at_end()) {
-      const char c = text_.front();
-      text_.remove_prefix(1);
-      // A quote inside is written twice.
-      if (c == '"' && !take('"')) return cell;
-      if (c == '\n') ++line_;
-      cell += c;
-    }
-    throw DataError(fmt::format("{}: line {}: expected a closing quote, got the end of the file",
-                                place_, first_line));
-  }
-
-  std::string_view text_;
-  const char delimiter_;
-  const std::string& place_;
-  std::size_t line_ = 1;
-};
-
-}  // namespace
-
-std::vector<std::vector<std::string>> parse_delimited(std::string_view text, char delimiter,
-                                                      const std::string& place) {
-  DelimitedReader reader(text, delimiter, place);
-  std::vector<std::vector<std::string>> rows;
-  while (!reader.at_end()) {
-    std::vector<std::string> row = reader.row();
-    if (!row.empty()) rows.push_back(std::move(row));
-  }
-  return rows;
+  throw DataError(fmt::format("{}: line {}: expected a closing quote, got the end of the file",
+                              place_, first_line));
 }
 
 }  // namespace precast::data

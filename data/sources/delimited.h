@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,10 +9,35 @@
 
 namespace precast::data {
 
-/// The rows of delimited text (RFC 4180): cells in double quotes may hold delimiters, line ends and
-/// quotes written twice. Lines end with LF or CRLF; empty ones are left out.
-/// @throws DataError naming the line of a quote that is not closed, or is followed by other text.
-[[nodiscard]] PRECAST_API std::vector<std::vector<std::string>> parse_delimited(
-    std::string_view text, char delimiter, const std::string& place);
+/// Reads delimited text (RFC 4180) a row at a time: cells in double quotes may hold delimiters,
+/// line ends and quotes written twice. Lines end with LF or CRLF; empty ones are left out. One
+/// thread.
+class PRECAST_API DelimitedReader {
+ public:
+  /// @param text  must outlive the reader. It may begin with any row.
+  /// @param place names the text in messages; so do lines, which count from its beginning.
+  DelimitedReader(std::string_view text, char delimiter, std::string place);
+
+  /// Reads the next row. @param cells overwritten; their memory is reused. @return false at the
+  /// end. @throws DataError naming the line of a quote that is not closed, or is followed by other
+  /// text.
+  bool next(std::vector<std::string>& cells);
+  /// Where in the text the row begins that next() gave.
+  [[nodiscard]] std::size_t offset() const { return row_at_; }
+
+ private:
+  [[nodiscard]] bool at_end() const { return at_ == text_.size(); }
+  bool take(char c);
+  bool take_line_end();
+  void read_cell(std::string& cell);
+  void read_quoted(std::string& cell);
+
+  std::string_view text_;
+  char delimiter_;
+  std::string place_;
+  std::size_t at_ = 0;
+  std::size_t row_at_ = 0;
+  std::size_t line_ = 1;
+};
 
 }  // namespace precast::data

@@ -39,6 +39,11 @@ std::unique_ptr<Source> open_plain(const std::filesystem::path& path,
   return open(path);
 }
 
+std::unique_ptr<Source> open_list(const std::filesystem::path& path, const SourceOptions& options) {
+  refuse_lists(path, options);
+  return open_table(path, options);
+}
+
 std::unique_ptr<Source> open_shards(const std::vector<std::filesystem::path>& shards,
                                     std::string_view kind, const SourceOptions& options) {
   if (kind != "auto" && kind != "webdataset") {
@@ -69,7 +74,7 @@ constexpr std::array kKinds = {
     SourceKind{"numpy", "arrays of NumPy: .npz, or .npy with labels beside it", is_numpy,
                open_numpy},
     SourceKind{"table", "a list of samples: .csv, .tsv or .jsonl, a column a field", is_table,
-               open_plain<open_table>},
+               open_list},
     SourceKind{"tar",
                "an uncompressed tar file of class folders, of a tar for each class, or of images "
                "with --labels",

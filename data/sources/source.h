@@ -20,6 +20,8 @@ struct SourceOptions {
   std::filesystem::path labels = {};
   /// A list of all classes: a split that lacks some of them gets the labels of the others.
   std::filesystem::path classes = {};
+  /// Fields of a list of samples (table.h) that are wanted as the texts that stand there.
+  std::vector<std::string> texts = {};
 };
 
 /// A field that a source provides: its name in the file and its registered type.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <deque>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -21,8 +22,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// A number as programs print it: not one that begins with a zero that says nothing, which is a
+/// code of digits (`007`, `01234`).
 template <typename Number>
 std::optional<Number> parse_number(std::string_view text) {
+  const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
+  if (digits.size() > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9')
+    return std::nullopt;
   Number number{};
   const auto [stopped, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (text.empty() || failed != std::errc() || stopped != text.data() + text.size())
@@ -30,164 +36,237 @@ std::optional<Number> parse_number(std::string_view text) {
   return number;
 }
 
-/// Whether a cell is a whole number that a float has no place for. A column of these is kept as
-/// texts.
-bool would_round(const std::string& cell) {
-  if (cell.find_first_not_of("0123456789", cell.starts_with('-') ? 1 : 0) != std::string::npos)
-    return false;
-  constexpr std::int64_t kLargestExact = std::int64_t{1} << 53;
-  const auto number = parse_number<std::int64_t>(cell);
-  return !number || *number > kLargestExact || *number < -kLargestExact;
+/// An integer has no place for the sign of -0.
+std::optional<std::int64_t> parse_whole(std::string_view text) {
+  return text == "-0" ? std::nullopt : parse_number<std::int64_t>(text);
 }
 
-/// A list as columns of texts.
-struct Table {
-  std::vector<std::string> names;
-  /// [row][column]
-  std::vector<std::vector<std::string>> rows;
-  /// Columns whose texts are JSON documents.
-  std::vector<bool> json;
+/// A float has no place for whole numbers that it would round, nor for what a NaN is said to hold.
+std::optional<double> parse_float(std::string_view text) {
+  if (text.find('(') != std::string_view::npos) return std::nullopt;
+  if (text.find_first_not_of("0123456789", text.starts_with('-') ? 1 : 0) ==
+      std::string_view::npos) {
+    constexpr std::int64_t kLargestExact = std::int64_t{1} << 53;
+    const auto number = parse_number<std::int64_t>(text);
+    if (!number || *number > kLargestExact || *number < -kLargestExact) return std::nullopt;
+  }
+  return parse_number<double>(text);
+}
+
+/// What a value is in its list. Cells of delimited text do not tell.
+enum class Form { cell, number, text, other };
+
+/// A row as texts, which in .jsonl are those of documents, but for texts: without their quotes.
+struct Row {
+  std::vector<std::string> cells;
+  std::vector<Form> forms;
 };
 
-std::string_view text_of(const MappedFile& file) {
-  std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-  return text;
-}
-
-Table read_delimited(const fs::path& path, char delimiter) {
-  const MappedFile file(path);
-  Table table{{}, parse_delimited(text_of(file), delimiter, path.string()), {}};
-  if (table.rows.empty())
-    throw DataError(fmt::format("{}: expected a line of column names, got nothing", path.string()));
-  table.names = std::move(table.rows.front());
-  table.rows.erase(table.rows.begin());
-  for (std::size_t row = 0; row < table.rows.size(); ++row) {
-    if (table.rows[row].size() == table.names.size()) continue;
-    throw DataError(fmt::format("{}: row {}: expected {} cells, got {}", path.string(), row + 1,
-                                table.names.size(), table.rows[row].size()));
-  }
-  table.json.assign(table.names.size(), false);
-  return table;
-}
-
-/// @throws DataError unless the object has these keys and no others.
-void check_keys(const nlohmann::json& object, const std::vector<std::string>& names,
-                const std::string& place) {
-  const auto refuse = [&](std::string_view got, const std::string& name) {
-    throw DataError(fmt::format("{}: expected the {} keys of the first line, got {} '{}'", place,
-                                names.size(), got, name));
-  };
-  for (const std::string& name : names)
-    if (!object.contains(name)) refuse("none called", name);
-  for (const auto& [name, value] : object.items())
-    if (std::ranges::find(names, name) == names.end()) refuse("another one,", name);
-}
-
-Table read_json_lines(const fs::path& path) {
-  const MappedFile file(path);
-  std::string_view text = text_of(file);
-  Table table;
-  /// [row][column]: cells that are strings, which in a column of documents are documents, too.
-  std::vector<std::vector<bool>> texts;
-  for (std::size_t line = 1; !text.empty(); ++line) {
-    const std::string_view one = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), one.size() + 1));
-    if (one.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    const auto parsed = parse_json_within_limits(one);
-    if (!parsed.is_object()) {
-      throw DataError(
-          fmt::format("{}: line {}: expected a JSON object, nested at most {} deep, with whole "
-                      "numbers of at most 64 bits",
-                      path.string(), line, kMaxJsonDepth));
-    }
-    if (table.rows.empty()) {
-      for (const auto& [name, value] : parsed.items()) table.names.push_back(name);
-      table.json.assign(table.names.size(), false);
-    }
-    std::vector<std::string>& row = table.rows.emplace_back();
-    std::vector<bool>& quoted = texts.emplace_back();
-    check_keys(parsed, table.names, fmt::format("{}: line {}", path.string(), line));
-    for (std::size_t i = 0; i < table.names.size(); ++i) {
-      const auto& value = parsed[table.names[i]];
-      if (value.is_structured() || value.is_null()) table.json[i] = true;
-      row.push_back(value.is_string() ? value.get<std::string>() : value.dump());
-      quoted.push_back(value.is_string());
-    }
-  }
-  for (std::size_t i = 0; i < table.rows.size(); ++i)
-    for (std::size_t column = 0; column < table.names.size(); ++column)
-      if (table.json[column] && texts[i][column])
-        table.rows[i][column] = nlohmann::json(table.rows[i][column]).dump();
-  return table;
-}
-
-class TableSource final : public Source {
+/// What the values of a column have in common.
+class Column {
  public:
-  TableSource(const fs::path& path, Table table) : path_(path), table_(std::move(table)) {
-    if (table_.rows.empty())
-      throw DataError(fmt::format("{}: expected samples, got none", path.string()));
-    fields_.clear();
-    for (std::size_t i = 0; i < table_.names.size(); ++i)
-      fields_.push_back({name_of(i), kind_of(i)});
+  void add(const std::string& cell, Form form) {
+    numbers_ = numbers_ && (form == Form::number || form == Form::cell);
+    texts_ = texts_ && (form == Form::text || form == Form::cell);
+    whole_ = whole_ && numbers_ && parse_whole(cell).has_value();
+    floats_ = floats_ && numbers_ && parse_float(cell).has_value();
+    images_ = images_ && texts_ && is_image_name(cell);
   }
-
-  [[nodiscard]] std::uint64_t size() const override { return table_.rows.size(); }
-
-  [[nodiscard]] Sample sample(std::uint64_t i) const override {
-    Sample sample{fmt::format("{}: row {}", path_.string(), i + 1), {}};
-    for (std::size_t field = 0; field < fields_.size(); ++field)
-      sample.values.push_back(value_of(fields_[field].type, table_.rows[i][field]));
-    return sample;
+  [[nodiscard]] std::string kind() const {
+    if (whole_) return "int";
+    if (floats_) return "float";
+    if (images_) return "image";
+    return numbers_ || texts_ ? "bytes" : "json";
   }
 
  private:
+  bool numbers_ = true;
+  bool texts_ = true;
+  bool whole_ = true;
+  bool floats_ = true;
+  bool images_ = true;
+};
+
+/// Rows are found once and read again when they are asked for.
+class TableSource : public Source {
+ public:
+  [[nodiscard]] std::uint64_t size() const override { return rows_.size(); }
+
+  [[nodiscard]] Sample sample(std::uint64_t i) const override {
+    Sample sample{fmt::format("{}: row {}", place(), i + 1), {}};
+    Row row;
+    read_row(rows_[i], row);
+    if (row.cells.size() != fields_.size()) throw changed(sample.name);
+    for (std::size_t field = 0; field < fields_.size(); ++field)
+      sample.values.push_back(
+          value_of(fields_[field].type, std::move(row.cells[field]), row.forms[field], sample));
+    return sample;
+  }
+
+ protected:
+  explicit TableSource(const fs::path& path) : file_(path) { fields_.clear(); }
+
+  [[nodiscard]] std::string place() const { return file_.path().string(); }
+  [[nodiscard]] std::string_view text() const {
+    std::string_view all(reinterpret_cast<const char*>(file_.bytes().data()), file_.bytes().size());
+    if (all.starts_with("\xEF\xBB\xBF")) all.remove_prefix(3);
+    return all;
+  }
+
+  /// @param at where in text() the row begins.
+  void add_row(std::size_t at, const Row& row) {
+    rows_.push_back(at);
+    columns_.resize(row.cells.size());
+    for (std::size_t i = 0; i < columns_.size(); ++i) columns_[i].add(row.cells[i], row.forms[i]);
+  }
+  /// After the last row.
+  void name_fields(const std::vector<std::string>& names, const std::vector<std::string>& texts) {
+    if (rows_.empty()) throw DataError(fmt::format("{}: expected samples, got none", place()));
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const std::string name = field_name(names, i);
+      const bool as_text = std::ranges::find(texts, name) != texts.end();
+      fields_.push_back({name, as_text ? "bytes" : columns_[i].kind()});
+    }
+  }
+
+ private:
+  virtual void read_row(std::size_t at, Row& row) const = 0;
+
   /// What a field is called after a column. @throws DataError if another is called so.
-  [[nodiscard]] std::string name_of(std::size_t column) {
-    const std::string& name = table_.names[column];
-    const std::string cut = name.substr(0, kFieldNameBytes);
-    if (cut.size() < name.size()) ++notes_["cut_column_names"];
+  [[nodiscard]] std::string field_name(const std::vector<std::string>& columns, std::size_t i) {
+    const std::string cut = columns[i].substr(0, kFieldNameBytes);
+    if (cut.size() < columns[i].size()) ++notes_["cut_column_names"];
     const auto same = std::ranges::find(fields_, cut, &SourceField::name);
     if (same == fields_.end()) return cut;
     throw DataError(
         fmt::format("{}: expected column names whose first {} bytes differ, got '{}' and '{}'. "
                     "Rename one of them",
-                    path_.string(), kFieldNameBytes,
-                    table_.names[static_cast<std::size_t>(same - fields_.begin())], name));
-  }
-  [[nodiscard]] std::string kind_of(std::size_t column) const {
-    if (table_.json[column]) return "json";
-    const auto all = [&](auto holds) {
-      return std::ranges::all_of(table_.rows, [&](const auto& row) { return holds(row[column]); });
-    };
-    if (all([](const std::string& cell) { return parse_number<std::int64_t>(cell).has_value(); }))
-      return "int";
-    if (all([](const std::string& cell) {
-          return parse_number<double>(cell).has_value() && !would_round(cell);
-        }))
-      return "float";
-    return all([](const std::string& cell) { return is_image_name(cell); }) ? "image" : "bytes";
+                    place(), kFieldNameBytes,
+                    columns[static_cast<std::size_t>(same - fields_.begin())], columns[i]));
   }
 
-  [[nodiscard]] Value value_of(const std::string& kind, const std::string& cell) const {
-    if (kind == "int") return *parse_number<std::int64_t>(cell);
-    if (kind == "float") return *parse_number<double>(cell);
+  [[nodiscard]] Value value_of(const std::string& kind, std::string cell, Form form,
+                               const Sample& sample) const {
+    if (kind == "int") return number_of(parse_whole(cell), sample);
+    if (kind == "float") return number_of(parse_float(cell), sample);
     if (kind == "image")
-      return ImageInput{read_file(path_.parent_path() / cell), {}, promised_format(cell)};
+      return ImageInput{read_file(file_.path().parent_path() / cell), {}, promised_format(cell)};
+    if (kind == "json" && form == Form::text) return nlohmann::json(cell).dump();
     return cell;
   }
+  template <typename Number>
+  static Value number_of(const std::optional<Number>& number, const Sample& sample) {
+    if (!number) throw changed(sample.name);
+    return *number;
+  }
+  static DataError changed(const std::string& row) {
+    return DataError(fmt::format("{}: expected a list that stays as it is, got another row", row));
+  }
 
-  fs::path path_;
-  Table table_;
+  const MappedFile file_;
+  /// Where each begins. In pieces, so that its growth does not take twice the memory.
+  std::deque<std::uint64_t> rows_;
+  std::vector<Column> columns_;
+};
+
+class DelimitedTable final : public TableSource {
+ public:
+  DelimitedTable(const fs::path& path, char delimiter, const SourceOptions& options)
+      : TableSource(path), delimiter_(delimiter) {
+    DelimitedReader reader(text(), delimiter, place());
+    std::vector<std::string> names;
+    if (!reader.next(names))
+      throw DataError(fmt::format("{}: expected a line of column names, got nothing", place()));
+    Row row{{}, std::vector<Form>(names.size(), Form::cell)};
+    while (reader.next(row.cells)) {
+      if (row.cells.size() != names.size()) {
+        throw DataError(fmt::format("{}: row {}: expected {} cells, got {}", place(), size() + 1,
+                                    names.size(), row.cells.size()));
+      }
+      add_row(reader.offset(), row);
+    }
+    name_fields(names, options.texts);
+  }
+
+ private:
+  void read_row(std::size_t at, Row& row) const override {
+    (void)DelimitedReader(text().substr(at), delimiter_, place()).next(row.cells);
+    row.forms.assign(row.cells.size(), Form::cell);
+  }
+
+  const char delimiter_;
+};
+
+class JsonTable final : public TableSource {
+ public:
+  JsonTable(const fs::path& path, const SourceOptions& options) : TableSource(path) {
+    Row row;
+    std::size_t at = 0;
+    for (std::size_t line = 1; at < text().size(); ++line) {
+      const std::string_view one = line_at(at);
+      if (one.find_first_not_of(" \t\r") != std::string_view::npos) {
+        const auto parsed = parse_json_within_limits(one);
+        if (size() == 0 && parsed.is_object())
+          for (const auto& [name, value] : parsed.items()) names_.push_back(name);
+        take_values(parsed, fmt::format("{}: line {}", place(), line), row);
+        add_row(at, row);
+      }
+      at += one.size() + 1;
+    }
+    name_fields(names_, options.texts);
+  }
+
+ private:
+  [[nodiscard]] std::string_view line_at(std::size_t at) const {
+    const std::string_view rest = text().substr(at);
+    return rest.substr(0, rest.find('\n'));
+  }
+
+  void read_row(std::size_t at, Row& row) const override {
+    // The limits were checked when the file was opened.
+    take_values(nlohmann::ordered_json::parse(line_at(at), nullptr, /*allow_exceptions=*/false),
+                place(), row);
+  }
+
+  /// @param where file and line.
+  void take_values(const nlohmann::ordered_json& parsed, const std::string& where, Row& row) const {
+    if (!parsed.is_object()) {
+      throw DataError(
+          fmt::format("{}: expected a JSON object, nested at most {} deep, with whole numbers of "
+                      "at most 64 bits",
+                      where, kMaxJsonDepth));
+    }
+    row = {};
+    check_keys(parsed, where);
+    for (const std::string& name : names_) {
+      const auto value = parsed.find(name);
+      row.cells.push_back(value->is_string() ? value->get<std::string>() : value->dump());
+      row.forms.push_back(value->is_number()   ? Form::number
+                          : value->is_string() ? Form::text
+                                               : Form::other);
+    }
+  }
+
+  /// @throws DataError unless the object has the keys of the first line and no others.
+  void check_keys(const nlohmann::ordered_json& object, const std::string& where) const {
+    const auto refuse = [&](std::string_view got, const std::string& name) {
+      throw DataError(fmt::format("{}: expected the {} keys of the first line, got {} '{}'", where,
+                                  names_.size(), got, name));
+    };
+    for (const std::string& name : names_)
+      if (!object.contains(name)) refuse("none called", name);
+    for (const auto& [name, value] : object.items())
+      if (std::ranges::find(names_, name) == names_.end()) refuse("another one,", name);
+  }
+
+  std::vector<std::string> names_;
 };
 
 }  // namespace
 
-std::unique_ptr<Source> open_table(const fs::path& path) {
-  if (path.extension() == ".jsonl")
-    return std::make_unique<TableSource>(path, read_json_lines(path));
-  return std::make_unique<TableSource>(
-      path, read_delimited(path, path.extension() == ".tsv" ? '\t' : ','));
+std::unique_ptr<Source> open_table(const fs::path& path, const SourceOptions& options) {
+  if (path.extension() == ".jsonl") return std::make_unique<JsonTable>(path, options);
+  return std::make_unique<DelimitedTable>(path, path.extension() == ".tsv" ? '\t' : ',', options);
 }
 
 bool is_table(const fs::path& path) {

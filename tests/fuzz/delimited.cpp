@@ -5,9 +5,33 @@
 
 namespace precast::fuzz {
 
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+/// All rows; each is the same when reading begins with it.
+Rows rows_of(std::string_view text) {
+  data::DelimitedReader reader(text, ',', "input");
+  Rows rows;
+  std::vector<std::string> row;
+  std::vector<std::string> again;
+  constexpr std::size_t kLooked = 64;
+  while (reader.next(row)) {
+    if (rows.size() < kLooked) {
+      require(data::DelimitedReader(text.substr(reader.offset()), ',', "row").next(again) &&
+                  again == row,
+              "a row is found again by its place");
+    }
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+}  // namespace
+
 void delimited(Input input) {
   const std::string_view text(reinterpret_cast<const char*>(input.data()), input.size());
-  const auto rows = data::parse_delimited(text, ',', "input");
+  const Rows rows = rows_of(text);
   std::size_t letters = 0;
   std::string again;
   for (const std::vector<std::string>& row : rows) {
@@ -22,8 +46,7 @@ void delimited(Input input) {
     again += '\n';
   }
   require(letters <= text.size(), "cells are made of the text");
-  require(data::parse_delimited(again, ',', "round trip") == rows,
-          "rows survive being quoted and read again");
+  require(rows_of(again) == rows, "rows survive being quoted and read again");
 }
 
 }  // namespace precast::fuzz

@@ -169,6 +169,15 @@ TEST_F(WriteTest, AListOfLabelsAndOneOfClassesAreReadFromTheirFiles) {
   EXPECT_THAT(error, HasSubstr("in that order with --classes"));
 }
 
+TEST_F(WriteTest, ColumnsOfNumbersAreWrittenAsTheirTextWhenAskedTo) {
+  std::ofstream(folder_ / "a.csv") << "zip,count\n1234,1\n1.50,2\n";
+  ASSERT_EQ(write((folder_ / "a.csv").string(), {"--field", "zip=bytes"}), 0) << error;
+  const data::BetonReader reader(out_);
+  const auto text = reader.blob(1, 0);
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(text.data()), text.size()), "1.50");
+  EXPECT_EQ(reader.integer(1, 1), 2);
+}
+
 TEST_F(WriteTest, ShardsInBracesAreOneSourceAndNeverOverwritten) {
   for (const char* shard : {"a", "b"}) {
     const std::filesystem::path shard_folder = folder_ / shard;

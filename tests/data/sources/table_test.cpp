@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <cmath>
 
 #include "data/sources/register.h"
 #include "framework/core/error.h"
@@ -52,6 +55,89 @@ TEST(TableSource, ColumnsAreFieldsOfTheKindOfTheirValues) {
     EXPECT_EQ(std::get<double>(sample.values[2]), 2.0);
     EXPECT_EQ(std::get<std::string>(sample.values[3]), "");
     EXPECT_THAT(sample.name, HasSubstr("row 2"));
+  }
+}
+
+std::vector<std::string> kinds_of(const Source& source) {
+  std::vector<std::string> kinds;
+  for (const SourceField& field : source.fields()) kinds.push_back(field.type);
+  return kinds;
+}
+
+TEST(TableSource, NumbersThatWouldBePrintedOtherwiseAreTexts) {
+  const test::TemporaryFolder folder;
+  // Codes of digits, the sign of a zero, a plus, a space, what a NaN holds.
+  write_file(folder / "a.csv",
+             "zip,code,zero,plus,space,nan,weight,count\n"
+             "01234,-007,-0,+1, 1,nan(x),-0.50,-10\n"
+             "99999,1,2,1,1,1,1e3,0\n");
+  const auto source = open_source(folder / "a.csv");
+  EXPECT_THAT(kinds_of(*source),
+              ElementsAre("bytes", "bytes", "float", "bytes", "bytes", "bytes", "float", "int"));
+  const Sample sample = source->sample(0);
+  EXPECT_EQ(std::get<std::string>(sample.values[0]), "01234");
+  EXPECT_EQ(std::get<std::string>(sample.values[1]), "-007");
+  EXPECT_TRUE(std::signbit(std::get<double>(sample.values[2])));
+  EXPECT_EQ(std::get<double>(sample.values[6]), -0.5);
+  EXPECT_EQ(std::get<std::int64_t>(sample.values[7]), -10);
+}
+
+TEST(TableSource, TextsOfJsonAreNeverNumbersAndKeepTheirKindBesideThem) {
+  const test::TemporaryFolder folder;
+  write_file(folder / "a.jsonl",
+             R"({"code": "007", "digit": "1", "mixed": "1", "yes": true, "file": "a.jpg"})"
+             "\n"
+             R"({"code": "8", "digit": "2", "mixed": 2, "yes": "true", "file": 1})");
+  const auto source = open_source(folder / "a.jsonl");
+  EXPECT_THAT(kinds_of(*source), ElementsAre("bytes", "bytes", "json", "json", "json"));
+  const auto text = [&](std::uint64_t row, std::size_t field) {
+    return std::get<std::string>(source->sample(row).values[field]);
+  };
+  EXPECT_EQ(text(0, 0), "007");
+  EXPECT_EQ(text(0, 1), "1");
+  EXPECT_EQ(text(0, 2), R"("1")");
+  EXPECT_EQ(text(1, 2), "2");
+  EXPECT_EQ(text(0, 3), "true");
+  EXPECT_EQ(text(1, 3), R"("true")");
+}
+
+TEST(TableSource, AFieldWantedAsTextIsWhatStandsInTheList) {
+  const test::TemporaryFolder folder;
+  write_file(folder / "a.csv", "n,x,a_name_of_17_char\n1,1.50,a.jpg\n2,2,b.jpg\n");
+  const auto source = open_source(folder / "a.csv", "auto",
+                                  {.texts = {"x", "a_name_of_17_cha", "of another list"}});
+  EXPECT_THAT(kinds_of(*source), ElementsAre("int", "bytes", "bytes"));
+  EXPECT_EQ(std::get<std::string>(source->sample(0).values[1]), "1.50");
+  EXPECT_EQ(std::get<std::string>(source->sample(1).values[2]), "b.jpg");
+}
+
+/// Bytes that the heap gave out.
+std::size_t heap_bytes() {
+  return ::mallinfo2().uordblks + ::mallinfo2().hblkhd;
+}
+
+TEST(TableSource, HoldsEightBytesARow) {
+  const test::TemporaryFolder folder;
+  constexpr std::size_t kRows = 20'000;
+  const std::string cell(100, 'x');
+  std::string commas = "a,b\n";
+  std::string lines;
+  for (std::size_t i = 0; i < kRows; ++i) {
+    commas += fmt::format("{},{}\n", i, cell);
+    lines += fmt::format("{{\"a\": {}, \"b\": \"{}\"}}\n", i, cell);
+  }
+  write_file(folder / "a.csv", commas);
+  write_file(folder / "a.jsonl", lines);
+  for (const char* name : {"a.csv", "a.jsonl"}) {
+    const std::size_t before = heap_bytes();
+    const auto source = open_source(folder / name);
+    // A sanitizer has a heap of its own.
+    if (before > 0) {
+      EXPECT_LT(heap_bytes(), before + 12 * kRows) << name;
+    }
+    ASSERT_EQ(source->size(), kRows);
+    EXPECT_EQ(std::get<std::int64_t>(source->sample(kRows - 1).values[0]), kRows - 1);
+    EXPECT_EQ(std::get<std::string>(source->sample(7).values[1]), cell);
   }
 }
 
@@ -114,9 +200,7 @@ TEST(TableSource, WholeNumbersAreNeverRounded) {
       R"({"a": -9223372036854775808, "b": 1, "c": 0.5, "d": 0.5})");
   for (const char* name : {"a.csv", "a.jsonl"}) {
     const auto source = open_source(folder / name);
-    std::vector<std::string> types;
-    for (const SourceField& field : source->fields()) types.push_back(field.type);
-    EXPECT_THAT(types, ElementsAre("int", "bytes", "bytes", "float")) << name;
+    EXPECT_THAT(kinds_of(*source), ElementsAre("int", "bytes", "bytes", "float")) << name;
     const Sample sample = source->sample(0);
     EXPECT_EQ(std::get<std::int64_t>(sample.values[0]), INT64_MAX);
     EXPECT_EQ(std::get<std::string>(sample.values[1]), "9223372036854775808");
