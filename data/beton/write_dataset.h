@@ -79,9 +79,10 @@ struct FieldPlan {
 /// workers at once.
 using SampleProvider = std::function<Sample(std::uint64_t i)>;
 
-/// Writes `num_samples` samples, or those of them that are sound. Workers encode ahead by a bounded
-/// number of samples; the calling thread lays them out in order, so the file is the same, byte for
-/// byte, for any number of workers.
+/// Writes `num_samples` samples, or those of them that are sound. Workers encode ahead, in runs of
+/// up to 32 samples that follow each other, at most 4 runs a worker, none larger than 1 MiB and one
+/// more sample; the calling thread lays them out in order, so the file is the same, byte for byte,
+/// for any number of workers.
 /// @throws the first error in file order, with the sample's index and name; DataError if all are
 /// damaged; ConfigError as BetonWriter; IoError; Cancelled; DeviceError if a worker cannot be
 /// started. On any of them no file and no temporary file is left.
