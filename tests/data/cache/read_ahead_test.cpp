@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -56,16 +57,24 @@ class ReadAheadTest : public ::testing::Test {
 TEST_F(ReadAheadTest, BringsTheNextSamplesAndNothingElse) {
   const MappedFile file(path_);
   if (!forgettable(file)) GTEST_SKIP() << "a file system that keeps everything in memory";
+  // The kernel forgets all but a page here and there that another core still holds in a list.
+  const auto others_cached = [&file] {
+    std::vector<bool> cached = {file.cached(range_of(0).begin),
+                                file.cached(range_of(11 + ReadAhead::kSamplesAhead).begin)};
+    for (std::int64_t i = 10; i < 10 + ReadAhead::kSamplesAhead; ++i)
+      cached.push_back(file.cached(range_of(i).end + kStride / 2));
+    return cached;
+  };
+  const std::vector<bool> before = others_cached();
+  ASSERT_LT(std::ranges::count(before, true), ReadAhead::kSamplesAhead / 4);
   ReadAhead ahead(file, ranges_of, 10, kSamples);
   ahead.reach(10);
   EXPECT_EQ(ahead.asked(), ReadAhead::kSamplesAhead);
   for (std::int64_t i = 10; i < 10 + ReadAhead::kSamplesAhead; ++i) {
     EXPECT_TRUE(cached_soon(file, range_of(i).begin)) << i;
     EXPECT_TRUE(cached_soon(file, range_of(i).end - 1)) << i;
-    EXPECT_FALSE(file.cached(range_of(i).end + kStride / 2)) << i;
   }
-  EXPECT_FALSE(file.cached(range_of(0).begin));
-  EXPECT_FALSE(file.cached(range_of(11 + ReadAhead::kSamplesAhead).begin));
+  EXPECT_EQ(others_cached(), before);
 }
 
 TEST_F(ReadAheadTest, AsksForEachSampleOnceWhateverTheThreads) {
