@@ -44,6 +44,8 @@ except ImportError as error:
 
 PAGE = 1 << 21
 KNOWN = ROOT / "tests/golden/beton"
+sys.path.insert(0, str(KNOWN))
+import make_custom  # noqa: E402
 
 
 class Expected:
@@ -157,6 +159,41 @@ def cifar_batch(folder, random, count=50):
     return folder / "data_batch_1.bin", {"image": [p.transpose(1, 2, 0) for p in planes], "label": labels.tolist()}
 
 
+def arrays_of_numpy(folder, random, count=30):
+    columns = {"image": random.integers(0, 256, (count, 20, 30, 3), np.uint8), "label": random.integers(-9, 9, count),
+               "weight": random.standard_normal(count).astype(np.float32), "half": random.standard_normal((count, 2, 3)).astype(np.float16)}
+    np.savez(folder / "x.npz", **columns)
+    return folder / "x.npz", {n: c.tolist() if c.ndim == 1 else list(c) for n, c in columns.items()}
+
+
+def deep_pictures(folder, random, count=12):
+    """Grey PNGs of 16 bits in class folders, whose pixels FFCV sees as bytes: height, width (u32), then u16."""
+    values = {"image": [], "label": [i * 2 // count for i in range(count)]}
+    for i in range(count):
+        pixels = random.integers(0, 65536, (5 + i, 9), np.uint16)
+        (folder / f"class{i * 2 // count}").mkdir(exist_ok=True)
+        Image.fromarray(pixels).save(folder / f"class{i * 2 // count}/{i:02}.png")
+        values["image"].append(struct.pack("<2I", *pixels.shape) + pixels.tobytes())
+    return folder, values
+
+
+def arrays_of_any_shape(folder, random, count=9):
+    """Arrays as FFCV sees ragged ones, as bytes: the extents (u64), then the elements."""
+    arrays = random.standard_normal((count, 2, 5)).astype(np.float32)
+    np.savez(folder / "x.npz", points=arrays)
+    return folder / "x.npz", {"points": [struct.pack("<2Q", 2, 5) + a.tobytes() for a in arrays]}
+
+
+def custom_fields_of_ffcv(folder):
+    """FFCV's file with fields of a class of the user's own, which FFCV reads again by these classes."""
+    file = folder / "custom.beton"
+    file.write_bytes(gzip.decompress((KNOWN / "custom_w1.beton.gz").read_bytes()))
+    columns = zip(*(make_custom.Samples()[i] for i in range(len(make_custom.Samples()))), strict=True)
+    values = dict(zip(make_custom.FIELDS, map(list, columns), strict=True))
+    points = [np.array(point, make_custom.PointField.metadata_type) for point in values["point"]]
+    return file, values | {"note": [note.tobytes() for note in values["note"]], "point": points}
+
+
 def file_of_ffcv(folder, name):
     """A file that FFCV wrote, to be stored again; a large value is known by its length and CRC-32."""
     file = folder / f"{name}.beton"
@@ -174,7 +211,7 @@ class Ffcv:
     """A file as FFCV sees it."""
 
     def __init__(self, file):
-        self.file, self.reader = str(file), Reader(str(file))
+        self.file, self.reader = str(file), Reader(str(file), custom_handlers=make_custom.CLASSES)
         self.columns = dict(zip(self.reader.field_names, self.reader.metadata.dtype.names, strict=True))
         self.memory, self.data = OSCacheManager(self.reader), np.memmap(self.file, np.uint8, "r")
 
@@ -199,6 +236,10 @@ class Ffcv:
             if stored.size != metadata["size"]:
                 raise ValueError(f"FFCV sees {stored.size} bytes, the record says {metadata['size']}")
             return stored.tobytes()
+        if isinstance(handler, make_custom.BoxesField):
+            return self.blob(metadata["ptr"]).view("<f4").reshape(metadata["rows"], 4)
+        if isinstance(handler, make_custom.PointField):
+            return np.array(metadata)
         if hasattr(handler, "shape"):
             return self.blob(metadata).view(handler.dtype).reshape(handler.shape)
         return metadata.item()
@@ -207,7 +248,7 @@ class Ffcv:
         """Whole columns as its Loader delivers them, compiled by numba."""
         pipelines = {n: [self.reader.handlers[n].get_decoder_class()()] if n in names else None for n in self.columns}
         loader = Loader(self.file, batch_size=64, num_workers=1, os_cache=True, order=OrderOption.SEQUENTIAL,
-                        drop_last=False, pipelines=pipelines)
+                        drop_last=False, pipelines=pipelines, custom_fields=make_custom.CLASSES)
         batches = [[np.array(column) for column in batch] for batch in loader]  # the next batch overwrites this one
         return {n: np.concatenate([b[i] for b in batches]) for i, n in enumerate(n for n in self.columns if n in names)}
 
@@ -223,7 +264,7 @@ def loadable(ffcv, name):
     handler, metadata = ffcv.reader.handlers[name], ffcv.reader.metadata[ffcv.columns[name]]
     if isinstance(handler, rgb_image.RGBImageField):
         return len(np.unique(metadata[["height", "width"]])) == 1
-    return getattr(handler, "dtype", None) != np.float16
+    return getattr(handler, "dtype", None) != np.float16 and not isinstance(handler, make_custom.Custom)
 
 
 # --- Comparing -------------------------------------------------------------------------------------------------------
@@ -352,6 +393,11 @@ def check_other_fields(check):
         fields = "int float bytes int" + (" json" if ending == "jsonl" else "")
         check.file(f"{ending}: {fields}", list_of_rows(check.scratch(ending), check.random, ending), "--workers", 2)
     check.file("csv: numbers only, no pages", numbers_only(check.scratch("numbers"), check.random))
+    check.file("npz: image int float ndarray of float16", arrays_of_numpy(check.scratch("npz"), check.random), "--image.mode", "raw")
+    check.file("pixels of 16-bit grey PNGs, as bytes", deep_pictures(check.scratch("pixels"), check.random), "--field", "image=pixels")
+    check.file("ragged arrays, as bytes", arrays_of_any_shape(check.scratch("ragged"), check.random), "--field", "points=ragged")
+    check.file("custom fields of a class of FFCV", custom_fields_of_ffcv(check.scratch("custom")),
+               "--field", "boxes=10:1:0", "--field", "point=24:8")
     for name in ("allfields_w1", "allfields_w3_empty", "bytes_first_empty", "scalars_only"):
         check.file(f"FFCV's {name}, stored again", file_of_ffcv(check.scratch(name), name), "--workers", 2)
 

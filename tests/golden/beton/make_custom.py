@@ -54,6 +54,7 @@ class Samples:
 
 
 FIELDS = {"label": IntField, "boxes": BoxesField, "note": BytesField, "point": PointField, "weight": FloatField}
+CLASSES = {"boxes": BoxesField(), "point": PointField()}
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
