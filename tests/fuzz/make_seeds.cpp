@@ -228,9 +228,9 @@ void make_sources(const fs::path& to) {
   using namespace std::string_literals;
   const fs::path file = to / "file";
   const std::vector<std::byte> elements(24, std::byte{1});
-  write_npy(file, "|u1", {2, 3, 4}, elements);
+  write_npy(file, "|u1", std::vector<std::int64_t>{2, 3, 4}, elements);
   const std::string images = text_of(file);
-  write_npy(file, "<i8", {2}, std::span(elements).first(16));
+  write_npy(file, "<i8", std::vector<std::int64_t>{2}, std::span(elements).first(16));
   const std::string labels = text_of(file);
   put_text(to / "source" / "npy", source_seed(4, images, labels));
   put_text(to / "source" / "idx", source_seed(5, "\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x02wxyz"s,
