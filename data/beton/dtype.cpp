@@ -15,20 +15,22 @@ namespace {
 constexpr std::size_t kMaxTimeText = 16;
 constexpr std::size_t kTextRoom = kFieldArgumentsBytes - kDtypeTextAt;
 
+/// Dates and spans of time, of 8 bytes: `<M8[ns]`.
+bool is_time(std::string_view dtype) {
+  return dtype.size() > 5 && dtype.size() <= kMaxTimeText && (dtype[1] == 'M' || dtype[1] == 'm') &&
+         dtype.substr(2, 2) == "8[" && dtype.back() == ']' &&
+         std::ranges::all_of(dtype.substr(4, dtype.size() - 5), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+         });
+}
+
 }  // namespace
 
 std::uint64_t dtype_bytes(std::string_view dtype) {
   constexpr std::string_view kOrders = "<>|=";
   constexpr std::string_view kKinds = "biufcSVU";
-  // Dates and spans of time, of 8 bytes: <M8[ns].
-  const bool time =
-      dtype.size() > 5 && (dtype[1] == 'M' || dtype[1] == 'm') && dtype.substr(2, 2) == "8[" &&
-      dtype.back() == ']' && std::ranges::all_of(dtype.substr(4, dtype.size() - 5), [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-      });
-  if (time && dtype.size() <= kMaxTimeText && kOrders.find(dtype[0]) != std::string_view::npos)
-    return 8;
   if (dtype.size() < 3 || kOrders.find(dtype[0]) == std::string_view::npos) return 0;
+  if (is_time(dtype)) return 8;
   if (kKinds.find(dtype[1]) == std::string_view::npos) return 0;
   std::uint32_t bytes = 0;
   const char* end = dtype.data() + dtype.size();

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cerrno>
-#include <system_error>
 #include <unordered_set>
 #include <utility>
 

@@ -43,12 +43,6 @@ PngReader::~PngReader() {
   png_destroy_read_struct(&png_, &info_, nullptr);
 }
 
-bool PngReader::is_png(std::span<const std::byte> file) {
-  constexpr std::size_t kSignatureBytes = 8;
-  return file.size() >= kSignatureBytes &&
-         png_sig_cmp(reinterpret_cast<png_const_bytep>(file.data()), 0, kSignatureBytes) == 0;
-}
-
 /// Both are jumped back to by libpng's errors: nothing between has a destructor. @{
 bool PngReader::read_header(PngLayout layout) {
   if (setjmp(png_jmpbuf(png_)) != 0) return false;

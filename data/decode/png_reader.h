@@ -31,9 +31,6 @@ class PRECAST_API PngReader {
   PngReader& operator=(const PngReader&) = delete;
   ~PngReader();
 
-  /// Whether these bytes begin as a PNG file does.
-  [[nodiscard]] static bool is_png(std::span<const std::byte> file);
-
   [[nodiscard]] std::uint64_t height() const;
   [[nodiscard]] std::uint64_t width() const;
   /// As they are read: after PngLayout. @{

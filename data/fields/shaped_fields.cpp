@@ -5,7 +5,6 @@
 #include <span>
 #include <utility>
 
-#include "data/decode/png_reader.h"
 #include "data/fields/png_pixels.h"
 #include "data/sources/image_file.h"
 #include "framework/core/error.h"
@@ -34,7 +33,7 @@ ArrayInput image_array(const Value& value) {
   if (input->file.empty() && input->pixels.pixels.empty())
     throw DataError("pixels field: expected an image, got an empty file");
   if (input->file.empty()) return rgb_array(input->pixels);
-  if (PngReader::is_png(input->file)) return png_pixels(input->file);
+  if (image_format(input->file) == ImageFormat::png) return png_pixels(input->file);
   Image decoded;
   (void)decode_image_file(input->file, decoded);
   return rgb_array(decoded);
