@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "data/beton/copy_dataset.h"
 #include "data/order/labels.h"
@@ -74,7 +75,7 @@ data::FileInfo common_info(const std::vector<const BetonReader*>& files) {
       return other == others.end() || other->second != entry.second;
     });
   };
-  for (const BetonReader* file : files) {
+  for (const BetonReader* file : std::span(files).subspan(1)) {
     const data::FileInfo other = file->info();
     keep_equal(info.classes, other.classes);
     keep_equal(info.written, other.written);

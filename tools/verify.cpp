@@ -92,11 +92,6 @@ void print(const Json& report) {
   if (report.contains("wrote")) fmt::print("  wrote {}\n", report["wrote"].get<std::string>());
 }
 
-/// Of two codes the one that the command ends with.
-ExitCode worse(ExitCode a, ExitCode b) {
-  return std::max(a, b);
-}
-
 struct Job {
   bool deep = false;
   bool write_sums = false;
@@ -149,10 +144,10 @@ int run_verify(const std::vector<std::string>& args) {
         break;
       }
       if (!report.value("damaged", Json::array()).empty())
-        code = worse(code, ExitCode::dataset_invalid);
+        code = std::max(code, ExitCode::dataset_invalid);
     } catch (const Error& error) {
       report = {{"file", file}, {"error", error.what()}};
-      code = worse(code, error.exit_code());
+      code = std::max(code, error.exit_code());
     }
     if (!as_json) print(report);
     reports.push_back(std::move(report));
