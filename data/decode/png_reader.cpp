@@ -11,11 +11,45 @@
 #include "framework/core/error.h"
 
 namespace precast::data {
+namespace {
+
+constexpr const char* kCutOff = "the file ends before its image does";
+
+constexpr std::size_t kSignatureBytes = 8;
+/// Length, type and checksum around what a chunk holds.
+constexpr std::size_t kChunkFrameBytes = 12;
+
+/// Chunks that are passed over unread: they say nothing about pixels as Pillow gives them, and the
+/// compressed ones may unfold to a thousand times their size.
+constexpr png_byte kIgnored[] =
+    "bKGD\0cHRM\0gAMA\0hIST\0iCCP\0iTXt\0oFFs\0pCAL\0pHYs\0"
+    "sBIT\0sCAL\0sPLT\0sRGB\0tEXt\0tIME\0zTXt";
+
+/// Whether every chunk up to IEND lies in the file. libpng takes memory for what a length claims.
+bool chunks_are_whole(std::span<const std::byte> file) {
+  if (file.size() < kSignatureBytes) return false;
+  file = file.subspan(kSignatureBytes);
+  while (file.size() >= kChunkFrameBytes) {
+    const auto* head = reinterpret_cast<png_const_bytep>(file.data());
+    if (std::memcmp(head + 4, "IEND", 4) == 0) return true;
+    const std::size_t length = png_get_uint_32(head);
+    if (length > file.size() - kChunkFrameBytes) return false;
+    file = file.subspan(kChunkFrameBytes + length);
+  }
+  return false;
+}
+
+[[noreturn]] void refuse(const char* complaint) {
+  throw DataError(
+      fmt::format("image: expected a whole PNG file, got a damaged one ({})", complaint));
+}
+
+}  // namespace
 
 struct PngReader::Callbacks {
   static void read_bytes(png_structp png, png_bytep out, std::size_t size) {
     auto* input = static_cast<Input*>(png_get_io_ptr(png));
-    if (size > input->left.size()) png_error(png, "the file ends before its image does");
+    if (size > input->left.size()) png_error(png, kCutOff);
     std::memcpy(out, input->left.data(), size);
     input->left = input->left.subspan(size);
   }
@@ -28,6 +62,7 @@ struct PngReader::Callbacks {
 };
 
 PngReader::PngReader(std::span<const std::byte> file, PngLayout layout) : input_{file} {
+  if (!chunks_are_whole(file)) refuse(kCutOff);
   png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &input_, Callbacks::on_error,
                                 Callbacks::on_warning);
   if (png_ == nullptr) throw std::bad_alloc();
@@ -36,7 +71,7 @@ PngReader::PngReader(std::span<const std::byte> file, PngLayout layout) : input_
   const bool out_of_memory = info_ == nullptr;
   png_destroy_read_struct(&png_, &info_, nullptr);
   if (out_of_memory) throw std::bad_alloc();
-  refuse();
+  refuse(input_.complaint);
 }
 
 PngReader::~PngReader() {
@@ -47,6 +82,7 @@ PngReader::~PngReader() {
 bool PngReader::read_header(PngLayout layout) {
   if (setjmp(png_jmpbuf(png_)) != 0) return false;
   png_set_read_fn(png_, &input_, Callbacks::read_bytes);
+  png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, kIgnored, sizeof kIgnored / 5);
   png_read_info(png_, info_);
   const png_byte colors = png_get_color_type(png_, info_);
   stored_grey_ = (colors & PNG_COLOR_MASK_COLOR) == 0;
@@ -95,7 +131,7 @@ void PngReader::read(std::span<std::byte> pixels) {
   std::vector<png_bytep> rows(height());
   for (std::size_t y = 0; y < rows.size(); ++y)
     rows[y] = reinterpret_cast<png_bytep>(pixels.data() + y * row_bytes());
-  if (!read_rows(rows.data())) refuse();
+  if (!read_rows(rows.data())) refuse(input_.complaint);
 }
 
 std::span<const std::byte> PngReader::exif() const {
@@ -103,11 +139,6 @@ std::span<const std::byte> PngReader::exif() const {
   png_bytep block = nullptr;
   if (png_get_eXIf_1(png_, info_, &size, &block) == 0) return {};
   return std::as_bytes(std::span(block, size));
-}
-
-void PngReader::refuse() const {
-  throw DataError(
-      fmt::format("image: expected a whole PNG file, got a damaged one ({})", input_.complaint));
 }
 
 }  // namespace precast::data

@@ -61,7 +61,6 @@ class PRECAST_API PngReader {
 
   bool read_header(PngLayout layout);
   bool read_rows(unsigned char** rows);
-  [[noreturn]] void refuse() const;
 
   Input input_;
   png_struct_def* png_ = nullptr;

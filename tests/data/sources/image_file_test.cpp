@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -12,6 +13,7 @@
 
 // clang-format off: jpeglib.h needs <cstdio> above it.
 #include <jpeglib.h>
+#include <png.h>
 
 #include <cstdio>
 // clang-format on
@@ -229,6 +231,56 @@ TEST(ImageFile, JpegsThatCostFarMoreThanTheirSizeAreRefused) {
     sizes[at + 1] = std::byte{12000 & 255};
   }
   EXPECT_THAT(refusal(large), HasSubstr("bytes of coefficients"));
+}
+
+/// A PNG of 8 x 8 black pixels with a text of `size` zeros, compressed.
+std::vector<std::byte> png_with_text(std::size_t size) {
+  std::vector<std::byte> file;
+  png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
+  png_infop info = png_create_info_struct(png);
+  png_set_write_fn(
+      png, &file,
+      [](png_structp writer, png_bytep bytes, std::size_t count) {
+        const auto* first = reinterpret_cast<const std::byte*>(bytes);
+        auto& out = *static_cast<std::vector<std::byte>*>(png_get_io_ptr(writer));
+        out.insert(out.end(), first, first + count);
+      },
+      [](png_structp) {});
+  png_set_IHDR(png, info, 8, 8, 8, PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE,
+               PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+  std::string zeros(size, '0');
+  png_text text{};
+  text.compression = PNG_TEXT_COMPRESSION_zTXt;
+  text.key = const_cast<char*>("Comment");
+  text.text = zeros.data();
+  text.text_length = size;
+  png_set_text(png, info, &text, 1);
+  png_write_info(png, info);
+  png_byte row[8] = {};
+  for (int y = 0; y < 8; ++y) png_write_row(png, row);
+  png_write_end(png, info);
+  png_destroy_write_struct(&png, &info);
+  return file;
+}
+
+long peak_kb() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
+
+TEST(ImageFile, TextsInAPngAreNotUnfolded) {
+  constexpr std::size_t kTextBytes = 7'000'000;
+  constexpr std::size_t kTextAt = 33;  // behind the signature and IHDR
+  const std::vector<std::byte> one = png_with_text(kTextBytes);
+  const std::size_t length = png_get_uint_32(reinterpret_cast<png_const_bytep>(&one[kTextAt]));
+  const auto text = std::span(one).subspan(kTextAt, length + 12);
+  std::vector<std::byte> file = one;
+  for (int i = 0; i < 60; ++i) file.insert(file.begin() + kTextAt, text.begin(), text.end());
+  ASSERT_LT(file.size(), 1'000'000U);
+  const long before = peak_kb();
+  EXPECT_EQ(refusal(file), "");
+  EXPECT_LT(peak_kb() - before, 100'000);
 }
 
 TEST(ImageFile, ASmallFileThatClaimsToBeHugeIsRefused) {
