@@ -33,14 +33,14 @@ HuffmanTable::SkipEntry HuffmanTable::skip_entry_of(std::uint32_t bits) const {
     // count.
     const Entry entry =
         lookup_[(bits << taken & ((1U << kSkipBits) - 1)) >> (kSkipBits - kLookupBits)];
-    const bool is_first = taken == 0;
-    if (entry == 0 || (!is_first && taken + length(entry) > kSkipBits)) break;
+    if (entry == 0 || taken + length(entry) > (taken == 0 ? kMostSkippedBits : kSkipBits)) break;
     const bool ends = advance(entry) == kEndOfBlock;
     if (!ends && places + advance(entry) > kMostSkipped) break;
     taken += length(entry);
     places += advance(entry);
     if (ends) break;
   }
+  if (taken == 0) places = kNotSkipped;
   return static_cast<SkipEntry>(taken | places << 8);
 }
 

@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "data/decode/baseline_header.h"
+#include "framework/core/export.h"
 
 namespace precast::data {
 
 /// One Huffman table of a JPEG, ready for decoding: what the next kLookupBits bits mean is one
 /// read.
-class HuffmanTable {
+class PRECAST_API HuffmanTable {
  public:
   static constexpr int kLookupBits = 9;
 
@@ -27,12 +28,14 @@ class HuffmanTable {
   static constexpr unsigned kEndOfBlock = 96;
 
   /// For reading over a block: as many symbols as kSkipBits bits hold, at least one. Bits of codes
-  /// and coefficients in bits 0-7, places to go on in bits 8-15. 0: no symbol can be told.
+  /// and coefficients in bits 0-7, places to go on in bits 8-15: at most kMostSkipped, and
+  /// kEndOfBlock where the last symbol is that. kNotSkipped: no symbol can be told, or it takes
+  /// more than kMostSkippedBits.
   using SkipEntry = std::uint16_t;
   static constexpr int kSkipBits = 11;
-  /// Symbols go on by at most so many places together, not counting the end of a block: nearer than
-  /// that to the last place an entry could reach into the next block.
-  static constexpr unsigned kMostSkipped = 16;
+  static constexpr unsigned kMostSkippedBits = 18;
+  static constexpr unsigned kMostSkipped = 32;
+  static constexpr unsigned kNotSkipped = 192;
 
   enum class Kind { dc, ac };
 

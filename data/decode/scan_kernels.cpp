@@ -113,31 +113,38 @@ HWY_INLINE bool read_block(BitReader& reader, const ScanBlock& block, int& dc, s
   return k == kLast || k >= kFirstOfEnd;
 }
 
-/// Reads over a block, mostly several symbols at a time.
+/// Reads over a block, mostly several symbols at a time. One branch that is foretold until the
+/// block ends: where the sum of places leads tells why it ended.
 HWY_INLINE bool skip_block(BitReader& reader, const ScanBlock& block, int& dc) {
+  using Table = HuffmanTable;
+  static_assert(3 * Table::kMostSkippedBits <= 56, "what refill() gives");
+  static_assert(kLast - 1 + Table::kMostSkipped < kFirstOfEnd &&
+                kLast - 1 + Table::kMostSkipped + kFirstOfEnd < Table::kNotSkipped);
   if (!read_dc(reader, *block.dc, dc)) return false;
-  const HuffmanTable& table = *block.ac;
-  const auto* const several = table.skip_lookup();
-  unsigned k = 0;
-  const auto take_one = [&]() HWY_ATTR {
-    Entry entry = 0;
-    if (!look_up(table, reader, entry)) return false;
-    k += HuffmanTable::advance(entry);
-    drop(reader, entry);
-    return true;
-  };
-  while (k < kLast - HuffmanTable::kMostSkipped) {
-    refill(reader);
-    const std::uint32_t entry = several[reader.bits >> (64 - HuffmanTable::kSkipBits)];
+  const auto* const several = block.ac->skip_lookup();
+  unsigned k = 0, k_before = 0;
+  BitReader before;
+  const auto take_several = [&]() HWY_ATTR {
+    before = reader;
+    k_before = k;
+    const std::uint32_t entry = several[reader.bits >> (64 - Table::kSkipBits)];
     k += entry >> 8;
     drop(reader, entry);
-    if (HWY_UNLIKELY(entry == 0) && !take_one()) return false;
-  }
-  while (k < kLast) {
+    return k < kLast;
+  };
+  while (true) {
     refill(reader);
-    if (!take_one()) return false;
+    if (HWY_LIKELY(take_several() && take_several() && take_several())) continue;
+    if (k == kLast || (k >= kFirstOfEnd && k < kFirstOfEnd + kLast)) return true;
+    // Nothing could be told, or symbols of the next block were taken for this one's.
+    reader = before;
+    refill(reader);
+    Entry entry = 0;
+    if (!look_up(*block.ac, reader, entry)) return false;
+    k = k_before + Table::advance(entry);
+    drop(reader, entry);
+    if (k >= kLast) return k == kLast || k >= kFirstOfEnd;
   }
-  return k == kLast || k >= kFirstOfEnd;
 }
 
 /// Multiplies by the quantisation, in 16 bits as libjpeg-turbo does, and clears the coefficients.

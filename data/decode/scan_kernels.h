@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "data/decode/huffman_table.h"
+#include "framework/core/export.h"
 
 namespace precast::data {
 
@@ -12,7 +13,7 @@ namespace precast::data {
 enum class JpegDct { ifast, islow };
 
 /// The next bits of an unstuffed scan. Up to 8 bytes behind `next` are read at any time.
-struct BitReader {
+struct PRECAST_API BitReader {
   const std::uint8_t* next = nullptr;
   /// Left-aligned; `count` of them are counted, the ones behind are right too.
   std::uint64_t bits = 0;
@@ -68,10 +69,10 @@ struct ScanProgress {
 };
 
 /// Decodes up to `mcus` MCUs and transforms them into samples. An MCU is at most 1,400 bytes.
-ScanProgress decode_mcus(ScanState& state, std::size_t mcus, JpegDct dct,
-                         std::array<BlockTarget, kMaxMcuBlocks>& targets);
+PRECAST_API ScanProgress decode_mcus(ScanState& state, std::size_t mcus, JpegDct dct,
+                                     std::array<BlockTarget, kMaxMcuBlocks>& targets);
 /// Only reads over them, to know where the next begins.
-ScanProgress skip_mcus(ScanState& state, std::size_t mcus);
+PRECAST_API ScanProgress skip_mcus(ScanState& state, std::size_t mcus);
 
 /// The quantisation of a block as `dct` wants it: [64] in natural order.
 void scale_quantizers(const std::array<std::uint8_t, 64>& quantizers, JpegDct dct,
