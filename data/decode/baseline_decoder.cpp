@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "data/decode/pixel_kernels.h"
+#include "data/decode/skip_kernels.h"
 
 namespace precast::data {
 namespace {
@@ -34,6 +35,12 @@ std::pair<std::size_t, std::size_t> mcu_range(int first, int end, int size, int 
   return {static_cast<std::size_t>(low / 8), static_cast<std::size_t>(high / 8 + 1)};
 }
 
+std::span<const std::uint8_t> scan_of(std::span<const std::byte> jpeg,
+                                      const BaselineHeader& header) {
+  const auto data = jpeg.subspan(header.scan_begin);
+  return {reinterpret_cast<const std::uint8_t*>(data.data()), data.size()};
+}
+
 }  // namespace
 
 std::uint8_t* BaselineDecoder::Strip::row(std::size_t index) {
@@ -45,8 +52,7 @@ std::optional<ImageView> BaselineDecoder::decode(std::span<const std::byte> jpeg
                                                  JpegDct dct, JpegCheckpoints checkpoints,
                                                  CheckpointRequest request) {
   if (!build_tables(header, dct)) return std::nullopt;
-  const auto data = jpeg.subspan(header.scan_begin);
-  scan_ = {reinterpret_cast<const std::uint8_t*>(data.data()), data.size()};
+  scan_ = scan_of(jpeg, header);
   request_ = request;
   if (request_.points != nullptr) request_.points->clear();
   find_window(header, region);
@@ -73,11 +79,16 @@ std::optional<ImageView> BaselineDecoder::decode(std::span<const std::byte> jpeg
 }
 
 bool BaselineDecoder::in_order(std::span<const std::byte> jpeg, const BaselineHeader& header) {
-  const Rect corner{header.height - 1, header.width - 1, 1, 1};
-  if (!decode(jpeg, header, corner, JpegDct::ifast, {}, {})) return false;
+  if (!build_tables(header, JpegDct::ifast)) return false;
+  scan_ = scan_of(jpeg, header);
+  find_window(header, {0, 0, 1, 1});
+  if (!seek({}, scan_.size())) return false;
+  bytes_.extend_to(scan_.size());
+  state_.reader.start(bytes_.data(), 0);
+  extend();
+  if (!skip_scan(state_, window_.rows * window_.columns * state_.blocks) || ran_out()) return false;
   const std::size_t read_bits = state_.reader.position(bytes_.data());
-  bytes_.extend_to(read_bits / 8 + 2);
-  if (!bytes_.ended() || bytes_.cut_off() || bytes_.size() * 8 >= read_bits + 8) return false;
+  if (bytes_.size() * 8 >= read_bits + 8) return false;
   const std::span<const std::uint8_t> behind = scan_.subspan(bytes_.place_in_scan(bytes_.size()));
   return behind.size() >= 2 && behind[0] == 0xFF && behind[1] == kEndOfImage;
 }

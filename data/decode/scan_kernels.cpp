@@ -5,46 +5,17 @@
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 
 #include "data/decode/dct-inl.h"
+#include "data/decode/scan_bits-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace precast::data::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
-
-using Entry = HuffmanTable::Entry;
-
-/// Makes at least 56 bits count, without a branch (Giesen, "Reading bits in far too many ways").
-HWY_INLINE void refill(BitReader& reader) {
-  std::uint64_t next = 0;
-  std::memcpy(&next, reader.next, sizeof next);
-  if constexpr (std::endian::native == std::endian::little) next = __builtin_bswap64(next);
-  reader.bits |= next >> reader.count;
-  reader.next += (63 - reader.count) >> 3;
-  reader.count |= 56;
-}
-
-/// The coefficient behind a code: its bits, where those that begin with 0 stand for negative
-/// numbers (T.81, F.2.2.1). Without a branch, as none could be foretold; shifts look at six bits of
-/// their counts alone, so the fields of `entry` need no masks.
-HWY_INLINE int coefficient(Entry entry, std::uint64_t bits) {
-  const std::uint64_t behind = bits << (entry >> 16 & 63U);
-  const unsigned size = HuffmanTable::size(entry);
-  const auto value = static_cast<std::int64_t>(behind >> 1 >> (~size & 63U));
-  const std::int64_t is_positive = static_cast<std::int64_t>(behind) >> 63;
-  const std::int64_t to_negative = 1 - (std::int64_t{1} << size);
-  return static_cast<int>(value + (~is_positive & to_negative));
-}
-
-/// Made-up files can add up differences without an end.
-HWY_INLINE int wrapped_sum(int a, int b) {
-  return static_cast<int>(static_cast<unsigned>(a) + static_cast<unsigned>(b));
-}
 
 /// Places of the coefficients in a BlockPair, by zigzag index. Indices that no block has lead
 /// behind the pair: what ends a block is stored without asking.
@@ -59,42 +30,12 @@ struct PairPlaces {
 };
 constexpr PairPlaces kPlaces;
 
-constexpr unsigned kLast = 63;
-/// Zigzag indices between the last one and this come from runs beyond the block.
-constexpr unsigned kFirstOfEnd = HuffmanTable::kEndOfBlock;
-
-/// Takes the entry of the next code. False if there is none.
-HWY_INLINE bool look_up(const HuffmanTable& table, const BitReader& reader, Entry& entry) {
-  entry = table.lookup()[reader.bits >> (64 - HuffmanTable::kLookupBits)];
-  if (HWY_LIKELY(entry != 0)) return true;
-  entry = table.find_long(static_cast<std::uint32_t>(reader.bits >> 48));
-  return entry != 0;
-}
-
-/// @param entry its low six bits are a number of bits: a shift looks at no others.
-HWY_INLINE void drop(BitReader& reader, std::uint32_t entry) {
-  reader.bits <<= entry & 63U;
-  reader.count -= entry & 63U;
-}
-
-HWY_INLINE bool read_dc(BitReader& reader, const HuffmanTable& table, int& dc) {
-  Entry entry = 0;
-  refill(reader);
-  if (!look_up(table, reader, entry)) return false;
-  dc = wrapped_sum(dc, coefficient(entry, reader.bits));
-  drop(reader, entry);
-  return true;
-}
-
 /// @param out where the block's coefficients go, all zero before.
 HWY_INLINE bool read_block(BitReader& reader, const ScanBlock& block, int& dc, std::int16_t* out) {
-  Entry entry = 0;
-  refill(reader);
-  if (!look_up(*block.dc, reader, entry)) return false;
-  dc = wrapped_sum(dc, coefficient(entry, reader.bits));
+  if (!read_dc(reader, *block.dc, dc)) return false;
   out[0] = static_cast<std::int16_t>(dc);
-  drop(reader, entry);
   const HuffmanTable& table = *block.ac;
+  Entry entry = 0;
   unsigned k = 0;
   const auto take_one = [&]() HWY_ATTR {
     if (!look_up(table, reader, entry)) return false;
@@ -111,40 +52,6 @@ HWY_INLINE bool read_block(BitReader& reader, const ScanBlock& block, int& dc, s
     if (!take_one()) return false;
   } while (k < kLast);
   return k == kLast || k >= kFirstOfEnd;
-}
-
-/// Reads over a block, mostly several symbols at a time. One branch that is foretold until the
-/// block ends: where the sum of places leads tells why it ended.
-HWY_INLINE bool skip_block(BitReader& reader, const ScanBlock& block, int& dc) {
-  using Table = HuffmanTable;
-  static_assert(3 * Table::kMostSkippedBits <= 56, "what refill() gives");
-  static_assert(kLast - 1 + Table::kMostSkipped < kFirstOfEnd &&
-                kLast - 1 + Table::kMostSkipped + kFirstOfEnd < Table::kNotSkipped);
-  if (!read_dc(reader, *block.dc, dc)) return false;
-  const auto* const several = block.ac->skip_lookup();
-  unsigned k = 0, k_before = 0;
-  BitReader before;
-  const auto take_several = [&]() HWY_ATTR {
-    before = reader;
-    k_before = k;
-    const std::uint32_t entry = several[reader.bits >> (64 - Table::kSkipBits)];
-    k += entry >> 8;
-    drop(reader, entry);
-    return k < kLast;
-  };
-  while (true) {
-    refill(reader);
-    if (HWY_LIKELY(take_several() && take_several() && take_several())) continue;
-    if (k == kLast || (k >= kFirstOfEnd && k < kFirstOfEnd + kLast)) return true;
-    // Nothing could be told, or symbols of the next block were taken for this one's.
-    reader = before;
-    refill(reader);
-    Entry entry = 0;
-    if (!look_up(*block.ac, reader, entry)) return false;
-    k = k_before + Table::advance(entry);
-    drop(reader, entry);
-    if (k >= kLast) return k == kLast || k >= kFirstOfEnd;
-  }
 }
 
 /// Multiplies by the quantisation, in 16 bits as libjpeg-turbo does, and clears the coefficients.
@@ -207,23 +114,6 @@ ScanProgress decode_islow(ScanState& state, std::size_t mcus,
   return decode_run<JpegDct::islow>(state, mcus, targets);
 }
 
-ScanProgress skip_run(ScanState& state, std::size_t mcus) {
-  // Member by member: a copy in one vector of what was just stored in pieces would stall.
-  BitReader reader{state.reader.next, state.reader.bits, state.reader.count};
-  ScanProgress progress;
-  for (; progress.mcus < mcus && reader.next < state.limit; ++progress.mcus) {
-    for (std::size_t b = 0; b < state.blocks; ++b) {
-      const ScanBlock& block = state.block[b];
-      if (!skip_block(reader, block, state.dc[block.component])) {
-        progress.damaged = true;
-        return progress;
-      }
-    }
-  }
-  state.reader = reader;
-  return progress;
-}
-
 }  // namespace
 }  // namespace precast::data::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -233,23 +123,11 @@ namespace precast::data {
 
 HWY_EXPORT(decode_ifast);
 HWY_EXPORT(decode_islow);
-HWY_EXPORT(skip_run);
-
-void BitReader::start(const std::uint8_t* at, unsigned skipped_bits) {
-  // The byte that is begun counts as read, its remaining bits as there.
-  next = at + (skipped_bits > 0 ? 1 : 0);
-  count = skipped_bits > 0 ? 8 - skipped_bits : 0;
-  bits = count > 0 ? std::uint64_t{*at} << (56 + skipped_bits) : 0;
-}
 
 ScanProgress decode_mcus(ScanState& state, std::size_t mcus, JpegDct dct,
                          std::array<BlockTarget, kMaxMcuBlocks>& targets) {
   if (dct == JpegDct::ifast) return HWY_DYNAMIC_DISPATCH(decode_ifast)(state, mcus, targets);
   return HWY_DYNAMIC_DISPATCH(decode_islow)(state, mcus, targets);
-}
-
-ScanProgress skip_mcus(ScanState& state, std::size_t mcus) {
-  return HWY_DYNAMIC_DISPATCH(skip_run)(state, mcus);
 }
 
 void scale_quantizers(const std::array<std::uint8_t, 64>& quantizers, JpegDct dct,

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "data/decode/bit_reader.h"
 #include "data/decode/huffman_table.h"
 #include "framework/core/export.h"
 
@@ -11,20 +12,6 @@ namespace precast::data {
 
 /// Which inverse DCT: libjpeg's fast integer one (FFCV's), or its accurate one.
 enum class JpegDct { ifast, islow };
-
-/// The next bits of an unstuffed scan. Up to 8 bytes behind `next` are read at any time.
-struct PRECAST_API BitReader {
-  const std::uint8_t* next = nullptr;
-  /// Left-aligned; `count` of them are counted, the ones behind are right too.
-  std::uint64_t bits = 0;
-  unsigned count = 0;
-
-  void start(const std::uint8_t* at, unsigned skipped_bits);
-  /// The bit that comes next, counted from `begin`.
-  [[nodiscard]] std::size_t position(const std::uint8_t* begin) const {
-    return static_cast<std::size_t>(next - begin) * 8 - count;
-  }
-};
 
 inline constexpr std::size_t kMaxMcuBlocks = 6;
 
@@ -71,8 +58,6 @@ struct ScanProgress {
 /// Decodes up to `mcus` MCUs and transforms them into samples. An MCU is at most 1,400 bytes.
 PRECAST_API ScanProgress decode_mcus(ScanState& state, std::size_t mcus, JpegDct dct,
                                      std::array<BlockTarget, kMaxMcuBlocks>& targets);
-/// Only reads over them, to know where the next begins.
-PRECAST_API ScanProgress skip_mcus(ScanState& state, std::size_t mcus);
 
 /// The quantisation of a block as `dct` wants it: [64] in natural order.
 void scale_quantizers(const std::array<std::uint8_t, 64>& quantizers, JpegDct dct,

@@ -1,0 +1,270 @@
+#include "data/decode/skip_kernels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "data/decode/skip_kernels.cpp"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <array>
+
+#include "data/decode/scan_bits-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace precast::data::HWY_NAMESPACE {
+namespace {
+
+using Table = HuffmanTable;
+
+/// Lookups of several symbols to a refill.
+constexpr int kLookups = 3;
+static_assert(kLookups * Table::kMostSkippedBits <= kRefilledBits);
+// Where the sum of places leads tells what ended a block.
+static_assert(kLast - 1 + Table::kMostSkipped < kFirstOfEnd &&
+              kLast - 1 + Table::kMostSkipped + kFirstOfEnd < Table::kNotSkipped);
+
+/// A stream of blocks that are read over, mostly several symbols at a time.
+struct Skipper {
+  BitReader reader;
+  /// Blocks so far, and which one of its MCU the next is.
+  std::size_t read = 0, block = 0;
+  const HuffmanTable* table = nullptr;
+  /// Places gone on in the block; kLast and more: what ended it.
+  unsigned k = 0;
+  Table::SkipEntry last = 0;
+};
+
+/// Member by member: a copy in one vector of what was just stored in pieces would stall.
+HWY_INLINE Skipper skipper_at(const BitReader& reader) {
+  return {.reader = {reader.next, reader.bits, reader.count}};
+}
+
+HWY_INLINE bool begin_block(const ScanBlock& block, Skipper& skipper, int& dc) {
+  skipper.table = block.ac;
+  skipper.k = 0;
+  return read_dc(skipper.reader, *block.dc, dc);
+}
+
+HWY_INLINE void take_several(Skipper& skipper) {
+  skipper.last = skipper.table->skip_lookup()[skipper.reader.bits >> (64 - Table::kSkipBits)];
+  skipper.k += skipper.last >> 8;
+  drop(skipper.reader, skipper.last);
+}
+
+/// Goes back by bits that were dropped since the last refill.
+HWY_INLINE void take_back(BitReader& reader, unsigned bits) {
+  const unsigned unread = reader.count + bits;
+  reader.start(reader.next - (unread + 7) / 8, (8 - unread % 8) % 8);
+}
+
+enum class BlockEnd { none, here, damaged };
+
+/// To be asked when take_several() has led to the block's last place or beyond.
+HWY_INLINE BlockEnd end_block(Skipper& skipper) {
+  const unsigned k = skipper.k;
+  if (k == kLast || (k >= kFirstOfEnd && k < kFirstOfEnd + kLast)) return BlockEnd::here;
+  // Nothing could be told, or symbols of the next block were taken for this one's.
+  take_back(skipper.reader, skipper.last & 63U);
+  skipper.k -= skipper.last >> 8;
+  refill(skipper.reader);
+  Entry entry = 0;
+  if (!look_up(*skipper.table, skipper.reader, entry)) return BlockEnd::damaged;
+  skipper.k += Table::advance(entry);
+  drop(skipper.reader, entry);
+  if (skipper.k < kLast) return BlockEnd::none;
+  return skipper.k == kLast || skipper.k >= kFirstOfEnd ? BlockEnd::here : BlockEnd::damaged;
+}
+
+HWY_INLINE bool begin_next(const ScanState& state, Skipper& skipper) {
+  int dc = 0;
+  return begin_block(state.block[skipper.block], skipper, dc);
+}
+
+HWY_INLINE void count_block(const ScanState& state, Skipper& skipper) {
+  skipper.block = skipper.block + 1 == state.blocks ? 0 : skipper.block + 1;
+  ++skipper.read;
+}
+
+/// Reads over what is left of a block. @return false for a damaged one.
+HWY_INLINE bool finish_block(Skipper& skipper) {
+  BlockEnd end = BlockEnd::none;
+  while (end == BlockEnd::none) {
+    refill(skipper.reader);
+    for (int i = 0; i < kLookups && HWY_LIKELY(skipper.k < kLast); ++i) take_several(skipper);
+    if (skipper.k >= kLast) end = end_block(skipper);
+  }
+  return end == BlockEnd::here;
+}
+
+ScanProgress skip_run(ScanState& state, std::size_t mcus) {
+  Skipper skipper = skipper_at(state.reader);
+  ScanProgress progress;
+  for (; progress.mcus < mcus && skipper.reader.next < state.limit; ++progress.mcus) {
+    for (std::size_t b = 0; b < state.blocks; ++b) {
+      const ScanBlock& block = state.block[b];
+      if (!begin_block(block, skipper, state.dc[block.component]) || !finish_block(skipper)) {
+        progress.damaged = true;
+        return progress;
+      }
+    }
+  }
+  state.reader = skipper.reader;
+  return progress;
+}
+
+// ---- Two places of a scan in turns ----
+
+/// Scans of fewer bytes are not worth two streams.
+constexpr std::ptrdiff_t kLeastBytes = 8192;
+/// Room for the longest block: 27 + 63 * 26 bits, and what was read ahead.
+constexpr std::ptrdiff_t kBlockBytes = 256;
+
+/// The stream that is begun inside the scan, as if an MCU began there.
+struct Guess {
+  Skipper skipper;
+  /// Moves on where no stream could have begun.
+  const std::uint8_t* first = nullptr;
+  const std::uint8_t* limit = nullptr;
+  /// Bits from the scan's start up to the end of each of the first blocks. So few, as streams that
+  /// are not in step by then hardly ever will be.
+  std::array<std::size_t, 1024> ends;
+};
+
+/// @return false if there is no place left.
+HWY_INLINE bool begin_guess(const ScanState& state, Guess& guess) {
+  for (; guess.first < guess.limit; ++guess.first) {
+    guess.skipper = {};
+    guess.skipper.reader.start(guess.first, 0);
+    if (begin_next(state, guess.skipper)) return true;
+  }
+  return false;
+}
+
+HWY_INLINE void count_guessed(const ScanState& state, const std::uint8_t* origin, Guess& guess) {
+  Skipper& skipper = guess.skipper;
+  if (skipper.read < guess.ends.size()) guess.ends[skipper.read] = skipper.reader.position(origin);
+  count_block(state, skipper);
+}
+
+/// Behind the last place of a block, or what is taken for one. @return false at the limit.
+HWY_INLINE bool go_on(const ScanState& state, const std::uint8_t* origin, Guess& guess) {
+  const BlockEnd end = end_block(guess.skipper);
+  if (end == BlockEnd::none) return true;
+  if (end == BlockEnd::here) {
+    count_guessed(state, origin, guess);
+    if (guess.skipper.reader.next >= guess.limit) return false;
+    if (begin_next(state, guess.skipper)) return true;
+  }
+  guess.first = guess.skipper.reader.next;
+  return begin_guess(state, guess);
+}
+
+/// Takes from both until a block of one of them may have ended.
+HWY_INLINE void take_from_both(Skipper& a, Skipper& b) {
+  while (true) {
+    refill(a.reader);
+    refill(b.reader);
+    for (int i = 0; i < kLookups; ++i) {
+      take_several(a);
+      take_several(b);
+      if (HWY_UNLIKELY(std::max(a.k, b.k) >= kLast)) return;
+    }
+  }
+}
+
+/// Reads over blocks of both until the first stream is where the guess began, or the guess at its
+/// limit. @return false if the first one is damaged.
+bool skip_both(const ScanState& state, const std::uint8_t* origin, Skipper& first, Guess& guess) {
+  if (!begin_next(state, first)) return false;
+  bool first_goes_on = true, guess_goes_on = begin_guess(state, guess);
+  while (first_goes_on && guess_goes_on) {
+    take_from_both(first, guess.skipper);
+    if (first.k >= kLast) {
+      const BlockEnd end = end_block(first);
+      if (end == BlockEnd::damaged) return false;
+      if (end == BlockEnd::here) {
+        count_block(state, first);
+        first_goes_on = first.reader.next < guess.first;
+        if (first_goes_on && !begin_next(state, first)) return false;
+      }
+    }
+    if (guess.skipper.k >= kLast) guess_goes_on = go_on(state, origin, guess);
+  }
+  if (guess_goes_on) {
+    if (finish_block(guess.skipper)) {
+      count_guessed(state, origin, guess);
+    } else {
+      guess.skipper = {};
+    }
+  }
+  if (!first_goes_on) return true;
+  if (!finish_block(first)) return false;
+  count_block(state, first);
+  return true;
+}
+
+bool skip_one(const ScanState& state, Skipper& skipper) {
+  if (skipper.reader.next >= state.limit || !begin_next(state, skipper) || !finish_block(skipper))
+    return false;
+  count_block(state, skipper);
+  return true;
+}
+
+/// Goes on until a block ends where one of the guess did, as the same block of an MCU: from there
+/// they are the same stream.
+bool join(const ScanState& state, const std::uint8_t* origin, Skipper& first, const Guess& guess) {
+  const std::size_t ends = std::min(guess.skipper.read, guess.ends.size());
+  for (std::size_t i = 0; i < ends;) {
+    const std::size_t at = first.reader.position(origin);
+    if (guess.ends[i] < at) {
+      ++i;
+    } else if (guess.ends[i] == at && (i + 1) % state.blocks == first.block) {
+      const std::size_t read = first.read + guess.skipper.read - (i + 1);
+      first = guess.skipper;
+      first.read = read;
+      return true;
+    } else if (!skip_one(state, first)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool skip_scan_run(ScanState& state, std::size_t blocks) {
+  const std::uint8_t* const origin = state.reader.next;
+  Skipper skipper = skipper_at(state.reader);
+  const std::ptrdiff_t bytes = state.limit - origin;
+  if (bytes >= kLeastBytes) {
+    Guess guess;
+    guess.limit = state.limit - kBlockBytes;
+    guess.first = origin + bytes / 2;
+    if (!skip_both(state, origin, skipper, guess) || !join(state, origin, skipper, guess))
+      return false;
+  }
+  while (skipper.read < blocks) {
+    if (!skip_one(state, skipper)) return false;
+  }
+  state.reader = skipper.reader;
+  return skipper.read == blocks;
+}
+
+}  // namespace
+}  // namespace precast::data::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace precast::data {
+
+HWY_EXPORT(skip_run);
+HWY_EXPORT(skip_scan_run);
+
+ScanProgress skip_mcus(ScanState& state, std::size_t mcus) {
+  return HWY_DYNAMIC_DISPATCH(skip_run)(state, mcus);
+}
+
+bool skip_scan(ScanState& state, std::size_t blocks) {
+  return HWY_DYNAMIC_DISPATCH(skip_scan_run)(state, blocks);
+}
+
+}  // namespace precast::data
+#endif  // HWY_ONCE

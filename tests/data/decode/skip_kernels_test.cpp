@@ -1,0 +1,246 @@
+#include "data/decode/skip_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "framework/core/rng.h"
+
+namespace precast::data {
+namespace {
+
+constexpr std::size_t kScanBytes = 4096;
+
+/// A Huffman table as a file could have one: lengths and symbols by chance.
+struct MadeUpTable {
+  std::vector<std::uint8_t> counts = std::vector<std::uint8_t>(16);
+  std::vector<std::uint8_t> symbols;
+  HuffmanTable table;
+};
+
+std::vector<std::uint8_t> allowed_symbols(HuffmanTable::Kind kind) {
+  std::vector<std::uint8_t> symbols;
+  for (unsigned run = 0; run < (kind == HuffmanTable::Kind::ac ? 16 : 1); ++run) {
+    for (unsigned size = 0; size <= 10; ++size) {
+      if (size > 0 || run == 0 || run == 15)
+        symbols.push_back(static_cast<std::uint8_t>(run << 4 | size));
+    }
+  }
+  return symbols;
+}
+
+/// @param shortest of the codes; long ones are not in the table's lookups.
+MadeUpTable made_up(RandomStream& random, HuffmanTable::Kind kind, std::size_t shortest) {
+  MadeUpTable made;
+  std::vector<std::uint8_t> symbols = allowed_symbols(kind);
+  for (std::size_t i = symbols.size(); i > 1; --i)
+    std::swap(symbols[i - 1], symbols[random.below(i)]);
+  // With a short code for the end of a block more blocks are in order.
+  if (random.below(2) == 0) std::swap(*std::ranges::find(symbols, 0), symbols.back());
+  // Codes left of this length; all ones is none.
+  std::uint64_t left = 1;
+  for (std::size_t length = 1; length <= 16; ++length) {
+    left *= 2;
+    if (length < shortest || left < 2) continue;
+    const std::uint64_t most = std::min<std::uint64_t>(left - 1, symbols.size());
+    const std::uint64_t count = length == 16 ? most : random.below(most + 1);
+    made.counts[length - 1] = static_cast<std::uint8_t>(count);
+    made.symbols.insert(made.symbols.end(), symbols.end() - static_cast<std::ptrdiff_t>(count),
+                        symbols.end());
+    symbols.resize(symbols.size() - count);
+    left -= count;
+  }
+  EXPECT_TRUE(made.table.build({made.counts, made.symbols}, kind));
+  return made;
+}
+
+/// Grey, an MCU of a block. Begins at `first`.
+ScanState state_of(const MadeUpTable& dc, const MadeUpTable& ac, const std::uint8_t* first) {
+  ScanState state;
+  state.reader.start(first, 0);
+  state.limit = first + kScanBytes;
+  state.blocks = 1;
+  state.block[0] = {&dc.table, &ac.table, 0};
+  return state;
+}
+
+struct Blocks {
+  int in_order = 0, damaged = 0;
+};
+
+/// Reads the same bits both ways, up to the first damage.
+void compare(const MadeUpTable& dc, const MadeUpTable& ac, const std::uint8_t* first,
+             Blocks& blocks) {
+  ScanState decoding = state_of(dc, ac, first), skipping = state_of(dc, ac, first);
+  std::array<std::uint8_t, 64> samples;
+  while (decoding.reader.next < decoding.limit) {
+    std::array<BlockTarget, kMaxMcuBlocks> targets{};
+    targets[0] = {samples.data(), 8, 0};
+    const ScanProgress decoded = decode_mcus(decoding, 1, JpegDct::ifast, targets);
+    const ScanProgress skipped = skip_mcus(skipping, 1);
+    ASSERT_EQ(skipped.damaged, decoded.damaged);
+    ++(decoded.damaged ? blocks.damaged : blocks.in_order);
+    if (decoded.damaged) return;
+    ASSERT_EQ(skipping.reader.position(first), decoding.reader.position(first));
+    ASSERT_EQ(skipping.dc, decoding.dc);
+  }
+}
+
+TEST(SkipKernels, ReadingOverABlockEndsWhereDecodingItDoes) {
+  Blocks blocks;
+  for (std::uint64_t round = 0; round < 1000; ++round) {
+    SCOPED_TRACE(round);
+    RandomStream random(17, 0, round, RandomUse::test);
+    const MadeUpTable dc = made_up(random, HuffmanTable::Kind::dc, 1 + round % 3);
+    const MadeUpTable ac = made_up(random, HuffmanTable::Kind::ac, 1 + round % 7);
+    std::vector<std::uint8_t> scan(2 * kScanBytes);
+    for (std::uint8_t& byte : scan) byte = static_cast<std::uint8_t>(random.below(256));
+    for (std::size_t first = 0; first < 1000; first += 25) {
+      compare(dc, ac, scan.data() + first, blocks);
+      ASSERT_FALSE(HasFatalFailure());
+    }
+  }
+  EXPECT_GT(blocks.in_order, 50'000);
+  EXPECT_GT(blocks.damaged, 10'000);
+}
+
+/// Bits as they stand in a scan.
+class BitWriter {
+ public:
+  void put(std::uint32_t bits, unsigned count) {
+    while (count-- > 0) {
+      if (used_ % 8 == 0) bytes_.push_back(0);
+      bytes_.back() |= static_cast<std::uint8_t>((bits >> count & 1U) << (7 - used_ % 8));
+      ++used_;
+    }
+  }
+  [[nodiscard]] const std::vector<std::uint8_t>& bytes() const { return bytes_; }
+
+ private:
+  std::vector<std::uint8_t> bytes_;
+  std::size_t used_ = 0;
+};
+
+/// Puts the symbol at `place` of the table, and a coefficient by chance.
+void put(RandomStream& random, const MadeUpTable& made, std::size_t place, BitWriter& out) {
+  std::uint32_t code = 0;
+  std::size_t first = 0;
+  unsigned length = 1;
+  for (; place >= first + made.counts[length - 1]; ++length) {
+    first += made.counts[length - 1];
+    code = (code + made.counts[length - 1]) << 1;
+  }
+  out.put(code + static_cast<std::uint32_t>(place - first), length);
+  const unsigned size = made.symbols[place] & 15U;
+  out.put(static_cast<std::uint32_t>(random.below(std::uint64_t{1} << size)), size);
+}
+
+std::size_t end_of_block(const MadeUpTable& ac) {
+  return static_cast<std::size_t>(std::ranges::find(ac.symbols, 0) - ac.symbols.begin());
+}
+
+MadeUpTable made_up_with_end(RandomStream& random) {
+  while (true) {
+    MadeUpTable made = made_up(random, HuffmanTable::Kind::ac, 2);
+    if (end_of_block(made) < made.symbols.size()) return made;
+  }
+}
+
+void put_block(RandomStream& random, const MadeUpTable& dc, const MadeUpTable& ac, BitWriter& out) {
+  put(random, dc, random.below(dc.symbols.size()), out);
+  for (unsigned k = 0; k < 63;) {
+    // The shorter one of two.
+    std::size_t place = std::min(random.below(ac.symbols.size()), random.below(ac.symbols.size()));
+    k += (ac.symbols[place] >> 4) + 1U;
+    if (k > 63) place = end_of_block(ac);
+    put(random, ac, place, out);
+    if (ac.symbols[place] == 0) return;
+  }
+}
+
+/// A scan of colour, with a table of each kind for the light and one for the colours.
+class MadeUpScan {
+ public:
+  static constexpr std::size_t kMcus = 1000;
+  static constexpr std::size_t kBlocks = 6;
+
+  explicit MadeUpScan(RandomStream& random) {
+    for (MadeUpTable& table : dc_) table = made_up(random, HuffmanTable::Kind::dc, 2);
+    for (MadeUpTable& table : ac_) table = made_up_with_end(random);
+    BitWriter out;
+    for (std::size_t i = 0; i < kMcus * kBlocks; ++i) {
+      const bool colour = i % kBlocks >= 4;
+      put_block(random, dc_[colour], ac_[colour], out);
+    }
+    bytes = out.bytes();
+    size = bytes.size();
+    bytes.resize(size + 4096);
+  }
+
+  [[nodiscard]] ScanState state() const {
+    ScanState state;
+    state.reader.start(bytes.data(), 0);
+    state.limit = bytes.data() + size + 8;
+    state.blocks = kBlocks;
+    for (std::size_t b = 0; b < kBlocks; ++b)
+      state.block[b] = {&dc_[b >= 4].table, &ac_[b >= 4].table, b < 4 ? 0 : b - 3};
+    return state;
+  }
+
+  /// Where the last MCU ends, by decoding each; none if one is damaged or runs over the end.
+  [[nodiscard]] std::optional<std::size_t> end_by_decoding() const {
+    ScanState decoding = state();
+    std::array<std::uint8_t, 64> samples;
+    std::array<BlockTarget, kMaxMcuBlocks> targets;
+    targets.fill({samples.data(), 8, 0});
+    const ScanProgress progress = decode_mcus(decoding, kMcus, JpegDct::ifast, targets);
+    if (progress.damaged || progress.mcus < kMcus) return std::nullopt;
+    return end_of(decoding);
+  }
+  [[nodiscard]] std::optional<std::size_t> end_by_skipping() const {
+    ScanState skipping = state();
+    if (!skip_scan(skipping, kMcus * kBlocks)) return std::nullopt;
+    return end_of(skipping);
+  }
+
+  std::vector<std::uint8_t> bytes;
+  /// Without the zeros behind them.
+  std::size_t size = 0;
+
+ private:
+  [[nodiscard]] std::optional<std::size_t> end_of(const ScanState& state) const {
+    const std::size_t end = state.reader.position(bytes.data());
+    return end <= size * 8 ? std::optional(end) : std::nullopt;
+  }
+
+  std::array<MadeUpTable, 2> dc_, ac_;
+};
+
+TEST(SkipKernels, AScanReadInTwoPlacesEndsWhereDecodingItDoes) {
+  int in_order = 0;
+  for (std::uint64_t round = 0; round < 60; ++round) {
+    SCOPED_TRACE(round);
+    RandomStream random(23, 0, round, RandomUse::test);
+    MadeUpScan scan(random);
+    ASSERT_GT(scan.size, 8192U);
+    ASSERT_TRUE(scan.end_by_decoding());
+    ASSERT_EQ(scan.end_by_skipping(), scan.end_by_decoding());
+    for (int i = 0; i < 30; ++i) {
+      std::uint8_t& byte = scan.bytes[random.below(scan.size)];
+      const auto bit = static_cast<std::uint8_t>(1U << random.below(8));
+      byte ^= bit;
+      const auto end = scan.end_by_decoding();
+      ASSERT_EQ(scan.end_by_skipping(), end);
+      in_order += end.has_value() ? 1 : 0;
+      byte ^= bit;
+    }
+  }
+  // Some bits only change a coefficient.
+  EXPECT_GT(in_order, 100);
+}
+
+}  // namespace
+}  // namespace precast::data
