@@ -43,6 +43,11 @@ class PRECAST_API HuffmanTable {
   /// @return false if no baseline file may have it.
   bool build(const HuffmanSpec& spec, Kind kind);
 
+  /// Built from the same codes.
+  [[nodiscard]] bool decodes_like(const HuffmanTable& other) const {
+    return kind_ == other.kind_ && spec_ == other.spec_;
+  }
+
   [[nodiscard]] const Entry* lookup() const { return lookup_.data(); }
   /// Only in AC tables.
   [[nodiscard]] const SkipEntry* skip_lookup() const { return skip_lookup_.data(); }

@@ -13,17 +13,18 @@
 namespace precast::data {
 namespace {
 
-constexpr const char* kCutOff = "the file ends before its image does";
-
 constexpr std::size_t kSignatureBytes = 8;
 /// Length, type and checksum around what a chunk holds.
 constexpr std::size_t kChunkFrameBytes = 12;
 
-/// Chunks that are passed over unread: they say nothing about pixels as Pillow gives them, and the
-/// compressed ones may unfold to a thousand times their size.
+/// Names, each with a zero, of chunks that are passed over unread: they say nothing about pixels as
+/// Pillow gives them, and the compressed ones may unfold to a thousand times their size. (An
+/// orientation that ImageMagick wrote as text is not looked for.)
+constexpr std::size_t kNameBytes = 5;
 constexpr png_byte kIgnored[] =
     "bKGD\0cHRM\0gAMA\0hIST\0iCCP\0iTXt\0oFFs\0pCAL\0pHYs\0"
     "sBIT\0sCAL\0sPLT\0sRGB\0tEXt\0tIME\0zTXt";
+static_assert(sizeof kIgnored % kNameBytes == 0);
 
 /// Whether every chunk up to IEND lies in the file. libpng takes memory for what a length claims.
 bool chunks_are_whole(std::span<const std::byte> file) {
@@ -49,7 +50,7 @@ bool chunks_are_whole(std::span<const std::byte> file) {
 struct PngReader::Callbacks {
   static void read_bytes(png_structp png, png_bytep out, std::size_t size) {
     auto* input = static_cast<Input*>(png_get_io_ptr(png));
-    if (size > input->left.size()) png_error(png, kCutOff);
+    if (size > input->left.size()) png_error(png, "the file ends before its image does");
     std::memcpy(out, input->left.data(), size);
     input->left = input->left.subspan(size);
   }
@@ -62,7 +63,7 @@ struct PngReader::Callbacks {
 };
 
 PngReader::PngReader(std::span<const std::byte> file, PngLayout layout) : input_{file} {
-  if (!chunks_are_whole(file)) refuse(kCutOff);
+  if (!chunks_are_whole(file)) refuse("a chunk ends behind the file, or IEND is missing");
   png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &input_, Callbacks::on_error,
                                 Callbacks::on_warning);
   if (png_ == nullptr) throw std::bad_alloc();
@@ -82,7 +83,7 @@ PngReader::~PngReader() {
 bool PngReader::read_header(PngLayout layout) {
   if (setjmp(png_jmpbuf(png_)) != 0) return false;
   png_set_read_fn(png_, &input_, Callbacks::read_bytes);
-  png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, kIgnored, sizeof kIgnored / 5);
+  png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, kIgnored, sizeof kIgnored / kNameBytes);
   png_read_info(png_, info_);
   const png_byte colors = png_get_color_type(png_, info_);
   stored_grey_ = (colors & PNG_COLOR_MASK_COLOR) == 0;

@@ -28,6 +28,11 @@ constexpr unsigned kLast = 63;
 constexpr unsigned kFirstOfEnd = HuffmanTable::kEndOfBlock;
 constexpr unsigned kRefilledBits = 56;
 
+/// Member by member: a copy in one vector of what was just stored in pieces would stall.
+HWY_INLINE BitReader copy_of(const BitReader& reader) {
+  return {reader.next, reader.bits, reader.count};
+}
+
 /// Makes at least kRefilledBits bits count, without a branch (Giesen, "Reading bits in far too many
 /// ways").
 HWY_INLINE void refill(BitReader& reader) {

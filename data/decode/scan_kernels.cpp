@@ -74,8 +74,7 @@ HWY_INLINE void store_block(const PairSamples& samples, std::size_t block, Block
 template <JpegDct kDct>
 ScanProgress decode_run(ScanState& state, std::size_t mcus,
                         std::array<BlockTarget, kMaxMcuBlocks>& targets) {
-  // Member by member: a copy in one vector of what was just stored in pieces would stall.
-  BitReader reader{state.reader.next, state.reader.bits, state.reader.count};
+  BitReader reader = copy_of(state.reader);
   ScanProgress progress;
   for (; progress.mcus < mcus && reader.next < state.limit; ++progress.mcus) {
     for (std::size_t b = 0; b < state.blocks; ++b) {

@@ -19,7 +19,10 @@ using Table = HuffmanTable;
 /// Lookups of several symbols to a refill.
 constexpr int kLookups = 3;
 static_assert(kLookups * Table::kMostSkippedBits <= kRefilledBits);
-// Where the sum of places leads tells what ended a block.
+/// Where the sum of places leads tells what ended a block: its last place; its last symbol; symbols
+/// of the next block, taken for this one's, without an end (below kFirstOfEnd) or with one (from
+/// kPastEnd on); or that nothing could be told (from kNotSkipped on).
+constexpr unsigned kPastEnd = kFirstOfEnd + kLast;
 static_assert(kLast - 1 + Table::kMostSkipped < kFirstOfEnd &&
               kLast - 1 + Table::kMostSkipped + kFirstOfEnd < Table::kNotSkipped);
 
@@ -31,13 +34,8 @@ struct Skipper {
   const HuffmanTable* table = nullptr;
   /// Places gone on in the block; kLast and more: what ended it.
   unsigned k = 0;
-  Table::SkipEntry last = 0;
+  Table::SkipEntry last_entry = 0;
 };
-
-/// Member by member: a copy in one vector of what was just stored in pieces would stall.
-HWY_INLINE Skipper skipper_at(const BitReader& reader) {
-  return {.reader = {reader.next, reader.bits, reader.count}};
-}
 
 HWY_INLINE bool begin_block(const ScanBlock& block, Skipper& skipper, int& dc) {
   skipper.table = block.ac;
@@ -46,9 +44,9 @@ HWY_INLINE bool begin_block(const ScanBlock& block, Skipper& skipper, int& dc) {
 }
 
 HWY_INLINE void take_several(Skipper& skipper) {
-  skipper.last = skipper.table->skip_lookup()[skipper.reader.bits >> (64 - Table::kSkipBits)];
-  skipper.k += skipper.last >> 8;
-  drop(skipper.reader, skipper.last);
+  skipper.last_entry = skipper.table->skip_lookup()[skipper.reader.bits >> (64 - Table::kSkipBits)];
+  skipper.k += skipper.last_entry >> 8;
+  drop(skipper.reader, skipper.last_entry);
 }
 
 /// Goes back by bits that were dropped since the last refill.
@@ -62,10 +60,10 @@ enum class BlockEnd { none, here, damaged };
 /// To be asked when take_several() has led to the block's last place or beyond.
 HWY_INLINE BlockEnd end_block(Skipper& skipper) {
   const unsigned k = skipper.k;
-  if (k == kLast || (k >= kFirstOfEnd && k < kFirstOfEnd + kLast)) return BlockEnd::here;
-  // Nothing could be told, or symbols of the next block were taken for this one's.
-  take_back(skipper.reader, skipper.last & 63U);
-  skipper.k -= skipper.last >> 8;
+  if (k == kLast || (k >= kFirstOfEnd && k < kPastEnd)) return BlockEnd::here;
+  // Once more, and one symbol alone.
+  take_back(skipper.reader, skipper.last_entry & 63U);
+  skipper.k -= skipper.last_entry >> 8;
   refill(skipper.reader);
   Entry entry = 0;
   if (!look_up(*skipper.table, skipper.reader, entry)) return BlockEnd::damaged;
@@ -85,7 +83,8 @@ HWY_INLINE void count_block(const ScanState& state, Skipper& skipper) {
   ++skipper.read;
 }
 
-/// Reads over what is left of a block. @return false for a damaged one.
+/// Reads over what is left of a block, of which the end was not seen (k < kLast). @return false for
+/// a damaged one.
 HWY_INLINE bool finish_block(Skipper& skipper) {
   BlockEnd end = BlockEnd::none;
   while (end == BlockEnd::none) {
@@ -97,7 +96,7 @@ HWY_INLINE bool finish_block(Skipper& skipper) {
 }
 
 ScanProgress skip_run(ScanState& state, std::size_t mcus) {
-  Skipper skipper = skipper_at(state.reader);
+  Skipper skipper{.reader = copy_of(state.reader)};
   ScanProgress progress;
   for (; progress.mcus < mcus && skipper.reader.next < state.limit; ++progress.mcus) {
     for (std::size_t b = 0; b < state.blocks; ++b) {
@@ -115,15 +114,15 @@ ScanProgress skip_run(ScanState& state, std::size_t mcus) {
 // ---- Two places of a scan in turns ----
 
 /// Scans of fewer bytes are not worth two streams.
-constexpr std::ptrdiff_t kLeastBytes = 8192;
+constexpr std::ptrdiff_t kLeastBytes = 1024;
 /// Room for the longest block: 27 + 63 * 26 bits, and what was read ahead.
 constexpr std::ptrdiff_t kBlockBytes = 256;
 
 /// The stream that is begun inside the scan, as if an MCU began there.
 struct Guess {
   Skipper skipper;
-  /// Moves on where no stream could have begun.
-  const std::uint8_t* first = nullptr;
+  /// Moves on behind what cannot have been a block.
+  const std::uint8_t* begin = nullptr;
   const std::uint8_t* limit = nullptr;
   /// Bits from the scan's start up to the end of each of the first blocks. So few, as streams that
   /// are not in step by then hardly ever will be.
@@ -132,9 +131,9 @@ struct Guess {
 
 /// @return false if there is no place left.
 HWY_INLINE bool begin_guess(const ScanState& state, Guess& guess) {
-  for (; guess.first < guess.limit; ++guess.first) {
-    guess.skipper = {};
-    guess.skipper.reader.start(guess.first, 0);
+  guess.skipper = {};  // Without a place left there is nothing to join.
+  for (; guess.begin < guess.limit; ++guess.begin) {
+    guess.skipper.reader.start(guess.begin, 0);
     if (begin_next(state, guess.skipper)) return true;
   }
   return false;
@@ -155,7 +154,7 @@ HWY_INLINE bool go_on(const ScanState& state, const std::uint8_t* origin, Guess&
     if (guess.skipper.reader.next >= guess.limit) return false;
     if (begin_next(state, guess.skipper)) return true;
   }
-  guess.first = guess.skipper.reader.next;
+  guess.begin = guess.skipper.reader.next;
   return begin_guess(state, guess);
 }
 
@@ -184,7 +183,7 @@ bool skip_both(const ScanState& state, const std::uint8_t* origin, Skipper& firs
       if (end == BlockEnd::damaged) return false;
       if (end == BlockEnd::here) {
         count_block(state, first);
-        first_goes_on = first.reader.next < guess.first;
+        first_goes_on = first.reader.next < guess.begin;
         if (first_goes_on && !begin_next(state, first)) return false;
       }
     }
@@ -210,15 +209,26 @@ bool skip_one(const ScanState& state, Skipper& skipper) {
   return true;
 }
 
+/// Whether it does not matter which block of an MCU one is.
+bool all_alike(const ScanState& state) {
+  const ScanBlock& first = state.block[0];
+  return std::all_of(state.block.begin(), state.block.begin() + state.blocks,
+                     [&](const ScanBlock& block) HWY_ATTR {
+                       return block.dc->decodes_like(*first.dc) &&
+                              block.ac->decodes_like(*first.ac);
+                     });
+}
+
 /// Goes on until a block ends where one of the guess did, as the same block of an MCU: from there
 /// they are the same stream.
 bool join(const ScanState& state, const std::uint8_t* origin, Skipper& first, const Guess& guess) {
+  const std::size_t period = all_alike(state) ? 1 : state.blocks;
   const std::size_t ends = std::min(guess.skipper.read, guess.ends.size());
   for (std::size_t i = 0; i < ends;) {
     const std::size_t at = first.reader.position(origin);
     if (guess.ends[i] < at) {
       ++i;
-    } else if (guess.ends[i] == at && (i + 1) % state.blocks == first.block) {
+    } else if (guess.ends[i] == at && (i + 1) % period == first.block % period) {
       const std::size_t read = first.read + guess.skipper.read - (i + 1);
       first = guess.skipper;
       first.read = read;
@@ -232,12 +242,12 @@ bool join(const ScanState& state, const std::uint8_t* origin, Skipper& first, co
 
 bool skip_scan_run(ScanState& state, std::size_t blocks) {
   const std::uint8_t* const origin = state.reader.next;
-  Skipper skipper = skipper_at(state.reader);
+  Skipper skipper{.reader = copy_of(state.reader)};
   const std::ptrdiff_t bytes = state.limit - origin;
   if (bytes >= kLeastBytes) {
     Guess guess;
     guess.limit = state.limit - kBlockBytes;
-    guess.first = origin + bytes / 2;
+    guess.begin = origin + bytes / 2;
     if (!skip_both(state, origin, skipper, guess) || !join(state, origin, skipper, guess))
       return false;
   }

@@ -126,6 +126,7 @@ void check_beside_libjpeg(JpegDecoder& decoder, Input jpeg, Size size, const Rec
   const Rect all{0, 0, size.height, size.width};
   const auto whole = decode(libjpeg, jpeg, size, all);
   require(decode(decoder, jpeg, size, all) == whole, "the whole image is libjpeg's");
+  require(!decoder.in_order(jpeg, size.height, size.width) || whole, "what is in order decodes");
   // libjpeg reads on beyond a region: it may refuse what is not looked at here.
   const auto part = decode(libjpeg, jpeg, size, region);
   require(!part || pixels == part, "a region that libjpeg takes is the same");

@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <cstdio>
+// jpeglib.h needs std::FILE and std::size_t declared before it.
+#include <jpeglib.h>
+
 #include <random>
 
 #include "data/beton/reader.h"
@@ -7,6 +11,7 @@
 #include "data/sources/image_file.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/data/sources/sample_images.h"
 
 namespace precast::data {
 namespace {
@@ -71,6 +76,42 @@ TEST_F(JpegInOrderTest, WhatLibjpegComplainsOfNeverIs) {
     EXPECT_TRUE(decodes_without_complaint(damaged)) << i;
   }
   EXPECT_GT(kept, 100);
+}
+
+/// Noise in colour, of which the scan is long enough to be read in two places.
+Bytes noisy_jpeg(int height, int width, int rows) {
+  std::mt19937 random(5);
+  std::vector<unsigned char> samples(static_cast<std::size_t>(height * width) * 3);
+  for (unsigned char& sample : samples) sample = static_cast<unsigned char>(random());
+  return test::encode_jpeg(samples, height, width, 3, [&](jpeg_compress_struct& state) {
+    state.comp_info[0].h_samp_factor = rows;
+    state.comp_info[0].v_samp_factor = rows;
+  });
+}
+
+TEST(JpegInOrder, DamageWhereTheReadingsMeetAndAtTheEndIsSeen) {
+  constexpr int kHeight = 80, kWidth = 120;
+  JpegDecoder decoder;
+  int kept = 0;
+  for (const int rows : {1, 2}) {
+    Bytes jpeg = noisy_jpeg(kHeight, kWidth, rows);
+    ASSERT_GT(jpeg.size(), 5000U);
+    ASSERT_TRUE(decoder.in_order(jpeg, kHeight, kWidth));
+    for (const std::size_t first : {jpeg.size() / 2 - 100, jpeg.size() - 500}) {
+      for (std::size_t at = first; at < first + 500 && at < jpeg.size(); ++at) {
+        for (int bit = 0; bit < 8; ++bit) {
+          const std::byte original = jpeg[at];
+          jpeg[at] ^= static_cast<std::byte>(1U << bit);
+          if (decoder.in_order(jpeg, kHeight, kWidth)) {
+            ++kept;
+            ASSERT_TRUE(decodes_without_complaint(jpeg)) << at << " bit " << bit;
+          }
+          jpeg[at] = original;
+        }
+      }
+    }
+  }
+  EXPECT_GT(kept, 1000);
 }
 
 }  // namespace
