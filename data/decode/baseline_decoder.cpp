@@ -83,7 +83,7 @@ bool BaselineDecoder::in_order(std::span<const std::byte> jpeg, const BaselineHe
   scan_ = scan_of(jpeg, header);
   find_window(header, {0, 0, 1, 1});
   if (!seek({}, scan_.size())) return false;
-  bytes_.extend_to(scan_.size());
+  bytes_.extend_to(scan_.size());  // They may lie elsewhere now.
   state_.reader.start(bytes_.data(), 0);
   extend();
   if (!skip_scan(state_, window_.rows * window_.columns * state_.blocks) || ran_out()) return false;

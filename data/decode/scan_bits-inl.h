@@ -26,6 +26,7 @@ using Entry = HuffmanTable::Entry;
 constexpr unsigned kLast = 63;
 /// Zigzag indices between the last one and this come from runs beyond the block.
 constexpr unsigned kFirstOfEnd = HuffmanTable::kEndOfBlock;
+/// So many at least, in whole bytes, fit behind what is left of one.
 constexpr unsigned kRefilledBits = 56;
 
 /// Member by member: a copy in one vector of what was just stored in pieces would stall.
@@ -41,7 +42,7 @@ HWY_INLINE void refill(BitReader& reader) {
   if constexpr (std::endian::native == std::endian::little) next = __builtin_bswap64(next);
   reader.bits |= next >> reader.count;
   reader.next += (63 - reader.count) >> 3;
-  reader.count |= 56;
+  reader.count |= kRefilledBits;
 }
 
 /// The coefficient behind a code: its bits, where those that begin with 0 stand for negative

@@ -78,14 +78,15 @@ TEST_F(JpegInOrderTest, WhatLibjpegComplainsOfNeverIs) {
   EXPECT_GT(kept, 100);
 }
 
-/// Noise in colour, of which the scan is long enough to be read in two places.
-Bytes noisy_jpeg(int height, int width, int rows) {
+/// Noise in colour, the light sampled `sampling` times as finely each way, of which the scan is
+/// long enough to be read in two places.
+Bytes noisy_jpeg(int height, int width, int sampling) {
   std::mt19937 random(5);
   std::vector<unsigned char> samples(static_cast<std::size_t>(height * width) * 3);
   for (unsigned char& sample : samples) sample = static_cast<unsigned char>(random());
   return test::encode_jpeg(samples, height, width, 3, [&](jpeg_compress_struct& state) {
-    state.comp_info[0].h_samp_factor = rows;
-    state.comp_info[0].v_samp_factor = rows;
+    state.comp_info[0].h_samp_factor = sampling;
+    state.comp_info[0].v_samp_factor = sampling;
   });
 }
 
@@ -93,8 +94,8 @@ TEST(JpegInOrder, DamageWhereTheReadingsMeetAndAtTheEndIsSeen) {
   constexpr int kHeight = 80, kWidth = 120;
   JpegDecoder decoder;
   int kept = 0;
-  for (const int rows : {1, 2}) {
-    Bytes jpeg = noisy_jpeg(kHeight, kWidth, rows);
+  for (const int sampling : {1, 2}) {
+    Bytes jpeg = noisy_jpeg(kHeight, kWidth, sampling);
     ASSERT_GT(jpeg.size(), 5000U);
     ASSERT_TRUE(decoder.in_order(jpeg, kHeight, kWidth));
     for (const std::size_t first : {jpeg.size() / 2 - 100, jpeg.size() - 500}) {

@@ -234,6 +234,9 @@ TEST(ImageFile, JpegsThatCostFarMoreThanTheirSizeAreRefused) {
   EXPECT_THAT(refusal(large), HasSubstr("bytes of coefficients"));
 }
 
+/// In a PNG, where the signature and the first chunk end.
+constexpr std::ptrdiff_t kBehindIhdr = 33;
+
 /// A PNG of 8 x 8 black pixels with a text of `size` zeros, compressed.
 std::vector<std::byte> png_with_text(std::size_t size) {
   std::vector<std::byte> file;
@@ -272,12 +275,11 @@ long peak_kb() {
 
 TEST(ImageFile, TextsInAPngAreNotUnfolded) {
   constexpr std::size_t kTextBytes = 7'000'000;
-  constexpr std::size_t kTextAt = 33;  // behind the signature and IHDR
   const std::vector<std::byte> one = png_with_text(kTextBytes);
-  const std::size_t length = png_get_uint_32(reinterpret_cast<png_const_bytep>(&one[kTextAt]));
-  const auto text = std::span(one).subspan(kTextAt, length + 12);
+  const std::size_t length = png_get_uint_32(reinterpret_cast<png_const_bytep>(&one[kBehindIhdr]));
+  const auto text = std::span(one).subspan(kBehindIhdr, length + 12);
   std::vector<std::byte> file = one;
-  for (int i = 0; i < 60; ++i) file.insert(file.begin() + kTextAt, text.begin(), text.end());
+  for (int i = 0; i < 60; ++i) file.insert(file.begin() + kBehindIhdr, text.begin(), text.end());
   ASSERT_LT(file.size(), 1'000'000U);
   // In a process of its own, as a peak is never forgotten.
   EXPECT_EXIT(
@@ -302,7 +304,7 @@ std::vector<std::byte> with_chunk(std::vector<std::byte> png, const std::string&
   };
   const std::string chunk = big_endian(length) + checked + big_endian(sum);
   const auto bytes = std::as_bytes(std::span(chunk));
-  png.insert(png.begin() + 33, bytes.begin(), bytes.end());
+  png.insert(png.begin() + kBehindIhdr, bytes.begin(), bytes.end());
   return png;
 }
 
