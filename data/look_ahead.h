@@ -30,8 +30,7 @@ class LookAhead {
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
     return std::nullopt;
   }
-  [[nodiscard]] const std::deque<Item>& items() const { return items_; }
-  /// Forgets the items and starts anew.
+  /// Discards the items and any failure; the next item is made again.
   void restart() {
     items_.clear();
     failure_ = nullptr;

@@ -45,7 +45,7 @@ void check_output(const std::string& in, const std::filesystem::path& out) {
   }
   std::error_code ignored;
   if (std::filesystem::equivalent(in, out, ignored)) {
-    throw ConfigError(fmt::format("{}: expected another file to write than to read", out.string()));
+    throw ConfigError(fmt::format("{}: expected another file to write than {}", out.string(), in));
   }
 }
 

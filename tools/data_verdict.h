@@ -20,6 +20,7 @@ struct DataFacts {
   /// Pages that this process had to wait for because they were not in memory.
   std::int64_t major_faults = 0;
   int workers = 0;
+  /// What `workers` would be without data.num_workers.
   int usable_cores = 0;
   /// data.in_memory.
   std::int64_t in_memory = 1;

@@ -75,7 +75,7 @@ data::WriteSummary WatchedWriting::run(const std::string& out, std::uint64_t sam
 void expect_other_file(const std::string& out, const std::filesystem::path& in) {
   std::error_code ignored;
   if (std::filesystem::equivalent(in, out, ignored))
-    throw ConfigError(fmt::format("{}: expected another file to write than to read", out));
+    throw ConfigError(fmt::format("{}: expected another file to write than {}", out, in.string()));
 }
 
 void check_folder(const std::string& out) {

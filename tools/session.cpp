@@ -45,8 +45,7 @@ std::uint64_t cache_bytes(const data::BetonReader& reader, const TrainConfig& co
 
 data::LoaderOptions loader_options(const TrainConfig& config) {
   data::LoaderOptions options;
-  options.workers = config.data.num_workers > 0 ? static_cast<int>(config.data.num_workers)
-                                                : at::get_num_threads();
+  options.workers = loader_threads(config);
   options.batches_ahead = static_cast<int>(config.data.batches_ahead);
   options.seed = static_cast<std::uint64_t>(config.training.seed);
   options.jpeg.accurate_dct = config.data.jpeg_dct == "islow";
@@ -132,6 +131,17 @@ at::Device prepare_device(TrainConfig& config, int local_rank, int local_world) 
   // Whatever does not name a device must not end up on GPU 0 with the other ranks' leftovers.
   c10::impl::VirtualGuardImpl(at::kCUDA).setDevice(device);
   return device;
+}
+
+int loader_threads(const TrainConfig& config) {
+  if (config.data.num_workers > 0) return static_cast<int>(config.data.num_workers);
+  return data::loader_threads(usable_cores(), static_cast<int>(config.local_world),
+                              /*gpu_host=*/config.training.device != "cpu");
+}
+
+engine::GraphMode graph_mode(const TrainConfig& config) {
+  if (config.training.cuda_graphs == "off") return engine::GraphMode::off;
+  return config.training.cuda_graphs == "on" ? engine::GraphMode::on : engine::GraphMode::automatic;
 }
 
 std::unique_ptr<data::BetonReader> open_dataset(std::string_view key, const std::string& path,

@@ -24,6 +24,12 @@ namespace precast::tools {
 /// of its own.
 /// @throws DeviceError if the recipe asks for a GPU that is not there.
 [[nodiscard]] at::Device prepare_device(TrainConfig& config, int local_rank, int local_world);
+/// training.cuda_graphs.
+[[nodiscard]] engine::GraphMode graph_mode(const TrainConfig& config);
+
+/// data.num_workers, or what its 0 means (data::loader_threads) for the device and the ranks that
+/// prepare_device() was told.
+[[nodiscard]] int loader_threads(const TrainConfig& config);
 
 /// Opens the dataset of a key, as data.in_memory says. @throws ConfigError if the key has no value;
 /// DataError; IoError.

@@ -36,7 +36,10 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
   auto& data = config.data;
   schema.add("data.train_dataset", &data.train_dataset, ".beton file to train on");
   schema.add("data.val_dataset", &data.val_dataset, ".beton file to evaluate on");
-  schema.add("data.num_workers", &data.num_workers, "loader threads; 0: all usable cores")
+  schema
+      .add("data.num_workers", &data.num_workers,
+           "loader threads of each rank; 0: its share of the host's usable cores, on a GPU two "
+           "fewer")
       .min(0)
       .max(kMostThreads);
   schema

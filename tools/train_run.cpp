@@ -1,7 +1,6 @@
 #include "tools/train_run.h"
 
 #include <ATen/Context.h>
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/resource.h>
@@ -10,6 +9,7 @@
 #include <map>
 
 #include "data/cache/preload.h"
+#include "data/loader/loader.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "framework/core/progress.h"
@@ -45,11 +45,6 @@ engine::NonFinite nonfinite_policy(const TrainConfig& config) {
   if (config.training.on_nonfinite == "skip") return engine::NonFinite::skip;
   if (config.training.on_nonfinite == "restore") return engine::NonFinite::restore;
   return engine::NonFinite::stop;
-}
-
-engine::GraphMode graph_mode(const TrainConfig& config) {
-  if (config.training.cuda_graphs == "off") return engine::GraphMode::off;
-  return config.training.cuda_graphs == "on" ? engine::GraphMode::on : engine::GraphMode::automatic;
 }
 
 /// Pages that this process has waited for so far because they were not in memory.
@@ -272,6 +267,7 @@ void TrainRun::write_facts() const {
                               {"device", device_name(device_)},
                               {"processor", processor_name()},
                               {"cores", usable_cores()},
+                              {"loader_threads", loader_threads(recipe_.config)},
                               {"memory_bytes", memory_limit_bytes()},
                               {"world_size", ranks_.communicator().world()},
                               {"train_images", train_data_.order->size()},
@@ -295,7 +291,6 @@ void TrainRun::write_page() const {
 }
 
 DataFacts TrainRun::data_facts(const engine::TrainSummary& summary) const {
-  const std::int64_t workers = recipe_.config.data.num_workers;
   std::vector<ReplacedSample> replaced = train_source_->replaced();
   for (ReplacedSample& entry : val_source_->replaced()) replaced.push_back(std::move(entry));
   return {.train_seconds = summary.train_seconds,
@@ -303,8 +298,9 @@ DataFacts TrainRun::data_facts(const engine::TrainSummary& summary) const {
           .times = train_source_->times(),
           .images = summary.images_trained,
           .major_faults = major_faults() - faults_before_,
-          .workers = workers > 0 ? static_cast<int>(workers) : at::get_num_threads(),
-          .usable_cores = usable_cores(),
+          .workers = loader_threads(recipe_.config),
+          .usable_cores = data::loader_threads(
+              usable_cores(), static_cast<int>(recipe_.config.local_world), device_.is_cuda()),
           .in_memory = recipe_.config.data.in_memory,
           .replaced = std::move(replaced)};
 }

@@ -13,10 +13,10 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kMaxInfoBytes = std::size_t{4} << 20;
 
 /// The member of that name if it is an object, else an empty one.
-const Json& object_in(const Json& json, const char* name) {
+const Json& object_in(const Json& parent, const char* name) {
   static const Json kNone = Json::object();
-  const bool there = json.is_object() && json.contains(name) && json[name].is_object();
-  return there ? json[name] : kNone;
+  const bool there = parent.is_object() && parent.contains(name) && parent[name].is_object();
+  return there ? parent[name] : kNone;
 }
 
 std::vector<std::string> texts_of(const Json& list) {

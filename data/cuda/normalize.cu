@@ -2,6 +2,7 @@
 #include <cuda_fp16.h>
 
 #include "data/cuda/normalize.h"
+#include "framework/core/cuda_kernel.h"
 
 namespace precast::data {
 namespace {
@@ -64,7 +65,8 @@ void launch(const std::uint8_t* in, std::size_t pixels, const NormalizeConstants
   const std::size_t count = pixels * 3;
   const std::size_t threads = (count + kValues - 1) / kValues;
   const auto blocks = static_cast<unsigned>((threads + kThreads - 1) / kThreads);
-  normalize_kernel<<<blocks, kThreads, 0, stream>>>(in, count, constants, static_cast<Out*>(out));
+  PRECAST_LAUNCH(normalize_kernel<Out>, blocks, kThreads, 0, stream, in, count, constants,
+                 static_cast<Out*>(out));
 }
 
 }  // namespace

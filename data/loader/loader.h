@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -27,9 +28,18 @@ enum class OnCorrupt {
   replace,
 };
 
+/// Threads for the loader of one of `local_ranks` processes that share `usable_cores` cores: its
+/// share of them, at least 1. On a host with GPUs two cores of the share are left to the thread
+/// that launches kernels and to the one of the backward pass; on a CPU, whose training computes on
+/// the same cores, none. Torch's thread count says nothing here: torchrun sets OMP_NUM_THREADS=1.
+[[nodiscard]] constexpr int loader_threads(int usable_cores, int local_ranks, bool gpu_host) {
+  return std::max(1, usable_cores / local_ranks - (gpu_host ? 2 : 0));
+}
+
 struct LoaderOptions {
   /// Samples a batch, on this rank.
   std::int64_t batch_size = 512;
+  /// Threads; loader_threads() says how many suit the host.
   int workers = 1;
   /// Batches being filled or waiting, beside those that the consumer holds.
   int batches_ahead = 3;

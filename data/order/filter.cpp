@@ -115,7 +115,7 @@ class Parser {
     return left;
   }
   std::unique_ptr<const Node> parse_not(int depth) {
-    if (depth > kMaxDepth) fail("fewer parentheses");
+    if (depth > kMaxDepth) fail(fmt::format("at most {} levels of parentheses", kMaxDepth));
     if (accept("not")) return join(Node::Kind::negated, parse_not(depth + 1), nullptr);
     if (accept("(")) {
       auto inner = parse_or(depth + 1);

@@ -1,6 +1,6 @@
 #include "data/sources/idx.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <span>
@@ -51,8 +51,9 @@ IdxFile read_idx(const fs::path& path, std::uint32_t magic) {
     fits = fits && !__builtin_mul_overflow(bytes, std::uint64_t{idx.shape[i]}, &bytes);
   }
   if (!fits || bytes == 0 || bytes > UINT64_MAX / 2) {
-    throw DataError(fmt::format("{}: expected sizes of at least 1, got a header of {} bytes",
-                                path.string(), bytes));
+    throw DataError(
+        fmt::format("{}: expected sizes of at least 1 and a product below 2^63, got [{}]",
+                    path.string(), fmt::join(idx.shape, ", ")));
   }
   // One byte more than wanted shows a file that is too long.
   idx.bytes = read_uncompressed(path, idx.begin + bytes + 1);

@@ -22,12 +22,12 @@ std::string clean_path(std::string_view name, const std::string& place) {
     throw DataError(fmt::format("{}: expected relative paths, got '{}'", place, name));
   }
   std::string clean;
+  const std::string_view all = name;
   while (!name.empty()) {
     const std::string_view part = name.substr(0, name.find('/'));
     name.remove_prefix(std::min(name.size(), part.size() + 1));
     if (part == "..") {
-      throw DataError(
-          fmt::format("{}: expected paths inside the archive, got one with '..'", place));
+      throw DataError(fmt::format("{}: expected paths inside the archive, got '{}'", place, all));
     }
     if (part.empty() || part == ".") continue;
     if (!clean.empty()) clean += '/';

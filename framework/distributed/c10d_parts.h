@@ -16,6 +16,8 @@ struct ProcessGroup::Parts {
   c10::intrusive_ptr<c10d::ProcessGroup> data;
   /// Text and numbers, over the CPU network; the same as `data` where that is Gloo.
   c10::intrusive_ptr<c10d::ProcessGroup> control;
+  /// Whether `data` is Gloo that carries a GPU's tensors.
+  [[nodiscard]] bool gloo_on_gpu() const { return options.device.is_cuda() && data == control; }
 };
 
 /// Connects to the store, or serves it. @throws DeviceError naming host and port

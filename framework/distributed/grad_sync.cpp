@@ -24,16 +24,26 @@ at::ScalarType half_type(GradCompression compression) {
   return compression == GradCompression::bf16 ? at::kBFloat16 : at::kHalf;
 }
 
-/// Sums a bucket in a half type: divided first, so that the sum of many ranks stays in range.
-class CompressHook final
-    : public c10d::CppCommHookInterface<c10::intrusive_ptr<c10d::ProcessGroup>> {
- public:
-  CompressHook(const c10::intrusive_ptr<c10d::ProcessGroup>& group, at::ScalarType type)
-      : CppCommHookInterface(group), type_(type) {}
+/// A bucket's gradients as they travel: divided first, so that the sum of many ranks stays in
+/// range. Without compression that is the bucket itself.
+at::Tensor make_message(const at::Tensor& bucket, GradCompression compression, int world) {
+  const at::Tensor message =
+      compression == GradCompression::none ? bucket : bucket.to(half_type(compression));
+  return message.div_(world);
+}
 
-  c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
+using HookBase = c10d::CppCommHookInterface<c10::intrusive_ptr<c10d::ProcessGroup>>;
+using FuturePtr = c10::intrusive_ptr<c10::ivalue::Future>;
+
+/// Sums a bucket in a half type.
+class CompressHook final : public HookBase {
+ public:
+  CompressHook(const c10::intrusive_ptr<c10d::ProcessGroup>& group, GradCompression compression)
+      : HookBase(group), compression_(compression) {}
+
+  FuturePtr runHook(c10d::GradBucket& bucket) override {
     at::Tensor whole = bucket.getBufferRef();
-    Tensors half = {whole.to(type_).div_(state_->getSize())};
+    Tensors half = {make_message(whole, compression_, state_->getSize())};
     auto sum = state_->allreduce(half)->getFuture();
     return sum->then(
         [whole, half](c10::ivalue::Future& /*future*/) {
@@ -45,8 +55,38 @@ class CompressHook final
   }
 
  private:
-  at::ScalarType type_;
+  GradCompression compression_;
 };
+
+/// Sums a bucket of a GPU's gradients over Gloo. The future of such a sum has not always known the
+/// stream on which the result comes back from the host, so that gradients were read too early
+/// (pytorch/pytorch#170812): this hook waits for the sum itself.
+class WaitingHook final : public HookBase {
+ public:
+  WaitingHook(const c10::intrusive_ptr<c10d::ProcessGroup>& group, GradCompression compression)
+      : HookBase(group), compression_(compression) {}
+
+  FuturePtr runHook(c10d::GradBucket& bucket) override {
+    at::Tensor whole = bucket.getBufferRef();
+    Tensors message = {make_message(whole, compression_, state_->getSize())};
+    state_->allreduce(message)->wait();
+    whole.copy_(message[0]);
+    auto done = c10::make_intrusive<c10::ivalue::Future>(c10::TensorType::get());
+    done->markCompleted(c10::IValue(whole));
+    return done;
+  }
+
+ private:
+  GradCompression compression_;
+};
+
+/// Null: the Reducer's own sum.
+std::unique_ptr<c10d::CommHookInterface> make_hook(const ProcessGroup::Parts& parts,
+                                                   GradCompression compression) {
+  if (parts.gloo_on_gpu()) return std::make_unique<WaitingHook>(parts.data, compression);
+  if (compression == GradCompression::none) return nullptr;
+  return std::make_unique<CompressHook>(parts.data, compression);
+}
 
 /// c10d::Reducer: the engine of PyTorch's DistributedDataParallel. A new release may change its
 /// constructor; this class is the only place that calls it.
@@ -68,10 +108,8 @@ class OverlappedSync final : public GradSync {
         std::unordered_map<std::size_t, std::string>{}, first,
         /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
         std::vector<std::int64_t>{});
-    if (options.compression != GradCompression::none) {
-      reducer_->register_comm_hook(
-          std::make_unique<CompressHook>(group.parts().data, half_type(options.compression)));
-    }
+    if (auto hook = make_hook(group.parts(), options.compression))
+      reducer_->register_comm_hook(std::move(hook));
     // By itself the Reducer rearranges its buckets after the first step, so that a resumed run
     // would add in another order than the one it goes on from. Done now, they stay.
     reducer_->push_rebuilt_params_for_all_indices();

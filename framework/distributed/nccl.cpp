@@ -15,6 +15,7 @@ void add_nccl(c10d::ProcessGroup& group, const c10::intrusive_ptr<c10d::Store>& 
         "ranks: expected a GPU for NCCL, got none that libtorch can use. Train on CPUs with "
         "--training.device=cpu, or see precast doctor");
   }
+  require(options.device.has_index(), "the GPU of a rank has an index");
   auto nccl = c10d::ProcessGroupNCCL::Options::create();
   nccl->timeout = options.timeout;
   const auto backend = c10::make_intrusive<c10d::ProcessGroupNCCL>(store, options.rank,

@@ -77,6 +77,8 @@ void add_gloo(c10d::ProcessGroup& group, const c10::intrusive_ptr<c10d::Store>& 
                                                                    options.world, std::move(gloo));
   group.setBackend(at::kCPU, c10d::ProcessGroup::BackendType::GLOO, backend);
   group.setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
+  if (options.device.is_cuda())
+    group.setBackend(at::kCUDA, c10d::ProcessGroup::BackendType::GLOO, backend);
 }
 
 /// The ranks' arrival: nobody goes on before all are here, and who is missing has a name.
@@ -199,7 +201,7 @@ ProcessGroup::ProcessGroup(const GroupOptions& options) : parts_(std::make_uniqu
     parts_->control = make_group(options, control_store);
     add_gloo(*parts_->control, control_store, options);
     parts_->data = parts_->control;
-    if (options.device.is_cuda()) {
+    if (options.device.is_cuda() && options.transport == Transport::by_device) {
       const auto data_store = c10::make_intrusive<c10d::PrefixStore>("data", parts_->store);
       parts_->data = make_group(options, data_store);
       add_nccl(*parts_->data, data_store, options);

@@ -10,6 +10,15 @@
 
 namespace precast::distributed {
 
+/// What carries tensors of the run's device.
+enum class Transport {
+  /// NCCL between GPUs, Gloo between CPUs.
+  by_device,
+  /// Gloo between GPUs too, by way of the host's memory: slow, but it lets several ranks share one
+  /// GPU, which NCCL refuses.
+  gloo,
+};
+
 struct GroupOptions {
   int rank = 0;
   int world = 1;
@@ -20,7 +29,9 @@ struct GroupOptions {
   bool serves_store = false;
   /// Keeps runs apart that use one store after another (torchrun's restarts).
   std::string prefix{};
+  /// A GPU has its index.
   at::Device device = at::kCPU;
+  Transport transport = Transport::by_device;
   /// A collective that takes longer has failed. Dead ranks are noticed sooner: see Heartbeat.
   std::chrono::milliseconds timeout{120'000};
   /// How long the ranks may take to find each other.
@@ -28,7 +39,8 @@ struct GroupOptions {
 };
 
 /// The ranks of a run, on c10d: NCCL between GPUs, Gloo between CPUs, introduced to each other by a
-/// TCPStore. Text and single numbers always go over Gloo.
+/// TCPStore. Text and single numbers always go over Gloo. A group of one rank is a group like any
+/// other: its collectives take the same way through the transport.
 ///
 /// Neither the store nor the transports know passwords: use them in a private network.
 class PRECAST_API ProcessGroup final : public Communicator {

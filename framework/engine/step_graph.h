@@ -3,12 +3,15 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <vector>
 
+#include "framework/api/model.h"
 #include "framework/api/train_plan.h"
 #include "framework/core/export.h"
+#include "framework/engine/graph_recorder.h"
 
 namespace precast::engine {
 
@@ -16,9 +19,9 @@ namespace precast::engine {
 /// launch (a CUDA graph).
 enum class GraphMode {
   off,
-  /// For small batches in fp16 or bf16.
+  /// For small batches in fp16 or bf16. A step that cannot be recorded runs as without graphs.
   automatic,
-  /// For every full batch.
+  /// For every full batch. A step that cannot be recorded is an error.
   on,
 };
 
@@ -31,28 +34,69 @@ enum class GraphMode {
 [[nodiscard]] PRECAST_API bool worth_capturing(GraphMode mode, std::int64_t samples,
                                                std::int64_t size_px);
 
-/// The recorded forward and backward passes of training steps. The optimiser is not part of it: its
-/// few launches take the rate as a plain number and work for every optimiser and method.
+/// The forward and backward passes of training steps, recorded. The optimiser is not part of it:
+/// its few launches take the rate as a plain number and work for every optimiser and method.
 ///
-/// The first steps of an image size run as they are, on the stream that records later; then one is
-/// recorded, and from there on replayed on the current stream. One recording is kept: image sizes
-/// change between epochs. What the passes do must be the same each time: a model that decides on
-/// the host (which layers to drop, say) would repeat its first decision for ever. One thread.
-class StepGraph {
+/// The first steps of a shape run as they are, then one is recorded, and from then on replayed.
+/// There is one recording at a time. Another shape or type of the batch, or another set of
+/// parameters that require gradients (layer freezing), starts over. If a step cannot be recorded,
+/// this step and all later ones run as without a graph, with a warning; or, with GraphMode::on, the
+/// run ends.
+///
+/// The passes must do the same each time: of a decision that a model makes on the host (which
+/// layers to drop, say) the recorded one is repeated. One thread.
+class PRECAST_API StepGraph {
  public:
   /// Forward and backward passes: drops old gradients, leaves new ones in the parameters.
   /// @return the loss: scalar, detached.
   using Passes = std::function<at::Tensor(const at::Tensor& images, const at::Tensor& labels)>;
 
-  virtual ~StepGraph() = default;
+  /// Steps before the recording: libraries then have their workspaces, cuDNN its kernels, the model
+  /// its constants. The number that PyTorch's documentation of CUDA graphs asks for.
+  static constexpr int kWarmUps = 3;
+
+  /// @param mode automatic or on.
+  /// @param parameters all of the model, also those that do not require gradients now.
+  StepGraph(GraphMode mode, std::unique_ptr<GraphRecorder> recorder,
+            std::vector<at::Tensor> parameters);
+
   /// Does what `passes` would do. @return as `passes`; the caller's own
-  [[nodiscard]] virtual at::Tensor run(const at::Tensor& images, const at::Tensor& labels,
-                                       const Passes& passes) = 0;
+  /// @throws DeviceError in mode `on` if the passes cannot be recorded; if memory runs out in it,
+  /// what libtorch throws.
+  [[nodiscard]] at::Tensor run(const at::Tensor& images, const at::Tensor& labels,
+                               const Passes& passes);
+  [[nodiscard]] GraphMode mode() const { return mode_; }
+  /// How many of the runs so far were replays.
+  [[nodiscard]] std::int64_t replays() const { return replays_; }
+
+ private:
+  [[nodiscard]] bool fits(const at::Tensor& images, const at::Tensor& labels) const;
+  [[nodiscard]] std::vector<bool> trained_now() const;
+  void start_over(const at::Tensor& images, const at::Tensor& labels);
+  [[nodiscard]] at::Tensor warm_up(const Passes& passes);
+  [[nodiscard]] bool record(const Passes& passes);
+  [[nodiscard]] at::Tensor replay();
+  void give_up(const std::exception& failure);
+  void drop_gradients();
+
+  GraphMode mode_;
+  std::vector<at::Tensor> parameters_;
+  int warm_ups_ = 0;
+  std::int64_t replays_ = 0;
+  /// Which parameters required gradients when the warm-ups began.
+  std::vector<bool> trained_;
+  /// What the recorded work reads and writes; the loss is undefined until something is recorded.
+  at::Tensor images_, labels_, loss_;
+  std::vector<at::Tensor> gradients_;
+  /// Null once the recording has failed. Destroyed before the tensors that its recording uses.
+  std::unique_ptr<GraphRecorder> recorder_;
 };
 
-/// @param parameters those whose gradients the passes make.
-/// @throws DeviceError in a build without CUDA.
-[[nodiscard]] std::unique_ptr<StepGraph> make_step_graph(at::Device device,
-                                                         std::vector<at::Tensor> parameters);
+/// @return null where nothing is recorded: can_capture(), and `automatic` in a build without CUDA.
+/// @throws DeviceError for `on` in a build without CUDA.
+[[nodiscard]] PRECAST_API std::unique_ptr<StepGraph> make_step_graph(GraphMode mode,
+                                                                     const TrainPlan& plan,
+                                                                     at::Device device, int world,
+                                                                     const Model& model);
 
 }  // namespace precast::engine

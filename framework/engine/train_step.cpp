@@ -27,13 +27,13 @@ std::vector<at::Tensor> trainable_parameters(const Model& model) {
 }  // namespace
 
 TrainStep::TrainStep(const TrainPlan& plan, StepParts parts, at::Device device, bool skip_nonfinite,
-                     GraphMode graphs)
+                     std::unique_ptr<StepGraph> graph)
     : plan_(plan),
       parts_(parts),
       device_(device),
       skip_nonfinite_(skip_nonfinite),
-      graph_mode_(graphs),
-      trainable_(trainable_parameters(parts.model)) {
+      trainable_(trainable_parameters(parts.model)),
+      graph_(std::move(graph)) {
   if (plan_.precision == Precision::fp16) scaler_.emplace(device);
   if (skip_nonfinite_) statistics_ = statistics_of(parts_.model);
   for (const at::Tensor& statistic : statistics_)
@@ -44,8 +44,6 @@ TrainStep::TrainStep(const TrainPlan& plan, StepParts parts, at::Device device, 
     require(strategy_ == nullptr, "at most one method replaces the step");
     strategy_ = strategy;
   }
-  if (can_capture(graph_mode_, plan_, device_, parts_.ranks.world()))
-    graph_ = make_step_graph(device_, trainable_);
 }
 
 at::Tensor TrainStep::run(Batch& batch, double lr) {
@@ -91,7 +89,7 @@ at::Tensor TrainStep::forward_backward(Batch& batch, bool last) {
   const at::Tensor& images = batch.images();
   // Nothing is captured in a rehearsal, whose gradients are dropped.
   const bool replays = graph_ && !rehearses_ && batch.size() == plan_.global_batch_size &&
-                       worth_capturing(graph_mode_, batch.size(), images.size(2));
+                       worth_capturing(graph_->mode(), batch.size(), images.size(2));
   // Only a single rank replays, which has nobody to average with.
   const auto passes = [&](const at::Tensor& x, const at::Tensor& y) {
     return forward_backward(x, y, (replays || last) && !rehearses_);

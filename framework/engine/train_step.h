@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -36,8 +37,9 @@ class PRECAST_API TrainStep : private StepPasses {
  public:
   /// @param skip_nonfinite a step whose gradients are not all finite changes nothing, neither
   /// parameters nor batch statistics; in fp16 the gradient scaler sees to the parameters anyway.
+  /// @param graph made for the same model; null: every pass is launched kernel by kernel.
   TrainStep(const TrainPlan& plan, StepParts parts, at::Device device, bool skip_nonfinite,
-            GraphMode graphs = GraphMode::off);
+            std::unique_ptr<StepGraph> graph = nullptr);
 
   /// @param batch its size is a multiple of the plan's micro_batches.
   /// @return this rank's mean loss: scalar float32 on the device, detached.
@@ -47,6 +49,8 @@ class PRECAST_API TrainStep : private StepPasses {
   void rehearse(Batch& batch);
   /// Null unless the plan's precision is fp16.
   [[nodiscard]] GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
+  /// Passes so far that replayed a recording; a step may have several (StepStrategy).
+  [[nodiscard]] std::int64_t replayed_passes() const { return graph_ ? graph_->replays() : 0; }
 
  private:
   at::Tensor forward_backward(Batch& batch, bool last) override;
@@ -63,13 +67,12 @@ class PRECAST_API TrainStep : private StepPasses {
   StepParts parts_;
   at::Device device_;
   bool skip_nonfinite_;
-  GraphMode graph_mode_;
   std::optional<GradScaler> scaler_;
   std::vector<at::Tensor> trainable_;
   /// Of the one method that has any, or null.
   StepStrategy* strategy_ = nullptr;
   bool rehearses_ = false;
-  /// Null where no step can be captured.
+  /// Null where no step is recorded.
   std::unique_ptr<StepGraph> graph_;
   /// Batch statistics, and their values before the step; empty unless skip_nonfinite.
   std::vector<at::Tensor> statistics_, statistics_before_;

@@ -54,7 +54,9 @@ Trainer::Trainer(const TrainPlan& plan, TrainerParts parts, TrainerOptions optio
       step_(
           plan_,
           {parts_.model, parts_.loss, parts_.optimizer, parts_.methods, parts_.ranks, parts_.sync},
-          options.device, options.on_nonfinite == NonFinite::skip, options.graphs),
+          options.device, options.on_nonfinite == NonFinite::skip,
+          make_step_graph(options.graphs, plan_, options.device, parts_.ranks.world(),
+                          parts_.model)),
       nonfinite_(options.device),
       progress_(plan_, parts_.train_source, parts_.ranks.rank() == 0) {
   state_.loss_sum = at::zeros({}, at::device(options_.device).dtype(at::kDouble));

@@ -65,8 +65,8 @@ TEST_F(ExamplesTest, ConvNextTrainsThroughAnUnchangedRecipe) {
   NEEDS_TORCH;
   const std::string plugin = build("convnext") + "/convnext.so";
   write_images();
-  EXPECT_THAT(train(fmt::format("--plugins=[{}] --model.arch=convnext", plugin)),
-              HasSubstr("top-1"));
+  EXPECT_THAT(train(fmt::format("--plugins=[{}] --model.arch=convnext --json", plugin)),
+              HasSubstr("\"top_1\""));
 }
 
 TEST_F(ExamplesTest, VitTrainsThroughAnUnchangedRecipe) {
@@ -74,9 +74,9 @@ TEST_F(ExamplesTest, VitTrainsThroughAnUnchangedRecipe) {
   const std::string plugin = build("vit") + "/vit.so";
   write_images();
   EXPECT_THAT(train(fmt::format("--plugins=[{}] --model.arch=vit --model.params='{{patch: 4, "
-                                "width: 48, depth: 2}}'",
+                                "width: 48, depth: 2}}' --json",
                                 plugin)),
-              HasSubstr("top-1"));
+              HasSubstr("\"top_1\""));
 }
 
 TEST_F(ExamplesTest, GradientNoiseGoesOnFromACheckpointAsIfItHadNotStopped) {
@@ -85,15 +85,15 @@ TEST_F(ExamplesTest, GradientNoiseGoesOnFromACheckpointAsIfItHadNotStopped) {
   write_images();
   const std::string options = fmt::format(
       "--plugins=[{}] --methods='[gradient_noise: {{eta: 0.02}}]' --logging.run_id=r "
-      "--training.epochs=2 --checkpoint.keep_last=2",
+      "--training.epochs=2 --checkpoint.keep_last=2 --json",
       plugin);
-  EXPECT_THAT(train(options), HasSubstr("top-1"));
+  EXPECT_THAT(train(options), HasSubstr("\"top_1\""));
   shell("grep -l gradient_noise runs/r/checkpoints/*/state.json");
   // As if killed in the second epoch. With the noise of the first steps it would end elsewhere.
   shell(
       "cd runs/r && mv final_weights.safetensors whole.safetensors && rm -r "
       "checkpoints/$(ls checkpoints | sort -V | tail -1)");
-  EXPECT_THAT(train(options + " --checkpoint.resume=auto"), HasSubstr("top-1"));
+  EXPECT_THAT(train(options + " --checkpoint.resume=auto"), HasSubstr("\"top_1\""));
   shell("cmp runs/r/final_weights.safetensors runs/r/whole.safetensors");
 }
 

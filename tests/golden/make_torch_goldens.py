@@ -3,7 +3,7 @@
     .venv/bin/python tests/golden/make_torch_goldens.py
 
 Each NAME.pt has a NAME.json beside it: the tensors that precast must find in it, in order, each with
-dtype, shape and bytes (hexadecimal, C order), or the words that its error message must have.
+dtype, shape and bytes (hexadecimal, C order), or a fact that its error message must name.
 """
 
 import argparse
@@ -117,9 +117,9 @@ def main():
     save("without_crc", {"w": torch.ones(3)}, {"w": torch.ones(3)})
     torch.serialization.set_crc32_options(True)
 
-    refuse("legacy", net.state_dict(), "since 1.6", _use_new_zipfile_serialization=False)
+    refuse("legacy", net.state_dict(), "1.6", _use_new_zipfile_serialization=False)
     refuse("whole_module", torch.nn.Linear(1, 1), "torch.nn.modules.linear.Linear")
-    refuse("no_tensors", {"epoch": 1, "lr": 0.5}, "the keys epoch, lr")
+    refuse("no_tensors", {"epoch": 1, "lr": 0.5}, "epoch, lr")
     refuse("complex", {"w": torch.ones(2, dtype=torch.complex64)}, "torch.ComplexFloatStorage")
     torch.jit.script(torch.nn.Linear(1, 1)).save(FOLDER / "script.pt")
     (FOLDER / "script.json").write_text(json.dumps({"error": "TorchScript"}) + "\n")

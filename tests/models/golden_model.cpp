@@ -1,10 +1,12 @@
 #include "tests/models/golden_model.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
 
 #include <bit>
 #include <cmath>
 #include <fstream>
+#include <set>
 
 #include "models/register.h"
 #include "tests/support/noise_tensor.h"
@@ -67,6 +69,19 @@ void fill_by_formula(Model& model) {
       value[i] = static_cast<float>(formula(entry, static_cast<double>(value[i])));
     }
     entry.tensor.copy_(values);
+  }
+}
+
+void to_double(Model& model) {
+  const at::NoGradGuard no_grad;
+  std::set<std::string> done;
+  for (const NamedTensor& parameter : model.parameters()) {
+    parameter.tensor.set_data(parameter.tensor.to(at::kDouble));
+    done.insert(parameter.name);
+  }
+  for (const NamedTensor& buffer : model.state()) {
+    if (done.contains(buffer.name) || !buffer.tensor.is_floating_point()) continue;
+    buffer.tensor.set_data(buffer.tensor.to(at::kDouble));
   }
 }
 

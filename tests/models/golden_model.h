@@ -26,4 +26,10 @@ namespace precast::test {
 /// Sets parameters and buffers by the formula that the goldens were made with.
 void fill_by_formula(Model& model);
 
+/// Makes parameters and buffers float64. Batch statistics of few places amplify rounding: that of
+/// float32, which differs from CPU to CPU, moves a gradient by 1 %, that of float64 by 1e-11.
+void to_double(Model& model);
+/// The largest relative difference between two ways of computing the same in float64.
+inline constexpr double kFloat64Error = 1e-8;
+
 }  // namespace precast::test

@@ -9,11 +9,12 @@
 #include "framework/core/error.h"
 #include "tests/recipes/make_method.h"
 #include "tests/recipes/recipe_golden.h"
+#include "tests/support/message_matchers.h"
 
 namespace precast::test {
 namespace {
 
-using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 TrainPlan configured(const std::string& name, const std::string& options = "{}",
                      std::int64_t epochs = 12) {
@@ -64,14 +65,9 @@ TEST(ProgressiveResizeTest, RoundsHalfToEvenAndKeepsTheEndsAsWritten) {
 }
 
 TEST(ProgressiveResizeTest, RefusesARampDownwards) {
-  try {
-    (void)configured("progressive_resize", "{min_res: 192, max_res: 160}");
-    FAIL() << "no error";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(
-        error.what(),
-        HasSubstr("expected min_res <= max_res and start_ramp <= end_ramp, got 192 and 160"));
-  }
+  EXPECT_THAT(
+      [] { (void)configured("progressive_resize", "{min_res: 192, max_res: 160}"); },
+      ThrowsMessage<ConfigError>(Names("progressive_resize", "min_res <= max_res", 192, 160)));
 }
 
 }  // namespace

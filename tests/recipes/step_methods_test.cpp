@@ -20,12 +20,13 @@
 #include "tests/recipes/recipe_golden.h"
 #include "tests/recipes/toy_model.h"
 #include "tests/support/fake_parts.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/noise_tensor.h"
 
 namespace precast::test {
 namespace {
 
-using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 class CrossEntropy final : public Loss {
  public:
@@ -238,12 +239,9 @@ TEST(SelectiveBackpropTest, SelectsOnComposersSmallImages) {
 TEST(SelectiveBackpropTest, RefusesMicroBatchesWithAReason) {
   TrainPlan plan;
   plan.micro_batches = 2;
-  try {
-    make_method("selective_backprop")->configure(plan);
-    FAIL() << "no error";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("expected training.micro_batches 1, got 2"));
-  }
+  EXPECT_THAT(
+      [&] { make_method("selective_backprop")->configure(plan); },
+      ThrowsMessage<ConfigError>(Names("selective_backprop", "training.micro_batches", 1, 2)));
 }
 
 }  // namespace

@@ -53,17 +53,30 @@ int Program::wait() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+bool Program::running() const {
+  siginfo_t ended{};
+  // It stays to be waited for.
+  return waitid(P_PID, static_cast<id_t>(id_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         ended.si_pid == 0;
+}
+
 bool Program::printed(const std::string& wanted, int times) const {
-  for (int i = 0; i < 3000; ++i) {
-    if (occurrences(text("out") + text("err"), wanted) >= times) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
+  const auto is_there = [&] { return occurrences(text("out") + text("err"), wanted) >= times; };
+  return eventually([&] { return is_there() || !running(); }) && is_there();
 }
 
 std::string Program::text(const std::string& name) const {
   std::ifstream file(folder_ / name);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+bool eventually(const std::function<bool()>& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
 }
 
 int occurrences(const std::string& text, const std::string& part) {

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,9 @@ class Program {
   [[nodiscard]] pid_t id() const { return id_; }
   /// @return its exit code, or 128 + the signal that ended it.
   int wait();
-  /// Waits until it has written `text` `times` times. @return false if that took over 30 s.
+  /// Until wait() is called: false once it has ended.
+  [[nodiscard]] bool running() const;
+  /// Waits until it has written `text` `times` times. @return false if it never does.
   [[nodiscard]] bool printed(const std::string& text, int times = 1) const;
 
   /// After wait().
@@ -34,6 +37,10 @@ class Program {
   TemporaryFolder folder_;
   pid_t id_ = -1;
 };
+
+/// For what no event tells: asks until `condition` holds, for 2 minutes at most.
+/// @return whether it does.
+[[nodiscard]] bool eventually(const std::function<bool()>& condition);
 
 /// How often `part` occurs in `text`.
 [[nodiscard]] int occurrences(const std::string& text, const std::string& part);

@@ -7,6 +7,7 @@
 
 #include "framework/core/file.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tools/chart/xml.h"
 #include "tools/child_process.h"
@@ -15,6 +16,7 @@ namespace precast::tools {
 namespace {
 
 using nlohmann::json;
+using test::Names;
 using testing::HasSubstr;
 
 /// The programs as a user starts them, with steps small enough to take milliseconds.
@@ -63,6 +65,22 @@ TEST_F(BenchTest, StepReportsSpeedAndEverySetting) {
   EXPECT_EQ(settings.at("batch_size"), 2);
   EXPECT_EQ(settings.at("threads"), 1);
   EXPECT_EQ(settings.at("precision"), "fp32");
+  EXPECT_EQ(settings.at("cuda_graphs"), "auto");
+}
+
+TEST_F(BenchTest, StepTakesTheGraphModeAndReportsReplays) {
+  const ChildResult run = step({"--json", "--cuda_graphs", "off"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  const json figures = json::parse(run.output);
+  EXPECT_EQ(figures.at("settings").at("cuda_graphs"), "off");
+  EXPECT_EQ(figures.at("replayed_passes"), 0);
+  EXPECT_EQ(figures.at("windows").at(0).at("replayed_passes"), 0);
+}
+
+TEST_F(BenchTest, StepRefusesGraphsOnACpu) {
+  const ChildResult run = step({"--cuda_graphs", "on"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.errors, HasSubstr("training.cuda_graphs"));
 }
 
 TEST_F(BenchTest, StepTrainsOnMadeUpDataFromEveryPlaceAndOnAFile) {
@@ -146,22 +164,23 @@ TEST_F(BenchTest, StagesAreMeasuredAndDrawn) {
 }
 
 TEST_F(BenchTest, WrongArgumentsEndWithCodeTwo) {
-  const auto fails = [](const std::vector<std::string>& args, const std::string& text) {
+  const auto fails = [](const std::vector<std::string>& args, const test::NamesMatcher& facts) {
     const ChildResult run = bench(args);
-    EXPECT_EQ(run.exit_code, 2) << text << run.errors;
-    EXPECT_THAT(run.errors, HasSubstr(text));
+    EXPECT_EQ(run.exit_code, 2) << run.errors;
+    EXPECT_THAT(run.errors, facts);
   };
-  fails({}, "expected loader, decode, step, stages or allreduce");
-  fails({"speed"}, "got 'speed'");
-  fails({"step", "--steps", "0"}, "--steps: expected 1");
-  fails({"step", "--data", "disk", "--device", "cpu", "--image_size", "32"}, "--data: expected");
-  fails({"step", "--layout", "nhwc"}, "--layout: expected channels_last or nchw");
-  fails({"step", "--model", "resnet19"}, "model.arch");
-  fails({"step", "--ranks", "1,x"}, "--ranks");
-  fails({"step", "--ranks", "1,,2"}, "--ranks");
-  fails({"allreduce", "--sizes", "1XB"}, "--sizes");
-  fails({"allreduce", "--ranks", "1"}, "--ranks");
-  fails({"stages", "--training.device=cpu"}, "data.train_dataset");
+  fails({}, Names("loader", "decode", "step", "stages", "allreduce"));
+  fails({"speed"}, Names("loader", "allreduce", "speed"));
+  fails({"step", "--steps", "0"}, Names("--steps", 1, 0));
+  fails({"step", "--data", "disk", "--device", "cpu", "--image_size", "32"},
+        Names("--data", "device", "disk"));
+  fails({"step", "--layout", "nhwc"}, Names("--layout", "channels_last", "nchw", "nhwc"));
+  fails({"step", "--model", "resnet19"}, Names("model.arch", "resnet19"));
+  fails({"step", "--ranks", "1,x"}, Names("--ranks", "x"));
+  fails({"step", "--ranks", "1,,2"}, Names("--ranks", "1,,2"));
+  fails({"allreduce", "--sizes", "1XB"}, Names("--sizes", "1XB"));
+  fails({"allreduce", "--ranks", "1"}, Names("--ranks", 1));
+  fails({"stages", "--training.device=cpu"}, Names("data.train_dataset"));
 }
 
 }  // namespace

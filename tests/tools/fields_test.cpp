@@ -10,6 +10,7 @@
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/sample_images.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/custom_fields.h"
@@ -17,6 +18,7 @@
 namespace precast::tools {
 namespace {
 
+using test::Names;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -43,7 +45,7 @@ class FieldsTest : public testing::Test {
 
 TEST_F(FieldsTest, InspectShowsACustomFieldWhoseLayoutIsTold) {
   EXPECT_EQ(precast({"inspect", file_}), 3);
-  EXPECT_THAT(error, HasSubstr("--field boxes=BYTES:ALIGNMENT"));
+  EXPECT_THAT(error, Names("--field boxes=BYTES:ALIGNMENT"));
   ASSERT_EQ(precast({"inspect", file_, "--field", "boxes=10:1", "--field", "point=24:8", "--sample",
                      "1"}),
             0)
@@ -106,9 +108,9 @@ TEST_F(FieldsTest, EveryCommandThatReadsTakesLayouts) {
     EXPECT_THAT(error, testing::Not(HasSubstr("BYTES:ALIGNMENT"))) << command;
   }
   EXPECT_EQ(with_layouts({"preview", file_, "-o", (folder_ / "x.png").string()}), 3);
-  EXPECT_THAT(error, HasSubstr("expected an RGB image field"));
+  EXPECT_THAT(error, testing::AllOf(Names(file_), testing::Not(HasSubstr("BYTES:ALIGNMENT"))));
   EXPECT_EQ(with_layouts({"write", file_, out_, "--kind", "tar"}), 2);
-  EXPECT_THAT(error, HasSubstr("expected a .beton file without --kind"));
+  EXPECT_THAT(error, Names(".beton", "--kind"));
 }
 
 TEST_F(FieldsTest, WriteMakesPixelsOfImages) {
@@ -139,25 +141,23 @@ TEST(TakeLayouts, LeavesTheOtherMeaningsOfTheOption) {
   EXPECT_EQ(options.layouts.at("c"), (data::FieldLayout{8, 8, 0}));
   values = {"a=1:1", "a=2:1"};
   EXPECT_THAT([&] { (void)take_layouts(values, "--field"); },
-              ThrowsMessage<ConfigError>(HasSubstr("'a' twice")));
+              ThrowsMessage<ConfigError>(Names("--field", "'a'")));
 }
 
 TEST_F(FieldsTest, WrongKindsAndOptionsThatDoNothingAreRefusedBeforeTheWork) {
   const std::string images = (folder_ / "images.beton").string();
   test::write_bytes(images, test::golden_beton("img_raw_w1"));
   EXPECT_EQ(precast({"write", images, out_, "--field", "image=bytes"}), 2);
-  EXPECT_THAT(error, HasSubstr("--field image=bytes: bytes field: expected bytes"));
+  EXPECT_THAT(error, Names("--field image=bytes"));
   EXPECT_EQ(
       precast({"write", images, out_, "--field", "image=pixels", "--image.max_resolution", "9"}),
       2);
-  EXPECT_THAT(error,
-              HasSubstr("--image.max_resolution: expected a field that is written as an image, "
-                        "got image=pixels"));
+  EXPECT_THAT(error, Names("--image.max_resolution", "image=pixels"));
   EXPECT_EQ(precast({"write", images, out_, "--image.compress_probability", "0.5"}), 2);
-  EXPECT_THAT(error, HasSubstr("expected --image.mode proportion beside it, got jpg"));
+  EXPECT_THAT(error, Names("--image.compress_probability", "--image.mode", "proportion", "jpg"));
   EXPECT_EQ(precast({"write", images, ""}), 2);
   EXPECT_EQ(precast({"write", images, (folder_ / "none" / "x.beton").string()}), 5);
-  EXPECT_THAT(error, HasSubstr("expected a folder"));
+  EXPECT_THAT(error, Names(folder_ / "none" / "x.beton"));
 }
 
 TEST_F(FieldsTest, KindsAreToldByTheFirstSoundImage) {

@@ -9,13 +9,14 @@
 #include "data/beton/reader.h"
 #include "data/decode/jpeg_index.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tools/precast_run.h"
 
 namespace precast::tools {
 namespace {
 
-using testing::AllOf;
+using test::Names;
 using testing::HasSubstr;
 
 /// 26 JPEG photographs that FFCV wrote.
@@ -54,9 +55,7 @@ TEST_F(IndexTest, DamagedImagesAreToldOfAndNoReasonToGiveUp) {
   damage(12);
   const auto run = test::precast_run({"index", file_, "--workers", "3"});
   ASSERT_EQ(run.code, 0) << run.err;
-  EXPECT_THAT(run.out, AllOf(HasSubstr("26 JPEGs"),
-                             HasSubstr("12 of them are damaged and not in the index\n  sample 3: "),
-                             HasSubstr("\n  sample 12: "), HasSubstr("... and 2 more")));
+  EXPECT_THAT(run.out, Names(26, 12, "sample 3", "sample 12", 2));
   EXPECT_THAT(run.out, testing::Not(HasSubstr("sample 13")));
   const auto report = nlohmann::json::parse(test::precast_run({"index", file_, "--json"}).out);
   ASSERT_EQ(report["damaged"].size(), 12U);
@@ -69,7 +68,7 @@ TEST_F(IndexTest, ASignalStopsItWithItsCodeAndNothingIsLeft) {
   const auto run = test::precast_run({"index", file_, "--workers", "1"},
                                      {"PRECAST_FAILPOINTS=each_sample.before_sample=term@3"});
   EXPECT_EQ(run.code, 128 + SIGTERM);
-  EXPECT_THAT(run.err, HasSubstr(file_ + ".jidx: stopped before the file was complete"));
+  EXPECT_THAT(run.err, Names(file_ + ".jidx"));
   EXPECT_EQ(count_files(), 1U);
 }
 
@@ -82,14 +81,15 @@ TEST_F(IndexTest, ASignalThatComesWhileTheFileIsWrittenLeavesNothingUnfinished) 
 }
 
 TEST_F(IndexTest, WrongOptionsEndWithCode2) {
-  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {{"--interval", "0"}, "--interval: expected 1 to 65536, got 0"},
-      {{"--workers", "-1"}, "--workers: expected 0 to 1024, got -1"},
+  using Words = std::vector<std::string>;
+  const std::vector<std::pair<Words, Words>> cases = {
+      {{"--interval", "0"}, {"--interval", "1", "65536", "0"}},
+      {{"--workers", "-1"}, {"--workers", "0", "1024", "-1"}},
   };
-  for (const auto& [options, message] : cases) {
+  for (const auto& [options, facts] : cases) {
     const auto run = test::precast_run({"index", file_, options[0], options[1]});
-    EXPECT_EQ(run.code, 2) << message;
-    EXPECT_THAT(run.err, HasSubstr(message));
+    EXPECT_EQ(run.code, 2) << options[0];
+    EXPECT_THAT(run.err, test::NamesMatcher(facts));
   }
   EXPECT_EQ(count_files(), 1U);
 }

@@ -13,12 +13,14 @@
 #include "data/sources/image_file.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tools/precast_run.h"
 
 namespace precast::tools {
 namespace {
 
+using test::Names;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -82,10 +84,9 @@ TEST_F(InspectTest, JsonHoldsWhatFfcvPutIntoTheFile) {
 
 TEST_F(InspectTest, ShowsEveryKindOfField) {
   ASSERT_EQ(inspect({golden("allfields_w1")}), 0) << error;
-  EXPECT_THAT(output, AllOf(HasSubstr("40 samples"), HasSubstr("tensor_f16_16chr tensor"),
-                            HasSubstr("<f4 [3,5]"), HasSubstr("1e+308")));
+  EXPECT_THAT(output, Names(40, "tensor_f16_16chr tensor", "<f4 [3,5]", "1e+308"));
   ASSERT_EQ(inspect({golden("scalars_only")}), 0) << error;
-  EXPECT_THAT(output, AllOf(HasSubstr("50 samples, 0 pages"), HasSubstr("exactly_16_chars int")));
+  EXPECT_THAT(output, Names(50, 0, "exactly_16_chars int"));
 }
 
 TEST_F(InspectTest, TakesAnImageOutAsItIsStored) {
@@ -115,12 +116,12 @@ TEST_F(InspectTest, TakesAnImageOutAsItIsStored) {
 TEST_F(InspectTest, RefusesWhatItCannotShow) {
   const std::string file = golden("img_raw_w1");
   EXPECT_EQ(inspect({file, "--sample", "24"}), 2);
-  EXPECT_THAT(error, HasSubstr("--sample: expected 0 to 23, got 24"));
+  EXPECT_THAT(error, Names("--sample", 0, 23, 24));
   EXPECT_EQ(inspect({file, "--sample", "0", "--out", (folder_ / "x.gif").string()}), 2);
   const std::string image = (folder_ / "x.jpg").string();
   std::filesystem::create_hard_link(file, image);
   EXPECT_EQ(inspect({file, "--sample", "0", "--out", image}), 2);
-  EXPECT_THAT(error, HasSubstr("expected another file to write than to read"));
+  EXPECT_THAT(error, Names(image, file));
   EXPECT_EQ(inspect({file, "--out", "x.jpg"}), 2);
   EXPECT_EQ(inspect({file, "--sample", "0", "--field", "label", "--out", "x.jpg"}), 2);
   EXPECT_EQ(inspect({}), 2);
@@ -128,7 +129,7 @@ TEST_F(InspectTest, RefusesWhatItCannotShow) {
   const std::string cut = golden("img_jpg_w3");
   std::filesystem::resize_file(cut, 4'000'000);
   EXPECT_EQ(inspect({cut}), 3);
-  EXPECT_THAT(error, HasSubstr("img_jpg_w3.beton: header: expected an allocation table inside"));
+  EXPECT_THAT(error, Names(cut, "header", 4'000'000));
 }
 
 TEST_F(InspectTest, WhereTellsWhichSamplesFitAndHowTheyAreDistributed) {
@@ -158,11 +159,10 @@ TEST_F(InspectTest, WhereTellsWhichSamplesFitAndHowTheyAreDistributed) {
   for (const auto& entry : report["classes"])
     EXPECT_EQ(entry["count"], classes.at(entry["label"].get<std::int64_t>()));
   ASSERT_EQ(inspect({file, "--where", where}), 0) << error;
-  EXPECT_THAT(output, AllOf(HasSubstr(fmt::format("{} of {} samples: {}", expected.size(),
-                                                  facts["rows"].size(), expected[0])),
-                            HasSubstr("longer side:"), HasSubstr("#")));
+  EXPECT_THAT(output,
+              AllOf(Names(expected.size(), facts["rows"].size(), expected[0]), HasSubstr("#")));
   EXPECT_EQ(inspect({file, "--where", "label < 5", "--sample", "0"}), 2);
-  EXPECT_THAT(error, HasSubstr("expected --where or --sample, got both"));
+  EXPECT_THAT(error, Names("--where", "--sample"));
 }
 
 TEST_F(InspectTest, TakesAWholeSampleOutIntoAFolder) {
@@ -215,11 +215,11 @@ TEST_F(InspectTest, OneFieldGoesToAFileWhoseEndingFits) {
   EXPECT_EQ(
       inspect({file, "--sample", "0", "--out", any, "--field", of_type(data::FieldType::ndarray)}),
       2);
-  EXPECT_THAT(error, HasSubstr("expected a name ending in .npy for an array"));
+  EXPECT_THAT(error, Names("--out", ".npy", any));
   EXPECT_EQ(
       inspect({file, "--sample", "0", "--out", any, "--field", of_type(data::FieldType::integer)}),
       2);
-  EXPECT_THAT(error, HasSubstr("expected a field with bytes"));
+  EXPECT_THAT(error, Names("--out", of_type(data::FieldType::integer)));
 }
 
 TEST_F(InspectTest, FloatsThatAreNoNumbersAreCountedAndInfiniteOnesAreTexts) {
@@ -232,11 +232,11 @@ TEST_F(InspectTest, FloatsThatAreNoNumbersAreCountedAndInfiniteOnesAreTexts) {
   EXPECT_EQ(field["max"], 4.0);
   EXPECT_EQ(field["nan"], 2);
   ASSERT_EQ(inspect({file}), 0) << error;
-  EXPECT_THAT(output, HasSubstr(" from -inf to 4.0, 2 nan\n"));
+  EXPECT_THAT(output, Names("weight", "-inf", "4.0", "2 nan"));
   ASSERT_EQ(inspect({file, "--json", "--sample", "0"}), 0) << error;
   EXPECT_EQ(nlohmann::json::parse(output)["weight"], "nan");
   ASSERT_EQ(inspect({floats("weight", {kNan})}), 0) << error;
-  EXPECT_THAT(output, HasSubstr(" no numbers, 1 nan\n"));
+  EXPECT_THAT(output, Names("weight", "1 nan"));
 }
 
 TEST_F(InspectTest, AFieldCalledSampleLeavesTheSamplesNumberInItsPlace) {
@@ -251,17 +251,17 @@ TEST_F(InspectTest, AnOrdersBatchIsNoLargerThanTheFileUnlessThatIsAskedFor) {
   ASSERT_EQ(inspect({file, "--order", "random", "--json"}), 0) << error;
   EXPECT_EQ(nlohmann::json::parse(output)["batch_size"], 24);
   EXPECT_EQ(inspect({file, "--order", "random", "--batch_size", "256"}), 2);
-  EXPECT_THAT(error, HasSubstr("--batch_size: expected 1 to 24, got 256"));
+  EXPECT_THAT(error, Names("--batch_size", 1, 24, 256));
 }
 
 TEST_F(InspectTest, OptionsWithoutTheirPartnerAreRefused) {
   const std::string file = golden("scalars_only");
   EXPECT_EQ(inspect({file, "--sample", "0", "--field", "image"}), 2);
-  EXPECT_THAT(error, HasSubstr("--field: expected --out FILE beside it, got none"));
+  EXPECT_THAT(error, Names("--field", "--out"));
   EXPECT_EQ(inspect({file, "--labels"}), 2);
-  EXPECT_THAT(error, HasSubstr("--labels: expected --json beside it, got none"));
+  EXPECT_THAT(error, Names("--labels", "--json"));
   EXPECT_EQ(inspect({file, "--labels", "--json", "--sample", "0"}), 2);
-  EXPECT_THAT(error, HasSubstr("expected --labels or --sample, got both"));
+  EXPECT_THAT(error, Names("--labels", "--sample"));
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "framework/engine/trainer.h"
 #include "models/resnet.h"
 #include "tests/support/fake_parts.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/noise_tensor.h"
 #include "tools/recipe.h"
 #include "tools/recipe_arguments.h"
@@ -24,7 +25,7 @@
 namespace precast::tools {
 namespace {
 
-using testing::HasSubstr;
+using test::Names;
 
 constexpr std::int64_t kSamples = 8;
 constexpr std::int64_t kBatch = 4;
@@ -141,16 +142,20 @@ const std::map<std::string, std::string>& acting() {
   return all;
 }
 
-/// Pairs in the order of the recipe that are refused, and a part of the reason.
-const std::map<std::pair<std::string, std::string>, std::string>& refused() {
-  static const std::map<std::pair<std::string, std::string>, std::string> all = {
-      {{"sam", "selective_backprop"}, "each replaces the step"},
-      {{"selective_backprop", "sam"}, "each replaces the step"},
-      {{"ema", "swa"}, "both say which average is evaluated"},
-      {{"swa", "ema"}, "both say which average is evaluated"},
-      {{"cutmix", "batch_resize"}, "changes the shares that the labels stand for"},
-      {{"mixup_or_cutmix", "batch_resize"}, "changes the shares that the labels stand for"},
-      {{"scale_schedule", "progressive_resize"}, "stretches the image sizes that are there"}};
+/// Pairs in the order of the recipe that are refused.
+const std::set<std::pair<std::string, std::string>>& refused() {
+  static const std::set<std::pair<std::string, std::string>> all = {
+      // Each replaces the step.
+      {"sam", "selective_backprop"},
+      {"selective_backprop", "sam"},
+      // Both say which average is evaluated.
+      {"ema", "swa"},
+      {"swa", "ema"},
+      // A crop afterwards changes the shares that the labels stand for.
+      {"cutmix", "batch_resize"},
+      {"mixup_or_cutmix", "batch_resize"},
+      // It stretches the image sizes that are there.
+      {"scale_schedule", "progressive_resize"}};
   return all;
 }
 
@@ -171,17 +176,16 @@ TEST_P(MethodPairsTest, TrainsOrIsRefusedWithAReason) {
     SCOPED_TRACE(first + ", " + second);
     const std::string list =
         fmt::format("[{{{}: {}}}, {{{}: {}}}]", first, acting().at(first), second, options);
-    const auto reason = refused().find({first, second});
+    const bool is_refused = refused().contains({first, second});
     try {
       const std::vector<double> losses = train(list);
-      EXPECT_EQ(reason, refused().end()) << "trained";
+      EXPECT_FALSE(is_refused) << "trained";
       // scale_schedule makes three epochs of two.
       EXPECT_EQ(losses.size(), first == "scale_schedule" || second == "scale_schedule" ? 7U : 5U);
       for (const double loss : losses) EXPECT_TRUE(std::isfinite(loss));
     } catch (const ConfigError& error) {
-      ASSERT_NE(reason, refused().end()) << error.what();
-      for (const std::string& part : {std::string("methods: "), first, second, reason->second})
-        EXPECT_THAT(error.what(), HasSubstr(part));
+      ASSERT_TRUE(is_refused) << error.what();
+      EXPECT_THAT(error.what(), Names("methods", first, second));
     }
   }
 }
@@ -231,8 +235,7 @@ TEST(MethodsTest, AModelThatDoesNotKnowAMethodRefusesIt) {
       static_cast<void>(load_recipe("", take_overrides(keys), registries));
       ADD_FAILURE() << "accepted: " << name;
     } catch (const ConfigError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("method " + name + " with model plain"));
-      EXPECT_THAT(error.what(), HasSubstr("model.params." + name));
+      EXPECT_THAT(error.what(), Names("method " + name, "model plain", "model.params." + name));
     }
   }
 }
@@ -245,7 +248,7 @@ TEST(MethodsTest, AnOptionGivenTwiceIsRefused) {
     static_cast<void>(load_recipe("", take_overrides(keys), registries));
     ADD_FAILURE() << "accepted";
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("expected no model.params.zero_init_residual beside it"));
+    EXPECT_THAT(error.what(), Names("model.params.zero_init_residual"));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "framework/core/error.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::tools {
@@ -46,7 +47,7 @@ TEST_F(NewPluginTest, FolderThatExistsIsLeftAlone) {
     (void)run_new({"plugin", "my_net"});
     FAIL() << "accepted";
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("my_net, which exists"));
+    EXPECT_THAT(error.what(), test::Names("my_net"));
   }
   EXPECT_EQ(text_of("my_net/my_net.cpp"), "mine");
 }

@@ -10,6 +10,7 @@
 #include "data/beton/reader.h"
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/command.h"
 #include "tools/parts_list.h"
@@ -19,8 +20,10 @@
 namespace precast::tools {
 namespace {
 
+using test::Names;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 std::filesystem::path built(const std::string& name) {
   return std::filesystem::path(PRECAST_TEST_PLUGIN_DIR) / (name + ".so");
@@ -90,70 +93,69 @@ TEST_F(PluginTest, DatasetsAreWrittenWithItsFields) {
   EXPECT_EQ(reader.integer(0, reader.field("label")), 30);
   EXPECT_EQ(reader.integer(1, reader.field("label")), 40);
   EXPECT_THAT(refusal(ExitCode::usage, [&] { (void)write("labels=tenfold"); }),
-              HasSubstr("Did you mean 'label'?"));
+              Names("--field", "labels", "label"));
   EXPECT_THAT(refusal(ExitCode::usage, [&] { (void)write("label=tenfolds"); }),
-              HasSubstr("Did you mean 'tenfold'?"));
+              Names("--field", "tenfolds", "tenfold"));
 }
 
 TEST_F(PluginTest, WhatIsNoPluginIsToldApart) {
   EXPECT_THAT(refusal(ExitCode::usage, [&] { add(folder_ / "none.so"); }),
-              AllOf(HasSubstr("none.so"), HasSubstr("expected a file, got none")));
+              Names(folder_ / "none.so"));
   std::ofstream(folder_ / "text.so") << "hello";
   EXPECT_THAT(refusal(ExitCode::usage, [&] { add(folder_ / "text.so"); }),
-              HasSubstr("expected a shared library (.so), got another kind of file"));
+              AllOf(Names(folder_ / "text.so"), Not(HasSubstr("precast_plugin"))));
   EXPECT_THAT(refusal(ExitCode::usage, [&] { add(built("no_descriptor")); }),
-              HasSubstr("expected PRECAST_TRAIN_PLUGIN or PRECAST_DATA_PLUGIN"));
+              Names(built("no_descriptor"), "PRECAST_TRAIN_PLUGIN", "PRECAST_DATA_PLUGIN"));
 }
 
 TEST_F(PluginTest, OtherBuildsAreRefusedWithBothSidesAndTheCure) {
+  EXPECT_THAT(refusal(ExitCode::environment,
+                      [&] { add(changed("transform", "\nprecast 0", "\nprecast 9")); }),
+              AllOf(Names("precast", "cmake --build"), HasSubstr("'0."), HasSubstr("'9.")));
   EXPECT_THAT(
       refusal(ExitCode::environment,
-              [&] { add(changed("transform", "\nprecast 0", "\nprecast 9")); }),
-      AllOf(HasSubstr("expected precast '0."), HasSubstr("got '9."), HasSubstr("Rebuild it")));
-  EXPECT_THAT(refusal(ExitCode::environment,
-                      [&] { add(changed("transform", "libstdc++ ", "libc++    ")); }),
-              AllOf(HasSubstr("expected compiler"), HasSubstr("libc++"), HasSubstr("Rebuild it")));
+              [&] { add(changed("transform", "libstdc++ ", "libc++    ")); }),
+      AllOf(Names("compiler", "cmake --build"), HasSubstr("libstdc++ "), HasSubstr("libc++ ")));
   EXPECT_THAT(refusal(ExitCode::environment,
                       [&] { add(changed("transform", "interface 1", "interface 7")); }),
-              AllOf(HasSubstr("expected interface '1'"), HasSubstr("got '7'")));
+              Names("interface", "'1'", "'7'"));
 }
 
 TEST_F(PluginTest, WhatItsOwnCompilationSawIsCompared) {
   EXPECT_THAT(refusal(ExitCode::environment, [&] { add(built("debug_containers")); }),
-              AllOf(HasSubstr("expected compiler"), HasSubstr(" debug standard ")));
+              Names("compiler", "debug standard"));
   EXPECT_THAT(refusal(ExitCode::environment, [&] { add(built("other_headers")); }),
-              AllOf(HasSubstr("expected precast '0."), HasSubstr(" headers ")));
+              AllOf(Names("precast", "headers"), HasSubstr("'0.")));
 }
 
 TEST_F(PluginTest, MissingSymbolsAreNamed) {
   EXPECT_THAT(refusal(ExitCode::environment, [&] { add(built("missing_symbol")); }),
-              AllOf(HasSubstr("missing_symbol.so"), HasSubstr("undefined symbol"),
-                    HasSubstr("function_of_no_library")));
+              AllOf(Names(built("missing_symbol")), HasSubstr("function_of_no_library")));
 }
 
 TEST_F(PluginTest, ThrowingRegistrationRefusesThePlugin) {
   EXPECT_THAT(refusal(ExitCode::usage, [&] { add(built("throwing_registration")); }),
-              AllOf(HasSubstr("throwing_registration.so"), HasSubstr("not today")));
+              Names("throwing_registration.so", "not today"));
 }
 
 TEST_F(PluginTest, ThrowingGlobalObjectEndsTheProcessWithAMessage) {
   EXPECT_EXIT(add(built("throwing_global")), testing::ExitedWithCode(2),
-              "throwing_global.so: one of its global objects threw: no luck today");
+              Names(built("throwing_global"),
+                    "no luck today"));  // text is the interface: the plug-in's own words
 }
 
 TEST_F(PluginTest, TakenNamesAreRefused) {
   EXPECT_THAT(refusal(ExitCode::usage, [&] { add(built("taken_name")); }),
-              AllOf(HasSubstr("taken_name.so"), HasSubstr("transform 'horizontal_flip'"),
-                    HasSubstr("registered already")));
+              Names("taken_name.so", "transform 'horizontal_flip'"));
 }
 
 TEST_F(PluginTest, PartsThatCannotBeMadeAreNamedWithTheirPlugin) {
   add(built("throwing_part"));
   EXPECT_THAT(refusal(ExitCode::usage, [&] { (void)parts_.pipeline.transforms.create("unlucky"); }),
-              AllOf(HasSubstr("throwing_part.so"), HasSubstr("transform 'unlucky'"),
-                    HasSubstr("no luck today")));
+              Names("throwing_part.so", "transform 'unlucky'",
+                    "no luck today"));  // text is the interface: the plug-in's own words
   EXPECT_THAT(refusal(ExitCode::usage, [&] { (void)parts_.pipeline.transforms.create("empty"); }),
-              AllOf(HasSubstr("transform 'empty'"), HasSubstr("null pointer")));
+              Names("throwing_part.so", "transform 'empty'"));
 }
 
 TEST_F(PluginTest, PartsThatFailAtWorkAreNamedWithTheirPluginWhateverTheyThrow) {
@@ -167,8 +169,7 @@ TEST_F(PluginTest, PartsThatFailAtWorkAreNamedWithTheirPluginWhateverTheyThrow) 
                       [&] {
                         transform->apply({nullptr, {0, 0, 3}}, context);
                       }),
-              AllOf(HasSubstr("throwing_part.so"), HasSubstr("'fails_at_work' failed in apply"),
-                    HasSubstr("no std::exception")));
+              Names("throwing_part.so", "'fails_at_work'", "apply", "std::exception"));
 }
 
 TEST_F(PluginTest, WithoutLibtorchThePartsOfDataAreListed) {
@@ -205,7 +206,7 @@ TEST_F(PluginTest, PathsCountFromTheRecipesFolderAndTheLastOverrideCounts) {
   const Override text{"plugins", parse_override("mine.so", line, diagnostics)};
   EXPECT_TRUE(open_plugins(recipe, {text}, diagnostics).empty());
   ASSERT_EQ(diagnostics.errors().size(), 1U);
-  EXPECT_THAT(diagnostics.errors()[0], HasSubstr("expected a list of files"));
+  EXPECT_THAT(diagnostics.errors()[0], Names("command line", "plugins", "mine.so"));
 }
 
 }  // namespace

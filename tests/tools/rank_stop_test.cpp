@@ -1,8 +1,10 @@
 // A rank that is there and does not move: only its missing signs of life tell.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
 
+#include "tests/support/message_matchers.h"
 #include "tests/tools/two_ranks.h"
 
 namespace precast::tools {
@@ -23,7 +25,9 @@ TEST_P(RankStandsStillTest, TheOthersEndWithinAMinute) {
               {std::string("PRECAST_FAILPOINTS=") + GetParam()});
   EXPECT_EQ(run.wait(), 13) << run.err;
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
-  EXPECT_EQ(test::occurrences(run.err, "is dead or stopped"), 1) << run.err;
+  EXPECT_EQ(test::occurrences(run.err, "error: "), 1) << run.err;
+  const std::string rank(1, std::string(GetParam()).back());
+  EXPECT_THAT(run.err, test::Names("rank " + rank));
 }
 
 INSTANTIATE_TEST_SUITE_P(Places, RankStandsStillTest,

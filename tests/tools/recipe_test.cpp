@@ -8,13 +8,14 @@
 #include <fstream>
 
 #include "framework/core/error.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/recipe_arguments.h"
 
 namespace precast::tools {
 namespace {
 
-using testing::HasSubstr;
+using test::Names;
 
 /// The file rn18_88_epochs.yaml as ffcv-imagenet publishes its keys: two of them do nothing, one
 /// number has no dot.
@@ -145,25 +146,23 @@ TEST_F(RecipeTest, CommandLineBeatsFileBeatsDefault) {
 TEST_F(RecipeTest, AllMistakesAreToldAtOnceWithTheirPlaces) {
   const std::string message = refusal(
       "training:\n  epochs: many\n  batchsize: 3\ndata:\n  num_workers: -1\n", {"--lr.lr=fast"});
-  EXPECT_THAT(message, HasSubstr("r.yaml:2:11: training.epochs: expected integer, got 'many'"));
-  EXPECT_THAT(
-      message,
-      HasSubstr(
-          "r.yaml:3:3: training.batchsize: unknown key. Did you mean 'training.batch_size'?"));
-  EXPECT_THAT(message, HasSubstr("r.yaml:5:16: data.num_workers: expected integer >= 0, got '-1'"));
-  EXPECT_THAT(message, HasSubstr("command line: lr.lr: expected number, got 'fast'"));
+  EXPECT_THAT(message, Names("r.yaml:2:11: training.epochs", "many"));
+  EXPECT_THAT(message, Names("r.yaml:3:3: training.batchsize", "training.batch_size"));
+  EXPECT_THAT(message, Names("r.yaml:5:16: data.num_workers", 0, "-1"));
+  EXPECT_THAT(message, Names("lr.lr", "fast"));
 }
 
 TEST_F(RecipeTest, KeysThatContradictEachOtherAreRefused) {
   EXPECT_THAT(refusal("resolution: {min_res: 200, max_res: 100}"),
-              HasSubstr("expected at most resolution.max_res (100), got 200"));
+              Names("resolution.min_res", 200, "resolution.max_res", 100));
   EXPECT_THAT(refusal("resolution: {start_ramp: 9, end_ramp: 3}"),
-              HasSubstr("resolution.start_ramp"));
-  EXPECT_THAT(refusal("model: {pretrained: 1}"), HasSubstr("give a file as model.weights"));
-  EXPECT_THAT(refusal("model: {arch: resnet19}"), HasSubstr("Did you mean 'resnet18'?"));
+              Names("resolution.start_ramp", 9, "resolution.end_ramp", 3));
+  EXPECT_THAT(refusal("model: {pretrained: 1}"), Names("model.pretrained", "model.weights"));
+  EXPECT_THAT(refusal("model: {arch: resnet19}"), Names("model.arch", "resnet19", "resnet18"));
   EXPECT_THAT(refusal("training: {distributed: 1, global_batch_size: 10}\ndist: {world_size: 3}"),
-              HasSubstr("multiple of dist.world_size (3)"));
-  EXPECT_THAT(refusal("training: {device: cpu, precision: fp16}"), HasSubstr("training.precision"));
+              Names("training.global_batch_size", 10, "dist.world_size", 3));
+  EXPECT_THAT(refusal("training: {device: cpu, precision: fp16}"),
+              Names("training.precision", "fp16"));
 }
 
 TEST_F(RecipeTest, MistakesInTheOrderOfSamplesAreToldWithTheirPlaces) {
@@ -175,14 +174,13 @@ TEST_F(RecipeTest, MistakesInTheOrderOfSamplesAreToldWithTheirPlaces) {
       "  shuffle_window_mb: 8MB\n"
       "  weights: [1, 2]\n"
       "  direct_io: 1\n");
-  EXPECT_THAT(told, HasSubstr("r.yaml:2:10: data.order: expected one of sequential, random"));
-  EXPECT_THAT(told, HasSubstr("r.yaml:4:11: data.subset: expected a number of samples"));
-  EXPECT_THAT(told, HasSubstr("r.yaml:5:22: data.shuffle_window_mb: expected auto, ffcv or"));
-  EXPECT_THAT(told, HasSubstr("data.weights: expected data.order: weighted, got random"));
-  EXPECT_THAT(told, HasSubstr("r.yaml:3:11: data.filter: expected a number, got the end"));
-  EXPECT_THAT(told, HasSubstr("r.yaml:7:14: data.direct_io: expected data.in_memory: 0, got 1"));
-  EXPECT_THAT(refusal("data: {order: weighted}"),
-              HasSubstr("data.weights: expected this or data.weight_field"));
+  EXPECT_THAT(told, Names("r.yaml:2:10: data.order", "sequential", "quasi_random", "quasi_randon"));
+  EXPECT_THAT(told, Names("r.yaml:4:11: data.subset", "5:3"));
+  EXPECT_THAT(told, Names("r.yaml:5:22: data.shuffle_window_mb", "auto", "ffcv", "8MB"));
+  EXPECT_THAT(told, Names("data.weights", "data.order: weighted"));
+  EXPECT_THAT(told, Names("r.yaml:3:11: data.filter", "label <"));
+  EXPECT_THAT(told, Names("r.yaml:7:14: data.direct_io", "data.in_memory: 0"));
+  EXPECT_THAT(refusal("data: {order: weighted}"), Names("data.weights", "data.weight_field"));
 }
 
 TEST_F(RecipeTest, MethodsComeAfterTheLegacyKeysInTheirOwnOrder) {
@@ -203,34 +201,34 @@ TEST_F(RecipeTest, TheLossIsTheRecipesUnlessAMethodSetsAnother) {
                          [](const LossOptions&) { return std::unique_ptr<Loss>(); });
   EXPECT_EQ(loss("training: {loss: own}\n"), "own");
   EXPECT_THAT(refusal("training: {loss: own}\nmethods: [bce_loss]\n"),
-              HasSubstr("method bce_loss: expected no other training.loss, got own"));
-  EXPECT_THAT(refusal("training: {loss: unknown}\n"), HasSubstr("training.loss: expected"));
+              Names("bce_loss", "training.loss", "own"));
+  EXPECT_THAT(refusal("training: {loss: unknown}\n"),
+              Names("training.loss", "unknown", "cross_entropy"));
 }
 
 TEST_F(RecipeTest, AListedMethodReplacesADefaultAndContradictsAGivenKey) {
   const Recipe recipe = load("methods: [label_smoothing: {smoothing: 0.3}]\n");
   EXPECT_DOUBLE_EQ(make_plan(recipe, registries_, 1000, 10).loss_options.label_smoothing, 0.3);
   EXPECT_THAT(refusal("training: {label_smoothing: 0.2}\nmethods: [label_smoothing]\n"),
-              HasSubstr("given twice"));
-  EXPECT_THAT(refusal("methods: [ema, ema]\n"), HasSubstr("given twice"));
-  EXPECT_THAT(refusal("methods: [emma]\n"),
-              HasSubstr("unknown method 'emma'. Did you mean 'ema'?"));
-  EXPECT_THAT(refusal("methods: [ema: {decai: 1}]\n"), HasSubstr("Did you mean 'decay'?"));
+              Names("label_smoothing", "training.label_smoothing"));
+  EXPECT_THAT(refusal("methods: [ema, ema]\n"), Names("r.yaml:1:16", "methods[1]", "ema"));
+  EXPECT_THAT(refusal("methods: [emma]\n"), Names("emma", "ema"));
+  EXPECT_THAT(refusal("methods: [ema: {decai: 1}]\n"), Names("decai", "decay"));
 }
 
 TEST_F(RecipeTest, PartsCheckTheirOwnOptionsBeforeAnythingIsOpened) {
-  EXPECT_THAT(refusal("model: {params: {zero_init: 1}}\n"), HasSubstr("zero_init_residual"));
+  EXPECT_THAT(refusal("model: {params: {zero_init: 1}}\n"),
+              Names("zero_init", "zero_init_residual"));
   EXPECT_THAT(refusal("methods: [progressive_resize: {min_res: 200, max_res: 100}]\n"),
-              HasSubstr("min_res <= max_res"));
-  EXPECT_THAT(refusal("lr: {step_ratio: 0}\n"),
-              HasSubstr("r.yaml:1:18: lr.step_ratio: expected number > 0"));
+              Names("progressive_resize", "min_res", 200, "max_res", 100));
+  EXPECT_THAT(refusal("lr: {step_ratio: 0}\n"), Names("r.yaml:1:18: lr.step_ratio", 0));
 }
 
 TEST_F(RecipeTest, OptimisersCheckTheirOptionsBeforeAnythingIsOpened) {
   EXPECT_THAT(refusal("training: {optimizer: adamw}\noptimizer: {nesterov: true}\n"),
-              HasSubstr("optimizer adamw: expected nesterov false"));
-  EXPECT_THAT(refusal("training: {optimizer: sgdw}\nlr: {lr: 0}\n"), HasSubstr("set lr.lr"));
-  EXPECT_THAT(refusal("optimizer: {beta2: 1}\n"), HasSubstr("optimizer.beta2"));
+              Names("adamw", "nesterov", "false"));
+  EXPECT_THAT(refusal("training: {optimizer: sgdw}\nlr: {lr: 0}\n"), Names("sgdw", "lr.lr"));
+  EXPECT_THAT(refusal("optimizer: {beta2: 1}\n"), Names("optimizer.beta2", 1));
 }
 
 TEST_F(RecipeTest, OptimiserAndScheduleKeysReachThePlan) {
@@ -274,7 +272,7 @@ TEST_F(RecipeTest, TheRateIsForTheGlobalBatchUnlessAReferenceBatchIsGiven) {
 
 TEST_F(RecipeTest, SwitchingALegacyKeyOffContradictsTheListToo) {
   EXPECT_THAT(refusal("methods: [label_smoothing]\n", {"--training.label_smoothing=0"}),
-              HasSubstr("given twice"));
+              Names("label_smoothing", "training.label_smoothing"));
 }
 
 TEST_F(RecipeTest, MethodsCanBeGivenOnTheCommandLine) {
@@ -292,15 +290,15 @@ TEST_F(RecipeTest, SmallImagesNeverRoundToNothing) {
 
 TEST_F(RecipeTest, PipelineMistakesAreToldToo) {
   EXPECT_THAT(refusal("pipeline: {train: [centre_crop]}\n"),
-              HasSubstr("unknown transform 'centre_crop'. Did you mean 'center_crop'?"));
+              Names("pipeline.train", "centre_crop", "center_crop"));
 }
 
 TEST_F(RecipeTest, TransformsThatCannotTakeAnImageSizeAreToldBeforeTheStart) {
   EXPECT_THAT(refusal("pipeline: {train: [cutout: {crop_size: 100}]}\n"
                       "resolution: {min_res: 96, max_res: 128}\n"),
-              HasSubstr("pipeline.train[0]: crop_size: expected at most 96 for 96 x 96 px"));
+              Names("pipeline.train[0]", "crop_size", "96 x 96", 100));
   EXPECT_THAT(refusal("pipeline: {val: {image: [cutout: {crop_size: 300}]}}\n"),
-              HasSubstr("pipeline.val.image[0]: crop_size: expected at most 224"));
+              Names("pipeline.val.image[0]", "crop_size", 224, 300));
 }
 
 TEST_F(RecipeTest, PipelinesMayNameTheirOutputs) {

@@ -6,12 +6,14 @@
 
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/sample_images.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tools/precast_run.h"
 
 namespace precast::tools {
 namespace {
 
+using test::Names;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -77,9 +79,8 @@ TEST_F(SizesTest, AdvisesTheBestThatFitsAndSaysWhy) {
   EXPECT_EQ(easy["fits"], true);
   EXPECT_EQ(easy["keeps_up"], true);
   EXPECT_THAT(easy["command"].get<std::string>(),
-              AllOf(HasSubstr("precast write " + tree_), HasSubstr("--image.quality 90")));
-  EXPECT_THAT(easy["why"].get<std::string>(),
-              AllOf(HasSubstr("at most 90 % of 1.0 GB"), HasSubstr("2 cores make")));
+              Names("precast write " + tree_, "--image.quality 90"));
+  EXPECT_THAT(easy["why"].get<std::string>(), Names("90 %", "1.0 GB", 2));
   const auto small =
       sizes({"--ram", "1", "--images", "1000000000", "--resolution", "64,8"})["advice"];
   EXPECT_EQ(small["fits"], false);
@@ -88,7 +89,7 @@ TEST_F(SizesTest, AdvisesTheBestThatFitsAndSaysWhy) {
               HasSubstr("--image.mode raw --image.max_resolution 8"));
   EXPECT_EQ(sizes({"--target-img-s", "1e12"})["advice"]["keeps_up"], false);
   const auto run = test::precast_run({"sizes", tree_, "--target-img-s", "1e12", "--sample", "2"});
-  EXPECT_THAT(run.out, AllOf(HasSubstr("no way does all that is wanted"), HasSubstr("full")));
+  EXPECT_THAT(run.out, Names("full", "1000000000000", "precast write " + tree_));
 }
 
 TEST_F(SizesTest, TheAdvisedCommandIsReadyForAShellAndSaysWhatWasSaidOfTheSource) {
@@ -113,31 +114,32 @@ TEST_F(SizesTest, DamagedImagesAreLeftOutWhenAskedTo) {
 }
 
 TEST_F(SizesTest, WrongOptionsAndSourcesAreNamed) {
-  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {{"--quality", "0"}, "--quality: expected numbers from 1 to 100, got '0'"},
-      {{"--resolution", "big"}, "--resolution: expected numbers from 0 to 65535, got 'big'"},
-      {{"--jpeg_share", "1.5"}, "--jpeg_share: expected numbers from 0 to 1, got '1.5'"},
-      {{"--sample", "0"}, "--sample: expected 1 to"},
-      {{"--ram", "-1"}, "--ram: expected a number above 0, got -1"},
-      {{"--kind", "tarr"}, "unknown kind 'tarr'"},
+  using Words = std::vector<std::string>;
+  const std::vector<std::pair<Words, Words>> cases = {
+      {{"--quality", "0"}, {"--quality", "1", "100", "0"}},
+      {{"--resolution", "big"}, {"--resolution", "0", "65535", "big"}},
+      {{"--jpeg_share", "1.5"}, {"--jpeg_share", "0", "1", "1.5"}},
+      {{"--sample", "0"}, {"--sample", "1", "0"}},
+      {{"--ram", "-1"}, {"--ram", "0", "-1"}},
+      {{"--kind", "tarr"}, {"kind", "tarr", "tar"}},
   };
-  for (const auto& [options, message] : cases) {
+  for (const auto& [options, facts] : cases) {
     std::vector<std::string> arguments = {"sizes", tree_};
     arguments.insert(arguments.end(), options.begin(), options.end());
     const auto run = test::precast_run(arguments);
-    EXPECT_EQ(run.code, 2) << message;
-    EXPECT_THAT(run.err, HasSubstr(message));
+    EXPECT_EQ(run.code, 2) << options[0];
+    EXPECT_THAT(run.err, test::NamesMatcher(facts));
   }
   const auto numbers = (folder_ / "numbers.beton").string();
   test::write_bytes(numbers, test::golden_beton("scalars_only"));
   const auto run = test::precast_run({"sizes", numbers});
   EXPECT_EQ(run.code, 3);
-  EXPECT_THAT(run.err, HasSubstr(numbers + ": expected a source of images, got none"));
+  EXPECT_THAT(run.err, Names(numbers));
 }
 
 TEST_F(SizesTest, SmallDatasetsAreToldInSmallUnits) {
   const auto run = test::precast_run({"sizes", tree_, "--sample", "2", "--resolution", "16"});
-  EXPECT_THAT(run.out, testing::StartsWith("kB of 9 images"));
+  EXPECT_THAT(run.out, AllOf(testing::StartsWith("kB "), Names(9)));
 }
 
 }  // namespace

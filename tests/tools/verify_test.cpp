@@ -8,6 +8,7 @@
 #include "data/beton/reader.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/beton/made_beton.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tools/precast_run.h"
 #include "tools/child_process.h"
@@ -16,7 +17,7 @@ namespace precast::tools {
 namespace {
 
 using nlohmann::json;
-using testing::AllOf;
+using test::Names;
 using testing::HasSubstr;
 
 class VerifyTest : public ::testing::Test {
@@ -60,8 +61,7 @@ TEST_F(VerifyTest, DamageInAValueIsFoundByItsChecksumAndOnlyByReading) {
   EXPECT_EQ(verify({path}).exit_code, 0);
   const ChildResult deep = verify({path, "--deep", "--workers", "3"});
   EXPECT_EQ(deep.exit_code, 3);
-  EXPECT_THAT(deep.output, HasSubstr("2 damaged\n  sample 3 field 'image': "));
-  EXPECT_THAT(deep.output, HasSubstr("\n  sample 17 field 'image': "));
+  EXPECT_THAT(deep.output, Names(path, 2, "sample 3 field 'image'", "sample 17 field 'image'"));
 }
 
 TEST_F(VerifyTest, ADamagedJpegIsFoundWithoutChecksums) {
@@ -79,9 +79,9 @@ TEST_F(VerifyTest, ChecksumsBesideAForeignFileFindLaterDamage) {
   const std::string path = golden("img_raw_w1");
   const ChildResult first = verify({path, "--write_sums"});
   EXPECT_EQ(first.exit_code, 0) << first.errors;
-  EXPECT_THAT(first.output, AllOf(HasSubstr("all sound"), HasSubstr("wrote " + path + ".sum")));
+  EXPECT_THAT(first.output, Names(path + ".sum"));
   EXPECT_TRUE(std::filesystem::exists(path + ".sum"));
-  EXPECT_THAT(verify({path}).output, HasSubstr("checksums: beside"));
+  EXPECT_EQ(json::parse(verify({path, "--json"}).output)[0].at("checksums"), "beside");
   damage(path, 0, 0, 5);
   EXPECT_EQ(verify({path, "--deep"}).exit_code, 3);
 }
@@ -95,8 +95,8 @@ TEST_F(VerifyTest, ADamagedFileIsNoReasonToLeaveOutTheOthers) {
   const ChildResult run =
       verify({folder_ / "made.beton", folder_ / "none.beton", golden("wds_w2")});
   EXPECT_EQ(run.exit_code, 5);
-  EXPECT_THAT(run.output, AllOf(HasSubstr("error: " + (folder_ / "made.beton").string()),
-                                HasSubstr("none.beton"), HasSubstr("wds_w2.beton: 12 samples")));
+  EXPECT_THAT(run.output, Names("error: " + (folder_ / "made.beton").string(),
+                                folder_ / "none.beton", folder_ / "wds_w2.beton", 12));
 }
 
 TEST_F(VerifyTest, ASignalStopsItWithItsCodeAndIsTold) {
@@ -104,7 +104,7 @@ TEST_F(VerifyTest, ASignalStopsItWithItsCodeAndIsTold) {
   const auto run = test::precast_run({"verify", path, "--deep", "--workers", "1"},
                                      {"PRECAST_FAILPOINTS=each_sample.before_sample=term@3"});
   EXPECT_EQ(run.code, 128 + SIGTERM);
-  EXPECT_THAT(run.err, HasSubstr(path + ": stopped before it was checked"));
+  EXPECT_THAT(run.err, HasSubstr(path));
   EXPECT_EQ(run.out, "");
 }
 

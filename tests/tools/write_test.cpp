@@ -3,24 +3,27 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <chrono>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "data/beton/reader.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/sample_images.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tools/precast_run.h"
 
 namespace precast::tools {
 namespace {
 
+using test::Names;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 class WriteTest : public testing::Test {
  protected:
@@ -47,9 +50,8 @@ class WriteTest : public testing::Test {
 
 TEST_F(WriteTest, WritesATreeAndTellsWhatItMet) {
   ASSERT_EQ(write(tree()), 0) << error;
-  EXPECT_THAT(output, AllOf(HasSubstr("9 samples, 3 classes"),
-                            HasSubstr("alpha_dropped 1, cmyk 1, grey 1, jpg 9, mislabelled 1, "
-                                      "png 2, skipped_files 1")));
+  EXPECT_THAT(output, Names(out_, 9, 3, "alpha_dropped 1", "cmyk 1", "grey 1", "jpg 9",
+                            "mislabelled 1", "png 2", "skipped_files 1"));
   const data::BetonReader reader(out_);
   EXPECT_EQ(reader.size(), 9U);
   EXPECT_EQ(reader.fields()[0].name, "image");
@@ -97,24 +99,25 @@ TEST_F(WriteTest, ShuffleAndSubsetChooseSamplesBySeed) {
 }
 
 TEST_F(WriteTest, WrongOptionsEndWithCode2BeforeAnythingIsOpened) {
-  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {{"--worker", "2"}, "unknown option '--worker'. Did you mean '--workers'?"},
-      {{"--image.mod", "raw"}, "Did you mean '--image.mode'?"},
-      {{"--workers", "two"}, "'two'"},
-      {{"--workers", "-1"}, "--workers: expected 0 to 1024, got -1"},
-      {{"--image.mode", "jpeg"}, "unknown mode 'jpeg'"},
-      {{"--image.mode", "smart"}, "image.smart_threshold: expected bytes"},
-      {{"--image.quality", "0"}, "--image.quality: expected 1 to 100, got 0"},
+  using Words = std::vector<std::string>;
+  const std::vector<std::pair<Words, Words>> cases = {
+      {{"--worker", "2"}, {"--worker", "--workers"}},
+      {{"--image.mod", "raw"}, {"--image.mod", "--image.mode"}},
+      {{"--workers", "two"}, {"workers", "two"}},
+      {{"--workers", "-1"}, {"--workers", "0", "1024", "-1"}},
+      {{"--image.mode", "jpeg"}, {"image.mode", "jpeg", "jpg"}},
+      {{"--image.mode", "smart"}, {"image.smart_threshold"}},
+      {{"--image.quality", "0"}, {"--image.quality", "1", "100", "0"}},
       {{"--image.mode=proportion", "--image.compress_probability", "2"},
-       "image.compress_probability: expected 0 to 1"},
-      {{"--page_size", "3000000"}, "page_size: expected a power of two"},
-      {{"--subset", "10"}, "--subset: expected 0 to 9, got 10"},
-      {{"--kind", "tarr"}, "unknown kind 'tarr'"},
-      {{"extra"}, "too many arguments"},
+       {"image.compress_probability", "0", "1", "2"}},
+      {{"--page_size", "3000000"}, {"page_size", "3000000"}},
+      {{"--subset", "10"}, {"--subset", "0", "9", "10"}},
+      {{"--kind", "tarr"}, {"kind", "tarr", "tar"}},
+      {{"extra"}, {"precast write", "SOURCE", "OUT.beton"}},
   };
-  for (const auto& [options, message] : cases) {
-    EXPECT_EQ(write(tree(), options), 2) << message;
-    EXPECT_THAT(error, HasSubstr(message));
+  for (const auto& [options, facts] : cases) {
+    EXPECT_EQ(write(tree(), options), 2) << options[0];
+    EXPECT_THAT(error, test::NamesMatcher(facts)) << options[0];
     EXPECT_TRUE(no_output());
   }
 }
@@ -122,8 +125,7 @@ TEST_F(WriteTest, WrongOptionsEndWithCode2BeforeAnythingIsOpened) {
 TEST_F(WriteTest, AFileThatIsNoImageIsNamedAndNothingIsLeft) {
   test::put_file(folder_ / "tree" / "cat" / "bad.jpg", std::vector<std::byte>(40, std::byte{'x'}));
   EXPECT_EQ(write(tree()), 3);
-  EXPECT_THAT(error,
-              AllOf(HasSubstr("cat/bad.jpg"), HasSubstr("expected a JPEG, PNG or WebP file")));
+  EXPECT_THAT(error, Names("cat/bad.jpg", "JPEG", 40));
   EXPECT_TRUE(no_output());
 }
 
@@ -133,11 +135,9 @@ TEST_F(WriteTest, DamagedImagesAreLeftOutAndListedWhenAskedTo) {
                    std::vector<std::byte>(40, std::byte{'x'}));
   }
   ASSERT_EQ(write(tree(), {"--on-corrupt", "skip"}), 0) << error;
-  EXPECT_THAT(output, AllOf(HasSubstr("9 samples, 3 classes"), HasSubstr("skipped_samples 12")));
-  EXPECT_THAT(error, AllOf(HasSubstr("warning: damaged samples left out: 12\n"),
-                           HasSubstr("dog/bad00.jpg): image: expected a JPEG, PNG or WebP file"),
-                           HasSubstr("dog/bad09.jpg"), HasSubstr("... and 2 more")));
-  EXPECT_THAT(error, testing::Not(HasSubstr("bad10")));
+  EXPECT_THAT(output, Names(out_, 9, 3, "skipped_samples 12"));
+  EXPECT_THAT(error, Names(12, "dog/bad00.jpg", 40, "dog/bad09.jpg", 2));
+  EXPECT_THAT(error, Not(HasSubstr("bad10")));
   const auto plain = test::read_bytes(out_);
   ASSERT_EQ(write(tree(), {"--on_corrupt=skip", "--json", "--workers=3"}), 0) << error;
   const auto report = nlohmann::json::parse(output);
@@ -146,7 +146,7 @@ TEST_F(WriteTest, DamagedImagesAreLeftOutAndListedWhenAskedTo) {
   EXPECT_THAT(std::string(report["skipped"][11]["name"]), HasSubstr("dog/bad11.jpg"));
   EXPECT_TRUE(test::read_bytes(out_) == plain);
   EXPECT_EQ(write(tree(), {"--on-corrupt", "ignore"}), 2);
-  EXPECT_THAT(error, HasSubstr("on-corrupt: unknown policy 'ignore'. Known: fail, skip"));
+  EXPECT_THAT(error, Names("on-corrupt", "ignore", "fail", "skip"));
 }
 
 TEST_F(WriteTest, AListOfLabelsAndOneOfClassesAreReadFromTheirFiles) {
@@ -166,7 +166,7 @@ TEST_F(WriteTest, AListOfLabelsAndOneOfClassesAreReadFromTheirFiles) {
   EXPECT_EQ(reader.integer(0, 1), 0);
   EXPECT_EQ(reader.integer(1, 1), 2);
   EXPECT_EQ(write(flat, {"--labels", (folder_ / "labels.txt").string()}), 3);
-  EXPECT_THAT(error, HasSubstr("in that order with --classes"));
+  EXPECT_THAT(error, Names(folder_ / "labels.txt", "line 1", 3, "--classes"));
 }
 
 TEST_F(WriteTest, ColumnsOfNumbersAreWrittenAsTheirTextWhenAskedTo) {
@@ -192,7 +192,7 @@ TEST_F(WriteTest, ShardsInBracesAreOneSourceAndNeverOverwritten) {
   EXPECT_EQ(data::BetonReader(out_).integer(1, 1), 7);
   out_ = (folder_ / "b.tar").string();
   EXPECT_EQ(write(shards), 2);
-  EXPECT_THAT(error, HasSubstr("expected another file to write than to read"));
+  EXPECT_EQ(test::occurrences(error, out_), 2) << "as the output and as the input: " << error;
 }
 
 TEST_F(WriteTest, AnOutputThatCannotBeWrittenIsNamed) {
@@ -209,13 +209,13 @@ TEST_F(WriteTest, APathThatTheSystemRefusesIsNamed) {
   std::filesystem::create_symlink("loop", outputs_ / "loop");
   const std::string loop = (outputs_ / "loop").string();
   EXPECT_EQ(write(loop), 5);
-  EXPECT_THAT(error, AllOf(HasSubstr(loop), HasSubstr("Too many levels")));
+  EXPECT_THAT(error, AllOf(HasSubstr(loop), HasSubstr(std::strerror(ELOOP))));
   const std::string whole = std::exchange(out_, loop);
   EXPECT_EQ(write(tree()), 5);
-  EXPECT_THAT(error, AllOf(HasSubstr(loop), HasSubstr("Too many levels")));
+  EXPECT_THAT(error, AllOf(HasSubstr(loop), HasSubstr(std::strerror(ELOOP))));
   out_ = whole + std::string(300, 'x');
   EXPECT_EQ(write(tree()), 5);
-  EXPECT_THAT(error, AllOf(HasSubstr(out_), HasSubstr("File name too long")));
+  EXPECT_THAT(error, AllOf(HasSubstr(out_), HasSubstr(std::strerror(ENAMETOOLONG))));
 }
 
 TEST_F(WriteTest, AFileSizeLimitIsAnErrorAndNothingIsLeft) {
@@ -225,14 +225,14 @@ TEST_F(WriteTest, AFileSizeLimitIsAnErrorAndNothingIsLeft) {
             5);
   const auto bytes = test::read_bytes(told);
   EXPECT_THAT(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
-              AllOf(HasSubstr(out_), HasSubstr("File too large")));
+              AllOf(HasSubstr(out_), HasSubstr(std::strerror(EFBIG))));
   EXPECT_TRUE(no_output());
 }
 
 TEST_F(WriteTest, ASourceIsNeverOverwrittenByItsOwnOutput) {
   test::make_tar(outputs_ / "a.beton", tree(), "");
   EXPECT_EQ(write(out_, {"--kind", "tar"}), 2);
-  EXPECT_THAT(error, HasSubstr("expected another file to write than to read"));
+  EXPECT_EQ(test::occurrences(error, out_), 2) << "as the output and as the input: " << error;
 }
 
 TEST_F(WriteTest, NoFileButADatasetIsReplaced) {
@@ -240,16 +240,16 @@ TEST_F(WriteTest, NoFileButADatasetIsReplaced) {
   std::ofstream(labels) << "1.jpg cat\n10.jpg dog\n";
   out_ = labels;
   EXPECT_EQ(write((folder_ / "tree" / "dog").string(), {"--labels", labels}), 2);
-  EXPECT_THAT(error, HasSubstr("expected another file to write than to read"));
+  EXPECT_EQ(test::occurrences(error, out_), 2) << "as the output and as the input: " << error;
   out_ = folder_ / "tree" / "dog" / "1.jpg";
   EXPECT_EQ(write(tree()), 2);
-  EXPECT_THAT(error, HasSubstr("or a .beton file to replace, got another file. Remove it first"));
+  EXPECT_THAT(error, Names(out_, ".beton"));
 }
 
 TEST_F(WriteTest, NoPathsAreNotedInTheFile) {
   ASSERT_EQ(write(tree(), {"--on-corrupt", "skip"}), 0) << error;
   for (const auto& [name, text] : data::BetonReader(out_).info().written)
-    EXPECT_THAT(text, testing::Not(HasSubstr("/"))) << name;
+    EXPECT_THAT(text, Not(HasSubstr("/"))) << name;
   EXPECT_EQ(data::BetonReader(out_).info().written.at("on_corrupt"), "skip");
 }
 
@@ -264,14 +264,11 @@ TEST_F(WriteTest, AProcessKilledAnywhereLeavesNoFileUnderTheFinalName) {
   // What the killed ones left behind does not disturb, and has no header that a reader accepts.
   for (const auto& left : std::filesystem::directory_iterator(outputs_.path())) {
     if (left.file_size() < data::kHeaderBytes) continue;
-    std::string found;
     try {
-      const data::BetonReader reader(left.path());
-      found = "complete";
-    } catch (const Error& refused) {
-      found = refused.what();
+      const data::BetonReader complete(left.path());
+    } catch (const DataError& refused) {
+      EXPECT_THAT(refused.what(), Names(left.path(), "header", 0));
     }
-    EXPECT_THAT(found, testing::AnyOf(HasSubstr("was stopped before"), HasSubstr("complete")));
   }
   EXPECT_EQ(write(tree()), 0) << error;
 }
@@ -289,12 +286,10 @@ TEST_F(WriteTest, SignalsStopItWithTheirCodeAndNothingIsLeft) {
   for (const int signal : {SIGINT, SIGTERM}) {
     test::PrecastProgram program({"write", images.string(), out_, "--workers", "1"});
     // The file appears after the signal handlers are in place.
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (no_output() && std::chrono::steady_clock::now() < deadline)
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    EXPECT_TRUE(test::eventually([this] { return !no_output(); }));
     ::kill(program.id(), signal);
     EXPECT_EQ(program.wait(), 128 + signal) << program.err;
-    EXPECT_THAT(program.err, HasSubstr("stopped before the file was complete"));
+    EXPECT_THAT(program.err, HasSubstr(out_));
     EXPECT_TRUE(no_output());
   }
 }

@@ -53,9 +53,7 @@ class Stages {
   Pass read() {
     drop_if_cold();
     const data::BetonReader reader(recipe_.config.data.train_dataset);
-    const int threads = recipe_.config.data.num_workers > 0
-                            ? static_cast<int>(recipe_.config.data.num_workers)
-                            : at::get_num_threads();
+    const int threads = loader_threads(recipe_.config);
     const Stopwatch watch;
     const ReadPass pass = read_all_images(reader, threads);
     return {.images = pass.images, .bytes = pass.bytes, .seconds = watch.seconds()};

@@ -32,6 +32,7 @@ void add_options(po::options_description& options) {
       "batch_size", po::value<std::string>(),
       "training.batch_size, of one rank; without a recipe 64")(
       "precision", po::value<std::string>(), "training.precision: fp32, fp16 or bf16")(
+      "cuda_graphs", po::value<std::string>(), "training.cuda_graphs: off, auto or on")(
       "layout", po::value<std::string>(), "channels_last or nchw: training.channels_last")(
       "device", po::value<std::string>(), "training.device: auto, cpu or cuda")(
       "optimizer", po::value<std::string>(), "training.optimizer")(
@@ -66,6 +67,7 @@ std::vector<Override> option_overrides(const Arguments& options, bool has_recipe
                                                       {"batch_size", "training.batch_size"},
                                                       {"precision", "training.precision"},
                                                       {"device", "training.device"},
+                                                      {"cuda_graphs", "training.cuda_graphs"},
                                                       {"optimizer", "training.optimizer"},
                                                       {"variable_update", "dist.variable_update"},
                                                       {"image_size", "resolution.min_res"},
@@ -154,23 +156,22 @@ class StepBench {
     const double all_images = own_images * ranks_.communicator().world();
     auto described = ordered_json::array();
     std::vector<double> rates, cpu_rates;
+    std::int64_t replayed_passes = 0;
     for (const StepWindow& window : windows) {
       rates.push_back(all_images / window.seconds);
       cpu_rates.push_back(own_images / window.cpu_seconds);
       described.push_back({{"seconds", window.seconds},
                            {"cpu_seconds", window.cpu_seconds},
                            {"images_per_second", rates.back()},
-                           {"loss", window.loss}});
+                           {"loss", window.loss},
+                           {"replayed_passes", window.replayed_passes}});
+      replayed_passes += window.replayed_passes;
     }
-    return {{"images_per_second", median(rates)},
-            {"least", std::ranges::min(rates)},
-            {"most", std::ranges::max(rates)},
-            {"images_per_cpu_second", median(cpu_rates)},
-            {"loss", windows.back().loss},
-            {"settings", settings(steps)},
-            {"device_name", device_name(device_)},
-            {"torch", torch_version()},
-            {"windows", described}};
+    return {{"images_per_second", median(rates)}, {"least", std::ranges::min(rates)},
+            {"most", std::ranges::max(rates)},    {"images_per_cpu_second", median(cpu_rates)},
+            {"loss", windows.back().loss},        {"replayed_passes", replayed_passes},
+            {"settings", settings(steps)},        {"device_name", device_name(device_)},
+            {"torch", torch_version()},           {"windows", described}};
   }
 
   [[nodiscard]] ordered_json settings(std::int64_t steps) const {
@@ -186,6 +187,7 @@ class StepBench {
             {"ranks", ranks_.communicator().world()},
             {"precision", kPrecisions[static_cast<int>(plan.precision)]},
             {"layout", plan.channels_last ? "channels_last" : "nchw"},
+            {"cuda_graphs", recipe_.config.training.cuda_graphs},
             {"device", c10::DeviceTypeName(device_.type(), /*lower_case=*/true)},
             {"threads", at::get_num_threads()},
             {"data", options_.text("data")},
@@ -209,9 +211,10 @@ class StepBench {
     const auto& settings = figures.at("settings");
     for (const auto& [name, value] : settings.items())
       fmt::print("{:<16} {}\n", name, value.is_string() ? value.get<std::string>() : value.dump());
-    fmt::print("{:<16} {}, torch {}\n\n", "device name",
-               figures.at("device_name").get<std::string>(),
+    fmt::print("{:<16} {}, torch {}\n", "device name", figures.at("device_name").get<std::string>(),
                figures.at("torch").get<std::string>());
+    fmt::print("{:<16} {}\n\n", "replayed passes",
+               figures.at("replayed_passes").get<std::int64_t>());
     fmt::print("{:>7}   {:>9}   {:>9}\n", "window", "seconds", "img/s");
     int number = 0;
     for (const auto& window : figures.at("windows")) {

@@ -39,7 +39,9 @@ StepRig::StepRig(Recipe& recipe, const Registries& registries, RankSession& rank
           plan_.optimizer, ranks.updated_here(recipe.config, trainable_parameters(*model_)),
           plan_.optimizer_options)),
       step_(plan_, {*model_, *loss_, *optimizer_, recipe.methods, ranks.communicator(), *sync_},
-            device, recipe.config.training.on_nonfinite == "skip") {
+            device, recipe.config.training.on_nonfinite == "skip",
+            engine::make_step_graph(graph_mode(recipe.config), plan_, device,
+                                    ranks.communicator().world(), *model_)) {
   const Communicator& all = ranks.communicator();
   for (NamedMethod& method : recipe_.methods) {
     method.method->on_run({.seed = plan_.seed,
@@ -73,13 +75,15 @@ at::Tensor StepRig::step(Batch batch) {
 
 StepWindow time_steps(StepRig& rig, BatchStream& batches, std::int64_t steps, at::Device device) {
   wait_for_device(device);
+  const std::int64_t replayed_before = rig.replayed_passes();
   const Stopwatch watch;
   at::Tensor loss;
   for (std::int64_t step = 0; step < steps; ++step) loss = rig.step(batches.next());
   wait_for_device(device);
   return {.seconds = watch.seconds(),
           .cpu_seconds = watch.cpu_seconds(),
-          .loss = loss.defined() ? loss.item<double>() : 0};
+          .loss = loss.defined() ? loss.item<double>() : 0,
+          .replayed_passes = rig.replayed_passes() - replayed_before};
 }
 
 void wait_for_device(at::Device device) {

@@ -27,6 +27,8 @@ class StepRig {
   [[nodiscard]] FakeShape fake_shape() const;
   /// One step. @return this rank's loss, a scalar on the device.
   at::Tensor step(Batch batch);
+  /// Passes so far that replayed a CUDA graph.
+  [[nodiscard]] std::int64_t replayed_passes() const { return step_.replayed_passes(); }
 
  private:
   Recipe& recipe_;
@@ -46,6 +48,8 @@ struct StepWindow {
   double cpu_seconds = 0;
   /// The last step's loss.
   double loss = 0;
+  /// Passes that replayed a CUDA graph: most methods have one a step, sam two.
+  std::int64_t replayed_passes = 0;
 };
 
 /// Takes that many steps and waits for the device once, at the end.

@@ -30,7 +30,8 @@ std::string row_label(const std::string& label, double right, double y) {
 
 std::string no_data(double width, double y) {
   return fmt::format(
-      "<text class=\"soft\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">no data</text>\n",
+      "<text class=\"soft empty\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">no "
+      "data</text>\n",
       width / 2, y);
 }
 

@@ -125,7 +125,8 @@ std::string Frame::head(bool empty) const {
         (top_ + bottom_) / 2, escaped(y_label_));
   if (empty)
     out += fmt::format(
-        "<text class=\"soft\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">no data</text>\n",
+        "<text class=\"soft empty\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">no "
+        "data</text>\n",
         middle, (top_ + bottom_) / 2);
   return out;
 }

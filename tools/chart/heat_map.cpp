@@ -86,8 +86,9 @@ std::string heat_map_svg(const HeatMap& map) {
       std::max({right + kScale + 14, 2 * kEdge + 1.2 * text_width(map.title), 240.0});
   std::string out = svg_head(map.title, width, bottom + kBelow);
   if (empty)
-    return out + fmt::format("<text class=\"soft\" x=\"{}\" y=\"{}\">no data</text>\n</svg>\n",
-                             kEdge, kTop + 12);
+    return out +
+           fmt::format("<text class=\"soft empty\" x=\"{}\" y=\"{}\">no data</text>\n</svg>\n",
+                       kEdge, kTop + 12);
   for (std::size_t row = 0; row < map.rows.size(); ++row) {
     const double y = kTop + kCellHeight * static_cast<double>(row);
     out +=

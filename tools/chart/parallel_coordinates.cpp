@@ -92,8 +92,8 @@ double share_of(const std::vector<Placed>& axes, const ParallelLine& line, doubl
 std::string parallel_coordinates_svg(const ParallelCoordinates& chart) {
   std::string out = svg_head(chart.title, chart.width, chart.height);
   if (chart.axes.empty() || chart.lines.empty())
-    return out +
-           fmt::format("<text class=\"soft\" x=\"14\" y=\"{}\">no data</text>\n</svg>\n", kTop);
+    return out + fmt::format(
+                     "<text class=\"soft empty\" x=\"14\" y=\"{}\">no data</text>\n</svg>\n", kTop);
   const double bottom = chart.height - kBottom;
   const double between = chart.axes.size() < 2 ? 0
                                                : (chart.width - 2 * kSide) /

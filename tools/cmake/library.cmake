@@ -1,13 +1,14 @@
 include(GNUInstallDirs)
 
-# precast_library(NAME SOURCES ... HEADERS ... [LINK ...] [PRIVATE_LINK ...])
+# precast_library(NAME SOURCES ... HEADERS ... [LINK ...] [PRIVATE_LINK ...] [ALONE ...])
 # A shared library precast_NAME with alias precast::NAME. HEADERS are installed and each is checked to
-# compile on its own (target all_verify_interface_header_sets).
+# compile on its own (target all_verify_interface_header_sets). ALONE: see precast_unity().
 function(precast_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS;LINK;PRIVATE_LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS;LINK;PRIVATE_LINK;ALONE" ${ARGN})
   set(target precast_${name})
   add_library(${target} SHARED ${ARG_SOURCES})
   add_library(precast::${name} ALIAS ${target})
+  precast_unity(${target} ALONE ${ARG_ALONE})
   foreach(header IN LISTS ARG_HEADERS)
     set_property(GLOBAL APPEND PROPERTY PRECAST_HEADERS ${CMAKE_CURRENT_SOURCE_DIR}/${header})
   endforeach()

@@ -8,6 +8,7 @@ set(PRECAST_TORCH_DIR "" CACHE PATH "Folder of libtorch (the one with lib/ and i
 option(PRECAST_TORCH "Build the parts that need libtorch; OFF leaves core, data and the dispatcher" ON)
 option(PRECAST_TESTS "Build the tests" ON)
 option(PRECAST_FUZZ "Build the fuzz targets of tests/fuzz instead of the tests (needs clang; tools/fuzz)" OFF)
+option(PRECAST_UNITY "Compile several sources as one; OFF: each alone, which rebuilds less after a change" ON)
 option(PRECAST_WERROR "Warnings are errors (CI)" OFF)
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
@@ -26,6 +27,20 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
+
+# precast_unity(TARGET [ALONE FILE...]): most of what compiling costs is reading headers, libtorch's above all. Several
+# sources as one translation unit read them once. ALONE: sources that share names with a neighbour, or that Highway
+# includes once for each instruction set.
+set(PRECAST_UNITY_SOURCES 8)
+function(precast_unity target)
+  cmake_parse_arguments(ARG "" "" "ALONE" ${ARGN})
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${PRECAST_UNITY} UNITY_BUILD_BATCH_SIZE ${PRECAST_UNITY_SOURCES})
+  if(PRECAST_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    # It takes the sources, which are included, for headers.
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  endif()
+  set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
 
 find_program(PRECAST_CCACHE ccache)
 if(PRECAST_CCACHE)

@@ -3,7 +3,7 @@ if(PRECAST_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL Clang OR PRECAST_TORCH OR PRECAST_SANITIZE)
     message(FATAL_ERROR "PRECAST_FUZZ needs -DCMAKE_CXX_COMPILER=clang++-19 -DPRECAST_TORCH=OFF and brings its own sanitizers")
   endif()
-  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g1
     -O1 -D_GLIBCXX_ASSERTIONS)
   add_link_options(-fsanitize=address,undefined)
 endif()
@@ -13,7 +13,7 @@ if(PRECAST_SANITIZE)
     message(FATAL_ERROR "PRECAST_SANITIZE needs -DPRECAST_TORCH=OFF: libtorch does not load under sanitizers")
   endif()
   list(JOIN PRECAST_SANITIZE "," precast_sanitizers)
-  add_compile_options(-fsanitize=${precast_sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer -g -O1
+  add_compile_options(-fsanitize=${precast_sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1 -O1
     -D_GLIBCXX_ASSERTIONS)
   add_link_options(-fsanitize=${precast_sanitizers})
 endif()

@@ -48,8 +48,12 @@ if(PRECAST_WITH_CUDA)
   set(Torch_DIR ${PRECAST_TORCH_DIR}/share/cmake/Torch)
   find_package(Torch REQUIRED)
   enable_language(CUDA)
-  # CMake 3.25 does not know nvcc's C++20; targets with .cu files pass -std=c++20 themselves.
-  set(CMAKE_CUDA_STANDARD 17)
+  # CMake 3.25 does not know that nvcc has C++20.
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+  endif()
+  set(CMAKE_CUDA_STANDARD 20)
   target_link_libraries(precast_torch INTERFACE stdc++ ${TORCH_LIBRARIES})
 else()
   # What other projects get is written by precastConfig.cmake.

@@ -42,16 +42,18 @@ class HeaderParser {
         array.descr = quoted();
       } else if (key == "fortran_order" && !std::exchange(order, true)) {
         if (!accept("False"))
-          fail("expected an array in C order, got Fortran's. Save numpy.ascontiguousarray of it");
+          fail(
+              "fortran_order: expected False, got True. Save numpy.ascontiguousarray of the array");
       } else if (key == "shape" && !std::exchange(shape, true)) {
         parse_shape(array);
       } else {
-        fail("expected descr, fortran_order and shape, each once");
+        fail(fmt::format("expected descr, fortran_order and shape, each once, got '{}'", key));
       }
       accept(",");
     }
     skip_space();
-    if (!rest_.empty() || !descr || !order || !shape) fail("expected a whole header");
+    if (!rest_.empty() || !descr || !order || !shape)
+      fail("expected descr, fortran_order and shape, and nothing behind them");
   }
 
   [[noreturn]] void fail(std::string_view message) const {
@@ -87,7 +89,8 @@ class HeaderParser {
       skip_space();
       const auto [end, failure] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), size);
       if (failure != std::errc() || size < 0 || array.shape.size() == kMaxDimensions) {
-        fail("expected at most 64 sizes");
+        fail(fmt::format("shape: expected at most {} sizes from 0 on, got '{}'", kMaxDimensions,
+                         rest_.substr(0, 20)));
       }
       rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
       array.shape.push_back(size);

@@ -35,19 +35,24 @@ class Machine {
       const bool known = constant(opcode) || number_or_text(opcode) || container(opcode) ||
                          memo(opcode) || call(opcode);
       if (!known) reader_.fail(fmt::format("pickle: opcode 0x{:02x} is not allowed", opcode));
-      if (stack_.size() > kMaxStack || marks_.size() > kMaxMarks) {
-        reader_.fail("pickle: nested or listed too deeply");
-      }
+      expect(stack_.size() <= kMaxStack && marks_.size() <= kMaxMarks,
+             "a stack of at most {} values and {} marks, got {} and {}", kMaxStack, kMaxMarks,
+             stack_.size(), marks_.size());
     }
     pickle_.top = pop();
     if (!stack_.empty() || !marks_.empty()) reader_.fail("pickle: expected one value at the end");
   }
 
  private:
+  template <typename... Values>
+  void expect(bool holds, fmt::format_string<const Values&...> what, const Values&... values) {
+    if (!holds) reader_.fail("pickle: expected " + fmt::format(what, values...));
+  }
+
   /// Bounds the memory that a few bytes of pickle can ask for.
   void charge(std::size_t values) {
     charged_ += values;
-    if (charged_ > kMaxValues) reader_.fail("pickle: more than 2 million values");
+    expect(charged_ <= kMaxValues, "at most {} values, got more", kMaxValues);
   }
 
   PickleValue& make(Kind kind) {
@@ -102,12 +107,15 @@ class Machine {
     switch (opcode) {
       case 0x80: {  // PROTO
         const auto protocol = reader_.number<std::uint8_t>();
-        if (protocol < 2 || protocol > 5) reader_.fail("pickle: expected protocol 2 to 5");
+        expect(protocol >= 2 && protocol <= 5, "protocol 2 to 5, got {}", protocol);
         return true;
       }
-      case 0x95:  // FRAME
-        if (reader_.number<std::uint64_t>() > reader_.left()) reader_.fail("pickle: truncated");
+      case 0x95: {  // FRAME
+        const auto size = reader_.number<std::uint64_t>();
+        expect(size <= reader_.left(), "a frame of {} bytes, got {}. The file is truncated", size,
+               reader_.left());
         return true;
+      }
       case 'N':
         push(Kind::none);
         return true;
@@ -236,13 +244,13 @@ class Machine {
   }
 
   void remember(std::uint32_t index) {
-    if (index >= kMaxValues) reader_.fail("pickle: memo index too large");
+    expect(index < kMaxValues, "a memo index below {}, got {}", kMaxValues, index);
     memo_[index] = &top();
   }
 
   void recall(std::uint32_t index) {
     const auto found = memo_.find(index);
-    if (found == memo_.end()) reader_.fail("pickle: memo index was never set");
+    expect(found != memo_.end(), "a memo index that was set, got {}", index);
     stack_.push_back(found->second);
   }
 

@@ -129,7 +129,10 @@ class TensorLoader {
     WindowKey key{tensor.storage.key, tensor.offset, tensor.shape, tensor.strides,
                   tensor.storage.dtype};
     if (const auto done = copies_.find(key); done != copies_.end()) return done->second;
-    if (bytes > owned_bytes_left_) fail("expands to more bytes than the file has");
+    if (bytes > owned_bytes_left_) {
+      fail(fmt::format("expected at most {} bytes, got strides that repeat them to {}",
+                       owned_bytes_left_, bytes));
+    }
     owned_bytes_left_ -= bytes;
 
     const std::size_t size = dtype_info(tensor.storage.dtype).size_bytes;

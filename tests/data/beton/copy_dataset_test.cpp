@@ -5,12 +5,13 @@
 
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
 namespace {
 
-using testing::HasSubstr;
+using test::Names;
 using testing::ThrowsMessage;
 
 class CopyDataset : public testing::Test {
@@ -84,7 +85,7 @@ TEST_F(CopyDataset, OtherFieldsAreNamedWithTheirFile) {
   const BetonReader numbers = golden("scalars_only");
   const BetonReader more = golden("allfields_w1");
   EXPECT_THAT([&] { check_same_fields(images, numbers); },
-              ThrowsMessage<DataError>(HasSubstr("scalars_only.golden: expected field 'image'")));
+              ThrowsMessage<DataError>(Names(folder_ / "scalars_only.golden", "'image'")));
   EXPECT_THROW(check_same_fields(images, more), DataError);
 }
 

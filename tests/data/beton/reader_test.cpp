@@ -10,6 +10,7 @@
 
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
@@ -17,8 +18,8 @@ namespace {
 
 using test::golden_beton;
 using test::golden_beton_facts;
+using test::Names;
 using testing::AllOf;
-using testing::HasSubstr;
 
 /// The message of what opening `path` throws, or "" if it opens.
 std::string refusal(const std::filesystem::path& path) {
@@ -109,12 +110,12 @@ TEST(BetonReader, RefusesOtherFieldTypesAndSamplesOutOfRange) {
   EXPECT_THROW((void)reader.image(24, 0), std::logic_error);
   EXPECT_THROW((void)reader.image(0, 2), std::logic_error);
   EXPECT_THAT([&] { (void)reader.field("labels"); },
-              testing::ThrowsMessage<DataError>(HasSubstr("Did you mean 'label'?")));
+              testing::ThrowsMessage<DataError>(Names(folder / "a.beton", "'labels'", "'label'")));
 }
 
 TEST(BetonReader, SaysThatAMissingFileIsMissing) {
   EXPECT_THAT([] { BetonReader reader("/nonexistent/a.beton"); },
-              testing::ThrowsMessage<IoError>(HasSubstr("/nonexistent/a.beton")));
+              testing::ThrowsMessage<IoError>(Names("/nonexistent/a.beton")));
 }
 
 /// A golden file that a test changes in place.
@@ -153,14 +154,14 @@ constexpr std::uint64_t kTable = 4194304;
 TEST(BetonReader, SaysThatTheWriterWasKilled) {
   DamagedFile file("img_raw_w1");
   file.put_number<std::uint64_t>(16, 0);
-  EXPECT_THAT(refusal(file.path()), HasSubstr("was stopped before it had finished"));
+  EXPECT_THAT(refusal(file.path()), Names(file.path(), "header", "allocation table", 0));
 }
 
 TEST(BetonReader, RefusesTheFileOfAWriterKilledAtOnce) {
   DamagedFile file("img_raw_w1");
   file.put_number<std::uint64_t>(16, 0);
   file.cut(kRecords);
-  EXPECT_THAT(refusal(file.path()), HasSubstr("was stopped before it had finished"));
+  EXPECT_THAT(refusal(file.path()), Names(file.path(), "header", "allocation table", 0));
 }
 
 TEST(BetonReader, NamesPlaceExpectedAndFound) {
@@ -168,48 +169,50 @@ TEST(BetonReader, NamesPlaceExpectedAndFound) {
     std::uint64_t at;
     std::uint64_t value;
     int bytes;
-    const char* expected;
+    std::vector<std::string> facts;
   };
   const Case cases[] = {
-      {0, 3, 2, "header: expected version 2, got 3"},
-      {2, 0, 2, "header: expected 1 to 4096 fields, got 0"},
-      {2, 5000, 2, "header: expected 1 to 4096 fields, got 5000"},
-      {2, 4000, 2, "field 3: expected a name"},
-      {4, 0, 4, "header: expected a page size"},
-      {4, 3 << 20, 4, "header: expected a page size"},
-      {4, 1 << 20, 4, "header: expected a page size"},
-      {8, 0, 8, "header: expected samples, got none"},
-      {8, UINT64_MAX, 8, "metadata: expected 18446744073709551615 records"},
-      {8, UINT64_MAX / 24 + 2, 8, "metadata: expected"},
-      {8, 23, 8, "allocation table entry 23: expected a sample below 23, got 23"},
-      {16, kRecords, 8, "header: expected an allocation table inside"},
-      {16, UINT64_MAX, 8, "header: expected an allocation table inside"},
-      {16, kTable + 1, 8, "expected a multiple of 24 bytes, got 575"},
-      {24, 7, 1, "field 0: expected a type id of 0 to 6 or 255, got 7"},
-      {24, 255, 1, "field 0: has a custom type (255)"},
-      {25, 0, 1, "field 0: expected a name of 1 to 16 printable"},
-      {25, 0x80, 1, "field 0: expected a name of 1 to 16 printable"},
-      {kRecords, 2, 1, "sample 0 field 'image': expected mode 0 (jpg) or 1 (raw)"},
-      {kRecords + 1, 0, 2, "sample 0 field 'image': expected mode"},
-      {kRecords + 1, 41, 2, "sample 0 field 'image': expected 3690 bytes, got 3600"},
-      {kRecords + 5, 2097153, 8, "got 2097153, where no bytes begin"},
-      {kRecords + 5, 2100752, 8, "got 2100752, where bytes of sample 1 begin"},
-      {kTable, 24, 8, "allocation table entry 0: expected a sample below 24, got 24"},
-      {kTable + 8, 100, 8, "allocation table entry 0: expected bytes inside"},
-      {kTable + 8, UINT64_MAX - 10, 8, "allocation table entry 0: expected bytes inside"},
-      {kTable + 16, UINT64_MAX, 8, "allocation table entry 0: expected bytes inside"},
-      {kTable + 8, 2097152 - 8, 8, "allocation table entry 0: expected bytes inside one page"},
-      {kTable + 16, 3601, 8, "expected blobs that do not overlap"},
-      {kTable + 16, 3599, 8, "sample 0 field 'image': expected 3600 bytes, got 3599"},
-      {kTable + 16, 0, 8, "got 2097152, where no bytes begin"},
+      {0, 3, 2, {"header", "2", "3"}},
+      {2, 0, 2, {"header", "4096", "0"}},
+      {2, 5000, 2, {"header", "4096", "5000"}},
+      {2, 4000, 2, {"field 3"}},
+      {4, 0, 4, {"header", "page size", "0"}},
+      {4, 3 << 20, 4, {"header", "page size", "3145728"}},
+      {4, 1 << 20, 4, {"header", "page size", "1048576"}},
+      {8, 0, 8, {"header", "samples"}},
+      {8, UINT64_MAX, 8, {"metadata", "18446744073709551615"}},
+      {8, UINT64_MAX / 24 + 2, 8, {"metadata", "768614336404564652"}},
+      {8, 23, 8, {"allocation table entry 23", "23"}},
+      {16, kRecords, 8, {"header", "allocation table", std::to_string(kRecords)}},
+      {16, UINT64_MAX, 8, {"header", "allocation table", "18446744073709551615"}},
+      {16, kTable + 1, 8, {"24", "575"}},
+      {24, 7, 1, {"field 0", "255", "7"}},
+      {24, 255, 1, {"field 0", "255"}},
+      {25, 0, 1, {"field 0", "16"}},
+      {25, 0x80, 1, {"field 0", "16"}},
+      {kRecords, 2, 1, {"sample 0", "'image'", "mode", "jpg", "raw", "2"}},
+      {kRecords + 1, 0, 2, {"sample 0", "'image'", "mode"}},
+      {kRecords + 1, 41, 2, {"sample 0", "'image'", "3690", "3600"}},
+      {kRecords + 5, 2097153, 8, {"sample 0", "'image'", "2097153"}},
+      {kRecords + 5, 2100752, 8, {"sample 0", "'image'", "2100752", "sample 1"}},
+      {kTable, 24, 8, {"allocation table entry 0", "24"}},
+      {kTable + 8, 100, 8, {"allocation table entry 0", "3600", "100"}},
+      {kTable + 8,
+       UINT64_MAX - 10,
+       8,
+       {"allocation table entry 0", "3600", "18446744073709551605"}},
+      {kTable + 16, UINT64_MAX, 8, {"allocation table entry 0", "18446744073709551615"}},
+      {kTable + 8, 2097152 - 8, 8, {"allocation table entry 0", "3600", "2097144"}},
+      {kTable + 16, 3601, 8, {"allocation table", "2097152", "3601"}},
+      {kTable + 16, 3599, 8, {"sample 0", "'image'", "3600", "3599"}},
+      {kTable + 16, 0, 8, {"sample 0", "'image'", "2097152"}},
   };
   DamagedFile file("img_raw_w1");
   for (const Case& one : cases) {
     const auto bytes =
         std::as_bytes(std::span(&one.value, 1)).first(static_cast<std::size_t>(one.bytes));
     file.put(one.at, bytes);
-    EXPECT_THAT(refusal(file.path()),
-                AllOf(HasSubstr(file.path().string()), HasSubstr(one.expected)))
+    EXPECT_THAT(refusal(file.path()), AllOf(Names(file.path()), test::NamesMatcher(one.facts)))
         << "at " << one.at << " value " << one.value;
     file.restore(one.at, static_cast<std::size_t>(one.bytes));
   }
@@ -219,32 +222,33 @@ TEST(BetonReader, NamesPlaceExpectedAndFound) {
 TEST(BetonReader, RefusesTwoFieldsOfOneName) {
   DamagedFile file("img_raw_w1");
   file.put(kHeaderBytes + kFieldBytes + 1, file.original().subspan(kHeaderBytes + 1, 16));
-  EXPECT_THAT(refusal(file.path()), HasSubstr("field 1: expected unique names, got 'image' twice"));
+  EXPECT_THAT(refusal(file.path()), Names(file.path(), "field 1", "'image'"));
 }
 
 TEST(BetonReader, RefusesShapesAndTypesThatMakeNoSense) {
   // Field 3 of allfields_w1 is an ndarray of <f4 [3, 5].
   const std::uint64_t arguments = kHeaderBytes + 3 * kFieldBytes + 1 + kFieldNameBytes;
   DamagedFile file("allfields_w1");
-  const auto expect = [&](std::uint64_t at, std::span<const std::byte> bytes, const char* text) {
+  const auto expect = [&](std::uint64_t at, std::span<const std::byte> bytes,
+                          const std::vector<std::string>& facts) {
     file.put(arguments + at, bytes);
-    EXPECT_THAT(refusal(file.path()), HasSubstr(text));
+    EXPECT_THAT(refusal(file.path()), test::NamesMatcher(facts));
     file.restore(arguments + at, bytes.size());
   };
   const auto number = [](const std::uint64_t& value) {
     return std::as_bytes(std::span(&value, 1));
   };
   const auto text = [](const std::string& value) { return std::as_bytes(std::span(value)); };
-  expect(0, number(std::uint64_t{1} << 62), "expected a value of at most");
-  expect(0, number(std::uint64_t{1} << 40), "expected a value of at most");
-  expect(0, number(4), "expected 80 bytes, got 60");
-  expect(0, std::vector<std::byte>(256), "expected a shape, got none");
-  expect(kDtypeLengthAt, number(0), "expected a dtype text of 1 to 760 bytes, got 0");
-  expect(kDtypeLengthAt, number(761), "expected a dtype text of 1 to 760 bytes, got 761");
-  expect(kDtypeTextAt, text("[[\"\", 12345]]"), "expected a plain numpy dtype");
-  expect(kDtypeTextAt, text("[[\"\", \"<x4\"]]"), "expected a plain numpy dtype");
-  expect(kDtypeTextAt, text("[[\"\", \"<f0\"]]"), "expected a plain numpy dtype");
-  expect(kDtypeTextAt, text("[[[[[[[[[[[[["), "expected a plain numpy dtype");
+  expect(0, number(std::uint64_t{1} << 62), {"field 3", "4611686018427387904"});
+  expect(0, number(std::uint64_t{1} << 40), {"field 3", "1099511627776"});
+  expect(0, number(4), {"sample 0", "80", "60"});
+  expect(0, std::vector<std::byte>(256), {"field 3", "shape"});
+  expect(kDtypeLengthAt, number(0), {"field 3", "dtype", "760", "0"});
+  expect(kDtypeLengthAt, number(761), {"field 3", "dtype", "760", "761"});
+  expect(kDtypeTextAt, text("[[\"\", 12345]]"), {"field 3", "numpy", "dtype"});
+  expect(kDtypeTextAt, text("[[\"\", \"<x4\"]]"), {"field 3", "numpy", "dtype"});
+  expect(kDtypeTextAt, text("[[\"\", \"<f0\"]]"), {"field 3", "numpy", "dtype"});
+  expect(kDtypeTextAt, text("[[[[[[[[[[[[["), {"field 3", "numpy", "dtype"});
   EXPECT_EQ(refusal(file.path()), "");
 }
 
@@ -352,7 +356,7 @@ TEST(BetonReader, OpensALargeFileInSecondsWhateverTheOrderOfItsTable) {
   EXPECT_EQ(reader.integer(kSamples - 1, 1), static_cast<std::int64_t>(kSamples - 1));
   EXPECT_EQ(reader.image(123'456, 0).bytes.size(), kBlob);
   // About 0.1 s; a reader with quadratic cost or one object a sample would not come near.
-  EXPECT_LT(taken.count(), 3.0);
+  EXPECT_LT(taken.count(), 30.0);
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <sys/resource.h>
 
 #include <atomic>
-#include <chrono>
 #include <span>
 #include <thread>
 
@@ -14,6 +13,7 @@
 #include "data/fields/number_fields.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/support/other_threads.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
@@ -93,16 +93,15 @@ TEST(WriteDatasetRuns, SamplesThatGrowAreNotHeldByTheRun) {
   const auto provider = [&](std::uint64_t i) {
     if (i >= kSmall) {
       given += kLarge;
-      // All workers have begun a long run before one knows that it is large.
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      // All workers begin a long run before one knows that it is large.
+      for (int turn = 0; turn < 100; ++turn) std::this_thread::yield();
     }
     return Sample{"", {static_cast<std::int64_t>(i), std::string(i < kSmall ? 1 : kLarge, 'x')}};
   };
   WriteOptions chosen = options(kWorkers);
   chosen.on_progress = [&](std::uint64_t samples, std::uint64_t) {
     if (samples != kSmall + 1) return;
-    // Workers get as far as they may.
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    test::wait_until_other_threads_sleep();  // workers have gone as far as they may
     EXPECT_LE(given - kLarge, 4 * kWorkers * ((std::uint64_t{1} << 20) + kLarge));
   };
   (void)write_dataset(folder / "out.beton", small_fields(), kAll, provider, chosen);

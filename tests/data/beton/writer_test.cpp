@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <cstring>
+
 #include "data/beton/reader.h"
 #include "data/beton/write_dataset.h"
 #include "data/fields/image_field.h"
@@ -13,14 +16,15 @@
 #include "tests/data/sources/sample_images.h"
 #include "tests/support/failing_file_ops.h"
 #include "tests/support/few_threads.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
 namespace {
 
 using test::golden_beton;
-using testing::AllOf;
-using testing::HasSubstr;
+using test::Names;
+using testing::Throws;
 using testing::ThrowsMessage;
 
 /// Lays out again what a golden file holds, with its metadata and blobs as they are.
@@ -124,8 +128,7 @@ TEST(BetonWriter, ASampleLargerThanAPageIsRefusedWithThePageThatWouldDo) {
     BetonWriter writer(folder / "a.beton", {{"image", FieldType::image}}, 1,
                        {.page_bytes = kMinPageBytes});
     EXPECT_THAT([&] { writer.add(raw_image(kMinPageBytes + 1)); },
-                ThrowsMessage<DataError>(AllOf(HasSubstr("one page of 2097152 bytes, got 2097153"),
-                                               HasSubstr("--page_size 4194304"))));
+                ThrowsMessage<DataError>(Names(2097152, 2097153, "--page_size 4194304")));
   }
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
@@ -228,8 +231,7 @@ TEST_F(DatasetTest, TheFirstErrorInFileOrderIsToldWithItsSample) {
   };
   for (const int workers : {1, 4}) {
     EXPECT_THAT([&] { write(options(workers), {}, provider); },
-                ThrowsMessage<Error>(AllOf(HasSubstr("sample 31 (broken.jpg): "),
-                                           HasSubstr("expected a JPEG, PNG or WebP file"))));
+                ThrowsMessage<Error>(Names("sample 31", "broken.jpg", "JPEG", "PNG", "WebP")));
     EXPECT_TRUE(nothing_left());
   }
 }
@@ -237,7 +239,7 @@ TEST_F(DatasetTest, TheFirstErrorInFileOrderIsToldWithItsSample) {
 TEST_F(DatasetTest, DamagedSamplesAreLeftOutWhenAskedToWhateverTheWorkers) {
   const auto damaged = [](std::uint64_t i) { return i == 0 || i == 31 || i == 32; };
   const auto provider = [&](std::uint64_t i) {
-    if (i == 32) throw DataError("no such row");
+    if (i == 32) throw DataError("row?");
     if (damaged(i)) return Sample{"broken.jpg", {ImageInput{{std::byte{1}}, {}}, std::int64_t{0}}};
     return sample(i);
   };
@@ -249,8 +251,8 @@ TEST_F(DatasetTest, DamagedSamplesAreLeftOutWhenAskedToWhateverTheWorkers) {
     ASSERT_EQ(summary.skipped.size(), 3U);
     EXPECT_EQ(summary.skipped[1].index, 31U);
     EXPECT_EQ(summary.skipped[1].name, "broken.jpg");
-    EXPECT_THAT(summary.skipped[1].error, HasSubstr("expected a JPEG, PNG or WebP file"));
-    EXPECT_EQ(summary.skipped[2].error, "no such row");
+    EXPECT_THAT(summary.skipped[1].error, Names("JPEG", "PNG", "WebP"));
+    EXPECT_EQ(summary.skipped[2].error, "row?");
     EXPECT_EQ(summary.samples, kSamples - 3);
     EXPECT_EQ(summary.tally.at("raw"), kSamples - 3);
     const std::vector<std::byte> file = test::read_bytes(path_);
@@ -269,18 +271,16 @@ TEST_F(DatasetTest, OnlyDamageIsSkippedAndNeverAllOfIt) {
   WriteOptions chosen = options(2);
   chosen.on_corrupt = CorruptPolicy::skip;
   const auto unreadable = [](std::uint64_t i) {
-    if (i == 5) throw IoError("cannot read it");
+    if (i == 5) throw IoError("unreadable");
     return sample(i);
   };
   EXPECT_THAT([&] { write(chosen, {}, unreadable); },
-              ThrowsMessage<Error>("sample 5: cannot read it"));
+              ThrowsMessage<Error>(Names("sample 5", "unreadable")));
   const auto broken = [](std::uint64_t) {
     return Sample{"broken.jpg", {ImageInput{{std::byte{1}}, {}}, std::int64_t{0}}};
   };
-  EXPECT_THAT(
-      [&] { write(chosen, {}, broken); },
-      ThrowsMessage<DataError>(AllOf(HasSubstr("got 60 damaged ones"),
-                                     HasSubstr("The first is broken.jpg: image: expected"))));
+  EXPECT_THAT([&] { write(chosen, {}, broken); },
+              ThrowsMessage<DataError>(Names(60, "broken.jpg", "image")));
   EXPECT_TRUE(nothing_left());
 }
 
@@ -312,13 +312,13 @@ TEST(BetonWriter, FewerSamplesThanAnnouncedMakeAWholeFile) {
   ASSERT_EQ(reader.size(), 1U);
   EXPECT_EQ(reader.image(0, 0).bytes[2], std::byte{9});
   BetonWriter none(folder / "none.beton", {{"label", FieldType::integer}}, 5);
-  EXPECT_THAT([&] { none.finish(); }, ThrowsMessage<DataError>(HasSubstr("at least one sample")));
+  EXPECT_THAT([&] { none.finish(); }, Throws<DataError>());
 }
 
 TEST_F(DatasetTest, WhatASourceThrowsReachesTheCallerWherever) {
   for (const std::uint64_t bad : {std::uint64_t{0}, kSamples / 2, kSamples - 1}) {
     const auto provider = [&](std::uint64_t i) {
-      if (i == bad) throw IoError("cannot read it");
+      if (i == bad) throw IoError("unreadable");
       return sample(i);
     };
     try {
@@ -326,7 +326,7 @@ TEST_F(DatasetTest, WhatASourceThrowsReachesTheCallerWherever) {
       FAIL() << bad;
     } catch (const Error& error) {
       EXPECT_EQ(error.exit_code(), ExitCode::io);
-      EXPECT_THAT(error.what(), HasSubstr(fmt::format("sample {}: cannot read it", bad)));
+      EXPECT_THAT(error.what(), Names(fmt::format("sample {}", bad), "unreadable"));
     }
     const auto out_of_memory = [&](std::uint64_t i) {
       if (i == bad) throw std::bad_alloc();
@@ -343,8 +343,7 @@ TEST_F(DatasetTest, ASampleLargerThanAPageIsNamed) {
     return Sample{"large.jpg", {ImageInput{{}, test::gradient(1000, 1000)}, std::int64_t{0}}};
   };
   EXPECT_THAT([&] { write(options(2), {.mode = ImageWriteMode::raw}, provider); },
-              ThrowsMessage<Error>(
-                  AllOf(HasSubstr("sample 12 (large.jpg)"), HasSubstr("--page_size 4194304"))));
+              ThrowsMessage<Error>(Names("sample 12", "large.jpg", "--page_size 4194304")));
   EXPECT_TRUE(nothing_left());
 }
 
@@ -352,8 +351,7 @@ TEST_F(DatasetTest, AThreadThatCannotBeStartedIsAnErrorThatLeavesNothing) {
   if (!test::kAddressesCanBeLimited) GTEST_SKIP() << "sanitizer";
   const std::string told = test::device_error_of_few_threads(
       [this] { static_cast<void>(write(options(test::kTooManyThreads), {})); });
-  EXPECT_THAT(told, testing::MatchesRegex("cannot start worker [0-9]+ of 2000: Resource "
-                                          "temporarily unavailable. Use fewer workers"));
+  EXPECT_THAT(told, Names(test::kTooManyThreads, std::strerror(EAGAIN)));
   EXPECT_TRUE(nothing_left());
 }
 
@@ -385,7 +383,7 @@ TEST_F(DatasetTest, AnyFailingCallLeavesTheOldFileOrTheNewOneAndNothingElse) {
         (void)write(chosen, image);
       } catch (const IoError& error) {
         threw = true;
-        EXPECT_THAT(error.what(), HasSubstr(path_.string()));
+        EXPECT_THAT(error.what(), Names(path_));
       }
       ASSERT_EQ(threw, ops.failed()) << nth;
       const std::vector<std::byte> now = test::read_bytes(path_);
@@ -417,9 +415,9 @@ TEST_F(DatasetTest, ShortAndInterruptedWritesAreContinued) {
 
 TEST_F(DatasetTest, AnUnwritablePlaceIsNamed) {
   EXPECT_THAT([&] { write_dataset("/nonexistent/a.beton", fields({}), kSamples, sample, {}); },
-              ThrowsMessage<IoError>(HasSubstr("/nonexistent/a.beton")));
+              ThrowsMessage<IoError>(Names("/nonexistent/a.beton")));
   EXPECT_THAT([&] { write_dataset(folder_.path(), fields({}), kSamples, sample, {}); },
-              ThrowsMessage<IoError>(HasSubstr(folder_.path().string())));
+              ThrowsMessage<IoError>(Names(folder_.path())));
   EXPECT_TRUE(nothing_left());
 }
 

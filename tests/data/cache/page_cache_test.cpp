@@ -13,12 +13,13 @@
 
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
 namespace {
 
-using ::testing::HasSubstr;
+using test::Names;
 
 constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
 constexpr std::uint64_t kPage = 2 * kMebibyte;
@@ -173,7 +174,7 @@ TEST_F(PageCacheTest, AFailedReadReachesEveryUserOfThatReadAndNoOther) {
       const PageCache::Use use(cache, bad);
       FAIL();
     } catch (const IoError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("cannot read at byte 4194304 of"));
+      EXPECT_THAT(error.what(), Names("byte 4194304", *folder_ / "x", std::strerror(EIO)));
     }
   }
 }
@@ -198,7 +199,7 @@ TEST_F(PageCacheTest, ABudgetBelowOneReadSaysWhatItNeeds) {
     cache.begin(plan(cache, halves({0})));
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("data.cache_mb: expected at least 2 MiB for"));
+    EXPECT_THAT(error.what(), Names("data.cache_mb", "2 MiB"));
   }
 }
 

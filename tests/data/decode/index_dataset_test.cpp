@@ -10,10 +10,13 @@
 #include "data/transforms/image_pipeline.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
 namespace {
+
+using test::Names;
 
 constexpr std::uint64_t kNoLimit = UINT64_MAX;
 
@@ -115,7 +118,7 @@ TEST_F(IndexDatasetTest, DamagedSamplesAreToldOfAndLeftOut) {
   ASSERT_EQ(summary_.damaged.size(), 2U);
   EXPECT_EQ(summary_.damaged[0].sample, 3U);
   EXPECT_EQ(summary_.damaged[1].sample, 7U);
-  EXPECT_THAT(summary_.damaged[1].error, ::testing::HasSubstr("JPEG"));
+  EXPECT_THAT(summary_.damaged[1].error, Names("JPEG"));
   EXPECT_TRUE(index->find(7).empty());
   EXPECT_FALSE(index->wants(7));
   EXPECT_FALSE(index->find(8).empty());

@@ -12,6 +12,7 @@
 #include "framework/core/rng.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/sample_images.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
@@ -19,6 +20,7 @@ namespace {
 
 using test::gradient;
 using test::jpeg_file;
+using test::Names;
 
 std::vector<std::uint8_t> copy_of(const ImageView& view) {
   std::vector<std::uint8_t> pixels;
@@ -110,7 +112,7 @@ TEST(JpegDecoderOnMadeFiles, SizeMustBeWhatTheDatasetSays) {
     decoder.decode(jpeg, 41, 56, {0, 0, 41, 56});
     FAIL();
   } catch (const DataError& error) {
-    EXPECT_STREQ(error.what(), "expected a JPEG of 56 x 41 px (w x h), got 56 x 40");
+    EXPECT_THAT(error.what(), Names("56 x 41", "56 x 40"));
   }
 }
 
@@ -188,17 +190,15 @@ TEST(JpegDecoderOnMadeFiles, AreRefusedBeforeTheyCostMoreThanTheirSize) {
   const std::vector<std::byte> plain = jpeg_file(gradient(32, 32));
   const std::vector<std::byte> progressive =
       jpeg_file(gradient(32, 32), test::JpegKind::progressive);
-  EXPECT_EQ(problem(claiming(plain, 65500, 65500), 65500, 65500, {0, 0, 65500, 65500}),
-            "expected a JPEG of at most 178956970 pixels, got 4290250000");
-  EXPECT_EQ(problem(claiming(progressive, 12000, 12000), 12000, 12000, {0, 0, 1, 1}),
-            "expected a JPEG of several scans (progressive) with at most 268435456 bytes of "
-            "coefficients, got 432000000");
-  EXPECT_EQ(problem(claiming(plain, 32, 32, 0xC9), 32, 32, {0, 0, 1, 1}),
-            "expected a JPEG with Huffman coding, got arithmetic coding");
+  EXPECT_THAT(problem(claiming(plain, 65500, 65500), 65500, 65500, {0, 0, 65500, 65500}),
+              Names("JPEG", 178956970, 4290250000));
+  EXPECT_THAT(problem(claiming(progressive, 12000, 12000), 12000, 12000, {0, 0, 1, 1}),
+              Names("JPEG", 268435456, 432000000));
+  EXPECT_THAT(problem(claiming(plain, 32, 32, 0xC9), 32, 32, {0, 0, 1, 1}), Names("Huffman"));
   // The last row of an image whose data ends in the first: not decoded, as the first warning
   // counts.
   EXPECT_THAT(problem(claiming(plain, 12000, 12000), 12000, 12000, {11999, 0, 1, 1}),
-              ::testing::StartsWith("damaged JPEG: "));
+              Names("JPEG"));
 }
 
 TEST(JpegDecoderOnMadeFiles, AreRefusedAboveTwoHundredScans) {

@@ -15,14 +15,14 @@
 #include "data/fields/number_fields.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
 namespace {
 
 using test::golden_beton;
-using testing::AllOf;
-using testing::HasSubstr;
+using test::Names;
 using testing::ThrowsMessage;
 
 std::vector<std::byte> bytes_of(std::span<const std::byte> bytes) {
@@ -140,7 +140,7 @@ TEST(BytesField, TakesTextsAndRefusesNumbers) {
   EXPECT_EQ(encoded(field, std::string("a\0b", 3)), std::string("a\0b", 3));
   EXPECT_EQ(encoded(field, std::string()), "");
   EXPECT_THAT([&] { encoded(field, std::int64_t{3}); },
-              ThrowsMessage<DataError>(HasSubstr("bytes field: expected bytes or a text")));
+              ThrowsMessage<DataError>(Names("bytes field")));
 }
 
 TEST(JsonField, StoresDocumentsAsTheyAreWithAZeroByte) {
@@ -152,7 +152,7 @@ TEST(JsonField, StoresDocumentsAsTheyAreWithAZeroByte) {
   EXPECT_EQ(encoded(field, 0.5), std::string("0.5") + '\0');
   for (const char* bad : {"", "{", "a", "{} {}", "nul"}) {
     EXPECT_THAT([&] { encoded(field, std::string(bad)); },
-                ThrowsMessage<DataError>(HasSubstr("expected a JSON document")))
+                ThrowsMessage<DataError>(Names("json field", std::string(bad).size())))
         << bad;
   }
 }
@@ -165,19 +165,18 @@ TEST(ArrayField, RefusesOtherShapesAndTypesAndFormatsAFileCannotState) {
       [&] {
         encoded(field, ArrayInput{{"<f4", {3, 2}}, bytes_of(std::string(24, 'x'))});
       },
-      ThrowsMessage<DataError>(AllOf(HasSubstr("[2, 3] of <f4"), HasSubstr("[3, 2] of <f4"))));
-  EXPECT_THAT([&] { encoded(field, 1.0); },
-              ThrowsMessage<DataError>(HasSubstr("got another value")));
-  const std::vector<std::pair<ArrayFormat, std::string>> bad = {
-      {{"float32", {2}}, "numpy type"},
-      {{"<f4", {}}, "1 to 32 dimensions, got 0"},
-      {{"<f4", std::vector<std::uint64_t>(33, 1)}, "1 to 32 dimensions, got 33"},
-      {{"<f4", {2, 0}}, "[2, 0] of <f4"},
-      {{"<f8", {UINT64_MAX / 2, 16}}, "expected a value of at most"}};
-  for (const auto& [format, message] : bad) {
+      ThrowsMessage<DataError>(Names("[2, 3] of <f4", "[3, 2] of <f4")));
+  EXPECT_THAT([&] { encoded(field, 1.0); }, ThrowsMessage<DataError>(Names("[2, 3] of <f4")));
+  const std::vector<std::pair<ArrayFormat, std::vector<std::string>>> bad = {
+      {{"float32", {2}}, {"'float32'"}},
+      {{"<f4", {}}, {"32", "0"}},
+      {{"<f4", std::vector<std::uint64_t>(33, 1)}, {"32", "33"}},
+      {{"<f4", {2, 0}}, {"[2, 0] of <f4"}},
+      {{"<f8", {UINT64_MAX / 2, 16}}, {"[9223372036854775807, 16] of <f8"}}};
+  for (const auto& [format, facts] : bad) {
     const ArrayFormat& wanted = format;
     EXPECT_THAT([&wanted] { ArrayField(FieldType::tensor, wanted); },
-                ThrowsMessage<ConfigError>(HasSubstr(message)));
+                ThrowsMessage<ConfigError>(test::NamesMatcher(facts)));
   }
 }
 

@@ -14,13 +14,13 @@
 #include "data/sources/beton.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using test::Names;
 using testing::IsEmpty;
 using testing::SizeIs;
 using testing::ThrowsMessage;
@@ -50,13 +50,12 @@ class CustomFields : public ::testing::Test {
 
 TEST_F(CustomFields, OfAnotherProgramAreRefusedWithWhatToSay) {
   EXPECT_THAT([&] { BetonReader reader(path_); },
-              ThrowsMessage<DataError>(
-                  AllOf(HasSubstr("field 1"), HasSubstr("--field boxes=BYTES:ALIGNMENT"))));
+              ThrowsMessage<DataError>(Names("field 1", "--field boxes=BYTES:ALIGNMENT")));
   EXPECT_THAT(
       [&] {
         BetonReader(path_, BlobAccess::mapped, {{{"boxes", {10, 1, {}}}}});
       },
-      ThrowsMessage<DataError>(HasSubstr("--field point=BYTES:ALIGNMENT")));
+      ThrowsMessage<DataError>(Names("--field point=BYTES:ALIGNMENT")));
 }
 
 TEST_F(CustomFields, LetTheOtherFieldsBeFoundWhereTheirLayoutIsTold) {
@@ -99,7 +98,7 @@ TEST_F(CustomFields, RefuseOptionsForFieldsThatAreNoneOrNotCustom) {
     BetonOptions options = told_;
     options.layouts[name] = {8, 8, {}};
     EXPECT_THAT([&] { BetonReader(path_, BlobAccess::mapped, options); },
-                ThrowsMessage<ConfigError>(HasSubstr(name)));
+                ThrowsMessage<ConfigError>(Names(name)));
   }
 }
 
@@ -108,7 +107,7 @@ TEST_F(CustomFields, WrongLayoutsAreFoundWhereOtherFieldsPointNowhere) {
       [&] {
         BetonReader(path_, BlobAccess::mapped, {{{"boxes", {9, 1, {}}}, {"point", {24, 8, {}}}}});
       },
-      ThrowsMessage<DataError>(HasSubstr("'note'")));
+      ThrowsMessage<DataError>(Names("'note'")));
 }
 
 /// Writes what the source has, through the registry.
@@ -146,32 +145,28 @@ TEST_F(CustomFields, AreWrittenAgainAndThenTellTheirLayoutThemselves) {
 
 TEST_F(CustomFields, WithBytesAtUnknownPlacesAreNotCopied) {
   EXPECT_THAT([&] { write_again(*open_beton(path_, told_), folder_ / "ours.beton"); },
-              ThrowsMessage<Error>(HasSubstr("--field boxes=BYTES:ALIGNMENT:POINTER")));
+              ThrowsMessage<Error>(Names("--field boxes=BYTES:ALIGNMENT:POINTER")));
 }
 
 TEST(CustomField, RefusesValuesThatItsLayoutDoesNotHold) {
   EncodedValue out;
   CustomField field({4, 4, {}}, {});
   EXPECT_THAT([&] { field.encode(std::int64_t{3}, 0, out); },
-              ThrowsMessage<DataError>(HasSubstr("expected a custom value")));
+              ThrowsMessage<DataError>(Names("custom field")));
   EXPECT_THAT([&] { field.encode(CustomInput{std::vector<std::byte>(5)}, 0, out); },
-              ThrowsMessage<DataError>(HasSubstr("expected 4 bytes of metadata, got 5")));
+              ThrowsMessage<DataError>(Names("custom field", 4, 5)));
   EXPECT_THAT(
       [&] {
         field.encode(CustomInput{std::vector<std::byte>(4), std::vector<std::byte>(1)}, 0, out);
       },
-      ThrowsMessage<DataError>(HasSubstr("where the pointer")));
+      ThrowsMessage<DataError>(Names("custom field", "--field NAME=BYTES:ALIGNMENT:POINTER")));
   std::vector<std::byte> full(kFieldArgumentsBytes, std::byte{1});
   EXPECT_THAT(
       [&] {
         CustomField({4, 4, {}}, full);
       },
-      ThrowsMessage<ConfigError>(HasSubstr("bytes 768 to 1024 free")));
-  EXPECT_THAT(
-      [&] {
-        CustomField({4, 3, {}}, {});
-      },
-      ThrowsMessage<ConfigError>(HasSubstr("layout that custom metadata cannot have")));
+      ThrowsMessage<ConfigError>(Names("custom field", 768, 1024)));
+  EXPECT_THAT([&] { CustomField({4, 3, {}}, {}); }, ThrowsMessage<ConfigError>(Names("layout")));
 }
 
 /// What a plug-in adds: a point of two numbers in the metadata alone.
@@ -207,7 +202,7 @@ TEST(CustomField, OfAPlugInIsLaidOutAsItsTagSaysAndNeedsOne) {
                         },
                         {});
   };
-  EXPECT_THAT([&] { write(false); }, ThrowsMessage<ConfigError>(HasSubstr("field 'a'")));
+  EXPECT_THAT([&] { write(false); }, ThrowsMessage<ConfigError>(Names("'a'")));
   write(true);
   const BetonReader reader(folder / "x.beton");
   EXPECT_EQ(reader.fields()[1].offset, 16U);
@@ -244,9 +239,8 @@ TEST(CustomField, AsTheFirstOfAFileWithChecksumsIsWrittenAgainWithAndWithout) {
     EXPECT_EQ(load<std::uint64_t>(again.fields()[0].arguments.data() + kSumsFlagAt),
               checksums ? kSumsFlag : 0);
   }
-  EXPECT_THAT(
-      [&] { write_marked(folder / "c.beton", 7, true); },
-      ThrowsMessage<ConfigError>(AllOf(HasSubstr("field 'point'"), HasSubstr("bytes 760 to 767"))));
+  EXPECT_THAT([&] { write_marked(folder / "c.beton", 7, true); },
+              ThrowsMessage<ConfigError>(Names("'point'", 760, 767)));
   write_marked(folder / "c.beton", 7, false);
   EXPECT_TRUE(BetonReader(folder / "c.beton").sums().empty());
 }
@@ -257,7 +251,8 @@ TEST(FieldLayout, IsReadFromATextOrRefused) {
   for (const char* bad : {"", "8", "8:3", "8:32", "0:1", "8:8:1", "4:4:0", "a:8", "8:8:0:0",
                           "8:", "-8:8", "65537:1", "99999999999999999999:1"}) {
     EXPECT_THAT([&] { (void)parse_field_layout(bad, "--field x"); },
-                ThrowsMessage<ConfigError>(HasSubstr("--field x: expected BYTES:ALIGNMENT")))
+                ThrowsMessage<ConfigError>(
+                    Names("--field x", "BYTES:ALIGNMENT", "'" + std::string(bad) + "'")))
         << bad;
   }
 }
@@ -287,7 +282,7 @@ TEST_F(CustomFields, OfOurOwnFilesHaveTheLayoutThatTheFileTells) {
   write_again(*open_beton(path_, told_with_pointer_), folder_ / "ours.beton");
   EXPECT_EQ(BetonReader(folder_ / "ours.beton", BlobAccess::mapped, told_with_pointer_).size(), 5U);
   EXPECT_THAT([&] { BetonReader(folder_ / "ours.beton", BlobAccess::mapped, told_); },
-              ThrowsMessage<ConfigError>(HasSubstr("expected the layout 10:1:0")));
+              ThrowsMessage<ConfigError>(Names("10:1:0")));
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/sample_images.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
@@ -24,7 +25,7 @@ namespace {
 using test::gradient;
 using test::jpeg_file;
 using test::JpegKind;
-using testing::HasSubstr;
+using test::Names;
 
 struct Stored {
   ImageMode mode;
@@ -225,7 +226,7 @@ TEST(ImageField, RefusesWrongValuesAndOptions) {
                ConfigError);
   EXPECT_THROW(ImageField({.mode = ImageWriteMode::smart}), ConfigError);
   EXPECT_THAT([] { (void)image_write_mode("jpeg"); },
-              testing::ThrowsMessage<ConfigError>(HasSubstr("unknown mode 'jpeg'")));
+              testing::ThrowsMessage<ConfigError>(Names("mode", "'jpeg'")));
 }
 
 TEST(NumberFields, StoreTheirNumbersAndRefuseOthers) {

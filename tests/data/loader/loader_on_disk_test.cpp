@@ -14,13 +14,16 @@
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/beton/made_beton.h"
 #include "tests/data/loader/batch_hash.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
 namespace {
 
 using test::hashes_of_pass;
-using ::testing::HasSubstr;
+using test::Names;
+using ::testing::AllOf;
+using ::testing::Not;
 
 constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
 
@@ -128,8 +131,7 @@ TEST_F(LoaderOnDiskTest, AFileCutOffWhileItIsReadIsAnErrorWithItsPlace) {
     }
     FAIL() << "page 10 cannot be read";
   } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("cut.beton: expected"));
-    EXPECT_THAT(error.what(), HasSubstr("The file was cut off while it was read"));
+    EXPECT_THAT(error.what(), Names(*folder_ / "cut.beton"));
   }
   EXPECT_FALSE(cached.next());
 }
@@ -205,8 +207,8 @@ TEST_F(LoaderOnDiskTest, ThePlanOfMemoryNamesWhatIsMappedAndWhatIsOwn) {
   EXPECT_EQ(own.cache, 16 * kMebibyte);
   EXPECT_GT(own.metadata, 500 * 32U);
   EXPECT_EQ(own.own(), own.cache + own.batches + own.decoders + own.metadata + own.order);
-  EXPECT_THAT(own.text(), HasSubstr("own: page pool 16 MiB, batches"));
-  EXPECT_THAT(shared.text(), HasSubstr("MiB mapped (page cache, shared);"));
+  EXPECT_THAT(own.text(), AllOf(Names("pool 16 MiB"), Not(Names("mapped"))));
+  EXPECT_THAT(shared.text(), AllOf(Names("mapped"), Not(Names("pool"))));
 }
 
 TEST_F(LoaderOnDiskTest, AMappedFileCanBeLoadedBeforeTheStart) {

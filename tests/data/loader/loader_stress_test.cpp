@@ -126,7 +126,7 @@ TEST_F(LoaderStressTest, CyclesLeaveNoThreadsAndNoMemoryBehind) {
   const std::size_t allocated = allocated_bytes();
   cycles(count / 4, count);
   // The kernel lists a joined thread for a moment longer.
-  for (int wait = 0; wait < 1000 && threads_of_process() != threads; ++wait) {
+  for (int wait = 0; wait < 30'000 && threads_of_process() != threads; ++wait) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   EXPECT_EQ(threads_of_process(), threads);

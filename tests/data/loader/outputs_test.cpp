@@ -9,17 +9,19 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <sstream>
 
 #include "data/loader/loader.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
 namespace {
 
+using test::Names;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using Bytes = std::vector<std::uint8_t>;
 
 constexpr std::int64_t kSizePx = 32;
@@ -201,9 +203,7 @@ TEST_F(OutputsTest, AMaskOfAnotherSizeIsNamedWithSampleAndField) {
     static_cast<void>(pass(pipeline));
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(),
-                HasSubstr("sample 3, field 'mask_image': expected a mask of 40 x 52 px"));
-    EXPECT_THAT(error.what(), HasSubstr("got 30 x 52"));
+    EXPECT_THAT(error.what(), Names("sample 3", "'mask_image'", "40 x 52", "30 x 52"));
   }
 }
 
@@ -244,19 +244,21 @@ TEST_F(OutputsTest, ConvertAndNormalizeSayWhatComesOut) {
 }
 
 TEST_F(OutputsTest, WhatDoesNotFitTheFileIsReportedAtOnce) {
-  const std::string error = config_error(
+  std::istringstream errors(config_error(
       "{imge: [center_crop], label: [center_crop], image: [replace_label: {indices: [1], "
       "new_label: "
-      "0}], vector: {transforms: [convert: {type: f32}]}}");
-  EXPECT_THAT(error, HasSubstr("pipeline.train.imge: unknown field 'imge'. Did you mean 'image'?"));
-  EXPECT_THAT(error, HasSubstr("expected an image field, 'label' is of type int"));
-  EXPECT_THAT(error, HasSubstr("expected an int field, 'image' is of type image"));
-  EXPECT_THAT(error, HasSubstr("field 'vector' cannot be in a batch"));
-  EXPECT_THAT(error, HasSubstr("r.yaml:1:"));
+      "0}], vector: {transforms: [convert: {type: f32}]}}"));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(errors, line);) lines.push_back(line);
+  EXPECT_THAT(lines, testing::UnorderedElementsAre(
+                         Names("r.yaml:1", "pipeline.train.imge", "'imge'", "'image'"),
+                         Names("r.yaml:1", "pipeline.train.label", "'label'", "int"),
+                         Names("r.yaml:1", "pipeline.train.image", "'image'", "int"),
+                         Names("r.yaml:1", "pipeline.train.vector", "'vector'", "ndarray")));
   EXPECT_THAT(config_error("{image: [center_crop], vector: {geometry_of: image}}"),
-              HasSubstr("expected a mask, an image, a u8 ndarray [H, W]"));
+              Names("pipeline.train.vector", "u8 ndarray [H, W]"));
   EXPECT_THAT(config_error("{label: , mask: {geometry_of: label}}"),
-              HasSubstr("expected an image, 'label' is none"));
+              Names("pipeline.train.mask", "geometry_of", "'label'"));
 }
 
 TEST_F(OutputsTest, ATransformThatCannotTakeTheSizeStopsThePass) {

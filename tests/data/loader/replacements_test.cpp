@@ -10,12 +10,13 @@
 #include "data/loader/loader.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
 namespace {
 
-using testing::HasSubstr;
+using test::Names;
 using testing::IsEmpty;
 using testing::SizeIs;
 using testing::ThrowsMessage;
@@ -69,7 +70,7 @@ class ReplacementsTest : public ::testing::Test {
 TEST_F(ReplacementsTest, TheNextSoundSampleTakesThePlaceAndIsListed) {
   damage({3, 4, 25});
   EXPECT_THAT([&] { (void)pass(2, BlobAccess::mapped, OnCorrupt::fail); },
-              ThrowsMessage<DataError>(HasSubstr("sample ")));
+              ThrowsMessage<DataError>(Names(path_, "sample", "'image'")));
   const Pass all = pass();
   ASSERT_THAT(all.ids, SizeIs(52));
   const BetonReader reader(path_);
@@ -83,7 +84,7 @@ TEST_F(ReplacementsTest, TheNextSoundSampleTakesThePlaceAndIsListed) {
   EXPECT_EQ(replaced[0].sample, 3U);
   EXPECT_EQ(replaced[0].by, 5U);
   EXPECT_EQ(replaced[0].times, 2);
-  EXPECT_THAT(replaced[0].error, HasSubstr("sample 3, field 'image'"));
+  EXPECT_THAT(replaced[0].error, Names("sample 3", "'image'"));
   EXPECT_EQ(replaced[1].by, 5U);
   EXPECT_EQ(replaced[2].by, 0U);
 }
@@ -100,7 +101,7 @@ TEST_F(ReplacementsTest, BatchesDoNotDependOnThreadsAndAccess) {
   try {
     same(pass(2, BlobAccess::on_disk_direct));
   } catch (const IoError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("direct_io"));
+    EXPECT_THAT(error.what(), Names("direct_io"));
   }
 }
 
@@ -109,8 +110,7 @@ TEST_F(ReplacementsTest, AFileWithoutSoundSamplesIsAnError) {
   for (std::uint64_t i = 0; i < 26; ++i) all.insert(i);
   damage(all);
   for (const int workers : {1, 4}) {
-    EXPECT_THAT([&] { (void)pass(workers); },
-                ThrowsMessage<DataError>(HasSubstr("can be decoded, got none of 26")));
+    EXPECT_THAT([&] { (void)pass(workers); }, ThrowsMessage<DataError>(Names(26)));
   }
 }
 
@@ -123,7 +123,7 @@ TEST_F(ReplacementsTest, ASampleThatFailsOnlyInUseStillReplacesOthers) {
   Replacements replacements(reader, resolve_outputs(reader, standard_train_pipeline(), false), {},
                             false);
   EXPECT_EQ(replacements.replace(3, "damaged"), 5U);
-  EXPECT_THROW((void)replacements.replace(5, "damaged below a crop"), DataError);
+  EXPECT_THROW((void)replacements.replace(5, "damaged"), DataError);
   EXPECT_EQ(replacements.replace(4, "damaged"), 5U);
   EXPECT_EQ(replacements.replace(9, "damaged"), 5U);
 }
@@ -155,7 +155,7 @@ TEST_F(ReplacementsTest, ChecksumsFindWhatDecodersDoNot) {
   };
   EXPECT_THAT(run(false, OnCorrupt::fail), IsEmpty());
   EXPECT_THAT([&] { (void)run(true, OnCorrupt::fail); },
-              ThrowsMessage<DataError>(HasSubstr("expected checksum")));
+              ThrowsMessage<DataError>(Names("sample 6", "'image'")));
   const auto replaced = run(true, OnCorrupt::replace);
   ASSERT_THAT(replaced, SizeIs(1));
   EXPECT_EQ(replaced[0].sample, 6U);

@@ -14,13 +14,14 @@
 #include "framework/core/rng.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/beton/made_beton.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
 namespace {
 
+using test::Names;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using Ids = std::vector<std::uint64_t>;
 
 /// 1201 samples of 64 x 64 px in pages of 2 MiB: 170 a page, sorted by class.
@@ -209,11 +210,10 @@ TEST_F(OrderTest, SubsetsAreTheFirstSamplesOrARange) {
   EXPECT_EQ(ids({.subset = ":2"}), (Ids{0, 1}));
   EXPECT_EQ(ids({.subset = "5:7"}), (Ids{5, 6}));
   for (const std::string wrong : {"x", "5:5", "7:5", "-3", "1:2:3", "0", "3 "}) {
-    EXPECT_THAT(error({.subset = wrong}), HasSubstr("subset: expected a number of samples"))
-        << wrong;
+    EXPECT_THAT(error({.subset = wrong}), Names("subset", "'" + wrong + "'")) << wrong;
   }
-  EXPECT_THAT(error({.subset = "1202"}), HasSubstr("subset: expected samples below the 1201 of"));
-  EXPECT_THAT(error({.subset = "1201:"}), HasSubstr("subset: expected samples below the 1201 of"));
+  EXPECT_THAT(error({.subset = "1202"}), Names("subset", 1201, "'1202'"));
+  EXPECT_THAT(error({.subset = "1201:"}), Names("subset", 1201, "'1201:'"));
 }
 
 TEST_F(OrderTest, WeightsOfClassesAreProbabilities) {
@@ -244,17 +244,16 @@ TEST_F(OrderTest, WeightsOfSamplesComeFromAField) {
 
 TEST_F(OrderTest, WrongWeightsAreRefused) {
   OrderOptions options{.name = "weighted"};
-  EXPECT_THAT(error(options), HasSubstr("weights: expected a list with one number a class or"));
+  EXPECT_THAT(error(options), Names("weights", "weighted"));
   options.class_weights = {1, 2};
-  EXPECT_THAT(error(options),
-              HasSubstr("weights: expected one for every class, got 2, but sample"));
+  EXPECT_THAT(error(options), Names("weights", 2, "sample", "label"));
   options.class_weights = std::vector<double>(10, 0);
-  EXPECT_THAT(error(options), HasSubstr("weights: expected a sum above 0, got 0"));
+  EXPECT_THAT(error(options), Names("weights", "sum", 0));
   options.class_weights[4] = -1;
-  EXPECT_THAT(error(options), HasSubstr("weights: expected numbers of at least 0, got -1"));
+  EXPECT_THAT(error(options), Names("weights", "-1", "sample"));
   options.class_weights.clear();
   options.weight_field = "label";
-  EXPECT_THAT(error(options), HasSubstr("weight_field: expected a float field 'label' in"));
+  EXPECT_THAT(error(options), Names("weight_field", "float", "'label'"));
 }
 
 TEST_F(OrderTest, BalancedClassesDifferByAtMostOneAndRepeatOnlyWhenAllWereSeen) {
@@ -280,8 +279,8 @@ TEST_F(OrderTest, BalancedClassesDifferByAtMostOneAndRepeatOnlyWhenAllWereSeen) 
 }
 
 TEST_F(OrderTest, UnknownOrdersAreRefusedWithAHint) {
-  EXPECT_THAT(error({.name = "quasi_randon"}), HasSubstr("unknown order 'quasi_randon'"));
-  EXPECT_THAT(error({.repeats = 0}), HasSubstr("repeats: expected at least 1, got 0"));
+  EXPECT_THAT(error({.name = "quasi_randon"}), Names("order", "'quasi_randon'", "'quasi_random'"));
+  EXPECT_THAT(error({.repeats = 0}), Names("repeats", 1, 0));
 }
 
 }  // namespace

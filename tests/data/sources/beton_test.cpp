@@ -8,12 +8,13 @@
 #include "data/sources/register.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
 namespace {
 
-using testing::HasSubstr;
+using test::Names;
 using testing::ThrowsMessage;
 
 /// What a file holds, field by field, as bytes.
@@ -54,8 +55,8 @@ TEST(BetonSource, DamagedValuesAreNotHandedOn) {
       const auto source = open_source(path);
       EXPECT_NO_THROW((void)source->sample(0));
       EXPECT_THAT([&] { (void)source->sample(1); },
-                  ThrowsMessage<DataError>(HasSubstr(
-                      fmt::format("field '{}': expected checksum", reader.fields()[f].name))));
+                  ThrowsMessage<DataError>(
+                      Names(path, "sample 1", fmt::format("'{}'", reader.fields()[f].name))));
     }
   }
 }

@@ -5,6 +5,7 @@
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/opened.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
@@ -12,8 +13,8 @@ namespace {
 
 using test::image_of;
 using test::label_of;
+using test::Names;
 using test::refusing;
-using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 /// `records` records of CIFAR: label bytes, then three planes of one level each.
@@ -41,7 +42,7 @@ TEST(CifarSource, ReadsFoldersAndFiles) {
   ASSERT_EQ(train->size(), 8U);
   EXPECT_EQ(train->class_names()[9], "truck");
   const Sample sample = train->sample(6);  // The second record of data_batch_2.
-  EXPECT_THAT(sample.name, HasSubstr("data_batch_2.bin[1]"));
+  EXPECT_THAT(sample.name, Names("data_batch_2.bin[1]"));
   EXPECT_EQ(label_of(sample), 1);
   const Image& image = image_of(sample).pixels;
   ASSERT_EQ(image.width, 32);
@@ -67,14 +68,13 @@ TEST(CifarSource, RefusesWrongSizesAndLabels) {
   auto file = cifar(2, 1);
   file.pop_back();
   test::write_bytes(folder / "data_batch_1.bin", file);
-  EXPECT_THAT(
-      refusing(folder.path()),
-      ThrowsMessage<DataError>(HasSubstr("expected CIFAR-10 records of 3073 bytes, got 6145")));
+  EXPECT_THAT(refusing(folder.path()),
+              ThrowsMessage<DataError>(Names(folder / "data_batch_1.bin", 3073, 6145)));
   file = cifar(2, 1);
   file[3073] = std::byte{10};
   test::write_bytes(folder / "data_batch_1.bin", file);
   EXPECT_THAT(refusing(folder.path()),
-              ThrowsMessage<DataError>(HasSubstr("record 1: expected a label below 10, got 10")));
+              ThrowsMessage<DataError>(Names(folder / "data_batch_1.bin", "record 1", 10)));
 }
 
 }  // namespace

@@ -4,12 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
+#include "tests/support/message_matchers.h"
 
 namespace precast::data {
 namespace {
 
+using test::Names;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 std::vector<std::vector<std::string>> rows_of(std::string_view text) {
@@ -27,10 +28,8 @@ TEST(DelimitedReader, QuotesHoldDelimitersLinesAndQuotes) {
   EXPECT_THAT(rows[1], ElementsAre("x,\"y\"\nz", ""));
   EXPECT_THAT(rows[2], ElementsAre("", ""));
   EXPECT_THAT(rows[3], ElementsAre("last\r", "1"));
-  EXPECT_THAT([] { (void)rows_of("a\n\"b\nc"); },
-              ThrowsMessage<DataError>(HasSubstr("t: line 2: expected a closing quote")));
-  EXPECT_THAT([] { (void)rows_of("a\n\"b\"c\n"); },
-              ThrowsMessage<DataError>(HasSubstr("t: line 2: expected a delimiter")));
+  EXPECT_THAT([] { (void)rows_of("a\n\"b\nc"); }, ThrowsMessage<DataError>(Names("t", "line 2")));
+  EXPECT_THAT([] { (void)rows_of("a\n\"b\"c\n"); }, ThrowsMessage<DataError>(Names("t", "line 2")));
 }
 
 TEST(DelimitedReader, RowsAreFoundAgainByTheirPlace) {

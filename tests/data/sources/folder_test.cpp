@@ -2,12 +2,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <cstring>
+
 #include "data/sources/class_files.h"
 #include "data/sources/register.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/opened.h"
 #include "tests/data/sources/sample_images.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
@@ -15,9 +19,9 @@ namespace {
 
 using test::image_of;
 using test::listing;
+using test::Names;
 using test::refusing;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 TEST(FolderSource, OrdersClassesAndFilesAsTorchvision) {
@@ -45,19 +49,20 @@ TEST(FolderSource, RefusesWhatIsNoClassTree) {
   const test::TemporaryFolder folder;
   std::filesystem::create_directories(folder / "empty");
   EXPECT_THAT(refusing(folder / "empty"),
-              ThrowsMessage<DataError>(HasSubstr("expected image files")));
+              ThrowsMessage<DataError>(Names(folder / "empty", ".jpeg", 0)));
   const auto jpeg = test::jpeg_file(test::gradient(8, 8));
   test::put_file(folder / "flat" / "a.jpg", jpeg);
   EXPECT_THAT(refusing(folder / "flat"),
-              ThrowsMessage<DataError>(HasSubstr("expected one folder a class")));
+              ThrowsMessage<DataError>(Names(folder / "flat", "--labels", 1)));
   test::make_class_tree(folder / "hole");
   std::filesystem::create_directories(folder / "hole" / "cow");
-  EXPECT_THAT(refusing(folder / "hole"), ThrowsMessage<DataError>(HasSubstr("got none in 'cow'")));
+  EXPECT_THAT(refusing(folder / "hole"), ThrowsMessage<DataError>(Names(folder / "hole", "'cow'")));
   test::make_class_tree(folder / "splits" / "train");
   test::make_class_tree(folder / "splits" / "val");
   EXPECT_THAT(refusing(folder / "splits"),
-              ThrowsMessage<DataError>(HasSubstr("got the splits train, val")));
-  EXPECT_THAT(refusing(folder / "nothing"), ThrowsMessage<IoError>(HasSubstr("nothing")));
+              ThrowsMessage<DataError>(Names(folder / "splits", "train, val")));
+  EXPECT_THAT(refusing(folder / "nothing"),
+              ThrowsMessage<IoError>(Names(folder / "nothing", std::strerror(ENOENT))));
 }
 
 TEST(ClassFiles, TellsClassesOfLooseImagesByTheirWordnetId) {

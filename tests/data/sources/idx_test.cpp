@@ -6,6 +6,7 @@
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/opened.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
@@ -13,8 +14,8 @@ namespace {
 
 using test::image_of;
 using test::label_of;
+using test::Names;
 using test::refusing;
-using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 std::vector<std::byte> idx(std::uint32_t magic, const std::vector<std::uint32_t>& shape,
@@ -71,26 +72,26 @@ TEST(IdxSource, RefusesSizesThatDoNotMatch) {
   const std::filesystem::path images = folder / "a-images-idx3-ubyte";
   const std::filesystem::path labels = folder / "a-labels-idx1-ubyte";
   const auto expect = [&](const std::vector<std::byte>& image_bytes,
-                          const std::vector<std::byte>& label_bytes, const char* text) {
+                          const std::vector<std::byte>& label_bytes, const auto&... facts) {
     test::write_bytes(images, image_bytes);
     test::write_bytes(labels, label_bytes);
-    EXPECT_THAT(refusing(images), ThrowsMessage<DataError>(HasSubstr(text)));
+    EXPECT_THAT(refusing(images), ThrowsMessage<DataError>(Names(folder.path(), facts...)));
   };
   const auto good = idx(0x803, {4, 2, 2}, 16);
   const auto good_labels = idx(0x801, {4}, 4);
-  expect(idx(0x803, {4, 2, 2}, 15), good_labels, "expected 32 bytes as its header says, got 31");
-  expect(idx(0x803, {4, 2, 2}, 17), good_labels, "expected 32 bytes as its header says, got more");
-  expect(idx(0x802, {4, 2}, 8), good_labels,
-         "expected an IDX file with magic number 0x803, got 0x802");
-  expect(idx(0x803, {0, 2, 2}, 0), good_labels, "expected sizes of at least 1");
-  expect(idx(0x803, {0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF}, 10), good_labels, "expected sizes");
-  expect(idx(0x803, {0xFFFFFFFF, 0xFFFF, 2}, 10), good_labels, "as its header says, got 26");
-  expect(good, idx(0x801, {3}, 3), "got 4 images and 3 labels");
-  expect(good, good, "expected an IDX file with magic number 0x801, got 0x803");
-  expect({std::byte{0}}, good_labels, "got less than a header");
+  expect(idx(0x803, {4, 2, 2}, 15), good_labels, images, 32, 31);
+  expect(idx(0x803, {4, 2, 2}, 17), good_labels, images, 32);
+  expect(idx(0x802, {4, 2}, 8), good_labels, images, "0x803", "0x802");
+  expect(idx(0x803, {0, 2, 2}, 0), good_labels, images, "[0, 2, 2]");
+  expect(idx(0x803, {0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF}, 10), good_labels, images,
+         "[4294967295, 4294967295, 4294967295]");
+  expect(idx(0x803, {0xFFFFFFFF, 0xFFFF, 2}, 10), good_labels, images, 26);
+  expect(good, idx(0x801, {3}, 3), 4, 3);
+  expect(good, good, labels, "0x801", "0x803");
+  expect({std::byte{0}}, good_labels, images);
   std::filesystem::remove(labels);
   test::write_bytes(images, good);
-  EXPECT_THAT(refusing(images), ThrowsMessage<DataError>(HasSubstr("expected its labels in")));
+  EXPECT_THAT(refusing(images), ThrowsMessage<DataError>(Names(images, labels)));
 }
 
 TEST(IdxSource, RefusesADamagedGzipFile) {

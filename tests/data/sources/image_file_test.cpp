@@ -23,6 +23,7 @@
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/sample_images.h"
+#include "tests/support/message_matchers.h"
 
 namespace precast::data {
 namespace {
@@ -30,8 +31,8 @@ namespace {
 using test::gradient;
 using test::jpeg_file;
 using test::JpegKind;
+using test::Names;
 using test::png_file;
-using testing::HasSubstr;
 
 std::string refusal(std::span<const std::byte> file) {
   Image out;
@@ -181,9 +182,9 @@ TEST(ImageFile, JpegsOfAllKindsComeOutAsRgb) {
 }
 
 TEST(ImageFile, OtherContentIsRefusedWithItsFirstBytes) {
-  EXPECT_THAT(refusal({}), HasSubstr("expected a JPEG, PNG or WebP file, got 0 bytes"));
+  EXPECT_THAT(refusal({}), Names("JPEG", "PNG", "WebP", 0));
   const std::string gif = "GIF89a..........";
-  EXPECT_THAT(refusal(std::as_bytes(std::span(gif))), HasSubstr("begin with: 47 49 46 38"));
+  EXPECT_THAT(refusal(std::as_bytes(std::span(gif))), Names(16, "47 49 46 38"));
 }
 
 TEST(ImageFile, AFileThatEndsEarlyIsRefused) {
@@ -222,7 +223,7 @@ TEST(ImageFile, JpegsThatCostFarMoreThanTheirSizeAreRefused) {
   std::vector<std::byte> many(good.begin(), good.end() - 2);
   for (int i = 0; i < 250; ++i) many.insert(many.end(), last, good.end() - 2);
   many.insert(many.end(), good.end() - 2, good.end());
-  EXPECT_THAT(refusal(many), HasSubstr("more than 200 scans"));
+  EXPECT_THAT(refusal(many), Names(200));
 
   std::vector<std::byte> large = jpeg_file(gradient(32, 32), JpegKind::progressive);
   const std::vector<std::byte> frame = {std::byte{0xFF}, std::byte{0xC2}};
@@ -231,7 +232,7 @@ TEST(ImageFile, JpegsThatCostFarMoreThanTheirSizeAreRefused) {
     sizes[at] = std::byte{12000 >> 8};
     sizes[at + 1] = std::byte{12000 & 255};
   }
-  EXPECT_THAT(refusal(large), HasSubstr("bytes of coefficients"));
+  EXPECT_THAT(refusal(large), Names(1 << 28));
 }
 
 /// In a PNG, where the signature and the first chunk end.
@@ -321,11 +322,9 @@ TEST(ImageFile, ChunksOfAPngThatDoNotChangeItsPixelsArePassedOver) {
 TEST(ImageFile, ChunksThatPassTheEndOfAPngAreRefused) {
   const std::vector<std::byte> good = png_file(gradient(8, 8));
   for (const std::uint32_t length : {200U, 990'000'000U, 0xFFFFFFFFU}) {
-    EXPECT_THAT(refusal(with_chunk(good, "eXIf", "abcd", length)),
-                HasSubstr("a chunk ends behind the file"))
-        << length;
+    EXPECT_THAT(refusal(with_chunk(good, "eXIf", "abcd", length)), Names("PNG", "IEND")) << length;
   }
-  EXPECT_THAT(refusal(std::span(good).first(good.size() - 12)), HasSubstr("IEND is missing"));
+  EXPECT_THAT(refusal(std::span(good).first(good.size() - 12)), Names("PNG", "IEND"));
 }
 
 TEST(ImageFile, ASmallFileThatClaimsToBeHugeIsRefused) {
@@ -335,7 +334,7 @@ TEST(ImageFile, ASmallFileThatClaimsToBeHugeIsRefused) {
     for (std::size_t i = 5; i < 9; ++i) file[at + i] = std::byte{0xF0};
     break;
   }
-  EXPECT_THAT(refusal(file), HasSubstr("expected 1 to 178956970 pixels, got 61680 x 61680"));
+  EXPECT_THAT(refusal(file), Names(1, 178956970, "61680 x 61680"));
 }
 
 }  // namespace

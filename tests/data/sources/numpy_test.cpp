@@ -14,13 +14,13 @@
 #include "framework/core/archive/npy.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using test::Names;
 using testing::ThrowsMessage;
 
 const std::filesystem::path kGolden = PRECAST_GOLDEN_DIR "/numpy";
@@ -88,13 +88,17 @@ TEST(NumpySource, WhatCannotBeReadIsToldWithTheWayOut) {
     return [file] { (void)open_source(kGolden / file); };
   };
   EXPECT_THAT(refusing("fortran.npy"),
-              ThrowsMessage<DataError>(HasSubstr("Save numpy.ascontiguousarray of it")));
-  EXPECT_THAT(refusing("big_endian.npy"), ThrowsMessage<DataError>(HasSubstr("newbyteorder('<')")));
-  EXPECT_THAT(refusing("objects.npy"), ThrowsMessage<DataError>(HasSubstr("got '|O'")));
-  EXPECT_THAT(refusing("unicode.npy"), ThrowsMessage<DataError>(HasSubstr("got '<U4'")));
-  EXPECT_THAT(refusing("record.npy"), ThrowsMessage<DataError>(HasSubstr("record.npy")));
+              ThrowsMessage<DataError>(
+                  Names(kGolden / "fortran.npy", "fortran_order", "numpy.ascontiguousarray")));
+  EXPECT_THAT(refusing("big_endian.npy"),
+              ThrowsMessage<DataError>(Names(kGolden / "big_endian.npy", "newbyteorder('<')")));
+  EXPECT_THAT(refusing("objects.npy"),
+              ThrowsMessage<DataError>(Names(kGolden / "objects.npy", "'|O'")));
+  EXPECT_THAT(refusing("unicode.npy"),
+              ThrowsMessage<DataError>(Names(kGolden / "unicode.npy", "'<U4'")));
+  EXPECT_THAT(refusing("record.npy"), ThrowsMessage<DataError>(Names(kGolden / "record.npy")));
   EXPECT_THAT(refusing("splits.npz"),
-              ThrowsMessage<DataError>(HasSubstr("got 3 of 'x_train' and 2 of 'x_test'")));
+              ThrowsMessage<DataError>(Names(3, "'x_train'", 2, "'x_test'")));
 }
 
 TEST(NumpySource, NumbersOfASizeThatNumpyHasNotAreRefused) {
@@ -107,7 +111,7 @@ TEST(NumpySource, NumbersOfASizeThatNumpyHasNotAreRefused) {
     text.erase(text.find("}") + 1, dtype.size() - 3);
     std::ofstream(folder / "a.npy") << text;
     EXPECT_THAT([&] { (void)open_source(folder / "a.npy"); },
-                ThrowsMessage<DataError>(HasSubstr(fmt::format("got '{}'", dtype))));
+                ThrowsMessage<DataError>(Names(folder / "a.npy", fmt::format("'{}'", dtype))));
   }
 }
 
@@ -154,7 +158,7 @@ TEST(NumpySource, LabelsLieBesideOrAreNamed) {
   put_npy(folder / "short.npy", {2});
   EXPECT_THAT(
       [&] { (void)open_source(folder / "features.npy", "auto", {.labels = folder / "short.npy"}); },
-      ThrowsMessage<DataError>(HasSubstr("got 3 of 'array' and 2 of 'label'")));
+      ThrowsMessage<DataError>(Names(3, "'array'", 2, "'label'")));
   EXPECT_THROW((void)open_source(kGolden / "stored.npz", "auto", {.labels = folder / "short.npy"}),
                ConfigError);
 }
@@ -171,7 +175,7 @@ TEST(NumpySource, ANumberWithoutPlaceInAnIntFieldIsNamedWithItsSample) {
   const auto source = open_source(folder / "y.npy");
   EXPECT_EQ(std::get<std::int64_t>(source->sample(0).values[0]), 0x0101010101010101);
   EXPECT_THAT([&] { (void)source->sample(1); },
-              ThrowsMessage<DataError>(AllOf(HasSubstr("y.npy[1]: array: expected an integer"))));
+              ThrowsMessage<DataError>(Names("y.npy[1]", "array", "18446744073709551615")));
 }
 
 TEST(NumpySource, DamagedArchivesAreRefused) {
@@ -200,7 +204,7 @@ TEST(NpyArray, ASingleNumberIsAnArrayOfOne) {
   std::vector<std::byte> file = test::read_bytes(folder / "a.npy");
   file.pop_back();
   EXPECT_THAT([&] { (void)npy_array(file, "a"); },
-              ThrowsMessage<DataError>(HasSubstr("a: expected the bytes of an array")));
+              ThrowsMessage<DataError>(Names("a", "[] of <f4", 3)));
 }
 
 }  // namespace

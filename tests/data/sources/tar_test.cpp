@@ -12,6 +12,7 @@
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/opened.h"
 #include "tests/data/sources/sample_images.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
@@ -19,6 +20,7 @@ namespace {
 
 using test::image_of;
 using test::label_of;
+using test::Names;
 using test::refusing;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -57,7 +59,7 @@ TEST(TarSource, GivesWhatItsUnpackedTreeGives) {
     for (std::uint64_t i = 0; i < tar->size(); ++i) {
       EXPECT_EQ(image_of(tar->sample(i)).file, image_of(tree->sample(i)).file) << prefix << i;
       EXPECT_EQ(label_of(tar->sample(i)), label_of(tree->sample(i)));
-      EXPECT_THAT(tar->sample(i).name, HasSubstr("a.tar:"));
+      EXPECT_THAT(tar->sample(i).name, HasSubstr((folder / "a.tar").string() + ":"));
     }
   }
 }
@@ -86,7 +88,7 @@ TEST(TarSource, ATarOfOneTarAClassIsThatTree) {
   bytes[at + 512 + 150] ^= std::byte{0xff};  // The first inner header's checksum.
   test::write_bytes(folder / "bad.tar", bytes);
   EXPECT_THAT(refusing(folder / "bad.tar"),
-              ThrowsMessage<DataError>(HasSubstr("bad.tar:" + header)));
+              ThrowsMessage<DataError>(Names(folder / ("bad.tar:" + header))));
 }
 
 TEST(TarSource, ManyThreadsReadAtOnce) {
@@ -113,15 +115,15 @@ TEST(TarSource, RefusesPathsAndKindsThatLeadElsewhere) {
   const test::TemporaryFolder folder;
   const std::filesystem::path path = folder / "a.tar";
   write_odd_tar(path, "/etc/a.jpg", AE_IFREG);
-  EXPECT_THAT(refusing(path), ThrowsMessage<DataError>(HasSubstr("expected relative paths")));
+  EXPECT_THAT(refusing(path), ThrowsMessage<DataError>(Names(path, "'/etc/a.jpg'")));
   write_odd_tar(path, "cat/../../a.jpg", AE_IFREG);
-  EXPECT_THAT(refusing(path), ThrowsMessage<DataError>(HasSubstr("one with '..'")));
+  EXPECT_THAT(refusing(path), ThrowsMessage<DataError>(Names(path, "'cat/../../a.jpg'")));
   write_odd_tar(path, "cat/a.jpg", AE_IFLNK, "/etc/passwd");
-  EXPECT_THAT(refusing(path), ThrowsMessage<DataError>(HasSubstr("link or a device")));
+  EXPECT_THAT(refusing(path), ThrowsMessage<DataError>(Names(path, "'cat/a.jpg'")));
   write_odd_tar(path, "cat/a.jpg", AE_IFREG, "cat/b.jpg");
-  EXPECT_THAT(refusing(path), ThrowsMessage<DataError>(HasSubstr("link or a device")));
+  EXPECT_THAT(refusing(path), ThrowsMessage<DataError>(Names(path, "'cat/a.jpg'")));
   write_odd_tar(path, "cat/a.jpg", AE_IFIFO);
-  EXPECT_THAT(refusing(path), ThrowsMessage<DataError>(HasSubstr("link or a device")));
+  EXPECT_THAT(refusing(path), ThrowsMessage<DataError>(Names(path, "'cat/a.jpg'")));
 }
 
 /// A member of a ustar file. @param kind `0` for a file, `x` for what is said about the next one.
@@ -172,7 +174,7 @@ TEST(TarSource, RefusesCutOffAndCompressedArchives) {
   }
   test::write_bytes(folder / "b.tar.gz", std::vector<std::byte>{std::byte{0x1F}, std::byte{0x8B}});
   EXPECT_THAT(refusing(folder / "b.tar.gz"),
-              ThrowsMessage<DataError>(HasSubstr("expected an uncompressed tar file, got a gzip")));
+              ThrowsMessage<DataError>(Names(folder / "b.tar.gz", "gunzip")));
 }
 
 TEST(TarSource, OfMembersOfOneNameTheLastCounts) {

@@ -4,12 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <cstring>
+
 #include "data/sources/register.h"
 #include "framework/core/archive/npy.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/opened.h"
 #include "tests/data/sources/sample_images.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
@@ -17,10 +21,9 @@ namespace {
 
 using test::image_of;
 using test::label_of;
+using test::Names;
 using test::refusing;
-using testing::AllOf;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 /// A tar of files with these names and contents, in this order.
@@ -104,20 +107,18 @@ TEST_F(WebDatasetTest, EndingsTellFieldsAndShardsFollowEachOther) {
               fmt::format("J{}", i));
     EXPECT_EQ(std::get<ArrayInput>(sample.values[4]).elements.size(), 12U);
   }
-  EXPECT_THAT(source->sample(2).name, HasSubstr("shards-1.tar:2"));
+  EXPECT_THAT(source->sample(2).name, Names("shards-1.tar:2"));
 }
 
 TEST_F(WebDatasetTest, ASampleWithoutWhatTheFirstHasIsNamed) {
   const auto source = open_source(folder_.path(), "webdataset");
   ASSERT_EQ(source->size(), 3U);
   EXPECT_THAT([&] { (void)source->sample(2); },
-              ThrowsMessage<DataError>(
-                  AllOf(HasSubstr("shards-1.tar:x/2"), HasSubstr("expected a member .jpg"))));
+              ThrowsMessage<DataError>(Names("shards-1.tar:x/2", ".jpg")));
   write_tar(folder_ / "bad.tar", {{"a.jpg", "J"}, {"a.cls", "cat"}});
   const auto bad = open_source(folder_ / "bad.tar");
   EXPECT_THAT([&] { (void)bad->sample(0); },
-              ThrowsMessage<DataError>(
-                  AllOf(HasSubstr("bad.tar:a.cls"), HasSubstr("whole number, got 'cat'"))));
+              ThrowsMessage<DataError>(Names("bad.tar:a.cls", "'cat'")));
 }
 
 TEST_F(WebDatasetTest, BracesStandForShardsInTheirOrder) {
@@ -125,23 +126,23 @@ TEST_F(WebDatasetTest, BracesStandForShardsInTheirOrder) {
   std::filesystem::copy(folder_ / "shards-0.tar", folder_ / "shards-2.tar");
   const auto source = open_source(folder_ / "shards-{2,0}.tar");
   ASSERT_EQ(source->size(), 4U);
-  EXPECT_THAT(source->sample(0).name, HasSubstr("shards-2.tar:x/0"));
-  EXPECT_THAT(source->sample(3).name, HasSubstr("shards-0.tar:x/1"));
+  EXPECT_THAT(source->sample(0).name, Names("shards-2.tar:x/0"));
+  EXPECT_THAT(source->sample(3).name, Names("shards-0.tar:x/1"));
   EXPECT_THAT(refusing(folder_ / "shards-{0..2}.tar"),
-              ThrowsMessage<IoError>(HasSubstr("shards-1.tar")));
+              ThrowsMessage<IoError>(Names(folder_ / "shards-1.tar", std::strerror(ENOENT))));
   EXPECT_THAT(refusing(folder_ / "shards-{0,2}.tar", "tar"),
-              ThrowsMessage<ConfigError>(HasSubstr("expected one source of kind tar")));
+              ThrowsMessage<ConfigError>(Names(folder_ / "shards-0.tar", "tar", "WebDataset")));
 }
 
 TEST_F(WebDatasetTest, AListOfOneNameOpensIt) {
   std::filesystem::copy(folder_ / "shards-0.tar", folder_ / "only-07.tar");
   EXPECT_EQ(open_source(folder_ / "only-{07..07}.tar")->size(), 2U);
   EXPECT_THAT(refusing(folder_ / "only-{08..08}.tar"),
-              ThrowsMessage<IoError>(HasSubstr("only-08.tar")));
+              ThrowsMessage<IoError>(Names(folder_ / "only-08.tar", std::strerror(ENOENT))));
   EXPECT_THAT(refusing(folder_ / (std::string(5000, 'x') + ".tar")),
-              ThrowsMessage<IoError>(HasSubstr("File name too long")));
+              ThrowsMessage<IoError>(Names(std::strerror(ENAMETOOLONG))));
   EXPECT_THAT(refusing(folder_ / (std::string(5000, 'x') + "{0..1}.tar")),
-              ThrowsMessage<IoError>(HasSubstr("File name too long")));
+              ThrowsMessage<IoError>(Names(std::strerror(ENAMETOOLONG))));
 }
 
 TEST_F(WebDatasetTest, MembersThatTheFirstSampleLacksAreCounted) {
@@ -192,7 +193,7 @@ TEST_F(WebDatasetTest, EndingsMeanTheSameInAnyLettersAndDotFilesNothing) {
 TEST_F(WebDatasetTest, AMemberTwiceInASampleIsRefused) {
   write_tar(folder_ / "twice.tar", {{"0.jpg", "a"}, {"0.cls", "1"}, {"0.jpg", "b"}});
   EXPECT_THAT(refusing(folder_ / "twice.tar"),
-              ThrowsMessage<DataError>(HasSubstr("each member of a sample once, got 0.jpg again")));
+              ThrowsMessage<DataError>(Names(folder_ / "twice.tar", "0.jpg")));
 }
 
 TEST_F(WebDatasetTest, AShardBesideClassFoldersIsNoDataset) {

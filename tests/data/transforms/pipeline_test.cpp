@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/message_matchers.h"
+
 namespace precast::data {
 namespace {
 
+using test::Names;
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 struct Parsed {
   Pipeline all;
@@ -63,23 +65,24 @@ TEST(ImagePipelineTest, AListWithoutFlipDoesNotFlip) {
 }
 
 TEST(ImagePipelineTest, MistakesAreNamedWithTheirPlace) {
-  EXPECT_EQ(only_error("[center_corp]"),
-            "r.yaml:1:9: pipeline.train[0]: unknown transform 'center_corp'. Did you mean "
-            "'center_crop'?");
-  EXPECT_NE(only_error("[horizontal_flip, center_crop]").find("out of order"), std::string::npos);
-  EXPECT_NE(only_error("[center_crop, whole_image]").find("out of order"), std::string::npos);
-  EXPECT_NE(only_error("[center_crop: {ratio: 2}]").find("expected number <= 1, got '2'"),
-            std::string::npos);
-  EXPECT_NE(only_error("[center_crop: {ration: 1}]").find("Did you mean 'ratio'?"),
-            std::string::npos);
-  EXPECT_NE(only_error("[random_resized_crop: {scale: [0.5]}]")
-                .find("scale: expected [smallest, largest]"),
-            std::string::npos);
-  EXPECT_NE(only_error("[random_resized_crop: {scale: [0.5, 0.1]}]").find("scale: expected"),
-            std::string::npos);
-  EXPECT_NE(only_error("[normalize: {std: [1, 0, 1]}]").find("std above 0"), std::string::npos);
-  EXPECT_NE(only_error("[[center_crop]]").find("expected a name"), std::string::npos);
-  EXPECT_NE(only_error("center_crop").find("expected a list"), std::string::npos);
+  EXPECT_THAT(only_error("[center_corp]"),
+              Names("r.yaml:1:9", "pipeline.train[0]", "'center_corp'", "'center_crop'"));
+  EXPECT_THAT(only_error("[horizontal_flip, center_crop]"),
+              Names("r.yaml:1:26", "pipeline.train[1]", "'center_crop'"));
+  EXPECT_THAT(only_error("[center_crop, whole_image]"),
+              Names("r.yaml:1:22", "pipeline.train[1]", "'whole_image'"));
+  EXPECT_THAT(only_error("[center_crop: {ratio: 2}]"),
+              Names("pipeline.train[0].ratio", "<= 1", "'2'"));
+  EXPECT_THAT(only_error("[center_crop: {ration: 1}]"),
+              Names("pipeline.train[0].ration", "'ratio'"));
+  EXPECT_THAT(only_error("[random_resized_crop: {scale: [0.5]}]"),
+              Names("pipeline.train[0]", "scale", "[0.5]"));
+  EXPECT_THAT(only_error("[random_resized_crop: {scale: [0.5, 0.1]}]"),
+              Names("pipeline.train[0]", "scale", "[0.5, 0.1]"));
+  EXPECT_THAT(only_error("[normalize: {std: [1, 0, 1]}]"),
+              Names("pipeline.train[0]", "mean", "std"));
+  EXPECT_THAT(only_error("[[center_crop]]"), Names("r.yaml:1:9", "pipeline.train[0]"));
+  EXPECT_THAT(only_error("center_crop"), Names("r.yaml:1:8", "pipeline.train", "list"));
 }
 
 TEST(ImagePipelineTest, TransformsStandInAnyOrderBetweenCropAndConversion) {
@@ -111,22 +114,23 @@ TEST(ImagePipelineTest, AFlipBehindATransformIsATransform) {
 }
 
 TEST(ImagePipelineTest, MistakesInTransformsAreNamedWithTheirPlace) {
-  EXPECT_EQ(only_error("[cutout]"),
-            "r.yaml:1:9: pipeline.train[0].crop_size: missing, and there is no default. side of "
-            "the square, px");
-  EXPECT_THAT(only_error("[grayscale, resize]"), HasSubstr("'resize' is out of order"));
-  EXPECT_THAT(only_error("[normalize, grayscale]"), HasSubstr("'grayscale' is out of order"));
-  EXPECT_THAT(only_error("[normalize, normalize]"), HasSubstr("'normalize' is out of order"));
-  EXPECT_THAT(only_error("[gaussian_blur: {kernel_size: 4}]"), HasSubstr("odd number, got 4"));
-  EXPECT_THAT(only_error("[rand_augment: {magnitude: 31}]"), HasSubstr("num_magnitude_bins (31)"));
-  EXPECT_THAT(only_error("[brightnes: {magnitude: 1}]"), HasSubstr("Did you mean 'brightness'?"));
+  EXPECT_THAT(only_error("[cutout]"), Names("r.yaml:1:9", "pipeline.train[0].crop_size"));
+  EXPECT_THAT(only_error("[grayscale, resize]"), Names("pipeline.train[1]", "'resize'"));
+  EXPECT_THAT(only_error("[normalize, grayscale]"), Names("pipeline.train[1]", "'grayscale'"));
+  EXPECT_THAT(only_error("[normalize, normalize]"), Names("pipeline.train[1]", "'normalize'"));
+  EXPECT_THAT(only_error("[gaussian_blur: {kernel_size: 4}]"),
+              Names("pipeline.train[0]", "kernel_size", 4));
+  EXPECT_THAT(only_error("[rand_augment: {magnitude: 31}]"),
+              Names("pipeline.train[0]", "num_magnitude_bins", 31));
+  EXPECT_THAT(only_error("[brightnes: {magnitude: 1}]"),
+              Names("pipeline.train[0]", "'brightnes'", "'brightness'"));
   EXPECT_THAT(only_error("[grayscale, convert: {type: u8}, normalize]"),
-              HasSubstr("pipeline.train[1]: type: normalised pixels do not fit in u8"));
-  EXPECT_THAT(only_error("[grayscale, convert: {type: i64}]"), HasSubstr("got i64"));
+              Names("pipeline.train[1]", "type", "u8"));
+  EXPECT_THAT(only_error("[grayscale, convert: {type: i64}]"), Names("pipeline.train[1]", "i64"));
   EXPECT_THAT(only_error("[poison: {mask: no-such-file.npy, alpha: 0.5, indices: [1]}]"),
-              HasSubstr("no-such-file.npy"));
+              Names("pipeline.train[0]", "no-such-file.npy"));
   EXPECT_THAT(only_error("[replace_label: {indices: [1], new_label: 0}]"),
-              HasSubstr("a list is for images"));
+              Names("pipeline.train", "list"));
 }
 
 TEST(ImagePipelineTest, AllMistakesAreReportedAtOnce) {
@@ -147,11 +151,10 @@ TEST(ImagePipelineTest, SizesThatATransformCannotTakeAreReportedOnce) {
   };
   EXPECT_THAT(errors_at("[cutout: {crop_size: 24}]", {24, 32}), ElementsAre());
   EXPECT_THAT(errors_at("[grayscale, cutout: {crop_size: 33}]", {24, 32, 64}),
-              ElementsAre("r.yaml:1:20: pipeline.train[1]: crop_size: expected at most 24 for 24 x "
-                          "24 px, got 33"));
+              ElementsAre(Names("r.yaml:1:20", "pipeline.train[1]", "crop_size", "24 x 24", 33)));
   // What the first leaves is too small for the second.
   EXPECT_THAT(errors_at("[col_out: {p_row: 0.5, p_col: 0.5}, cutout: {crop_size: 24}]", {32}),
-              ElementsAre(HasSubstr("expected at most 16 for 16 x 16 px")));
+              ElementsAre(Names("pipeline.train[1]", "crop_size", "16 x 16", 24)));
 }
 
 TEST(PipelineTest, AMapNamesItsOutputsInOrder) {
@@ -183,22 +186,20 @@ TEST(PipelineTest, AMapNamesItsOutputsInOrder) {
 
 TEST(PipelineTest, MistakesInAMapAreNamedWithTheirPlace) {
   EXPECT_THAT(only_error("{image: [center_crop], mask: {geometry_of: imag}}"),
-              HasSubstr("pipeline.train.mask.geometry_of: unknown output 'imag'. Did you mean "
-                        "'image'?"));
+              Names("pipeline.train.mask.geometry_of", "'imag'", "'image'"));
   EXPECT_THAT(only_error("{image: [center_crop], mask: {geometry_of: image, transforms: "
                          "[grayscale]}}"),
-              HasSubstr("pipeline.train.mask.transforms[0]: 'grayscale' is not for a mask, which "
-                        "follows 'image'"));
+              Names("pipeline.train.mask.transforms[0]", "'grayscale'", "'image'", "convert"));
   EXPECT_THAT(only_error("{ids: sample_id, mask: {geometry_of: ids}}"),
-              HasSubstr("expected an image, 'ids' is none"));
-  EXPECT_THAT(only_error("{image: {fill: 3}}"), HasSubstr("is for masks"));
-  EXPECT_THAT(only_error("{image: {feild: x}}"), HasSubstr("Did you mean 'field'?"));
+              Names("pipeline.train.mask.geometry_of", "'ids'"));
+  EXPECT_THAT(only_error("{image: {fill: 3}}"), Names("pipeline.train.image.fill", "geometry_of"));
+  EXPECT_THAT(only_error("{image: {feild: x}}"), Names("pipeline.train.image.feild", "'field'"));
   EXPECT_THAT(only_error("{label: [replace_label: {indices: [1], new_label: 0}, grayscale]}"),
-              HasSubstr("pipeline.train.label[1]: 'grayscale' is for images"));
+              Names("pipeline.train.label[1]", "'grayscale'"));
   EXPECT_THAT(only_error("{label: [replace_label: {indices: [0.5], new_label: 0}]}"),
-              HasSubstr("whole numbers"));
+              Names("pipeline.train.label[0]", "indices", "0.5"));
   EXPECT_THAT(only_error("{ids: {field: sample_id, transforms: [grayscale]}}"),
-              HasSubstr("sample_id has no transforms"));
+              Names("pipeline.train.ids", "sample_id", "convert"));
 }
 
 }  // namespace

@@ -16,12 +16,16 @@
 
 #include "framework/core/error.h"
 #include "tests/support/failing_file_ops.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast {
 namespace {
 
+using test::Names;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string text_of(const std::filesystem::path& path) {
   const auto bytes = read_file(path);
@@ -52,8 +56,7 @@ TEST_P(AtomicFileFaults, LeaveTheOldOrTheNewFileAndNothingElse) {
       file.commit();
     } catch (const IoError& error) {
       failed = true;
-      EXPECT_THAT(error.what(), HasSubstr(path.string()));
-      EXPECT_THAT(error.what(), HasSubstr(std::strerror(GetParam())));
+      EXPECT_THAT(error.what(), Names(path, std::strerror(GetParam())));
     }
     fired = ops.failed();
     EXPECT_EQ(count_files(folder.path()), 1U) << "call " << nth;
@@ -114,11 +117,8 @@ TEST(AtomicFile, NamesAPathThatCannotBeWritten) {
     }
     return "written";
   };
-  EXPECT_EQ(problem(folder.path()),
-            fmt::format("cannot write {}: Is a directory", folder.path().string()));
-  EXPECT_EQ(
-      problem(folder / "no" / "x"),
-      fmt::format("cannot create {}/no/x: No such file or directory", folder.path().string()));
+  EXPECT_THAT(problem(folder.path()), Names(folder.path(), std::strerror(EISDIR)));
+  EXPECT_THAT(problem(folder / "no" / "x"), Names(folder / "no" / "x", std::strerror(ENOENT)));
 }
 
 TEST(AtomicFile, RefusesWhatIsNoFileAndLeavesIt) {
@@ -127,7 +127,7 @@ TEST(AtomicFile, RefusesWhatIsNoFileAndLeavesIt) {
   std::filesystem::create_symlink("pipe", folder / "link");
   for (const char* name : {"pipe", "link"}) {
     EXPECT_THAT([&] { write_file(folder / name, "x"); },
-                ::testing::ThrowsMessage<IoError>(HasSubstr("pipe: expected a regular file")));
+                ::testing::ThrowsMessage<IoError>(Names(folder / "pipe")));
   }
   EXPECT_TRUE(std::filesystem::is_fifo(folder / "pipe"));
   EXPECT_EQ(count_files(folder.path()), 2U);
@@ -150,7 +150,7 @@ TEST(AtomicFile, WritesWhatALinkPointsTo) {
   EXPECT_EQ(count_files(folder / "far"), 2U);
   std::filesystem::create_symlink("loop", folder / "loop");
   EXPECT_THAT([&] { write_file(folder / "loop", "x"); },
-              ::testing::ThrowsMessage<IoError>(HasSubstr("loop: Too many levels")));
+              ::testing::ThrowsMessage<IoError>(Names(folder / "loop", std::strerror(ELOOP))));
 }
 
 TEST(MappedFile, GivesTheBytesOfAFile) {
@@ -178,12 +178,11 @@ TEST(MappedFile, RefusesWhatIsNoReadableFile) {
     }
     return "mapped";
   };
-  EXPECT_EQ(problem(folder / "none"),
-            fmt::format("cannot open {}: No such file or directory", (folder / "none").string()));
-  EXPECT_THAT(problem(folder.path()), HasSubstr("expected a regular file"));
-  EXPECT_THAT(problem("/dev/zero"), HasSubstr("expected a regular file"));
+  EXPECT_THAT(problem(folder / "none"), Names(folder / "none", std::strerror(ENOENT)));
+  EXPECT_THAT(problem(folder.path()), Names(folder.path()));
+  EXPECT_THAT(problem("/dev/zero"), Names("/dev/zero"));
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
-  EXPECT_THAT(problem(folder / "pipe"), HasSubstr("expected a regular file"));
+  EXPECT_THAT(problem(folder / "pipe"), Names(folder / "pipe"));
 }
 
 TEST(ReadFile, RefusesLargerFilesThanAsked) {
@@ -227,12 +226,15 @@ TEST(CreateFolders, NamesTheFolderThatFailed) {
     return "created";
   };
   FileOps& real = posix_file_ops();
-  EXPECT_THAT(problem(folder / "file", real), HasSubstr("file: Not a directory"));
-  EXPECT_THAT(problem(folder / "file" / "a", real), HasSubstr("file: Not a directory"));
-  EXPECT_THAT(problem(folder / std::string(300, 'x'), real), HasSubstr("File name too long"));
-  EXPECT_THAT(problem(folder / "loop" / "a", real), HasSubstr("loop: "));
+  EXPECT_THAT(problem(folder / "file", real), Names(folder / "file", std::strerror(ENOTDIR)));
+  EXPECT_THAT(problem(folder / "file" / "a", real),
+              AllOf(Names(folder / "file", std::strerror(ENOTDIR)), Not(HasSubstr("file/a"))));
+  EXPECT_THAT(problem(folder / std::string(300, 'x'), real), Names(std::strerror(ENAMETOOLONG)));
+  EXPECT_THAT(problem(folder / "loop" / "a", real),
+              AllOf(Names(folder / "loop"), Not(HasSubstr("loop/a"))));
   test::FailingFileOps full(3, ENOSPC);
-  EXPECT_THAT(problem(folder / "p" / "q" / "r", full), HasSubstr("p/q: No space left"));
+  EXPECT_THAT(problem(folder / "p" / "q" / "r", full),
+              AllOf(Names(folder / "p" / "q", std::strerror(ENOSPC)), Not(HasSubstr("p/q/r"))));
 }
 
 }  // namespace

@@ -11,9 +11,12 @@
 #include <string_view>
 
 #include "framework/core/log.h"
+#include "tests/support/message_matchers.h"
 
 namespace precast {
 namespace {
+
+using test::Names;
 
 /// Puts standard error on a terminal of its own and returns what `action` writes to it.
 template <typename Action>
@@ -103,8 +106,8 @@ TEST(Progress, PrintsPlainLinesElsewhere) {
 
 TEST(Progress, TellsTheRateAndTheTimeLeft) {
   const Progress progress;
-  EXPECT_EQ(progress.rate(0, 5), "0 samples/s, ? left");
-  EXPECT_THAT(progress.rate(5, 5), testing::EndsWith(" samples/s, 0.0 s left"));
+  EXPECT_THAT(progress.rate(0, 5), Names("0 samples/s", "?"));
+  EXPECT_THAT(progress.rate(5, 5), Names("samples/s", "0.0 s"));
 }
 
 }  // namespace

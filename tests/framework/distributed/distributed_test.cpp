@@ -1,27 +1,32 @@
 // Ranks as processes that train together over Gloo on this machine.
 #include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <condition_variable>
 #include <fstream>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <thread>
 
 #include "framework/core/error.h"
 #include "framework/distributed/grad_sync.h"
 #include "framework/distributed/heartbeat.h"
 #include "framework/distributed/process_group.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::distributed {
 namespace {
 
+using test::Names;
 using test::Program;
 using test::TemporaryFolder;
+using testing::ElementsAre;
+using testing::UnorderedElementsAre;
 
 /// What every rank saw.
 std::vector<nlohmann::json> train(int world, const std::vector<std::string>& options) {
@@ -64,6 +69,13 @@ TEST(DistributedTrainingTest, OneTwoAndFourRanksHaveTheSameLosses) {
   EXPECT_GT(one.front() - one.back(), 1e-3) << "it learns";
   for (const int world : {2, 4})
     EXPECT_LT(largest_difference(one, numbers(train(world, {})[0], "losses")), 1e-9) << world;
+}
+
+TEST(DistributedTrainingTest, OneRankInAGroupTrainsAsWithoutAGroup) {
+  const auto alone = train(1, {"steps=20"})[0];
+  for (const char* mode : {"update=replicated", "zero=1"}) {
+    EXPECT_EQ(alone, train(1, {"group=1", "steps=20", mode})[0]) << mode;
+  }
 }
 
 TEST(DistributedTrainingTest, EveryWayOfUpdatingComesToTheSame) {
@@ -173,38 +185,40 @@ TEST(DistributedTrainingTest, TheSameLaunchAgainIsEqualToTheLastBit) {
   EXPECT_EQ(first, train(4, {"steps=20"}));
 }
 
+/// At the published rates a ResNet's training path is chaotic: rounding alone moves the losses of
+/// 20 steps by 10 %. At this rate it moves them by less than 0.1 %, whatever the CPU.
+constexpr const char* kCalmRate = "lr=3e-4";
+
 TEST(DistributedTrainingTest, TwoRanksOfResNetAreTwoHalfBatchesOfOneProcess) {
   const std::vector<std::string> resnet = {"model=resnet18", "batch=16", "size_px=32",
-                                           "bucket_bytes=4000000"};
+                                           "bucket_bytes=4000000", kCalmRate};
   const auto run = [&](int world, std::vector<std::string> more) {
     more.insert(more.end(), resnet.begin(), resnet.end());
     return train(world, more)[0];
   };
-  const std::vector<std::string> halves = {"micro_batches=2", "halves=1"};
-  const auto with_steps = [&](std::vector<std::string> options, const char* steps) {
-    options.emplace_back(steps);
-    return options;
+  const auto halves = [&](const char* steps) {
+    return run(1, {"micro_batches=2", "halves=1", steps});
   };
-  EXPECT_LT(largest_difference(numbers(run(1, with_steps(halves, "steps=1")), "weights"),
+  EXPECT_LT(largest_difference(numbers(halves("steps=1"), "weights"),
                                numbers(run(2, {"steps=1"}), "weights"), 1),
             1e-5);
-  EXPECT_LT(largest_difference(numbers(run(1, with_steps(halves, "steps=20")), "losses"),
+  EXPECT_LT(largest_difference(numbers(halves("steps=20"), "losses"),
                                numbers(run(2, {"steps=20"}), "losses")),
             1e-3);
 }
 
 TEST(DistributedTrainingTest, WithSharedBatchStatisticsTwoRanksAreOneProcess) {
-  const std::vector<std::string> resnet = {"model=resnet18",       "batch=16",
-                                           "size_px=32",           "steps=5",
-                                           "bucket_bytes=4000000", "val_samples=8"};
+  const std::vector<std::string> resnet = {
+      "model=resnet18",       "batch=16",      "size_px=32", "steps=5",
+      "bucket_bytes=4000000", "val_samples=8", kCalmRate};
   auto two_ranks = resnet;
   two_ranks.emplace_back("sync_bn=1");
   const auto one = train(1, resnet)[0];
   const auto two = train(2, two_ranks)[0];
   const auto a = numbers(one, "losses"), b = numbers(two, "losses");
   EXPECT_NEAR(a[0], b[0], 1e-5);
-  EXPECT_NEAR(a[1], b[1], 1e-4);
-  EXPECT_LT(largest_difference(a, b), 1e-2);
+  EXPECT_LT(largest_difference(a, b), 1e-3);
+  EXPECT_LT(largest_difference(numbers(one, "weights"), numbers(two, "weights"), 1), 1e-3);
   // Without it the halves' own statistics make another step.
   EXPECT_GT(std::abs(numbers(train(2, resnet)[0], "losses")[0] - a[0]), 1e-4);
 }
@@ -233,47 +247,60 @@ TEST(ShardParametersTest, SpreadsElementsEvenlyAndTheSameWayEverywhere) {
 TEST(ProcessGroupTest, NcclWithoutAGpuSaysSo) {
   const StoreHost store("127.0.0.1");
   try {
-    const ProcessGroup group({.port = store.port(), .device = at::kCUDA});
+    const ProcessGroup group({.port = store.port(), .device = at::Device(at::kCUDA, 0)});
     GTEST_SKIP() << "there is a GPU";
   } catch (const DeviceError& error) {
-    EXPECT_NE(std::string(error.what()).find("NCCL"), std::string::npos) << error.what();
+    EXPECT_THAT(error.what(), Names("NCCL"));
   }
 }
 
 TEST(ProcessGroupTest, AMissingStoreIsNamedWithItsPlace) {
-  try {
-    const ProcessGroup group(
-        {.rank = 1, .world = 2, .port = 9, .join_timeout = std::chrono::seconds(1)});
-    FAIL();
-  } catch (const DeviceError& error) {
-    EXPECT_NE(std::string(error.what()).find("127.0.0.1:9"), std::string::npos) << error.what();
-  }
+  const GroupOptions options{
+      .rank = 1, .world = 2, .port = 9, .join_timeout = std::chrono::seconds(1)};
+  EXPECT_THAT([&] { const ProcessGroup group(options); },
+              testing::ThrowsMessage<DeviceError>(Names("127.0.0.1:9")));
 }
 
-TEST(HeartbeatTest, SilenceIsNoticedAndToldOnce) {
-  const StoreHost store("127.0.0.1");
-  GroupOptions group{.rank = 0, .world = 3, .port = store.port()};
-  const HeartbeatOptions quick{.period = std::chrono::milliseconds(100), .missed = 10};
-  std::mutex mutex;
-  std::vector<std::string> causes;
-  const auto note = [&](const std::string& cause) {
-    const std::scoped_lock lock(mutex);
-    causes.push_back(cause);
-  };
-  // Rank 2 never comes.
-  const Heartbeat first(group, note, quick);
-  group.rank = 1;
-  const Heartbeat second(group, note, quick);
-  for (int i = 0; i < 100; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    const std::scoped_lock lock(mutex);
-    if (causes.size() == 2) break;
+/// What heartbeats tell of the run's end, from threads of their own.
+class Causes {
+ public:
+  [[nodiscard]] Heartbeat::OnDeath teller() {
+    return [this](const std::string& cause) {
+      const std::scoped_lock lock(mutex_);
+      all_.push_back(cause);
+      told_.notify_one();
+    };
   }
-  const std::scoped_lock lock(mutex);
-  ASSERT_EQ(causes.size(), 2U);
-  const std::string told = causes[0] + causes[1];
-  EXPECT_NE(told.find("is dead or stopped"), std::string::npos) << told;
-  EXPECT_TRUE(causes[0].empty() || causes[1].empty()) << told;
+  /// Those that have come when there are `count` of them, or after a minute.
+  [[nodiscard]] std::vector<std::string> wait_for(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    told_.wait_for(lock, std::chrono::minutes(1), [&] { return all_.size() >= count; });
+    return all_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable told_;
+  std::vector<std::string> all_;
+};
+
+constexpr HeartbeatOptions kQuick{.period = std::chrono::milliseconds(100), .missed = 10};
+
+TEST(HeartbeatTest, ASilentRankIsNamed) {
+  const StoreHost store("127.0.0.1");
+  Causes causes;
+  const Heartbeat alone({.rank = 0, .world = 2, .port = store.port()}, causes.teller(), kQuick);
+  EXPECT_THAT(causes.wait_for(1), ElementsAre(Names("rank 1", "1 s")));
+}
+
+TEST(HeartbeatTest, WhenTwoNoticeASilenceOneTellsIt) {
+  const StoreHost store("127.0.0.1");
+  Causes causes;
+  GroupOptions group{.rank = 0, .world = 3, .port = store.port()};
+  const Heartbeat first(group, causes.teller(), kQuick);
+  group.rank = 1;
+  const Heartbeat second(group, causes.teller(), kQuick);
+  EXPECT_THAT(causes.wait_for(2), UnorderedElementsAre("", Names("rank", "1 s")));
 }
 
 TEST(HeartbeatTest, TheFirstClaimIsTheCause) {

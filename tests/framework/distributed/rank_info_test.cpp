@@ -7,11 +7,12 @@
 #include <string>
 
 #include "framework/core/error.h"
+#include "tests/support/message_matchers.h"
 
 namespace precast {
 namespace {
 
-using testing::AllOf;
+using test::Names;
 using testing::HasSubstr;
 
 using Variables = std::map<std::string, std::string>;
@@ -188,8 +189,8 @@ TEST(RankInfoTest, TorchrunWinsOverSlurmAndTheWarningNamesBoth) {
   const RankInfo info = find(kTorchrun + kSrun);
   EXPECT_EQ(info.source, "torchrun");
   EXPECT_EQ(info.rank, 5);
-  EXPECT_THAT(info.warning, AllOf(HasSubstr("torchrun says RANK=5, WORLD_SIZE=8"),
-                                  HasSubstr("Slurm says SLURM_PROCID=6, SLURM_NTASKS=7")));
+  EXPECT_THAT(info.warning, Names("torchrun", "RANK=5", "WORLD_SIZE=8", "Slurm", "SLURM_PROCID=6",
+                                  "SLURM_NTASKS=7"));
 }
 
 TEST(RankInfoTest, SourcesThatAgreeGiveNoWarningAndSlurmKnowsTheAddress) {
@@ -203,14 +204,14 @@ TEST(RankInfoTest, MpiWinsOverTheSlurmStepOfItsDaemons) {
   const RankInfo info = find(kSrun + kOpenMpi);
   EXPECT_EQ(info.source, "Open MPI");
   EXPECT_EQ(info.rank, 3);
-  EXPECT_THAT(info.warning, AllOf(HasSubstr("Open MPI says"), HasSubstr("but Slurm says")));
+  EXPECT_THAT(info.warning, Names("Open MPI", "OMPI_COMM_WORLD_RANK=3", "Slurm", "SLURM_PROCID=6"));
 }
 
 TEST(RankInfoTest, ErrorsNameVariableValueExpectationAndSource) {
   EXPECT_THAT(error_of(kTorchrun + Variables{{"RANK", "8"}}),
-              HasSubstr("ranks from torchrun: RANK: expected an integer from 0 to 7, got \"8\""));
+              Names("torchrun", "RANK", 0, 7, "\"8\""));
   EXPECT_THAT(error_of(kTorchrun + Variables{{"MASTER_PORT", ""}}),
-              HasSubstr("torchrun: MASTER_PORT: expected an integer from 1 to 65535, got nothing"));
+              Names("torchrun", "MASTER_PORT", 1, 65535));
 }
 
 TEST(RankInfoTest, RefusesWrongValues) {
@@ -252,7 +253,7 @@ TEST(RankInfoTest, RefusesWrongValues) {
     const std::string named = std::string(wrong.variable) == "OMPI_COMM_WORLD_SIZE"
                                   ? "OMPI_COMM_WORLD_RANK"
                                   : wrong.variable;
-    EXPECT_THAT(error, HasSubstr(": " + named + ": expected ")) << wrong.value;
+    EXPECT_THAT(error, HasSubstr(": " + named + ": ")) << wrong.value;
   }
 }
 

@@ -1,5 +1,6 @@
 // One rank of a small training run: `rank_program RANK WORLD PORT OUT KEY=VALUE...`. Writes what
-// rank 0 saw to OUT as JSON: the losses of all steps, a hash of the final weights, the evaluation.
+// rank 0 saw to OUT as JSON: the losses of all steps, the final weights, the evaluation. `group=1`:
+// a single rank has a process group, too.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/conv2d.h>
@@ -121,7 +122,11 @@ class NoiseSource final : public BatchSource {
 
 class ConstantRate final : public Schedule {
  public:
-  [[nodiscard]] double lr(std::int64_t /*epoch*/) const override { return 0.02; }
+  explicit ConstantRate(double lr) : lr_(lr) {}
+  [[nodiscard]] double lr(std::int64_t /*epoch*/) const override { return lr_; }
+
+ private:
+  double lr_;
 };
 
 using Options = std::map<std::string, std::string>;
@@ -185,7 +190,7 @@ std::unique_ptr<GradSync> make_sync(distributed::ProcessGroup* group, const Mode
 
 nlohmann::json run(int rank, int world, int port, const Options& options) {
   std::unique_ptr<distributed::ProcessGroup> group;
-  if (world > 1) {
+  if (world > 1 || number(options, "group", 0) != 0) {
     group = std::make_unique<distributed::ProcessGroup>(distributed::GroupOptions{
         .rank = rank, .world = world, .port = port, .timeout = std::chrono::seconds(60)});
   }
@@ -205,7 +210,8 @@ nlohmann::json run(int rank, int world, int port, const Options& options) {
   plan.micro_batches = number(options, "micro_batches", 1);
   const std::int64_t size_px = number(options, "size_px", 8);
   plan.image_size_px.assign(static_cast<std::size_t>(plan.epochs), size_px);
-  plan.schedule = std::make_shared<ConstantRate>();
+  plan.schedule =
+      std::make_shared<ConstantRate>(options.contains("lr") ? std::stod(options.at("lr")) : 0.02);
   plan.model.num_classes = kClasses;
   const bool twins = number(options, "twins", 0) != 0;
   const std::int64_t samples = plan.steps_per_epoch * plan.global_batch_size / (twins ? world : 1);

@@ -4,21 +4,35 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <string>
 
 #include "framework/core/error.h"
+#include "tests/support/message_matchers.h"
+#include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::engine {
 namespace {
 
-/// The exit code of a process that runs `body`, and what it printed on standard error.
+using test::Names;
+using Clock = std::chrono::steady_clock;
+
+/// What the part that stalled says of itself.
+constexpr const char* kState = "3 batches are ready";
+
+/// The exit code of a process that runs `body`, -1 if it took more than a minute, and what it
+/// printed on standard error.
 std::pair<int, std::string> in_process(const std::function<void()>& body) {
   const test::TemporaryFolder folder;
   const pid_t child = ::fork();
   if (child == 0) {
+    ::alarm(60);
     static_cast<void>(std::freopen((folder / "err").c_str(), "w", stderr));
     body();
     ::_exit(0);
@@ -31,31 +45,40 @@ std::pair<int, std::string> in_process(const std::function<void()>& body) {
 
 TEST(WatchdogTest, ARunThatStandsStillEndsWithItsPlaceAndAllStacks) {
   const auto [code, printed] = in_process([] {
-    std::string told;
     Watchdog watchdog(
-        std::chrono::seconds(1), [] { return "3 batches are ready"; },
-        [&](const std::string& cause) { told = cause; });
+        std::chrono::seconds(1), [] { return kState; },
+        [](const std::string& cause) { std::fprintf(stderr, "peers: %s\n", cause.c_str()); });
     watchdog.tick("epoch 2, step 7");
-    std::thread([] { std::this_thread::sleep_for(std::chrono::seconds(30)); }).join();
+    std::thread([] { ::pause(); }).join();
   });
   EXPECT_EQ(code, static_cast<int>(ExitCode::stalled));
-  for (const char* part : {"no progress for 1 s at epoch 2, step 7", "3 batches are ready"})
-    EXPECT_NE(printed.find(part), std::string::npos) << printed;
-  // The main thread, the sleeping one and the watchdog's.
-  std::size_t threads = 0;
-  for (std::size_t at = printed.find("\nthread "); at != std::string::npos;
-       at = printed.find("\nthread ", at + 1))
-    ++threads;
-  EXPECT_EQ(threads, 3U) << printed;
+  EXPECT_THAT(printed, Names("1 s", "epoch 2, step 7", kState));
+  EXPECT_EQ(test::occurrences(printed, kState), 2) << "here and to peers";
+  // The main thread, the one that pauses and the watchdog's.
+  EXPECT_EQ(test::occurrences(printed, "\nthread "), 3) << printed;
 }
 
 TEST(WatchdogTest, ARunThatMovesIsLeftAlone) {
-  const auto [code, printed] = in_process([] {
+  constexpr std::chrono::seconds kLimit{1};
+  const auto [code, printed] = in_process([&] {
+    const auto start = Clock::now();
+    // The last tick that the watchdog has had for sure, and the longest it has waited for one.
+    std::atomic<Clock::time_point> last = start;
+    std::atomic<Clock::duration> longest = Clock::duration::zero();
     Watchdog watchdog(
-        std::chrono::seconds(1), [] { return ""; }, [](const std::string& /*cause*/) {});
-    for (int i = 0; i < 15; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        kLimit, [] { return ""; },
+        [&](const std::string& /*cause*/) {
+          // `last` first: it is stored after `longest`.
+          const Clock::duration since = Clock::now() - last.load();
+          // A busy machine gave this process no time for so long: the watchdog is right.
+          if (std::max(since, longest.load()) >= kLimit) ::_exit(0);
+        });
+    while (Clock::now() < start + 2 * kLimit) {
+      const auto before = Clock::now();
       watchdog.tick("a step");
+      longest = std::max(longest.load(), Clock::now() - last.load());
+      last = before;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   });
   EXPECT_EQ(code, 0) << printed;

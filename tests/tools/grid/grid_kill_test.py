@@ -82,8 +82,10 @@ validation: {{resolution: 64}}
         for number in range(2):
             process = subprocess.Popen([precast, "grid", sweep], stdout=subprocess.DEVNULL)
             goal = len(ends(killed)) + 3
+            deadline = time.monotonic() + 600
             while len(ends(killed)) < goal:
                 assert process.poll() is None, "ended before it was killed"
+                assert time.monotonic() < deadline, f"{len(ends(killed))} results after 10 minutes"
                 time.sleep(0.02)
             process.send_signal(signal.SIGKILL)
             process.wait()

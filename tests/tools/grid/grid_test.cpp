@@ -3,13 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <thread>
 
+#include "tests/support/message_matchers.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tools/report/sound_page.h"
@@ -19,6 +22,8 @@ namespace precast::tools {
 namespace {
 
 using nlohmann::json;
+using test::eventually;
+using test::Names;
 using testing::HasSubstr;
 
 class GridTest : public ::testing::Test {
@@ -57,6 +62,26 @@ class GridTest : public ::testing::Test {
     return {std::istreambuf_iterator<char>(file), {}};
   }
   json results() const { return json::parse(grid({"--status", "--json"}).output); }
+  void wait_for_a_start() const {
+    EXPECT_TRUE(eventually([this] { return !fake_log(" start").empty(); }));
+  }
+  /// Of all trials.
+  [[nodiscard]] std::ptrdiff_t epochs_logged() const {
+    std::ptrdiff_t epochs = 0;
+    std::error_code none;
+    for (const auto& run : std::filesystem::directory_iterator(folder_ / "g/runs", none)) {
+      std::ifstream log(run.path() / "log");
+      epochs += std::count(std::istreambuf_iterator<char>(log), {}, '\n');
+    }
+    return epochs;
+  }
+  /// Starts the grid and kills it when its trials have come so far, unless it has ended by then.
+  void kill_after(std::ptrdiff_t epochs) const {
+    test::Program run(command());
+    EXPECT_TRUE(eventually([&] { return epochs_logged() >= epochs || !run.running(); }));
+    ::kill(run.id(), SIGKILL);
+    EXPECT_THAT(run.wait(), testing::AnyOf(0, 128 + SIGKILL)) << run.err;
+  }
 
   test::TemporaryFolder folder_;
 };
@@ -70,7 +95,7 @@ TEST_F(GridTest, TrainsEveryCombinationAndRanksThemOverSeeds) {
             "1      0.8            0.8000 +- 0.0000   2 done\n"
             "2      0.5            0.5000 +- 0.0000   2 done\n"
             "3      0.2            0.2000 +- 0.0000   2 done\n");
-  EXPECT_THAT(run.errors, HasSubstr("[6/6] "));
+  EXPECT_THAT(run.errors, Names("6/6"));
   const json ranking = results().at("ranking");
   EXPECT_EQ(ranking[0].at("settings").at("fake.quality"), "0.8");
   EXPECT_EQ(ranking[0].at("count"), 2);
@@ -84,12 +109,11 @@ TEST_F(GridTest, ThePageTellsWhatCameOutAndWhyTheRestDidNot) {
   const std::string page = text_of("g/grid.html");
   test::expect_sound(page);
   for (const char* part :
-       {"<b>0.7500</b><span>best top_1</span><small>fake.quality 0.75, fake.script done</small>",
-        "<b>4 of 10</b><span>trials done</span>", "slots busy", "top_1 by script and quality",
-        "top_1 after each epoch", "<td>exit code 1: as told: exit:1</td>",
-        "<td>exit code 12: as told: exit:12</td>", "<td>killed by SIGKILL</td>",
-        "Trials that ended without a result"})
+       {"<b>0.7500</b>", "<small>fake.quality 0.75, fake.script done</small>", "<b>4 of 10</b>"})
     EXPECT_THAT(page, HasSubstr(part));
+  EXPECT_THAT(
+      page, Names("exit code 1", "as told: exit:1", "exit code 12", "as told: exit:12", "SIGKILL"));
+  EXPECT_EQ(test::occurrences(page, "<svg"), 3) << "a heat map, all trials, and curves";
   const json all = results();
   for (const json& trial : all.at("trials")) {
     const std::string id = trial.at("trial");
@@ -102,27 +126,22 @@ TEST_F(GridTest, ThePageIsThereWhileTrialsRunAndAfterStatus) {
   write_sweep("axes: {fake.script: [done, hang]}");
   test::Program run(command());
   const std::filesystem::path page = folder_ / "g/grid.html";
-  while (!std::filesystem::exists(page)) std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_THAT(text_of("g/grid.html"), HasSubstr("1 of its trials run, 0 wait"));
+  EXPECT_TRUE(eventually([&] { return std::filesystem::exists(page); }));
+  EXPECT_THAT(text_of("g/grid.html"), HasSubstr("class=\"notice\""));
   std::filesystem::remove(page);
   EXPECT_EQ(results().at("counts").at("running"), 1);
   EXPECT_TRUE(std::filesystem::exists(page));
   ::kill(run.id(), SIGKILL);
   EXPECT_EQ(run.wait(), 137);
-  while (results().at("counts").contains("running"))  // until its trial is gone, too
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_TRUE(eventually([this] { return !results().at("counts").contains("running"); }))
+      << "until its trial is gone, too";
   EXPECT_EQ(results().at("counts").at("waiting"), 1);
 }
 
 TEST_F(GridTest, KilledAtAnyMomentItLosesNothingAndRunsNothingTwice) {
   write_sweep(
       "axes: {fake.quality: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]}\nset: {fake.script: 'epochs:15'}");
-  for (const int moment_ms : {30, 150, 350, 550, 700}) {
-    test::Program run(command());
-    std::this_thread::sleep_for(std::chrono::milliseconds(moment_ms));
-    ::kill(run.id(), SIGKILL);
-    EXPECT_EQ(run.wait(), 137);
-  }
+  for (const int epochs : {0, 5, 20, 40, 60}) kill_after(epochs);
   const ChildResult last = grid({"--json"});
   ASSERT_EQ(last.exit_code, 0) << last.errors;
   const json all = json::parse(last.output);
@@ -145,27 +164,27 @@ TEST_F(GridTest, KilledAtAnyMomentItLosesNothingAndRunsNothingTwice) {
 TEST_F(GridTest, TrialsDieWithAGridThatIsKilled) {
   write_sweep("axes: {fake.script: [hang]}");
   test::Program run(command());
-  while (fake_log(" start").empty()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  wait_for_a_start();
   ::kill(run.id(), SIGKILL);
   EXPECT_EQ(run.wait(), 137);
   // The trial's lock goes with its last process.
   const std::string id = fake_log()[0].substr(0, fake_log()[0].find(' '));
   const std::string lock = folder_ / ("g/runs/" + id + "/lock");
   EXPECT_EQ(
-      run_child({"/usr/bin/flock", "-w", "5", lock, "true"}, std::chrono::seconds(10)).exit_code,
+      run_child({"/usr/bin/flock", "-w", "60", lock, "true"}, std::chrono::minutes(2)).exit_code,
       0);
 }
 
 TEST_F(GridTest, ASecondGridInTheSameFolderIsRefused) {
   write_sweep("axes: {fake.script: [hang+done]}");
   test::Program first(command());
-  while (fake_log(" start").empty()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  wait_for_a_start();
   const ChildResult second = grid();
   EXPECT_EQ(second.exit_code, 1);
-  EXPECT_THAT(second.errors, HasSubstr("another precast works in this folder"));
+  EXPECT_EQ(second.output, "");
+  EXPECT_THAT(second.errors, Names(folder_ / "g"));
   EXPECT_EQ(grid({"--trial", "0"}).exit_code, 1);
   EXPECT_EQ(grid({"--status"}).exit_code, 0);
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
   ::kill(first.id(), SIGINT);
   EXPECT_EQ(first.wait(), 85) << first.err;
   EXPECT_EQ(fake_log("saved").size(), 1U);
@@ -177,8 +196,8 @@ TEST_F(GridTest, AWrongValueIsRefusedAtItsPlaceBeforeAnythingRuns) {
   for (const std::vector<std::string>& options : {std::vector<std::string>{}, {"--dry-run"}}) {
     const ChildResult run = grid(options);
     EXPECT_EQ(run.exit_code, 2);
-    EXPECT_EQ(run.errors, "error: " + (folder_ / "s.yaml").string() +
-                              ":5:17: fake.refused: expected nothing\n");
+    EXPECT_THAT(run.errors, Names((folder_ / "s.yaml").string() + ":5:17", "fake.refused"));
+    EXPECT_EQ(test::occurrences(run.errors, "fake.refused"), 1) << run.errors;
   }
   EXPECT_TRUE(fake_log().empty());
 }
@@ -188,7 +207,7 @@ TEST_F(GridTest, ListsTrialsWithoutRunningThem) {
   const ChildResult run = grid({"--dry-run"});
   EXPECT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_THAT(run.output, HasSubstr("   1  quality0.2-"));
-  EXPECT_THAT(run.output, HasSubstr("2 trials in 2 slots: cpu.0 (cores "));
+  EXPECT_THAT(run.output, Names(2, "cpu.0", "cpu.1"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "g"));
 }
 
@@ -198,7 +217,7 @@ TEST_F(GridTest, AChangedRecipeIsAnotherGrid) {
   std::ofstream(folder_ / "r.yaml") << "training: {epochs: 2}\n";
   const ChildResult run = grid();
   EXPECT_EQ(run.exit_code, 2);
-  EXPECT_THAT(run.errors, HasSubstr("Give another folder"));
+  EXPECT_THAT(run.errors, Names(folder_ / "s.yaml", folder_ / "g", folder_ / "r.yaml"));
 }
 
 TEST_F(GridTest, AnArrayTaskOfAChangedRecipeIsRefused) {
@@ -208,7 +227,7 @@ TEST_F(GridTest, AnArrayTaskOfAChangedRecipeIsRefused) {
   std::ofstream(folder_ / "r.yaml") << "training: {epochs: 2}\n";
   const ChildResult run = grid({"--trial", "1"});
   EXPECT_EQ(run.exit_code, 2);
-  EXPECT_THAT(run.errors, HasSubstr("Give another folder"));
+  EXPECT_THAT(run.errors, Names(folder_ / "s.yaml", folder_ / "g", folder_ / "r.yaml"));
   EXPECT_EQ(fake_log(" start ").size(), 1U);
 }
 
@@ -221,7 +240,7 @@ TEST_F(GridTest, ADryRunThatCannotBeStartedIsAnErrorAndNoCrash) {
   for (const std::string& word : command()) few_files.push_back(word);
   const ChildResult run = run_child(few_files, std::chrono::minutes(1));
   EXPECT_EQ(run.exit_code, 5);
-  EXPECT_THAT(run.errors, HasSubstr("Too many open files"));
+  EXPECT_THAT(run.errors, HasSubstr(std::strerror(EMFILE)));
 }
 
 TEST_F(GridTest, ASweepThatGrowsRunsWhatIsNewOnly) {
@@ -236,7 +255,7 @@ TEST_F(GridTest, FailedTrialsGetAnotherChanceWhenAsked) {
   write_sweep("axes: {fake.script: [exit:1+done]}");
   const ChildResult run = grid();
   EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.errors, HasSubstr("failed, exit code 1; see "));
+  EXPECT_THAT(run.errors, Names("failed", "exit code 1"));
   EXPECT_EQ(grid().exit_code, 1);
   EXPECT_EQ(grid({"--retry-failed"}).exit_code, 0);
   EXPECT_EQ(fake_log(" start ").size(), 2U);
@@ -285,12 +304,7 @@ TEST_F(GridTest, AshaStopsATrialOnceAtARungWhateverKillsTheGrid) {
   write_sweep(
       "axes: {fake.quality: [0.6, 0.1, 0.2, 0.9, 0.3, 0.8]}\n"
       "set: {fake.script: 'epochs:30'}\nearly_stop: {asha: {min_epochs: 1, reduction: 2}}");
-  for (const int moment_ms : {250, 400, 550}) {
-    test::Program run(command());
-    std::this_thread::sleep_for(std::chrono::milliseconds(moment_ms));
-    ::kill(run.id(), SIGKILL);
-    EXPECT_EQ(run.wait(), 137);
-  }
+  for (const int epochs : {3, 8, 20}) kill_after(epochs);
   ASSERT_EQ(grid().exit_code, 0);
   EXPECT_EQ(results().at("ranking")[0].at("settings").at("fake.quality"), "0.9");
   std::ifstream journal(folder_ / "g/results.jsonl");
@@ -322,7 +336,7 @@ TEST_F(GridTest, ArrayTasksRunOneTrialEachAndTheirResultsMerge) {
   EXPECT_THAT(script.output, HasSubstr("srun ${SLURM_CPUS_PER_TASK:+--cpus-per-task=$SLURM_CPUS_"));
   EXPECT_THAT(script.output, HasSubstr(" --trial \"$SLURM_ARRAY_TASK_ID\"\n"));
   std::ofstream(folder_ / "array.sh") << script.output;
-  EXPECT_EQ(run_child({"/bin/bash", "-n", folder_ / "array.sh"}, std::chrono::seconds(5)).errors,
+  EXPECT_EQ(run_child({"/bin/bash", "-n", folder_ / "array.sh"}, std::chrono::minutes(1)).errors,
             "");
 }
 

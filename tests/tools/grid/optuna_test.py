@@ -33,6 +33,25 @@ def results(folder):
     return {path.name: json.loads(path.read_text()) for path in folder.glob("result-*.json")}
 
 
+def trainings(folder):
+    """Processes that write to that folder."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"--logging.folder={folder}".encode() in (entry / "cmdline").read_bytes().split(b"\0"):
+                found.append(entry.name)
+        except OSError:  # it has ended
+            continue
+    return found
+
+
+def wait_until(condition, what):
+    deadline = time.monotonic() + 600
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
 def main(build):
     python = python_with_optuna(build)
     with tempfile.TemporaryDirectory() as scratch:
@@ -48,12 +67,11 @@ def main(build):
         told = 0
         for number in range(2):
             process = subprocess.Popen(command)
-            while len(results(folder)) < told + 3:
-                assert process.poll() is None, "ended before it was killed"
-                time.sleep(0.05)
+            wait_until(lambda: len(results(folder)) >= told + 3 or process.poll() is not None, "too few results")
+            assert process.poll() is None, "ended before it was killed"
             process.send_signal(signal.SIGKILL)
             process.wait()
-            time.sleep(0.5)
+            wait_until(lambda: not trainings(folder), "trainings that outlive the program")
             told = len(results(folder))
             print(f"killed with {told} results", flush=True)
         subprocess.run(command, check=True)

@@ -7,6 +7,7 @@ logs and weights are equal to the last bit, and no row is trained twice.
 import gzip
 import hashlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -65,12 +66,14 @@ def table_of(folder):
     return rows
 
 
-def kill_in(command, run, steps):
-    """SIGKILL when that run has logged so many steps more than it has now."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    goal = steps_logged(run) + steps
-    while steps_logged(run) < goal:
+def kill_in(command, run, step):
+    """SIGKILL before that step of a training that has so many: the shorter ones before it are done."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL,
+                               env={**os.environ, "PRECAST_FAILPOINTS": f"trainer.before_step=stop@{step}"})
+    deadline = time.monotonic() + 600
+    while steps_logged(run) < step - 1:
         assert process.poll() is None, f"ended with {process.returncode} before it was killed"
+        assert time.monotonic() < deadline, f"{steps_logged(run)} steps after 10 minutes"
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -84,9 +87,9 @@ def main(build):
         command = [build / "bin/precast", "reproduce", table, "--folder"]
         subprocess.run([*command, scratch / "whole"], check=True, stdout=subprocess.DEVNULL)
         killed = scratch / "killed"
-        # In the middle of the second row, and of the last one.
-        kill_in([*command, killed], killed / "r2-seed0", 5)
-        kill_in([*command, killed], killed / "r3-seed0", 5)
+        # In the middle of the second row (of 12 steps, after one of 6), and of the last one (of 18, after 6 that were left).
+        kill_in([*command, killed], killed / "r2-seed0", 8)
+        kill_in([*command, killed], killed / "r3-seed0", 8)
         subprocess.run([*command, killed], check=True)
 
         starts = [record["trial"] for record in records(killed) if record["event"] == "start"]

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <thread>
 
+#include "tests/support/message_matchers.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/child_process.h"
@@ -17,6 +17,7 @@ namespace precast::tools {
 namespace {
 
 using nlohmann::json;
+using test::Names;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -80,13 +81,13 @@ TEST_F(ReproduceTest, TrainsEveryRowAndLeavesTheTable) {
 }
 
 TEST_F(ReproduceTest, GoesOnAfterAKillAndTrainsNothingTwice) {
-  write_table("epochs:40");
+  write_table("hang+hang+done");
   const ChildResult before = reproduce({"--rows", "a"});
   ASSERT_EQ(before.exit_code, 0) << before.errors;
-  for (int kill = 0; kill < 2; ++kill) {
+  for (const std::string start : {"1", "2"}) {
     test::Program program(command({}));
-    ASSERT_TRUE(program.printed(kill == 0 ? "b-seed0: started" : "b-seed0: "));
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    EXPECT_TRUE(test::eventually(
+        [&] { return test::occurrences(text_of("fake.log"), "b-seed0 start " + start) == 1; }));
     ::kill(program.id(), SIGKILL);
     program.wait();
   }
@@ -103,15 +104,14 @@ TEST_F(ReproduceTest, AFailureIsTriedAgainAndARowThatFailsForGoodIsNamed) {
   write_table("exit:4");
   const ChildResult run = reproduce();
   EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.output, HasSubstr("| b | Net | - | - | - | - | - | - | seed 0: failed |"));
+  EXPECT_THAT(run.output, testing::ContainsRegex("\\| b \\| Net ( *\\| - )+\\|.* 0: failed \\|"));
   EXPECT_THAT(run.output, HasSubstr("| c | Net | 0.7500 |")) << "the others are trained";
 }
 
 TEST_F(ReproduceTest, AMistakeInAnyRowStopsBeforeTheFirstTraining) {
   const ChildResult run = reproduce({"--fake.refused=1"});
   EXPECT_EQ(run.exit_code, 2);
-  EXPECT_EQ(test::occurrences(run.errors, "fake.refused: expected nothing"), 1)
-      << "once, not once a row";
+  EXPECT_EQ(test::occurrences(run.errors, "fake.refused"), 1) << "once, not once a row";
   EXPECT_EQ(starts(), 0U);
 }
 
@@ -120,8 +120,7 @@ TEST_F(ReproduceTest, ResultsOfOtherKeysAreNotMixedIn) {
   ASSERT_EQ(reproduce().exit_code, 0);
   const ChildResult other = reproduce({"--fake.quality=0.9"});
   EXPECT_EQ(other.exit_code, 2);
-  EXPECT_THAT(other.errors, HasSubstr("fake.quality was 0.25, is 0.9"));
-  EXPECT_THAT(other.errors, HasSubstr("--folder"));
+  EXPECT_THAT(other.errors, Names("fake.quality", "0.25", "0.9", "--folder"));
   EXPECT_EQ(reproduce({"--data.num_workers=7"}).exit_code, 0) << "changes no result";
 }
 
@@ -150,14 +149,14 @@ TEST_F(ReproduceTest, ATerminalThatIsGoneEndsNoTraining) {
 TEST_F(ReproduceTest, RowsAreChosenByNameAndShownWithoutTraining) {
   const ChildResult unknown = reproduce({"--rows", "a,z"});
   EXPECT_EQ(unknown.exit_code, 2);
-  EXPECT_THAT(unknown.errors, HasSubstr("'z'"));
+  EXPECT_THAT(unknown.errors, Names("--rows", "'z'"));
   const ChildResult dry = reproduce({"--rows", "c", "--dry-run"});
   EXPECT_EQ(dry.exit_code, 0) << dry.errors;
   EXPECT_THAT(dry.output, HasSubstr("--logging.run_id=c-seed0"));
   EXPECT_THAT(dry.output, Not(HasSubstr("a-seed0")));
   const ChildResult status = reproduce({"--status"});
   EXPECT_EQ(status.exit_code, 0) << status.errors;
-  EXPECT_THAT(status.output, HasSubstr("0 of 1"));
+  EXPECT_EQ(test::occurrences(status.output, "| 0 of 1 |"), 3) << status.output;
   EXPECT_EQ(starts(), 0U);
 }
 

@@ -1,30 +1,46 @@
-"""The parts of ffcv-imagenet's recipe that both twins share, in plain torch."""
+"""The parts of ffcv-imagenet's recipe that the twins share, in plain torch: no numpy, no torchvision."""
 
+import ast
 import json
 import struct
+import sys
 
-import numpy as np
 import torch
 import torch.nn.functional as F
-import torchvision
 
+import resnet
+
+NO_GPU = 6
 # As ffcv-imagenet: scaled in double precision, then rounded once.
 MEAN = torch.tensor([0.485 * 255, 0.456 * 255, 0.406 * 255]).view(1, 3, 1, 1)
 STD = torch.tensor([0.229 * 255, 0.224 * 255, 0.225 * 255]).view(1, 3, 1, 1)
+NPY_TYPES = {"|u1": torch.uint8, "<i4": torch.int32, "<i8": torch.int64, "<f4": torch.float32,
+             "<f8": torch.float64}
+
+
+def find_device(name):
+    """`auto` is a GPU where there is one. Ends with code 6 for a GPU that torch cannot use."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name.startswith("cuda") and not torch.cuda.is_available():
+        print(f"twin: expected a GPU that torch {torch.__version__} can use, got none", file=sys.stderr)
+        sys.exit(NO_GPU)
+    return torch.device(name)
 
 
 def add_blurpool(model):
-    """Puts the [1,2,1] x [1,2,1] / 16 filter before strided convolutions, as hooks: state_dict()
-    keeps torchvision's names."""
+    """Puts the [1,2,1] x [1,2,1] / 16 filter before strided convolutions. A hook and a buffer that is
+    not saved: state_dict() keeps torchvision's names, and the filter is on the model's device."""
     row = torch.tensor([1.0, 2.0, 1.0])
     kernel = torch.outer(row, row) / 16
 
     def blur(conv, inputs):
-        filters = kernel.to(inputs[0]).repeat(conv.in_channels, 1, 1, 1)
-        return (F.conv2d(inputs[0], filters, padding=1, groups=conv.in_channels),)
+        return (F.conv2d(inputs[0], conv.blur_filter, padding=1, groups=conv.in_channels),)
 
     for conv in model.modules():
         if isinstance(conv, torch.nn.Conv2d) and max(conv.stride) > 1 and conv.in_channels >= 16:
+            conv.register_buffer("blur_filter", kernel.repeat(conv.in_channels, 1, 1, 1),
+                                 persistent=False)
             conv.register_forward_pre_hook(blur)
 
 
@@ -34,20 +50,37 @@ def load_weights(path):
         return torch.load(path, weights_only=True)
     with open(path, "rb") as file:
         header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
-        data = file.read()
-    types = {"F32": np.float32, "F64": np.float64, "F16": np.float16, "I64": np.int64}
+        data = bytearray(file.read())
+    types = {"F32": torch.float32, "F64": torch.float64, "F16": torch.float16, "I64": torch.int64}
     state = {}
     for name, entry in header.items():
         if name == "__metadata__":
             continue
         begin, end = entry["data_offsets"]
-        values = np.frombuffer(data[begin:end], types[entry["dtype"]]).copy()
-        state[name] = torch.from_numpy(values).reshape(entry["shape"])
+        # A copy of its own: tensors in a file need not be aligned.
+        values = torch.frombuffer(bytearray(data[begin:end]), dtype=types[entry["dtype"]])
+        state[name] = values.reshape(entry["shape"])
     return state
 
 
+def load_npy(path):
+    """The tensor of a .npy file in C order."""
+    with open(path, "rb") as file:
+        magic = file.read(8)
+        size, = struct.unpack(*(("<H", file.read(2)) if magic[6] == 1 else ("<I", file.read(4))))
+        head = ast.literal_eval(file.read(size).decode("latin1"))
+        data = bytearray(file.read())
+    if magic[:6] != b"\x93NUMPY" or head["fortran_order"] or head["descr"] not in NPY_TYPES:
+        raise SystemExit(f"twin: expected {path} to be .npy of {', '.join(NPY_TYPES)} in C order")
+    return torch.frombuffer(data, dtype=NPY_TYPES[head["descr"]]).reshape(head["shape"])
+
+
 def make_model(arch, classes, blurpool, weights=None):
-    model = torchvision.models.get_model(arch, weights=None, num_classes=classes)
+    if arch in resnet.ARCHITECTURES:
+        model = resnet.ResNet(arch, classes)
+    else:
+        import torchvision
+        model = torchvision.models.get_model(arch, weights=None, num_classes=classes)
     if weights is not None:
         model.load_state_dict(weights)
     if blurpool:
@@ -69,13 +102,23 @@ def set_lr(optimizer, lr):
         group["lr"] = lr
 
 
+def interpolate(x, xs, ys):
+    """Linear between the points, constant outside; the arithmetic is numpy.interp's."""
+    if x <= xs[0]:
+        return float(ys[0])
+    for (left, right), (low, high) in zip(zip(xs, xs[1:]), zip(ys, ys[1:])):
+        if x < right:
+            return (high - low) / (right - left) * (x - left) + low
+    return float(ys[-1])
+
+
 def cyclic_lr(epoch, lr, epochs, peak):
-    return float(np.interp(epoch, [0, peak, epochs], [1e-4 * lr, lr, 0]))
+    return interpolate(epoch, [0, peak, epochs], [1e-4 * lr, lr, 0])
 
 
 def rates_of_epoch(epoch, steps, lr, epochs, peak):
     ends = [cyclic_lr(epoch, lr, epochs, peak), cyclic_lr(epoch + 1, lr, epochs, peak)]
-    return np.interp(np.arange(steps), [0, steps], ends)
+    return [interpolate(step, [0, steps], ends) for step in range(steps)]
 
 
 def resolution(epoch, min_res, max_res, start_ramp, end_ramp):
@@ -83,8 +126,8 @@ def resolution(epoch, min_res, max_res, start_ramp, end_ramp):
         return min_res
     if epoch >= end_ramp:
         return max_res
-    size = np.interp(epoch, [start_ramp, end_ramp], [min_res, max_res])
-    return int(np.round(size / 32)) * 32
+    size = interpolate(epoch, [start_ramp, end_ramp], [min_res, max_res])
+    return round(size / 32) * 32
 
 
 def normalise(pixels):

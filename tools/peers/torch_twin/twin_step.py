@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Times the training step that `precast bench step --data device` takes, in plain Python; prints JSON.
 
-Eager torch as its users write it: torchvision's model with its own weights from seed 0, one batch from
-seed 0 that stays on the device, torch.optim.SGD as it comes, on a GPU with autocast, GradScaler,
-channels_last and cudnn.benchmark. Losses equal precast's, so both have computed the same.
+Torch as its users write it, eager or with --compile: torchvision's model with its own weights from seed
+0, one batch from seed 0 that stays on the device in the step's precision, torch.optim.SGD as it comes,
+on a GPU with autocast, GradScaler, channels_last and cudnn.benchmark. Losses of eager steps equal
+precast's, so both have computed the same. Compiling and the first steps are outside the windows, in
+`warmup_seconds`. Exit code 6 without a GPU that --device asks for.
 """
 
 import argparse
@@ -17,6 +19,7 @@ import torch
 import recipe
 
 LEARNING_RATE = 0.01
+TYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
 
 def arguments():
@@ -34,33 +37,38 @@ def arguments():
     parser.add_argument("--warmup", type=int, default=5)
     parser.add_argument("--windows", type=int, default=5)
     parser.add_argument("--classes", type=int, default=1000)
+    parser.add_argument("--compile", nargs="?", const="default",
+                        choices=["default", "max-autotune-no-cudagraphs"],
+                        help="torch.compile the model, in this mode")
     return parser.parse_args()
 
 
 class Step:
     def __init__(self, args):
-        self.device = torch.device(args.device)
+        self.device = recipe.find_device(args.device)
         layout = torch.channels_last if args.layout == "channels_last" else torch.contiguous_format
         torch.manual_seed(0)
         model = recipe.make_model(args.model, args.classes, args.blurpool)
         self.model = model.to(self.device, memory_format=layout).train()
+        self.forward = torch.compile(self.model, mode=args.compile) if args.compile else self.model
         generator = torch.Generator().manual_seed(0)
         images = torch.randn(args.batch_size, 3, args.image_size, args.image_size, generator=generator)
         labels = torch.randint(args.classes, (args.batch_size,), generator=generator)
-        half = self.device.type == "cuda" and args.precision == "fp16"
-        self.images = images.contiguous(memory_format=layout).to(self.device, torch.half if half else None)
+        # As precast's loader: on a GPU images come in the type that the step computes in.
+        kind = TYPES[args.precision] if self.device.type == "cuda" else torch.float32
+        self.images = images.contiguous(memory_format=layout).to(self.device, kind)
         self.labels = labels.to(self.device)
         self.loss_of = torch.nn.CrossEntropyLoss(label_smoothing=0.1)
         self.optimizer = recipe.make_sgd(self.model, 0.9, 4e-5)
         recipe.set_lr(self.optimizer, LEARNING_RATE)
-        kind = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[args.precision]
-        self.autocast = torch.autocast(self.device.type, kind, enabled=args.precision != "fp32")
+        self.autocast = torch.autocast(self.device.type, TYPES[args.precision],
+                                       enabled=args.precision != "fp32")
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=args.precision == "fp16")
 
     def __call__(self):
         self.optimizer.zero_grad(set_to_none=True)
         with self.autocast:
-            loss = self.loss_of(self.model(self.images), self.labels)
+            loss = self.loss_of(self.forward(self.images), self.labels)
         self.scaler.scale(loss).backward()
         self.scaler.step(self.optimizer)
         self.scaler.update()
@@ -74,6 +82,7 @@ class Step:
 def time_steps(step, steps):
     step.wait()
     cpu, start = os.times(), time.perf_counter()
+    loss = float("nan")
     for _ in range(steps):
         loss = step()
     step.wait()
@@ -82,14 +91,17 @@ def time_steps(step, steps):
             "loss": float(loss)}
 
 
+def device_name(device):
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
+
+
 def main():
     args = arguments()
     if args.threads:
         torch.set_num_threads(args.threads)
     torch.backends.cudnn.benchmark = True
     step = Step(args)
-    for _ in range(args.warmup):
-        step()
+    warmup = time_steps(step, args.warmup)
     windows = [time_steps(step, args.steps) for _ in range(args.windows)]
     images = args.steps * args.batch_size
     for window in windows:
@@ -98,8 +110,9 @@ def main():
     print(json.dumps({
         "images_per_second": statistics.median(rates), "least": min(rates), "most": max(rates),
         "images_per_cpu_second": statistics.median(images / w["cpu_seconds"] for w in windows),
-        "loss": windows[-1]["loss"], "settings": vars(args) | {"threads": torch.get_num_threads()},
-        "torch": torch.__version__, "windows": windows}))
+        "loss": windows[-1]["loss"], "warmup_seconds": warmup["seconds"],
+        "settings": vars(args) | {"threads": torch.get_num_threads()},
+        "device_name": device_name(step.device), "torch": torch.__version__, "windows": windows}))
 
 
 if __name__ == "__main__":

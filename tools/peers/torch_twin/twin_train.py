@@ -1,138 +1,128 @@
 #!/usr/bin/env python3
 """Trains torchvision's model with ffcv-imagenet's recipe on a small dataset, in plain Python torch.
 
-    twin_train.py recipe.yaml --train DATA --val DATA [--classes N] [--crop whole] [--help]
+    twin_train.py RECIPE --train DATA --val DATA [--classes N] [--crop whole] [--device auto] [--help]
 
-DATA is a folder of class folders, or PREFIX for PREFIX_images.npy (uint8 [N, H, W, 3]) and
-PREFIX_labels.npy. The recipe's keys: model.arch, resolution.*, lr.*, training.*, validation.*.
-fp32 on the CPU or, where there is one, fp16 autocast on a GPU. Prints one JSON line an epoch.
+RECIPE is a YAML file, or the JSON of `precast train RECIPE --dry-run --json`, for which no PyYAML is
+needed. DATA is a folder of class folders, or PREFIX for PREFIX_images.npy (uint8 [N, H, W, 3]) and
+PREFIX_labels.npy. The recipe's keys: model.arch, resolution.*, lr.*, training.*, validation.*. fp32 on
+the CPU or, where there is one, fp16 autocast on a GPU. Prints one JSON line an epoch. Exit code 6
+without a GPU that --device asks for.
 """
 
 import argparse
 import json
 import pathlib
+import random
 import time
 
-import numpy as np
 import torch
-import yaml
-from torchvision.datasets import ImageFolder
-from torchvision.transforms import v2
 
 import recipe
-
-DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-
-
-class Arrays(torch.utils.data.Dataset):
-    def __init__(self, prefix, transform):
-        self.images = np.load(f"{prefix}_images.npy", mmap_mode="r")
-        self.labels = np.load(f"{prefix}_labels.npy").reshape(-1)
-        self.transform = transform
-
-    def __len__(self):
-        return len(self.images)
-
-    def __getitem__(self, i):
-        pixels = torch.from_numpy(np.array(self.images[i])).permute(2, 0, 1)
-        return self.transform(pixels), int(self.labels[i])
+import twin_data
 
 
-def dataset(place, transform):
+def read_recipe(path):
+    if not str(path).endswith(".json"):
+        import yaml
+        return yaml.safe_load(open(path))
+    sections = {}
+    for key, value in json.load(open(path))["config"].items():
+        section, _, name = key.partition(".")
+        sections.setdefault(section, {})[name] = value
+    return sections
+
+
+def open_data(place, device, workers):
     if pathlib.Path(place).is_dir():
-        return ImageFolder(place, v2.Compose([v2.PILToTensor(), transform]))
-    return Arrays(place, transform)
+        return twin_data.Folder(place, device, workers)
+    return twin_data.Arrays(place, device)
 
 
-def train_transform(size, crop):
-    crops = {"random": v2.RandomResizedCrop(size, scale=(0.08, 1), ratio=(3 / 4, 4 / 3)),
-             "whole": v2.Resize([size, size])}
-    return v2.Compose([crops[crop], v2.RandomHorizontalFlip()])
+def autocast(device):
+    return torch.autocast(device.type, torch.float16, enabled=device.type == "cuda")
 
 
-class CenterCropRatio:
-    """The central square of `ratio` of the shorter side, resized."""
-
-    def __init__(self, size, ratio):
-        self.size, self.ratio = size, ratio
-
-    def __call__(self, pixels):
-        side = int(self.ratio * min(pixels.shape[-2:]))
-        square = v2.functional.center_crop(pixels, [side, side])
-        return v2.functional.resize(square, [self.size, self.size])
-
-
-def batches(data, size, workers, shuffle):
-    loader = torch.utils.data.DataLoader(data, batch_size=size, shuffle=shuffle, drop_last=shuffle,
-                                         num_workers=workers)
-    for pixels, labels in loader:
-        images = (pixels.to(DEVICE).float() - recipe.MEAN.to(DEVICE)) / recipe.STD.to(DEVICE)
-        yield images.contiguous(memory_format=torch.channels_last), labels.to(DEVICE)
-
-
-def autocast():
-    return torch.autocast(DEVICE.type, torch.float16, enabled=DEVICE.type == "cuda")
-
-
-def evaluate(model, data, keys, workers):
+def evaluate(model, data, device, keys, ratio):
+    """Top-1 and top-5; the hits are added up on the device."""
     model.eval()
-    hits = np.zeros(2)
-    with torch.no_grad(), autocast():
-        for images, labels in batches(data, keys.get("batch_size", 512), workers, False):
+    hits = torch.zeros(2, dtype=torch.float64, device=device)
+    size, batch = keys.get("resolution", 224), keys.get("batch_size", 512)
+    with torch.no_grad(), autocast(device):
+        for images, labels in data.val(size, batch, ratio):
             logits = model(images)
             if keys.get("lr_tta", True):
                 logits = logits + model(images.flip(3))
             best = logits.topk(min(5, logits.shape[1])).indices == labels[:, None]
-            hits += [best[:, 0].sum().item(), best.sum().item()]
-    return hits / len(data)
+            hits += torch.stack([best[:, 0].sum(), best.sum()])
+    return (hits / len(data)).tolist()
 
 
-def main():
+class Training:
+    def __init__(self, config, args, device):
+        self.config, self.args, self.device = config, args, device
+        keys = config["training"]
+        model = recipe.make_model(config["model"]["arch"], args.classes, keys.get("use_blurpool"))
+        self.model = model.to(device, memory_format=torch.channels_last)
+        self.optimizer = recipe.make_sgd(self.model, float(keys.get("momentum", 0.9)),
+                                         float(keys.get("weight_decay", 4e-5)))
+        self.loss_of = torch.nn.CrossEntropyLoss(label_smoothing=float(keys["label_smoothing"]))
+        self.scaler = torch.amp.GradScaler(device.type, enabled=device.type == "cuda")
+
+    def epoch(self, number, data):
+        """@return the last step's loss and the image side."""
+        sizes, lr, keys = self.config["resolution"], self.config["lr"], self.config["training"]
+        size = recipe.resolution(number, sizes["min_res"], sizes["max_res"],
+                                 sizes.get("start_ramp", 0), sizes.get("end_ramp", 0))
+        batch = int(keys["batch_size"])
+        rates = recipe.rates_of_epoch(number, len(data) // batch, float(lr["lr"]), int(keys["epochs"]),
+                                      lr.get("lr_peak_epoch", 2))
+        self.model.train()
+        for rate, (images, labels) in zip(rates, data.train(size, batch, self.args.crop)):
+            recipe.set_lr(self.optimizer, rate)
+            self.optimizer.zero_grad(set_to_none=True)
+            with autocast(self.device):
+                loss = self.loss_of(self.model(images), labels)
+            self.scaler.scale(loss).backward()
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+        return loss.item(), size
+
+
+def arguments():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ["recipe", "--train", "--val"]:
-        parser.add_argument(name, **({"required": True} if name.startswith("--") else {}))
+    parser.add_argument("recipe")
+    parser.add_argument("--train", required=True)
+    parser.add_argument("--val", required=True)
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--crop", choices=["random", "whole"], default="random", help="in training")
     parser.add_argument("--val-ratio", type=float, default=224 / 256)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    args = parser.parse_args()
-    torch.manual_seed(args.seed)
-    torch.set_num_threads(args.threads)
-    config = yaml.safe_load(open(args.recipe))
-    lr, training = config["lr"], config["training"]
-    sizes, validation = config["resolution"], config.get("validation", {})
-    workers = int(config.get("data", {}).get("num_workers", 2))
-    epochs, peak_lr, batch = int(training["epochs"]), float(lr["lr"]), int(training["batch_size"])
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    return parser.parse_args()
 
-    model = recipe.make_model(config["model"]["arch"], args.classes, training.get("use_blurpool"))
-    model = model.to(DEVICE, memory_format=torch.channels_last)
-    optimizer = recipe.make_sgd(model, float(training.get("momentum", 0.9)),
-                                float(training.get("weight_decay", 4e-5)))
-    loss_of = torch.nn.CrossEntropyLoss(label_smoothing=float(training["label_smoothing"]))
-    scaler = torch.amp.GradScaler(DEVICE.type, enabled=DEVICE.type == "cuda")
-    val = dataset(args.val, CenterCropRatio(validation.get("resolution", 224), args.val_ratio))
+
+def main():
+    args = arguments()
+    device = recipe.find_device(args.device)
+    torch.manual_seed(args.seed)
+    random.seed(args.seed)
+    torch.set_num_threads(args.threads)
+    config = read_recipe(args.recipe)
+    workers = int(config.get("data", {}).get("num_workers", 2))
+    train, val = [open_data(place, device, workers) for place in (args.train, args.val)]
+    training = Training(config, args, device)
     start = time.time()
-    for epoch in range(epochs):
-        size = recipe.resolution(epoch, sizes["min_res"], sizes["max_res"],
-                                 sizes.get("start_ramp", 0), sizes.get("end_ramp", 0))
-        train = dataset(args.train, train_transform(size, args.crop))
-        rates = recipe.rates_of_epoch(epoch, len(train) // batch, peak_lr, epochs,
-                                      lr.get("lr_peak_epoch", 2))
-        model.train()
-        for rate, (images, labels) in zip(rates, batches(train, batch, workers, True)):
-            recipe.set_lr(optimizer, rate)
-            optimizer.zero_grad(set_to_none=True)
-            with autocast():
-                loss = loss_of(model(images), labels)
-            scaler.scale(loss).backward()
-            scaler.step(optimizer)
-            scaler.update()
+    for number in range(int(config["training"]["epochs"])):
+        begun = time.time()
+        loss, size = training.epoch(number, train)
         trained = time.time()
-        top_1, top_5 = evaluate(model, val, validation, workers)
-        print(json.dumps({"epoch": epoch, "size_px": size, "loss": loss.item(), "top_1": top_1,
-                          "top_5": top_5, "val_s": time.time() - trained,
+        top_1, top_5 = evaluate(training.model, val, device, config.get("validation", {}),
+                                args.val_ratio)
+        print(json.dumps({"epoch": number, "size_px": size, "loss": loss, "top_1": top_1,
+                          "top_5": top_5, "train_s": trained - begun, "val_s": time.time() - trained,
                           "total_s": time.time() - start}), flush=True)
 
 

@@ -10,13 +10,14 @@
 #include "framework/core/archive/zip_file.h"
 #include "framework/core/error.h"
 #include "tests/framework/core/archive/sample_tensors.h"
+#include "tests/support/message_matchers.h"
 
 namespace precast {
 namespace {
 
 using namespace std::string_literals;
 using Kind = PickleValue::Kind;
-using ::testing::HasSubstr;
+using test::Names;
 
 std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
@@ -57,79 +58,79 @@ TEST(PickleReader, FindsTheLastValueOfAKey) {
 TEST(PickleReader, RunsNothing) {
   EXPECT_THAT(problem("\x80\x02"
                       "cos\nsystem\nX\x04\0\0\0true\x85R."s),
-              HasSubstr("'os.system'"));
+              Names("'os.system'"));
   EXPECT_THAT(problem("\x80\x02"
                       "cposix\nsystem\n(X\x04\0\0\0truetR."s),
-              HasSubstr("posix.system"));
+              Names("'posix.system'"));
   EXPECT_THAT(problem("\x80\x02"
                       "c__builtin__\neval\nX\x01\0\0\0001\x85R."s),
-              HasSubstr("eval"));
+              Names("'__builtin__.eval'"));
   EXPECT_THAT(problem("\x80\x04\x8C\x08"
                       "builtins\x8C\x07getattr\x93."s),
-              HasSubstr("getattr"));
+              Names("'builtins.getattr'"));
   EXPECT_THAT(problem("\x80\x02"
                       "ctorch.hub\nload\n)R."s),
-              HasSubstr("torch.hub.load"));
+              Names("'torch.hub.load'"));
   EXPECT_THAT(problem("\x80\x02"
                       "ctorch\nFloatStorage\nK\x01\x85R."s),
-              HasSubstr("not allowed"));
+              Names("byte 26"));
   EXPECT_THAT(problem("\x80\x02"
                       "ccollections\nOrderedDict\n)\x81."s),
-              HasSubstr("may not be made"));
+              Names("byte 29"));
   EXPECT_THAT(problem("\x80\x02"
                       "(ios\nsystem\n."s),
-              HasSubstr("opcode 0x69"));
+              Names("0x69", "byte 4"));
 }
 
 TEST(PickleReader, RefusesMalformedPrograms) {
   const struct {
     std::string pickle;
-    const char* words;
+    std::vector<std::string> facts;
   } cases[] = {
-      {"", "expected 1 more bytes"},
-      {"\x80\x02", "expected 1 more bytes"},
-      {"\x80\x02.", "empty stack"},
-      {"\x80\x01N.", "protocol"},
-      {"\x80\x02NN.", "one value"},
-      {"\x80\x02(N.", "one value"},
-      {"\x80\x02(.", "empty stack"},
-      {"\x80\x02N(\x85.", "empty stack"},
-      {"\x80\x02t.", "expected a mark"},
-      {"\x80\x02h\x05.", "never set"},
-      {"\x80\x02q\x05.", "empty stack"},
-      {"\x80\x02Nr\xFF\xFF\xFF\xFF.", "memo index too large"},
-      {"\x80\x02NNs.", "empty stack"},
-      {"\x80\x02N(NNu.", "list or a dict"},
-      {"\x80\x02}(Nu.", "list or a dict"},
-      {"\x80\x02X\xFF\xFF\xFF\xFFshort.", "expected 4294967295 more bytes"},
+      {"", {"1", "byte 0"}},
+      {"\x80\x02", {"1", "byte 2"}},
+      {"\x80\x02.", {"stack", "byte 3"}},
+      {"\x80\x01N.", {"protocol", "1", "2", "5"}},
+      {"\x80\x02NN.", {"byte 5"}},
+      {"\x80\x02(N.", {"byte 5"}},
+      {"\x80\x02(.", {"stack", "byte 4"}},
+      {"\x80\x02N(\x85.", {"stack", "byte 5"}},
+      {"\x80\x02t.", {"mark", "byte 3"}},
+      {"\x80\x02h\x05.", {"memo", "5", "byte 4"}},
+      {"\x80\x02q\x05.", {"stack", "byte 4"}},
+      {"\x80\x02Nr\xFF\xFF\xFF\xFF.", {"memo", "4294967295", "byte 8"}},
+      {"\x80\x02NNs.", {"stack", "byte 5"}},
+      {"\x80\x02N(NNu.", {"list", "dict", "byte 7"}},
+      {"\x80\x02}(Nu.", {"list", "dict", "byte 6"}},
+      {"\x80\x02X\xFF\xFF\xFF\xFFshort.", {"4294967295", "6", "byte 7"}},
       {"\x80\x02"
        "B\xFF\xFF\xFF\x7Fshort.",
-       "more bytes"},
+       {"2147483647", "6", "byte 7"}},
       {"\x80\x02"
        "cno newline",
-       "more bytes"},
-      {"\x80\x02N}b.", "unexpected state"},
-      {"\x80\x02NQ.", "names a storage"},
-      {"\x80\x02)Q.", "storage of a known type"},
-      {"\x80\x02N)R.", "expected a function"},
+       {"1", "0", "byte 13"}},
+      {"\x80\x02N}b.", {"byte 5"}},
+      {"\x80\x02NQ.", {"storage", "byte 4"}},
+      {"\x80\x02)Q.", {"storage", "byte 4"}},
+      {"\x80\x02N)R.", {"function", "byte 5"}},
       {"\x80\x02"
        "ctorch._utils\n_rebuild_tensor_v2\n)R.",
-       "arguments of a tensor"},
+       {"tensor", "byte 37"}},
       {"\x80\x02"
        "ctorch._utils\n_rebuild_parameter\n)R.",
-       "not allowed"},
-      {"\x80\x04\x95\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFFN.", "truncated"},
-      {"\x80\x02\x8B\xFF\xFF\xFF\x7F", "opcode 0x8b"},
+       {"byte 37"}},
+      {"\x80\x04\x95\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFFN.", {"18446744073709551615", "2", "byte 11"}},
+      {"\x80\x02\x8B\xFF\xFF\xFF\x7F", {"0x8b", "byte 3"}},
   };
-  for (const auto& [pickle, words] : cases) {
-    EXPECT_THAT(problem(pickle), HasSubstr(words)) << ::testing::PrintToString(pickle);
+  for (const auto& [pickle, facts] : cases) {
+    EXPECT_THAT(problem(pickle), test::NamesMatcher(facts)) << ::testing::PrintToString(pickle);
   }
 }
 
 TEST(PickleReader, LimitsDepthStackAndValues) {
-  EXPECT_THAT(problem("\x80\x02" + repeat("(", 1'000'000)), HasSubstr("too deeply"));
-  EXPECT_THAT(problem("\x80\x02" + repeat("N", 1'500'000) + "."), HasSubstr("too deeply"));
-  EXPECT_THAT(problem("\x80\x02" + repeat("N0", 2'500'000) + "."), HasSubstr("2 million values"));
+  EXPECT_THAT(problem("\x80\x02" + repeat("(", 1'000'000)), Names(1001, 1000));
+  EXPECT_THAT(problem("\x80\x02" + repeat("N", 1'500'000) + "."), Names(1000001, 1000000));
+  EXPECT_THAT(problem("\x80\x02" + repeat("N0", 2'500'000) + "."), Names(2000000));
   // Nested containers without marks cost a value each and no recursion, also when they are freed.
   EXPECT_EQ(problem("\x80\x02]" + repeat("\x85", 1'000'000) + "."), "accepted");
 }
@@ -145,7 +146,7 @@ TEST(PickleReader, CountsTheSizesOfTensors) {
     return problem(pickle + "0" + repeat("0h\0h\1R"s, count) + ".");
   };
   EXPECT_EQ(repeated(1000), "accepted");
-  EXPECT_THAT(repeated(16'000), HasSubstr("2 million values"));
+  EXPECT_THAT(repeated(16'000), Names(2000000));
 }
 
 TEST(PickleReader, SharesInsteadOfCopying) {

@@ -15,6 +15,7 @@
 #include "framework/core/archive/zip_file.h"
 #include "framework/core/error.h"
 #include "tests/framework/core/archive/sample_tensors.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast {
@@ -22,7 +23,7 @@ namespace {
 
 using namespace std::string_literals;
 using test::dump;
-using ::testing::HasSubstr;
+using test::Names;
 
 std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
@@ -42,8 +43,7 @@ TEST(TorchZipGoldens, AreReadAsTorchWroteThem) {
         static_cast<void>(load_weights(path + ".pt"));
         ADD_FAILURE() << name << " was accepted";
       } catch (const CheckpointError& error) {
-        EXPECT_THAT(error.what(), HasSubstr(golden["error"].get<std::string>()));
-        EXPECT_THAT(error.what(), HasSubstr(path + ".pt"));
+        EXPECT_THAT(error.what(), Names(golden["error"].get<std::string>(), path + ".pt"));
       }
     } else {
       EXPECT_EQ(dump(load_weights(path + ".pt").records()), test::golden_dump(name)) << name;
@@ -136,31 +136,34 @@ TEST_F(HostileTensor, IsRefusedWhereItLeavesItsStorage) {
   const std::string big = "\x8A\x08\0\0\0\0\0\0\0\x40"s;  // 2^62
   EXPECT_EQ(problem("K\4", "K\0"s, "K\2K\2", "K\2K\1"), "accepted");
   EXPECT_EQ(problem("K\4", "K\0"s, "K\0"s + big, "K\1K\1"), "accepted");
-  EXPECT_THAT(problem("K\4", "K\1", "K\2K\2", "K\2K\1"), HasSubstr("within a storage"));
-  EXPECT_THAT(problem("K\4", "K\0"s, "K\5", "K\1"), HasSubstr("within a storage"));
-  EXPECT_THAT(problem("K\4", "K\0"s, "K\2", "K\4"), HasSubstr("within a storage"));
-  EXPECT_THAT(problem("K\4", "K\0"s, "K\2", ""), HasSubstr("within a storage"));
-  EXPECT_THAT(problem("K\4", "J\xFF\xFF\xFF\xFF", "K\1", "K\1"), HasSubstr("within a storage"));
-  EXPECT_THAT(problem("K\4", "K\3", "K\2", "J\xFF\xFF\xFF\xFF"), HasSubstr("within a storage"));
-  EXPECT_THAT(problem("K\4", "K\0"s, "J\xFF\xFF\xFF\xFF", "K\1"), HasSubstr("within a storage"));
-  EXPECT_THAT(problem("K\4", "K\0"s, big + big, "K\0K\0"s), HasSubstr("within a storage"));
-  EXPECT_THAT(problem("K\4", "K\0"s, "K\3", big), HasSubstr("within a storage"));
-  EXPECT_THAT(problem("K\4", big, "K\1", "K\1"), HasSubstr("within a storage"));
-  EXPECT_THAT(problem("K\5", "K\0"s, "K\1", "K\1"), HasSubstr("storage of 5 float32, got 16"));
-  EXPECT_THAT(problem(big, "K\0"s, "K\1", "K\1"), HasSubstr("got 16 bytes"));
-  EXPECT_THAT(problem("K\4", "K\0"s, "K\1", "K\1", "9"), HasSubstr("entry 'archive/data/9'"));
-  EXPECT_THAT(problem("K\4", "K\0"s, "K\1", "K\1", "../0"), HasSubstr("'archive/data/../0'"));
+  EXPECT_THAT(problem("K\4", "K\1", "K\2K\2", "K\2K\1"), Names("'w'", "[2, 2]", "[2, 1]", 1, 4));
+  EXPECT_THAT(problem("K\4", "K\0"s, "K\5", "K\1"), Names("'w'", "[5]", "[1]", 0, 4));
+  EXPECT_THAT(problem("K\4", "K\0"s, "K\2", "K\4"), Names("'w'", "[2]", "[4]", 0, 4));
+  EXPECT_THAT(problem("K\4", "K\0"s, "K\2", ""), Names("'w'", "[2]", "[]", 0, 4));
+  EXPECT_THAT(problem("K\4", "J\xFF\xFF\xFF\xFF", "K\1", "K\1"), Names("'w'", "[1]", "[1]", -1, 4));
+  EXPECT_THAT(problem("K\4", "K\3", "K\2", "J\xFF\xFF\xFF\xFF"), Names("'w'", "[2]", "[-1]", 3, 4));
+  EXPECT_THAT(problem("K\4", "K\0"s, "J\xFF\xFF\xFF\xFF", "K\1"),
+              Names("'w'", "[-1]", "[1]", 0, 4));
+  EXPECT_THAT(problem("K\4", "K\0"s, big + big, "K\0K\0"s),
+              Names("'w'", "[4611686018427387904, 4611686018427387904]", "[0, 0]", 0, 4));
+  EXPECT_THAT(problem("K\4", "K\0"s, "K\3", big),
+              Names("'w'", "[3]", "[4611686018427387904]", 0, 4));
+  EXPECT_THAT(problem("K\4", big, "K\1", "K\1"),
+              Names("'w'", "[1]", "[1]", 4611686018427387904, 4));
+  EXPECT_THAT(problem("K\5", "K\0"s, "K\1", "K\1"), Names("'w'", 5, "float32", 16));
+  EXPECT_THAT(problem(big, "K\0"s, "K\1", "K\1"), Names("'w'", 4611686018427387904, "float32", 16));
+  EXPECT_THAT(problem("K\4", "K\0"s, "K\1", "K\1", "9"), Names("'archive/data/9'"));
+  EXPECT_THAT(problem("K\4", "K\0"s, "K\1", "K\1", "../0"), Names("'archive/data/../0'"));
 }
 
 TEST_F(HostileTensor, IsRefusedWhereItExpandsBeyondTheFile) {
-  EXPECT_THAT(problem("K\4", "K\0"s, "J\0\0\0\x10"s, "K\0"s),
-              HasSubstr("more bytes than the file"));
+  EXPECT_THAT(problem("K\4", "K\0"s, "J\0\0\0\x10"s, "K\0"s), Names("'w'", 1073741824));
 }
 
 TEST_F(HostileTensor, IsRefusedWhereACallHidesInTheCheckpoint) {
   EXPECT_THAT(problem_of("\x80\x02"
                          "cposix\nsystem\nX\x04\0\0\0true\x85R."s),
-              HasSubstr("posix.system"));
+              Names("'posix.system'"));
 }
 
 TEST(TorchZip, RefusesOtherZipFiles) {
@@ -174,7 +177,7 @@ TEST(TorchZip, RefusesOtherZipFiles) {
     static_cast<void>(load_weights(folder / "w.pt"));
     FAIL();
   } catch (const CheckpointError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("data.pkl"));
+    EXPECT_THAT(error.what(), Names(folder / "w.pt", "data.pkl"));
   }
 }
 

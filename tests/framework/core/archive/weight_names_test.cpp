@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "framework/core/error.h"
+#include "tests/support/message_matchers.h"
 
 namespace precast {
 namespace {
 
+using test::Names;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 TorchvisionNames renamed(const std::vector<std::string>& names) {
@@ -57,8 +58,7 @@ TEST(TorchvisionNamesTest, TwoTensorsOfOneNameAreRefused) {
       [] {
         renamed({"a.weight", "a.conv.weight", "a.blur_filter"});
       },
-      ::testing::ThrowsMessage<CheckpointError>(
-          HasSubstr("weights.pt: tensor 'a.weight' is there twice")));
+      ::testing::ThrowsMessage<CheckpointError>(Names("weights.pt", "'a.weight'")));
 }
 
 }  // namespace

@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "framework/core/error.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast {
 namespace {
 
+using test::Names;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
@@ -73,8 +74,7 @@ TEST(ZipReader, NamesTheFileThatIsTruncated) {
     const ZipReader zip(bytes_of("PK\x03\x04 and no more"), "cut.pt");
     FAIL();
   } catch (const CheckpointError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("cut.pt: expected a zip directory at the end"));
-    EXPECT_THAT(error.what(), HasSubstr("truncated"));
+    EXPECT_THAT(error.what(), Names("cut.pt", 16));
   }
 }
 
@@ -111,7 +111,7 @@ TEST(ZipReader, RefusesEntriesThatShareBytes) {
     const ZipReader zip(file, "a.zip");
     FAIL();
   } catch (const CheckpointError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("a.zip: entry 'y': expected entries that do not overlap"));
+    EXPECT_THAT(error.what(), Names("a.zip", "'y'"));
   }
 }
 

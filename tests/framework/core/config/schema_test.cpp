@@ -10,10 +10,12 @@
 
 #include "framework/core/config/node.h"
 #include "framework/core/config/options_query.h"
+#include "tests/support/message_matchers.h"
 
 namespace precast {
 namespace {
 
+using test::Names;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -110,31 +112,31 @@ TEST_F(SchemaTest, ReadsEverySpellingOfABool) {
 }
 
 TEST_F(SchemaTest, RefusesWrongTypesAndKeepsTheValue) {
-  EXPECT_THAT(
-      errors("data:\n  num_workers: six\n"),
-      ElementsAre("r.yaml:2:16: data.num_workers: expected integer, got 'six'. Decoding threads."));
+  EXPECT_THAT(errors("data:\n  num_workers: six\n"),
+              ElementsAre(Names("r.yaml:2:16", "data.num_workers", "integer", "'six'")));
   for (const char* text :
        {"1.5", "1e3", "", "[1]", "{a: 1}", "0x10", "99999999999999999999", "+-5", "--5", "1 2"}) {
     EXPECT_THAT(override_errors("data.num_workers", text),
-                ElementsAre(HasSubstr("expected integer")))
+                ElementsAre(Names("data.num_workers", "integer")))
         << text;
   }
   for (const char* text : {"fast", "nan", "inf", "1e999", "", "1,5", "[0.5]", "0.5 "}) {
-    EXPECT_THAT(override_errors("lr.lr", text), ElementsAre(HasSubstr("expected number"))) << text;
+    EXPECT_THAT(override_errors("lr.lr", text), ElementsAre(Names("lr.lr", "number"))) << text;
   }
   for (const char* text : {"2", "maybe", "", "[true]"}) {
     EXPECT_THAT(override_errors("model.blurpool", text),
-                ElementsAre(HasSubstr("expected true or false")))
+                ElementsAre(Names("model.blurpool", "true", "false")))
         << text;
   }
   EXPECT_THAT(override_errors("model.arch", "[a]"),
-              ElementsAre(HasSubstr("expected text, got [a]")));
+              ElementsAre(Names("model.arch", "text", "[a]")));
   EXPECT_THAT(override_errors("lr.milestones", "30"),
-              ElementsAre(HasSubstr("expected list of numbers")));
-  EXPECT_THAT(override_errors("lr.milestones", "[1, x]"), ElementsAre(HasSubstr("got [1, x]")));
+              ElementsAre(Names("lr.milestones", "list", "'30'")));
+  EXPECT_THAT(override_errors("lr.milestones", "[1, x]"),
+              ElementsAre(Names("lr.milestones", "[1, x]")));
   EXPECT_THAT(override_errors("data.fields", "[[a]]"),
-              ElementsAre(HasSubstr("expected list of names")));
-  EXPECT_THAT(errors("model: {arch: ~}\n"), ElementsAre(HasSubstr("expected text, got nothing")));
+              ElementsAre(Names("data.fields", "list", "[[a]]")));
+  EXPECT_THAT(errors("model: {arch: ~}\n"), ElementsAre(Names("model.arch", "text")));
   EXPECT_EQ(options_.workers, 12);
   EXPECT_EQ(options_.lr, 0.5);
   EXPECT_EQ(options_.arch, "rn18");
@@ -142,50 +144,43 @@ TEST_F(SchemaTest, RefusesWrongTypesAndKeepsTheValue) {
 }
 
 TEST_F(SchemaTest, RefusesValuesOutOfRange) {
-  EXPECT_THAT(
-      override_errors("data.num_workers", "0"),
-      ElementsAre(
-          "command line: data.num_workers: expected integer >= 1, got '0'. Decoding threads."));
+  EXPECT_THAT(override_errors("data.num_workers", "0"),
+              ElementsAre(Names("command line", "data.num_workers", ">= 1", "'0'")));
   EXPECT_THAT(override_errors("data.num_workers", "1025"),
-              ElementsAre(HasSubstr("integer <= 1024")));
-  EXPECT_THAT(override_errors("lr.lr", "0"), ElementsAre(HasSubstr("number > 0")));
-  EXPECT_THAT(override_errors("lr.momentum", "1"), ElementsAre(HasSubstr("number < 1")));
-  EXPECT_THAT(override_errors("lr.momentum", "-0.1"), ElementsAre(HasSubstr("number >= 0")));
+              ElementsAre(Names("data.num_workers", "<= 1024", "'1025'")));
+  EXPECT_THAT(override_errors("lr.lr", "0"), ElementsAre(Names("lr.lr", "> 0", "'0'")));
+  EXPECT_THAT(override_errors("lr.momentum", "1"), ElementsAre(Names("lr.momentum", "< 1", "'1'")));
+  EXPECT_THAT(override_errors("lr.momentum", "-0.1"),
+              ElementsAre(Names("lr.momentum", ">= 0", "'-0.1'")));
   EXPECT_THAT(override_errors("data.num_workers", "1024"), IsEmpty());
   EXPECT_THAT(override_errors("data.num_workers", "1"), IsEmpty());
 }
 
 TEST_F(SchemaTest, HintsAtAMisspeltChoice) {
   EXPECT_THAT(override_errors("data.order", "quasi_randon"),
-              ElementsAre("command line: data.order: expected one of random, quasi_random, got "
-                          "'quasi_randon'. Did you mean 'quasi_random'?"));
+              ElementsAre(Names("command line", "data.order", "random, quasi_random",
+                                "'quasi_randon'", "'quasi_random'")));
 }
 
 TEST_F(SchemaTest, HintsAtAMisspeltKeyOrSection) {
+  EXPECT_THAT(errors("data: {num_worker: 3}\n"),
+              ElementsAre(Names("r.yaml:1:8", "data.num_worker", "'data.num_workers'")));
+  EXPECT_THAT(errors("dat: {num_workers: 3}\n"), ElementsAre(Names("r.yaml:1:1", "dat", "'data'")));
+  EXPECT_THAT(override_errors("dta.num_workers", "3"),
+              ElementsAre(Names("command line", "--dta.num_workers", "'data.num_workers'")));
   EXPECT_THAT(
-      errors("data: {num_worker: 3}\n"),
-      ElementsAre("r.yaml:1:8: data.num_worker: unknown key. Did you mean 'data.num_workers'?"));
-  EXPECT_THAT(errors("dat: {num_workers: 3}\n"),
-              ElementsAre("r.yaml:1:1: dat: unknown key. Did you mean 'data'?"));
-  EXPECT_THAT(
-      override_errors("dta.num_workers", "3"),
-      ElementsAre(
-          "command line: --dta.num_workers: unknown key. Did you mean 'data.num_workers'?"));
-  EXPECT_THAT(override_errors("unheard.of", "3"),
-              ElementsAre("command line: --unheard.of: unknown key. Known: data, lr, model, "
-                          "training, validation."));
+      override_errors("unheard.of", "3"),
+      ElementsAre(Names("command line", "--unheard.of", "data, lr, model, training, validation")));
 }
 
 TEST_F(SchemaTest, RefusesASectionThatIsNoMap) {
-  EXPECT_THAT(errors("data: 3\n"),
-              ElementsAre("r.yaml:1:7: data: expected a map of keys, got '3'"));
+  EXPECT_THAT(errors("data: 3\n"), ElementsAre(Names("r.yaml:1:7", "data", "map", "'3'")));
   EXPECT_THAT(errors("data:\nlr: ~\n"), IsEmpty());
 }
 
 TEST_F(SchemaTest, WarnsOfDeadKeys) {
   EXPECT_THAT(errors("training: {bn_wd: 1}\n"), IsEmpty());
-  EXPECT_THAT(warnings_,
-              ElementsAre("r.yaml:1:19: training.bn_wd: does nothing in the original either"));
+  EXPECT_THAT(warnings_, ElementsAre(Names("r.yaml:1:19", "training.bn_wd")));
   EXPECT_THAT(override_errors("training.bn_wd", "1"), IsEmpty());
   EXPECT_EQ(warnings_.size(), 1U);
 }
@@ -193,9 +188,9 @@ TEST_F(SchemaTest, WarnsOfDeadKeys) {
 TEST_F(SchemaTest, ReportsEverythingAtOnceInOrder) {
   EXPECT_THAT(
       errors("data:\n  num_workers: 0\n  order: x\nlr:\n  lr: fast\n  lr: 2\n  what: 1\n"),
-      ElementsAre(HasSubstr("r.yaml:6:3: lr.lr: duplicate key, first given in line 5"),
-                  HasSubstr("r.yaml:2:16: data.num_workers"), HasSubstr("r.yaml:3:10: data.order"),
-                  HasSubstr("r.yaml:5:7: lr.lr"), HasSubstr("r.yaml:7:3: lr.what")));
+      ElementsAre(Names("r.yaml:6:3", "lr.lr", "line 5"), Names("r.yaml:2:16", "data.num_workers"),
+                  Names("r.yaml:3:10", "data.order"), Names("r.yaml:5:7", "lr.lr"),
+                  Names("r.yaml:7:3", "lr.what")));
 }
 
 TEST_F(SchemaTest, LetsTheLaterCallWinAndKnowsWhereValuesCameFrom) {
@@ -222,10 +217,9 @@ TEST_F(SchemaTest, PutsThePrefixBeforeTheOptionsOfOnePart) {
   scalar.kind = ConfigNode::Kind::scalar;
   scalar.scalar = "5";
   part.apply(scalar, diagnostics, "methods[1].ema");
-  EXPECT_THAT(diagnostics.errors(),
-              ElementsAre(HasSubstr("methods[1].ema.decay: expected number <= 1"),
-                          HasSubstr("methods[1].ema.speed: unknown key. Known: decay."),
-                          HasSubstr("methods[1].ema: expected a map of options, got '5'")));
+  EXPECT_THAT(diagnostics.errors(), ElementsAre(Names("methods[1].ema.decay", "<= 1", "'2'"),
+                                                Names("methods[1].ema.speed", "decay"),
+                                                Names("methods[1].ema", "map", "'5'")));
 }
 
 TEST(Schema, ReportsRequiredKeysThatAreMissing) {
@@ -237,10 +231,7 @@ TEST(Schema, ReportsRequiredKeysThatAreMissing) {
   Diagnostics diagnostics;
   schema.apply(parse_yaml("data: {val_dataset: x}\n", "r.yaml", diagnostics), diagnostics);
   schema.check_required({"r.yaml", 0, 0}, diagnostics);
-  EXPECT_THAT(
-      diagnostics.errors(),
-      ElementsAre(
-          "r.yaml: data.train_dataset: missing, and there is no default. The .beton file."));
+  EXPECT_THAT(diagnostics.errors(), ElementsAre(Names("r.yaml", "data.train_dataset", ".beton")));
 }
 
 TEST(Schema, RefusesAKeyTwice) {
@@ -265,9 +256,8 @@ TEST_F(SchemaTest, GivesTheResolvedValues) {
 
 TEST_F(SchemaTest, HelpsWithTypesDefaultsAndChoices) {
   const std::string help = schema_.help();
-  EXPECT_THAT(help, HasSubstr("--data.num_workers"));
-  EXPECT_THAT(help, HasSubstr("Decoding threads. (integer; default 12)"));
-  EXPECT_THAT(help, HasSubstr("(random|quasi_random; default \"random\")"));
+  EXPECT_THAT(help, Names("--data.num_workers", "integer", "default 12"));
+  EXPECT_THAT(help, Names("random|quasi_random", "default \"random\""));
   EXPECT_THAT(help, ::testing::Not(HasSubstr("bn_wd")));
 }
 
@@ -280,9 +270,9 @@ TEST(OptionsQueryTest, IsAnsweredWithTheOptionsAndTheirDefaults) {
     schema.apply(options_query(), diagnostics, "model.params");
     FAIL() << "no answer";
   } catch (const OptionsAnswer& answer) {
-    EXPECT_THAT(answer.help(), testing::HasSubstr("channels (integer; default 32)"));
+    EXPECT_THAT(answer.help(), Names("width", "integer", "default 32"));
     EXPECT_EQ(answer.defaults(), R"({"width":32})");
-    EXPECT_THAT(answer.what(), testing::HasSubstr("model.params: expected options, got '?'"));
+    EXPECT_THAT(answer.what(), Names("model.params", "'?'"));
   }
   schema.apply(options_query(), diagnostics);
   EXPECT_EQ(diagnostics.errors().size(), 1U) << "where no part is asked it is an unknown key";

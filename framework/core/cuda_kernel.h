@@ -1,0 +1,43 @@
+#pragma once
+
+// How kernels are launched and get shared memory. Each .cu file uses these macros in place of
+// <<<>>> and __shared__, so that the same source compiles in two ways: nvcc makes a GPU's kernels
+// of it, and tests compile it for the host, where tests/support/cuda_on_host.h runs every thread
+// of a block as a fiber. No header of libtorch.
+//
+//   PRECAST_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments...)
+//     kernel<<<grid, block, shared_bytes, stream>>>(arguments...). At least one argument; a
+//     kernel<A, B> goes into parentheses.
+//   PRECAST_SHARED(name, type)
+//     Static shared memory of a block, not initialised: PRECAST_SHARED(sums, float[8][2]).
+//   PRECAST_DYNAMIC_SHARED(name, type)
+//     A type* to the launch's shared_bytes, aligned to 16 bytes. Once in a kernel.
+
+#include <cstdint>
+
+namespace precast {
+
+/// Lets an array type stand before a variable's name.
+template <typename T>
+using SharedMemory = T;
+
+}  // namespace precast
+
+#ifdef __CUDACC__
+#define PRECAST_LAUNCH(kernel, grid, block, shared_bytes, stream, ...) \
+  kernel<<<grid, block, shared_bytes, stream>>>(__VA_ARGS__)
+#define PRECAST_SHARED(name, ...) __shared__ ::precast::SharedMemory<__VA_ARGS__> name
+#define PRECAST_DYNAMIC_SHARED(name, ...)                       \
+  extern __shared__ __align__(16) unsigned char name##_bytes[]; \
+  auto* const name = reinterpret_cast<::precast::SharedMemory<__VA_ARGS__>*>(name##_bytes)
+#else
+#define PRECAST_LAUNCH(kernel, grid, block, shared_bytes, stream, ...) \
+  ::precast::cuda_on_host::launch(kernel, grid, block, shared_bytes, stream, __VA_ARGS__)
+#define PRECAST_SHARED(name, ...)                   \
+  static ::precast::SharedMemory<__VA_ARGS__> name; \
+  static std::uint64_t name##_poisoned_for;         \
+  ::precast::cuda_on_host::poison_once_per_block(&name, sizeof name, name##_poisoned_for)
+#define PRECAST_DYNAMIC_SHARED(name, ...)                                \
+  auto* const name = static_cast<::precast::SharedMemory<__VA_ARGS__>*>( \
+      ::precast::cuda_on_host::dynamic_shared_memory())
+#endif

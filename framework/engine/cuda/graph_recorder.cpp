@@ -1,0 +1,172 @@
+#include "framework/engine/graph_recorder.h"
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/CachingHostAllocator.h>
+#include <ATen/core/Generator.h>
+#include <ATen/cuda/CUDAEvent.h>
+#include <ATen/cuda/CUDAGeneratorImpl.h>
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <exception>
+#include <mutex>
+#include <utility>
+
+#include "framework/core/error.h"
+#include "framework/core/log.h"
+
+namespace precast::engine {
+namespace {
+
+/// Casts weights at each use: a cast cached by an earlier step must not be recorded as input.
+class NoAutocastCache {
+ public:
+  NoAutocastCache() : before_(at::autocast::is_autocast_cache_enabled()) {
+    at::autocast::set_autocast_cache_enabled(false);
+  }
+  NoAutocastCache(const NoAutocastCache&) = delete;
+  NoAutocastCache& operator=(const NoAutocastCache&) = delete;
+  ~NoAutocastCache() { at::autocast::set_autocast_cache_enabled(before_); }
+
+ private:
+  bool before_;
+};
+
+/// What is queued on `later` from now on waits for what is queued on `earlier` by now.
+void wait_for(const c10::cuda::CUDAStream& later, const c10::cuda::CUDAStream& earlier) {
+  at::cuda::CUDAEvent done;
+  done.record(earlier);
+  done.block(later);
+}
+
+/// A capture on the current stream, undone by the destructor unless end() has succeeded.
+///
+/// CUDAGraph (libtorch 2.11) undoes nothing itself: capture_begin() marks the default generator as
+/// capturing and makes the allocators take this stream's memory from the graph's pool;
+/// capture_end() reverts both, but only after cudaStreamEndCapture() has succeeded. The pool must
+/// then be left by its handle, so it is chosen here.
+class Capture {
+ public:
+  explicit Capture(const c10::cuda::CUDAStream& stream)
+      : stream_(stream),
+        generator_(at::cuda::detail::getDefaultCUDAGenerator(stream.device_index())),
+        generator_before_(generator_.clone()),
+        pool_(at::cuda::graph_pool_handle()),
+        graph_(std::make_unique<at::cuda::CUDAGraph>()) {}
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+  ~Capture() {
+    if (graph_ != nullptr) undo();
+  }
+
+  /// Thread-local: the loader's threads and the copy stream continue meanwhile.
+  void begin() { graph_->capture_begin(pool_, cudaStreamCaptureModeThreadLocal); }
+  [[nodiscard]] std::unique_ptr<at::cuda::CUDAGraph> end() {
+    graph_->capture_end();
+    return std::move(graph_);
+  }
+
+ private:
+  void undo() noexcept {
+    end_on_stream();
+    try {
+      // Another state object with the same seed and offset: only that clears the capture mark.
+      {
+        const std::scoped_lock lock(generator_.mutex());
+        generator_.graphsafe_set_state(generator_before_);
+      }
+      leave_pool();
+    } catch (const std::exception& failure) {
+      log_warning("training.cuda_graphs: a failed recording was not undone: {}", failure.what());
+    }
+  }
+
+  void end_on_stream() const noexcept {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    if (cudaStreamIsCapturing(stream_.stream(), &status) == cudaSuccess &&
+        status != cudaStreamCaptureStatusNone) {
+      cudaGraph_t unused = nullptr;
+      if (cudaStreamEndCapture(stream_.stream(), &unused) == cudaSuccess && unused != nullptr)
+        static_cast<void>(cudaGraphDestroy(unused));
+    }
+    // Their errors repeat why the capture failed; the next check of a kernel launch must not see
+    // them.
+    static_cast<void>(cudaGetLastError());
+  }
+
+  void leave_pool() const {
+    try {
+      c10::cuda::CUDACachingAllocator::endAllocateToPool(stream_.device_index(), pool_);
+    } catch (const c10::Error&) {
+      // Not entered yet, or left by capture_end(); in the latter case the graph releases the pool.
+      return;
+    }
+    c10::cuda::CUDACachingAllocator::releasePool(stream_.device_index(), pool_);
+    at::HostAllocator* const host = at::getHostAllocator(at::kCUDA);
+    host->end_allocate_to_pool(pool_);
+    host->release_pool(pool_);
+  }
+
+  c10::cuda::CUDAStream stream_;
+  at::Generator generator_, generator_before_;
+  at::cuda::MempoolId_t pool_;
+  /// Null once the capture has succeeded.
+  std::unique_ptr<at::cuda::CUDAGraph> graph_;
+};
+
+class CudaGraphRecorder final : public GraphRecorder {
+ public:
+  explicit CudaGraphRecorder(at::Device device)
+      : side_stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index())) {}
+
+  void warm_up(const Work& work) override {
+    const c10::cuda::CUDAStream current =
+        c10::cuda::getCurrentCUDAStream(side_stream_.device_index());
+    wait_for(side_stream_, current);
+    {
+      const c10::cuda::CUDAStreamGuard on_side_stream(side_stream_);
+      const NoAutocastCache no_cache;
+      work();
+    }
+    wait_for(current, side_stream_);
+  }
+
+  void record(const Work& work) override {
+    require(graph_ == nullptr, "a recording is dropped before the next");
+    // The recording allocates from a pool of its own, which cannot take what the allocator keeps.
+    c10::cuda::device_synchronize();
+    c10::cuda::CUDACachingAllocator::emptyCache();
+    const c10::cuda::CUDAStreamGuard on_side_stream(side_stream_);
+    const NoAutocastCache no_cache;
+    Capture capture(side_stream_);
+    capture.begin();
+    work();
+    graph_ = capture.end();
+  }
+
+  void replay() override {
+    require(graph_ != nullptr, "something is recorded before it is replayed");
+    graph_->replay();
+  }
+
+  void drop() override {
+    if (graph_ == nullptr) return;
+    c10::cuda::device_synchronize();
+    graph_.reset();
+  }
+
+ private:
+  c10::cuda::CUDAStream side_stream_;
+  std::unique_ptr<at::cuda::CUDAGraph> graph_;
+};
+
+}  // namespace
+
+std::unique_ptr<GraphRecorder> make_graph_recorder(at::Device device) {
+  return std::make_unique<CudaGraphRecorder>(device);
+}
+
+}  // namespace precast::engine

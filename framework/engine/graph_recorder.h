@@ -1,0 +1,35 @@
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <functional>
+#include <memory>
+
+namespace precast::engine {
+
+/// Records work for a device once and launches it again as one (a CUDA graph). Only the mechanism:
+/// what to record, when, and what to do if it fails is decided by StepGraph. One thread.
+class GraphRecorder {
+ public:
+  using Work = std::function<void()>;
+
+  virtual ~GraphRecorder() = default;
+  /// Runs `work` as record() would: on the same stream and without cached casts, so that libraries
+  /// allocate their workspaces and choose their kernels. The current stream waits for it.
+  virtual void warm_up(const Work& work) = 0;
+  /// Calls `work` and records what it launches, which is not executed. Waits for the device.
+  /// Requires that nothing is recorded yet.
+  /// @throws what `work` throws, or c10::Error for work that cannot be recorded. Nothing is
+  /// recorded then, allocator and stream work as before, and the device's default generator has
+  /// drawn nothing. Gradients and other results of `work` have undefined values.
+  virtual void record(const Work& work) = 0;
+  /// Executes the recorded work on the current stream.
+  virtual void replay() = 0;
+  /// Waits for replays that are still running and deletes the recording, if there is one.
+  virtual void drop() = 0;
+};
+
+/// @return null in a build without CUDA.
+[[nodiscard]] std::unique_ptr<GraphRecorder> make_graph_recorder(at::Device device);
+
+}  // namespace precast::engine

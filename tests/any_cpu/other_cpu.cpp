@@ -1,0 +1,70 @@
+// Preloaded (LD_PRELOAD) into any program of the build, makes it believe in a smaller instruction
+// set or in another number of cores:
+//   PRECAST_TEST_SIMD   the best set that Highway may choose: SSE2, SSSE3, SSE4, AVX2, AVX3
+//   (AVX-512) PRECAST_TEST_CORES  how many cores sched_getaffinity counts
+// Unset or empty they change nothing. The product has no such switch: nobody but tests needs one.
+#include <hwy/targets.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+namespace {
+
+struct Target {
+  std::string_view name;
+  std::int64_t bit;
+};
+
+constexpr Target kTargets[] = {{"none", HWY_SSSE3 << 1},
+                               {"SSSE3", HWY_SSSE3},
+                               {"SSE4", HWY_SSE4},
+                               {"AVX2", HWY_AVX2},
+                               {"AVX3", HWY_AVX3}};
+
+std::string_view variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+__attribute__((constructor)) void limit_simd() {
+  const std::string_view best = variable("PRECAST_TEST_SIMD");
+  if (best.empty()) return;
+  const auto* found = std::find_if(std::begin(kTargets), std::end(kTargets),
+                                   [&](const Target& target) { return target.name == best; });
+  if (found == std::end(kTargets)) {
+    std::fprintf(stderr, "PRECAST_TEST_SIMD: expected none, SSSE3, SSE4, AVX2 or AVX3, got %s\n",
+                 best.data());
+    ::_exit(2);
+  }
+  // Better sets have lower bits.
+  hwy::DisableTargets(found->bit - 1);
+}
+
+}  // namespace
+
+extern "C" int sched_getaffinity(pid_t process, std::size_t size, cpu_set_t* set) noexcept {
+  const std::string_view cores = variable("PRECAST_TEST_CORES");
+  if (cores.empty()) {
+    const long written = ::syscall(SYS_sched_getaffinity, process, size, set);
+    if (written < 0) return -1;
+    // As the C library does: the kernel leaves the rest as it was.
+    std::memset(reinterpret_cast<char*>(set) + written, 0,
+                size - static_cast<std::size_t>(written));
+    return 0;
+  }
+  const auto count = static_cast<std::size_t>(std::atoi(cores.data()));
+  if (count > size * 8) {
+    errno = EINVAL;
+    return -1;
+  }
+  CPU_ZERO_S(size, set);
+  for (std::size_t core = 0; core < count; ++core) CPU_SET_S(core, size, set);
+  return 0;
+}

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <string>
+
+#include "framework/distributed/process_group.h"
+
+namespace precast::test {
+
+/// What carries tensors between the ranks of a test. The tests are in transport_test.cpp; a test
+/// program names those that it has.
+struct Carrier {
+  std::string name;
+  at::Device device = at::kCPU;
+  distributed::Transport transport = distributed::Transport::by_device;
+  /// NCCL takes one rank a GPU.
+  bool ranks_may_share_a_device = true;
+  /// In the lists of tests.
+  friend void PrintTo(const Carrier& carrier, std::ostream* out) { *out << carrier.name; }
+};
+
+class TransportTest : public ::testing::TestWithParam<Carrier> {
+ protected:
+  void SetUp() override;
+};
+
+}  // namespace precast::test

@@ -1,0 +1,330 @@
+// A training step never waits for the device: no GPU is needed to see it, since what waits is an
+// operation with a name.
+#include <ATen/Parallel.h>
+#include <ATen/TensorIndexing.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/function_schema.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/randint.h>
+#include <ATen/record_function.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+
+#include "framework/api/run_facts.h"
+#include "framework/api/single_rank.h"
+#include "framework/engine/train_step.h"
+#include "models/register.h"
+#include "recipes/register.h"
+#include "tests/recipes/make_method.h"
+#include "tests/support/fake_parts.h"
+
+namespace precast::engine {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr std::int64_t kBatch = 4;
+constexpr std::int64_t kClasses = 10;
+constexpr std::int64_t kSizePx = 32;
+/// One step an epoch: the methods that start in the middle of a run, or at the end of an epoch, do
+/// so.
+constexpr std::int64_t kEpochs = 4;
+constexpr std::int64_t kStepsPerEpoch = 1;
+
+/// Operations whose result, or the size of whose result, has to be known on the host.
+constexpr std::array<std::string_view, 12> kWaiting = {
+    "aten::_local_scalar_dense", "aten::item",     "aten::is_nonzero", "aten::nonzero",
+    "aten::masked_select",       "aten::equal",    "aten::_unique",    "aten::_unique2",
+    "aten::unique_consecutive",  "aten::bincount", "aten::unique_dim", "aten::repeat_interleave"};
+
+/// Operations that wait on CPUs alone: the CPU kernel reads the step counters, the CUDA kernel
+/// takes them as tensors.
+constexpr std::string_view kWaitsOnCpus = "aten::_fused_adamw_";
+
+/// Whether it is asked to move a tensor to a device and to wait for that. On a CPU there is nothing
+/// to move, but the question is the same.
+bool is_blocking_move(const at::RecordFunction& call) {
+  if (call.name() != std::string_view("aten::to")) return false;
+  const std::optional<c10::FunctionSchema> schema = call.operator_schema();
+  if (!schema) return false;
+  const c10::ArrayRef<const c10::IValue> inputs = call.inputs();
+  const auto given = [&](const char* argument) -> const c10::IValue* {
+    const std::optional<int> place = schema->argumentIndexWithName(argument);
+    return place ? &inputs[static_cast<std::size_t>(*place)] : nullptr;
+  };
+  const c10::IValue* device = given("device");
+  const c10::IValue* non_blocking = given("non_blocking");
+  return device != nullptr && !device->isNone() && non_blocking != nullptr &&
+         !non_blocking->toBool();
+}
+
+/// The waiting operations that are called while it lives, each with those it is part of:
+/// `aten::index > aten::nonzero`. One at a time.
+class HostSyncs {
+ public:
+  HostSyncs() {
+    found().clear();
+    handle_ = at::addGlobalCallback(
+        at::RecordFunctionCallback(&HostSyncs::enter, &HostSyncs::leave)
+            .needsInputs(true)
+            .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
+  }
+  HostSyncs(const HostSyncs&) = delete;
+  HostSyncs& operator=(const HostSyncs&) = delete;
+  ~HostSyncs() { at::removeCallback(handle_); }
+
+  [[nodiscard]] static std::vector<std::string>& found() {
+    static std::vector<std::string> calls;
+    return calls;
+  }
+
+ private:
+  static std::unique_ptr<at::ObserverContext> enter(const at::RecordFunction& call) {
+    // Within an operation libtorch changes types with the tensor's own device.
+    const bool moves = under_way().empty() && is_blocking_move(call);
+    under_way().emplace_back(call.name());
+    const bool waits =
+        std::ranges::find(kWaiting, std::string_view(call.name())) != kWaiting.end() &&
+        under_way().front() != kWaitsOnCpus;
+    if (moves || waits) {
+      static std::mutex mutex;
+      const std::scoped_lock lock(mutex);
+      found().push_back(fmt::format("{}", fmt::join(under_way(), " > ")));
+    }
+    return nullptr;
+  }
+  static void leave(const at::RecordFunction& /*call*/, at::ObserverContext* /*context*/) {
+    under_way().pop_back();
+  }
+  /// In this thread, outermost first.
+  static std::vector<std::string>& under_way() {
+    thread_local std::vector<std::string> calls;
+    return calls;
+  }
+
+  at::CallbackHandle handle_ = 0;
+};
+
+MethodRegistry all_methods() {
+  MethodRegistry registry("method");
+  recipes::register_methods(registry);
+  return registry;
+}
+LossRegistry all_losses() {
+  LossRegistry registry("loss");
+  recipes::register_losses(registry);
+  return registry;
+}
+OptimizerRegistry all_optimizers() {
+  OptimizerRegistry registry("optimizer");
+  recipes::register_optimizers(registry);
+  return registry;
+}
+ModelRegistry all_models() {
+  ModelRegistry registry("model");
+  models::register_models(registry);
+  registry.add("linear", "for tests", [](const ModelSpec& spec) {
+    return std::make_unique<test::LinearModel>(spec.num_classes);
+  });
+  return registry;
+}
+
+Batch make_batch(bool probabilities) {
+  return {.fields = {{"image", at::rand({kBatch, 3, kSizePx, kSizePx})
+                                   .contiguous(at::MemoryFormat::ChannelsLast)},
+                     {"label", probabilities ? at::full({kBatch, kClasses}, 1.0 / kClasses)
+                                             : at::randint(kClasses, {kBatch}, at::kLong)}},
+          .sample_ids = std::vector<std::uint64_t>(kBatch)};
+}
+
+/// A training of a few steps, short enough that every share of a run is passed through.
+class ShortRun {
+ public:
+  ShortRun() {
+    // So little work that threads would mostly wait for each other.
+    at::set_num_threads(1);
+    plan_.model.arch = "linear";
+    plan_.model.num_classes = kClasses;
+    plan_.epochs = kEpochs;
+    plan_.steps_per_epoch = kStepsPerEpoch;
+    plan_.global_batch_size = kBatch;
+    plan_.image_size_px = std::vector<std::int64_t>(kEpochs, kSizePx);
+    plan_.channels_last = true;
+    plan_.optimizer_options.peak_lr = 1e-3;
+  }
+
+  TrainPlan& plan() { return plan_; }
+  void add(const std::string& name, std::unique_ptr<Method> method) {
+    method->configure(plan_);
+    methods_.push_back({name, std::move(method)});
+  }
+
+  /// @return the waiting operations of all steps but the first, and of the methods' hooks in them.
+  std::vector<std::string> syncs(bool skip_nonfinite = false, bool probabilities = false) {
+    at::manual_seed(1);
+    const auto model = all_models().create(plan_.model.arch, plan_.model);
+    model->to(at::kCPU, plan_.channels_last);
+    model->train(true);
+    const auto loss = all_losses().create(plan_.loss, plan_.loss_options);
+    const auto optimizer =
+        all_optimizers().create(plan_.optimizer, model->parameters(), plan_.optimizer_options);
+    const auto ranks = make_single_rank();
+    const auto sync = make_single_rank_sync();
+    TrainStep step(plan_, {*model, *loss, *optimizer, methods_, *ranks, *sync}, at::kCPU,
+                   skip_nonfinite);
+    begin(*model);
+    std::vector<std::string> all;
+    for (std::int64_t i = 0; i < kEpochs * kStepsPerEpoch; ++i) {
+      if (i % kStepsPerEpoch == 0) begin_epoch(i / kStepsPerEpoch, *model);
+      Batch batch = make_batch(probabilities);
+      const HostSyncs syncs;
+      take(step, *model, batch, i);
+      if (i > 0) all.insert(all.end(), syncs.found().begin(), syncs.found().end());
+    }
+    return all;
+  }
+
+ private:
+  void begin(Model& model) {
+    for (NamedMethod& method : methods_) {
+      method.method->on_run(
+          {.num_classes = kClasses, .epochs = kEpochs, .steps_per_epoch = kStepsPerEpoch});
+      method.method->on_train_begin(model);
+    }
+  }
+  void begin_epoch(std::int64_t epoch, Model& model) {
+    for (NamedMethod& method : methods_) method.method->on_epoch_begin(epoch, model);
+  }
+  void take(TrainStep& step, Model& model, Batch& batch, std::int64_t number) {
+    for (NamedMethod& method : methods_) method.method->on_batch(batch, number);
+    static_cast<void>(step.run(batch, /*lr=*/1e-3));
+    for (NamedMethod& method : methods_) method.method->on_step_end(model, number);
+  }
+
+  TrainPlan plan_;
+  std::vector<NamedMethod> methods_;
+};
+
+/// Waits in the hook that it is told to.
+class WaitingMethod final : public Method {
+ public:
+  explicit WaitingMethod(std::string how) : how_(std::move(how)) {}
+  void on_batch(Batch& batch, std::int64_t /*global_step*/) override {
+    if (how_ == "move") batch.labels() = batch.labels().to(at::Device(at::kCPU));
+    if (how_ == "mask")
+      static_cast<void>(batch.images().index({batch.images() > 0.5}));  // how many is a question
+  }
+  void on_gradients(Model& model) override {
+    if (how_ == "item") sum_ += model.parameters()[0].tensor.grad().sum().item<double>();
+  }
+  void on_step_end(Model& model, std::int64_t /*global_step*/) override {
+    if (how_ == "branch" && (model.parameters()[0].tensor.sum() > 0).is_nonzero()) sum_ += 1;
+  }
+
+ private:
+  std::string how_;
+  double sum_ = 0;
+};
+
+TEST(HostSync, PlantedOnesAreFound) {
+  const std::pair<const char*, const char*> planted[] = {{"item", "aten::_local_scalar_dense"},
+                                                         {"move", "aten::to"},
+                                                         {"mask", "aten::nonzero"},
+                                                         {"branch", "aten::is_nonzero"}};
+  for (const auto& [how, operation] : planted) {
+    ShortRun run;
+    run.add(how, std::make_unique<WaitingMethod>(how));
+    EXPECT_THAT(run.syncs(), Contains(HasSubstr(operation))) << how;
+  }
+}
+
+TEST(HostSync, NoneInPlainStepsOfAnyPrecision) {
+  for (const Precision precision : {Precision::fp32, Precision::fp16, Precision::bf16}) {
+    for (const bool skip_nonfinite : {false, true}) {
+      ShortRun run;
+      run.plan().precision = precision;
+      run.plan().micro_batches = 2;
+      EXPECT_THAT(run.syncs(skip_nonfinite), IsEmpty()) << static_cast<int>(precision);
+    }
+  }
+}
+
+TEST(HostSync, NoneInResNets) {
+  for (const char* model : {"resnet18", "resnet50"}) {
+    ShortRun run;
+    run.plan().model.arch = model;
+    EXPECT_THAT(run.syncs(), IsEmpty()) << model;
+  }
+}
+
+class EachMethod : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(EachMethod, HasNoHostSyncInAStep) {
+  ShortRun run;
+  run.plan().model.arch = "resnet18";
+  run.add(GetParam(), test::make_method(GetParam()));
+  EXPECT_THAT(run.syncs(), IsEmpty());
+}
+
+/// A small model: CPUs have no fast convolution in fp16.
+TEST_P(EachMethod, HasNoHostSyncInAScaledStep) {
+  ShortRun run;
+  run.add(GetParam(), test::make_method(GetParam()));
+  run.plan().precision = Precision::fp16;
+  EXPECT_THAT(run.syncs(), IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(HostSync, EachMethod, ::testing::ValuesIn(all_methods().names()),
+                         [](const auto& name) { return name.param; });
+
+class EachLoss : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(EachLoss, HasNoHostSyncInAStep) {
+  for (const bool probabilities : {false, true}) {
+    for (const Precision precision : {Precision::fp32, Precision::fp16}) {
+      ShortRun run;
+      run.plan().precision = precision;
+      run.plan().loss = GetParam();
+      run.plan().loss_options = {.label_smoothing = 0.1, .target_threshold = 0.2};
+      // It asks for the loss of each sample.
+      run.add("selective_backprop", test::make_method("selective_backprop"));
+      EXPECT_THAT(run.syncs(/*skip_nonfinite=*/false, probabilities), IsEmpty()) << probabilities;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(HostSync, EachLoss, ::testing::ValuesIn(all_losses().names()),
+                         [](const auto& name) { return name.param; });
+
+class EachOptimizer : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(EachOptimizer, HasNoHostSyncInAStep) {
+  ShortRun run;
+  run.plan().model.arch = "resnet18";
+  run.plan().optimizer = GetParam();
+  EXPECT_THAT(run.syncs(), IsEmpty());
+}
+
+TEST_P(EachOptimizer, HasNoHostSyncInAScaledOrSkippableStep) {
+  for (const Precision precision : {Precision::fp32, Precision::fp16}) {
+    ShortRun run;
+    run.plan().precision = precision;
+    run.plan().optimizer = GetParam();
+    EXPECT_THAT(run.syncs(/*skip_nonfinite=*/true), IsEmpty()) << static_cast<int>(precision);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(HostSync, EachOptimizer, ::testing::ValuesIn(all_optimizers().names()),
+                         [](const auto& name) { return name.param; });
+
+}  // namespace
+}  // namespace precast::engine

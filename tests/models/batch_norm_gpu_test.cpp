@@ -1,0 +1,69 @@
+// libtorch's kernels for batch normalisation over ranks beside BatchNorm2d on the batch in one
+// piece.
+#include <ATen/Context.h>
+#include <ATen/TensorOperators.h>
+#include <gtest/gtest.h>
+
+#include "framework/api/single_rank.h"
+#include "models/detail/batch_norm.h"
+#include "tests/models/halves_of_a_batch.h"
+#include "tests/support/noise_tensor.h"
+
+namespace precast::test {
+namespace {
+
+using models::detail::BatchNorm2d;
+using models::detail::rank_batch_norm_cuda;
+
+const at::Device kGpu(at::kCUDA, 0);
+
+class BatchNormGpuTest : public ::testing::TestWithParam<std::tuple<at::ScalarType, bool>> {
+ protected:
+  void SetUp() override {
+    if (!at::globalContext().hasCUDA()) GTEST_SKIP() << "no GPU that libtorch can use";
+  }
+  static Halves halves(std::int64_t first, std::int64_t second) {
+    const auto [type, channels_last] = GetParam();
+    return {.device = kGpu,
+            .type = type,
+            .channels_last = channels_last,
+            .first = first,
+            .second = second};
+  }
+};
+
+TEST_P(BatchNormGpuTest, TwoRanksAreTheBatchInOnePiece) {
+  expect_one_batch(rank_batch_norm_cuda, halves(6, 6));
+}
+
+TEST_P(BatchNormGpuTest, RanksMayHaveDifferentNumbersOfImages) {
+  expect_one_batch(rank_batch_norm_cuda, halves(1, 9));
+  expect_one_batch(rank_batch_norm_cuda, halves(7, 2));
+}
+
+TEST_P(BatchNormGpuTest, TheModuleUsesTheKernelsAndNothingWaitsForTheDevice) {
+  const auto [type, channels_last] = GetParam();
+  const auto ranks = make_single_rank();
+  BatchNorm2d norm(8, ranks.get());
+  norm->to(kGpu);
+  const at::Tensor x =
+      noise_tensor(1, {4, 8, 5, 5})
+          .to(kGpu, type)
+          .contiguous(channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous)
+          .requires_grad_();
+  const auto called = operators_called([&] { norm(x).sum().backward(); });
+  for (const char* name : {"aten::batch_norm_stats", "aten::batch_norm_gather_stats_with_counts",
+                           "aten::batch_norm_elemt", "aten::batch_norm_backward_reduce",
+                           "aten::batch_norm_backward_elemt"}) {
+    EXPECT_TRUE(called.contains(name)) << name;
+  }
+  EXPECT_EQ(waiting_operators(called), std::set<std::string>{});
+  EXPECT_EQ(x.grad().scalar_type(), type);
+}
+
+INSTANTIATE_TEST_SUITE_P(TypesAndFormats, BatchNormGpuTest,
+                         ::testing::Combine(::testing::Values(at::kFloat, at::kHalf, at::kBFloat16),
+                                            ::testing::Bool()));
+
+}  // namespace
+}  // namespace precast::test

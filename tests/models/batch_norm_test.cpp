@@ -1,0 +1,115 @@
+// Batch normalisation over ranks: by the reference, and by the way through the operators for GPUs,
+// for which batch_norm_ops_on_cpu.cpp has kernels.
+#include "models/detail/batch_norm.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include "framework/api/single_rank.h"
+#include "tests/models/halves_of_a_batch.h"
+#include "tests/support/noise_tensor.h"
+
+namespace precast::test {
+namespace {
+
+using models::detail::BatchNorm2d;
+using models::detail::rank_batch_norm;
+using models::detail::rank_batch_norm_cuda;
+
+TEST(RankBatchNormTest, TwoRanksAreTheBatchInOnePiece) {
+  expect_one_batch(rank_batch_norm, {});
+  expect_one_batch(rank_batch_norm, {.channels_last = true, .first = 1, .second = 9});
+}
+
+TEST(RankBatchNormTest, AnEmptyRankCounts) {
+  expect_one_batch(rank_batch_norm, {.first = 0, .second = 5});
+}
+
+TEST(RankBatchNormTest, TheGpuOperatorsAreUsedAsOneBatchNeedsThem) {
+  for (const at::ScalarType type : {at::kFloat, at::kHalf, at::kBFloat16}) {
+    for (const bool channels_last : {false, true}) {
+      SCOPED_TRACE(testing::Message() << type << " channels_last " << channels_last);
+      expect_one_batch(rank_batch_norm_cuda, {.type = type, .channels_last = channels_last});
+      expect_one_batch(rank_batch_norm_cuda,
+                       {.type = type, .channels_last = channels_last, .first = 2, .second = 7});
+    }
+  }
+}
+
+TEST(RankBatchNormTest, NothingWaitsForTheDevice) {
+  EXPECT_FALSE(waiting_operators(operators_called([] {
+                 (void)noise_tensor(1, {3}).sum().item<double>();
+               })).empty())
+      << "this test would notice";
+  const auto ranks = make_single_rank();
+  for (const auto& normalize : {rank_batch_norm, rank_batch_norm_cuda}) {
+    const at::Tensor x = noise_tensor(1, {4, 3, 5, 5}).requires_grad_();
+    const BatchNorm2d norm(3);
+    const auto called = operators_called([&] {
+      normalize(x, {.weight = norm->weight,
+                    .bias = norm->bias,
+                    .running_mean = norm->running_mean,
+                    .running_var = norm->running_var,
+                    .ranks = ranks.get()})
+          .sum()
+          .backward();
+    });
+    EXPECT_TRUE(x.grad().defined());
+    EXPECT_EQ(waiting_operators(called), std::set<std::string>{});
+  }
+}
+
+TEST(RankBatchNormTest, TheGpuPathSendsOneMessageEachWayAndSkipsAFrozenInput) {
+  /// Notes the sizes of what is summed.
+  class NotedRank final : public Communicator {
+   public:
+    [[nodiscard]] int rank() const override { return 0; }
+    [[nodiscard]] int world() const override { return 1; }
+    void all_reduce_sum(std::vector<at::Tensor> tensors) override {
+      for (const at::Tensor& tensor : tensors) sizes.push_back(tensor.numel());
+    }
+    void reduce_sum(std::vector<at::Tensor> /*tensors*/, int /*root*/) override {}
+    void broadcast(std::vector<at::Tensor> /*tensors*/, int /*root*/) override {}
+    [[nodiscard]] std::vector<std::string> all_gather(const std::string& text) override {
+      return {text};
+    }
+    [[nodiscard]] std::unique_ptr<PendingSum> begin_sum(std::int64_t value) override {
+      return make_single_rank()->begin_sum(value);
+    }
+    std::vector<std::int64_t> sizes;
+  };
+  for (const bool input_learns : {true, false}) {
+    NotedRank ranks;
+    const at::Tensor x = noise_tensor(1, {4, 3, 5, 5}).requires_grad_(input_learns);
+    const BatchNorm2d norm(3);
+    rank_batch_norm_cuda(x, {.weight = norm->weight,
+                             .bias = norm->bias,
+                             .running_mean = norm->running_mean,
+                             .running_var = norm->running_var,
+                             .ranks = &ranks})
+        .square()
+        .sum()
+        .backward();
+    EXPECT_TRUE(norm->weight.grad().defined());
+    EXPECT_EQ(ranks.sizes,
+              input_learns ? (std::vector<std::int64_t>{7, 6}) : (std::vector<std::int64_t>{7}));
+  }
+}
+
+TEST(BatchNorm2dTest, OneRankTrainsAsTorchDoesAndCountsItsBatches) {
+  const auto ranks = make_single_rank();
+  BatchNorm2d shared(3, ranks.get());
+  BatchNorm2d own(3);
+  const at::Tensor x = noise_tensor(1, {4, 3, 5, 5}, 2);
+  EXPECT_TRUE(at::allclose(shared->forward(x), own->forward(x), 1e-5, 1e-5));
+  EXPECT_TRUE(at::allclose(shared->running_var, own->running_var, 1e-5));
+  EXPECT_EQ(shared->num_batches_tracked.item<std::int64_t>(), 1);
+  shared->eval();
+  EXPECT_FALSE(at::equal(shared->forward(x), own->forward(x)));
+  EXPECT_EQ(shared->num_batches_tracked.item<std::int64_t>(), 1);
+}
+
+}  // namespace
+}  // namespace precast::test

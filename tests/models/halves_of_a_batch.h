@@ -1,0 +1,35 @@
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+
+#include "models/detail/rank_batch_norm.h"
+
+namespace precast::test {
+
+/// A batch of images, divided among two ranks.
+struct Halves {
+  at::Device device = at::kCPU;
+  at::ScalarType type = at::kFloat;
+  bool channels_last = false;
+  /// Images of rank 0 and of rank 1.
+  std::int64_t first = 6;
+  std::int64_t second = 6;
+};
+
+using Normalize =
+    std::function<at::Tensor(const at::Tensor& x, const models::detail::RankBatchNorm& norm)>;
+
+/// Expects that two ranks (threads) that normalise their parts by `normalize` have the outputs,
+/// gradients and running statistics of torch's BatchNorm2d on the batch in one piece, in float64 on
+/// the CPU.
+void expect_one_batch(const Normalize& normalize, const Halves& halves);
+
+/// The names of all operators that `body` calls, in every thread.
+[[nodiscard]] std::set<std::string> operators_called(const std::function<void()>& body);
+
+/// Those of them that make the host wait for a device.
+[[nodiscard]] std::set<std::string> waiting_operators(const std::set<std::string>& called);
+
+}  // namespace precast::test

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""The Python twin's own ResNets beside torchvision's, from one seed: every bit the same.
+
+    .venv-peers/bin/python tests/peers/twin_resnet.py
+
+Names and order of the weights, the weights, what is left of the random numbers, outputs and gradients.
+Also numpy's interpolation beside the twin's. Exit code 77 (skipped) without torchvision.
+"""
+import pathlib
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools/peers/torch_twin"))
+sys.dont_write_bytecode = True
+try:
+    import numpy as np
+    import torch
+    import torchvision
+except ImportError as error:
+    print(f"skipped: {error}; tools/peers/setup makes .venv-peers with torchvision")
+    sys.exit(77)
+
+import recipe  # noqa: E402
+
+
+def both(arch, classes=10):
+    for make in [lambda: recipe.make_model(arch, classes, False),
+                 lambda: torchvision.models.get_model(arch, weights=None, num_classes=classes)]:
+        torch.manual_seed(0)
+        yield make(), torch.rand(3)
+
+
+class ResNets(unittest.TestCase):
+    def test_weights_and_random_numbers_are_torchvisions(self):
+        for arch in ["resnet18", "resnet34", "resnet50", "resnet101"]:
+            (ours, after), (theirs, theirs_after) = both(arch)
+            self.assertEqual(list(ours.state_dict()), list(theirs.state_dict()))
+            for name, value in theirs.state_dict().items():
+                self.assertTrue(torch.equal(ours.state_dict()[name], value), name)
+            self.assertTrue(torch.equal(after, theirs_after))
+
+    def test_outputs_and_gradients_are_torchvisions(self):
+        for arch in ["resnet18", "resnet50"]:
+            (ours, _), (theirs, _) = both(arch)
+            images = torch.randn(2, 3, 64, 64)
+            outputs = [model(images) for model in (ours, theirs)]
+            self.assertTrue(torch.equal(*outputs))
+            for output in outputs:
+                output.sum().backward()
+            for (name, value), (_, other) in zip(ours.named_parameters(), theirs.named_parameters()):
+                self.assertTrue(torch.equal(value.grad, other.grad), name)
+
+    def test_blurpool_leaves_the_names_and_is_on_the_models_device(self):
+        model = recipe.make_model("resnet50", 10, True)
+        self.assertEqual(list(model.state_dict()), list(both("resnet50").__next__()[0].state_dict()))
+        filters = [name for name, _ in model.named_buffers() if name.endswith("blur_filter")]
+        self.assertEqual(len(filters), 6)  # three 3x3 convolutions of stride 2 and three downsamplings
+        self.assertEqual({buffer.device.type for _, buffer in model.to("meta").named_buffers()}, {"meta"})
+
+
+class Rates(unittest.TestCase):
+    def test_are_numpys_to_the_last_bit(self):
+        for epoch in range(16):
+            ends = [float(np.interp(at, [0, 2, 16], [0.5e-4, 0.5, 0])) for at in (epoch, epoch + 1)]
+            self.assertEqual(recipe.rates_of_epoch(epoch, 97, 0.5, 16, 2),
+                             list(np.interp(np.arange(97), [0, 97], ends)))
+
+
+if __name__ == "__main__":
+    unittest.main()

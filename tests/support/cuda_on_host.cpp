@@ -1,0 +1,408 @@
+#include "tests/support/cuda_on_host.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "tests/support/fiber.h"
+
+#if defined(PRECAST_THREAD_SANITIZER)
+#include <sanitizer/tsan_interface.h>
+#endif
+
+uint3 threadIdx;
+uint3 blockIdx;
+dim3 blockDim;
+dim3 gridDim;
+
+namespace precast::cuda_on_host {
+namespace {
+
+// Limits of every GPU from sm_80 on (CUDA C++ Programming Guide, "Compute Capabilities"); shared
+// memory is that of sm_90, to which a kernel must opt in.
+constexpr std::uint64_t kMostThreads = 1024;
+constexpr unsigned kMostBlockZ = 64;
+constexpr unsigned kMostGridX = 0x7fffffff;
+constexpr unsigned kMostGridYZ = 65535;
+constexpr std::size_t kMostSharedBytes = 227 << 10;
+/// Switches without any thread at a barrier or its end, a thread of the block.
+constexpr std::uint64_t kMostIdleSwitches = 10000;
+
+/// What ThreadSanitizer is told, which sees the kernels but not this file: accesses before
+/// order_before(place) come before those that follow order_after(place).
+#if defined(PRECAST_THREAD_SANITIZER)
+void order_before(void* place) {
+  __tsan_release(place);
+}
+void order_after(void* place) {
+  __tsan_acquire(place);
+}
+#else
+void order_before(void* /*place*/) {}
+void order_after(void* /*place*/) {}
+#endif
+
+enum class Wants { to_run, block_barrier, warp_barrier, ballot, shuffle, nothing };
+
+std::string name_of(Wants wants) {
+  switch (wants) {
+    case Wants::block_barrier:
+      return "__syncthreads";
+    case Wants::warp_barrier:
+      return "__syncwarp";
+    case Wants::ballot:
+      return "__ballot_sync";
+    default:
+      return "__shfl_sync";
+  }
+}
+
+/// A thread of the block. It leaves here what it wants and suspends its fiber; the scheduler, on
+/// the stack of run_grid's caller, answers and resumes it.
+struct Thread {
+  std::unique_ptr<test::Fiber> fiber;
+  uint3 index{};
+  Wants wants = Wants::nothing;
+  unsigned mask = 0;
+  unsigned source = 0;
+  std::uint64_t bits = 0;
+  std::source_location where;
+  unsigned barriers_passed = 0;
+  std::exception_ptr exception;
+};
+
+std::string place(const std::source_location& where) {
+  const std::string file = where.file_name();
+  return fmt::format("{}:{}", file.substr(file.rfind('/') + 1), where.line());
+}
+
+class Scheduler {
+ public:
+  void set_seed(std::uint64_t seed) { random_.seed(seed); }
+  void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes,
+                const std::function<void()>& thread);
+
+  // Called on the fibers.
+  Thread& current() { return threads_[current_]; }
+  unsigned lane() const { return current_ % 32; }
+  std::byte* dynamic_shared() { return dynamic_shared_.get(); }
+  std::uint64_t block_number() const { return block_number_; }
+  void wait(Thread& me) {
+    order_before(&end_place_);  // it may be abandoned here
+    me.fiber->suspend();
+  }
+  void* barrier_place(unsigned number) { return &barrier_places_[number % 2]; }
+  void* warp_place() { return &warp_places_[current_ / 32]; }
+
+ private:
+  void prepare_threads(std::uint64_t count);
+  void run_block();
+  void run_thread(unsigned t);
+  void answer(unsigned t);
+  void release_block();
+  void answer_warp(unsigned first, unsigned mask);
+  void answer_waiting_lanes(unsigned first);
+  [[noreturn]] void fail(KernelFault::Kind kind, const std::string& what);
+  [[noreturn]] void fail_waiting();
+  [[nodiscard]] std::string describe(unsigned t) const;
+  void resume_later(unsigned t) {
+    threads_[t].wants = Wants::to_run;
+    ready_.push_back(t);
+  }
+
+  std::mt19937_64 random_{1};
+  const std::function<void()>* thread_ = nullptr;
+  std::vector<Thread> threads_;  // as many as a launch ever had
+  unsigned count_ = 0;           // threads of a block now
+  unsigned current_ = 0;
+  unsigned at_barrier_ = 0, returned_ = 0;
+  std::uint64_t idle_switches_ = 0;
+  std::uint64_t block_number_ = 0;  // over all launches
+  std::vector<unsigned> ready_;
+  std::unique_ptr<std::byte[]> dynamic_shared_;
+  char launch_place_ = 0, end_place_ = 0;
+  char barrier_places_[2] = {};
+  char warp_places_[32] = {};
+};
+
+Scheduler& scheduler() {
+  static Scheduler one;
+  return one;
+}
+
+void Scheduler::prepare_threads(std::uint64_t count) {
+  count_ = static_cast<unsigned>(count);
+  if (threads_.size() < count_) threads_.resize(count_);
+  for (Thread& thread : threads_) {
+    if (thread.wants != Wants::nothing) thread.fiber.reset();  // abandoned by a launch that failed
+    thread.wants = Wants::nothing;
+    if (thread.fiber) continue;
+    thread.fiber = std::make_unique<test::Fiber>([this] {
+      Thread& me = current();
+      order_after(&launch_place_);
+      try {
+        (*thread_)();
+      } catch (...) {
+        me.exception = std::current_exception();
+      }
+      order_before(&end_place_);
+      me.wants = Wants::nothing;
+    });
+  }
+}
+
+void Scheduler::run_grid(dim3 grid, dim3 block, std::size_t shared_bytes,
+                         const std::function<void()>& thread) {
+  const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
+  const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
+  if (threads == 0 || threads > kMostThreads || block.z > kMostBlockZ || blocks == 0 ||
+      grid.x > kMostGridX || std::max(grid.y, grid.z) > kMostGridYZ ||
+      shared_bytes > kMostSharedBytes) {
+    throw KernelFault(
+        KernelFault::Kind::launch,
+        fmt::format("kernel launch: expected sizes that a GPU takes, got a grid of {} x {} x {}, "
+                    "blocks of {} x {} x {} and {} bytes of shared memory",
+                    grid.x, grid.y, grid.z, block.x, block.y, block.z, shared_bytes));
+  }
+  thread_ = &thread;
+  gridDim = grid;
+  blockDim = block;
+  prepare_threads(threads);
+  dynamic_shared_.reset(new std::byte[shared_bytes]);
+  std::vector<std::uint64_t> order(blocks);
+  std::iota(order.begin(), order.end(), std::uint64_t{0});
+  std::shuffle(order.begin(), order.end(), random_);
+  for (const std::uint64_t b : order) {
+    blockIdx = {static_cast<unsigned>(b % grid.x), static_cast<unsigned>(b / grid.x % grid.y),
+                static_cast<unsigned>(b / grid.x / grid.y)};
+    std::fill_n(dynamic_shared_.get(), shared_bytes, std::byte{0xff});
+    ++block_number_;
+    run_block();
+  }
+}
+
+void Scheduler::run_block() {
+  at_barrier_ = returned_ = 0;
+  idle_switches_ = 0;
+  ready_.clear();
+  for (unsigned t = 0; t < count_; ++t) {
+    Thread& thread = threads_[t];
+    thread.index = {t % blockDim.x, t / blockDim.x % blockDim.y, t / blockDim.x / blockDim.y};
+    thread.exception = nullptr;
+    thread.barriers_passed = 0;
+    resume_later(t);
+  }
+  order_before(&launch_place_);
+  while (!ready_.empty()) {
+    std::swap(ready_[random_() % ready_.size()], ready_.back());
+    const unsigned t = ready_.back();
+    ready_.pop_back();
+    run_thread(t);
+    answer(t);
+  }
+  order_after(&end_place_);
+  if (returned_ != count_) fail_waiting();
+}
+
+void Scheduler::run_thread(unsigned t) {
+  current_ = t;
+  threadIdx = threads_[t].index;
+  threads_[t].fiber->resume();
+  if (++idle_switches_ > kMostIdleSwitches * count_) {
+    fail(KernelFault::Kind::spinning,
+         fmt::format("expected each thread to get on, got {} turns without one at a barrier or at "
+                     "its end",
+                     idle_switches_));
+  }
+}
+
+void Scheduler::answer(unsigned t) {
+  Thread& thread = threads_[t];
+  if (thread.exception) {
+    order_after(&end_place_);
+    try {
+      std::rethrow_exception(std::exchange(thread.exception, nullptr));
+    } catch (const std::exception& thrown) {
+      fail(KernelFault::Kind::exception,
+           fmt::format("expected no exception, got {}", thrown.what()));
+    }
+  }
+  if (thread.wants != Wants::to_run) idle_switches_ = 0;
+  switch (thread.wants) {
+    case Wants::to_run:
+      ready_.push_back(t);
+      return;
+    case Wants::nothing:
+      ++returned_;
+      return answer_waiting_lanes(t / 32 * 32);
+    case Wants::block_barrier:
+      if (++at_barrier_ == count_) release_block();
+      return;
+    default:
+      if ((thread.mask >> (t % 32) & 1) == 0) {
+        fail(KernelFault::Kind::warp_operation,
+             fmt::format("expected a mask that holds the calling lane, got {:#x} by {}",
+                         thread.mask, describe(t)));
+      }
+      return answer_warp(t / 32 * 32, thread.mask);
+  }
+}
+
+void Scheduler::release_block() {
+  std::uint64_t holding = 0;
+  for (unsigned t = 0; t < count_; ++t) {
+    holding += threads_[t].bits;
+    if (threads_[t].where.line() != threads_[0].where.line() ||
+        threads_[t].where.column() != threads_[0].where.column()) {
+      fail(KernelFault::Kind::divergent_barrier,
+           fmt::format("expected all threads at one barrier, got {} and {}", describe(0),
+                       describe(t)));
+    }
+  }
+  at_barrier_ = 0;
+  for (unsigned t = 0; t < count_; ++t) {
+    threads_[t].bits = holding;
+    resume_later(t);
+  }
+}
+
+/// Ends the operation of the lanes in the mask if those that have not returned are all there.
+void Scheduler::answer_warp(unsigned first, unsigned mask) {
+  const unsigned lanes = std::min(32u, count_ - first);
+  std::vector<unsigned> caller;
+  for (unsigned lane = 0; lane < lanes; ++lane) {
+    const Thread& thread = threads_[first + lane];
+    if ((mask >> lane & 1) == 0 || thread.wants == Wants::nothing) continue;
+    const bool in_warp_operation = thread.wants == Wants::warp_barrier ||
+                                   thread.wants == Wants::ballot || thread.wants == Wants::shuffle;
+    if (!in_warp_operation || thread.mask != mask) return;
+    caller.push_back(first + lane);
+  }
+  std::uint64_t sent[32];
+  std::ranges::fill(sent, ~std::uint64_t{0});
+  std::uint64_t ballot = 0;
+  for (const unsigned t : caller) {
+    if (threads_[t].wants != threads_[caller[0]].wants) {
+      fail(KernelFault::Kind::warp_operation,
+           fmt::format("expected one operation in a warp, got {} and {}", describe(caller[0]),
+                       describe(t)));
+    }
+    sent[t - first] = threads_[t].bits;
+    ballot |= (threads_[t].bits & 1) << (t - first);
+  }
+  for (const unsigned t : caller) {
+    threads_[t].bits = threads_[t].wants == Wants::ballot ? ballot : sent[threads_[t].source % 32];
+    resume_later(t);
+  }
+}
+
+void Scheduler::answer_waiting_lanes(unsigned first) {
+  for (unsigned t = first; t < std::min(first + 32, count_); ++t) {
+    const Wants wants = threads_[t].wants;
+    if (wants == Wants::warp_barrier || wants == Wants::ballot || wants == Wants::shuffle) {
+      answer_warp(first, threads_[t].mask);
+    }
+  }
+}
+
+void Scheduler::fail(KernelFault::Kind kind, const std::string& what) {
+  order_after(&end_place_);
+  throw KernelFault(
+      kind, fmt::format("kernel: {} (block {}, {}, {})", what, blockIdx.x, blockIdx.y, blockIdx.z));
+}
+
+void Scheduler::fail_waiting() {
+  unsigned waiting = 0;
+  while (threads_[waiting].wants == Wants::nothing) ++waiting;
+  fail(KernelFault::Kind::missing_threads,
+       fmt::format("expected all threads at a barrier, got {} of {} that wait and {} that have "
+                   "returned; {}",
+                   count_ - returned_, count_, returned_, describe(waiting)));
+}
+
+std::string Scheduler::describe(unsigned t) const {
+  const Thread& thread = threads_[t];
+  return fmt::format("thread {}, {}, {} in {} of {}", thread.index.x, thread.index.y,
+                     thread.index.z, name_of(thread.wants), place(thread.where));
+}
+
+std::uint64_t warp_operation(Wants what, unsigned mask, std::uint64_t bits, unsigned source,
+                             const std::source_location& where) {
+  Thread& me = scheduler().current();
+  me.wants = what;
+  me.mask = mask;
+  me.bits = bits;
+  me.source = source;
+  me.where = where;
+  scheduler().wait(me);
+  return me.bits;
+}
+
+}  // namespace
+
+void set_thread_order(std::uint64_t seed) {
+  scheduler().set_seed(seed);
+}
+
+void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes,
+              const std::function<void()>& thread) {
+  scheduler().run_grid(grid, block, shared_bytes, thread);
+}
+
+void poison_once_per_block(void* memory, std::size_t bytes, std::uint64_t& poisoned_for) {
+  if (poisoned_for == scheduler().block_number()) return;
+  poisoned_for = scheduler().block_number();
+  // Not std::fill, which may become a memset that ThreadSanitizer sees.
+  for (volatile char* byte = static_cast<char*>(memory); bytes > 0; ++byte, --bytes) *byte = -1;
+}
+
+void* dynamic_shared_memory() {
+  return scheduler().dynamic_shared();
+}
+
+int wait_for_block(bool predicate, std::source_location where) {
+  Thread& me = scheduler().current();
+  me.wants = Wants::block_barrier;
+  me.bits = predicate ? 1 : 0;
+  me.where = where;
+  // Two places in turns: a thread may be at the next barrier before another has left this one.
+  void* const ordered = scheduler().barrier_place(me.barriers_passed++);
+  order_before(ordered);
+  scheduler().wait(me);
+  order_after(ordered);
+  return static_cast<int>(me.bits);
+}
+
+void wait_for_warp(unsigned mask, std::source_location where) {
+  void* const ordered = scheduler().warp_place();
+  order_before(ordered);
+  warp_operation(Wants::warp_barrier, mask, 0, 0, where);
+  order_after(ordered);
+}
+
+unsigned ballot(unsigned mask, bool predicate, std::source_location where) {
+  return static_cast<unsigned>(warp_operation(Wants::ballot, mask, predicate ? 1 : 0, 0, where));
+}
+
+std::uint64_t shuffle(unsigned mask, std::uint64_t bits, unsigned source,
+                      std::source_location where) {
+  return warp_operation(Wants::shuffle, mask, bits, source, where);
+}
+
+unsigned lane() {
+  return scheduler().lane();
+}
+
+void give_way() {
+  Thread& me = scheduler().current();
+  me.wants = Wants::to_run;
+  scheduler().wait(me);
+}
+
+}  // namespace precast::cuda_on_host

@@ -1,0 +1,100 @@
+#include "tests/support/fiber.h"
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <new>
+#include <utility>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+#if defined(PRECAST_THREAD_SANITIZER)
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace precast::test {
+namespace {
+
+/// Touched only as far as it is used; sanitizers make frames large.
+constexpr std::size_t kStackBytes = 256 << 10;
+/// Below the stack, never accessible: an overflow ends the program rather than spoil another stack.
+constexpr std::size_t kGuardBytes = 4096;
+
+}  // namespace
+
+Fiber::Fiber(std::function<void()> body) : body_(std::move(body)) {
+  void* pages = ::mmap(nullptr, kGuardBytes + kStackBytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (pages == MAP_FAILED) throw std::bad_alloc();
+  pages_ = static_cast<std::byte*>(pages);
+  ::mprotect(pages_, kGuardBytes, PROT_NONE);
+  ::getcontext(&own_);
+  own_.uc_stack.ss_sp = pages_ + kGuardBytes;
+  own_.uc_stack.ss_size = kStackBytes;
+  // makecontext passes integers only.
+  const auto self = reinterpret_cast<std::uintptr_t>(this);
+  ::makecontext(&own_, reinterpret_cast<void (*)()>(&Fiber::enter), 2,
+                static_cast<unsigned>(self >> 32), static_cast<unsigned>(self));
+  // Its work is done. AddressSanitizer would forget at each switch to a stack that is named here
+  // what it knows of that stack's variables.
+  own_.uc_stack = {};
+#if defined(PRECAST_THREAD_SANITIZER)
+  own_thread_ = __tsan_create_fiber(0);
+#endif
+}
+
+Fiber::~Fiber() {
+#if defined(__SANITIZE_ADDRESS__)
+  ASAN_UNPOISON_MEMORY_REGION(pages_ + kGuardBytes, kStackBytes);
+#endif
+#if defined(PRECAST_THREAD_SANITIZER)
+  __tsan_destroy_fiber(own_thread_);
+#endif
+  ::munmap(pages_, kGuardBytes + kStackBytes);
+}
+
+void Fiber::enter(unsigned high, unsigned low) {
+  const std::uintptr_t self = (static_cast<std::uintptr_t>(high) << 32) | low;
+  reinterpret_cast<Fiber*>(self)->loop();
+}
+
+void Fiber::loop() {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(nullptr, &caller_stack_, &caller_stack_bytes_);
+#endif
+  while (true) {
+    body_();
+    suspend();
+  }
+}
+
+void Fiber::resume() {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(&caller_fake_stack_, pages_ + kGuardBytes, kStackBytes);
+#endif
+#if defined(PRECAST_THREAD_SANITIZER)
+  caller_thread_ = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(own_thread_, __tsan_switch_to_fiber_no_sync);
+#endif
+  ::swapcontext(&caller_, &own_);
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(caller_fake_stack_, nullptr, nullptr);
+#endif
+}
+
+void Fiber::suspend() {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(&own_fake_stack_, caller_stack_, caller_stack_bytes_);
+#endif
+#if defined(PRECAST_THREAD_SANITIZER)
+  __tsan_switch_to_fiber(caller_thread_, __tsan_switch_to_fiber_no_sync);
+#endif
+  ::swapcontext(&own_, &caller_);
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(own_fake_stack_, &caller_stack_, &caller_stack_bytes_);
+#endif
+}
+
+}  // namespace precast::test

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <ucontext.h>
+
+#include <cstddef>
+#include <functional>
+
+namespace precast::test {
+
+/// A function on a stack of its own, run in turns with its caller on one thread of the system.
+/// AddressSanitizer and ThreadSanitizer know of the switches. To ThreadSanitizer each fiber is a
+/// thread, and a switch does not order the accesses of two fibers: what does must be announced by
+/// __tsan_release and __tsan_acquire.
+class Fiber {
+ public:
+  /// @param body called by each resume() that follows its last return. Throws nothing.
+  explicit Fiber(std::function<void()> body);
+  /// A body that has not returned is abandoned: objects on its stack are not destroyed.
+  ~Fiber();
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+
+  /// Goes on with the body until it suspends or returns.
+  void resume();
+  /// Called by the body: back to the caller of resume().
+  void suspend();
+
+ private:
+  static void enter(unsigned high, unsigned low);
+  [[noreturn]] void loop();
+
+  std::function<void()> body_;
+  std::byte* pages_ = nullptr;
+  ucontext_t own_{};
+  ucontext_t caller_{};
+  // Of the sanitizers.
+  void* own_fake_stack_ = nullptr;
+  void* caller_fake_stack_ = nullptr;
+  const void* caller_stack_ = nullptr;
+  std::size_t caller_stack_bytes_ = 0;
+  void* own_thread_ = nullptr;
+  void* caller_thread_ = nullptr;
+};
+
+}  // namespace precast::test

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace precast::test {
+
+// Where the kernels of a test run. A test is written once and built twice: in kernels_test they
+// run on the host (kernel_device_host.cpp, see cuda_on_host.h), in kernels_gpu_test on the first
+// GPU (kernel_device_gpu.cpp).
+
+/// Why no kernel can run here; empty if one can.
+[[nodiscard]] std::string missing_device();
+
+/// Memory of the device, filled with bytes 0xff: NaN in each type of float. Aligned to 16 bytes at
+/// least; on the host AddressSanitizer reports an access outside of it, on a GPU
+/// compute-sanitizer. @throws std::runtime_error
+[[nodiscard]] std::shared_ptr<void> device_memory(std::size_t bytes);
+void copy_to_device(void* to, const void* from, std::size_t bytes);
+void copy_from_device(void* to, const void* from, std::size_t bytes);
+
+/// Calls `launches` some times, on the host each time with another order of threads and blocks,
+/// and waits for the kernels. @throws std::runtime_error if the device reports a failure.
+void in_several_orders(const std::function<void()>& launches);
+
+/// An array on the device.
+template <typename T>
+class DeviceArray {
+ public:
+  /// Filled with bytes 0xff.
+  explicit DeviceArray(std::size_t size) : size_(size), memory_(device_memory(size * sizeof(T))) {}
+  explicit DeviceArray(std::span<const T> values) : DeviceArray(values.size()) {
+    copy_to_device(data(), values.data(), values.size_bytes());
+  }
+  [[nodiscard]] T* data() const { return static_cast<T*>(memory_.get()); }
+  [[nodiscard]] std::vector<T> values() const {
+    std::vector<T> values(size_);
+    copy_from_device(values.data(), data(), size_ * sizeof(T));
+    return values;
+  }
+
+ private:
+  std::size_t size_;
+  std::shared_ptr<void> memory_;
+};
+
+}  // namespace precast::test

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <thread>
+
+namespace precast::test {
+
+/// Whether the thread of that folder in /proc/self/task waits for something. One that has ended
+/// does.
+inline bool sleeps(const std::filesystem::path& thread) {
+  std::string status;
+  std::getline(std::ifstream(thread / "stat"), status);
+  const std::size_t name_end = status.rfind(')');
+  return name_end == status.npos ||
+         std::string_view("SZX").find(status.at(name_end + 2)) != std::string_view::npos;
+}
+
+/// Waits until all other threads of this process wait for something, such as room in a queue: until
+/// they have gone as far as they get without this one. They must not sleep for a time.
+inline void wait_until_other_threads_sleep() {
+  const auto others_sleep = [] {
+    const std::filesystem::directory_iterator threads("/proc/self/task");
+    return std::ranges::all_of(threads, [](const auto& thread) {
+      return thread.path().filename() == std::to_string(::gettid()) || sleeps(thread.path());
+    });
+  };
+  while (!others_sleep()) std::this_thread::yield();
+}
+
+}  // namespace precast::test

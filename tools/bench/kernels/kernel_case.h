@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace precast::tools {
+
+/// A kernel with its inputs on the GPU, ready to be launched again and again.
+struct KernelCase {
+  /// Sizes and types, for people.
+  std::string shape;
+  /// What the kernel must read and write, each byte once, however often it does. Several times the
+  /// L2 cache of the GPU, so that the time is that of memory.
+  std::size_t bytes_moved = 0;
+  /// Asynchronous on the stream. Owns the memory.
+  std::function<void(cudaStream_t)> launch;
+};
+
+struct KernelEntry {
+  std::string_view name;
+  /// Allocates and fills the inputs. @throws DeviceError
+  KernelCase (*make)();
+};
+
+/// Every kernel that kernel_bench times: a line each in kernel_list.cpp.
+[[nodiscard]] std::span<const KernelEntry> kernel_list();
+
+/// GPU memory, filled with bytes that repeat seldom. @throws DeviceError
+[[nodiscard]] std::shared_ptr<void> gpu_memory(std::size_t bytes);
+
+/// @throws DeviceError naming the call unless it succeeded.
+void check_cuda(cudaError_t status, std::string_view call);
+
+}  // namespace precast::tools

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "tools/bench/kernels/kernel_case.h"
+
+namespace precast::tools {
+
+/// A kernel and a copy from GPU memory to GPU memory, measured in turns.
+struct KernelTime {
+  /// Microseconds of one launch: a value a window.
+  std::vector<double> us;
+  /// Bytes that the copy read and wrote, in GB/s (10^9): a value a window.
+  std::vector<double> copy_gb_per_s;
+};
+
+/// Times launches on the current GPU by its events. @throws DeviceError
+class KernelTimer {
+ public:
+  KernelTimer();
+
+  /// Warms up, then in turns times a window of copies and a window of launches.
+  /// @param windows at least 1.
+  [[nodiscard]] KernelTime measure(const KernelCase& kernel, int windows);
+
+ private:
+  using Event = std::unique_ptr<CUevent_st, cudaError_t (*)(cudaEvent_t)>;
+  using Launch = std::function<void(cudaStream_t)>;
+  [[nodiscard]] double milliseconds(const Launch& launch, int launches);
+  [[nodiscard]] int launches_in_a_window(const Launch& launch);
+
+  std::unique_ptr<CUstream_st, cudaError_t (*)(cudaStream_t)> stream_;
+  Event begin_, end_;
+  std::shared_ptr<void> copy_from_, copy_to_;
+};
+
+}  // namespace precast::tools

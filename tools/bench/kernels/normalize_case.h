@@ -1,0 +1,11 @@
+#pragma once
+
+#include "data/cuda/normalize.h"
+#include "tools/bench/kernels/kernel_case.h"
+
+namespace precast::tools {
+
+/// The images of four batches of 256 at 224 px. @throws DeviceError
+[[nodiscard]] KernelCase normalize_case(data::PixelType type);
+
+}  // namespace precast::tools

@@ -1,0 +1,83 @@
+"""The steps that are timed: which models, sizes and batches, and the commands of both sides."""
+
+import dataclasses
+import sys
+
+from gpu_host import host
+from gpu_host.step import Step
+
+WINDOWS = 7
+EAGER_LIMIT_S, COMPILE_LIMIT_S, OURS_LIMIT_S = 90, 170, 90
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    model: str
+    size_px: int
+    batch: int
+    precision: str
+    blurpool: bool = False
+    steps: int = 10  # a window
+
+    @property
+    def name(self):
+        blur = " blurpool" if self.blurpool else ""
+        return f"{self.model}{blur} {self.size_px} px x {self.batch} {self.precision}"
+
+    def options(self):
+        """Both programs take the same."""
+        return ["--model", self.model, "--image_size", self.size_px, "--batch_size", self.batch,
+                "--precision", self.precision, "--layout", "channels_last", "--device", "cuda",
+                "--windows", WINDOWS, "--steps", self.steps, *(["--blurpool"] if self.blurpool else [])]
+
+    def ours(self, label="precast", more=()):
+        command = [host.HOME / "bin/precast", "bench", "step", *self.options(), "--json", *more]
+        return Step(f"{label}: {self.name}", command, OURS_LIMIT_S)
+
+    def twin(self, label="eager", more=(), limit_s=EAGER_LIMIT_S, environment=None):
+        command = [sys.executable, host.HOME / "twin/twin_step.py", *self.options(), *more]
+        return Step(f"{label}: {self.name}", command, limit_s, ours=False,
+                    environment=environment or {})
+
+    def compiled(self, cache):
+        """The cache lets a stage that ran out of time go on quickly."""
+        return self.twin("compiled", ["--compile"], COMPILE_LIMIT_S,
+                         {"TORCHINDUCTOR_CACHE_DIR": str(cache)})
+
+
+RN50 = Case("resnet50", 224, 256, "fp16")
+RN50_LARGE = Case("resnet50", 224, 512, "fp16", steps=6)
+RN18_BLUR = Case("resnet18", 160, 1024, "fp16", blurpool=True)
+RN18 = Case("resnet18", 160, 1024, "fp16")
+RN50_BLUR = Case("resnet50", 224, 256, "fp16", blurpool=True)
+SMALL = Case("resnet18", 32, 128, "fp16", steps=100)
+# Timed again beside precast: tells another machine or clock from another speed.
+ANCHOR = RN50
+
+
+def bf16(case):
+    return dataclasses.replace(case, precision="bf16")
+
+
+# The most valuable first: running out of time loses the least.
+CASES = [RN50, RN18_BLUR, bf16(RN50), RN50_LARGE, SMALL, bf16(RN18_BLUR), RN50_BLUR, RN18,
+         bf16(RN50_LARGE), bf16(RN50_BLUR), bf16(RN18)]
+COMPILED = [RN50, RN18_BLUR, bf16(RN50), RN50_LARGE, SMALL, bf16(RN18_BLUR), RN50_BLUR, RN18,
+            bf16(RN50_LARGE)]
+
+
+def baseline_steps(state):
+    """Eager and compiled of the first cases before any of the rest."""
+    cache = state / "inductor"
+    steps = []
+    for case in CASES[:4]:
+        steps += [case.twin(), case.compiled(cache)]
+    steps += [case.twin() for case in CASES[4:]]
+    return steps + [case.compiled(cache) for case in COMPILED[4:]]
+
+
+def speed_steps():
+    steps = [ANCHOR.twin("anchor"), *[case.ours() for case in CASES[:4]]]
+    steps += [SMALL.ours(f"graphs {mode}", [f"--training.cuda_graphs={mode}"])
+              for mode in ("off", "on")]
+    return steps + [case.ours() for case in CASES[4:]]

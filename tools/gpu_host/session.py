@@ -1,0 +1,190 @@
+"""Runs stages: keeps what is done in the state folder, and copies the results to --out after each step.
+
+The state folder survives where --out is emptied: a stage that is called again goes on with the steps
+that have not passed, and every call copies all results so far.
+"""
+
+import concurrent.futures
+import datetime
+import json
+import pathlib
+import shutil
+import signal
+import tempfile
+import time
+
+from gpu_host import host, report, stages, step
+from gpu_host.problem import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_USAGE, Problem, say
+
+MOST_LOG_BYTES = 4 * 2**20
+LEAST_STEP_S = 10
+REHEARSAL_GPUS = 2
+
+
+class Session:
+    def __init__(self, args, bundle):
+        self.out = pathlib.Path(args.out).resolve()
+        root = pathlib.Path(args.state or pathlib.Path(tempfile.gettempdir()) / "gpu_check").resolve()
+        if root == self.out or self.out in root.parents:
+            raise Problem(EXIT_USAGE, f"expected --state outside of --out, which is emptied, got {root}")
+        # Results of another build are not results of this one.
+        self.state = root / (bundle.get("commit", "unknown") + ("-cpu" if args.cpu else ""))
+        if args.again:
+            shutil.rmtree(self.state, ignore_errors=True)
+        for folder in [self.out, self.state / "data", self.state / "tests"]:
+            folder.mkdir(parents=True, exist_ok=True)
+        kept = self.state / "report.json"
+        self.results = json.loads(kept.read_text()) if kept.exists() else {"stages": {}}
+        self.results |= {"bundle": bundle, "host": host.facts()}
+
+    def run(self, names, gpus, cpu):
+        place = stages.Place(self.state, gpus=gpus, cpu=cpu)
+        passed = [self.run_stage(name, place) for name in names]
+        say(f"report: {self.out / 'report.md'}")
+        return 0 if all(passed) else EXIT_FAILED
+
+    def run_stage(self, name, place):
+        limit_s = stages.LIMITS_S[name]
+        say(f"{name}: at most {limit_s} s")
+        end = time.monotonic() + limit_s
+        entry = self.results["stages"].setdefault(name, {"steps": {}})
+        entry |= {"state": "running", "began": now()}
+        try:
+            for planned in stages.plan(name, place):
+                if entry["steps"].get(planned.name, {}).get("state") != "passed":
+                    entry["steps"][planned.name] = self.run_step(name, planned, end - time.monotonic())
+                self.save(name)
+            entry["state"] = verdict(entry["steps"])
+        except BaseException:
+            # Stopped from outside: what is done is kept.
+            entry["state"] = "stopped"
+            raise
+        finally:
+            entry["seconds"] = round(limit_s - (end - time.monotonic()), 1)
+            self.save(name)
+            say(f"{name}: {entry['state']} in {entry['seconds']} s")
+        return entry["state"] == "passed"
+
+    def run_step(self, stage, planned, left_s):
+        if left_s < LEAST_STEP_S:
+            return {"command": planned.text(), "state": "not started", "problem": "no time left",
+                    "optional": planned.optional}
+        record = step.run(planned, self.log(stage, planned), left_s)
+        say(f"  {planned.name}: {record['state']} {first_line(record.get('problem', ''))}".rstrip())
+        return record | {"optional": planned.optional, "began": now()}
+
+    def log(self, stage, planned):
+        safe = "".join(c if c.isalnum() or c in "-_" else "_" for c in planned.name)
+        return self.state / "logs" / stage / f"{safe}.log"
+
+    def save(self, stage):
+        """A few files, each of some megabytes at most."""
+        text = json.dumps(self.results, indent=1) + "\n"
+        (self.state / "report.json").write_text(text)
+        self.out.mkdir(parents=True, exist_ok=True)
+        (self.out / "report.json").write_text(text)
+        (self.out / "report.md").write_text(report.describe([self.results]))
+        devices = self.results["stages"].get("correctness", {}).get("steps", {}).get("device", {})
+        if devices.get("figures"):
+            (self.out / "device.json").write_text(json.dumps(devices["figures"], indent=1) + "\n")
+        for folder in sorted((self.state / "logs").glob("*")):
+            (self.out / f"{folder.name}.log").write_bytes(joined(folder)[-MOST_LOG_BYTES:])
+
+
+def joined(folder):
+    """All outputs of a stage's steps, oldest first."""
+    files = sorted(folder.iterdir(), key=lambda file: file.stat().st_mtime)
+    return b"".join(f"==== {file.name}\n".encode() + file.read_bytes() + b"\n" for file in files)
+
+
+def verdict(steps):
+    states = {record["state"] for record in steps.values() if not record.get("optional")}
+    if "failed" in states:
+        return "failed"
+    return "out of time" if "not started" in states else "passed"
+
+
+def first_line(text):
+    return text.splitlines()[0] if text else ""
+
+
+def now():
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+
+
+def rehearse(names):
+    """Starts every program of every stage where no GPU can be seen. @return problems and how many."""
+    problems, started = [], 0
+    with tempfile.TemporaryDirectory() as scratch:
+        place = stages.Place(pathlib.Path(scratch), gpus=REHEARSAL_GPUS)
+        for folder in [place.data, place.state / "tests"]:
+            folder.mkdir()
+        for name in names:
+            begin = time.monotonic()
+            planned = stages.plan(name, place)
+            for one in planned:
+                if one.missing:
+                    say(f"warning: {name}: {one.name}: {one.missing}")
+            found = rehearse_stage(planned, place.state / "logs" / name)
+            problems += [f"{name}: {one.name}: {problem}\n  {one.text()}" for one, problem in found]
+            started += sum(not one.missing for one in planned)
+            say(f"{name}: {len(planned)} steps rehearsed in {time.monotonic() - begin:.0f} s")
+    return problems, started
+
+
+def rehearse_stage(planned, logs):
+    """Steps that only find no GPU leave nothing to the next, and start side by side; the others, which
+    write what those read, come first and in their order. @return [(step, problem)]."""
+    ordered = [one for one in planned if one.rehearsal == "works"]
+    free = [one for one in planned if one.rehearsal != "works"]
+    workers = min(4, host.facts()["cores"])
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        judged = [step.rehearse(one, logs / f"works{number}") for number, one in enumerate(ordered)]
+        judged += pool.map(step.rehearse, free, [logs / str(number) for number in range(len(free))])
+    return [(one, problem) for one, problem in zip(ordered + free, judged) if problem]
+
+
+def stop(number, frame):
+    raise Problem(EXIT_FAILED, f"stopped by signal {number}; what was done is kept")
+
+
+def check_names(names, cpu):
+    unknown = [name for name in names if name not in stages.LIMITS_S]
+    if unknown:
+        raise Problem(EXIT_USAGE, f"expected stages among {', '.join(stages.LIMITS_S)}, got "
+                      f"{', '.join(unknown)}")
+    if cpu and names != ["scaling"]:
+        raise Problem(EXIT_USAGE, "--cpu: expected the stage scaling alone, got "
+                      f"{', '.join(names) or 'none'}")
+
+
+def run(args):
+    check_names(args.stages, args.cpu)
+    bundle = host.bundle_facts()
+    host.check_libraries(bundle)
+    if args.rehearse:
+        return rehearsal(args.stages or list(stages.LIMITS_S))
+    gpus = 0 if args.cpu else len(find_gpus())
+    signal.signal(signal.SIGTERM, stop)
+    return Session(args, bundle).run(args.stages or stages.DEFAULT_STAGES, gpus, args.cpu)
+
+
+def find_gpus():
+    found = host.probe()
+    if not found["gpus"]:
+        raise Problem(EXIT_ENVIRONMENT, "expected a GPU that torch can use, got none (torch "
+                      f"{found['torch']}; nvidia-smi tells whether a driver is there)")
+    return found["names"]
+
+
+def rehearsal(names):
+    problems, started = rehearse(names)
+    if problems:
+        raise Problem(EXIT_FAILED, f"{len(problems)} of {started} steps would fail:\n"
+                      + "\n".join(problems))
+    gpus = host.probe()["names"]
+    if gpus:
+        say(f"all {started} steps start; {len(gpus)} x {gpus[0]} is there: run")
+        return 0
+    say(f"all {started} steps start; there is no GPU here")
+    return EXIT_ENVIRONMENT

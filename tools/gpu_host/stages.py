@@ -1,0 +1,162 @@
+"""What each stage does: a list of steps, and how long it may take. `scaling` is in scaling.py."""
+
+import dataclasses
+import json
+import pathlib
+import sys
+
+from gpu_host import cases, datasets, host, scaling
+from gpu_host.step import Failure, Step, gtest, last_json
+
+# Together below 26 minutes; each ends before a host that allows ten minutes a command cuts it off.
+LIMITS_S = {"correctness": 330, "baseline": 480, "speed": 420, "training": 300, "scaling": 500}
+DEFAULT_STAGES = ["correctness", "baseline", "speed", "training"]
+SANITIZER = "compute-sanitizer"
+EPOCHS = 6
+# Sides of one, batches that an ImageNet recipe takes, and passes that fill some seconds.
+END_TO_END = [("rn50_16_epochs", 224, 256, 64), ("rn18_16_epochs", 160, 1024, 256)]
+
+
+@dataclasses.dataclass
+class Place:
+    """Where a stage works, and with what."""
+    state: pathlib.Path
+    gpus: int = 1
+    cpu: bool = False
+
+    @property
+    def data(self):
+        return self.state / "data"
+
+
+def plan(stage, place):
+    """The steps of a stage, in the order of their value."""
+    steps = {"correctness": correctness_steps, "baseline": lambda p: cases.baseline_steps(p.state),
+             "speed": speed_steps, "training": training_steps, "scaling": scaling_steps}[stage](place)
+    return [absent(step) for step in steps]
+
+
+def absent(step):
+    """A program that the bundle lacks is said, not started."""
+    for part in step.command:
+        program = pathlib.Path(str(part))
+        if program.parent == host.HOME / "bin" and not program.exists():
+            step.missing, step.optional = f"{program.name} is not in the bundle", True
+    return step
+
+
+def ours(name, *arguments, limit_s, **more):
+    return Step(name, [host.HOME / "bin/precast", *arguments], limit_s, **more)
+
+
+def python(name, script, *arguments, limit_s, **more):
+    return Step(name, [sys.executable, host.HOME / script, *arguments], limit_s, **more)
+
+
+def text(output):
+    return {"text": output.out.strip()}
+
+
+# ---- correctness
+
+def correctness_steps(place):
+    query = "name,driver_version,memory.total,clocks.sm,clocks.max.sm,clocks.mem,power.limit"
+    steps = [python("device", "gpu_host/device_properties.py", limit_s=30),
+             Step("nvidia-smi", ["nvidia-smi", f"--query-gpu={query}", "--format=csv"], 30, read=text,
+                  ours=False, rehearsal="optional", optional=True),
+             Step("versions", [host.HOME / "bin/precast-train", "versions"], 60, rehearsal="works")]
+    tests = place.state / "tests"
+    # The kernels' own tests first: what fails there explains the failures of all others.
+    programs = sorted(host.HOME.glob("bin/*_gpu_test"))
+    kernels = host.HOME / "bin/kernels_gpu_test"
+    steps.append(gtest("kernels_gpu_test", kernels, tests, 90))
+    steps += [gtest(file.name, file, tests, 90) for file in programs if file != kernels]
+    return steps + [sanitizer_step(tool, kernels, tests) for tool in ("memcheck", "racecheck")]
+
+
+def sanitizer_step(tool, program, tests):
+    found = host.find_tool(SANITIZER)
+    missing = "" if found else f"{SANITIZER}: neither on PATH nor in {', '.join(host.CUDA_TOOLS)}"
+    wrapper = [found or SANITIZER, "--tool", tool, "--error-exitcode", 9]
+    return gtest(tool, program, tests, 120, wrapper, rehearsal="optional", missing=missing)
+
+
+# ---- speed
+
+def speed_steps(place):
+    steps = cases.speed_steps()
+    first = 1 + len(cases.CASES[:4]) + 2
+    kernels = Step("kernel_bench", [host.HOME / "bin/kernel_bench", "--json"], 120)
+    return steps[:first] + [kernels] + steps[first:]
+
+
+# ---- training
+
+def write_steps(place):
+    """The subset of Fashion-MNIST as .beton files."""
+    return [ours(f"write {split}", "write", host.HOME / f"data/{stem}-images-idx3-ubyte.gz",
+                 place.data / f"{split}.beton", "--image.mode", "raw", limit_s=60, read=text,
+                 rehearsal="works")
+            for split, stem in datasets.STEMS.items()]
+
+
+def quickstart_arguments(place):
+    return [host.HOME / "configs/quickstart.yaml", f"--data.train_dataset={place.data / 'train.beton'}",
+            f"--data.val_dataset={place.data / 'val.beton'}", f"--training.epochs={EPOCHS}",
+            "--training.device=cuda", f"--logging.folder={place.state / 'runs'}", "--json"]
+
+
+def training_steps(place):
+    recipe = place.data / "quickstart.json"
+
+    def keep(output):
+        """The recipe as precast resolved it: the twin needs no YAML reader."""
+        described = last_json(output)
+        recipe.write_text(json.dumps(described))
+        return {"steps_per_epoch": described["steps_per_epoch"]}
+
+    quickstart = quickstart_arguments(place)
+    return [*write_steps(place),
+            python("arrays", "gpu_host/datasets.py", "arrays", host.HOME / "data", place.data,
+                   limit_s=60, read=text, rehearsal="works"),
+            ours("recipe", "train", *quickstart, "--dry-run", limit_s=60, read=keep, rehearsal="works"),
+            ours("quickstart", "train", *quickstart, limit_s=120),
+            python("quickstart twin", "twin/twin_train.py", recipe, "--train", place.data / "train",
+                   "--val", place.data / "val", "--crop", "whole", "--val-ratio", 1, "--device", "cuda",
+                   limit_s=120, ours=False),
+            *end_to_end_steps(place)]
+
+
+def end_to_end_steps(place):
+    """Whole training from JPEGs: photographs if the bundle has them, else mosaics made here."""
+    photos = host.HOME / "data/photos.beton"
+    steps, name = [], "photos"
+    if not photos.exists():
+        photos, name = place.data / "mosaics.beton", "mosaics"
+        steps = [python("mosaics", "gpu_host/datasets.py", "mosaics", host.HOME / "data", place.data,
+                        limit_s=60, read=text, rehearsal="works"),
+                 ours("write mosaics", "write", place.data / "mosaics-images-idx3-ubyte", photos,
+                      "--image.mode", "jpg", limit_s=60, read=text, rehearsal="works")]
+    for recipe, size, batch, repeats in END_TO_END:
+        steps.append(ours(
+            f"end to end from {name}: {recipe} {size} px x {batch}", "train",
+            host.HOME / f"configs/imagenet/{recipe}.yaml", f"--data.train_dataset={photos}",
+            f"--data.val_dataset={photos}", f"--data.repeats={repeats}", "--data.num_workers=0",
+            # A small rate: this is about speed, and few images seen often must not diverge.
+            "--lr.lr=0.01", "--training.epochs=1", f"--training.batch_size={batch}", f"--resolution.min_res={size}",
+            f"--resolution.max_res={size}", "--validation.batch_size=128", "--training.device=cuda",
+            f"--logging.folder={place.state / 'runs'}", "--json", limit_s=90, read=end_to_end))
+    return steps
+
+
+def end_to_end(output):
+    figures = last_json(output)
+    if not figures.get("train_minutes"):
+        raise Failure(f"expected minutes of training, got: {figures}")
+    return figures | {"waiting_share": figures["wait_minutes"] / figures["train_minutes"]}
+
+
+# ---- scaling
+
+def scaling_steps(place):
+    return write_steps(place) + scaling.steps(place)

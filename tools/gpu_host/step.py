@@ -1,0 +1,176 @@
+"""One step of a stage: a command with a time limit, what to read from its output, what to expect."""
+
+import dataclasses
+import json
+import os
+import shlex
+import signal
+import subprocess
+import time
+import typing
+
+from gpu_host import host
+
+NO_GPU = 6
+KEPT_OUTPUT = 200_000
+
+
+class Failure(Exception):
+    """A step that ran and did not give what it should."""
+
+
+@dataclasses.dataclass
+class Output:
+    code: int
+    out: str
+    err: str
+
+    def end(self, most=3000):
+        """What a person wants to see of a failure."""
+        return (self.out[-most // 2:] + self.err[-most:]).strip()
+
+
+def last_json(output):
+    """Figures of a program whose last line, or whose whole output, is JSON."""
+    try:
+        return json.loads(output.out)
+    except ValueError:
+        lines = output.out.strip().splitlines()
+        try:
+            return json.loads(lines[-1])
+        except (ValueError, IndexError):
+            raise Failure(f"expected JSON, got: {output.end()}") from None
+
+
+@dataclasses.dataclass
+class Step:
+    name: str
+    command: list
+    limit_s: float
+    read: typing.Callable = last_json  # figures from Output; raises Failure
+    ours: bool = True  # runs with the bundle's libraries
+    environment: dict = dataclasses.field(default_factory=dict)
+    # What a rehearsal without a GPU expects: "no_gpu" (code 6), "skips" (tests), "works", "optional".
+    rehearsal: str = "no_gpu"
+    missing: str = ""  # why it cannot be started
+    optional: bool = False  # its failure is noted, and fails nothing
+    reads_failures: bool = False  # `read` judges the exit code, too
+
+    def text(self):
+        settings = [f"{name}={value}" for name, value in self.environment.items()]
+        return " ".join(settings + [shlex.quote(str(part)) for part in self.command])
+
+
+def gtest(name, program, folder, limit_s, wrapper=(), **more):
+    """A GoogleTest program; a skipped test fails the step, since it says nothing of this GPU.
+
+    @param wrapper a program and its options that start the tests under their eyes.
+    """
+    report = folder / f"{name.replace(' ', '_')}.json"
+
+    def read(output):
+        # A program that does not load writes no report: its own words say why.
+        if not report.exists():
+            raise Failure(f"ended with {output.code} and without a report:\n{output.end()}")
+        cases = [case for suite in json.loads(report.read_text())["testsuites"]
+                 for case in suite["testsuite"]]
+        report.unlink()
+        results = {f"{case.get('classname', '')}.{case['name']}".lstrip("."): result_of(case)
+                   for case in cases}
+        wrong = [f"{name}: {result}" for name, result in results.items() if result != "passed"]
+        if output.code != 0 or wrong or not results:
+            raise Failure("\n".join([f"ended with {output.code}; {len(results)} tests, not passed: "
+                                     f"{len(wrong)}", *wrong, output.end()]))
+        return results
+
+    settings = {"rehearsal": "skips", "reads_failures": True} | more
+    return Step(name, [*wrapper, program, f"--gtest_output=json:{report}"], limit_s, read=read, **settings)
+
+
+def result_of(case):
+    if "failures" in case:
+        return "failed"
+    return "passed" if case.get("result", "COMPLETED") == "COMPLETED" else "skipped"
+
+
+def end_group(process):
+    """The command and all that it has started."""
+    for number in [signal.SIGTERM, signal.SIGKILL]:
+        try:
+            os.killpg(process.pid, number)
+            process.wait(timeout=3)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            continue
+    process.wait()
+
+
+def start(step, log, limit_s, hide_gpus):
+    """@return Output; raises TimeoutExpired when the limit has passed. The log has all output."""
+    environment = (host.environment() if step.ours else dict(os.environ)) | step.environment
+    if hide_gpus:
+        environment["CUDA_VISIBLE_DEVICES"] = ""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    out, err = log.with_suffix(".out"), log.with_suffix(".err")
+    with open(out, "wb") as out_file, open(err, "wb") as err_file:
+        process = subprocess.Popen([str(part) for part in step.command], stdout=out_file,
+                                   stderr=err_file, env=environment, start_new_session=True)
+        try:
+            process.wait(timeout=limit_s)
+        finally:
+            if process.poll() is None:
+                end_group(process)
+    return Output(process.returncode, read_end(out), read_end(err))
+
+
+def read_end(file):
+    with open(file, "rb") as stream:
+        stream.seek(max(0, file.stat().st_size - KEPT_OUTPUT))
+        return stream.read().decode(errors="replace")
+
+
+def run(step, log, limit_s):
+    """@return the step's record for the report."""
+    record = {"command": step.text()}
+    if step.missing:
+        return record | {"state": "absent" if step.optional else "failed", "problem": step.missing}
+    begin = time.monotonic()
+    try:
+        output = start(step, log, min(step.limit_s, limit_s), hide_gpus=False)
+        record["exit_code"] = output.code
+        if output.code != 0 and not step.reads_failures:
+            raise Failure(f"ended with {output.code}:\n{output.end()}")
+        record |= {"state": "passed", "figures": step.read(output)}
+    except subprocess.TimeoutExpired as late:
+        record |= {"state": "failed", "problem": f"out of time after {late.timeout:.0f} s"}
+    except (Failure, OSError, ValueError, KeyError, IndexError, TypeError) as failure:
+        record |= {"state": "failed", "problem": str(failure) or repr(failure)}
+    return record | {"seconds": round(time.monotonic() - begin, 1)}
+
+
+def rehearse(step, log):
+    """Starts the step where no GPU can be seen. @return what is wrong, or nothing."""
+    if step.missing:
+        return "" if step.optional or step.rehearsal == "optional" else step.missing
+    try:
+        return judge(step, start(step, log, step.limit_s, hide_gpus=True))
+    except FileNotFoundError as failure:
+        return "" if step.rehearsal == "optional" else str(failure)
+    except subprocess.TimeoutExpired as late:
+        return f"out of time after {late.timeout:.0f} s"
+    except (Failure, OSError, ValueError, KeyError, IndexError, TypeError) as failure:
+        return str(failure) or repr(failure)
+
+
+def judge(step, output):
+    if step.rehearsal == "works":
+        if output.code != 0:
+            return f"expected to work without a GPU, ended with {output.code}:\n{output.end()}"
+        step.read(output)
+    elif step.rehearsal == "no_gpu" and output.code != NO_GPU:
+        return f"expected code {NO_GPU} (no GPU), ended with {output.code}:\n{output.end()}"
+    elif step.rehearsal == "skips":
+        if output.code not in (0, NO_GPU):
+            return f"expected skipped tests, ended with {output.code}:\n{output.end()}"
+        if output.code == 0 and "SKIPPED" not in output.out:
+            return f"expected skipped tests, got none:\n{output.end()}"
+    return ""

@@ -1,0 +1,30 @@
+/* The driver of a machine without one. cuDNN loads these functions even to be told of a GPU by a
+   description; each says CUDA_ERROR_NO_DEVICE. */
+#define NO_DEVICE(name) \
+  int name(void) { return 100; }
+
+NO_DEVICE(cuInit)
+NO_DEVICE(cuCtxGetCurrent)
+NO_DEVICE(cuCtxGetLimit)
+NO_DEVICE(cuCtxPopCurrent)
+NO_DEVICE(cuCtxPushCurrent)
+NO_DEVICE(cuDeviceGet)
+NO_DEVICE(cuDeviceGetCount)
+NO_DEVICE(cuDriverGetVersion)
+NO_DEVICE(cuGetErrorName)
+NO_DEVICE(cuGetErrorString)
+NO_DEVICE(cuKernelGetAttribute)
+NO_DEVICE(cuKernelSetAttribute)
+NO_DEVICE(cuLaunchCooperativeKernel)
+NO_DEVICE(cuLaunchKernel)
+NO_DEVICE(cuLaunchKernelEx)
+NO_DEVICE(cuLibraryGetKernel)
+NO_DEVICE(cuLibraryLoadData)
+NO_DEVICE(cuLibraryLoadFromFile)
+NO_DEVICE(cuLibraryUnload)
+NO_DEVICE(cuLinkAddData)
+NO_DEVICE(cuLinkComplete)
+NO_DEVICE(cuLinkCreate)
+NO_DEVICE(cuLinkDestroy)
+NO_DEVICE(cuOccupancyMaxPotentialClusterSize)
+NO_DEVICE(cuStreamGetCtx)
