@@ -31,13 +31,15 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
 
-# precast_unity(TARGET [ALONE FILE...]): most of what compiling costs is reading headers, libtorch's above all. Several
-# sources as one translation unit read them once. ALONE: sources that share names with a neighbour, or that Highway
-# includes once for each instruction set.
-set(PRECAST_UNITY_SOURCES 12)
+# precast_unity(TARGET [SOURCES n] [ALONE FILE...]): most of what compiling costs is reading headers, libtorch's above
+# all. Several sources (8, or n) as one translation unit read them once. ALONE: sources that share names with a neighbour,
+# or that Highway includes once for each instruction set.
 function(precast_unity target)
-  cmake_parse_arguments(ARG "" "" "ALONE" ${ARGN})
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${PRECAST_UNITY} UNITY_BUILD_BATCH_SIZE ${PRECAST_UNITY_SOURCES})
+  cmake_parse_arguments(ARG "" "SOURCES" "ALONE" ${ARGN})
+  if(NOT ARG_SOURCES)
+    set(ARG_SOURCES 8)
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${PRECAST_UNITY} UNITY_BUILD_BATCH_SIZE ${ARG_SOURCES})
   if(PRECAST_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     # It takes the sources, which are included, for headers.
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
