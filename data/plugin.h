@@ -1,8 +1,8 @@
 #pragma once
 
-#include "data/fields/register.h"
 #include "data/order/order.h"
 #include "data/transforms/register.h"
+#include "data/write/register.h"
 #include "framework/core/plugin.h"
 
 namespace precast::data {

@@ -17,8 +17,8 @@ function(plant file include)
   file(WRITE ${SCRATCH}/framework/api/epoch_request.h "#include <cstdint>\n")
   file(WRITE ${SCRATCH}/data/loader/loader.cpp "#include \"framework/api/epoch_request.h\"\n")
   file(WRITE ${SCRATCH}/data/batch_source.h "#include \"framework/api/model.h\"\n")
-  file(WRITE ${SCRATCH}/data/batch_source.cpp "#include <ATen/core/Tensor.h>\n#include \"framework/api/model.h\"\n#include \"data/image.h\"\n")
-  file(WRITE ${SCRATCH}/tools/train.cpp "#include \"models/register.h\"\n#include \"data/image.h\"\n")
+  file(WRITE ${SCRATCH}/data/batch_source.cpp "#include <ATen/core/Tensor.h>\n#include \"framework/api/model.h\"\n#include \"data/image/image.h\"\n")
+  file(WRITE ${SCRATCH}/tools/train.cpp "#include \"models/register.h\"\n#include \"data/image/image.h\"\n")
   if(file)
     file(APPEND ${SCRATCH}/${file} "  #  include ${include}  // planted\n")
   endif()
@@ -33,21 +33,21 @@ endif()
 set(planted
   "framework/core/file.cpp|\"framework/api/batch.h\""
   "framework/core/file.cpp|<c10/util/Exception.h>"
-  "framework/api/batch.h|\"data/image.h\""
+  "framework/api/batch.h|\"data/image/image.h\""
   "framework/engine/trainer.cpp|\"models/resnet.h\""
   "framework/distributed/sync.cpp|\"recipes/register.h\""
   "framework/misc/thing.h|<string>"
-  "data/image.h|<ATen/ops/ones.h>"
+  "data/image/image.h|<ATen/ops/ones.h>"
   "data/loader/loader.cpp|\"framework/api/model.h\""
-  "data/loader/loader.cpp|\"data/batch_source.h\""
-  "data/batch_source.cpp|\"models/resnet.h\""
+  "data/loader/loader.cpp|\"data/torch/batch_source.h\""
+  "data/torch/batch_source.cpp|\"models/resnet.h\""
   "models/resnet.cpp|\"recipes/methods/blurpool.h\""
   "models/resnet.cpp|\"framework/engine/trainer.h\""
-  "models/resnet.cpp|\"../data/image.h\""
+  "models/resnet.cpp|\"../data/image/image.h\""
   "recipes/methods/ema.cpp|\"models/resnet.h\""
   "recipes/methods/ema.cpp|\"tests/support/fake_model.h\""
-  "data/beton/reader.cpp|\"tools/command.h\""
-  "tools/train.cpp|<torch/torch.h>"
+  "data/beton/reader.cpp|\"tools/cli/command.h\""
+  "tools/app/train.cpp|<torch/torch.h>"
   "tests/models/resnet_test.cpp|<torch/torch.h>")
 foreach(pair IN LISTS planted)
   string(REPLACE "|" ";" pair "${pair}")

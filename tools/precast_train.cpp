@@ -7,15 +7,15 @@
 #include <exception>
 #include <limits>
 
-#include "framework/distributed/watch_launcher.h"
-#include "tools/bench/commands.h"
-#include "tools/command.h"
-#include "tools/eval.h"
-#include "tools/list.h"
-#include "tools/predict.h"
-#include "tools/torch_errors.h"
-#include "tools/torch_versions.h"
-#include "tools/train.h"
+#include "framework/launch/watch_launcher.h"
+#include "tools/app/eval.h"
+#include "tools/app/list.h"
+#include "tools/app/predict.h"
+#include "tools/app/torch_errors.h"
+#include "tools/app/train.h"
+#include "tools/bench/torch/commands.h"
+#include "tools/cli/command.h"
+#include "tools/doctor/torch/torch_versions.h"
 
 namespace {
 

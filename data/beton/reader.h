@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "data/beton/allocation_table.h"
+#include "data/beton/disk_file.h"
 #include "data/beton/field_info.h"
 #include "data/beton/file_info.h"
 #include "data/beton/format.h"
 #include "data/beton/sums.h"
-#include "data/cache/disk_file.h"
 #include "framework/core/export.h"
 #include "framework/core/file.h"
 

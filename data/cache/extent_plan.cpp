@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "data/beton/disk_file.h"
 #include "data/beton/format.h"
-#include "data/cache/disk_file.h"
 #include "framework/core/error.h"
 
 namespace precast::data {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "data/cache/disk_file.h"
+#include "data/beton/disk_file.h"
 #include "data/cache/extent_plan.h"
 #include "framework/core/export.h"
 

@@ -11,7 +11,7 @@
 #include "data/decode/scan_kernels.h"
 #include "data/decode/scratch.h"
 #include "data/decode/unstuffed_bytes.h"
-#include "data/image.h"
+#include "data/image/image.h"
 
 namespace precast::data {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "data/decode/checkpoints.h"
-#include "data/image.h"
+#include "data/image/image.h"
 #include "framework/core/export.h"
 
 namespace precast::data {

@@ -6,8 +6,8 @@
 #include <csetjmp>
 #include <vector>
 
-#include "data/decode/jpeg_limits.h"
 #include "data/decode/scratch.h"
+#include "data/image/jpeg_limits.h"
 #include "framework/core/error.h"
 
 namespace precast::data {

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "data/decode/scan_kernels.h"
-#include "data/image.h"
+#include "data/image/image.h"
 
 namespace precast::data {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/element_type.h"
+#include "data/image/element_type.h"
 
 namespace precast::data {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "data/beton/reader.h"
-#include "data/transforms/normalize.h"
+#include "data/image/normalize.h"
 #include "data/transforms/pipeline.h"
 
 namespace precast::data {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/image.h"
+#include "data/image/image.h"
 #include "data/loader/sample_place.h"
 #include "data/transforms/image_pipeline.h"
 

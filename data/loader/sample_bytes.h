@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "data/cache/disk_file.h"
+#include "data/beton/disk_file.h"
 #include "data/cache/extent_plan.h"
 #include "data/loader/outputs.h"
 

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "data/decode/indexed_decoder.h"
+#include "data/image/pixel_format.h"
 #include "data/loader/pixel_steps.h"
 #include "data/loader/sample_place.h"
 #include "data/resample/resize.h"
 #include "data/transforms/image_pipeline.h"
-#include "data/transforms/pixel_format.h"
 
 namespace precast::data {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "data/cache/disk_file.h"
+#include "data/beton/disk_file.h"
 #include "data/loader/batch_layout.h"
 #include "data/loader/outputs.h"
 #include "data/loader/sample_decoder.h"

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "data/image.h"
-#include "data/transforms/pixels.h"
+#include "data/image/image.h"
+#include "data/image/pixels.h"
 #include "framework/core/export.h"
 
 namespace precast::data {

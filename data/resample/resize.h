@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "data/image.h"
-#include "data/transforms/pixel_format.h"
+#include "data/image/image.h"
+#include "data/image/pixel_format.h"
 #include "framework/core/export.h"
 
 namespace precast::data {

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "data/image/image_file.h"
 #include "data/sources/class_files.h"
-#include "data/sources/image_file.h"
 #include "data/sources/label_list.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "data/fields/sample.h"
+#include "data/write/sample.h"
 #include "framework/core/export.h"
 
 namespace precast::data {

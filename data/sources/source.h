@@ -8,8 +8,8 @@
 
 #include "data/beton/dtype.h"
 #include "data/beton/field_tag.h"
-#include "data/fields/field.h"
-#include "data/fields/sample.h"
+#include "data/write/field.h"
+#include "data/write/sample.h"
 #include "framework/core/export.h"
 
 namespace precast::data {

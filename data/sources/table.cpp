@@ -11,9 +11,9 @@
 
 #include "data/beton/format.h"
 #include "data/beton/json_text.h"
+#include "data/image/image_file.h"
 #include "data/sources/class_files.h"
 #include "data/sources/delimited.h"
-#include "data/sources/image_file.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 

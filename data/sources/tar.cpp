@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "data/image/image_file.h"
 #include "data/sources/archive.h"
 #include "data/sources/class_files.h"
-#include "data/sources/image_file.h"
 #include "data/sources/label_list.h"
 #include "data/sources/tar_index.h"
 #include "framework/core/error.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "data/beton/format.h"
-#include "data/sources/image_file.h"
+#include "data/image/image_file.h"
 #include "data/sources/npy_array.h"
 #include "data/sources/tar_index.h"
 #include "framework/core/error.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "data/transforms/pixels.h"
+#include "data/image/pixels.h"
 #include "framework/core/export.h"
 
 namespace precast::data {

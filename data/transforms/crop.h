@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "data/image.h"
+#include "data/image/image.h"
 #include "framework/core/config/schema.h"
 #include "framework/core/registry.h"
 #include "framework/core/rng.h"

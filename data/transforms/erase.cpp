@@ -7,7 +7,7 @@
 #include <limits>
 #include <optional>
 
-#include "data/image.h"
+#include "data/image/image.h"
 #include "data/transforms/options.h"
 #include "framework/core/error.h"
 

@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "data/element_type.h"
+#include "data/image/element_type.h"
+#include "data/image/normalize.h"
+#include "data/image/pixels.h"
 #include "data/resample/resize.h"
 #include "data/transforms/crop.h"
-#include "data/transforms/normalize.h"
-#include "data/transforms/pixels.h"
 #include "data/transforms/transform.h"
 #include "framework/core/config/node.h"
 #include "framework/core/export.h"

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "data/image.h"
-#include "data/sources/image_file.h"
+#include "data/image/image.h"
+#include "data/image/image_file.h"
 #include "data/transforms/options.h"
 #include "framework/core/archive/npy.h"
 #include "framework/core/error.h"

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "data/element_type.h"
+#include "data/image/element_type.h"
+#include "data/image/normalize.h"
 #include "data/resample/resize.h"
-#include "data/transforms/normalize.h"
 #include "framework/core/config/schema.h"
 
 namespace precast::data {

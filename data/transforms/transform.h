@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "data/transforms/pixels.h"
+#include "data/image/pixels.h"
 #include "framework/core/config/schema.h"
 #include "framework/core/export.h"
 #include "framework/core/registry.h"

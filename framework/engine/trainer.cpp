@@ -16,7 +16,7 @@
 #include "framework/core/error.h"
 #include "framework/core/failpoint.h"
 #include "framework/core/log.h"
-#include "framework/engine/stop_signals.h"
+#include "framework/process/stop_signals.h"
 
 namespace precast::engine {
 namespace {

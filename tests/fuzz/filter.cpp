@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "data/beton/reader.h"
-#include "data/beton/writer.h"
+#include "data/write/writer.h"
 #include "framework/core/error.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/targets.h"

@@ -1,4 +1,4 @@
-#include "data/sources/image_file.h"
+#include "data/image/image_file.h"
 
 #include <array>
 #include <cstdint>

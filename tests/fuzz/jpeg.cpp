@@ -1,5 +1,3 @@
-#include "data/encode/jpeg.h"
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "data/decode/jpeg_decoder.h"
+#include "data/image/jpeg_encoder.h"
 #include "framework/core/error.h"
 #include "tests/fuzz/targets.h"
 

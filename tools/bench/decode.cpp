@@ -9,11 +9,11 @@
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
 #include "framework/core/system.h"
-#include "tools/arguments.h"
 #include "tools/bench/decode_run.h"
-#include "tools/bench/stopwatch.h"
-#include "tools/bench/text_table.h"
-#include "tools/json_output.h"
+#include "tools/cli/arguments.h"
+#include "tools/cli/json_output.h"
+#include "tools/cli/stopwatch.h"
+#include "tools/cli/text_table.h"
 
 namespace precast::tools {
 namespace {

@@ -10,7 +10,7 @@
 #include "data/transforms/image_pipeline.h"
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
-#include "tools/bench/stopwatch.h"
+#include "tools/cli/stopwatch.h"
 
 namespace precast::tools {
 namespace {

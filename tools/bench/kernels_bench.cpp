@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "data/image/normalize.h"
 #include "data/resample/resize.h"
-#include "data/transforms/normalize.h"
 #include "data/transforms/random_resized_crop.h"
 #include "framework/core/rng.h"
 

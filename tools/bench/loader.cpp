@@ -15,14 +15,14 @@
 #include "framework/core/file.h"
 #include "framework/core/progress.h"
 #include "framework/core/system.h"
-#include "tools/arguments.h"
 #include "tools/bench/loader_run.h"
-#include "tools/bench/stopwatch.h"
-#include "tools/bench/text_table.h"
-#include "tools/chart/bar_chart.h"
-#include "tools/chart/svg.h"
-#include "tools/custom_fields.h"
-#include "tools/json_output.h"
+#include "tools/cli/arguments.h"
+#include "tools/cli/custom_fields.h"
+#include "tools/cli/json_output.h"
+#include "tools/cli/stopwatch.h"
+#include "tools/cli/text_table.h"
+#include "tools/report/chart/bar_chart.h"
+#include "tools/report/chart/svg.h"
 
 namespace precast::tools {
 namespace {

@@ -9,7 +9,7 @@
 #include "tools/bench/process_memory.h"
 #include "tools/bench/read_pass.h"
 #include "tools/bench/side_by_side.h"
-#include "tools/bench/stopwatch.h"
+#include "tools/cli/stopwatch.h"
 
 namespace precast::tools {
 namespace {

@@ -11,12 +11,12 @@
 #include <span>
 #include <string_view>
 
-#include "data/decode/index_dataset.h"
+#include "data/jobs/index_dataset.h"
 #include "data/order/order.h"
 #include "data/order/pages.h"
 #include "framework/core/error.h"
 #include "framework/core/system.h"
-#include "tools/arguments.h"
+#include "tools/cli/arguments.h"
 
 namespace precast::tools {
 namespace {

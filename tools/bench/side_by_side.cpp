@@ -17,8 +17,8 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/core/spawn.h"
-#include "tools/command.h"
+#include "framework/process/spawn.h"
+#include "tools/cli/command.h"
 
 namespace precast::tools {
 namespace {

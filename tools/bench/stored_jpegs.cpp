@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "data/sources/image_file.h"
+#include "data/image/image_file.h"
 #include "framework/core/error.h"
 
 namespace precast::tools {

@@ -23,3 +23,12 @@ function(precast_library name)
     FILE_SET HEADERS DESTINATION include/precast)
 endfunction()
 set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
+
+# precast_part(NAME SOURCES ... [LINK ...] [PRIVATE_LINK ...] [ALONE ...]): a static library of the programs, precast_NAME;
+# a folder of tools/ each. UNITY n: see precast_unity().
+function(precast_part name)
+  cmake_parse_arguments(ARG "" "UNITY" "SOURCES;LINK;PRIVATE_LINK;ALONE" ${ARGN})
+  add_library(precast_${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(precast_${name} PUBLIC precast_options ${ARG_LINK} PRIVATE precast_warnings ${ARG_PRIVATE_LINK})
+  precast_unity(precast_${name} SOURCES ${ARG_UNITY} ALONE ${ARG_ALONE})
+endfunction()

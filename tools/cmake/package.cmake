@@ -13,7 +13,7 @@ add_custom_command(OUTPUT ${abi_header}
   DEPENDS ${headers} ${header_list} ${CMAKE_CURRENT_LIST_DIR}/write_abi.cmake
   COMMENT "Digest of the public headers" VERBATIM)
 add_custom_target(precast_abi DEPENDS ${abi_header})
-add_dependencies(precast_tool_support precast_abi)
+add_dependencies(precast_plugins precast_abi)
 
 install(TARGETS precast_options EXPORT precastTargets)
 if(PRECAST_TORCH)

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "tools/chart/svg.h"
-#include "tools/version.h"
+#include "tools/cli/version.h"
+#include "tools/report/chart/svg.h"
 
 namespace precast::tools {
 namespace {

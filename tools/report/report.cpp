@@ -6,8 +6,8 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "tools/arguments.h"
-#include "tools/json_output.h"
+#include "tools/cli/arguments.h"
+#include "tools/cli/json_output.h"
 #include "tools/report/report_page.h"
 
 namespace precast::tools {

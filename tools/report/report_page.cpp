@@ -9,7 +9,7 @@
 
 #include "framework/core/file.h"
 #include "framework/core/progress.h"
-#include "tools/chart/svg.h"
+#include "tools/report/chart/svg.h"
 #include "tools/report/event_sink.h"
 #include "tools/report/html_page.h"
 #include "tools/report/run_charts.h"

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <utility>
 
-#include "tools/chart/bar_chart.h"
-#include "tools/chart/line_chart.h"
+#include "tools/report/chart/bar_chart.h"
+#include "tools/report/chart/line_chart.h"
 
 namespace precast::tools {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "data/beton/reader.h"
-#include "data/beton/writer.h"
+#include "data/write/writer.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/support/temporary_folder.h"
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "data/beton/writer.h"
+#include "data/write/writer.h"
 
 namespace precast::test {
 

@@ -8,7 +8,7 @@
 
 #include "data/beton/reader.h"
 #include "data/decode/jpeg_decoder.h"
-#include "data/sources/image_file.h"
+#include "data/image/image_file.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/sample_images.h"

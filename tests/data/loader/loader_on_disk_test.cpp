@@ -7,9 +7,9 @@
 #include <set>
 
 #include "data/beton/reader.h"
-#include "data/cache/preload.h"
 #include "data/loader/loader.h"
 #include "data/loader/memory_plan.h"
+#include "data/loader/preload.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/beton/made_beton.h"

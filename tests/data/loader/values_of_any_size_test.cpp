@@ -11,12 +11,12 @@
 #include <tuple>
 
 #include "data/beton/reader.h"
-#include "data/beton/write_dataset.h"
-#include "data/fields/register.h"
+#include "data/jobs/write_dataset.h"
 #include "data/loader/loader.h"
 #include "data/loader/memory_plan.h"
 #include "data/loader/outputs.h"
 #include "data/transforms/register.h"
+#include "data/write/register.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/support/message_matchers.h"

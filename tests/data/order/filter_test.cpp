@@ -6,7 +6,7 @@
 #include <array>
 
 #include "data/beton/reader.h"
-#include "data/beton/writer.h"
+#include "data/write/writer.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/made_beton.h"
 #include "tests/support/message_matchers.h"

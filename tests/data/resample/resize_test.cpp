@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "data/transforms/normalize.h"
+#include "data/image/normalize.h"
 #include "framework/core/archive/npy.h"
 #include "tests/support/noise.h"
 #include "tests/support/simd_targets.h"

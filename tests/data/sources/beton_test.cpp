@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "data/beton/reader.h"
-#include "data/beton/write_dataset.h"
-#include "data/fields/register.h"
+#include "data/jobs/write_dataset.h"
 #include "data/sources/register.h"
+#include "data/write/register.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/support/message_matchers.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/image.h"
+#include "data/image/image.h"
 
 struct jpeg_compress_struct;
 

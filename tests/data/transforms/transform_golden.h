@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "data/transforms/pixels.h"
+#include "data/image/pixels.h"
 
 namespace precast::test {
 

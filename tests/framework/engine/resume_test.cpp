@@ -21,8 +21,8 @@
 #include "framework/api/single_rank.h"
 #include "framework/core/archive/checkpoint_folder.h"
 #include "framework/core/error.h"
-#include "framework/engine/stop_signals.h"
 #include "framework/engine/trainer.h"
+#include "framework/process/stop_signals.h"
 #include "recipes/register.h"
 #include "tests/recipes/make_method.h"
 #include "tests/support/fake_parts.h"
@@ -180,7 +180,7 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
     Checkpointer checkpointer(
         {.folder = folder}, {model, *optimizer, methods, *ranks, at::kCPU}, {{"run", "this"}},
         [](const nlohmann::ordered_json& saved) { EXPECT_EQ(saved.at("run"), "this"); });
-    const StopSignals signals;
+    const StopSignals signals(StopSignals::kTraining);
     Trainer trainer(plan,
                     {.model = model,
                      .loss = loss,

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "data/fields/number_fields.h"
 #include "data/plugin.h"
+#include "data/write/number_fields.h"
 
 namespace {
 

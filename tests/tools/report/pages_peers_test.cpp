@@ -8,10 +8,10 @@
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tools/report/run_folder_files.h"
+#include "tools/experiments/reproduce/row_result.h"
+#include "tools/experiments/reproduce/table_page.h"
 #include "tools/report/event_sink.h"
 #include "tools/report/report_page.h"
-#include "tools/reproduce/row_result.h"
-#include "tools/reproduce/table_page.h"
 
 namespace precast::tools {
 namespace {

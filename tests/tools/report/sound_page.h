@@ -6,7 +6,7 @@
 #include <regex>
 #include <string>
 
-#include "tests/tools/chart/xml.h"
+#include "tests/tools/report/chart/xml.h"
 
 namespace precast::test {
 

@@ -15,8 +15,8 @@
 #include "framework/core/error.h"
 #include "tools/bench/kernels/kernel_case.h"
 #include "tools/bench/kernels/kernel_timer.h"
-#include "tools/bench/stopwatch.h"
-#include "tools/bench/text_table.h"
+#include "tools/cli/stopwatch.h"
+#include "tools/cli/text_table.h"
 
 namespace precast::tools {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "data/cuda/normalize.h"
+#include "data/torch/cuda/normalize.h"
 #include "tools/bench/kernels/kernel_case.h"
 
 namespace precast::tools {

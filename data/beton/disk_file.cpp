@@ -1,0 +1,72 @@
+#include "data/beton/disk_file.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "framework/core/error.h"
+#include "framework/core/failpoint.h"
+#include "framework/core/file.h"
+
+namespace precast::data {
+
+DiskFile::DiskFile(const std::filesystem::path& path, Pread pread)
+    : path_(path), pread_(pread ? std::move(pread) : Pread(::pread)) {
+  fd_ = uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); });
+  if (fd_ < 0) throw IoError("cannot open", path.string(), errno);
+  struct stat status {};
+  const bool known = ::fstat(fd_, &status) == 0;
+  if (!known || !S_ISREG(status.st_mode)) {
+    const int failure = known ? EINVAL : errno;
+    ::close(fd_);
+    if (known) throw IoError(fmt::format("{}: expected a regular file", path.string()));
+    throw IoError("cannot open", path.string(), failure);
+  }
+  size_ = static_cast<std::uint64_t>(status.st_size);
+}
+
+DiskFile::~DiskFile() {
+  ::close(fd_);
+}
+
+void DiskFile::read_directly() {
+  if (::fcntl(fd_, F_SETFL, O_DIRECT) != 0) {
+    throw IoError(
+        fmt::format("{}: its file system cannot read past the page cache (O_DIRECT): {}. Leave "
+                    "out data.direct_io",
+                    path_.string(), std::strerror(errno)));
+  }
+  direct_ = true;
+}
+
+void DiskFile::read(std::uint64_t offset, std::span<std::byte> to) const {
+  const std::uint64_t wanted = std::min<std::uint64_t>(to.size(), size_ - std::min(size_, offset));
+  std::uint64_t done = 0;
+  while (done < wanted) {
+    failpoint("disk.before_read");
+    const std::ptrdiff_t got = uninterrupted([&] {
+      return pread_(fd_, to.data() + done, to.size() - done,
+                    static_cast<std::int64_t>(offset + done));
+    });
+    if (got < 0) {
+      throw IoError(fmt::format("cannot read at byte {} of", offset + done), path_.string(), errno);
+    }
+    // Direct reads go on from an aligned place, so less than one unit is no progress.
+    const std::uint64_t now = done + static_cast<std::uint64_t>(got);
+    const std::uint64_t next = now < wanted ? now / alignment() * alignment() : now;
+    if (next == done) {
+      throw DataError(fmt::format(
+          "{}: expected {} bytes from byte {} on, got {}. The file was cut off while it was read",
+          path_.string(), wanted, offset, now));
+    }
+    done = next;
+  }
+}
+
+}  // namespace precast::data

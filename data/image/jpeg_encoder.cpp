@@ -1,0 +1,91 @@
+#include "data/image/jpeg_encoder.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+#include "data/image/jpeg_error.h"
+#include "framework/core/error.h"
+
+namespace precast::data {
+
+struct JpegEncoder::Codec {
+  jpeg_compress_struct state{};
+  JpegErrors errors;
+  std::unique_ptr<unsigned char[]> buffer;
+  unsigned long capacity = 0;
+};
+
+namespace {
+
+/// No 4:2:0 JPEG of that size is larger, whatever its content (libjpeg-turbo's tjBufSize).
+unsigned long largest_jpeg(const ImageView& image) {
+  constexpr std::uint64_t kFirstTry =
+      16 << 20;  // libjpeg enlarges the buffer where this is not enough.
+  const auto side = [](int px) { return (static_cast<std::uint64_t>(px) + 15) / 16 * 16; };
+  return std::min(kFirstTry, side(image.width) * side(image.height) * 3 + 2048);
+}
+
+/// @return false after a fatal error, whose text is in `errors`. Holds no destructors.
+bool compress(jpeg_compress_struct& state, JpegErrors& errors, const ImageView& image, int quality,
+              unsigned char*& buffer, unsigned long& size) {
+  if (setjmp(errors.jump) != 0) {
+    jpeg_abort_compress(&state);
+    return false;
+  }
+  jpeg_mem_dest(&state, &buffer, &size);
+  state.image_width = static_cast<JDIMENSION>(image.width);
+  state.image_height = static_cast<JDIMENSION>(image.height);
+  state.input_components = 3;
+  state.in_color_space = JCS_RGB;
+  jpeg_set_defaults(&state);
+  jpeg_set_quality(&state, quality, TRUE);
+  jpeg_start_compress(&state, TRUE);
+  while (state.next_scanline < state.image_height) {
+    // libjpeg takes a pointer to mutable samples but only reads them.
+    auto* row = const_cast<JSAMPLE*>(image.row(static_cast<int>(state.next_scanline)));
+    jpeg_write_scanlines(&state, &row, 1);
+  }
+  jpeg_finish_compress(&state);
+  return true;
+}
+
+}  // namespace
+
+JpegEncoder::JpegEncoder() : codec_(std::make_unique<Codec>()) {
+  codec_->errors.install(reinterpret_cast<j_common_ptr>(&codec_->state));
+  if (setjmp(codec_->errors.jump) != 0) throw std::bad_alloc();
+  jpeg_create_compress(&codec_->state);
+}
+
+JpegEncoder::~JpegEncoder() {
+  jpeg_destroy_compress(&codec_->state);
+}
+
+void JpegEncoder::encode(const ImageView& image, int quality, std::vector<std::byte>& out) {
+  const unsigned long wanted = largest_jpeg(image);
+  if (codec_->capacity < wanted) {
+    codec_->buffer = std::make_unique_for_overwrite<unsigned char[]>(wanted);
+    codec_->capacity = wanted;
+  }
+  unsigned char* buffer = codec_->buffer.get();
+  unsigned long size = codec_->capacity;
+  if (!compress(codec_->state, codec_->errors, image, quality, buffer, size)) {
+    throw DataError(fmt::format("JPEG encoder: expected to encode {} x {} pixels, got: {}",
+                                image.width, image.height, codec_->errors.text));
+  }
+  // libjpeg puts an enlarged buffer, to be freed by the caller, in the place of one that it
+  // outgrows.
+  struct Free {
+    void operator()(unsigned char* memory) const { std::free(memory); }
+  };
+  const std::unique_ptr<unsigned char, Free> enlarged(buffer == codec_->buffer.get() ? nullptr
+                                                                                     : buffer);
+  const auto* bytes = reinterpret_cast<const std::byte*>(buffer);
+  out.assign(bytes, bytes + size);
+}
+
+}  // namespace precast::data

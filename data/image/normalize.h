@@ -1,0 +1,77 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+/// Per-channel mean and standard deviation of pixels in 0..255; the defaults are ImageNet's.
+struct NormalizeOptions {
+  std::vector<double> mean = {0.485 * 255, 0.456 * 255, 0.406 * 255};
+  std::vector<double> std = {0.229 * 255, 0.224 * 255, 0.225 * 255};
+};
+
+/// (pixel - mean) / std in float32, as FFCV's NormalizeImage: bit for bit the same expression on a
+/// torch tensor. A half or bfloat16 is that float32 rounded to nearest even. There are only 3 x 256
+/// results, so all of them are computed here, once, and a cheaper formula is used only where it has
+/// been seen to give every one of them (data/image/pixel_format.h applies it). Thread-safe.
+class PRECAST_API Normalize {
+ public:
+  /// How vectors compute a result.
+  enum class Formula {
+    /// One multiply-add, value * slope + offset: mostly enough for half and bfloat16.
+    line,
+    /// (value - mean) * reciprocal, then one step of Newton's method on the remainder (Markstein,
+    /// "Computation of elementary functions on the IBM RISC System/6000 processor", 1990).
+    quotient,
+    /// Looked up.
+    table,
+  };
+
+  /// The most lanes of a vector; constants repeat for three of the widest.
+  static constexpr std::size_t kLanes = 3 * 16;
+  using Lanes = std::array<float, kLanes>;
+
+  /// Constants of successive values: either of one channel, or of the three channels in turn.
+  struct Constants {
+    alignas(64) Lanes mean, std, reciprocal, slope, offset;
+  };
+
+  /// The results of one type: [channel][pixel value].
+  template <typename T>
+  using Table = std::array<std::array<T, 256>, 3>;
+
+  explicit Normalize(const NormalizeOptions& options);
+
+  /// Leaves pixels as they are.
+  [[nodiscard]] static const Normalize& identity();
+
+  [[nodiscard]] const Table<float>& f32() const { return f32_; }
+  /// Bit patterns.
+  [[nodiscard]] const Table<std::uint16_t>& f16() const { return f16_; }
+  [[nodiscard]] const Table<std::uint16_t>& bf16() const { return bf16_; }
+
+  [[nodiscard]] Formula f32_formula() const { return f32_formula_; }
+  [[nodiscard]] Formula f16_formula() const { return f16_formula_; }
+  [[nodiscard]] Formula bf16_formula() const { return bf16_formula_; }
+
+  /// Of pixels whose channels lie side by side.
+  [[nodiscard]] const Constants& interleaved() const { return constants_[3]; }
+  [[nodiscard]] const Constants& channel(std::size_t c) const { return constants_[c]; }
+
+ private:
+  void fill_constants(const NormalizeOptions& options);
+  template <typename T, typename Round>
+  [[nodiscard]] Formula cheapest(const Table<T>& table, Round round) const;
+
+  Table<float> f32_{};
+  Table<std::uint16_t> f16_{}, bf16_{};
+  Formula f32_formula_{}, f16_formula_{}, bf16_formula_{};
+  std::array<Constants, 4> constants_{};
+};
+
+}  // namespace precast::data

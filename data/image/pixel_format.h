@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+
+#include "data/image/element_type.h"
+#include "data/image/image.h"
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+class Normalize;
+
+/// How finished pixels lie in a batch.
+struct PixelFormat {
+  /// u8, f32, f16 or bf16. A float is the pixel's value, 0 to 255, unless `normalize` is given.
+  ElementType type = ElementType::u8;
+  /// [3, height, width] instead of [height, width, 3].
+  bool channels_first = false;
+  /// Applied to floats; u8 has none. Borrowed.
+  const Normalize* normalize = nullptr;
+
+  [[nodiscard]] std::size_t image_bytes(int height, int width) const {
+    return static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * 3 *
+           element_size(type);
+  }
+};
+
+/// Writes an image as `format` says, without gaps: format.image_bytes() at `out`, of any alignment.
+/// Equal results on every CPU. Thread-safe.
+PRECAST_API void write_pixels(const ImageView& image, const PixelFormat& format, std::byte* out);
+
+/// The same for some rows, [first_row, first_row + rows.height) of an image of `height` rows at
+/// `out`.
+PRECAST_API void write_rows(const ImageView& rows, int first_row, int height,
+                            const PixelFormat& format, std::byte* out);
+
+}  // namespace precast::data

@@ -1,0 +1,71 @@
+#include "data/jobs/field_plans.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "framework/core/error.h"
+
+namespace precast::data {
+
+std::vector<FieldPlan> plan_fields(const std::vector<SourceField>& chosen, const Source& source,
+                                   std::uint64_t first, const FieldOptions& options,
+                                   const FieldRegistry& registry) {
+  std::vector<FieldPlan> fields;
+  for (const SourceField& field : chosen) {
+    FieldOptions own = options;
+    own.array = field.array;
+    own.tag = field.tag;
+    own.arguments = field.arguments;
+    own.first = [&source, first, place = fields.size()] {
+      Sample sample = source.sample(first);
+      return FirstValue{std::move(sample.name), std::move(sample.values.at(place))};
+    };
+    fields.push_back(
+        {field.name, [&registry, own, type = field.type] { return registry.create(type, own); }});
+  }
+  return fields;
+}
+
+std::uint64_t first_sound(const std::vector<SourceField>& chosen, const Source& source,
+                          std::span<const std::uint64_t> samples, const FieldOptions& options,
+                          const FieldRegistry& registry) {
+  constexpr std::size_t kMostTried = 1000;
+  for (const std::uint64_t sample : samples.first(std::min(samples.size(), kMostTried))) {
+    try {
+      for (const auto& plan : plan_fields(chosen, source, sample, options, registry))
+        (void)plan.make();
+      return sample;
+    } catch (const DataError&) {
+      continue;
+    }
+  }
+  return samples[0];
+}
+
+void check_kinds(const std::vector<FieldPlan>& plans, const std::vector<SourceField>& chosen,
+                 const Source& source, std::uint64_t first, const FieldOptions& options,
+                 const FieldRegistry& registry) {
+  const auto own = plan_fields(source.fields(), source, first, options, registry);
+  EncodedValue encoded;
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    if (chosen[i].type == source.fields()[i].type) continue;
+    Sample sample;
+    try {
+      sample = source.sample(first);
+      own[i].make()->encode(sample.values.at(i), first, encoded);
+    } catch (const DataError&) {
+      continue;  // It is damaged, whatever its kind; writing it tells so.
+    }
+    try {
+      plans[i].make()->encode(sample.values.at(i), first, encoded);
+    } catch (const DataError& error) {
+      throw ConfigError(
+          fmt::format("--field {}={}: {}", chosen[i].name, chosen[i].type, error.what()));
+    }
+  }
+}
+
+}  // namespace precast::data

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/jobs/write_dataset.h"
+#include "data/sources/source.h"
+#include "data/write/register.h"
+
+namespace precast::data {
+
+/// How the fields of a source are written.
+/// @param chosen its fields, in its order, with the kinds that they shall have.
+/// @param first a sample to look at, where a kind depends on it.
+/// @param options of all fields; `source` and `registry` outlive the plans.
+[[nodiscard]] PRECAST_API std::vector<FieldPlan> plan_fields(const std::vector<SourceField>& chosen,
+                                                             const Source& source,
+                                                             std::uint64_t first,
+                                                             const FieldOptions& options,
+                                                             const FieldRegistry& registry);
+
+/// The first of the samples of which all kinds of fields can be made that look at one: damaged ones
+/// are passed over. After a thousand of these, the first.
+[[nodiscard]] PRECAST_API std::uint64_t first_sound(const std::vector<SourceField>& chosen,
+                                                    const Source& source,
+                                                    std::span<const std::uint64_t> samples,
+                                                    const FieldOptions& options,
+                                                    const FieldRegistry& registry);
+
+/// Tries the kinds that are not the source's own on a sample. @param plans those of `chosen`, as
+/// plan_fields() makes them of the other arguments. @throws ConfigError for one that does not take
+/// such values
+PRECAST_API void check_kinds(const std::vector<FieldPlan>& plans,
+                             const std::vector<SourceField>& chosen, const Source& source,
+                             std::uint64_t first, const FieldOptions& options,
+                             const FieldRegistry& registry);
+
+}  // namespace precast::data

@@ -1,0 +1,125 @@
+#include "data/jobs/index_dataset.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <iterator>
+#include <mutex>
+
+#include "data/beton/reader.h"
+#include "data/decode/baseline_header.h"
+#include "data/decode/jpeg_decoder.h"
+#include "framework/core/error.h"
+#include "framework/core/log.h"
+
+namespace precast::data {
+namespace {
+
+/// One thread's work: finds the checkpoints of a sample's JPEG.
+class Indexing {
+ public:
+  Indexing(const BetonReader& reader, std::size_t field, JpegIndex& index, IndexSummary& all,
+           std::mutex& mutex)
+      : reader_(reader), field_(field), index_(index), all_(all), mutex_(mutex) {}
+  Indexing(const Indexing&) = delete;
+  Indexing& operator=(const Indexing&) = delete;
+  ~Indexing() {
+    const std::scoped_lock lock(mutex_);
+    all_.jpegs += own_.jpegs;
+    all_.without += own_.without;
+    std::ranges::move(own_.damaged, std::back_inserter(all_.damaged));
+  }
+
+  void add(std::uint64_t sample) {
+    const ImageRecord image = reader_.image(sample, field_);
+    if (image.mode != ImageMode::jpg) return;
+    ++own_.jpegs;
+    try {
+      // One pixel is decoded, and the rest only read over.
+      decoder_.decode(image.bytes, image.height, image.width, {0, 0, 1, 1}, index_.interval(),
+                      points_);
+      if (points_.empty()) ++own_.without;
+    } catch (const DataError& error) {
+      // What to do with it is for those who decode it.
+      points_.clear();
+      own_.damaged.push_back({sample, error.what()});
+    }
+    index_.add(sample, points_);
+  }
+
+ private:
+  const BetonReader& reader_;
+  const std::size_t field_;
+  JpegIndex& index_;
+  JpegDecoder decoder_;
+  std::vector<std::uint64_t> points_;
+  IndexSummary own_;
+  IndexSummary& all_;
+  std::mutex& mutex_;
+};
+
+/// Pixels of an MCU of a JPEG: 256 in most files, and where they cannot be looked at.
+double mcu_pixels(const BetonReader& reader, std::uint64_t sample, std::size_t field) {
+  if (reader.disk() != nullptr) return 256;
+  const auto header = parse_baseline_header(reader.image(sample, field).bytes);
+  return header ? 64.0 * header->luma_columns * header->luma_rows : 256;
+}
+
+/// Bytes of an index with the usual distance of checkpoints, from some samples; 0: no JPEGs.
+std::uint64_t estimated_bytes(const BetonReader& reader, std::size_t field) {
+  constexpr std::uint64_t kProbes = 1000;
+  constexpr double kCheckpointBytes = 8;
+  double bytes = 0;
+  double pixels_of_mcu = 0;
+  const std::uint64_t step = std::max<std::uint64_t>(1, reader.size() / kProbes);
+  std::uint64_t probes = 0;
+  for (std::uint64_t sample = 0; sample < reader.size(); sample += step, ++probes) {
+    if (reader.image_mode(sample, field) != ImageMode::jpg) continue;
+    if (pixels_of_mcu == 0) pixels_of_mcu = mcu_pixels(reader, sample, field);
+    bytes += kCheckpointBytes * static_cast<double>(reader.image_pixels(sample, field)) /
+             (pixels_of_mcu * JpegIndex::kDefaultInterval);
+  }
+  return static_cast<std::uint64_t>(bytes / static_cast<double>(probes) *
+                                    static_cast<double>(reader.size()));
+}
+
+}  // namespace
+
+std::shared_ptr<JpegIndex> open_jpeg_index(const BetonReader& reader, std::uint64_t max_bytes) {
+  const std::size_t field = reader.first_field(FieldType::image);
+  if (field >= reader.fields().size()) return nullptr;
+  const std::uint64_t bytes = estimated_bytes(reader, field);
+  if (bytes == 0) return nullptr;
+  const auto sidecar = JpegIndex::sidecar(reader.path());
+  if (std::error_code ignored; std::filesystem::exists(sidecar, ignored)) {
+    try {
+      return JpegIndex::open(sidecar, reader.fingerprint(), reader.size());
+    } catch (const Error& error) {
+      log_warning("{}", error.what());
+    }
+  }
+  if (max_bytes == 0) return nullptr;
+  // Rows begin with a checkpoint of their own, whatever the distance.
+  const std::uint64_t enough = bytes + bytes / 2;
+  // Where that is too much, one checkpoint a row of MCUs.
+  constexpr std::size_t kWholeRows = 4096;
+  return enough <= max_bytes
+             ? std::make_shared<JpegIndex>(reader.size(), JpegIndex::kDefaultInterval, enough)
+             : std::make_shared<JpegIndex>(reader.size(), kWholeRows, max_bytes);
+}
+
+std::unique_ptr<JpegIndex> index_dataset(const BetonReader& reader, std::size_t field,
+                                         std::size_t interval, const EachSample& how,
+                                         IndexSummary& summary) {
+  auto index = std::make_unique<JpegIndex>(reader.size(), interval, UINT64_MAX);
+  summary = {};
+  std::mutex mutex;
+  summary.cancelled = !for_each_sample(reader.size(), how, [&] {
+    auto indexing = std::make_shared<Indexing>(reader, field, *index, summary, mutex);
+    return [indexing](std::uint64_t sample) { indexing->add(sample); };
+  });
+  std::ranges::sort(summary.damaged, {}, &DamagedJpeg::sample);
+  return index;
+}
+
+}  // namespace precast::data

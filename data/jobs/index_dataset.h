@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/decode/jpeg_index.h"
+#include "data/jobs/each_sample.h"
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+class BetonReader;
+
+/// A JPEG that cannot be decoded.
+struct DamagedJpeg {
+  std::uint64_t sample = 0;
+  std::string error;
+};
+
+/// What indexing has found.
+struct IndexSummary {
+  std::uint64_t jpegs = 0;
+  /// Sound JPEGs without checkpoints: such as libjpeg has to decode.
+  std::uint64_t without = 0;
+  /// By sample; they have no checkpoints either.
+  std::vector<DamagedJpeg> damaged;
+  bool cancelled = false;
+};
+
+/// The index for a dataset's first image field: its sidecar, or an empty one that loaders fill,
+/// with so many MCUs from one checkpoint to the next that it should fit. A sidecar of another
+/// dataset is warned of and left.
+/// @param max_bytes of the one that is filled; 0: none.
+/// @return null if there are no JPEGs, or nothing is to be kept.
+[[nodiscard]] PRECAST_API std::shared_ptr<JpegIndex> open_jpeg_index(const BetonReader& reader,
+                                                                     std::uint64_t max_bytes);
+
+/// Reads over every JPEG of one field once.
+/// @return what is of no use if it was cancelled. @throws DeviceError
+[[nodiscard]] PRECAST_API std::unique_ptr<JpegIndex> index_dataset(const BetonReader& reader,
+                                                                   std::size_t field,
+                                                                   std::size_t interval,
+                                                                   const EachSample& how,
+                                                                   IndexSummary& summary);
+
+}  // namespace precast::data

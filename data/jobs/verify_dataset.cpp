@@ -1,0 +1,92 @@
+#include "data/jobs/verify_dataset.h"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "data/beton/json_text.h"
+#include "data/decode/jpeg_decoder.h"
+#include "framework/core/error.h"
+
+namespace precast::data {
+namespace {
+
+void check_json(std::span<const std::byte> value) {
+  // An empty value is what FFCV's readers give for an empty document.
+  if (!value.empty() && !is_json(json_text(value)))
+    throw DataError("expected JSON, got other text");
+}
+
+/// One thread's work.
+class Verifier {
+ public:
+  Verifier(const BetonReader& reader, VerifySummary& all, std::mutex& mutex)
+      : reader_(reader), decoder_({.libjpeg_only = true}), all_(all), mutex_(mutex) {}
+  Verifier(const Verifier&) = delete;
+  Verifier& operator=(const Verifier&) = delete;
+  ~Verifier() {
+    const std::scoped_lock lock(mutex_);
+    all_.values += own_.values;
+    all_.bytes += own_.bytes;
+    all_.jpegs += own_.jpegs;
+    all_.json += own_.json;
+    std::ranges::move(own_.damaged, std::back_inserter(all_.damaged));
+  }
+
+  void check(std::uint64_t sample) {
+    for (std::size_t field = 0; field < reader_.fields().size(); ++field) {
+      if (!reader_.fields()[field].has_pointer()) continue;
+      try {
+        check_value(sample, field);
+      } catch (const DataError& error) {
+        own_.damaged.push_back({sample, field, error.what()});
+      }
+    }
+  }
+
+ private:
+  void check_value(std::uint64_t sample, std::size_t field) {
+    const std::span<const std::byte> value = reader_.blob(sample, field);
+    ++own_.values;
+    own_.bytes += value.size();
+    reader_.check_value(sample, field, value);
+    const FieldTag& tag = reader_.fields()[field].tag;
+    if (tag.kind == FieldTag::Kind::pixels || tag.kind == FieldTag::Kind::ragged)
+      (void)shaped_elements(tag, value, extents_);
+    const FieldType type = reader_.fields()[field].type;
+    if (type == FieldType::json) {
+      check_json(value);
+      ++own_.json;
+    }
+    if (type != FieldType::image || reader_.image_mode(sample, field) != ImageMode::jpg) return;
+    const ImageRecord image = reader_.image(sample, field);
+    decoder_.decode(value, image.height, image.width, {0, 0, image.height, image.width});
+    ++own_.jpegs;
+  }
+
+  const BetonReader& reader_;
+  JpegDecoder decoder_;
+  std::vector<std::uint64_t> extents_;
+  VerifySummary own_;
+  VerifySummary& all_;
+  std::mutex& mutex_;
+};
+
+}  // namespace
+
+VerifySummary verify_dataset(const BetonReader& reader, const EachSample& how) {
+  VerifySummary summary;
+  std::mutex mutex;
+  summary.cancelled = !for_each_sample(reader.size(), how, [&] {
+    auto verifier = std::make_shared<Verifier>(reader, summary, mutex);
+    return [verifier](std::uint64_t sample) { verifier->check(sample); };
+  });
+  std::ranges::sort(summary.damaged, {}, [](const DamagedValue& damaged) {
+    return std::tuple(damaged.sample, damaged.field);
+  });
+  return summary;
+}
+
+}  // namespace precast::data

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/beton/reader.h"
+#include "data/jobs/each_sample.h"
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+/// A value that is not what its file promises.
+struct DamagedValue {
+  std::uint64_t sample = 0;
+  std::size_t field = 0;
+  std::string error;
+};
+
+struct VerifySummary {
+  /// Values in pages, and their bytes.
+  std::uint64_t values = 0;
+  std::uint64_t bytes = 0;
+  /// JPEGs that were decoded whole, and JSON texts that were parsed.
+  std::uint64_t jpegs = 0;
+  std::uint64_t json = 0;
+  /// By sample and field.
+  std::vector<DamagedValue> damaged;
+  bool cancelled = false;
+};
+
+/// Reads every value of a mapped file: holds it against its checksum (if the file has some),
+/// decodes JPEGs whole with libjpeg's warnings taken for errors, parses JSON. What opening a file
+/// checks is not checked again. @throws DeviceError
+[[nodiscard]] PRECAST_API VerifySummary verify_dataset(const BetonReader& reader,
+                                                       const EachSample& how);
+
+}  // namespace precast::data

@@ -1,0 +1,337 @@
+#include "data/jobs/write_dataset.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "framework/core/error.h"
+#include "framework/core/suggest.h"
+
+namespace precast::data {
+namespace {
+
+using Encoders = std::vector<std::unique_ptr<Field>>;
+
+/// Runs that may be encoded and not yet laid out, for each worker.
+constexpr std::uint64_t kRunsPerWorker = 4;
+/// A run is as long as brings the costs of handing it over (some microseconds) down to nothing
+/// beside it, and no longer: the last runs do not keep a worker busy while others have none. @{
+constexpr std::uint64_t kMaxRunSamples = 32;
+constexpr double kRunSeconds = 1e-3;
+/// @}
+/// A run that has become as large is handed over in pieces.
+constexpr std::size_t kRunBytes = std::size_t{1} << 20;
+/// How soon a cancel request is seen at the latest.
+constexpr auto kCancelPoll = std::chrono::milliseconds(50);
+
+/// A sample between a worker and the calling thread.
+struct EncodedSample {
+  std::uint64_t index = 0;
+  std::vector<EncodedValue> values;
+  /// Of a damaged one, to be left out.
+  std::optional<SkippedSample> skipped;
+  /// Nothing follows such a sample.
+  std::exception_ptr failure;
+};
+
+/// Samples that follow each other, encoded by one worker.
+struct Run {
+  /// Whether it is the calling thread's; a worker's else.
+  bool ready = false;
+  /// The first sample that is not encoded yet, and the one behind the last.
+  std::uint64_t next = 0;
+  std::uint64_t end = 0;
+  /// The first `count` are encoded and not laid out.
+  std::vector<EncodedSample> samples;
+  std::size_t count = 0;
+  std::size_t bytes = 0;
+
+  Run() { samples.reserve(kMaxRunSamples); }
+  /// Does not throw: there is room for the longest run.
+  [[nodiscard]] EncodedSample& add() {
+    if (count == samples.size()) samples.emplace_back();
+    return samples[count++];
+  }
+  /// Keeps memory for the samples to come, but not for many large ones.
+  void clear() {
+    std::size_t capacity = 0;
+    for (const EncodedSample& sample : samples)
+      for (const EncodedValue& value : sample.values)
+        capacity += value.metadata.capacity() + value.blob.capacity();
+    if (capacity > 2 * kRunBytes) samples.resize(1);
+    count = 0;
+    bytes = 0;
+  }
+};
+
+/// The same error with the sample's place in front. @param name empty while it is not known.
+Error naming(const Error& error, std::uint64_t index, const std::string& name) {
+  const std::string place = name.empty() ? "" : fmt::format(" ({})", name);
+  return Error(fmt::format("sample {}{}: {}", index, place, error.what()), error.exit_code());
+}
+
+/// Workers fill runs in any order within a window; the owner empties them in file order.
+class EncodeQueue {
+ public:
+  EncodeQueue(const std::vector<FieldPlan>& fields, std::uint64_t num_samples,
+              const SampleProvider& provider, const WriteOptions& options)
+      : num_samples_(num_samples),
+        provider_(provider),
+        skips_(options.on_corrupt == CorruptPolicy::skip),
+        runs_(kRunsPerWorker * static_cast<std::uint64_t>(options.workers)) {
+    for (int i = 0; i < options.workers; ++i) {
+      Encoders encoders;
+      for (const FieldPlan& field : fields) encoders.push_back(field.make());
+      encoders_.push_back(std::move(encoders));
+    }
+  }
+  EncodeQueue(const EncodeQueue&) = delete;
+  EncodeQueue& operator=(const EncodeQueue&) = delete;
+  ~EncodeQueue() { stop(); }
+
+  /// Starts the workers. Not in the constructor: when a thread cannot be started, only the
+  /// destructor of a complete object ends those that run already. @throws DeviceError
+  void start() {
+    threads_.reserve(encoders_.size());
+    try {
+      for (Encoders& encoders : encoders_) {
+        threads_.emplace_back([this, &encoders] { work(encoders); });
+      }
+    } catch (const std::system_error& error) {
+      throw DeviceError(fmt::format("cannot start worker {} of {}: {}. Use fewer workers",
+                                    threads_.size() + 1, encoders_.size(), error.code().message()));
+    }
+  }
+
+  /// Waits for the samples that follow those of the last call. They stay until release().
+  std::span<EncodedSample> wait(const std::atomic<bool>* cancel) {
+    Run& run = front();
+    std::unique_lock lock(mutex_);
+    while (!run.ready) {
+      if (cancel != nullptr && cancel->load()) throw Cancelled();
+      ready_.wait_for(lock, kCancelPoll);
+    }
+    return {run.samples.data(), run.count};
+  }
+
+  /// Gives the samples of wait() back.
+  void release() {
+    Run& run = front();
+    run.clear();
+    const std::lock_guard lock(mutex_);
+    run.ready = false;
+    if (run.next < run.end) {
+      emptied_.notify_all();
+    } else {
+      ++released_;
+      room_.notify_one();
+    }
+  }
+
+  /// Ends the workers. Then the tallies are complete.
+  Tally stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopped_ = true;
+    }
+    room_.notify_all();
+    emptied_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+    Tally sum;
+    for (const Encoders& encoders : encoders_) {
+      for (const auto& field : encoders) {
+        for (const auto& [event, count] : field->tally()) sum[event] += count;
+      }
+    }
+    return sum;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  [[nodiscard]] Run& front() { return runs_[released_ % runs_.size()]; }
+
+  void work(Encoders& encoders) {
+    while (Run* const run = take()) {
+      for (bool whole = false; !whole;) {
+        const Clock::time_point start = Clock::now();
+        fill(encoders, *run);
+        // Once handed over, a whole run may be another worker's.
+        whole = run->next == run->end;
+        hand_over(*run, std::chrono::duration<double>(Clock::now() - start).count());
+        if (!whole && !take_back(*run)) return;
+      }
+    }
+  }
+
+  /// Claims the next samples once there is room for them. @return none when nothing is left to do.
+  Run* take() {
+    std::unique_lock lock(mutex_);
+    room_.wait(lock, [this] {
+      return stopped_ || next_ == num_samples_ || claimed_ < released_ + runs_.size();
+    });
+    if (stopped_ || next_ == num_samples_) return nullptr;
+    Run& run = runs_[claimed_++ % runs_.size()];
+    run.next = next_;
+    next_ += std::min(run_samples_, num_samples_ - next_);
+    run.end = next_;
+    return &run;
+  }
+
+  void fill(Encoders& encoders, Run& run) {
+    while (run.next < run.end && run.bytes < kRunBytes && !stopped_) {
+      EncodedSample& sample = run.add();
+      sample.index = run.next++;
+      sample.skipped.reset();
+      try {
+        encode(encoders, sample);
+      } catch (...) {
+        sample.failure = std::current_exception();
+        run.end = run.next;
+      }
+      for (const EncodedValue& value : sample.values)
+        run.bytes += value.metadata.size() + value.blob.size();
+    }
+  }
+
+  void hand_over(Run& run, double seconds) {
+    const auto samples = static_cast<double>(run.count);
+    const auto bytes = static_cast<double>(run.bytes);
+    // Sizes vary: most runs shall stay below kRunBytes.
+    const double suited =
+        samples * std::min(kRunSeconds / std::max(seconds, 1e-9), kRunBytes / (4 * bytes + 1));
+    {
+      const std::lock_guard lock(mutex_);
+      const auto longest = static_cast<double>(std::min(2 * run_samples_, kMaxRunSamples));
+      run_samples_ = static_cast<std::uint64_t>(std::clamp(suited, 1.0, longest));
+      run.ready = true;
+    }
+    ready_.notify_one();
+  }
+
+  /// Waits until a run that was handed over in part is laid out. @return false when stopped.
+  bool take_back(const Run& run) {
+    std::unique_lock lock(mutex_);
+    emptied_.wait(lock, [&] { return stopped_ || !run.ready; });
+    return !stopped_;
+  }
+
+  void encode(Encoders& encoders, EncodedSample& out) {
+    std::string name;
+    try {
+      const Sample sample = provider_(out.index);
+      name = sample.name;
+      require(sample.values.size() == encoders.size(), "a sample has one value a field");
+      out.values.resize(encoders.size());
+      for (std::size_t i = 0; i < encoders.size(); ++i) {
+        encoders[i]->encode(sample.values[i], out.index, out.values[i]);
+      }
+    } catch (const Error& error) {
+      if (!skips_ || error.exit_code() != ExitCode::dataset_invalid)
+        throw naming(error, out.index, name);
+      out.skipped = {out.index, std::move(name), error.what()};
+    }
+  }
+
+  const std::uint64_t num_samples_;
+  const SampleProvider& provider_;
+  const bool skips_;
+  std::vector<Run> runs_;
+  std::vector<Encoders> encoders_;
+
+  std::mutex mutex_;
+  std::condition_variable ready_;
+  std::condition_variable room_;
+  std::condition_variable emptied_;
+  std::uint64_t next_ = 0;
+  /// Of the next run, from what the last one took.
+  std::uint64_t run_samples_ = 1;
+  /// Runs; the calling thread alone changes released_.
+  std::uint64_t claimed_ = 0;
+  std::uint64_t released_ = 0;
+  std::atomic<bool> stopped_ = false;
+  std::vector<std::thread> threads_;
+};
+
+std::vector<FieldColumn> columns_of(const std::vector<FieldPlan>& fields) {
+  std::vector<FieldColumn> columns;
+  for (const FieldPlan& field : fields) {
+    const std::unique_ptr<Field> made = field.make();
+    columns.push_back({field.name, made->type(), made->arguments()});
+  }
+  return columns;
+}
+
+/// Lays out all samples in order, as the workers hand them over.
+void lay_out(EncodeQueue& queue, std::uint64_t num_samples, const SampleProvider& provider,
+             const WriteOptions& options, BetonWriter& writer, WriteSummary& summary) {
+  for (std::uint64_t done = 0; done < num_samples;) {
+    for (EncodedSample& sample : queue.wait(options.cancel)) {
+      if (options.cancel != nullptr && options.cancel->load()) throw Cancelled();
+      if (sample.failure) std::rethrow_exception(sample.failure);
+      if (sample.skipped) {
+        summary.skipped.push_back(*std::move(sample.skipped));
+      } else {
+        try {
+          writer.add(sample.values);
+        } catch (const DataError& error) {
+          throw naming(error, sample.index, provider(sample.index).name);
+        }
+      }
+      ++done;
+      if (options.on_progress) options.on_progress(done, writer.file_bytes());
+    }
+    queue.release();
+  }
+  if (summary.skipped.size() == num_samples) {
+    const SkippedSample& first = summary.skipped.front();
+    throw DataError(fmt::format(
+        "dataset: expected a sample that is not damaged, got {} damaged ones. The first "
+        "is {}: {}",
+        num_samples, first.name, first.error));
+  }
+}
+
+}  // namespace
+
+Cancelled::~Cancelled() = default;
+
+CorruptPolicy corrupt_policy(std::string_view name) {
+  if (name == "fail") return CorruptPolicy::fail;
+  if (name == "skip") return CorruptPolicy::skip;
+  throw ConfigError(
+      fmt::format("on-corrupt: unknown policy '{}'. {}", name, suggest(name, {"fail", "skip"})));
+}
+
+WriteSummary write_dataset(const std::filesystem::path& path, const std::vector<FieldPlan>& fields,
+                           std::uint64_t num_samples, const SampleProvider& provider,
+                           const WriteOptions& options) {
+  if (options.workers < 1) {
+    throw ConfigError(fmt::format("workers: expected at least 1, got {}", options.workers));
+  }
+  const auto start = std::chrono::steady_clock::now();
+  BetonWriter writer(path, columns_of(fields), num_samples, options.layout, *options.ops);
+  EncodeQueue queue(fields, num_samples, provider, options);
+  queue.start();
+  WriteSummary summary;
+  lay_out(queue, num_samples, provider, options, writer, summary);
+  summary.tally = queue.stop();
+  writer.finish();
+  summary.samples = num_samples - summary.skipped.size();
+  summary.pages = writer.pages();
+  summary.file_bytes = writer.file_bytes();
+  summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return summary;
+}
+
+}  // namespace precast::data

@@ -1,0 +1,54 @@
+#include "data/loader/preload.h"
+
+#include <fmt/core.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+
+#include "data/beton/reader.h"
+#include "framework/core/error.h"
+#include "framework/core/system.h"
+
+namespace precast::data {
+namespace {
+
+/// Since Linux 5.14; Debian 12's headers know it, older ones do not.
+constexpr int kPopulateRead = 22;
+constexpr std::size_t kChunkBytes = std::size_t{64} << 20;
+
+/// One byte a page: what kernels without MADV_POPULATE_READ need.
+void touch(const std::byte* from, std::size_t bytes) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  for (std::size_t at = 0; at < bytes; at += page) {
+    const volatile std::byte* byte = from + at;
+    static_cast<void>(*byte);
+  }
+}
+
+}  // namespace
+
+void preload(const BetonReader& reader) {
+  const std::span<const std::byte> bytes = reader.bytes();
+  const std::uint64_t limit = memory_limit_bytes();
+  if (limit > 0 && bytes.size() > limit / 10 * 9) {
+    throw ConfigError(fmt::format(
+        "data.in_memory: expected a file that fits in memory for 2 (load all before the start), "
+        "got {} with {} MiB and a memory limit of {} MiB. Use 1, or 0 with data.order: "
+        "quasi_random",
+        reader.path().string(), bytes.size() >> 20, limit >> 20));
+  }
+  for (std::size_t at = 0; at < bytes.size(); at += kChunkBytes) {
+    const std::size_t count = std::min(kChunkBytes, bytes.size() - at);
+    // The mapping begins at a page's begin, and so does every chunk.
+    auto* chunk = const_cast<std::byte*>(bytes.data() + at);
+    if (::madvise(chunk, count, kPopulateRead) == 0) continue;
+    if (errno != EINVAL && errno != EINTR && errno != EAGAIN)
+      throw IoError("cannot load", reader.path().string(), errno);
+    touch(chunk, count);
+  }
+}
+
+}  // namespace precast::data

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "data/loader/outputs.h"
+#include "data/torch/batch_source.h"
+#include "framework/api/batch.h"
+
+namespace precast::data {
+
+/// What a source knows of its batches beside the tensors.
+struct BatchFields {
+  /// One a tensor.
+  std::vector<Output> outputs;
+  /// Where image and label stand among them.
+  std::size_t image = 0;
+  std::size_t label = 0;
+};
+
+/// @param normalize whether the loader normalises. @throws DataError naming the file if image or
+/// label is missing or of another kind; ConfigError
+[[nodiscard]] BatchFields find_fields(const BetonReader& reader, const Pipeline& pipeline,
+                                      bool normalize, const FieldChoice& choice);
+
+/// The tensors of `batch` as views of its memory, which they keep alive, as they lie there.
+[[nodiscard]] Batch view_host_batch(const HostBatch& batch, const BatchFields& fields);
+
+/// The GPU's source; without CUDA a sibling file throws DeviceError.
+[[nodiscard]] std::unique_ptr<BatchSource> make_cuda_batch_source(
+    const BetonReader& reader, const Pipeline& pipeline, const LoaderOptions& options,
+    BatchFields fields, at::Device device, at::ScalarType image_dtype);
+
+}  // namespace precast::data

@@ -1,0 +1,87 @@
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "data/torch/cuda/normalize.h"
+#include "framework/core/cuda_kernel.h"
+
+namespace precast::data {
+namespace {
+
+constexpr int kThreads = 256;
+/// Values that one thread makes: one 32-bit load.
+constexpr int kValues = 4;
+
+__device__ void round_to(float value, float& out) {
+  out = value;
+}
+__device__ void round_to(float value, __half& out) {
+  out = __float2half_rn(value);
+}
+__device__ void round_to(float value, __nv_bfloat16& out) {
+  out = __float2bfloat16_rn(value);
+}
+
+/// What one thread writes, as one 8- or 16-byte store.
+template <typename Out>
+struct alignas(kValues * sizeof(Out)) Quad {
+  Out values[kValues];
+};
+
+/// Thread i makes values 4i to 4i + 3, so that the threads of a warp read and write side by side.
+/// Its first value is of channel 4i mod 3 = i mod 3.
+template <typename Out>
+__global__ void normalize_kernel(const std::uint8_t* __restrict__ in, std::size_t count,
+                                 NormalizeConstants constants, Out* __restrict__ out) {
+  const std::size_t thread = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const std::size_t first = thread * kValues;
+  if (first >= count) return;
+  const int channel = static_cast<int>(thread % 3);
+  // Selected rather than indexed: an index known only at run time would put the arrays in memory.
+  const float means[3] = {constants.mean[0], constants.mean[1], constants.mean[2]};
+  const float stds[3] = {constants.std[0], constants.std[1], constants.std[2]};
+  const auto pick = [channel](const float(&of)[3], int next) {
+    const int c = channel + next;
+    return c == 0 || c == 3 ? of[0] : c == 1 || c == 4 ? of[1] : of[2];
+  };
+  if (count - first < kValues) {
+    for (int v = 0; first + static_cast<std::size_t>(v) < count; ++v) {
+      const std::size_t place = first + static_cast<std::size_t>(v);
+      round_to((static_cast<float>(in[place]) - pick(means, v)) / pick(stds, v), out[place]);
+    }
+    return;
+  }
+  const uchar4 pixel = *reinterpret_cast<const uchar4*>(in + first);
+  Quad<Out> quad;
+  round_to((static_cast<float>(pixel.x) - pick(means, 0)) / pick(stds, 0), quad.values[0]);
+  round_to((static_cast<float>(pixel.y) - pick(means, 1)) / pick(stds, 1), quad.values[1]);
+  round_to((static_cast<float>(pixel.z) - pick(means, 2)) / pick(stds, 2), quad.values[2]);
+  round_to((static_cast<float>(pixel.w) - pick(means, 0)) / pick(stds, 0), quad.values[3]);
+  *reinterpret_cast<Quad<Out>*>(out + first) = quad;
+}
+
+template <typename Out>
+void launch(const std::uint8_t* in, std::size_t pixels, const NormalizeConstants& constants,
+            void* out, cudaStream_t stream) {
+  const std::size_t count = pixels * 3;
+  const std::size_t threads = (count + kValues - 1) / kValues;
+  const auto blocks = static_cast<unsigned>((threads + kThreads - 1) / kThreads);
+  PRECAST_LAUNCH(normalize_kernel<Out>, blocks, kThreads, 0, stream, in, count, constants,
+                 static_cast<Out*>(out));
+}
+
+}  // namespace
+
+void normalize(const std::uint8_t* in, std::size_t pixels, const NormalizeConstants& constants,
+               PixelType type, void* out, cudaStream_t stream) {
+  if (pixels == 0) return;
+  switch (type) {
+    case PixelType::f32:
+      return launch<float>(in, pixels, constants, out, stream);
+    case PixelType::f16:
+      return launch<__half>(in, pixels, constants, out, stream);
+    case PixelType::bf16:
+      return launch<__nv_bfloat16>(in, pixels, constants, out, stream);
+  }
+}
+
+}  // namespace precast::data

@@ -1,0 +1,169 @@
+#include <ATen/cuda/CUDAEvent.h>
+#include <ATen/ops/empty.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime_api.h>
+#include <fmt/core.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "data/torch/batch_views.h"
+#include "data/torch/cuda/normalize.h"
+#include "data/torch/device_prefetcher.h"
+#include "framework/core/error.h"
+
+namespace precast::data {
+namespace {
+
+/// Page-locked memory: a GPU copies from no other kind asynchronously.
+BufferAllocator pinned_allocator() {
+  return {[](std::size_t bytes) {
+            void* memory = nullptr;
+            const cudaError_t status = cudaHostAlloc(&memory, bytes, cudaHostAllocDefault);
+            if (status != cudaSuccess) {
+              throw DeviceError(fmt::format("loader: cannot page-lock {} bytes: {}", bytes,
+                                            cudaGetErrorString(status)));
+            }
+            return static_cast<std::byte*>(memory);
+          },
+          [](std::byte* memory) { cudaFreeHost(memory); }};
+}
+
+NormalizeConstants constants_of(const NormalizeOptions& options) {
+  NormalizeConstants constants{};
+  for (std::size_t c = 0; c < 3; ++c) {
+    constants.mean[c] = static_cast<float>(options.mean.at(c));
+    constants.std[c] = static_cast<float>(options.std.at(c));
+  }
+  return constants;
+}
+
+PixelType pixel_type_of(at::ScalarType type) {
+  if (type == at::kHalf) return PixelType::f16;
+  if (type == at::kBFloat16) return PixelType::bf16;
+  require(type == at::kFloat, "images are float32, float16 or bfloat16");
+  return PixelType::f32;
+}
+
+/// Copies and normalises on a stream of its own.
+class CudaCopies {
+ public:
+  using Batch = precast::Batch;
+  using Event = std::shared_ptr<at::cuda::CUDAEvent>;
+
+  CudaCopies(BatchFields fields, at::Device device, at::ScalarType image_dtype)
+      : fields_(std::move(fields)),
+        device_(device),
+        image_dtype_(image_dtype),
+        output_type_(pixel_type_of(image_dtype)),
+        stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, device.index())) {}
+
+  Batch copy(const HostBatch& host) {
+    // What is allocated here belongs to the copy stream: temporaries may be freed at once.
+    const c10::cuda::CUDAStreamGuard on_copy_stream(stream_);
+    Batch batch = view_host_batch(host, fields_);
+    for (std::size_t i = 0; i < batch.fields.size(); ++i) {
+      at::Tensor& tensor = batch.fields[i].tensor;
+      const Output& output = fields_.outputs[i];
+      tensor = output.kind == OutputKind::image ? copy_images(tensor, output) : copy(tensor);
+    }
+    return batch;
+  }
+
+  [[nodiscard]] Event record() const {
+    auto event = std::make_shared<at::cuda::CUDAEvent>();
+    event->record(stream_);
+    return event;
+  }
+  [[nodiscard]] bool query(const Event& event) const { return event->query(); }
+  void block_consumer(const Event& event) const { event->block(consumer()); }
+
+  void record_stream(const Batch& batch) const {
+    for (const NamedTensor& field : batch.fields) {
+      c10::cuda::CUDACachingAllocator::recordStream(field.tensor.storage().data_ptr(), consumer());
+    }
+  }
+  void synchronize() const { stream_.synchronize(); }
+
+ private:
+  [[nodiscard]] c10::cuda::CUDAStream consumer() const {
+    return c10::cuda::getCurrentCUDAStream(device_.index());
+  }
+
+  at::Tensor copy(const at::Tensor& host) {
+    at::Tensor on_device = at::empty(host.sizes(), host.options().device(device_));
+    C10_CUDA_CHECK(cudaMemcpyAsync(on_device.mutable_data_ptr(), host.const_data_ptr(),
+                                   host.nbytes(), cudaMemcpyHostToDevice, stream_));
+    return on_device;
+  }
+
+  /// To [N, 3, H, W] on the device: as the loader made them if the pipeline says what they come out
+  /// as, else from [N, H, W, 3] uint8 to normalised floats.
+  at::Tensor copy_images(const at::Tensor& host, const Output& output) {
+    const at::Tensor bytes = copy(host);
+    if (output.image.type) {
+      return output.channels_first ? bytes : bytes.permute({0, 3, 1, 2});
+    }
+    at::Tensor images = at::empty(host.sizes(), at::device(device_).dtype(image_dtype_));
+    const auto pixels = static_cast<std::size_t>(host.numel() / 3);
+    normalize(bytes.const_data_ptr<std::uint8_t>(), pixels, constants_of(output.image.normalize),
+              output_type_, images.mutable_data_ptr(), stream_);
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    const at::Tensor planes = images.permute({0, 3, 1, 2});
+    return output.image.channels_first ? planes.contiguous() : planes;
+  }
+
+  BatchFields fields_;
+  at::Device device_;
+  at::ScalarType image_dtype_;
+  PixelType output_type_;
+  c10::cuda::CUDAStream stream_;
+};
+
+/// The loader's batches in page-locked memory, copied ahead.
+class CudaBatchSource final : public BatchSource {
+ public:
+  CudaBatchSource(const BetonReader& reader, const Pipeline& pipeline, LoaderOptions options,
+                  CudaCopies copies)
+      : batches_(std::move(copies), kCopiedAhead, reader, pipeline,
+                 with_pinned_memory(std::move(options))) {}
+
+  void begin_epoch(const EpochRequest& request) override { batches_.begin_epoch(request); }
+  std::optional<Batch> next() override { return batches_.next(); }
+
+  [[nodiscard]] std::int64_t size(int world) const override {
+    return loader().batches(world, /*rank=*/0);
+  }
+  [[nodiscard]] std::int64_t samples() const override { return loader().samples(); }
+  [[nodiscard]] double seconds_waited() const override { return loader().seconds_waited(); }
+  [[nodiscard]] SourceTimes times() const override { return loader().times(); }
+  [[nodiscard]] std::vector<ReplacedSample> replaced() const override {
+    return loader().statistics().replaced;
+  }
+
+ private:
+  static LoaderOptions with_pinned_memory(LoaderOptions options) {
+    options.allocator = pinned_allocator();
+    return options;
+  }
+  [[nodiscard]] const Loader& loader() const { return batches_.source(); }
+
+  DevicePrefetcher<CudaCopies, Loader> batches_;
+};
+
+}  // namespace
+
+std::unique_ptr<BatchSource> make_cuda_batch_source(const BetonReader& reader,
+                                                    const Pipeline& pipeline,
+                                                    const LoaderOptions& options,
+                                                    BatchFields fields, at::Device device,
+                                                    at::ScalarType image_dtype) {
+  return std::make_unique<CudaBatchSource>(reader, pipeline, options,
+                                           CudaCopies(std::move(fields), device, image_dtype));
+}
+
+}  // namespace precast::data

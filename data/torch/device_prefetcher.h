@@ -1,0 +1,130 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include "data/loader/host_batch.h"
+#include "data/torch/look_ahead.h"
+#include "framework/api/epoch_request.h"
+#include "framework/core/log.h"
+
+namespace precast::data {
+
+/// A device with two streams: its own copy stream, on which batches arrive, and the consumer's,
+/// which is whatever stream is current when a batch is handed out. Only synchronize() blocks the
+/// calling thread. A real one is in data/cuda; the tests have one that runs queued work late.
+template <typename Device>
+concept CopyDevice = requires(Device device, const HostBatch& host, typename Device::Batch& batch,
+                              const typename Device::Event& event) {
+  // Queues on the copy stream what turns `host` into a batch in device memory. Reads host
+  // memory when that work runs, which may be long after the call.
+  { device.copy(host) } -> std::same_as<typename Device::Batch>;
+  // An event behind all that is queued on the copy stream. Copies of it are the same event.
+  { device.record() } -> std::same_as<typename Device::Event>;
+  // Whether the event has happened.
+  { device.query(event) } -> std::same_as<bool>;
+  // Lets what is queued on the consumer's stream from now on run after the event.
+  device.block_consumer(event);
+  // Keeps the memory of a batch that is released from being reused before the work that is
+  // queued on the consumer's stream by then has run.
+  device.record_stream(batch);
+  // Waits for all that is queued on the copy stream.
+  device.synchronize();
+};
+
+/// Copies the batches of a source to a device, ahead of the one in use, without ever making the
+/// host wait for the device:
+///   - host memory goes back to the source once the event behind its copy has happened;
+///   - the consumer's stream waits for that event, not the host;
+///   - device memory stays with a batch until the consumer's stream is done with it.
+/// Only begin_epoch() and the destructor wait for copies, those that are still under way.
+/// `Source` is a Loader, or what has its begin_epoch(), next() and ready(). One thread.
+template <CopyDevice Device, typename Source>
+class DevicePrefetcher {
+ public:
+  using Batch = typename Device::Batch;
+
+  /// @param depth batches copied beyond the one in use.
+  /// @param source what the source is made from.
+  template <typename... SourceArguments>
+  DevicePrefetcher(Device device, std::size_t depth, SourceArguments&&... source)
+      : source_(std::forward<SourceArguments>(source)...),
+        device_(std::move(device)),
+        ahead_(depth) {}
+  DevicePrefetcher(const DevicePrefetcher&) = delete;
+  DevicePrefetcher& operator=(const DevicePrefetcher&) = delete;
+  ~DevicePrefetcher() {
+    try {
+      wait_for_copies();
+    } catch (const std::exception& failure) {
+      // Only a broken device gets here; what broke it is being reported already.
+      log_warning("loader: the last copies to the device failed: {}", failure.what());
+    }
+  }
+
+  /// Starts a pass and cancels one that is still running. Batches that were handed out stay valid.
+  void begin_epoch(const EpochRequest& request) {
+    ahead_.restart();
+    wait_for_copies();
+    source_.begin_epoch(request);
+  }
+
+  /// The next batch, or nothing at the end of the pass. Work that the caller queues on its current
+  /// stream sees the batch complete; the batch may be released while such work is queued. Throws
+  /// what the source or the copy of that batch threw, after the batches before it.
+  [[nodiscard]] std::optional<Batch> next() {
+    release_copied();
+    std::optional<Copied> copied =
+        ahead_.next([this] { return copy_next(); }, [this] { return source_.ready(); });
+    if (!copied) return std::nullopt;
+    device_.block_consumer(copied->done);
+    device_.record_stream(copied->batch);
+    return std::move(copied->batch);
+  }
+
+  [[nodiscard]] const Source& source() const { return source_; }
+
+ private:
+  using Event = typename Device::Event;
+  struct Copied {
+    Batch batch;
+    Event done;
+  };
+  struct InCopy {
+    HostBatch host;
+    /// Nothing if the copy failed: part of it may be queued all the same.
+    std::optional<Event> done;
+  };
+
+  std::optional<Copied> copy_next() {
+    std::optional<HostBatch> host = source_.next();
+    if (!host) return std::nullopt;
+    InCopy& copying = in_copy_.emplace_back(InCopy{std::move(*host), std::nullopt});
+    Batch batch = device_.copy(copying.host);
+    copying.done = device_.record();
+    return Copied{std::move(batch), *copying.done};
+  }
+
+  void release_copied() {
+    while (!in_copy_.empty() && in_copy_.front().done && device_.query(*in_copy_.front().done))
+      in_copy_.pop_front();
+  }
+
+  void wait_for_copies() {
+    if (in_copy_.empty()) return;
+    device_.synchronize();
+    in_copy_.clear();
+  }
+
+  Source source_;
+  Device device_;
+  /// In the order of their copies. The last one's may have failed.
+  std::deque<InCopy> in_copy_;
+  LookAhead<Copied> ahead_;
+};
+
+}  // namespace precast::data

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "data/beton/dtype.h"
+#include "data/write/field.h"
+
+namespace precast::data {
+
+/// Bytes of any number, none too (FFCV's BytesField). Takes bytes and texts.
+class PRECAST_API BytesField final : public Field {
+ public:
+  [[nodiscard]] FieldType type() const override { return FieldType::bytes; }
+  void encode(const Value& value, std::uint64_t sample, EncodedValue& out) override;
+};
+
+/// A JSON document (FFCV's JSONField): stored as it is given, and a zero byte behind it. Takes
+/// texts and bytes that parse as JSON, and numbers.
+class PRECAST_API JsonField final : public Field {
+ public:
+  [[nodiscard]] FieldType type() const override { return FieldType::json; }
+  void encode(const Value& value, std::uint64_t sample, EncodedValue& out) override;
+};
+
+/// Arrays of one shape and element type (FFCV's NDArrayField and TorchTensorField, which differ in
+/// their type alone). Takes arrays of just that format.
+class PRECAST_API ArrayField final : public Field {
+ public:
+  /// @param type ndarray or tensor. @throws ConfigError for a format that the file cannot state.
+  ArrayField(FieldType type, ArrayFormat format);
+  [[nodiscard]] FieldType type() const override { return type_; }
+  [[nodiscard]] std::vector<std::byte> arguments() const override { return arguments_; }
+  void encode(const Value& value, std::uint64_t sample, EncodedValue& out) override;
+
+ private:
+  FieldType type_;
+  ArrayFormat format_;
+  std::vector<std::byte> arguments_;
+};
+
+}  // namespace precast::data

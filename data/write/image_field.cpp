@@ -1,0 +1,183 @@
+#include "data/write/image_field.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "framework/core/error.h"
+#include "framework/core/rng.h"
+#include "framework/core/suggest.h"
+
+namespace precast::data {
+namespace {
+
+/// Width and height are 16-bit numbers in the file.
+constexpr int kMaxSidePx = 65535;
+
+void check(const ImageFieldOptions& options) {
+  if (options.jpeg_quality < 1 || options.jpeg_quality > 100) {
+    throw ConfigError(
+        fmt::format("image.quality: expected 1 to 100, got {}", options.jpeg_quality));
+  }
+  if (options.max_resolution_px < 0) {
+    throw ConfigError(
+        fmt::format("image.max_resolution: expected at least 1 (or 0: no limit), got "
+                    "{}",
+                    options.max_resolution_px));
+  }
+  // Written so that a NaN fails too.
+  if (!(options.compress_probability >= 0 && options.compress_probability <= 1)) {
+    throw ConfigError(fmt::format("image.compress_probability: expected 0 to 1, got {}",
+                                  options.compress_probability));
+  }
+  if (options.mode == ImageWriteMode::smart && options.smart_threshold_bytes == 0) {
+    throw ConfigError(
+        "image.smart_threshold: expected bytes (height x width x 3) above which mode smart stores "
+        "a JPEG, got none");
+  }
+}
+
+void copy_pixels(const ImageView& image, std::vector<std::byte>& out) {
+  const auto row_bytes = static_cast<std::size_t>(image.width) * 3;
+  out.resize(row_bytes * static_cast<std::size_t>(image.height));
+  for (int y = 0; y < image.height; ++y) {
+    std::memcpy(out.data() + static_cast<std::size_t>(y) * row_bytes, image.row(y), row_bytes);
+  }
+}
+
+/// The metadata but for the pointer.
+void describe(ImageMode mode, const ImageView& image, EncodedValue& out) {
+  out.metadata.assign(kImageMetadataBytes, std::byte{0});
+  out.metadata[0] = static_cast<std::byte>(mode);
+  store(out.metadata.data() + kImageWidthAt, static_cast<std::uint16_t>(image.width));
+  store(out.metadata.data() + kImageHeightAt, static_cast<std::uint16_t>(image.height));
+}
+
+}  // namespace
+
+ImageWriteMode image_write_mode(std::string_view name) {
+  if (name == "raw") return ImageWriteMode::raw;
+  if (name == "jpg") return ImageWriteMode::jpg;
+  if (name == "smart") return ImageWriteMode::smart;
+  if (name == "proportion") return ImageWriteMode::proportion;
+  if (name == "keep") return ImageWriteMode::keep;
+  throw ConfigError(fmt::format("image.mode: unknown mode '{}'. {}", name,
+                                suggest(name, {"raw", "jpg", "smart", "proportion", "keep"})));
+}
+
+ImageField::ImageField(const ImageFieldOptions& options) : options_(options) {
+  check(options_);
+}
+
+bool ImageField::stores_jpeg(const ImageView& image, std::uint64_t sample, bool was_jpeg) const {
+  switch (options_.mode) {
+    case ImageWriteMode::raw:
+      return false;
+    case ImageWriteMode::jpg:
+      return true;
+    case ImageWriteMode::smart:
+      return std::uint64_t{3} * static_cast<std::uint64_t>(image.width) *
+                 static_cast<std::uint64_t>(image.height) >
+             options_.smart_threshold_bytes;
+    case ImageWriteMode::keep:
+      return was_jpeg;
+    case ImageWriteMode::proportion:
+      break;
+  }
+  return RandomStream(options_.seed, 0, sample, RandomUse::write_mode).uniform() <
+         options_.compress_probability;
+}
+
+bool ImageField::fits(int width, int height) const {
+  return options_.max_resolution_px == 0 || std::max(width, height) <= options_.max_resolution_px;
+}
+
+ImageView ImageField::fit(const ImageView& image) {
+  if (fits(image.width, image.height)) return image;
+  const int longer = std::max(image.width, image.height);
+  // In doubles and cut off, as FFCV computes it; FFCV fails where a side becomes 0.
+  const double ratio = static_cast<double>(options_.max_resolution_px) / longer;
+  const int width = std::max(1, static_cast<int>(ratio * image.width));
+  const int height = std::max(1, static_cast<int>(ratio * image.height));
+  resized_.height = height;
+  resized_.width = width;
+  resized_.pixels.resize(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3);
+  resizer_.resize(image, height, width, ResizeFilter::area, resized_.pixels.data());
+  count("resized");
+  return resized_.view();
+}
+
+void ImageField::count_facts(const ImageFileFacts& facts, ImageFormat promised) {
+  if (facts.format == ImageFormat::png) count("png");
+  if (facts.format == ImageFormat::webp) count("webp");
+  if (facts.grey) count("grey");
+  if (facts.cmyk) count("cmyk");
+  if (facts.alpha) count("alpha_dropped");
+  if (facts.deep) count("sixteen_bit");
+  if (facts.orientation > 1) count("exif_rotated");
+  if (facts.warnings > 0) count("jpeg_warnings");
+  if (promised != ImageFormat::unknown && promised != facts.format) count("mislabelled");
+}
+
+bool ImageField::keep(const ImageInput& input, std::uint64_t sample, EncodedValue& out) {
+  if (!options_.passthrough || image_format(input.file) != ImageFormat::jpeg) return false;
+  const auto [facts, height, width] = read_jpeg_header(input.file);
+  const ImageView size{.height = height, .width = width};
+  if (!facts.plain_jpeg || facts.several_scans || facts.warnings > 0 || !fits(width, height) ||
+      !stores_jpeg(size, sample, /*was_jpeg=*/true) ||
+      !loader_decoder_.in_order(input.file, height, width))
+    return false;
+  count_facts(facts, input.promised);
+  out.blob.assign(input.file.begin(), input.file.end());
+  count("kept_jpeg");
+  count("jpg");
+  describe(ImageMode::jpg, size, out);
+  return true;
+}
+
+bool ImageField::decode(const ImageInput& input) {
+  const ImageFileFacts facts = decode_image_file(input.file, decoded_);
+  count_facts(facts, input.promised);
+  if (!options_.passthrough || !facts.plain_jpeg || facts.warnings > 0) return false;
+  if (!facts.several_scans) return true;
+  try {
+    (void)loader_decoder_.decode(input.file, decoded_.height, decoded_.width, {0, 0, 1, 1});
+    return true;
+  } catch (const DataError&) {
+    return false;
+  }
+}
+
+void ImageField::encode(const Value& value, std::uint64_t sample, EncodedValue& out) {
+  const auto* input = std::get_if<ImageInput>(&value);
+  if (input == nullptr) throw DataError("image field: expected an image, got a number");
+  if (keep(*input, sample, out)) return;
+  const bool keepable = !input->file.empty() && decode(*input);
+  const ImageView given = input->file.empty() ? input->pixels.view() : decoded_.view();
+  if (given.width < 1 || given.height < 1) {
+    throw DataError(fmt::format("image field: expected at least 1 x 1 pixel, got {} x {}",
+                                given.width, given.height));
+  }
+  const ImageView image = fit(given);
+  if (image.width > kMaxSidePx || image.height > kMaxSidePx) {
+    throw DataError(
+        fmt::format("image field: expected sides of at most {} px, got {} x {}. Set a "
+                    "max_resolution",
+                    kMaxSidePx, image.width, image.height));
+  }
+  const bool was_jpeg = image_format(input->file) == ImageFormat::jpeg;
+  const bool jpeg = stores_jpeg(image, sample, was_jpeg);
+  if (!jpeg) {
+    copy_pixels(image, out.blob);
+  } else if (keepable && image.pixels == given.pixels) {
+    out.blob.assign(input->file.begin(), input->file.end());
+    count("kept_jpeg");
+  } else {
+    encoder_.encode(image, options_.jpeg_quality, out.blob);
+  }
+  count(jpeg ? "jpg" : "raw");
+  describe(jpeg ? ImageMode::jpg : ImageMode::raw, image, out);
+}
+
+}  // namespace precast::data

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "data/decode/jpeg_decoder.h"
+#include "data/image/image_file.h"
+#include "data/image/jpeg_encoder.h"
+#include "data/resample/resize.h"
+#include "data/write/field.h"
+
+namespace precast::data {
+
+/// How images are stored. The meanings are FFCV's (ffcv/fields/rgb_image.py).
+enum class ImageWriteMode {
+  /// Pixels: fast to read, large.
+  raw,
+  /// Each as a JPEG.
+  jpg,
+  /// A JPEG where height x width x 3 exceeds `smart_threshold_bytes`, else pixels.
+  smart,
+  /// A JPEG with probability `compress_probability`, else pixels.
+  proportion,
+  /// What comes as a JPEG is stored as one, all else as pixels.
+  keep,
+};
+
+/// @throws ConfigError for an unknown name.
+[[nodiscard]] PRECAST_API ImageWriteMode image_write_mode(std::string_view name);
+
+struct ImageFieldOptions {
+  ImageWriteMode mode = ImageWriteMode::jpg;
+  /// The longer side is reduced to this by area averaging; smaller images stay as they are. 0: no
+  /// limit.
+  int max_resolution_px = 0;
+  /// 1 to 100.
+  int jpeg_quality = 90;
+  double compress_probability = 0.5;
+  std::uint64_t smart_threshold_bytes = 0;
+  /// Keeps the bytes of a grey or YCbCr JPEG, baseline or progressive, that needs no resize and
+  /// decodes without a warning, where a JPEG is to be stored. Such a file is read to its end all
+  /// the same, so that a damaged one is found now and not in training. FFCV always encodes again,
+  /// which loses quality twice.
+  bool passthrough = false;
+  /// Keys the draws of `proportion`.
+  std::uint64_t seed = 0;
+};
+
+/// RGB images of any size up to 65535 px (FFCV's RGBImageField). Takes JPEG, PNG and WebP files
+/// and pixels. Counts: jpg, raw, resized, kept_jpeg; of files png, webp, grey, cmyk, alpha_dropped,
+/// sixteen_bit, jpeg_warnings, exif_rotated (shown turned by others, and stored as it lies), and
+/// mislabelled (its name promises another kind).
+class PRECAST_API ImageField final : public Field {
+ public:
+  /// @throws ConfigError for a value out of its range.
+  explicit ImageField(const ImageFieldOptions& options);
+  [[nodiscard]] FieldType type() const override { return FieldType::image; }
+  void encode(const Value& value, std::uint64_t sample, EncodedValue& out) override;
+
+ private:
+  void count_facts(const ImageFileFacts& facts, ImageFormat promised);
+  /// Stores a common JPEG that may stay as it is, without making its pixels.
+  /// @return false for every other image, and nothing is done.
+  bool keep(const ImageInput& input, std::uint64_t sample, EncodedValue& out);
+  [[nodiscard]] bool fits(int width, int height) const;
+  /// Decodes `input` into decoded_. @return whether its bytes can be stored as they are.
+  [[nodiscard]] bool decode(const ImageInput& input);
+  /// @param was_jpeg what it comes as.
+  [[nodiscard]] bool stores_jpeg(const ImageView& image, std::uint64_t sample, bool was_jpeg) const;
+  /// `image`, or `resized_` filled from it.
+  [[nodiscard]] ImageView fit(const ImageView& image);
+
+  ImageFieldOptions options_;
+  Resizer resizer_;
+  JpegEncoder encoder_;
+  /// The loader's, which has limits of its own for progressive files.
+  JpegDecoder loader_decoder_;
+  Image decoded_;
+  Image resized_;
+};
+
+}  // namespace precast::data

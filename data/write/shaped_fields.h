@@ -1,0 +1,52 @@
+#pragma once
+
+#include <vector>
+
+#include "data/beton/field_tag.h"
+#include "data/write/field.h"
+
+namespace precast::data {
+
+/// What a value is beyond FFCV's types: bytes in FFCV's eyes, with a tag that says what is in them.
+class PRECAST_API ShapedField : public Field {
+ public:
+  [[nodiscard]] FieldType type() const final { return FieldType::bytes; }
+  [[nodiscard]] std::vector<std::byte> arguments() const final;
+
+ protected:
+  /// @throws ConfigError for a tag that cannot be.
+  explicit ShapedField(FieldTag tag);
+  /// Pointer (the writer's) and size, and the blob of that array.
+  void store_array(const ArrayInput& array, EncodedValue& out) const;
+  [[nodiscard]] const FieldTag& tag() const { return tag_; }
+
+ private:
+  FieldTag tag_;
+};
+
+/// Lossless images of any size with 1 to 4 channels of 8 or 16 bits (any plain type, if they come
+/// as arrays), all alike. Takes arrays [H, W] and [H, W, C], PNG files with the channels and the
+/// depth that they have (palettes as their colours, less than 8 bits as 8), and what else is an
+/// image as 8-bit RGB.
+class PRECAST_API PixelsField final : public ShapedField {
+ public:
+  /// @param tag of kind pixels. @throws ConfigError for one that cannot be.
+  explicit PixelsField(const FieldTag& tag) : ShapedField(tag) {}
+  /// The tag for values like this one. @throws DataError for one that is no image.
+  [[nodiscard]] static FieldTag tag_for(const Value& value);
+  /// @throws DataError for an image of another type or other channels, or none.
+  void encode(const Value& value, std::uint64_t sample, EncodedValue& out) override;
+};
+
+/// Arrays of one element type and number of dimensions, each of its own shape. Takes arrays.
+class PRECAST_API RaggedField final : public ShapedField {
+ public:
+  /// @param tag of kind ragged. @throws ConfigError for one that cannot be.
+  explicit RaggedField(const FieldTag& tag) : ShapedField(tag) {}
+  /// The tag for values like this one. @throws DataError for one that is no array.
+  [[nodiscard]] static FieldTag tag_for(const Value& value);
+  /// @throws DataError for an array of another type or number of dimensions.
+  void encode(const Value& value, std::uint64_t sample, EncodedValue& out) override;
+};
+
+}  // namespace precast::data

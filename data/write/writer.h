@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/beton/format.h"
+#include "data/beton/layout.h"
+#include "data/beton/sums.h"
+#include "data/write/field.h"
+#include "framework/core/export.h"
+#include "framework/core/file.h"
+
+namespace precast::data {
+
+/// Name and type of a field to write.
+struct FieldColumn {
+  std::string name;
+  FieldType type = FieldType::integer;
+  /// As Field::arguments(). Those of a custom field tell its layout.
+  std::vector<std::byte> arguments = {};
+};
+
+/// How a file is laid out.
+struct BetonLayout {
+  /// A power of two from 2 MiB to 2 GiB. All blobs of a sample lie in one page.
+  std::uint64_t page_bytes = kDefaultPageBytes;
+  /// Checksums of everything (sums.h), where FFCV does not look.
+  bool checksums = true;
+  /// With checksums: a JSON object for the file to keep. `classes` in it maps names of int fields
+  /// to lists of class names.
+  std::string info = {};
+};
+
+/// Lays samples out in a .beton file exactly as FFCV does with one worker (without checksums byte
+/// for byte): blobs one after the other without gaps, all blobs of a sample in one page, page tails
+/// zero, table after the last page, the header's pointer to it last. The file appears under its
+/// name when finish() succeeds and not before; an older one stays until then. Holds one page and 32
+/// bytes a blob. One thread.
+class PRECAST_API BetonWriter {
+ public:
+  /// @param num_samples at most so many come. @throws ConfigError for a page size that is none, for
+  /// no samples, and for field names that are empty, over 16 characters, not printable ASCII or
+  /// twice, and, with checksums, for a first field whose arguments leave no room for their mark
+  /// (kSumsFlagAt); IoError if the file cannot be created.
+  BetonWriter(const std::filesystem::path& path, std::vector<FieldColumn> columns,
+              std::uint64_t num_samples, const BetonLayout& layout = {},
+              FileOps& ops = posix_file_ops());
+
+  /// Adds the next sample. @param values one a column. @throws DataError naming the needed page
+  /// size if its blobs do not fit in a page; IoError.
+  void add(std::span<const EncodedValue> values);
+  /// Writes what is left, makes the file durable and visible, and removes the checksums that lie
+  /// beside an older file of that name (FILE.sum). Call once, after the last sample.
+  /// Fewer samples than announced may have come: the header tells how many, and pages begin later
+  /// than they would. @throws DataError if none came; IoError.
+  void finish();
+
+  /// Pages that are full, after finish() all of them.
+  [[nodiscard]] std::uint64_t pages() const { return pages_; }
+  /// Bytes of the file so far, without the page that is being filled.
+  [[nodiscard]] std::uint64_t file_bytes() const;
+
+ private:
+  [[nodiscard]] std::vector<std::byte> head() const;
+  void make_room(std::uint64_t bytes);
+  void flush_page();
+  /// False for fields without large values, and for custom ones whose value is none: empty, with a
+  /// pointer of 0, which the field's own class may look for.
+  [[nodiscard]] bool points_to_value(std::size_t field, const EncodedValue& value) const;
+  void flush_metadata();
+  void write_sums();
+
+  std::vector<FieldColumn> columns_;
+  RecordLayout layout_;
+  /// One a column.
+  std::vector<FieldLayout> fields_;
+  bool checksums_;
+  std::string info_;
+  BetonHeader header_;
+  std::uint64_t samples_ = 0;
+
+  std::filesystem::path path_;
+  FileOps& ops_;
+  AtomicFile file_;
+  /// Records not yet written, and where they go.
+  std::vector<std::byte> metadata_;
+  std::uint64_t metadata_at_ = 0;
+  std::vector<std::byte> page_;
+  std::uint64_t page_used_ = 0;
+  std::uint64_t first_page_at_ = 0;
+  std::uint64_t pages_ = 0;
+  std::vector<std::byte> table_;
+  /// With checksums: of the blobs, and of the records so far.
+  std::vector<std::uint64_t> value_sums_;
+  RunningHash records_hash_;
+};
+
+}  // namespace precast::data

@@ -1,0 +1,58 @@
+#include "framework/launch/watch_launcher.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "framework/core/error.h"
+
+namespace precast {
+namespace {
+
+/// @return -1 if `text` does not name a pipe that is open for reading.
+int pipe_of(const std::string& text) {
+  int fd = -1;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), fd);
+  if (failure != std::errc() || end != text.data() + text.size() || fd < 0) return -1;
+  struct stat status {};
+  if (fstat(fd, &status) != 0 || !S_ISFIFO(status.st_mode)) return -1;
+  return (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY ? fd : -1;
+}
+
+void wait_for_end(int fd) {
+  char byte = 0;
+  while (true) {
+    const ssize_t size = read(fd, &byte, 1);  // nobody writes
+    if (size == 0) _exit(static_cast<int>(ExitCode::peer_failed));
+    if (size < 0 && errno != EINTR) return;
+  }
+}
+
+}  // namespace
+
+bool watch_launcher() {
+  const char* value = std::getenv(kLauncherPipeVariable);
+  if (value == nullptr) return false;
+  const int fd = pipe_of(value);
+  unsetenv(kLauncherPipeVariable);
+  if (fd < 0) return false;
+  fcntl(fd, F_SETFD, FD_CLOEXEC);
+  // Signals are for the program's own threads.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread(wait_for_end, fd).detach();
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return true;
+}
+
+}  // namespace precast

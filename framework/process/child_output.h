@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <string>
+#include <string_view>
+
+#include "framework/process/spawn.h"
+
+namespace precast {
+
+/// Lines on their way to standard output and standard error, in the order they came. A line is
+/// never broken by another; a reader that is slow or gone (a pager, a paused terminal) never blocks
+/// the caller. One thread.
+class PRECAST_API Output {
+ public:
+  /// @param text without the newline.
+  void line(int fd, std::string_view prefix, std::string_view text);
+  /// The descriptor that write_some() waits for; -1 if nothing waits.
+  [[nodiscard]] int waiting_fd() const;
+  /// Writes a piece that a descriptor which poll() calls writable takes without blocking.
+  void write_some();
+  /// Writes all, however long that takes.
+  void flush();
+  /// Enough is waiting: read no more for now.
+  [[nodiscard]] bool full() const { return bytes_ >= kMostBytes; }
+
+ private:
+  static constexpr std::size_t kMostBytes = 1'000'000;
+  struct Piece {
+    int fd;
+    std::string text;
+    std::size_t written = 0;
+  };
+  std::deque<Piece> pieces_;
+  std::size_t bytes_ = 0;
+};
+
+/// Cuts what a child writes to one pipe into lines.
+class PRECAST_API ChildStream {
+ public:
+  /// @param fd where the lines go, each behind `prefix`.
+  ChildStream(Output& output, int fd, std::string prefix);
+
+  [[nodiscard]] Pipe& pipe() { return pipe_; }
+  [[nodiscard]] bool open() const { return open_; }
+  /// Call when the pipe is readable.
+  void read_some();
+  /// Reads what is still in the pipe, ends the last line and closes. For a child that has ended,
+  /// whoever else may hold the pipe.
+  void finish();
+
+ private:
+  /// @return false when nothing more is there now.
+  bool read_once();
+
+  Output& output_;
+  int fd_;
+  std::string prefix_;
+  Pipe pipe_;
+  bool open_ = true;
+  std::string line_;
+};
+
+}  // namespace precast

@@ -1,0 +1,79 @@
+#include "framework/process/signal_pipe.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+
+#include "framework/core/error.h"
+#include "framework/process/spawn.h"
+
+namespace precast {
+namespace {
+
+std::atomic<int> writer{-1};
+std::atomic<bool> in_use{false};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+extern "C" void write_signal(int signal) {
+  const int errno_before = errno;
+  const auto byte = static_cast<unsigned char>(signal);
+  // A full pipe already wakes the reader.
+  [[maybe_unused]] const ssize_t written = write(writer.load(), &byte, 1);
+  errno = errno_before;
+}
+
+/// Made once and never closed: a handler may still run in another thread when it is uninstalled.
+Pipe& pipe_of_process() {
+  static Pipe* pipe = [] {
+    auto* made = new Pipe;
+    fcntl(made->reader(), F_SETFL, O_NONBLOCK);
+    fcntl(made->writer(), F_SETFL, O_NONBLOCK);
+    writer.store(made->writer());
+    return made;
+  }();
+  return *pipe;
+}
+
+}  // namespace
+
+SignalPipe::SignalPipe(const std::vector<int>& signals) {
+  require(!in_use.exchange(true), "one SignalPipe at a time");
+  pipe_of_process();
+  (void)take();  // what came after the last one's end
+  struct sigaction action {};
+  action.sa_handler = write_signal;
+  action.sa_flags = SA_RESTART | SA_NOCLDSTOP;
+  for (const int signal : signals) {
+    Before before{signal, {}};
+    sigaction(signal, nullptr, &before.action);
+    // An ignored SIGCHLD would make children vanish before their code is read.
+    if (before.action.sa_handler == SIG_IGN && signal != SIGCHLD) continue;
+    sigaction(signal, &action, nullptr);
+    before_.push_back(before);
+  }
+}
+
+SignalPipe::~SignalPipe() {
+  for (const Before& before : before_) sigaction(before.signal, &before.action, nullptr);
+  in_use.store(false);
+}
+
+int SignalPipe::fd() const {
+  return pipe_of_process().reader();
+}
+
+std::vector<int> SignalPipe::take() {
+  std::vector<int> signals;
+  std::array<unsigned char, 64> bytes{};
+  while (true) {
+    const ssize_t size = read(fd(), bytes.data(), bytes.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) return signals;
+    signals.insert(signals.end(), bytes.begin(), bytes.begin() + size);
+  }
+}
+
+}  // namespace precast

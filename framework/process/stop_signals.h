@@ -1,0 +1,40 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <span>
+#include <vector>
+
+#include "framework/core/export.h"
+
+namespace precast {
+
+/// While one lives, its signals ask long work to stop instead of ending the process; a second
+/// SIGINT ends it at once. One at a time in a process.
+class PRECAST_API StopSignals {
+ public:
+  /// What terminals, shells and containers send.
+  static constexpr std::array kCommand = {SIGINT, SIGTERM};
+  /// And what batch systems send before they take a machine away.
+  static constexpr std::array kTraining = {SIGINT, SIGTERM, SIGUSR1};
+
+  explicit StopSignals(std::span<const int> signals = kCommand);
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+  ~StopSignals();
+
+  /// Set by the first signal, cleared by the next StopSignals. Thread-safe.
+  [[nodiscard]] static const std::atomic<bool>& requested();
+  /// The exit code of a process that a signal stopped, as shells count: 128 + its number.
+  [[nodiscard]] static int exit_code();
+
+ private:
+  struct Before {
+    int signal;
+    struct sigaction action;
+  };
+  std::vector<Before> before_;
+};
+
+}  // namespace precast

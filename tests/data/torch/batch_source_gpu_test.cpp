@@ -1,0 +1,55 @@
+// The GPU's batches against the CPU's.
+#include <ATen/Context.h>
+#include <gtest/gtest.h>
+
+#include "data/torch/batch_source.h"
+#include "tests/data/beton/golden_beton.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::data {
+namespace {
+
+class BatchSourceGpuTest : public ::testing::TestWithParam<at::ScalarType> {
+ protected:
+  void SetUp() override {
+    if (!at::globalContext().hasCUDA()) GTEST_SKIP() << "no GPU that libtorch can use";
+  }
+  std::vector<Batch> batches(const BetonReader& reader, at::Device device, at::ScalarType dtype,
+                             std::int64_t size_px) {
+    LoaderOptions options;
+    options.batch_size = 5;
+    options.workers = 2;
+    options.order = make_order(reader, {.name = "random"});
+    const auto source =
+        make_batch_source(reader, standard_train_pipeline(), options, {}, device, dtype);
+    source->begin_epoch({.epoch = 1, .image_size_px = size_px});
+    std::vector<Batch> batches;
+    while (auto batch = source->next()) batches.push_back(std::move(*batch));
+    return batches;
+  }
+  test::TemporaryFolder folder_;
+};
+
+TEST_P(BatchSourceGpuTest, AreThoseOfTheCpuRounded) {
+  test::write_bytes(folder_ / "x.beton", test::golden_beton("img_jpg_w3"));
+  const BetonReader reader(folder_ / "x.beton");
+  // 25 px and one image in the last batch: a number of values that is no multiple of 4.
+  for (const std::int64_t size_px : {24, 25}) {
+    auto expected = batches(reader, at::kCPU, at::kFloat, size_px);
+    auto found = batches(reader, at::Device(at::kCUDA, 0), GetParam(), size_px);
+    ASSERT_EQ(found.size(), expected.size());
+    for (std::size_t b = 0; b < found.size(); ++b) {
+      EXPECT_TRUE(found[b].images().is_contiguous(at::MemoryFormat::ChannelsLast));
+      EXPECT_TRUE(found[b].images().cpu().equal(expected[b].images().to(GetParam())))
+          << "batch " << b << ", " << size_px << " px";
+      EXPECT_TRUE(found[b].labels().cpu().equal(expected[b].labels()));
+      EXPECT_EQ(found[b].sample_ids, expected[b].sample_ids);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, BatchSourceGpuTest,
+                         ::testing::Values(at::kFloat, at::kHalf, at::kBFloat16));
+
+}  // namespace
+}  // namespace precast::data

@@ -1,0 +1,350 @@
+#include "data/torch/device_prefetcher.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "data/beton/reader.h"
+#include "data/loader/loader.h"
+#include "framework/core/error.h"
+#include "tests/data/beton/golden_beton.h"
+#include "tests/data/numbered_source.h"
+#include "tests/data/queued_device.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::data {
+namespace {
+
+using test::Fault;
+using test::HostMemory;
+using test::kBatches;
+using test::kBatchSize;
+using test::NumberedSource;
+using test::Pace;
+using test::QueuedDevice;
+using test::value_of;
+
+constexpr std::size_t kDepth = 2;
+
+/// What DevicePrefetcher needs of a QueuedDevice. The first field goes through the kernel.
+class QueuedCopies {
+ public:
+  using Event = QueuedDevice::Event;
+  struct Batch {
+    std::vector<QueuedDevice::Memory> fields;
+    std::vector<std::uint64_t> sample_ids;
+  };
+
+  explicit QueuedCopies(QueuedDevice& device) : device_(&device) {}
+
+  Batch copy(const HostBatch& host) {
+    Batch batch{.fields = {}, .sample_ids = host.sample_ids};
+    for (const HostTensor& field : host.fields) {
+      const QueuedDevice::Memory bytes = device_->copy(field.data, field.bytes());
+      batch.fields.push_back(batch.fields.empty() ? device_->invert(bytes) : bytes);
+    }
+    return batch;
+  }
+  [[nodiscard]] Event record() const { return device_->record(QueuedDevice::kCopies); }
+  [[nodiscard]] bool query(const Event& event) { return device_->query(event); }
+  void block_consumer(const Event& event) { device_->block(QueuedDevice::kConsumer, event); }
+  void record_stream(const Batch& batch) {
+    for (const QueuedDevice::Memory& memory : batch.fields) device_->record_stream(*memory);
+  }
+  void synchronize() { device_->synchronize(QueuedDevice::kCopies); }
+
+ private:
+  QueuedDevice* device_;
+};
+
+/// A consumer on a stream of its own, and what it has read.
+class Consumer {
+ public:
+  explicit Consumer(QueuedDevice& device) : device_(&device) {}
+
+  /// Queues a kernel that reads `batch`, which the caller may release after the call.
+  void read(const QueuedCopies::Batch& batch) {
+    for (std::size_t f = 0; f < batch.fields.size(); ++f) {
+      Read& read = reads_.emplace_back(Read{batch.sample_ids, f, {}});
+      device_->queue(QueuedDevice::kConsumer,
+                     [&read, from = batch.fields[f].get()] { read.bytes = from->bytes; });
+    }
+  }
+  /// How many of the values read are not those of their samples.
+  [[nodiscard]] std::size_t wrong_values() const {
+    std::size_t wrong = 0;
+    for (const Read& read : reads_) {
+      const std::size_t row = read.bytes.size() / read.samples.size();
+      if (row == 0) ++wrong;
+      for (std::size_t i = 0; i < read.bytes.size(); ++i) {
+        const std::byte stored = value_of(read.samples[i / row], read.field, i % row);
+        if (read.bytes[i] != (read.field == 0 ? ~stored : stored)) ++wrong;
+      }
+    }
+    return wrong;
+  }
+  /// In the order of the reads.
+  [[nodiscard]] std::vector<std::uint64_t> samples() const {
+    std::vector<std::uint64_t> all;
+    for (const Read& read : reads_)
+      if (read.field == 0) all.insert(all.end(), read.samples.begin(), read.samples.end());
+    return all;
+  }
+
+ private:
+  struct Read {
+    std::vector<std::uint64_t> samples;
+    std::size_t field;
+    std::vector<std::byte> bytes;
+  };
+  QueuedDevice* device_;
+  std::deque<Read> reads_;
+};
+
+/// A prefetcher, what it stands on, and its consumer.
+struct Rig {
+  using Prefetcher = DevicePrefetcher<QueuedCopies, NumberedSource>;
+
+  explicit Rig(const QueuedDevice::Options& options, std::int64_t bad = -1)
+      : device(options), consumer(device) {
+    batches = std::make_unique<Prefetcher>(QueuedCopies(device), kDepth, memory, bad, options.seed);
+  }
+
+  /// Reads `count` batches, at most to the pass's end, each when `lag` more have been taken.
+  void take(std::int64_t count, std::size_t lag = 0) {
+    std::deque<QueuedCopies::Batch> kept;
+    const auto read_first = [&] {
+      consumer.read(kept.front());
+      kept.pop_front();
+    };
+    for (; count > 0; --count) {
+      auto batch = batches->next();
+      if (!batch) break;
+      kept.push_back(std::move(*batch));
+      if (kept.size() > lag) read_first();
+    }
+    while (!kept.empty()) read_first();
+  }
+  /// Runs what is left, and checks all that was read.
+  std::size_t wrong_values() {
+    device.finish();
+    return consumer.wrong_values();
+  }
+
+  QueuedDevice device;
+  HostMemory memory;
+  Consumer consumer;
+  std::unique_ptr<Prefetcher> batches;
+};
+
+std::vector<std::uint64_t> samples_of(std::int64_t epoch, std::int64_t batches) {
+  std::vector<std::uint64_t> samples;
+  for (std::int64_t i = 0; i < batches * kBatchSize; ++i)
+    samples.push_back(static_cast<std::uint64_t>(epoch * 1000 + i));
+  return samples;
+}
+
+std::vector<std::uint64_t> operator+(std::vector<std::uint64_t> a,
+                                     const std::vector<std::uint64_t>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+/// Over the paces of the two streams; where one is random, over several runs.
+class DevicePrefetcherTest : public ::testing::TestWithParam<std::tuple<Pace, Pace>> {
+ protected:
+  template <typename Body>
+  void for_each_device(const Body& body) {
+    const auto [copies, consumer] = GetParam();
+    const bool random = copies == Pace::random || consumer == Pace::random;
+    for (unsigned seed = 1; seed <= (random ? 40U : 1U); ++seed) {
+      SCOPED_TRACE("seed " + std::to_string(seed));
+      body(QueuedDevice::Options{.copies = copies, .consumer = consumer, .seed = seed});
+    }
+  }
+};
+
+TEST_P(DevicePrefetcherTest, EveryValueArrivesWithoutASynchronizationWithinAPass) {
+  for_each_device([](const QueuedDevice::Options& options) {
+    for (const std::size_t lag : {0, 1, 4, 100}) {
+      Rig rig(options);
+      std::vector<std::uint64_t> expected;
+      for (const std::int64_t epoch : {0, 1, 2}) {
+        // The size changes, as in progressive resizing, and comes back.
+        rig.batches->begin_epoch({.epoch = epoch, .image_size_px = epoch == 1 ? 5 : 4});
+        const int before = rig.device.synchronizations();
+        rig.take(kBatches + 1, lag);
+        EXPECT_EQ(rig.device.synchronizations(), before);
+        EXPECT_FALSE(rig.batches->next());
+        expected = expected + samples_of(epoch, kBatches);
+      }
+      EXPECT_EQ(rig.wrong_values(), 0U) << "lag " << lag;
+      EXPECT_EQ(rig.consumer.samples(), expected);
+      EXPECT_EQ(rig.device.changed_sources(), 0);
+    }
+  });
+}
+
+TEST_P(DevicePrefetcherTest, ARestartWithCopiesUnderWayHarmsNoBatch) {
+  for_each_device([](const QueuedDevice::Options& options) {
+    for (std::int64_t taken = 0; taken < kBatches; ++taken) {
+      Rig rig(options);
+      rig.batches->begin_epoch({.epoch = 0, .image_size_px = 4});
+      std::vector<QueuedCopies::Batch> kept;
+      for (std::int64_t b = 0; b < taken; ++b) kept.push_back(rig.batches->next().value());
+      rig.batches->begin_epoch({.epoch = 1, .image_size_px = 4});
+      rig.take(kBatches);
+      for (const QueuedCopies::Batch& batch : kept) rig.consumer.read(batch);
+      kept.clear();
+      EXPECT_EQ(rig.wrong_values(), 0U) << taken << " taken";
+      EXPECT_EQ(rig.consumer.samples(), samples_of(1, kBatches) + samples_of(0, taken));
+      EXPECT_EQ(rig.device.changed_sources(), 0);
+    }
+  });
+}
+
+TEST_P(DevicePrefetcherTest, BatchesOutliveTheirPrefetcher) {
+  for_each_device([](const QueuedDevice::Options& options) {
+    Rig rig(options);
+    rig.batches->begin_epoch({.epoch = 0, .image_size_px = 4});
+    std::vector<QueuedCopies::Batch> kept;
+    for (int b = 0; b < 3; ++b) kept.push_back(rig.batches->next().value());
+    rig.batches.reset();
+    for (const QueuedCopies::Batch& batch : kept) rig.consumer.read(batch);
+    EXPECT_EQ(rig.wrong_values(), 0U);
+    EXPECT_EQ(rig.consumer.samples(), samples_of(0, 3));
+    EXPECT_EQ(rig.device.changed_sources(), 0);
+  });
+}
+
+TEST_P(DevicePrefetcherTest, AFailureOfTheSourceComesBehindTheBatchesBeforeIt) {
+  for_each_device([](const QueuedDevice::Options& options) {
+    for (std::int64_t bad = 0; bad < kBatches; ++bad) {
+      Rig rig(options, bad);
+      std::vector<std::uint64_t> expected;
+      for (const std::int64_t epoch : {0, 1}) {
+        rig.batches->begin_epoch({.epoch = epoch, .image_size_px = 4});
+        rig.take(bad);
+        EXPECT_THROW(static_cast<void>(rig.batches->next()), DataError);
+        EXPECT_FALSE(rig.batches->next());
+        expected = expected + samples_of(epoch, bad);
+      }
+      EXPECT_EQ(rig.wrong_values(), 0U) << "bad batch " << bad;
+      EXPECT_EQ(rig.consumer.samples(), expected);
+      EXPECT_EQ(rig.device.changed_sources(), 0);
+    }
+  });
+}
+
+TEST_P(DevicePrefetcherTest, AFailedCopyComesBehindTheBatchesBeforeItAndKeepsItsHostMemory) {
+  for_each_device([](const QueuedDevice::Options& options) {
+    // A batch takes three allocations: the first field's two, then the second's.
+    for (std::size_t allocations = 0; allocations < 9; ++allocations) {
+      Rig rig(options);
+      rig.batches->begin_epoch({.epoch = 0, .image_size_px = 4});
+      rig.device.limit_allocations(allocations);
+      const auto complete = static_cast<std::int64_t>(allocations / 3);
+      rig.take(complete);
+      EXPECT_THROW(static_cast<void>(rig.batches->next()), std::runtime_error);
+      rig.device.limit_allocations(SIZE_MAX);
+      EXPECT_FALSE(rig.batches->next());
+      rig.batches->begin_epoch({.epoch = 1, .image_size_px = 4});
+      rig.take(kBatches);
+      EXPECT_EQ(rig.wrong_values(), 0U);
+      EXPECT_EQ(rig.consumer.samples(), samples_of(0, complete) + samples_of(1, kBatches));
+      EXPECT_EQ(rig.device.changed_sources(), 0) << allocations << " allocations";
+    }
+  });
+}
+
+/// The threads of a real loader reuse its memory whenever they get it.
+TEST_P(DevicePrefetcherTest, BatchesOfALoaderAreThoseItMakes) {
+  const test::TemporaryFolder folder;
+  test::write_bytes(folder / "x.beton", test::golden_beton("img_jpg_w3"));
+  const BetonReader reader(folder / "x.beton");
+  LoaderOptions loading;
+  loading.batch_size = 3;
+  loading.workers = 2;
+  const Pipeline pipeline = standard_train_pipeline();
+  const auto [copies, consumer] = GetParam();
+  QueuedDevice device({.copies = copies, .consumer = consumer});
+  DevicePrefetcher<QueuedCopies, Loader> batches(QueuedCopies(device), kDepth, reader, pipeline,
+                                                 loading);
+  Loader loader(reader, pipeline, loading);
+  for (const std::int64_t epoch : {0, 1}) {
+    const EpochRequest request{.epoch = epoch, .image_size_px = 16};
+    batches.begin_epoch(request);
+    std::vector<QueuedCopies::Batch> found;
+    while (auto batch = batches.next()) found.push_back(std::move(*batch));
+    device.finish();
+    loader.begin_epoch(request);
+    for (const QueuedCopies::Batch& batch : found) {
+      const HostBatch expected = loader.next().value();
+      EXPECT_EQ(batch.sample_ids, expected.sample_ids);
+      ASSERT_EQ(batch.fields.size(), expected.fields.size());
+      for (std::size_t f = 0; f < expected.fields.size(); ++f) {
+        const auto values = expected.fields[f].values<std::byte>();
+        std::vector<std::byte> bytes(values.begin(), values.end());
+        if (f == 0) std::ranges::transform(bytes, bytes.begin(), [](std::byte b) { return ~b; });
+        EXPECT_EQ(batch.fields[f]->bytes, bytes) << "field " << f;
+      }
+    }
+    EXPECT_FALSE(loader.next());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Paces, DevicePrefetcherTest,
+    ::testing::Combine(::testing::Values(Pace::eager, Pace::late, Pace::random),
+                       ::testing::Values(Pace::eager, Pace::late, Pace::random)));
+
+TEST(DevicePrefetcherMemoryTest, HostMemoryComesBackAsCopiesEnd) {
+  for (const Pace consumer : {Pace::eager, Pace::late}) {
+    Rig rig({.copies = Pace::eager, .consumer = consumer});
+    for (const std::int64_t epoch : {0, 1, 2}) {
+      rig.batches->begin_epoch({.epoch = epoch, .image_size_px = 4});
+      rig.take(kBatches, /*lag=*/kBatches);
+    }
+    EXPECT_LE(rig.memory.buffers(), kDepth + 2);
+  }
+}
+
+/// Negative controls: the tests above notice each call that has no effect.
+class DevicePrefetcherFaultTest : public ::testing::Test {
+ protected:
+  /// A pass, a restart in the middle of a second one, and a third.
+  static std::size_t wrong_values(Pace copies, Pace consumer, Fault fault) {
+    Rig rig({.copies = copies, .consumer = consumer, .fault = fault});
+    rig.batches->begin_epoch({.epoch = 0, .image_size_px = 4});
+    rig.take(kBatches);
+    rig.batches->begin_epoch({.epoch = 1, .image_size_px = 4});
+    rig.take(2);
+    rig.batches->begin_epoch({.epoch = 2, .image_size_px = 4});
+    rig.take(kBatches);
+    return rig.wrong_values();
+  }
+};
+
+TEST_F(DevicePrefetcherFaultTest, HostMemoryReleasedBeforeItsCopyGivesWrongValues) {
+  EXPECT_EQ(wrong_values(Pace::late, Pace::late, Fault::none), 0U);
+  EXPECT_GT(wrong_values(Pace::late, Pace::late, Fault::query_lies), 0U);
+}
+
+TEST_F(DevicePrefetcherFaultTest, AConsumerThatDoesNotWaitReadsWrongValues) {
+  EXPECT_EQ(wrong_values(Pace::late, Pace::eager, Fault::none), 0U);
+  EXPECT_GT(wrong_values(Pace::late, Pace::eager, Fault::no_block_consumer), 0U);
+}
+
+TEST_F(DevicePrefetcherFaultTest, DeviceMemoryReusedBeforeTheConsumerIsDoneGivesWrongValues) {
+  EXPECT_EQ(wrong_values(Pace::eager, Pace::late, Fault::none), 0U);
+  EXPECT_GT(wrong_values(Pace::eager, Pace::late, Fault::no_record_stream), 0U);
+}
+
+TEST_F(DevicePrefetcherFaultTest, ARestartThatDoesNotWaitForCopiesGivesWrongValues) {
+  EXPECT_GT(wrong_values(Pace::late, Pace::late, Fault::no_synchronize), 0U);
+}
+
+}  // namespace
+}  // namespace precast::data

@@ -1,0 +1,204 @@
+// What happens to the others when a rank dies, and to all when one is asked to stop.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/message_matchers.h"
+#include "tests/tools/app/two_ranks.h"
+
+namespace precast::tools {
+namespace {
+
+using test::eventually;
+using test::Names;
+using test::Program;
+using Clock = std::chrono::steady_clock;
+
+class RankRuns : public ::testing::Test {
+ protected:
+  test::TwoRanks ranks_;
+};
+
+constexpr int kPreempted = 85;
+
+struct Death {
+  const char* failpoint;
+  int exit_code;
+  const char* cause;
+};
+
+class RankDeathTest : public RankRuns, public testing::WithParamInterface<Death> {};
+
+TEST_P(RankDeathTest, EndsAllRanksAndTheCauseIsToldOnce) {
+  const auto start = Clock::now();
+  Program run(ranks_.command("r", {"--dist.nproc=2"}),
+              {std::string("PRECAST_FAILPOINTS=") + GetParam().failpoint});
+  EXPECT_EQ(run.wait(), GetParam().exit_code) << run.err;
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(60));
+  EXPECT_EQ(test::occurrences(run.err, GetParam().cause), 1) << run.err;
+  EXPECT_THAT(run.err, Names(GetParam().cause));
+  // Who throws says so; of one that is gone the launcher tells, and the others add nothing.
+  EXPECT_EQ(test::occurrences(run.err, "error: "), GetParam().exit_code == 5 ? 1 : 0) << run.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    KindsAndPlaces, RankDeathTest,
+    testing::Values(Death{"trainer.before_step=kill@1%1", 1, "SIGKILL"},
+                    Death{"trainer.before_step=kill@2%0", 1, "SIGKILL"},
+                    Death{"evaluator.before_batch=kill@1%1", 1, "SIGKILL"},
+                    Death{"checkpoint.before_file=kill@1%0", 1, "SIGKILL"},
+                    Death{"trainer.before_step=exit@1%0", 1, "code 1"},
+                    Death{"trainer.before_step=exit@2%1", 1, "code 1"},
+                    Death{"evaluator.before_batch=exit@1%0", 1, "code 1"},
+                    Death{"checkpoint.before_file=exit@1%0", 1, "code 1"},
+                    Death{"trainer.before_step=error@1%1", 5, "trainer.before_step"},
+                    Death{"trainer.before_step=error@2%0", 5, "trainer.before_step"},
+                    Death{"evaluator.before_batch=error@1%1", 5, "evaluator.before_batch"}));
+
+using RankFailureTest = RankRuns;
+
+TEST_F(RankFailureTest, ADiskThatRefusesACheckpointDoesNotEndTheRun) {
+  Program run(ranks_.command("r", {"--dist.nproc=2"}),
+              {"PRECAST_FAILPOINTS=checkpoint.before_file=error@1%0"});
+  EXPECT_EQ(run.wait(), 0) << run.err;
+  EXPECT_THAT(run.err, Names("warning", "checkpoint.before_file"));
+}
+
+TEST_F(RankFailureTest, WhatIsGivenWrongIsToldOnceBeforeAnyRankStarts) {
+  Program run(ranks_.command("r", {"--dist.nproc=2", "--training.epoch=3"}));
+  EXPECT_EQ(run.wait(), 2);
+  EXPECT_EQ(test::occurrences(run.err, "training.epoch"), 2) << run.err;  // the key, and the hint
+  Program missing(ranks_.command("r", {"--dist.nproc=2", "--data.train_dataset=none.beton"}));
+  EXPECT_EQ(missing.wait(), 5);
+  EXPECT_EQ(test::occurrences(missing.err, "none.beton"), 1) << missing.err;
+}
+
+class RankStopTest : public RankRuns {
+ protected:
+  /// Stops a run by `failpoint`, goes on, and compares with a run that was never stopped.
+  void stop_and_go_on(const std::string& failpoint, const std::vector<std::string>& more) {
+    Program uncut(ranks_.command("uncut", more));
+    ASSERT_EQ(uncut.wait(), 0) << uncut.err;
+    Program cut(ranks_.command("cut", more), {"PRECAST_FAILPOINTS=" + failpoint});
+    ASSERT_EQ(cut.wait(), kPreempted) << cut.err;
+    EXPECT_THAT(cut.err, Names("--checkpoint.resume=auto"));
+    go_on_and_compare(more);
+  }
+  /// The optimiser of the newest checkpoint.
+  [[nodiscard]] std::string last_optimizer(const std::string& run) const {
+    std::string newest;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(ranks_.folder(run) / "checkpoints"))
+      newest = std::max(newest, entry.path().filename().string());
+    return ranks_.bytes(run, "checkpoints/" + newest + "/optimizer.safetensors");
+  }
+  void go_on_and_compare(std::vector<std::string> more) {
+    more.emplace_back("--checkpoint.resume=auto");
+    Program rest(ranks_.command("cut", more));
+    ASSERT_EQ(rest.wait(), 0) << rest.err;
+    EXPECT_THAT(rest.err, testing::ContainsRegex("step [1-9]")) << "not from the first one";
+    EXPECT_EQ(ranks_.weights("cut"), ranks_.weights("uncut"));
+    EXPECT_EQ(ranks_.rows("cut"), ranks_.rows("uncut"));
+    EXPECT_EQ(last_optimizer("cut"), last_optimizer("uncut"));
+    EXPECT_FALSE(last_optimizer("cut").empty());
+  }
+};
+
+/// The child that SIGSTOP has stopped; 0: none.
+pid_t stopped_child(pid_t parent) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    std::string stat;
+    std::getline(std::ifstream(entry.path() / "stat"), stat);
+    // `4711 (its name) T 4710 ...`
+    if (stat.find(") T " + std::to_string(parent) + " ") != std::string::npos)
+      return std::stoi(stat);
+  }
+  return 0;
+}
+
+/// Whether a signal waits for a process that is stopped.
+bool is_pending(pid_t process, int signal) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("ShdPnd:"))
+      return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0;
+  }
+  return false;
+}
+
+const std::vector<std::string> kTwoRanks = {"--dist.nproc=2", "--methods=[{ema: {decay: 0.9}}]"};
+
+TEST_F(RankStopTest, ASignalToOneRankStopsAllAtTheSameStep) {
+  stop_and_go_on("trainer.before_step=term@2%1", kTwoRanks);
+}
+
+TEST_F(RankStopTest, ASignalInAnEvaluationStopsAll) {
+  stop_and_go_on("evaluator.before_batch=term@1%0",
+                 {"--dist.nproc=2", "--validation.batch_size=2"});
+}
+
+TEST_F(RankStopTest, ASignalToTheLauncherStopsAll) {
+  Program uncut(ranks_.command("uncut", kTwoRanks));
+  ASSERT_EQ(uncut.wait(), 0) << uncut.err;
+  Program cut(ranks_.command("cut", kTwoRanks),
+              {"PRECAST_FAILPOINTS=trainer.before_step=stop@3%1"});
+  ASSERT_TRUE(eventually([&] { return stopped_child(cut.id()) != 0; }));
+  const pid_t rank = stopped_child(cut.id());
+  ::kill(cut.id(), SIGUSR1);
+  EXPECT_TRUE(eventually([&] { return is_pending(rank, SIGUSR1); })) << "is passed on";
+  ::kill(rank, SIGCONT);
+  ASSERT_EQ(cut.wait(), kPreempted) << cut.err;
+  go_on_and_compare(kTwoRanks);
+}
+
+TEST_F(RankStopTest, AShardedOptimiserGoesOnToo) {
+  stop_and_go_on("trainer.before_step=term@2%1",
+                 {"--dist.nproc=2", "--dist.zero=1", "--training.optimizer=adamw"});
+}
+
+TEST_F(RankStopTest, AParameterServerGoesOnToo) {
+  stop_and_go_on("trainer.before_step=term@2%1",
+                 {"--dist.nproc=2", "--dist.variable_update=parameter_server"});
+}
+
+TEST_F(RankStopTest, OneProcessIsStoppedTheSameWay) {
+  stop_and_go_on("trainer.before_step=term@3", {});
+}
+
+TEST_F(RankStopTest, AKilledRunGoesOnFromItsLastCheckpoint) {
+  Program uncut(ranks_.command("uncut", {}));
+  ASSERT_EQ(uncut.wait(), 0) << uncut.err;
+  Program cut(ranks_.command("cut", {"--checkpoint.every_steps=2"}),
+              {"PRECAST_FAILPOINTS=trainer.before_step=kill@10"});
+  ASSERT_EQ(cut.wait(), 128 + SIGKILL);
+  go_on_and_compare({});
+}
+
+TEST_F(RankStopTest, AnotherNumberOfRanksGoesOnWithTheSameGlobalBatches) {
+  Program cut(ranks_.command("cut", {"--training.global_batch_size=8"}),
+              {"PRECAST_FAILPOINTS=trainer.before_step=term@1"});
+  ASSERT_EQ(cut.wait(), kPreempted) << cut.err;
+  Program rest(ranks_.command(
+      "cut", {"--training.global_batch_size=8", "--dist.nproc=2", "--checkpoint.resume=auto"}));
+  ASSERT_EQ(rest.wait(), 0) << rest.err;
+  EXPECT_EQ(ranks_.rows("cut").size(), 2 * 3 + 2U);
+}
+
+TEST_F(RankStopTest, AnotherRunsCheckpointIsRefusedWithTheDifference) {
+  Program first(ranks_.command("cut", {}));
+  ASSERT_EQ(first.wait(), 0) << first.err;
+  Program other(ranks_.command("cut", {"--lr.lr=0.5", "--checkpoint.resume=auto"}));
+  EXPECT_EQ(other.wait(), 4);
+  EXPECT_THAT(other.err, Names("lr.lr", "0.01", "0.5"));
+  Program forced(ranks_.command("cut", {"--lr.lr=0.5", "--checkpoint.resume=force"}));
+  EXPECT_EQ(forced.wait(), 0) << forced.err;
+  EXPECT_THAT(forced.err, Names("lr.lr", "0.01", "0.5"));
+}
+
+}  // namespace
+}  // namespace precast::tools

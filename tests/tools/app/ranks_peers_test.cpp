@@ -1,0 +1,126 @@
+// The same two ranks, started by what else starts ranks.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <sstream>
+#include <thread>
+
+#include "tests/tools/app/two_ranks.h"
+
+namespace precast::tools {
+namespace {
+
+using test::Program;
+using test::TwoRanks;
+
+/// A program of PATH; empty if it is not there.
+std::string find_program(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (std::filesystem::exists(std::filesystem::path(folder) / name)) return folder + "/" + name;
+  }
+  return {};
+}
+
+class RanksPeersTest : public ::testing::Test {
+ protected:
+  void run(const std::vector<std::string>& command) {
+    Program program(command, environment_);
+    ASSERT_EQ(program.wait(), 0) << program.out << program.err;
+  }
+  /// Run `a` has trained the same as run `b`.
+  void expect_same(const std::string& a, const std::string& b) const {
+    EXPECT_EQ(ranks_.rows(a), ranks_.rows(b));
+    ASSERT_FALSE(ranks_.weights(a).empty());
+    EXPECT_TRUE(ranks_.weights(a) == ranks_.weights(b)) << "other weights";
+  }
+  /// Ranks of `starter` do what those of precast's own launcher do.
+  void expect_same_as_launcher(const std::vector<std::string>& starter,
+                               const std::vector<std::string>& more = {}) {
+    run(ranks_.command("launcher", {"--dist.nproc=2"}));
+    run(ranks_.started_by(starter, "peer", more));
+    EXPECT_EQ(ranks_.rows("launcher").size(), 2 * 3 + 2U);
+    expect_same("launcher", "peer");
+  }
+
+  TwoRanks ranks_;
+  std::vector<std::string> environment_ = TwoRanks::kEnvironment;
+};
+
+TEST_F(RanksPeersTest, TorchrunStartsTheSame) {
+  const std::string python = PRECAST_SOURCE_DIR "/.venv/bin/python";
+  if (!std::filesystem::exists(python)) GTEST_SKIP() << "no " << python << ": tools/setup makes it";
+  expect_same_as_launcher({python, "-m", "torch.distributed.run", "--standalone", "--no-python",
+                           "--nproc-per-node", "2"});
+}
+
+TEST_F(RanksPeersTest, MpirunStartsTheSame) {
+  const std::string mpirun = find_program("mpirun.openmpi");
+  if (mpirun.empty()) GTEST_SKIP() << "no mpirun.openmpi here; Debian has it in openmpi-bin";
+  expect_same_as_launcher({mpirun, "--allow-run-as-root", "--oversubscribe", "-np", "2"},
+                          {"--dist.port=" + std::to_string(TwoRanks::free_port())});
+}
+
+/// On a Slurm of one node that the test itself starts.
+class SlurmTest : public RanksPeersTest {
+ protected:
+  void SetUp() override {
+    Program start({kNode, "start", slurm_.path()});
+    const int code = start.wait();
+    if (code == 77) GTEST_SKIP() << start.err;
+    ASSERT_EQ(code, 0) << start.err;
+    environment_.push_back("SLURM_CONF=" + (slurm_ / "slurm.conf").string());
+    srun_ = {find_program("srun"), "--ntasks=2", "--job-name=precast"};
+  }
+  void TearDown() override { Program({kNode, "stop", slurm_.path()}).wait(); }
+
+  /// Waits until a run has logged `count` rows. @return false if that took over 60 s.
+  bool logged(const std::string& run, std::size_t count) const {
+    for (int i = 0; i < 1200; ++i) {
+      std::ifstream file(ranks_.folder(run) / "log");
+      if (std::count(std::istreambuf_iterator<char>(file), {}, '\n') >=
+          static_cast<std::ptrdiff_t>(count))
+        return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    return false;
+  }
+  /// A long run gets `signal`, says so with its exit code and goes on where it was.
+  void expect_resumed_after(const std::string& signal) {
+    const std::vector<std::string> keys = {"--training.epochs=12", "--checkpoint.resume=auto"};
+    run(ranks_.started_by(srun_, "uncut", keys));
+    Program first(ranks_.started_by(srun_, "cut", keys), environment_);
+    ASSERT_TRUE(logged("cut", 2));
+    run({find_program("scancel"), "--name=precast", "--signal=" + signal});
+    EXPECT_EQ(first.wait(), 85) << first.err;
+    EXPECT_FALSE(std::filesystem::is_empty(ranks_.folder("cut") / "checkpoints"));
+    EXPECT_TRUE(ranks_.weights("cut").empty()) << "finished before the signal";
+    Program second(ranks_.started_by(srun_, "cut", keys), environment_);
+    ASSERT_EQ(second.wait(), 0) << second.err;
+    EXPECT_THAT(second.err, testing::ContainsRegex("step [1-9]")) << "not from the first one";
+    ASSERT_FALSE(ranks_.weights("cut").empty());
+    EXPECT_TRUE(ranks_.weights("cut") == ranks_.weights("uncut")) << "other weights";
+  }
+
+  static constexpr const char* kNode = PRECAST_SOURCE_DIR "/tests/support/slurm_node";
+  test::TemporaryFolder slurm_;
+  std::vector<std::string> srun_;
+};
+
+TEST_F(SlurmTest, SrunStartsTheSame) {
+  expect_same_as_launcher(srun_);
+}
+
+TEST_F(SlurmTest, ARunThatIsPreemptedGoesOnAsIfUncut) {
+  expect_resumed_after("USR1");
+}
+
+TEST_F(SlurmTest, ARunThatIsTerminatedGoesOnAsIfUncut) {
+  expect_resumed_after("TERM");
+}
+
+}  // namespace
+}  // namespace precast::tools

@@ -1,0 +1,287 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "framework/api/batch.h"
+#include "framework/api/run_facts.h"
+#include "framework/core/error.h"
+#include "tests/support/message_matchers.h"
+#include "tests/support/program.h"
+#include "tests/support/temporary_folder.h"
+#include "tools/app/list.h"
+#include "tools/app/model_probe.h"
+#include "tools/app/recipe.h"
+#include "tools/app/torch_errors.h"
+#include "tools/cli/command.h"
+
+namespace precast::tools {
+namespace {
+
+using test::Names;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+class RecipePluginsTest : public testing::Test {
+ protected:
+  RecipePluginsTest() {
+    std::filesystem::copy(PRECAST_TEST_PLUGIN_DIR "/train_parts.so", folder_ / "train_parts.so");
+  }
+  Recipe load(const std::string& text) {
+    std::ofstream(folder_ / "r.yaml") << text;
+    return load_recipe(folder_ / "r.yaml", {}, registries_);
+  }
+
+  /// As precast-train ends.
+  static Failure plain_failure(const std::exception_ptr& thrown) {
+    try {
+      rethrow_plainly(thrown);
+    } catch (...) {
+      return describe_failure(std::current_exception());
+    }
+  }
+
+  test::TemporaryFolder folder_;
+  Registries registries_ = make_registries();
+};
+
+TEST_F(RecipePluginsTest, PartsOfAPluginAreKnownWithTheirOptionsAndTheRecipeRecordsTheFile) {
+  const Recipe recipe = load(
+      "plugins: [train_parts.so]\n"
+      "training: {epochs: 9}\n"
+      "methods: [half_epochs: {factor: 3}]\n");
+  EXPECT_EQ(make_plan(recipe, registries_, 100, 10).epochs, 3);
+  EXPECT_EQ(recipe.resolved["plugins"][0], (folder_ / "train_parts.so").string());
+  EXPECT_EQ(recipe.resolved["plugins.xxh3"][0].get<std::string>().size(), 16U);
+}
+
+TEST_F(RecipePluginsTest, ListShowsAPluginsPartsWithTheirDefaults) {
+  const std::string plugin = folder_ / "train_parts.so";
+  testing::internal::CaptureStdout();
+  const int code = run_list({"methods", "--plugin", plugin, "--json"});
+  const auto listed = nlohmann::json::parse(testing::internal::GetCapturedStdout());
+  ASSERT_EQ(code, 0);
+  EXPECT_EQ(listed.size(), 1U) << "methods alone";
+  const auto& methods = listed.at("methods");
+  const nlohmann::json& last = methods.at(methods.size() - 2);
+  EXPECT_EQ(last.at("name"), "half_epochs");
+  EXPECT_EQ(last.at("options").at("factor"), 2);
+}
+
+/// Knows nothing of what a recipe may ask of a model.
+class Deaf final : public Model {
+ public:
+  at::Tensor forward(const at::Tensor& images) override { return images.mean({2, 3}); }
+  [[nodiscard]] std::vector<NamedTensor> parameters() const override { return {}; }
+  [[nodiscard]] std::vector<NamedTensor> state() const override { return {}; }
+  void train(bool) override {}
+  void to(at::Device, bool) override {}
+};
+
+TEST(ModelProbeTest, ModelsThatTakeNoNoticeOfAMethodAreTold) {
+  ModelRegistry models = make_registries().models;
+  models.add("deaf", "", [](const ModelSpec&) { return std::make_unique<Deaf>(); });
+  TrainPlan plan;
+  plan.image_size_px = {32};
+  plan.model = {.arch = "deaf", .num_classes = 3, .blurpool = true};
+  Diagnostics diagnostics;
+  plan.model.params = parse_override("{zero_init_residual: true}", {"test", 0, 0}, diagnostics);
+  EXPECT_THAT(find_unheeded(models, plan, /*sync_bn=*/true),
+              testing::ElementsAre(Names("blurpool", "deaf"), Names("dist.sync_bn", "deaf"),
+                                   Names("model.params", "zero_init_residual", "deaf")));
+  plan.model.arch = "resnet18";
+  EXPECT_THAT(find_unheeded(models, plan, /*sync_bn=*/true), testing::IsEmpty());
+}
+
+constexpr const char* kFlatNet =
+    "model: {arch: layers, params: {image_size: 32, layers: [conv: {out: 4}, relu, flatten, "
+    "linear]}}\n"
+    "validation: {resolution: 32}\n";
+
+TEST_F(RecipePluginsTest, ModelOfOneImageSizeIsRefusedWhereSizesChange) {
+  EXPECT_NO_THROW((void)load(std::string(kFlatNet) + "resolution: {min_res: 32, max_res: 32}\n"));
+  try {
+    static_cast<void>(load(std::string(kFlatNet) +
+                           "resolution: {min_res: 32, max_res: 64, end_ramp: 4}\n"
+                           "training: {epochs: 6}\n"));
+    FAIL() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), Names("'layers'", "(32, 64 px)", "global_avg_pool"));
+    EXPECT_EQ(test::occurrences(error.what(), "64 px"), 2) << "among the sizes, and as what fails";
+  }
+}
+
+TEST_F(RecipePluginsTest, BlurPoolWithoutALayerToReplaceIsTold) {
+  testing::internal::CaptureStderr();
+  static_cast<void>(load(std::string(kFlatNet) + "resolution: {min_res: 32, max_res: 32}\n" +
+                         "methods: [blurpool]\n"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), Names("blurpool", "'layers'"));
+}
+
+/// The options of a part as `precast list KIND --json` tells them.
+nlohmann::json listed_options(const std::string& kind, const std::string& name) {
+  testing::internal::CaptureStdout();
+  static_cast<void>(run_list({kind, "--json"}));
+  const auto listed = nlohmann::json::parse(testing::internal::GetCapturedStdout());
+  for (const nlohmann::json& part : listed.at(kind)) {
+    if (part.at("name") == name) return part.at("options");
+  }
+  ADD_FAILURE() << name;
+  return {};
+}
+
+TEST(ListTest, ShowsOptionsThatModelsReadWhileTheyAreMade) {
+  const auto resnet = listed_options("models", "resnet18");
+  EXPECT_EQ(resnet.at("zero_init_residual"), false);
+  EXPECT_EQ(resnet.at("stochastic_depth.drop_rate"), 0);
+  EXPECT_EQ(listed_options("models", "layers").at("image_size"), 0);
+}
+
+TEST(ListTest, ShowsTheRecipesKeysWithThePartsThatReadThem) {
+  EXPECT_EQ(listed_options("schedules", "poly").at("lr.power"), 2);
+  EXPECT_FALSE(listed_options("schedules", "step").contains("lr.power"));
+  EXPECT_EQ(listed_options("optimizers", "lars").at("optimizer.trust_coefficient"), 0.001);
+  EXPECT_EQ(listed_options("optimizers", "adamw").at("training.weight_decay"), 4e-5);
+  EXPECT_FALSE(listed_options("optimizers", "adamw").contains("training.momentum"));
+  EXPECT_TRUE(listed_options("orders", "weighted").contains("data.weights"));
+  EXPECT_FALSE(listed_options("orders", "random").contains("data.weights"));
+}
+
+TEST_F(RecipePluginsTest, WrongOptionsOfAPluginsPartAreTold) {
+  try {
+    static_cast<void>(load("plugins: [train_parts.so]\nmethods: [half_epochs: {factors: 3}]\n"));
+    FAIL() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), Names("half_epochs.factors", "factor"));
+  }
+}
+
+TEST_F(RecipePluginsTest, ThrowingConstructorIsToldWithItsModelAndPluginWhateverItThrows) {
+  const auto refusal = [&](const std::string& kind, ExitCode code) {
+    Registries registries = make_registries();
+    std::ofstream(folder_ / "r.yaml")
+        << "plugins: [train_parts.so]\nmodel: {arch: unlucky_" << kind << "}\n";
+    try {
+      static_cast<void>(load_recipe(folder_ / "r.yaml", {}, registries));
+    } catch (...) {
+      const auto failure = plain_failure(std::current_exception());
+      EXPECT_EQ(failure.exit_code, static_cast<int>(code)) << failure.text;
+      EXPECT_THAT(failure.text, Names("train_parts.so", "'unlucky_" + kind + "'"));
+      return failure.text;
+    }
+    ADD_FAILURE() << "accepted";
+    return std::string();
+  };
+  EXPECT_THAT(refusal("text", ExitCode::usage),
+              Names("no luck today"));  // text is the interface: the plug-in's own words
+  EXPECT_THAT(refusal("int", ExitCode::usage), Names("std::exception"));
+  EXPECT_THAT(refusal("libtorch", ExitCode::usage), Names("wrong shape"));
+  EXPECT_THAT(refusal("memory", ExitCode::out_of_memory),
+              Names("no memory left"));  // text is the interface: the plug-in's own words
+  EXPECT_THAT(refusal("io", ExitCode::io), Names("disk gone"));
+}
+
+TEST_F(RecipePluginsTest, WhatAModelThrowsAtWorkNamesItAndIsNoMistakeOfTheRecipe) {
+  static_cast<void>(load("plugins: [train_parts.so]\n"));
+  const auto model = registries_.models.create("unlucky_forward", ModelSpec{});
+  try {
+    static_cast<void>(model->forward({}));
+    FAIL() << "accepted";
+  } catch (...) {
+    const Failure failure = plain_failure(std::current_exception());
+    EXPECT_EQ(failure.exit_code, static_cast<int>(ExitCode::failed));
+    EXPECT_THAT(failure.text,
+                Names("wrong shape", "train_parts.so", "model 'unlucky_forward'", "forward"));
+  }
+}
+
+/// A member of a method, and a call of it.
+struct Member {
+  const char* name;
+  std::function<void(Method&, Model&)> call;
+  ExitCode code = ExitCode::failed;
+};
+
+TEST_F(RecipePluginsTest, WhatAnyMemberOfAMethodThrowsNamesThePluginTheMethodAndTheMember) {
+  static_cast<void>(load("plugins: [train_parts.so]\n"));
+  const auto net = registries_.models.create("unlucky_forward", ModelSpec{});
+  const Member members[] = {
+      {"rules", [](Method& m, Model&) { (void)m.rules(); }, ExitCode::usage},
+      {"configure",
+       [](Method& m, Model&) {
+         TrainPlan plan;
+         m.configure(plan);
+       },
+       ExitCode::usage},
+      {"on_run", [](Method& m, Model&) { m.on_run({}); }},
+      {"on_train_begin", [](Method& m, Model& model) { m.on_train_begin(model); }},
+      {"on_epoch_begin", [](Method& m, Model& model) { m.on_epoch_begin(0, model); }},
+      {"on_batch",
+       [](Method& m, Model&) {
+         Batch batch;
+         m.on_batch(batch, 0);
+       }},
+      {"step_strategy", [](Method& m, Model&) { (void)m.step_strategy(); }},
+      {"on_backward", [](Method& m, Model& model) { m.on_backward(model); }},
+      {"on_gradients", [](Method& m, Model& model) { m.on_gradients(model); }},
+      {"on_step_end", [](Method& m, Model& model) { m.on_step_end(model, 0); }},
+      {"eval_scope", [](Method& m, Model& model) { (void)m.eval_scope(model); }},
+      {"state", [](Method& m, Model&) { (void)m.state(); }},
+      {"restore", [](Method& m, Model&) { m.restore({}); }},
+  };
+  for (const Member& member : members) {
+    const auto method = registries_.methods.create("unlucky");
+    Schema schema;
+    method->options(schema);
+    Diagnostics diagnostics;
+    schema.apply(parse_override(fmt::format("{{member: {}, kind: int}}", member.name),
+                                {"test", 0, 0}, diagnostics),
+                 diagnostics);
+    diagnostics.throw_if_errors();
+    try {
+      member.call(*method, *net);
+      ADD_FAILURE() << member.name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_code(), member.code) << member.name;
+      EXPECT_THAT(error.what(), Names("train_parts.so", "method 'unlucky'", member.name));
+    }
+  }
+}
+
+TEST_F(RecipePluginsTest, AScheduleIsMadeForOtherEpochsAsItSaysItself) {
+  static_cast<void>(load("plugins: [train_parts.so]\n"));
+  const auto schedule = registries_.schedules.create("odd_warmup", {.epochs = 5});
+  const auto shorter = schedule->with_epochs(4);
+  ASSERT_NE(shorter, nullptr);
+  EXPECT_EQ(shorter->lr(0), 4);
+  EXPECT_THAT(
+      [&] { static_cast<void>(shorter->with_epochs(3)); },
+      ThrowsMessage<Error>(Names("train_parts.so", "schedule 'odd_warmup'", "with_epochs")));
+}
+
+TEST_F(RecipePluginsTest, PluginForAnotherLibtorchIsRefusedBeforeItIsOpened) {
+  std::ostringstream content;
+  content << std::ifstream(folder_ / "train_parts.so", std::ios::binary).rdbuf();
+  std::string bytes = content.str();
+  const std::size_t at = bytes.find("\ntorch 2.");
+  ASSERT_NE(at, std::string::npos);
+  bytes.replace(at, 9, "\ntorch 1.");
+  std::ofstream(folder_ / "train_parts.so", std::ios::binary) << bytes;
+  try {
+    static_cast<void>(load("plugins: [train_parts.so]\n"));
+    FAIL() << "accepted";
+  } catch (const DeviceError& error) {
+    EXPECT_THAT(error.what(),
+                AllOf(Names("libtorch", "cmake --build"), HasSubstr("'2."), HasSubstr("'1.")));
+  }
+}
+
+}  // namespace
+}  // namespace precast::tools

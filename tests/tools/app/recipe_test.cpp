@@ -1,0 +1,335 @@
+#include "tools/app/recipe.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "framework/core/error.h"
+#include "tests/support/message_matchers.h"
+#include "tests/support/temporary_folder.h"
+#include "tools/cli/recipe_arguments.h"
+
+namespace precast::tools {
+namespace {
+
+using test::Names;
+
+/// The file rn18_88_epochs.yaml as ffcv-imagenet publishes its keys: two of them do nothing, one
+/// number has no dot.
+constexpr const char* kPublished = R"(data:
+  gpu: 0
+  in_memory: 1
+  num_workers: 12
+dist:
+  world_size: 1
+logging:
+  folder: /tmp/
+  log_level: 0
+lr:
+  lr: 0.5
+  lr_peak_epoch: 2
+  lr_schedule_type: cyclic
+model:
+  arch: resnet18
+resolution:
+  end_ramp: 76
+  max_res: 192
+  min_res: 160
+  start_ramp: 65
+training:
+  batch_size: 1024
+  bn_wd: 0
+  distributed: 0
+  epochs: 88
+  label_smoothing: 0.1
+  momentum: 0.9
+  optimizer: sgd
+  use_blurpool: 1
+  weight_decay: 5e-5
+validation:
+  lr_tta: true
+  resolution: 256
+)";
+
+class RecipeTest : public ::testing::Test {
+ protected:
+  std::string file(const std::string& text) {
+    std::ofstream(folder_ / "r.yaml") << text;
+    return folder_ / "r.yaml";
+  }
+  Recipe load(const std::string& text, std::vector<std::string> args = {}) {
+    return load_recipe(file(text), take_overrides(args), registries_);
+  }
+  /// The whole message of a recipe that must be refused.
+  std::string refusal(const std::string& text, const std::vector<std::string>& args = {}) {
+    try {
+      static_cast<void>(load(text, args));
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    ADD_FAILURE() << "accepted: " << text;
+    return "";
+  }
+  static std::vector<std::string> names(const Recipe& recipe) {
+    std::vector<std::string> all;
+    for (const NamedMethod& method : recipe.methods) all.push_back(method.name);
+    return all;
+  }
+
+  test::TemporaryFolder folder_;
+  Registries registries_ = make_registries();
+};
+
+TEST_F(RecipeTest, PublishedFilesLoadUnchanged) {
+  const Recipe recipe = load(kPublished);
+  EXPECT_DOUBLE_EQ(recipe.config.optimizer.weight_decay, 5e-5);
+  EXPECT_EQ(recipe.config.validation.lr_tta, 1);
+  EXPECT_EQ(names(recipe), (std::vector<std::string>{"blurpool", "channels_last",
+                                                     "progressive_resize", "label_smoothing"}));
+}
+
+TEST_F(RecipeTest, EveryRecipeOfTheProjectLoads) {
+  int found = 0;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(PRECAST_SOURCE_DIR "/configs")) {
+    // Sweeps and tables name recipes.
+    if (entry.path().parent_path().filename() == "sweeps") continue;
+    if (entry.path().filename() == "table.yaml") continue;
+    if (entry.path().extension() != ".yaml") continue;
+    EXPECT_NO_THROW(static_cast<void>(load_recipe(entry.path(), {}, registries_))) << entry.path();
+    ++found;
+  }
+  EXPECT_GE(found, 15);
+}
+
+TEST_F(RecipeTest, TheTwelveImageNetRecipesArePublishedOnes) {
+  const int published[][3] = {{16, 11, 13}, {24, 17, 20}, {32, 23, 27},
+                              {40, 29, 34}, {56, 41, 48}, {88, 65, 76}};
+  for (const int arch : {18, 50}) {
+    for (const auto& [epochs, start_ramp, end_ramp] : published) {
+      const std::string name =
+          "rn" + std::to_string(arch) + "_" + std::to_string(epochs) + "_epochs.yaml";
+      const Recipe recipe =
+          load_recipe(PRECAST_SOURCE_DIR "/configs/imagenet/" + name, {}, registries_);
+      const TrainPlan plan = make_plan(recipe, registries_, 1281167, 1000);
+      EXPECT_EQ(plan.model.arch, "resnet" + std::to_string(arch));
+      EXPECT_TRUE(plan.model.blurpool);
+      EXPECT_EQ(plan.epochs, epochs);
+      EXPECT_EQ(plan.global_batch_size, arch == 18 ? 1024 : 4096);
+      EXPECT_EQ(plan.steps_per_epoch, arch == 18 ? 1251 : 312);
+      EXPECT_DOUBLE_EQ(plan.optimizer_options.weight_decay, arch == 18 ? 5e-5 : 1e-4);
+      EXPECT_EQ(plan.image_size_px.front(), 160);
+      EXPECT_EQ(plan.image_size_px[static_cast<std::size_t>(start_ramp)], 160);
+      EXPECT_EQ(plan.image_size_px[static_cast<std::size_t>(end_ramp)], 192);
+      const double lr = arch == 18 ? 0.5 : 1.7;
+      EXPECT_DOUBLE_EQ(plan.lr(0, 0), 1e-4 * lr);
+      EXPECT_DOUBLE_EQ(plan.lr(2, 0), lr);
+      EXPECT_NEAR(plan.lr(epochs - 1, plan.steps_per_epoch - 1),
+                  lr / (epochs - 2) / static_cast<double>(plan.steps_per_epoch), 1e-12);
+    }
+  }
+}
+
+TEST_F(RecipeTest, CommandLineBeatsFileBeatsDefault) {
+  const Recipe recipe = load("training: {epochs: 5, batch_size: 8}\n",
+                             {"--training.epochs=7", "data.num_workers=3", "--lr.lr", "0.25"});
+  EXPECT_EQ(recipe.config.training.epochs, 7);
+  EXPECT_EQ(recipe.config.training.batch_size, 8);
+  EXPECT_EQ(recipe.config.data.num_workers, 3);
+  EXPECT_DOUBLE_EQ(recipe.config.lr.options.lr, 0.25);
+  EXPECT_DOUBLE_EQ(recipe.config.training.label_smoothing, 0.1);
+}
+
+TEST_F(RecipeTest, AllMistakesAreToldAtOnceWithTheirPlaces) {
+  const std::string message = refusal(
+      "training:\n  epochs: many\n  batchsize: 3\ndata:\n  num_workers: -1\n", {"--lr.lr=fast"});
+  EXPECT_THAT(message, Names("r.yaml:2:11: training.epochs", "many"));
+  EXPECT_THAT(message, Names("r.yaml:3:3: training.batchsize", "training.batch_size"));
+  EXPECT_THAT(message, Names("r.yaml:5:16: data.num_workers", 0, "-1"));
+  EXPECT_THAT(message, Names("lr.lr", "fast"));
+}
+
+TEST_F(RecipeTest, KeysThatContradictEachOtherAreRefused) {
+  EXPECT_THAT(refusal("resolution: {min_res: 200, max_res: 100}"),
+              Names("resolution.min_res", 200, "resolution.max_res", 100));
+  EXPECT_THAT(refusal("resolution: {start_ramp: 9, end_ramp: 3}"),
+              Names("resolution.start_ramp", 9, "resolution.end_ramp", 3));
+  EXPECT_THAT(refusal("model: {pretrained: 1}"), Names("model.pretrained", "model.weights"));
+  EXPECT_THAT(refusal("model: {arch: resnet19}"), Names("model.arch", "resnet19", "resnet18"));
+  EXPECT_THAT(refusal("training: {distributed: 1, global_batch_size: 10}\ndist: {world_size: 3}"),
+              Names("training.global_batch_size", 10, "dist.world_size", 3));
+  EXPECT_THAT(refusal("training: {device: cpu, precision: fp16}"),
+              Names("training.precision", "fp16"));
+}
+
+TEST_F(RecipeTest, MistakesInTheOrderOfSamplesAreToldWithTheirPlaces) {
+  const std::string told = refusal(
+      "data:\n"
+      "  order: quasi_randon\n"
+      "  filter: label <\n"
+      "  subset: 5:3\n"
+      "  shuffle_window_mb: 8MB\n"
+      "  weights: [1, 2]\n"
+      "  direct_io: 1\n");
+  EXPECT_THAT(told, Names("r.yaml:2:10: data.order", "sequential", "quasi_random", "quasi_randon"));
+  EXPECT_THAT(told, Names("r.yaml:4:11: data.subset", "5:3"));
+  EXPECT_THAT(told, Names("r.yaml:5:22: data.shuffle_window_mb", "auto", "ffcv", "8MB"));
+  EXPECT_THAT(told, Names("data.weights", "data.order: weighted"));
+  EXPECT_THAT(told, Names("r.yaml:3:11: data.filter", "label <"));
+  EXPECT_THAT(told, Names("r.yaml:7:14: data.direct_io", "data.in_memory: 0"));
+  EXPECT_THAT(refusal("data: {order: weighted}"), Names("data.weights", "data.weight_field"));
+}
+
+TEST_F(RecipeTest, MethodsComeAfterTheLegacyKeysInTheirOwnOrder) {
+  const Recipe recipe = load("methods: [ema: {decay: 0.9}, gradient_clipping]\n");
+  EXPECT_EQ(names(recipe),
+            (std::vector<std::string>{"channels_last", "progressive_resize", "label_smoothing",
+                                      "ema", "gradient_clipping"}));
+}
+
+TEST_F(RecipeTest, TheLossIsTheRecipesUnlessAMethodSetsAnother) {
+  const auto loss = [&](const std::string& text) {
+    return make_plan(load(text), registries_, 1000, 10).loss;
+  };
+  EXPECT_EQ(loss(""), "cross_entropy");
+  EXPECT_EQ(loss("training: {loss: bce}\n"), "bce");
+  EXPECT_EQ(loss("methods: [bce_loss]\n"), "bce");
+  registries_.losses.add("own", "as a plug-in adds it",
+                         [](const LossOptions&) { return std::unique_ptr<Loss>(); });
+  EXPECT_EQ(loss("training: {loss: own}\n"), "own");
+  EXPECT_THAT(refusal("training: {loss: own}\nmethods: [bce_loss]\n"),
+              Names("bce_loss", "training.loss", "own"));
+  EXPECT_THAT(refusal("training: {loss: unknown}\n"),
+              Names("training.loss", "unknown", "cross_entropy"));
+}
+
+TEST_F(RecipeTest, AListedMethodReplacesADefaultAndContradictsAGivenKey) {
+  const Recipe recipe = load("methods: [label_smoothing: {smoothing: 0.3}]\n");
+  EXPECT_DOUBLE_EQ(make_plan(recipe, registries_, 1000, 10).loss_options.label_smoothing, 0.3);
+  EXPECT_THAT(refusal("training: {label_smoothing: 0.2}\nmethods: [label_smoothing]\n"),
+              Names("label_smoothing", "training.label_smoothing"));
+  EXPECT_THAT(refusal("methods: [ema, ema]\n"), Names("r.yaml:1:16", "methods[1]", "ema"));
+  EXPECT_THAT(refusal("methods: [emma]\n"), Names("emma", "ema"));
+  EXPECT_THAT(refusal("methods: [ema: {decai: 1}]\n"), Names("decai", "decay"));
+}
+
+TEST_F(RecipeTest, PartsCheckTheirOwnOptionsBeforeAnythingIsOpened) {
+  EXPECT_THAT(refusal("model: {params: {zero_init: 1}}\n"),
+              Names("zero_init", "zero_init_residual"));
+  EXPECT_THAT(refusal("methods: [progressive_resize: {min_res: 200, max_res: 100}]\n"),
+              Names("progressive_resize", "min_res", 200, "max_res", 100));
+  EXPECT_THAT(refusal("lr: {step_ratio: 0}\n"), Names("r.yaml:1:18: lr.step_ratio", 0));
+}
+
+TEST_F(RecipeTest, OptimisersCheckTheirOptionsBeforeAnythingIsOpened) {
+  EXPECT_THAT(refusal("training: {optimizer: adamw}\noptimizer: {nesterov: true}\n"),
+              Names("adamw", "nesterov", "false"));
+  EXPECT_THAT(refusal("training: {optimizer: sgdw}\nlr: {lr: 0}\n"), Names("sgdw", "lr.lr"));
+  EXPECT_THAT(refusal("optimizer: {beta2: 1}\n"), Names("optimizer.beta2", 1));
+}
+
+TEST_F(RecipeTest, OptimiserAndScheduleKeysReachThePlan) {
+  const Recipe recipe = load(
+      "training: {optimizer: lamb, epochs: 4, batch_size: 10}\n"
+      "optimizer: {beta1: 0.8, beta2: 0.95, epsilon: 1e-6, trust_coefficient: 0.02}\n"
+      "lr: {lr: 0.3, lr_schedule_type: cosine, warmup_epochs: 1, final_lr: 0.1}\n");
+  const TrainPlan plan = make_plan(recipe, registries_, 40, 10);
+  EXPECT_EQ(plan.optimizer, "lamb");
+  EXPECT_DOUBLE_EQ(plan.optimizer_options.beta1, 0.8);
+  EXPECT_DOUBLE_EQ(plan.optimizer_options.beta2, 0.95);
+  EXPECT_DOUBLE_EQ(plan.optimizer_options.epsilon, 1e-6);
+  EXPECT_DOUBLE_EQ(plan.optimizer_options.trust_coefficient, 0.02);
+  EXPECT_DOUBLE_EQ(plan.optimizer_options.peak_lr, 0.3);
+  EXPECT_DOUBLE_EQ(plan.lr(0, 2), 0.15) << "half of the warm-up";
+  EXPECT_DOUBLE_EQ(plan.lr(2, 2), 0.2) << "half of the cosine";
+  EXPECT_DOUBLE_EQ(plan.schedule->lr(4), 0.1);
+  const TrainPlan poly =
+      make_plan(load("lr: {lr: 1, lr_schedule_type: poly, power: 3}\ntraining: {epochs: 2}\n"),
+                registries_, 0, 10);
+  EXPECT_DOUBLE_EQ(poly.schedule->lr(1), 0.125);
+  const TrainPlan cycle =
+      make_plan(load("lr: {lr: 1, lr_schedule_type: one_cycle, pct_start: 0.5, div_factor: 4, "
+                     "final_div_factor: 10}\ntraining: {epochs: 2}\n"),
+                registries_, 0, 10);
+  EXPECT_DOUBLE_EQ(cycle.schedule->lr(0), 0.25);
+  EXPECT_DOUBLE_EQ(cycle.schedule->lr(1), 1);
+  EXPECT_DOUBLE_EQ(cycle.schedule->lr(2), 0.025);
+}
+
+TEST_F(RecipeTest, TheRateIsForTheGlobalBatchUnlessAReferenceBatchIsGiven) {
+  const std::string ranks = "training: {batch_size: 512, distributed: 1}\ndist: {world_size: 8}\n";
+  EXPECT_DOUBLE_EQ(make_plan(load(ranks + "lr: {lr: 1.7}\n"), registries_, 0, 10).schedule->lr(2),
+                   1.7);
+  const Recipe recipe = load(ranks + "lr: {lr: 0.1, reference_batch_size: 256}\n");
+  const TrainPlan plan = make_plan(recipe, registries_, 0, 10);
+  EXPECT_DOUBLE_EQ(plan.schedule->lr(2), 0.1 * 4096 / 256);
+  EXPECT_DOUBLE_EQ(plan.optimizer_options.peak_lr, 0.1 * 4096 / 256);
+  EXPECT_EQ(describe_plan(recipe, plan, false).at("lr").at("peak"), 0.1 * 4096 / 256);
+}
+
+TEST_F(RecipeTest, SwitchingALegacyKeyOffContradictsTheListToo) {
+  EXPECT_THAT(refusal("methods: [label_smoothing]\n", {"--training.label_smoothing=0"}),
+              Names("label_smoothing", "training.label_smoothing"));
+}
+
+TEST_F(RecipeTest, MethodsCanBeGivenOnTheCommandLine) {
+  EXPECT_EQ(names(load("", {"--methods=[ema: {decay: 0.9}]"})).back(), "ema");
+}
+
+TEST_F(RecipeTest, SmallImagesNeverRoundToNothing) {
+  const Recipe recipe =
+      load("resolution: {min_res: 8, max_res: 28, end_ramp: 10}\ntraining: {epochs: 12}\n");
+  for (const std::int64_t size : make_plan(recipe, registries_, 1000, 10).image_size_px) {
+    EXPECT_GE(size, 8);
+    EXPECT_LE(size, 28);
+  }
+}
+
+TEST_F(RecipeTest, PipelineMistakesAreToldToo) {
+  EXPECT_THAT(refusal("pipeline: {train: [centre_crop]}\n"),
+              Names("pipeline.train", "centre_crop", "center_crop"));
+}
+
+TEST_F(RecipeTest, TransformsThatCannotTakeAnImageSizeAreToldBeforeTheStart) {
+  EXPECT_THAT(refusal("pipeline: {train: [cutout: {crop_size: 100}]}\n"
+                      "resolution: {min_res: 96, max_res: 128}\n"),
+              Names("pipeline.train[0]", "crop_size", "96 x 96", 100));
+  EXPECT_THAT(refusal("pipeline: {val: {image: [cutout: {crop_size: 300}]}}\n"),
+              Names("pipeline.val.image[0]", "crop_size", 224, 300));
+}
+
+TEST_F(RecipeTest, PipelinesMayNameTheirOutputs) {
+  const Recipe recipe =
+      load_recipe(PRECAST_SOURCE_DIR "/configs/imagenette/rn18_augmented.yaml", {}, registries_);
+  std::vector<std::string> names;
+  for (const data::OutputSpec& output : recipe.train_pipeline.outputs) names.push_back(output.name);
+  EXPECT_THAT(names, testing::ElementsAre("image", "view2", "label", "ids"));
+  EXPECT_EQ(recipe.train_pipeline.outputs[1].image.steps.size(), 4U);
+  EXPECT_TRUE(recipe.val_pipeline.outputs.empty());
+}
+
+TEST_F(RecipeTest, ResolvedRecipeNamesEveryKey) {
+  const auto resolved = load("training: {epochs: 3}\n").resolved;
+  EXPECT_EQ(resolved.at("training.epochs"), 3);
+  EXPECT_EQ(resolved.at("validation.resolution"), 224);
+  EXPECT_EQ(resolved.at("methods").size(), 3U);
+}
+
+TEST(TakeOverridesTest, TellsOverridesFromOptions) {
+  std::vector<std::string> args = {"c.yaml", "--a.b=1", "--json", "a.c=x=y",
+                                   "-o",     "out.npy", "--a.d",  "-0.5"};
+  const auto overrides = take_overrides(args);
+  EXPECT_EQ(args, (std::vector<std::string>{"c.yaml", "--json", "-o", "out.npy"}));
+  ASSERT_EQ(overrides.size(), 3U);
+  EXPECT_EQ(overrides[1].key, "a.c");
+  EXPECT_EQ(overrides[1].value.scalar, "x=y");
+  EXPECT_EQ(overrides[2].value.scalar, "-0.5");
+  args = {"--a.b"};
+  EXPECT_THROW(static_cast<void>(take_overrides(args)), ConfigError);
+}
+
+}  // namespace
+}  // namespace precast::tools

@@ -1,0 +1,292 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "framework/core/archive/npy.h"
+#include "framework/core/archive/weights_file.h"
+#include "framework/core/system.h"
+#include "framework/process/child_process.h"
+#include "tests/data/beton/golden_beton.h"
+#include "tests/support/message_matchers.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::tools {
+namespace {
+
+using test::Names;
+using test::TemporaryFolder;
+
+/// The programs as a user starts them, on a dataset that FFCV wrote (24 Imagenette images, labels 0
+/// to 23).
+class TrainTest : public ::testing::Test {
+ protected:
+  TrainTest() {
+    test::write_bytes(folder_ / "d.beton", test::golden_beton("img_prop_nette_w1"));
+    common_ = {"--data.train_dataset=" + data(),
+               "--data.val_dataset=" + data(),
+               "--training.batch_size=8",
+               "--resolution.min_res=32",
+               "--resolution.max_res=32",
+               "--validation.resolution=32",
+               "--training.epochs=2",
+               "--lr.lr=0.01",
+               "--logging.folder=" + (folder_ / "runs").string(),
+               "--logging.run_id=r",
+               "--training.device=cpu"};
+  }
+  std::string data() const { return folder_ / "d.beton"; }
+
+  /// Runs `starter... precast args[0] common... args[1...]`: where a key is given twice, the last
+  /// one counts.
+  ChildResult precast(const std::vector<std::string>& args,
+                      const std::vector<std::string>& starter = {}) const {
+    std::vector<std::string> all = starter;
+    all.insert(all.end(), {std::string(PRECAST_BIN_DIR) + "/precast", args[0]});
+    all.insert(all.end(), common_.begin(), common_.end());
+    all.insert(all.end(), args.begin() + 1, args.end());
+    return run_child(all, std::chrono::minutes(3));
+  }
+  std::vector<nlohmann::json> log(const std::string& run) const {
+    std::ifstream file(folder_ / ("runs/" + run + "/log"));
+    std::vector<nlohmann::json> lines;
+    for (std::string line; std::getline(file, line);) lines.push_back(nlohmann::json::parse(line));
+    return lines;
+  }
+
+  std::vector<double> losses(const std::string& run) const {
+    std::vector<double> values;
+    for (const auto& line : log(run)) {
+      if (line.contains("loss")) values.push_back(line.at("loss"));
+    }
+    return values;
+  }
+
+  TemporaryFolder folder_;
+  std::vector<std::string> common_;
+};
+
+TEST_F(TrainTest, LeavesAWholeRunFolder) {
+  const ChildResult run = precast({"train", "--logging.every=1"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.output, Names((folder_ / "runs/r").string()));
+  for (const char* name :
+       {"params.json", "run.json", "log", "summary.json", "final_weights.pt",
+        "final_weights.safetensors", "report.html", "events.out.tfevents.precast"}) {
+    EXPECT_TRUE(std::filesystem::exists(folder_ / ("runs/r/" + std::string(name)))) << name;
+  }
+  const auto lines = log("r");
+  ASSERT_EQ(lines.size(), 2 * 3 + 2U);
+  EXPECT_EQ(lines[0].at("step"), 0);
+  EXPECT_GT(lines[0].at("loss").get<double>(), 1.0);
+  EXPECT_EQ(lines[3].at("epoch"), 0);
+  EXPECT_EQ(lines[3].count("top_1"), 1U);
+  EXPECT_EQ(lines[3].at("steps"), 3);
+  EXPECT_GE(lines[3].at("train_time").get<double>(), lines[3].at("wait_time").get<double>());
+  EXPECT_GT(lines[3].at("loader_time").at("decoding").get<double>(), 0);
+}
+
+TEST_F(TrainTest, APageThatCannotBeWrittenFailsNoRun) {
+  std::filesystem::create_directories(folder_ / "runs/r/report.html");
+  const ChildResult run = precast({"train"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, Names("warning", "report.html"));
+}
+
+TEST_F(TrainTest, ResultFileTellsHowItEnded) {
+  const auto result = [&] { return nlohmann::json::parse(std::ifstream(folder_ / "result.json")); };
+  const std::string option = "--result-json=" + (folder_ / "result.json").string();
+  ASSERT_EQ(precast({"train", option}).exit_code, 0);
+  const auto summary = nlohmann::json::parse(std::ifstream(folder_ / "runs/r/summary.json"));
+  EXPECT_EQ(result().at("exit_code"), 0);
+  EXPECT_GT(result().at("seconds"), 0);
+  EXPECT_EQ(result().at("params").at("lr.lr"), 0.01);
+  for (const auto& [key, value] : summary.items()) EXPECT_EQ(result().at(key), value) << key;
+  // The run folder is taken: another file in place of the old one.
+  ASSERT_EQ(precast({"train", option}).exit_code, 5);
+  EXPECT_EQ(result().at("exit_code"), 5);
+  EXPECT_THAT(result().at("error").get<std::string>(), Names(folder_ / "runs/r"));
+  EXPECT_FALSE(result().contains("top_1"));
+  ASSERT_EQ(precast({"train", option, "--lr.lr=-1"}).exit_code, 2);
+  EXPECT_THAT(result().at("error").get<std::string>(), Names("lr.lr", -1));
+  // Ranks started by a launcher: rank 0 writes it, once.
+  ASSERT_EQ(precast({"train", option, "--logging.run_id=ranks", "--dist.nproc=2"}).exit_code, 0);
+  EXPECT_EQ(result().at("world_size"), 2);
+}
+
+TEST_F(TrainTest, AResultFileThatCannotBeWrittenHidesNoFailureAndShowsBeforeTheTraining) {
+  // Files cannot grow: the result cannot be written, and the recipe is wrong, too.
+  const ChildResult both =
+      run_child({"/bin/bash", "-c", "ulimit -f 0; exec \"$@\"", "bash", PRECAST_BIN_DIR "/precast",
+                 "train", "--lr.lr=-1", "--result-json=" + (folder_ / "result.json").string()},
+                std::chrono::minutes(1));
+  EXPECT_EQ(both.exit_code, 2) << both.errors;
+  EXPECT_THAT(both.errors, Names("error", "lr.lr", "warning", "result.json"));
+  const ChildResult nowhere =
+      precast({"train", "--result-json=" + (folder_ / "no/r.json").string()});
+  EXPECT_EQ(nowhere.exit_code, 5);
+  EXPECT_THAT(nowhere.errors, Names("no/r.json"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
+}
+
+TEST_F(TrainTest, ARunThatHadEndedGivesTheSameFiguresWhenItIsResumed) {
+  const auto figures = [&] {
+    const auto all = nlohmann::json::parse(std::ifstream(folder_ / "runs/r/summary.json"));
+    return std::vector<double>{all.at("top_1"), all.at("val_loss"), all.at("train_loss")};
+  };
+  ASSERT_EQ(precast({"train"}).exit_code, 0);
+  const std::vector<double> before = figures();
+  EXPECT_GT(before[2], 0.5);
+  // As if killed between the last checkpoint and the summary.
+  std::filesystem::remove(folder_ / "runs/r/summary.json");
+  ASSERT_EQ(precast({"train", "--checkpoint.resume=auto"}).exit_code, 0);
+  EXPECT_EQ(figures(), before);
+}
+
+TEST_F(TrainTest, SameSeedSameLossesForAnyNumberOfWorkers) {
+  std::vector<std::vector<double>> all;
+  for (const std::string workers : {"1", "2", "5"}) {
+    const ChildResult run = precast({"train", "--logging.every=1", "--data.num_workers=" + workers,
+                                     "--logging.run_id=w" + workers});
+    ASSERT_EQ(run.exit_code, 0) << run.errors;
+    all.push_back(losses("w" + workers));
+  }
+  EXPECT_EQ(all[0].size(), 6U);
+  EXPECT_EQ(all[0], all[1]);
+  EXPECT_EQ(all[0], all[2]);
+}
+
+TEST_F(TrainTest, LoaderThreadsComeFromTheCoresNotFromOmpNumThreads) {
+  // As torchrun sets it.
+  const auto loader_threads = [&](const std::string& run, const std::string& more) {
+    const ChildResult child =
+        precast({"train", "--logging.run_id=" + run, more}, {"/usr/bin/env", "OMP_NUM_THREADS=1"});
+    EXPECT_EQ(child.exit_code, 0) << child.errors;
+    const auto facts =
+        nlohmann::json::parse(std::ifstream(folder_ / ("runs/" + run + "/run.json")));
+    return facts.at("loader_threads").get<int>();
+  };
+  EXPECT_EQ(loader_threads("one", "--training.epochs=1"), usable_cores());
+  EXPECT_EQ(loader_threads("two", "--dist.nproc=2"), std::max(1, usable_cores() / 2));
+  EXPECT_EQ(loader_threads("key", "--data.num_workers=3"), 3);
+}
+
+TEST_F(TrainTest, APreflightChangesNothingOfWhatIsLearned) {
+  for (const std::string preflight : {"off", "on"}) {
+    const ChildResult run =
+        precast({"train", "--logging.every=1", "--resolution.min_res=24", "--resolution.end_ramp=1",
+                 "--validation.batch_size=7", "--training.preflight=" + preflight,
+                 "--logging.run_id=" + preflight});
+    ASSERT_EQ(run.exit_code, 0) << run.errors;
+  }
+  EXPECT_EQ(losses("on"), losses("off"));
+  EXPECT_EQ(log("on").back().at("val_loss"), log("off").back().at("val_loss"));
+}
+
+TEST_F(TrainTest, PredictAndEvalAgreeWithTraining) {
+  ASSERT_EQ(precast({"train"}).exit_code, 0);
+  const std::string weights = "--model.weights=" + (folder_ / "runs/r/final_weights.pt").string();
+  const ChildResult eval = precast({"eval", weights, "--json"});
+  ASSERT_EQ(eval.exit_code, 0) << eval.errors;
+  const auto summary = nlohmann::json::parse(std::ifstream(folder_ / "runs/r/summary.json"));
+  EXPECT_EQ(nlohmann::json::parse(eval.output).at("top_1"), summary.at("top_1"));
+  ASSERT_EQ(precast({"predict", weights, "-o", folder_ / "logits.npy"}).exit_code, 0);
+  EXPECT_EQ(read_npy(folder_ / "logits.npy").shape, (std::vector<std::int64_t>{24, 10}));
+  ASSERT_EQ(precast({"predict", weights, "-o", folder_ / "logits.csv"}).exit_code, 0);
+  std::ifstream csv(folder_ / "logits.csv");
+  std::string header;
+  std::getline(csv, header);
+  EXPECT_THAT(header, testing::StartsWith("sample,logit_0,logit_1,"));
+}
+
+TEST_F(TrainTest, WrongInputEndsWithItsOwnExitCodeAndNothingLeftBehind) {
+  const auto fails = [&](const std::vector<std::string>& args, int code,
+                         const std::vector<std::string>& facts) {
+    const ChildResult run = precast(args);
+    EXPECT_EQ(run.exit_code, code) << args[0] << " " << args.back() << ": " << run.errors;
+    EXPECT_THAT(run.errors, test::NamesMatcher(facts));
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "runs")) << args.back();
+  };
+  const std::string d = folder_.path();
+  const std::vector<std::byte> whole = test::golden_beton("img_prop_nette_w1");
+  test::write_bytes(folder_ / "cut.beton", std::span(whole).first(3000));
+  common_.erase(common_.begin(), common_.begin() + 2);
+  const std::string val = "--data.val_dataset=" + data(), train = "--data.train_dataset=" + data();
+  fails({"train", val}, 2, {"data.train_dataset"});
+  fails({"train", train}, 2, {"data.val_dataset"});
+  fails({"train", val, "--data.train_dataset=" + d + "/none.beton"}, 5, {d + "/none.beton"});
+  fails({"train", val, "--data.train_dataset=" + d + "/cut.beton"}, 3, {d + "/cut.beton"});
+  fails({"train", d + "/none.yaml", val, train}, 5, {d + "/none.yaml"});
+  fails({"train", val, train, "--training.epoch=1"}, 2, {"training.epoch", "training.epochs"});
+  fails({"train", val, train, "--dist.nproc=many"}, 2, {"dist.nproc", "auto", "4096", "many"});
+  fails({"train", val, train, "--training.cuda_graphs=on"}, 2,
+        {"training.cuda_graphs", "auto", "off", "CPU"});
+  fails({"train", val, train, "--model.num_classes=3"}, 3, {data(), "[0, 3)"});
+  fails({"eval", val}, 2, {"model.weights"});
+  fails({"eval", val, "--model.weights=" + data()}, 4, {data()});
+  fails({"predict", val, "--model.weights=x", "-o", d + "/x.txt"}, 2,
+        {d + "/x.txt", ".npy", ".csv"});
+  fails({"train", "--jsn"}, 2, {"--jsn", "--json"});
+}
+
+TEST_F(TrainTest, ABatchLargerThanTheDatasetIsRefused) {
+  const ChildResult run = precast({"train", "--training.batch_size=25"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.errors, Names("training.batch_size", 24, data(), 25));
+}
+
+TEST_F(TrainTest, AnUnwritableRunFolderIsNamed) {
+  const ChildResult run = precast({"train", "--logging.folder=/proc/precast"});
+  EXPECT_EQ(run.exit_code, 5);
+  EXPECT_THAT(run.errors, Names("/proc/precast"));
+}
+
+TEST_F(TrainTest, DryRunShowsThePlanAndTrainsNothing) {
+  common_.clear();
+  const ChildResult run =
+      precast({"train", PRECAST_SOURCE_DIR "/configs/imagenet/rn50_16_epochs.yaml", "--dry-run",
+               "--train_samples", "1281167", "--json", "--per-step"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  const auto plan = nlohmann::json::parse(run.output);
+  EXPECT_EQ(plan.at("steps_per_epoch"), 312);
+  EXPECT_EQ(plan.at("plan").size(), 16U);
+  EXPECT_EQ(plan.at("plan")[12].at("resolution"), 192);
+  EXPECT_EQ(plan.at("plan")[0].at("lr_per_step").size(), 312U);
+}
+
+TEST_F(TrainTest, FineTuningTakesOtherClassesAndKeepsWhatIsFrozen) {
+  ASSERT_EQ(precast({"train", "--training.epochs=0", "--model.num_classes=1000"}).exit_code, 0);
+  const auto first = load_weights(folder_ / "runs/r/final_weights.safetensors");
+  const ChildResult run =
+      precast({"train", "--training.epochs=1", "--training.freeze=[conv1, layer1]",
+               "--model.weights=" + first.path().string(), "--logging.run_id=tuned"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, Names("fc.bias", "fc.weight"));
+  const auto tuned = load_weights(folder_ / "runs/tuned/final_weights.safetensors");
+  const auto same = [&](const char* name) {
+    return std::ranges::equal(first.find(name)->bytes, tuned.find(name)->bytes);
+  };
+  EXPECT_TRUE(same("conv1.weight"));
+  EXPECT_TRUE(same("layer1.1.conv2.weight"));
+  EXPECT_FALSE(same("layer2.0.conv1.weight"));
+  EXPECT_EQ(tuned.find("fc.bias")->shape, std::vector<std::int64_t>{10});
+  const ChildResult none = precast({"train", "--training.freeze=[conv9]"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.errors, Names("training.freeze", "conv9"));
+}
+
+TEST_F(TrainTest, EvalOnlyEvaluatesTheGivenWeights) {
+  ASSERT_EQ(precast({"train", "--training.epochs=0"}).exit_code, 0);
+  const std::string weights =
+      "--model.weights=" + (folder_ / "runs/r/final_weights.safetensors").string();
+  const ChildResult run = precast({"train", weights, "--training.eval_only=1", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_EQ(nlohmann::json::parse(run.output).at("images"), 24);
+}
+
+}  // namespace
+}  // namespace precast::tools

@@ -1,0 +1,187 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "framework/core/file.h"
+#include "framework/process/child_process.h"
+#include "tests/data/beton/golden_beton.h"
+#include "tests/support/message_matchers.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/tools/report/chart/xml.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::json;
+using test::Names;
+using testing::HasSubstr;
+
+/// The programs as a user starts them, with steps small enough to take milliseconds.
+class BenchTest : public ::testing::Test {
+ protected:
+  static ChildResult bench(const std::vector<std::string>& args) {
+    std::vector<std::string> all = {std::string(PRECAST_BIN_DIR) + "/precast", "bench"};
+    all.insert(all.end(), args.begin(), args.end());
+    return run_child(all, std::chrono::minutes(3));
+  }
+  /// With small values for the options that `args` leaves open.
+  static ChildResult step(const std::vector<std::string>& args) {
+    std::vector<std::string> all = {"step", "--model.num_classes=10"};
+    const std::pair<const char*, const char*> defaults[] = {
+        {"--device", "cpu"}, {"--image_size", "32"}, {"--warmup", "1"},    {"--steps", "1"},
+        {"--windows", "3"},  {"--threads", "1"},     {"--batch_size", "2"}};
+    for (const auto& [option, value] : defaults) {
+      if (std::ranges::find(args, option) == args.end()) all.insert(all.end(), {option, value});
+    }
+    all.insert(all.end(), args.begin(), args.end());
+    return bench(all);
+  }
+  std::string dataset() const {
+    test::write_bytes(folder_ / "d.beton", test::golden_beton("img_prop_nette_w1"));
+    return folder_ / "d.beton";
+  }
+
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(BenchTest, StepReportsSpeedAndEverySetting) {
+  const ChildResult run = step({"--json", "--blurpool", "--layout", "nchw"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  const json figures = json::parse(run.output);
+  EXPECT_GT(figures.at("images_per_second").get<double>(), 0);
+  EXPECT_LE(figures.at("least"), figures.at("images_per_second"));
+  EXPECT_LE(figures.at("images_per_second"), figures.at("most"));
+  EXPECT_EQ(figures.at("windows").size(), 3U);
+  EXPECT_FALSE(figures.at("device_name").get<std::string>().empty());
+  EXPECT_THAT(figures.at("torch").get<std::string>(), HasSubstr("2."));
+  const json& settings = figures.at("settings");
+  EXPECT_EQ(settings.at("model"), "resnet18");
+  EXPECT_EQ(settings.at("blurpool"), true);
+  EXPECT_EQ(settings.at("layout"), "nchw");
+  EXPECT_EQ(settings.at("image_size"), 32);
+  EXPECT_EQ(settings.at("batch_size"), 2);
+  EXPECT_EQ(settings.at("threads"), 1);
+  EXPECT_EQ(settings.at("precision"), "fp32");
+  EXPECT_EQ(settings.at("cuda_graphs"), "auto");
+}
+
+TEST_F(BenchTest, StepTakesTheGraphModeAndReportsReplays) {
+  const ChildResult run = step({"--json", "--cuda_graphs", "off"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  const json figures = json::parse(run.output);
+  EXPECT_EQ(figures.at("settings").at("cuda_graphs"), "off");
+  EXPECT_EQ(figures.at("replayed_passes"), 0);
+  EXPECT_EQ(figures.at("windows").at(0).at("replayed_passes"), 0);
+}
+
+TEST_F(BenchTest, StepRefusesGraphsOnACpu) {
+  const ChildResult run = step({"--cuda_graphs", "on"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.errors, HasSubstr("training.cuda_graphs"));
+}
+
+TEST_F(BenchTest, StepTrainsOnMadeUpDataFromEveryPlaceAndOnAFile) {
+  const std::string file = dataset();
+  for (const std::string& data :
+       {std::string("device"), std::string("cpu"), std::string("queue"), file}) {
+    // More steps than the file has batches: it begins again.
+    const ChildResult run =
+        step({"--data", data, "--json", "--steps", "5", "--model.num_classes=24"});
+    ASSERT_EQ(run.exit_code, 0) << data << run.errors;
+    const json figures = json::parse(run.output);
+    EXPECT_EQ(figures.at("settings").at("data"), data);
+    EXPECT_GT(figures.at("loss").get<double>(), 0) << data;
+  }
+}
+
+TEST_F(BenchTest, StepWritesATraceThatLoads) {
+  const std::filesystem::path trace = folder_ / "trace.json";
+  ASSERT_EQ(step({"--windows", "1", "--profile", trace.string(), "--json"}).exit_code, 0);
+  const json events = json::parse(std::ifstream(trace)).at("traceEvents");
+  const auto named = [&](const char* name) {
+    return std::ranges::any_of(events, [&](const json& e) { return e.value("name", "") == name; });
+  };
+  EXPECT_TRUE(named("aten::convolution"));
+  EXPECT_TRUE(named("aten::convolution_backward"));
+}
+
+TEST_F(BenchTest, RanksAreTabledWithTheirEfficiency) {
+  const ChildResult run = step({"--ranks", "1,2", "--data", "device,cpu", "--variable_update",
+                                "parameter_server", "--windows", "1", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  const json rows = json::parse(run.output);
+  ASSERT_EQ(rows.size(), 2U);
+  ASSERT_EQ(rows[1].at("columns").size(), 2U);
+  EXPECT_DOUBLE_EQ(rows[0].at("columns")[0].at("efficiency").get<double>(), 1.0);
+  const json& cell = rows[1].at("columns")[1];
+  EXPECT_EQ(cell.at("settings").at("ranks"), 2);
+  EXPECT_EQ(cell.at("settings").at("data"), "cpu");
+  EXPECT_EQ(cell.at("settings").at("variable_update"), "parameter_server");
+  EXPECT_NEAR(cell.at("efficiency").get<double>(),
+              cell.at("images_per_second").get<double>() / 2 /
+                  rows[0].at("columns")[1].at("images_per_second").get<double>(),
+              1e-9);
+}
+
+TEST_F(BenchTest, AllreduceTimesEachSize) {
+  const ChildResult run = bench({"allreduce", "--device", "cpu", "--ranks", "2", "--sizes",
+                                 "4KB,1MB", "--repeats", "3", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  const json figures = json::parse(run.output);
+  EXPECT_EQ(figures.at("ranks"), 2);
+  ASSERT_EQ(figures.at("sums").size(), 2U);
+  const json& large = figures.at("sums")[1];
+  EXPECT_EQ(large.at("bytes"), 1 << 20);
+  EXPECT_GT(large.at("seconds").get<double>(), 0);
+  // Two ranks: what travels over a link is as much as the tensor.
+  EXPECT_DOUBLE_EQ(large.at("bus_bytes_per_second").get<double>(),
+                   large.at("algorithm_bytes_per_second").get<double>());
+}
+
+TEST_F(BenchTest, StagesAreMeasuredAndDrawn) {
+  const std::string svg = folder_ / "stages.svg";
+  const ChildResult run =
+      bench({"stages", "--data.train_dataset=" + dataset(), "--training.batch_size=4",
+             "--training.device=cpu", "--resolution.min_res=32", "--resolution.max_res=32",
+             "--steps", "2", "--runs", "1", "--cold", "--svg", svg, "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  const json stages = json::parse(run.output).at("stages");
+  ASSERT_EQ(stages.size(), 4U);
+  EXPECT_EQ(stages[0].at("stage"), "read");
+  EXPECT_EQ(stages[0].at("images"), 24);
+  EXPECT_GT(stages[0].at("bytes_per_second").get<double>(), 0);
+  EXPECT_EQ(stages[1].at("images"), 24);
+  EXPECT_EQ(stages[2].at("images"), 8);
+  EXPECT_DOUBLE_EQ(stages[3].at("of_training_on_one_batch").get<double>(), 1.0);
+  const auto bytes = read_file(svg);
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  EXPECT_GE(test::parse_xml(text).get_child("svg").count("g"), stages.size());
+  for (const json& stage : stages)
+    EXPECT_THAT(text, HasSubstr(stage.at("stage").get<std::string>()));
+}
+
+TEST_F(BenchTest, WrongArgumentsEndWithCodeTwo) {
+  const auto fails = [](const std::vector<std::string>& args, const test::NamesMatcher& facts) {
+    const ChildResult run = bench(args);
+    EXPECT_EQ(run.exit_code, 2) << run.errors;
+    EXPECT_THAT(run.errors, facts);
+  };
+  fails({}, Names("loader", "decode", "step", "stages", "allreduce"));
+  fails({"speed"}, Names("loader", "allreduce", "speed"));
+  fails({"step", "--steps", "0"}, Names("--steps", 1, 0));
+  fails({"step", "--data", "disk", "--device", "cpu", "--image_size", "32"},
+        Names("--data", "device", "disk"));
+  fails({"step", "--layout", "nhwc"}, Names("--layout", "channels_last", "nchw", "nhwc"));
+  fails({"step", "--model", "resnet19"}, Names("model.arch", "resnet19"));
+  fails({"step", "--ranks", "1,x"}, Names("--ranks", "x"));
+  fails({"step", "--ranks", "1,,2"}, Names("--ranks", "1,,2"));
+  fails({"allreduce", "--sizes", "1XB"}, Names("--sizes", "1XB"));
+  fails({"allreduce", "--ranks", "1"}, Names("--ranks", 1));
+  fails({"stages", "--training.device=cpu"}, Names("data.train_dataset"));
+}
+
+}  // namespace
+}  // namespace precast::tools

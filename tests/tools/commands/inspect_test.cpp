@@ -1,0 +1,268 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "data/beton/reader.h"
+#include "data/image/image_file.h"
+#include "data/write/writer.h"
+#include "framework/core/error.h"
+#include "tests/data/beton/golden_beton.h"
+#include "tests/support/message_matchers.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/tools/precast_run.h"
+
+namespace precast::tools {
+namespace {
+
+using test::Names;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class InspectTest : public testing::Test {
+ protected:
+  /// Unpacks a golden file. @return its path.
+  std::string golden(const std::string& name) {
+    return test::put_golden_beton(folder_.path(), name);
+  }
+  int inspect(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "inspect");
+    const test::PrecastRun run = test::precast_run(std::move(arguments));
+    output = run.out;
+    error = run.err;
+    return run.code;
+  }
+  /// Writes a file of one float field. @return its path.
+  std::string floats(const std::string& field, const std::vector<double>& values) {
+    const std::string path = (folder_ / "floats.beton").string();
+    data::BetonWriter writer(path, {{field, data::FieldType::floating}}, values.size(), {});
+    for (const double number : values) {
+      data::EncodedValue value;
+      value.metadata.resize(sizeof number);
+      data::store(value.metadata.data(), number);
+      writer.add({&value, 1});
+    }
+    writer.finish();
+    return path;
+  }
+  test::TemporaryFolder folder_;
+  std::string output;
+  std::string error;
+};
+
+TEST_F(InspectTest, JsonHoldsWhatFfcvPutIntoTheFile) {
+  ASSERT_EQ(inspect({golden("img_smart_w3"), "--json", "--labels"}), 0) << error;
+  const auto report = nlohmann::json::parse(output);
+  const auto facts = test::golden_beton_facts("img_smart_w3");
+  EXPECT_EQ(report["samples"], facts["rows"].size());
+  EXPECT_EQ(report["page_size"], facts["page_size"]);
+  EXPECT_EQ(report["table_offset"], facts["table_offset"]);
+  EXPECT_EQ(report["pages"], 3);
+  const auto& label = report["fields"][0];
+  const auto& image = report["fields"][1];
+  std::vector<std::int64_t> labels;
+  int jpg = 0;
+  double width = 0;
+  for (const auto& row : facts["rows"]) {
+    labels.push_back(row[0]);
+    jpg += row[1][0] == 0 ? 1 : 0;
+    width += row[1][1].get<double>();
+  }
+  EXPECT_EQ(label["labels"], labels);
+  EXPECT_EQ(label["min"], *std::ranges::min_element(labels));
+  EXPECT_EQ(image["jpg"], jpg);
+  EXPECT_EQ(image["raw"], facts["rows"].size() - static_cast<std::size_t>(jpg));
+  EXPECT_DOUBLE_EQ(image["width"]["mean"], width / static_cast<double>(labels.size()));
+  ASSERT_EQ(inspect({golden("img_smart_w3"), "--json"}), 0);
+  EXPECT_THAT(output, testing::Not(HasSubstr("labels")));
+}
+
+TEST_F(InspectTest, ShowsEveryKindOfField) {
+  ASSERT_EQ(inspect({golden("allfields_w1")}), 0) << error;
+  EXPECT_THAT(output, Names(40, "tensor_f16_16chr tensor", "<f4 [3,5]", "1e+308"));
+  ASSERT_EQ(inspect({golden("scalars_only")}), 0) << error;
+  EXPECT_THAT(output, Names(50, 0, "exactly_16_chars int"));
+}
+
+TEST_F(InspectTest, TakesAnImageOutAsItIsStored) {
+  const std::string raw = golden("img_raw_w1");
+  const std::string ppm = (folder_ / "x.ppm").string();
+  ASSERT_EQ(inspect({raw, "--sample", "2", "--out", ppm}), 0) << error;
+  const data::BetonReader reader(raw);
+  const data::ImageRecord image = reader.image(2, 0);
+  const auto file = test::read_bytes(ppm);
+  const std::string head = fmt::format("P6\n{} {}\n255\n", image.width, image.height);
+  ASSERT_EQ(file.size(), head.size() + image.bytes.size());
+  EXPECT_TRUE(std::ranges::equal(std::span(file).subspan(head.size()), image.bytes));
+
+  const std::string npy = (folder_ / "x.npy").string();
+  ASSERT_EQ(inspect({raw, "--sample", "2", "--out", npy}), 0) << error;
+  const auto array = test::read_bytes(npy);
+  EXPECT_TRUE(std::ranges::equal(std::span(array).last(image.bytes.size()), image.bytes));
+
+  const std::string jpg = golden("img_jpg_w3");
+  const std::string out = (folder_ / "x.jpg").string();
+  ASSERT_EQ(inspect({jpg, "--sample", "5", "--out", out}), 0) << error;
+  const data::BetonReader jpegs(jpg);
+  EXPECT_TRUE(std::ranges::equal(test::read_bytes(out), jpegs.image(5, 0).bytes));
+  EXPECT_EQ(nlohmann::json::parse(output)["label"], jpegs.integer(5, 1));
+}
+
+TEST_F(InspectTest, RefusesWhatItCannotShow) {
+  const std::string file = golden("img_raw_w1");
+  EXPECT_EQ(inspect({file, "--sample", "24"}), 2);
+  EXPECT_THAT(error, Names("--sample", 0, 23, 24));
+  EXPECT_EQ(inspect({file, "--sample", "0", "--out", (folder_ / "x.gif").string()}), 2);
+  const std::string image = (folder_ / "x.jpg").string();
+  std::filesystem::create_hard_link(file, image);
+  EXPECT_EQ(inspect({file, "--sample", "0", "--out", image}), 2);
+  EXPECT_THAT(error, Names(image, file));
+  EXPECT_EQ(inspect({file, "--out", "x.jpg"}), 2);
+  EXPECT_EQ(inspect({file, "--sample", "0", "--field", "label", "--out", "x.jpg"}), 2);
+  EXPECT_EQ(inspect({}), 2);
+  EXPECT_EQ(inspect({(folder_ / "missing.beton").string()}), 5);
+  const std::string cut = golden("img_jpg_w3");
+  std::filesystem::resize_file(cut, 4'000'000);
+  EXPECT_EQ(inspect({cut}), 3);
+  EXPECT_THAT(error, Names(cut, "header", 4'000'000));
+}
+
+TEST_F(InspectTest, WhereTellsWhichSamplesFitAndHowTheyAreDistributed) {
+  const std::string file = golden("img_smart_w3");
+  const auto facts = test::golden_beton_facts("img_smart_w3");
+  std::vector<std::uint64_t> expected;
+  std::map<std::int64_t, int> classes;
+  const auto limit = facts["rows"][facts["rows"].size() / 2][0].get<std::int64_t>();
+  const std::string where = fmt::format("mode == jpg and label <= {}", limit);
+  for (std::uint64_t i = 0; i < facts["rows"].size(); ++i) {
+    const auto& row = facts["rows"][i];
+    if (row[1][0] != 0 || row[0] > limit) continue;
+    expected.push_back(i);
+    ++classes[row[0]];
+  }
+  ASSERT_FALSE(expected.empty());
+  ASSERT_EQ(inspect({file, "--json", "--where", where}), 0) << error;
+  const auto report = nlohmann::json::parse(output);
+  EXPECT_EQ(report["ids"], expected);
+  EXPECT_EQ(report["chosen"], expected.size());
+  // Those of all samples would be taken for those of the chosen.
+  EXPECT_FALSE(report["fields"][0].contains("min"));
+  std::size_t counted = 0;
+  for (const auto& bin : report["longer_side"]) counted += bin["count"].get<std::size_t>();
+  EXPECT_EQ(counted, expected.size());
+  ASSERT_EQ(report["classes"].size(), classes.size());
+  for (const auto& entry : report["classes"])
+    EXPECT_EQ(entry["count"], classes.at(entry["label"].get<std::int64_t>()));
+  ASSERT_EQ(inspect({file, "--where", where}), 0) << error;
+  EXPECT_THAT(output,
+              AllOf(Names(expected.size(), facts["rows"].size(), expected[0]), HasSubstr("#")));
+  EXPECT_EQ(inspect({file, "--where", "label < 5", "--sample", "0"}), 2);
+  EXPECT_THAT(error, Names("--where", "--sample"));
+}
+
+TEST_F(InspectTest, TakesAWholeSampleOutIntoAFolder) {
+  const std::string file = golden("allfields_w1");
+  const auto out = folder_ / "sample";
+  ASSERT_EQ(inspect({file, "--sample", "3", "--out", out.string()}), 0) << error;
+  const data::BetonReader reader(file);
+  std::size_t files = 0;
+  for (std::size_t field = 0; field < reader.fields().size(); ++field) {
+    const data::FieldInfo& info = reader.fields()[field];
+    const auto blob =
+        reader.blob_bytes(3, field) > 0 ? reader.blob(3, field) : std::span<const std::byte>();
+    if (info.type == data::FieldType::bytes) {
+      EXPECT_TRUE(std::ranges::equal(test::read_bytes(out / (info.name + ".bin")), blob));
+    } else if (info.type == data::FieldType::json) {
+      // Without the zero byte that FFCV puts behind it.
+      EXPECT_TRUE(std::ranges::equal(test::read_bytes(out / (info.name + ".json")),
+                                     blob.first(blob.size() - 1)));
+    } else if (!info.dtype.empty()) {
+      const auto npy = test::read_bytes(out / (info.name + ".npy"));
+      EXPECT_TRUE(std::ranges::equal(std::span(npy).last(blob.size()), blob));
+      const std::string head(reinterpret_cast<const char*>(npy.data()), npy.size() - blob.size());
+      EXPECT_THAT(head, HasSubstr("'descr': '" + info.dtype + "'"));
+    }
+    if (info.type != data::FieldType::integer && info.type != data::FieldType::floating) ++files;
+  }
+  using Entries = std::filesystem::directory_iterator;
+  EXPECT_EQ(std::distance(Entries(out), Entries()), files);
+}
+
+TEST_F(InspectTest, OneFieldGoesToAFileWhoseEndingFits) {
+  const std::string file = golden("allfields_w1");
+  const data::BetonReader reader(file);
+  const auto of_type = [&](data::FieldType type) {
+    return reader.fields()[reader.first_field(type)].name;
+  };
+  const std::string png = (folder_ / "x.png").string();
+  ASSERT_EQ(inspect({golden("img_raw_w1"), "--sample", "0", "--out", png}), 0) << error;
+  data::Image image;
+  data::decode_image_file(test::read_bytes(png), image);
+  const data::BetonReader images(folder_ / "img_raw_w1.beton");
+  const data::ImageRecord stored = images.image(0, 0);
+  EXPECT_EQ(image.width, stored.width);
+  EXPECT_EQ(image.height, stored.height);
+  EXPECT_TRUE(std::ranges::equal(std::as_bytes(std::span(image.pixels)), stored.bytes));
+  const std::string any = (folder_ / "x.any").string();
+  EXPECT_EQ(
+      inspect({file, "--sample", "0", "--out", any, "--field", of_type(data::FieldType::json)}), 0)
+      << error;
+  EXPECT_EQ(
+      inspect({file, "--sample", "0", "--out", any, "--field", of_type(data::FieldType::ndarray)}),
+      2);
+  EXPECT_THAT(error, Names("--out", ".npy", any));
+  EXPECT_EQ(
+      inspect({file, "--sample", "0", "--out", any, "--field", of_type(data::FieldType::integer)}),
+      2);
+  EXPECT_THAT(error, Names("--out", of_type(data::FieldType::integer)));
+}
+
+TEST_F(InspectTest, FloatsThatAreNoNumbersAreCountedAndInfiniteOnesAreTexts) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  const std::string file = floats("weight", {kNan, 1.5, -kInfinity, kNan, 4});
+  ASSERT_EQ(inspect({file, "--json"}), 0) << error;
+  const auto field = nlohmann::json::parse(output)["fields"][0];
+  EXPECT_EQ(field["min"], "-inf");
+  EXPECT_EQ(field["max"], 4.0);
+  EXPECT_EQ(field["nan"], 2);
+  ASSERT_EQ(inspect({file}), 0) << error;
+  EXPECT_THAT(output, Names("weight", "-inf", "4.0", "2 nan"));
+  ASSERT_EQ(inspect({file, "--json", "--sample", "0"}), 0) << error;
+  EXPECT_EQ(nlohmann::json::parse(output)["weight"], "nan");
+  ASSERT_EQ(inspect({floats("weight", {kNan})}), 0) << error;
+  EXPECT_THAT(output, Names("weight", "1 nan"));
+}
+
+TEST_F(InspectTest, AFieldCalledSampleLeavesTheSamplesNumberInItsPlace) {
+  ASSERT_EQ(inspect({floats("sample", {0.5, 2.5}), "--json", "--sample", "1"}), 0) << error;
+  const auto report = nlohmann::json::parse(output);
+  EXPECT_EQ(report["sample"], 1);
+  EXPECT_EQ(report["field_named_sample"], 2.5);
+}
+
+TEST_F(InspectTest, AnOrdersBatchIsNoLargerThanTheFileUnlessThatIsAskedFor) {
+  const std::string file = golden("img_raw_w1");
+  ASSERT_EQ(inspect({file, "--order", "random", "--json"}), 0) << error;
+  EXPECT_EQ(nlohmann::json::parse(output)["batch_size"], 24);
+  EXPECT_EQ(inspect({file, "--order", "random", "--batch_size", "256"}), 2);
+  EXPECT_THAT(error, Names("--batch_size", 1, 24, 256));
+}
+
+TEST_F(InspectTest, OptionsWithoutTheirPartnerAreRefused) {
+  const std::string file = golden("scalars_only");
+  EXPECT_EQ(inspect({file, "--sample", "0", "--field", "image"}), 2);
+  EXPECT_THAT(error, Names("--field", "--out"));
+  EXPECT_EQ(inspect({file, "--labels"}), 2);
+  EXPECT_THAT(error, Names("--labels", "--json"));
+  EXPECT_EQ(inspect({file, "--labels", "--json", "--sample", "0"}), 2);
+  EXPECT_THAT(error, Names("--labels", "--sample"));
+}
+
+}  // namespace
+}  // namespace precast::tools

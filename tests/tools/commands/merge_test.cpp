@@ -1,0 +1,172 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "data/beton/reader.h"
+#include "data/write/writer.h"
+#include "tests/support/message_matchers.h"
+#include "tests/tools/commands/subset_test.h"
+
+namespace precast::tools {
+namespace {
+
+using testing::HasSubstr;
+
+class MergeTest : public SubsetTest {
+ protected:
+  using Names = std::vector<std::string>;
+  /// A file of a label field alone: each of `names` once.
+  std::string named(const std::string& name, const Names& names,
+                    const std::map<std::string, std::string>& written = {},
+                    bool with_names = true) {
+    const std::string file = (folder_ / name).string();
+    data::BetonLayout layout;
+    data::FileInfo info;
+    if (with_names) info.classes["label"] = names;
+    info.written = written;
+    layout.info = data::file_info_text(info);
+    data::BetonWriter writer(file, {{"label", data::FieldType::integer}}, names.size(), layout);
+    for (std::int64_t label = 0; label < static_cast<std::int64_t>(names.size()); ++label) {
+      data::EncodedValue value;
+      value.metadata.resize(sizeof label);
+      data::store(value.metadata.data(), label);
+      writer.add({&value, 1});
+    }
+    writer.finish();
+    return file;
+  }
+  static std::vector<std::int64_t> labels_of(const std::string& file) {
+    const data::BetonReader reader(file);
+    std::vector<std::int64_t> labels;
+    for (std::uint64_t i = 0; i < reader.size(); ++i) labels.push_back(reader.integer(i, 0));
+    return labels;
+  }
+  [[nodiscard]] Names names_of_merged() const { return data::BetonReader(out()).class_names(0); }
+
+  static nlohmann::json merge(std::vector<std::string> arguments) {
+    return json_of("merge", std::move(arguments));
+  }
+};
+
+TEST_F(MergeTest, FilesFollowEachOtherAndPagesMayDiffer) {
+  const std::string b = (folder_ / "b.beton").string();
+  test::write_made_beton(
+      b, {.samples = 7, .width = 5, .height = 6, .classes = 7, .page_bytes = 1U << 22U});
+  const auto report = merge({in_, b, in_, out()});
+  EXPECT_EQ(report["samples"], 187);
+  EXPECT_EQ(report["from"].size(), 3U);
+  const data::BetonReader first(in_);
+  const data::BetonReader second(b);
+  const data::BetonReader all(out());
+  EXPECT_EQ(all.header().page_bytes, 1U << 22U);
+  EXPECT_EQ(all.integer(89, 1), first.integer(89, 1));
+  EXPECT_EQ(all.integer(95, 1), 5);
+  EXPECT_TRUE(std::ranges::equal(all.blob(95, 0), second.blob(5, 0)));
+  EXPECT_EQ(all.image_size(96, 0).height, 6);
+  EXPECT_TRUE(std::ranges::equal(all.blob(186, 0), first.blob(89, 0)));
+}
+
+TEST_F(MergeTest, LabelsOfAFileCanBeginWhereThoseBeforeEnd) {
+  merge({in_, in_, out(), "--labels", "offset"});
+  const data::BetonReader all(out());
+  for (const std::uint64_t i : {0U, 4U, 89U}) {
+    EXPECT_EQ(all.integer(i, 1), i % 3);
+    EXPECT_EQ(all.integer(90 + i, 1), 3 + i % 3);
+  }
+}
+
+TEST_F(MergeTest, ClassesOfTheSameNameCanBeOne) {
+  const std::string a = named("a.beton", {"cat", "dog"});
+  const std::string b = named("b.beton", {"bird", "cat", "fish"});
+  merge({a, b, out(), "--labels", "by-name"});
+  EXPECT_THAT(labels_of(out()), testing::ElementsAre(0, 1, 2, 0, 3));
+  EXPECT_EQ(names_of_merged(), (Names{"cat", "dog", "bird", "fish"}));
+  merge({a, b, out(), "--labels", "offset"});
+  EXPECT_THAT(labels_of(out()), testing::ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_EQ(names_of_merged(), (Names{"cat", "dog", "bird", "cat", "fish"}));
+  const auto nameless = test::precast_run({"merge", in_, in_, out("c"), "--labels", "by-name"});
+  EXPECT_EQ(nameless.code, 3);
+  EXPECT_THAT(nameless.err, test::Names(in_, 3, 0));
+}
+
+TEST_F(MergeTest, LabelsThatFilesNameDifferentlyAreKeptOnlyIfThatIsAskedFor) {
+  const std::string a = named("a.beton", {"cat", "dog"});
+  const std::string b = named("b.beton", {"cat", "bird"});
+  const auto run = test::precast_run({"merge", a, b, out()});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.err, test::Names(a, b, "label 1", "dog", "bird"));
+  merge({a, b, out(), "--labels", "keep"});
+  EXPECT_EQ(names_of_merged(), Names{});
+  merge({a, named("c.beton", {"cat", "dog", "fish"}), out()});
+  EXPECT_EQ(names_of_merged(), (Names{"cat", "dog", "fish"}));
+  select({out(), out("d"), "--samples", "1"});
+  EXPECT_EQ(data::BetonReader(out("d")).class_names(0), (Names{"cat", "dog", "fish"}));
+}
+
+TEST_F(MergeTest, NamesAreKeptOnlyIfAllFilesHaveThem) {
+  const std::string a = named("a.beton", {"cat", "dog"});
+  const std::string b = named("b.beton", {"x", "y"}, {}, false);
+  for (const char* rule : {"keep", "offset"}) {
+    const auto report = merge({a, b, out(), "--labels", rule});
+    EXPECT_EQ(names_of_merged(), Names{}) << rule;
+    EXPECT_THAT(report["names_left_out"].get<std::string>(), HasSubstr(b)) << rule;
+  }
+  EXPECT_FALSE(merge({b, b, out()}).contains("names_left_out"));
+  const std::string c = named("c.beton", {"", "dog"});
+  const auto run = test::precast_run({"merge", a, c, out("c"), "--labels=by-name"});
+  EXPECT_EQ(run.code, 3);
+  EXPECT_THAT(run.err, test::Names(c, "label 0"));
+}
+
+TEST_F(MergeTest, WhatFilesNoteAlikeIsKept) {
+  merge({named("a.beton", {"cat"}, {{"seed", "0"}, {"image.mode", "jpg"}, {"shuffle", "true"}}),
+         named("b.beton", {"cat"}, {{"seed", "0"}, {"image.mode", "raw"}}), out()});
+  const auto written = data::BetonReader(out()).info().written;
+  EXPECT_EQ(written, (std::map<std::string, std::string>{{"seed", "0"}}));
+}
+
+TEST_F(MergeTest, PartsOfASplitMakeTheWholeAgain) {
+  select({in_, out("a"), out("b"), "--split", "0.5,0.5"});
+  merge({out("a"), out("b"), out("c")});
+  auto ids = samples_of(out("c"));
+  std::ranges::sort(ids);
+  EXPECT_EQ(ids, samples_of(in_));
+}
+
+TEST_F(MergeTest, TheFirstDifferenceOfFieldsIsNamedWithItsFile) {
+  const auto error = [&](const std::string& a, const std::string& b) {
+    const auto run = test::precast_run({"merge", a, b, out()});
+    EXPECT_EQ(run.code, 3) << run.err;
+    EXPECT_TRUE(std::filesystem::is_empty(outputs_.path()));
+    return run.err;
+  };
+  const std::string images = golden("img_raw_w1");
+  EXPECT_THAT(error(in_, images), test::Names(images, 3, in_, 2));
+  const std::string scalars = golden("scalars_only");
+  EXPECT_THAT(error(scalars, in_),
+              test::Names(in_, data::BetonReader(scalars).fields()[0].name, scalars, "image"));
+}
+
+TEST_F(MergeTest, WrongArgumentsEndWithCode2) {
+  using Words = std::vector<std::string>;
+  const std::vector<std::pair<Words, Words>> cases = {
+      {{in_, out()}, {"precast merge A.beton B.beton... OUT.beton"}},
+      {{in_, in_, in_}, {in_}},
+      {{in_, in_, out(), "--labels", "ofset"}, {"--labels", "ofset", "offset"}},
+      {{in_, in_, out(), "--labels", "offset", "--label_field", "x"}, {"label_field", "x", in_}},
+  };
+  for (const auto& [options, facts] : cases) {
+    std::vector<std::string> arguments = {"merge"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const auto run = test::precast_run(arguments);
+    EXPECT_EQ(run.code, 2) << testing::PrintToString(options);
+    EXPECT_THAT(run.err, test::NamesMatcher(facts));
+    EXPECT_TRUE(std::filesystem::is_empty(outputs_.path()));
+  }
+}
+
+}  // namespace
+}  // namespace precast::tools

@@ -1,0 +1,102 @@
+#include "tools/experiments/grid/early_stop.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace precast::tools {
+namespace {
+
+using Rule = EarlyStopOptions::Rule;
+
+TEST(MedianStopTest, StopsWhatStaysBelowTheOthersMedian) {
+  EarlyStop rule({.rule = Rule::median, .min_epochs = 2});
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    rule.report("a", epoch, 0.6);
+    rule.report("b", epoch, 0.5);
+    rule.report("c", epoch, 0.4);
+  }
+  rule.report("bad", 0, 0.1);
+  EXPECT_FALSE(rule.stops("bad")) << "before min_epochs";
+  rule.report("bad", 1, 0.2);
+  EXPECT_TRUE(rule.stops("bad"));
+  rule.report("bad", 2, 0.55);
+  EXPECT_FALSE(rule.stops("bad")) << "its best counts";
+  EXPECT_FALSE(rule.stops("unknown"));
+}
+
+TEST(MedianStopTest, WaitsForThreeOthersThatCameAsFar) {
+  EarlyStop rule({.rule = Rule::median});
+  rule.report("a", 0, 0.9);
+  rule.report("b", 0, 0.9);
+  rule.report("bad", 0, 0.1);
+  EXPECT_FALSE(rule.stops("bad"));
+  rule.report("c", 0, 0.9);
+  EXPECT_TRUE(rule.stops("bad"));
+  rule.report("bad", 1, 0.1);
+  EXPECT_FALSE(rule.stops("bad")) << "alone at epoch 1";
+}
+
+TEST(MedianStopTest, SmallerIsBetterForLosses) {
+  EarlyStop rule({.rule = Rule::median, .maximise = false});
+  for (const char* other : {"a", "b", "c"}) rule.report(other, 0, 1.0);
+  rule.report("good", 0, 0.5);
+  rule.report("nan", 0, std::nan(""));
+  EXPECT_FALSE(rule.stops("good"));
+  EXPECT_TRUE(rule.stops("nan"));
+}
+
+TEST(AshaTest, OneInReductionPassesEachRung) {
+  EarlyStop rule({.rule = Rule::asha, .min_epochs = 1, .reduction = 2});
+  rule.report("a", 0, 0.5);
+  EXPECT_FALSE(rule.stops("a")) << "the first to come";
+  rule.report("b", 0, 0.4);
+  EXPECT_TRUE(rule.stops("b"));
+  rule.report("c", 0, 0.7);
+  EXPECT_FALSE(rule.stops("c"));
+  EXPECT_FALSE(rule.stops("a")) << "a rung that is passed stays so";
+  rule.report("a", 1, 0.6);
+  EXPECT_FALSE(rule.stops("a"));
+  rule.report("c", 1, 0.55);
+  EXPECT_TRUE(rule.stops("c"));
+}
+
+TEST(AshaTest, AStoppedTrialGoesOnWhenWorseOnesCame) {
+  EarlyStop rule({.rule = Rule::asha, .min_epochs = 1, .reduction = 2});
+  rule.report("a", 0, 0.9);
+  rule.report("b", 0, 0.5);
+  EXPECT_FALSE(rule.stops("a"));
+  EXPECT_TRUE(rule.stops("b"));
+  EXPECT_FALSE(rule.resumes({"b"}).has_value());
+  rule.report("c", 0, 0.3);
+  EXPECT_TRUE(rule.stops("c"));
+  rule.report("d", 0, 0.2);
+  EXPECT_EQ(rule.resumes({"b", "c"}), "b");
+  EXPECT_FALSE(rule.stops("b"));
+  EXPECT_FALSE(rule.resumes({"c"}).has_value());
+}
+
+TEST(AshaTest, WhatWasLetThroughIsNotJudgedAgain) {
+  EarlyStop rule({.rule = Rule::asha, .min_epochs = 1, .reduction = 2});
+  rule.report("a", 0, 0.9);
+  rule.report("b", 0, 0.5);
+  EXPECT_EQ(rule.passed("b"), -1);
+  rule.set_passed("b", 0);
+  EXPECT_FALSE(rule.stops("b"));
+  rule.report("a", 1, 0.9);
+  rule.report("b", 1, 0.5);
+  EXPECT_FALSE(rule.stops("a"));
+  EXPECT_EQ(rule.passed("a"), 1);
+  EXPECT_TRUE(rule.stops("b")) << "the next rung";
+}
+
+TEST(AshaTest, OffByDefault) {
+  EarlyStop rule({});
+  rule.report("a", 0, 0.9);
+  rule.report("b", 0, 0.1);
+  EXPECT_FALSE(rule.stops("b"));
+  EXPECT_FALSE(rule.resumes({"b"}).has_value());
+}
+
+}  // namespace
+}  // namespace precast::tools

@@ -1,0 +1,344 @@
+// `precast grid` as a user starts it, with a program that only seems to train
+// (tests/support/fake_train).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "framework/process/child_process.h"
+#include "tests/support/message_matchers.h"
+#include "tests/support/program.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/tools/report/sound_page.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::json;
+using test::eventually;
+using test::Names;
+using testing::HasSubstr;
+
+class GridTest : public ::testing::Test {
+ protected:
+  GridTest() {
+    ::setenv("FAKE_LOG", (folder_ / "fake.log").c_str(), 1);
+    std::ofstream(folder_ / "r.yaml") << "training: {epochs: 1}\n";
+  }
+  void write_sweep(const std::string& text) {
+    std::ofstream(folder_ / "s.yaml")
+        << "recipe: " << (folder_ / "r.yaml").string() << "\nfolder: " << (folder_ / "g").string()
+        << "\n"
+        << text
+        << "\ngrid: {devices: cpu, slots_per_device: 2, cores_per_slot: 1, retry_pause_s: 0}\n";
+  }
+  std::vector<std::string> command(const std::vector<std::string>& options = {}) const {
+    std::vector<std::string> all = {std::string(PRECAST_BIN_DIR) + "/precast", "grid",
+                                    folder_ / "s.yaml", "--program",
+                                    std::string(PRECAST_SOURCE_DIR) + "/tests/support/fake_train"};
+    all.insert(all.end(), options.begin(), options.end());
+    return all;
+  }
+  ChildResult grid(const std::vector<std::string>& options = {}) const {
+    return run_child(command(options), std::chrono::minutes(1));
+  }
+  std::vector<std::string> fake_log(const std::string& part = "") const {
+    std::ifstream file(folder_ / "fake.log");
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(file, line);) {
+      if (line.find(part) != std::string::npos) lines.push_back(line);
+    }
+    return lines;
+  }
+  std::string text_of(const std::string& path) const {
+    std::ifstream file(folder_ / path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  json results() const { return json::parse(grid({"--status", "--json"}).output); }
+  void wait_for_a_start() const {
+    EXPECT_TRUE(eventually([this] { return !fake_log(" start").empty(); }));
+  }
+  /// Of all trials.
+  [[nodiscard]] std::ptrdiff_t epochs_logged() const {
+    std::ptrdiff_t epochs = 0;
+    std::error_code none;
+    for (const auto& run : std::filesystem::directory_iterator(folder_ / "g/runs", none)) {
+      std::ifstream log(run.path() / "log");
+      epochs += std::count(std::istreambuf_iterator<char>(log), {}, '\n');
+    }
+    return epochs;
+  }
+  /// Starts the grid and kills it when its trials have come so far, unless it has ended by then.
+  void kill_after(std::ptrdiff_t epochs) const {
+    test::Program run(command());
+    EXPECT_TRUE(eventually([&] { return epochs_logged() >= epochs || !run.running(); }));
+    ::kill(run.id(), SIGKILL);
+    EXPECT_THAT(run.wait(), testing::AnyOf(0, 128 + SIGKILL)) << run.err;
+  }
+
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(GridTest, TrainsEveryCombinationAndRanksThemOverSeeds) {
+  write_sweep("axes: {fake.quality: [0.2, 0.8, 0.5]}\nseeds: 2");
+  const ChildResult run = grid();
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_EQ(run.output,
+            "rank   fake.quality   top_1              trials\n"
+            "1      0.8            0.8000 +- 0.0000   2 done\n"
+            "2      0.5            0.5000 +- 0.0000   2 done\n"
+            "3      0.2            0.2000 +- 0.0000   2 done\n");
+  EXPECT_THAT(run.errors, Names("6/6"));
+  const json ranking = results().at("ranking");
+  EXPECT_EQ(ranking[0].at("settings").at("fake.quality"), "0.8");
+  EXPECT_EQ(ranking[0].at("count"), 2);
+}
+
+TEST_F(GridTest, ThePageTellsWhatCameOutAndWhyTheRestDidNot) {
+  write_sweep(
+      "axes: {fake.quality: [0.25, 0.75], fake.script: [done, 'epochs:3', 'exit:1', 'exit:12', "
+      "'kill:KILL']}\nset: {training.epochs: 3}");
+  EXPECT_EQ(grid().exit_code, 1);
+  const std::string page = text_of("g/grid.html");
+  test::expect_sound(page);
+  for (const char* part :
+       {"<b>0.7500</b>", "<small>fake.quality 0.75, fake.script done</small>", "<b>4 of 10</b>"})
+    EXPECT_THAT(page, HasSubstr(part));
+  EXPECT_THAT(
+      page, Names("exit code 1", "as told: exit:1", "exit code 12", "as told: exit:12", "SIGKILL"));
+  EXPECT_EQ(test::occurrences(page, "<svg"), 3) << "a heat map, all trials, and curves";
+  const json all = results();
+  for (const json& trial : all.at("trials")) {
+    const std::string id = trial.at("trial");
+    EXPECT_THAT(page, HasSubstr("href=\"runs/" + id + "/\""));
+    EXPECT_TRUE(std::filesystem::is_directory(folder_ / ("g/runs/" + id)));
+  }
+}
+
+TEST_F(GridTest, ThePageIsThereWhileTrialsRunAndAfterStatus) {
+  write_sweep("axes: {fake.script: [done, hang]}");
+  test::Program run(command());
+  const std::filesystem::path page = folder_ / "g/grid.html";
+  EXPECT_TRUE(eventually([&] { return std::filesystem::exists(page); }));
+  EXPECT_THAT(text_of("g/grid.html"), HasSubstr("class=\"notice\""));
+  std::filesystem::remove(page);
+  EXPECT_EQ(results().at("counts").at("running"), 1);
+  EXPECT_TRUE(std::filesystem::exists(page));
+  ::kill(run.id(), SIGKILL);
+  EXPECT_EQ(run.wait(), 137);
+  EXPECT_TRUE(eventually([this] { return !results().at("counts").contains("running"); }))
+      << "until its trial is gone, too";
+  EXPECT_EQ(results().at("counts").at("waiting"), 1);
+}
+
+TEST_F(GridTest, KilledAtAnyMomentItLosesNothingAndRunsNothingTwice) {
+  write_sweep(
+      "axes: {fake.quality: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]}\nset: {fake.script: 'epochs:15'}");
+  for (const int epochs : {0, 5, 20, 40, 60}) kill_after(epochs);
+  const ChildResult last = grid({"--json"});
+  ASSERT_EQ(last.exit_code, 0) << last.errors;
+  const json all = json::parse(last.output);
+  EXPECT_EQ(all.at("counts").at("done"), 6);
+  for (const json& trial : all.at("trials")) {
+    const std::string id = trial.at("trial");
+    // Killed between its summary and this line it is done all the same.
+    EXPECT_LE(fake_log(id + " done").size(), 1U) << id;
+    // No epoch twice, except one that was being trained when it was killed.
+    std::ifstream log(folder_ / ("g/runs/" + id + "/log"));
+    std::set<int> epochs;
+    for (std::string line; std::getline(log, line);)
+      epochs.insert(int{json::parse(line).at("epoch")});
+    EXPECT_EQ(epochs.size(), 15U);
+    EXPECT_EQ(trial.at("value"),
+              std::stod(trial.at("settings").at("fake.quality").get<std::string>()));
+  }
+}
+
+TEST_F(GridTest, TrialsDieWithAGridThatIsKilled) {
+  write_sweep("axes: {fake.script: [hang]}");
+  test::Program run(command());
+  wait_for_a_start();
+  ::kill(run.id(), SIGKILL);
+  EXPECT_EQ(run.wait(), 137);
+  // The trial's lock goes with its last process.
+  const std::string id = fake_log()[0].substr(0, fake_log()[0].find(' '));
+  const std::string lock = folder_ / ("g/runs/" + id + "/lock");
+  EXPECT_EQ(
+      run_child({"/usr/bin/flock", "-w", "60", lock, "true"}, std::chrono::minutes(2)).exit_code,
+      0);
+}
+
+TEST_F(GridTest, ASecondGridInTheSameFolderIsRefused) {
+  write_sweep("axes: {fake.script: [hang+done]}");
+  test::Program first(command());
+  wait_for_a_start();
+  const ChildResult second = grid();
+  EXPECT_EQ(second.exit_code, 1);
+  EXPECT_EQ(second.output, "");
+  EXPECT_THAT(second.errors, Names(folder_ / "g"));
+  EXPECT_EQ(grid({"--trial", "0"}).exit_code, 1);
+  EXPECT_EQ(grid({"--status"}).exit_code, 0);
+  ::kill(first.id(), SIGINT);
+  EXPECT_EQ(first.wait(), 85) << first.err;
+  EXPECT_EQ(fake_log("saved").size(), 1U);
+  EXPECT_EQ(grid().exit_code, 0);
+}
+
+TEST_F(GridTest, AWrongValueIsRefusedAtItsPlaceBeforeAnythingRuns) {
+  write_sweep("axes: {fake.quality: [0.1, 0.2]}\nset:\n  fake.refused: 1");
+  for (const std::vector<std::string>& options : {std::vector<std::string>{}, {"--dry-run"}}) {
+    const ChildResult run = grid(options);
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_THAT(run.errors, Names((folder_ / "s.yaml").string() + ":5:17", "fake.refused"));
+    EXPECT_EQ(test::occurrences(run.errors, "fake.refused"), 1) << run.errors;
+  }
+  EXPECT_TRUE(fake_log().empty());
+}
+
+TEST_F(GridTest, ListsTrialsWithoutRunningThem) {
+  write_sweep("axes: {fake.quality: [0.1, 0.2]}");
+  const ChildResult run = grid({"--dry-run"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.output, HasSubstr("   1  quality0.2-"));
+  EXPECT_THAT(run.output, Names(2, "cpu.0", "cpu.1"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "g"));
+}
+
+TEST_F(GridTest, AChangedRecipeIsAnotherGrid) {
+  write_sweep("axes: {fake.quality: [0.1]}");
+  EXPECT_EQ(grid().exit_code, 0);
+  std::ofstream(folder_ / "r.yaml") << "training: {epochs: 2}\n";
+  const ChildResult run = grid();
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.errors, Names(folder_ / "s.yaml", folder_ / "g", folder_ / "r.yaml"));
+}
+
+TEST_F(GridTest, AnArrayTaskOfAChangedRecipeIsRefused) {
+  write_sweep("axes: {fake.quality: [0.1, 0.2]}");
+  EXPECT_EQ(grid({"--trial", "0"}).exit_code, 0);
+  EXPECT_EQ(grid({"--trial", "0"}).exit_code, 0);
+  std::ofstream(folder_ / "r.yaml") << "training: {epochs: 2}\n";
+  const ChildResult run = grid({"--trial", "1"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.errors, Names(folder_ / "s.yaml", folder_ / "g", folder_ / "r.yaml"));
+  EXPECT_EQ(fake_log(" start ").size(), 1U);
+}
+
+TEST_F(GridTest, ADryRunThatCannotBeStartedIsAnErrorAndNoCrash) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the undefined-behaviour sanitizer needs a pipe to look at an object's type";
+#endif
+  write_sweep("axes: {fake.quality: [0.1, 0.2]}");
+  std::vector<std::string> few_files = {"/bin/bash", "-c", "ulimit -n 7; exec \"$@\"", "bash"};
+  for (const std::string& word : command()) few_files.push_back(word);
+  const ChildResult run = run_child(few_files, std::chrono::minutes(1));
+  EXPECT_EQ(run.exit_code, 5);
+  EXPECT_THAT(run.errors, HasSubstr(std::strerror(EMFILE)));
+}
+
+TEST_F(GridTest, ASweepThatGrowsRunsWhatIsNewOnly) {
+  write_sweep("axes: {fake.quality: [0.1, 0.2]}");
+  EXPECT_EQ(grid().exit_code, 0);
+  write_sweep("axes: {fake.quality: [0.3, 0.2, 0.1]}");
+  EXPECT_EQ(grid().exit_code, 0);
+  EXPECT_EQ(fake_log(" start ").size(), 3U);
+}
+
+TEST_F(GridTest, FailedTrialsGetAnotherChanceWhenAsked) {
+  write_sweep("axes: {fake.script: [exit:1+done]}");
+  const ChildResult run = grid();
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.errors, Names("failed", "exit code 1"));
+  EXPECT_EQ(grid().exit_code, 1);
+  EXPECT_EQ(grid({"--retry-failed"}).exit_code, 0);
+  EXPECT_EQ(fake_log(" start ").size(), 2U);
+}
+
+TEST_F(GridTest, MedianRuleStopsBadTrialsWithACheckpoint) {
+  write_sweep(
+      "axes: {fake.quality: [0.9, 0.8, 0.7, 0.1]}\nset: {fake.script: 'epochs:30'}\nearly_stop: "
+      "median");
+  const ChildResult run = grid({"--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  const json all = json::parse(run.output);
+  EXPECT_EQ(all.at("trials")[0].at("status"), "done");
+  const json& bad = all.at("trials")[3];
+  EXPECT_EQ(bad.at("status"), "stopped");
+  EXPECT_EQ(bad.at("last_value"), 0.1);
+  // 0.7 is below the median, too, once the bad one counts.
+  EXPECT_EQ(fake_log("saved").size(), std::size_t{all.at("counts").at("stopped")});
+  EXPECT_EQ(all.at("ranking")[3].at("count"), 0);
+  EXPECT_EQ(grid().exit_code, 0);
+  EXPECT_EQ(fake_log(" start ").size(), 4U);
+}
+
+TEST_F(GridTest, AshaSpendsItsEpochsOnTheBest) {
+  write_sweep(
+      "axes: {fake.quality: [0.6, 0.1, 0.2, 0.9, 0.3, 0.4]}\n"
+      "set: {fake.script: 'epochs:30'}\nearly_stop: {asha: {min_epochs: 2}}");
+  const ChildResult run = grid({"--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  const json all = json::parse(run.output);
+  EXPECT_EQ(all.at("ranking")[0].at("settings").at("fake.quality"), "0.9");
+  EXPECT_EQ(all.at("ranking")[0].at("count"), 1);
+  EXPECT_GE(all.at("counts").at("stopped"), 3);
+  for (const json& trial : all.at("trials")) {
+    if (trial.at("status") == "stopped") {
+      EXPECT_LT(trial.at("last_epoch"), 29);
+    }
+  }
+  // Decided; nothing starts again.
+  const std::size_t starts = fake_log(" start ").size();
+  EXPECT_EQ(grid().exit_code, 0);
+  EXPECT_EQ(fake_log(" start ").size(), starts);
+}
+
+TEST_F(GridTest, AshaStopsATrialOnceAtARungWhateverKillsTheGrid) {
+  write_sweep(
+      "axes: {fake.quality: [0.6, 0.1, 0.2, 0.9, 0.3, 0.8]}\n"
+      "set: {fake.script: 'epochs:30'}\nearly_stop: {asha: {min_epochs: 1, reduction: 2}}");
+  for (const int epochs : {3, 8, 20}) kill_after(epochs);
+  ASSERT_EQ(grid().exit_code, 0);
+  EXPECT_EQ(results().at("ranking")[0].at("settings").at("fake.quality"), "0.9");
+  std::ifstream journal(folder_ / "g/results.jsonl");
+  std::set<std::string> stopped;
+  int decisions = 0;
+  for (std::string line; std::getline(journal, line);) {
+    const json record = json::parse(line);
+    const std::string trial = record.value("trial", "");
+    if (record.at("event") == "rung") {
+      stopped.erase(trial);
+      ++decisions;
+    } else if (record.value("status", "") == "stopped") {
+      EXPECT_TRUE(stopped.insert(trial).second) << trial << " twice at a rung";
+    }
+  }
+  EXPECT_GT(decisions, 0);
+}
+
+TEST_F(GridTest, ArrayTasksRunOneTrialEachAndTheirResultsMerge) {
+  write_sweep("axes: {fake.quality: [0.1, 0.2, 0.3]}");
+  for (const char* number : {"2", "0"}) EXPECT_EQ(grid({"--trial", number}).exit_code, 0);
+  EXPECT_EQ(grid({"--trial", "3"}).exit_code, 2);
+  EXPECT_EQ(results().at("counts").at("done"), 2);
+  EXPECT_EQ(grid().exit_code, 0);
+  EXPECT_EQ(fake_log(" start ").size(), 3U);
+  const ChildResult script = grid({"--slurm-script"});
+  EXPECT_THAT(script.output, HasSubstr("#SBATCH --array=0-2\n"));
+  EXPECT_THAT(script.output, HasSubstr("#SBATCH --cpus-per-task=1\n"));
+  EXPECT_THAT(script.output, HasSubstr("srun ${SLURM_CPUS_PER_TASK:+--cpus-per-task=$SLURM_CPUS_"));
+  EXPECT_THAT(script.output, HasSubstr(" --trial \"$SLURM_ARRAY_TASK_ID\"\n"));
+  std::ofstream(folder_ / "array.sh") << script.output;
+  EXPECT_EQ(run_child({"/bin/bash", "-n", folder_ / "array.sh"}, std::chrono::minutes(1)).errors,
+            "");
+}
+
+}  // namespace
+}  // namespace precast::tools

@@ -1,0 +1,200 @@
+#include "tools/experiments/grid/sweep.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+
+#include "framework/core/error.h"
+#include "tests/support/message_matchers.h"
+#include "tests/support/temporary_folder.h"
+#include "tools/experiments/grid/check.h"
+
+namespace precast::tools {
+namespace {
+
+using test::Names;
+using testing::ElementsAre;
+
+class SweepTest : public ::testing::Test {
+ protected:
+  SweepTest() { std::ofstream(folder_ / "r.yaml") << "training: {epochs: 1}\n"; }
+  std::string path() const { return folder_ / "s.yaml"; }
+  Sweep read(const std::string& text) {
+    std::ofstream(path()) << "recipe: " << (folder_ / "r.yaml").string() << "\n" << text;
+    return read_sweep(path());
+  }
+  std::string refused(const std::string& text) {
+    try {
+      read(text);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  }
+  static std::vector<std::string> values(const Sweep& sweep, const std::string& key) {
+    std::vector<std::string> all;
+    for (const Trial& trial : sweep.trials) {
+      for (const Setting& setting : trial.settings) {
+        if (setting.key == key) all.push_back(setting.value);
+      }
+    }
+    return all;
+  }
+  std::vector<std::string> axis(const std::string& text) {
+    return values(read("axes: {a.b: " + text + "}"), "a.b");
+  }
+
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(SweepTest, LaysOutEveryCombinationWithSeedsFastest) {
+  const Sweep sweep = read(
+      "axes: {lr.lr: [0.1, 0.2], training.optimizer: [sgd, lamb]}\nseeds: 2\n"
+      "set: {training.epochs: 3}");
+  EXPECT_THAT(values(sweep, "lr.lr"),
+              ElementsAre("0.1", "0.1", "0.1", "0.1", "0.2", "0.2", "0.2", "0.2"));
+  EXPECT_THAT(values(sweep, "training.seed"), ElementsAre("0", "1", "0", "1", "0", "1", "0", "1"));
+  EXPECT_EQ(values(sweep, "training.epochs").size(), 8U);
+  EXPECT_THAT(sweep.trials[0].id, testing::StartsWith("lr0.1_optimizersgd_seed0-"));
+  EXPECT_THAT(group_of(sweep, sweep.trials[3]), ElementsAre("0.1", "lamb"));
+  EXPECT_EQ(sweep.folder, "runs/s");
+}
+
+TEST_F(SweepTest, ZippedAxesGoTogether) {
+  const Sweep sweep = read("axes: {a.a: [1, 2], b.b: [x, y], c.c: [3, 4]}\nzip: [[a.a, c.c]]\n");
+  EXPECT_THAT(values(sweep, "a.a"), ElementsAre("1", "1", "2", "2"));
+  EXPECT_THAT(values(sweep, "c.c"), ElementsAre("3", "3", "4", "4"));
+  EXPECT_THAT(values(sweep, "b.b"), ElementsAre("x", "y", "x", "y"));
+}
+
+TEST_F(SweepTest, IdsDoNotChangeWhenTheSweepGrows) {
+  const Sweep small = read("axes: {lr.lr: [0.1], training.optimizer: [sgd]}");
+  const Sweep large = read("axes: {training.optimizer: [lamb, sgd], lr.lr: [0.3, 0.1]}");
+  EXPECT_EQ(large.trials[3].id, small.trials[0].id) << "whatever the order of keys";
+  EXPECT_THAT(small.trials[0].id, testing::MatchesRegex("lr0.1_optimizersgd-[0-9a-f]{16}"));
+  EXPECT_EQ(small.trials[0].id,
+            read("axes: {lr.lr: [0.2, 0.1], training.optimizer: [sgd]}").trials[1].id);
+}
+
+TEST_F(SweepTest, ReadsEveryFormOfAxis) {
+  EXPECT_THAT(axis("[[1, 2], {x: y}]"), ElementsAre("[1, 2]", "{x: y}"));
+  EXPECT_THAT(axis("{from: 0.1, to: 0.3, step: 0.1}"), ElementsAre("0.1", "0.2", "0.3"));
+  EXPECT_THAT(axis("{from: 3, to: 1, step: -1}"), ElementsAre("3", "2", "1"));
+  EXPECT_THAT(axis("{uniform: {low: 0, high: 1, n: 3}}"), ElementsAre("0", "0.5", "1"));
+  EXPECT_THAT(axis("{log_uniform: {low: 1e-4, high: 1e-2, n: 3}}"),
+              ElementsAre("0.0001", "0.001", "0.01"));
+}
+
+TEST_F(SweepTest, DrawsTheSameValuesEachTimeAndOthersForOtherSeeds) {
+  const std::string drawn = "{log_uniform: {low: 1e-4, high: 1e-2, samples: 200}}";
+  const auto first = axis(drawn);
+  ASSERT_EQ(first.size(), 200U);
+  EXPECT_EQ(first, axis(drawn));
+  int low = 0;
+  for (const std::string& text : first) {
+    const double value = std::stod(text);
+    EXPECT_GE(value, 1e-4);
+    EXPECT_LT(value, 1e-2);
+    if (value < 1e-3) ++low;
+  }
+  EXPECT_NEAR(low, 100, 35);
+  EXPECT_NE(values(read("seed: 1\naxes: {a.b: " + drawn + "}"), "a.b"), first);
+  // Each choice once before one comes again.
+  auto choices = axis("{random: {choices: [a, b, c], samples: 3}}");
+  EXPECT_THAT(choices, testing::UnorderedElementsAre("a", "b", "c"));
+}
+
+TEST_F(SweepTest, TellsAllThatIsWrongWithItsPlace) {
+  const std::string errors = refused(
+      "metrik: top_1\n"
+      "axes:\n"
+      "  lr.lr: [0.1, 0.2, 0.1]\n"
+      "  a.a: 3\n"
+      "  a.b: {uniform: {low: 2, high: 1, n: 3}}\n"
+      "  a.c: {gauss: {}}\n"
+      "  a.d: {from: 1, to: 2, step: -1}\n"
+      "  a.e: {log_uniform: {low: 0, high: 1}}\n"
+      "  a.f: []\n"
+      "  logging.folder: [x]\n"
+      "set: {lr.lr: 1}\n"
+      "zip: [[lr.lr, a.z]]\n"
+      "grid: {devices: gpu}\n"
+      "early_stop: halving\n");
+  const std::string s = path();
+  const std::vector<std::string> parts = {s + ":2:1: metrik",
+                                          s + ":4:21: lr.lr",
+                                          s + ":5:8: axes.a.a",
+                                          s + ":6:18: axes.a.b",
+                                          s + ":7:9: axes.a.c",
+                                          s + ":8:8: axes.a.d",
+                                          s + ":9:28: axes.a.e.log_uniform.low",
+                                          s + ":10:8: axes.a.f",
+                                          s + ":11:20: logging.folder",
+                                          s + ":12:14: lr.lr",
+                                          s + ":13:15: zip",
+                                          s + ":14:17: grid.devices",
+                                          s + ":15:13: early_stop"};
+  EXPECT_THAT(errors, test::NamesMatcher(parts));
+  EXPECT_THAT(errors, Names("2 and 1", "gauss", "a.z", "auto", "gpu", "median", "asha", "halving"));
+  EXPECT_EQ(std::ranges::count(errors, '\n'), 12) << errors;
+  EXPECT_THAT(refused("axes: {a.a: [1, 2], b.b: [1]}\nzip: [[a.a, b.b]]"),
+              Names(s + ":3:13", "zip", 2, 1));
+}
+
+TEST_F(SweepTest, ReadsRulesOfEarlyStopping) {
+  EXPECT_EQ(read("early_stop: median").early_stop.rule, EarlyStopOptions::Rule::median);
+  const Sweep sweep = read("metric: val_loss\nearly_stop: {asha: {min_epochs: 2, reduction: 4}}");
+  EXPECT_EQ(sweep.early_stop.reduction, 4);
+  EXPECT_EQ(sweep.early_stop.metric, "val_loss");
+  EXPECT_FALSE(sweep.early_stop.maximise);
+  EXPECT_FALSE(sweep.maximise);
+}
+
+TEST_F(SweepTest, RefusesMoreTrialsThanCanBeCounted) {
+  std::string axes = "axes:\n";
+  // 2^64 of them, which a 64-bit product takes for none.
+  for (const char* key : {"a", "b", "c", "d"})
+    axes += std::string("  a.") + key + ": {from: 1, to: 65536, step: 1}\n";
+  EXPECT_THAT(refused(axes), Names("axes", 100000));
+}
+
+TEST_F(SweepTest, RefusesEarlyStopsByFiguresThatEpochsLack) {
+  const std::string asha = "early_stop: asha\naxes: {a.a: [1, 2]}\n";
+  EXPECT_EQ(refused(asha), "");
+  EXPECT_THAT(refused(asha + "set: {logging.log_level: 0}"),
+              Names(path() + ":4:26", "early_stop", "top_1", "logging.log_level"));
+  std::ofstream(folder_ / "r.yaml") << "logging: {log_level: 0}\n";
+  EXPECT_THAT(refused(asha), Names("early_stop", "top_1", "logging.log_level"));
+  EXPECT_EQ(refused(asha + "set: {logging.log_level: 1}"), "");
+  EXPECT_EQ(refused("early_stop: {median: {metric: train_loss}}"), "");
+  EXPECT_EQ(refused("axes: {a.a: [1, 2]}"), "");
+}
+
+TEST_F(SweepTest, ReadsEverySweepOfConfigs) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(PRECAST_SOURCE_DIR);
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("configs/sweeps")) {
+    EXPECT_GE(read_sweep(entry.path()).trials.size(), 12U) << entry.path();
+    ++count;
+  }
+  std::filesystem::current_path(before);
+  EXPECT_GE(count, 2);
+}
+
+TEST_F(SweepTest, ChecksEveryValueInFewTrials) {
+  const Sweep sweep = read("axes: {a.a: [1, 2, 3], b.b: [1, 2], c.c: [1, 2]}");
+  ASSERT_EQ(sweep.trials.size(), 12U);
+  std::set<std::string> seen;
+  const auto chosen = covering_trials(sweep);
+  for (const Trial* trial : chosen) {
+    for (const Setting& setting : trial->settings) seen.insert(setting.key + setting.value);
+  }
+  EXPECT_EQ(chosen.size(), 3U);
+  EXPECT_EQ(seen.size(), 7U);
+}
+
+}  // namespace
+}  // namespace precast::tools

@@ -1,0 +1,96 @@
+#include "tools/experiments/grid/watcher.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "framework/core/file.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::tools {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class GridWatcherTest : public ::testing::Test {
+ protected:
+  void start(EarlyStopOptions::Rule rule) {
+    sweep_.folder = folder_.path();
+    sweep_.early_stop = {.rule = rule, .reduction = 2};
+    for (const char* id : {"a", "b", "c", "d", "e", "f"})
+      sweep_.trials.push_back({.id = id, .recipe = {}, .settings = {}, .folder = folder_ / "runs"});
+  }
+  const Trial& trial(const std::string& id) const {
+    return *std::ranges::find(sweep_.trials, id, &Trial::id);
+  }
+  /// An epoch of that trial. @param top_1 as in JSON.
+  void log(const std::string& id, int epoch, const std::string& top_1) {
+    create_folders(trial(id).run_folder());
+    std::ofstream(trial(id).run_folder() / "log", std::ios::app)
+        << R"({"top_1": )" << top_1 << R"(, "epoch": )" << epoch << "}\n";
+    states_[id].starts = 1;
+  }
+  /// As after each start of the grid.
+  GridWatcher watcher() { return {sweep_, states_, journal_, 1}; }
+  static std::vector<std::string> ids(const std::vector<const Trial*>& trials) {
+    std::vector<std::string> all;
+    for (const Trial* one : trials) all.push_back(one->id);
+    return all;
+  }
+
+  test::TemporaryFolder folder_;
+  Journal journal_{folder_ / "results.jsonl"};
+  Sweep sweep_;
+  std::map<std::string, TrialState> states_;
+};
+
+TEST_F(GridWatcherTest, ATrialThatAshaLetGoOnIsNotStoppedThereAfterAKill) {
+  start(EarlyStopOptions::Rule::asha);
+  log("a", 0, "0.9");
+  log("b", 0, "0.5");
+  log("c", 0, "0.3");
+  log("d", 0, "0.2");
+  for (const char* id : {"b", "c", "d"}) states_[id].status = TrialStatus::stopped;
+  EXPECT_EQ(watcher().resumes(), "b");
+  states_["b"].status = TrialStatus::waiting;  // started, and killed with the grid
+  log("e", 0, "0.8");
+  log("f", 0, "0.7");
+  states_["f"].status = TrialStatus::stopped;
+  EXPECT_THAT(ids(watcher().at_closed_rungs()), IsEmpty());
+}
+
+TEST_F(GridWatcherTest, WhatAKilledGridDidNotComeToStopIsStoppedWithoutAStart) {
+  start(EarlyStopOptions::Rule::asha);
+  log("a", 0, "0.9");
+  log("b", 0, "0.5");
+  log("c", 0, "0.4");
+  write_file(trial("c").run_folder() / "summary.json", "{}");
+  EXPECT_THAT(ids(watcher().at_closed_rungs()), ElementsAre("b"));
+}
+
+TEST_F(GridWatcherTest, AFigureThatIsNotFiniteIsTheWorst) {
+  start(EarlyStopOptions::Rule::asha);
+  log("a", 0, "0.1");
+  log("b", 0, "null");
+  EXPECT_THAT(ids(watcher().at_closed_rungs()), ElementsAre("b"));
+}
+
+TEST_F(GridWatcherTest, EpochsOfEarlierStartsStopNothingAndLaterOnesAreJudgedOnce) {
+  start(EarlyStopOptions::Rule::median);
+  for (const char* id : {"a", "b", "c"}) {
+    log(id, 0, "0.9");
+    log(id, 1, "0.9");
+  }
+  log("d", 0, "0.1");
+  GridWatcher grid = watcher();
+  EXPECT_FALSE(grid.stops(trial("d")));
+  log("d", 1, "0.1");
+  grid.ended(trial("d"), {{"status", "waiting"}});  // reads its log
+  EXPECT_TRUE(grid.stops(trial("d")));
+  EXPECT_FALSE(grid.stops(trial("d")));
+}
+
+}  // namespace
+}  // namespace precast::tools

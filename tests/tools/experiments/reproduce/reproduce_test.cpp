@@ -1,0 +1,164 @@
+// `precast reproduce` as a user starts it, with a program that only seems to train
+// (tests/support/fake_train).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "framework/process/child_process.h"
+#include "tests/support/message_matchers.h"
+#include "tests/support/program.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::json;
+using test::Names;
+using testing::HasSubstr;
+using testing::Not;
+
+class ReproduceTest : public ::testing::Test {
+ protected:
+  ReproduceTest() {
+    ::setenv("FAKE_LOG", (folder_ / "fake.log").c_str(), 1);
+    std::ofstream(folder_ / "r.yaml") << "training: {epochs: 1}\n";
+    write_table("exit:5+done");
+  }
+  /// Three rows; the second one trains by that script.
+  void write_table(const std::string& script) {
+    std::ofstream(folder_ / "table.yaml") << R"(
+title: Three rows
+sources: [{id: paper, title: A paper, url: "https://example.org"}]
+rows:
+  - {id: a, model: Net, recipe: r.yaml, settings: {fake.quality: 0.25},
+     published: [{source: paper, top_1: 0.3, minutes: 10, hardware: 8 x A100}]}
+  - {id: b, model: Net, recipe: r.yaml, settings: {fake.quality: 0.5, fake.script: ")"
+                                          << script << R"("}}
+  - {id: c, model: Net, recipe: r.yaml, settings: {fake.quality: 0.75}}
+)";
+  }
+  std::vector<std::string> command(const std::vector<std::string>& options) const {
+    std::vector<std::string> all = {PRECAST_BIN_DIR "/precast",
+                                    "reproduce",
+                                    folder_ / "table.yaml",
+                                    "--folder",
+                                    folder_ / "out",
+                                    "--program",
+                                    PRECAST_SOURCE_DIR "/tests/support/fake_train"};
+    all.insert(all.end(), options.begin(), options.end());
+    return all;
+  }
+  ChildResult reproduce(const std::vector<std::string>& options = {}) const {
+    return run_child(command(options), std::chrono::minutes(1));
+  }
+  std::string text_of(const std::string& name) const {
+    std::ifstream file(folder_ / name);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  /// How often a training was started.
+  std::size_t starts() const {
+    return static_cast<std::size_t>(test::occurrences(text_of("fake.log"), " start "));
+  }
+
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(ReproduceTest, TrainsEveryRowAndLeavesTheTable) {
+  write_table("done");
+  const ChildResult run = reproduce({"--seeds", "2"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.output, HasSubstr("| a | Net | 0.2500 ± 0.0000 | 0.3000 |"));
+  EXPECT_EQ(text_of("out/table.md"), run.output);
+  const json table = json::parse(text_of("out/table.json"));
+  EXPECT_EQ(table.at("rows").size(), 3U);
+  EXPECT_EQ(table.at("rows")[2].at("top_1").at("seeds"), 2);
+  EXPECT_THAT(text_of("out/report.html"), HasSubstr("Three rows"));
+  EXPECT_EQ(starts(), 6U);
+}
+
+TEST_F(ReproduceTest, GoesOnAfterAKillAndTrainsNothingTwice) {
+  write_table("hang+hang+done");
+  const ChildResult before = reproduce({"--rows", "a"});
+  ASSERT_EQ(before.exit_code, 0) << before.errors;
+  for (const std::string start : {"1", "2"}) {
+    test::Program program(command({}));
+    EXPECT_TRUE(test::eventually(
+        [&] { return test::occurrences(text_of("fake.log"), "b-seed0 start " + start) == 1; }));
+    ::kill(program.id(), SIGKILL);
+    program.wait();
+  }
+  const ChildResult after = reproduce();
+  ASSERT_EQ(after.exit_code, 0) << after.errors;
+  EXPECT_THAT(after.output, HasSubstr("| b | Net | 0.5000 |"));
+  EXPECT_THAT(after.output, HasSubstr("| c | Net | 0.7500 |"));
+  EXPECT_EQ(test::occurrences(text_of("fake.log"), "a-seed0 start"), 1);
+  EXPECT_EQ(test::occurrences(text_of("fake.log"), "b-seed0 done"), 1);
+  EXPECT_EQ(test::occurrences(text_of("fake.log"), "c-seed0 start"), 1);
+}
+
+TEST_F(ReproduceTest, AFailureIsTriedAgainAndARowThatFailsForGoodIsNamed) {
+  write_table("exit:4");
+  const ChildResult run = reproduce();
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.output, testing::ContainsRegex("\\| b \\| Net ( *\\| - )+\\|.* 0: failed \\|"));
+  EXPECT_THAT(run.output, HasSubstr("| c | Net | 0.7500 |")) << "the others are trained";
+}
+
+TEST_F(ReproduceTest, AMistakeInAnyRowStopsBeforeTheFirstTraining) {
+  const ChildResult run = reproduce({"--fake.refused=1"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_EQ(test::occurrences(run.errors, "fake.refused"), 1) << "once, not once a row";
+  EXPECT_EQ(starts(), 0U);
+}
+
+TEST_F(ReproduceTest, ResultsOfOtherKeysAreNotMixedIn) {
+  write_table("done");
+  ASSERT_EQ(reproduce().exit_code, 0);
+  const ChildResult other = reproduce({"--fake.quality=0.9"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.errors, Names("fake.quality", "0.25", "0.9", "--folder"));
+  EXPECT_EQ(reproduce({"--data.num_workers=7"}).exit_code, 0) << "changes no result";
+}
+
+TEST_F(ReproduceTest, TheTableHoldsWhatEarlierCommandsHaveTrained) {
+  write_table("done");
+  ASSERT_EQ(reproduce({"--rows", "a", "--seeds", "2"}).exit_code, 0);
+  const ChildResult second = reproduce({"--rows", "c"});
+  ASSERT_EQ(second.exit_code, 0) << second.errors;
+  for (const std::string& text : {second.output, text_of("out/table.md")}) {
+    EXPECT_THAT(text, HasSubstr("| a | Net | 0.2500 ± 0.0000 |"));
+    EXPECT_THAT(text, HasSubstr("| c | Net | 0.7500 |"));
+    EXPECT_THAT(text, Not(HasSubstr("| b |")));
+  }
+  EXPECT_EQ(reproduce({"--rows", "a,a"}).exit_code, 2);
+}
+
+TEST_F(ReproduceTest, ATerminalThatIsGoneEndsNoTraining) {
+  write_table("epochs:20");
+  std::string shell = "exec 2>/dev/full; exec";
+  for (const std::string& word : command({})) shell += " '" + word + "'";
+  const ChildResult run = run_child({"/bin/bash", "-c", shell}, std::chrono::minutes(1));
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.output, HasSubstr("| b | Net | 0.5000 |"));
+}
+
+TEST_F(ReproduceTest, RowsAreChosenByNameAndShownWithoutTraining) {
+  const ChildResult unknown = reproduce({"--rows", "a,z"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.errors, Names("--rows", "'z'"));
+  const ChildResult dry = reproduce({"--rows", "c", "--dry-run"});
+  EXPECT_EQ(dry.exit_code, 0) << dry.errors;
+  EXPECT_THAT(dry.output, HasSubstr("--logging.run_id=c-seed0"));
+  EXPECT_THAT(dry.output, Not(HasSubstr("a-seed0")));
+  const ChildResult status = reproduce({"--status"});
+  EXPECT_EQ(status.exit_code, 0) << status.errors;
+  EXPECT_EQ(test::occurrences(status.output, "| 0 of 1 |"), 3) << status.output;
+  EXPECT_EQ(starts(), 0U);
+}
+
+}  // namespace
+}  // namespace precast::tools

@@ -1,0 +1,193 @@
+#include "tools/experiments/trial/trial.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <optional>
+
+#include "tests/support/temporary_folder.h"
+#include "tools/experiments/trial/interval.h"
+#include "tools/experiments/trial/journal.h"
+#include "tools/experiments/trial/run_log.h"
+#include "tools/experiments/trial/slot.h"
+
+namespace precast::tools {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(TrialTest, IdIsReadableSafeAndStable) {
+  const std::vector<Setting> settings = {{"lr.lr", "0.1"}, {"pipeline.train", "[a, b/c]"}};
+  const std::string id = trial_id(settings);
+  EXPECT_THAT(id, testing::MatchesRegex("lr0\\.1_train_a__b_c_-[0-9a-f]{16}"));
+  EXPECT_EQ(id, trial_id(settings));
+  // The order of keys is no difference, a value is.
+  EXPECT_EQ(id, trial_id({settings[1], settings[0]}));
+  EXPECT_NE(id, trial_id({{"lr.lr", "0.10"}, {"pipeline.train", "[a, b/c]"}}));
+}
+
+TEST(TrialTest, LongSettingsStillDiffer) {
+  const std::string most(300, 'x');
+  EXPECT_NE(trial_id({{"model.params", most + "1"}}), trial_id({{"model.params", most + "2"}}));
+  EXPECT_LT(trial_id({{"model.params", most}}).size(), 80U);
+}
+
+TEST(TrialTest, TrainsInItsFolderAndGoesOnWhereItWas) {
+  const Trial trial{"a", "r.yaml", {{"lr.lr", "0.1"}}, "f"};
+  EXPECT_THAT(trial.train_arguments(),
+              ElementsAre("train", "r.yaml", "--lr.lr=0.1", "--logging.folder=f",
+                          "--logging.run_id=a", "--checkpoint.resume=auto"));
+  EXPECT_EQ(trial.run_folder(), "f/a");
+}
+
+TEST(TrialTest, EveryExitCodeHasAMeaning) {
+  const std::map<int, Verdict> codes = {
+      {0, Verdict::done},    {1, Verdict::failed},    {2, Verdict::fatal},   {3, Verdict::failed},
+      {4, Verdict::failed},  {5, Verdict::retry},     {6, Verdict::retry},   {10, Verdict::retry},
+      {11, Verdict::retry},  {12, Verdict::diverged}, {13, Verdict::retry},  {14, Verdict::retry},
+      {77, Verdict::failed}, {85, Verdict::go_on},    {126, Verdict::fatal}, {127, Verdict::fatal}};
+  for (const auto& [code, verdict] : codes) EXPECT_EQ(judge_end(code, 0), verdict) << code;
+  EXPECT_EQ(judge_end(137, 9), Verdict::retry);
+  EXPECT_EQ(judge_end(139, 0), Verdict::retry) << "a rank was killed";
+}
+
+TEST(JournalTest, FilesAreReadByTimeNotByName) {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder / "results.jsonl")
+      << R"({"event": "end", "trial": "a", "status": "waiting", "time": 1})"
+      << "\n";
+  std::ofstream(folder / "results-0.jsonl")
+      << R"({"event": "end", "trial": "a", "status": "done", "time": 2})"
+      << "\n";
+  EXPECT_EQ(fold_states(read_journals(folder.path())).at("a").status, TrialStatus::done);
+}
+
+TEST(SlotTest, LaysModelsOutOverDevicesAndCores) {
+  const auto slots =
+      make_slots({.devices = {"0", "1"}, .slots_per_device = 2}, {0, 1, 2, 3, 4, 5, 6, 7, 8}, {});
+  ASSERT_EQ(slots.size(), 4U);
+  EXPECT_EQ(slots[1].name, "gpu0.1");
+  EXPECT_EQ(slots[1].gpu, "0");
+  EXPECT_THAT(slots[1].cores, ElementsAre(2, 3));
+  EXPECT_THAT(slots[3].cores, ElementsAre(6, 7));
+}
+
+TEST(SlotTest, ShareOutAllGpusAndCores) {
+  const auto pairs = share_slots(2, {0, 1, 2, 3}, {"0", "1", "2", "3", "4", "5", "6", "7"});
+  ASSERT_EQ(pairs.size(), 2U);
+  EXPECT_EQ(pairs[0].gpu, "0,1,2,3");
+  EXPECT_EQ(pairs[1].gpu, "4,5,6,7");
+  EXPECT_THAT(pairs[1].cores, ElementsAre(2, 3));
+  const auto shared = share_slots(3, {0, 1, 2, 3, 4, 5}, {"0", "1"});
+  ASSERT_EQ(shared.size(), 3U);
+  EXPECT_EQ(shared[0].gpu, "0");
+  EXPECT_EQ(shared[1].gpu, "0");
+  EXPECT_EQ(shared[2].gpu, "1");
+  EXPECT_THAT(shared[2].cores, ElementsAre(4, 5));
+  EXPECT_EQ(share_slots(2, {0}, {})[1].gpu, "");
+  EXPECT_THAT(share_slots(2, {0}, {})[1].cores, ElementsAre(0));
+}
+
+TEST(SlotTest, AutoTakesEveryGpuOrTheCpu) {
+  EXPECT_EQ(make_slots({}, {0, 1}, {"0", "1"}).size(), 2U);
+  const auto slots = make_slots({}, {4, 5}, {});
+  ASSERT_EQ(slots.size(), 1U);
+  EXPECT_EQ(slots[0].name, "cpu");
+  EXPECT_EQ(slots[0].gpu, "");
+  EXPECT_THAT(slots[0].cores, ElementsAre(4, 5));
+}
+
+class VisibleGpusTest : public ::testing::Test {
+ protected:
+  VisibleGpusTest() {
+    if (const char* before = std::getenv(kVariable)) before_ = before;
+    ::unsetenv(kVariable);
+  }
+  ~VisibleGpusTest() override {
+    if (before_) ::setenv(kVariable, before_->c_str(), 1);
+  }
+  void have(const std::string& path) {
+    std::filesystem::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << "";
+  }
+  static constexpr const char* kVariable = "CUDA_VISIBLE_DEVICES";
+  test::TemporaryFolder root_;
+  std::optional<std::string> before_;
+};
+
+TEST_F(VisibleGpusTest, AreThoseOfTheDriverOrOfTheDevices) {
+  EXPECT_TRUE(visible_gpus(root_.path()).empty());
+  for (const char* name : {"nvidia0", "nvidia2", "nvidiactl", "nvidia-uvm", "nvidia"})
+    have(std::string("dev/") + name);
+  EXPECT_THAT(visible_gpus(root_.path()), ElementsAre("0", "1"));
+  have("proc/driver/nvidia/gpus/0000:01:00.0/information");
+  EXPECT_THAT(visible_gpus(root_.path()), ElementsAre("0"));
+}
+
+TEST_F(VisibleGpusTest, OfTheLinuxOfWindowsAreOneWhereCudaIsThere) {
+  have("dev/dxg");
+  EXPECT_TRUE(visible_gpus(root_.path()).empty()) << "graphics of another make";
+  have("usr/lib/wsl/lib/libcuda.so.1");
+  EXPECT_THAT(visible_gpus(root_.path()), ElementsAre("0"));
+}
+
+TEST_F(VisibleGpusTest, AreThoseThatTheVariableNames) {
+  have("dev/nvidia0");
+  ::setenv(kVariable, "3,GPU-ab", 1);
+  EXPECT_THAT(visible_gpus(root_.path()), ElementsAre("3", "GPU-ab"));
+  ::setenv(kVariable, "", 1);
+  EXPECT_TRUE(visible_gpus(root_.path()).empty());
+  ::unsetenv(kVariable);
+}
+
+TEST(SlotTest, SlotsShareCoresWhereThereAreTooFew) {
+  const auto slots =
+      make_slots({.devices = {"cpu"}, .slots_per_device = 3, .cores_per_slot = 1}, {6, 7}, {});
+  ASSERT_EQ(slots.size(), 3U);
+  EXPECT_THAT(slots[2].cores, ElementsAre(6));
+}
+
+// scipy.stats.t.interval(0.95, n - 1, loc=mean, scale=sem) of each list.
+TEST(IntervalTest, IsStudentsT) {
+  const std::vector<double> three = {1, 2, 4};
+  EXPECT_NEAR(mean_interval(three).mean, 7.0 / 3, 1e-12);
+  EXPECT_NEAR(mean_interval(three).half_width, 3.7945830336, 1e-9);
+  std::vector<double> thirteen;
+  for (int i = 0; i < 13; ++i) thirteen.push_back(i * i);
+  EXPECT_NEAR(mean_interval(thirteen).half_width, 29.2994297476, 3e-3);
+  EXPECT_EQ(mean_interval(std::vector<double>{3}).half_width, 0);
+}
+
+class RunLogTest : public ::testing::Test {
+ protected:
+  void append(const std::string& text) { std::ofstream(folder_ / "log", std::ios::app) << text; }
+  test::TemporaryFolder folder_;
+  RunLog log_{folder_.path()};
+};
+
+TEST_F(RunLogTest, FollowsALogThatIsBeingWritten) {
+  EXPECT_FALSE(log_.refresh());
+  append("{\"step\": 3, \"epoch\": 0, \"loss\": 2}\n{\"top_1\": 0.5, \"ep");
+  EXPECT_TRUE(log_.refresh());
+  EXPECT_TRUE(log_.epochs().empty());
+  EXPECT_EQ(log_.last_step().at("loss"), 2);
+  append("och\": 0}\n");
+  EXPECT_TRUE(log_.refresh());
+  EXPECT_FALSE(log_.refresh());
+  EXPECT_EQ(log_.epochs().at(0).at("top_1"), 0.5);
+}
+
+TEST_F(RunLogTest, StartsAnewWhenARunThatResumesHasCutItsLog) {
+  append("{\"top_1\": 0.5, \"epoch\": 0}\n{\"top_1\": 0.6, \"epoch\": 1}\n");
+  EXPECT_TRUE(log_.refresh());
+  std::ofstream(folder_ / "log") << "{\"top_1\": 0.7, \"epoch\": 0}\n";
+  EXPECT_TRUE(log_.refresh());
+  EXPECT_EQ(log_.epochs().at(0).at("top_1"), 0.7);
+  EXPECT_EQ(log_.epochs().size(), 1U) << "epochs that were cut off are gone";
+}
+
+}  // namespace
+}  // namespace precast::tools

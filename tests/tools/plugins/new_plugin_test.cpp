@@ -1,0 +1,70 @@
+#include "tools/plugins/new_plugin.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "framework/core/error.h"
+#include "tests/support/message_matchers.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::tools {
+namespace {
+
+using testing::HasSubstr;
+
+/// In a folder of its own, since the skeleton goes to the current one.
+class NewPluginTest : public testing::Test {
+ protected:
+  NewPluginTest() { std::filesystem::current_path(folder_.path()); }
+  ~NewPluginTest() override { std::filesystem::current_path(before_); }
+
+  static std::string text_of(const std::filesystem::path& path) {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  }
+
+  std::filesystem::path before_ = std::filesystem::current_path();
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(NewPluginTest, NamesThatCannotBeBuiltAreRefusedAndNothingIsWritten) {
+  for (const char* name : {"", "../net", "a/b", "MyNet", "2d_net", "_net", "my-net", "my net",
+                           "\u00e9", "test", "all", "install", "help"}) {
+    EXPECT_THROW((void)run_new({"plugin", name}), ConfigError) << name;
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+}
+
+TEST_F(NewPluginTest, FolderThatExistsIsLeftAlone) {
+  std::filesystem::create_directory("my_net");
+  std::ofstream("my_net/my_net.cpp") << "mine";
+  try {
+    (void)run_new({"plugin", "my_net"});
+    FAIL() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), test::Names("my_net"));
+  }
+  EXPECT_EQ(text_of("my_net/my_net.cpp"), "mine");
+}
+
+TEST_F(NewPluginTest, EveryNameIsFilledIn) {
+  // Keywords are names like others: the class is called Class.
+  for (const char* name : {"class", "my_2d_net"}) {
+    for (const char* kind : {"model", "method", "transform"}) {
+      ASSERT_EQ(run_new({"plugin", name, "--kind", kind}), 0);
+      for (const auto& file : std::filesystem::directory_iterator(name))
+        EXPECT_THAT(text_of(file.path()), testing::Not(HasSubstr("@"))) << file.path();
+      EXPECT_TRUE(
+          std::filesystem::exists(std::filesystem::path(name) / (std::string(name) + ".cpp")));
+      std::filesystem::remove_all(name);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace precast::tools

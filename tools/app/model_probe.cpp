@@ -1,0 +1,138 @@
+#include "tools/app/model_probe.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <exception>
+#include <memory>
+#include <set>
+#include <string_view>
+
+#include "framework/api/single_rank.h"
+
+namespace precast::tools {
+namespace {
+
+/// One rank that remembers whether it was asked for a sum.
+class AskedRank final : public Communicator {
+ public:
+  [[nodiscard]] int rank() const override { return 0; }
+  [[nodiscard]] int world() const override { return 1; }
+  void all_reduce_sum(std::vector<at::Tensor> /*tensors*/) override { asked = true; }
+  void reduce_sum(std::vector<at::Tensor> /*tensors*/, int /*root*/) override { asked = true; }
+  void broadcast(std::vector<at::Tensor> /*tensors*/, int /*root*/) override { asked = true; }
+  [[nodiscard]] std::vector<std::string> all_gather(const std::string& text) override {
+    asked = true;
+    return {text};
+  }
+  [[nodiscard]] std::unique_ptr<PendingSum> begin_sum(std::int64_t value) override {
+    asked = true;
+    return make_single_rank()->begin_sum(value);
+  }
+
+  bool asked = false;
+};
+
+/// The logits that a new model gives to made-up images; always the same weights and images.
+at::Tensor logits(const ModelRegistry& models, const ModelSpec& spec, std::int64_t size_px,
+                  bool training) {
+  const at::NoGradGuard no_grad;
+  at::manual_seed(1);
+  const std::unique_ptr<Model> model = models.create(spec.arch, spec);
+  model->train(training);
+  at::manual_seed(2);
+  return model->forward(at::randn({2, 3, size_px, size_px}));
+}
+
+std::string first_line(std::string_view text) {
+  return std::string(text.substr(0, text.find('\n')));
+}
+
+bool heeds_blurpool(const ModelRegistry& models, ModelSpec spec, std::int64_t size_px) {
+  const at::Tensor with = logits(models, spec, size_px, /*training=*/false);
+  spec.blurpool = false;
+  return !at::equal(with, logits(models, spec, size_px, /*training=*/false));
+}
+
+bool heeds_ranks(const ModelRegistry& models, ModelSpec spec, std::int64_t size_px) {
+  AskedRank rank;
+  spec.batch_norm_ranks = &rank;
+  static_cast<void>(logits(models, spec, size_px, /*training=*/true));
+  return rank.asked;
+}
+
+bool heeds_params(const ModelRegistry& models, ModelSpec spec) {
+  ConfigNode unknown;
+  unknown.kind = ConfigNode::Kind::scalar;
+  unknown.scalar = "1";
+  spec.params.kind = ConfigNode::Kind::map;
+  spec.params.entries = {{"no_option_has_this_name", {}, unknown}};
+  static_cast<void>(models.create(spec.arch, spec));
+  return false;
+}
+
+}  // namespace
+
+std::vector<std::string> find_unheeded(const ModelRegistry& models, const TrainPlan& plan,
+                                       bool sync_bn) {
+  ModelSpec spec = plan.model;
+  spec.batch_norm_ranks = nullptr;
+  const std::int64_t size_px = plan.image_size_px.empty() ? 0 : plan.image_size_px.back();
+  std::vector<std::string> unheeded;
+  const auto probe = [&](bool wanted, auto heeds, const std::string& sentence) {
+    try {
+      if (wanted && !heeds()) unheeded.push_back(sentence);
+    } catch (const std::exception&) {  // refused, or not to be tried here
+    }
+  };
+  probe(
+      spec.blurpool && size_px > 0, [&] { return heeds_blurpool(models, spec, size_px); },
+      fmt::format(
+          "blurpool found no layer to replace in model '{}'. It acts on convolutions with a "
+          "stride and 16 input channels or more that are models::detail::BlurConv2d",
+          spec.arch));
+  probe(
+      sync_bn && size_px > 0, [&] { return heeds_ranks(models, spec, size_px); },
+      fmt::format("dist.sync_bn found no layer to synchronise in model '{}'. It acts on norms that "
+                  "are models::detail::BatchNorm2d",
+                  spec.arch));
+  probe(
+      !spec.params.entries.empty(), [&] { return heeds_params(models, spec); },
+      fmt::format("model '{}' takes no notice of options that it does not know, perhaps of none of "
+                  "model.params: {}",
+                  spec.arch, spec.params.flow()));
+  return unheeded;
+}
+
+std::string find_unfit_size(const ModelRegistry& models, const TrainPlan& plan,
+                            const std::set<std::int64_t>& sizes_px) {
+  ModelSpec spec = plan.model;
+  spec.batch_norm_ranks = nullptr;
+  const at::NoGradGuard no_grad;
+  const std::unique_ptr<Model> model = models.create(spec.arch, spec);
+  model->train(false);
+  for (const std::int64_t size_px : sizes_px) {
+    try {
+      static_cast<void>(model->forward(at::zeros({1, 3, size_px, size_px})));
+    } catch (const c10::NotImplementedError&) {
+      return {};
+    } catch (const c10::Error& error) {
+      return fmt::format(
+          "model '{}': expected to work on images of all sizes of the recipe ({} px), got a "
+          "failure at {} px: {}. Equal resolution.min_res, resolution.max_res and "
+          "validation.resolution make it one size; a mean over the image before the first linear "
+          "layer (global_avg_pool) fits any",
+          spec.arch, fmt::join(sizes_px, ", "), size_px,
+          first_line(error.what_without_backtrace()));
+    }
+  }
+  return {};
+}
+
+}  // namespace precast::tools

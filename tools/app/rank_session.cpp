@@ -1,0 +1,262 @@
+#include "tools/app/rank_session.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <thread>
+
+#include "framework/api/single_rank.h"
+#include "framework/core/error.h"
+#include "framework/core/log.h"
+#include "framework/core/system.h"
+#include "framework/distributed/grad_sync.h"
+#include "framework/launch/launcher.h"
+#include "tools/app/torch_errors.h"
+#include "tools/cli/command.h"
+
+namespace precast::tools {
+namespace {
+
+constexpr int kPeerFailed = static_cast<int>(ExitCode::peer_failed);
+/// Longer than a rank takes to look for another one's failure (Heartbeat).
+constexpr std::chrono::milliseconds kFarewell{1500};
+
+int parse_port(const std::string& text) {
+  int port = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (failure != std::errc() || end != text.data() + text.size() || port < 1 || port > 65535)
+    throw ConfigError(fmt::format("dist.port: expected 1 to 65535, got '{}'", text));
+  return port;
+}
+
+int gpus() {
+  return at::globalContext().hasCUDA() ? static_cast<int>(at::detail::getCUDAHooks().getNumGPUs())
+                                       : 0;
+}
+
+/// torchrun serves the store itself, also over its restarts.
+bool store_is_served(const RankInfo& info) {
+  if (info.source == "precast") return true;
+  const char* agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
+  return info.source == "torchrun" && agent != nullptr && std::string_view(agent) == "True";
+}
+
+distributed::GroupOptions group_options(const TrainConfig& config, const RankInfo& info,
+                                        at::Device device) {
+  distributed::GroupOptions options;
+  options.rank = info.rank;
+  options.world = info.world;
+  options.host = info.address;
+  options.port = info.port;
+  options.serves_store = info.rank == 0 && !store_is_served(info);
+  if (info.source == "torchrun") {
+    const char* restart = std::getenv("TORCHELASTIC_RESTART_COUNT");
+    options.prefix = fmt::format("precast/{}", restart == nullptr ? "0" : restart);
+  }
+  options.device = device;
+  options.timeout = std::chrono::seconds(config.dist.timeout_s);
+  options.join_timeout = std::chrono::seconds(config.dist.join_timeout_s);
+  return options;
+}
+
+/// What the program that started the ranks cannot have meant.
+void check_started_ranks(const TrainConfig& config, const RankInfo& info) {
+  if (!config.dist.nproc.empty()) {
+    throw ConfigError(fmt::format(
+        "dist.nproc: expected none where {0} has started the {1} ranks, got '{2}'. Have {0} start "
+        "one process a GPU, or start one alone and give it dist.nproc",
+        info.source, info.world, config.dist.nproc));
+  }
+  const bool placed_by_us = info.source == "Open MPI" || info.source == "PMI";
+  if (placed_by_us && info.local_world < info.world &&
+      (info.address == "localhost" || info.address == "127.0.0.1")) {
+    throw ConfigError(
+        fmt::format("dist.address: expected the host of rank 0, since {} has started ranks on "
+                    "several hosts, got '{}'",
+                    info.source, info.address));
+  }
+  if (info.rank == 0 && config.training.distributed != 0 && config.dist.world_size != info.world) {
+    log_warning("dist.world_size: {} does not count, as {} has started {} ranks",
+                config.dist.world_size, info.source, info.world);
+  }
+}
+
+/// What depends on the number of ranks, now that it is known.
+void check_with_ranks(const TrainConfig& config, int ranks) {
+  const auto& training = config.training;
+  if (training.global_batch_size % ranks != 0) {
+    throw ConfigError(
+        fmt::format("training.global_batch_size: expected a multiple of the {} ranks, got {}",
+                    ranks, training.global_batch_size));
+  }
+  const std::int64_t batch =
+      training.global_batch_size > 0 ? training.global_batch_size / ranks : training.batch_size;
+  if (batch % training.micro_batches != 0) {
+    throw ConfigError(fmt::format(
+        "training.micro_batches: expected a divisor of the batch of one rank ({}), got {}", batch,
+        training.micro_batches));
+  }
+  if (training.cuda_graphs == "on" && ranks > 1)
+    throw ConfigError("training.cuda_graphs: expected auto or off with several ranks, got on");
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown host";
+}
+
+/// Rank 0 says who is here: `=> 16 ranks on 2 hosts (node1: 8, node2: 8), started by Slurm, met at
+/// node1:23456`.
+void announce(Communicator& ranks, const RankInfo& info) {
+  const std::vector<std::string> hosts = ranks.all_gather(host_name());
+  if (ranks.rank() != 0) return;
+  std::map<std::string, int> counts;
+  for (const std::string& host : hosts) ++counts[host];
+  std::string list;
+  for (const auto& [host, count] : counts)
+    list += fmt::format("{}{}: {}", list.empty() ? "" : ", ", host, count);
+  log_info("=> {} ranks on {} host{} ({}), started by {}, met at {}:{}", info.world, counts.size(),
+           counts.size() == 1 ? "" : "s", list, info.source, info.address, info.port);
+}
+
+[[noreturn]] void end_process(int code) {
+  std::fflush(nullptr);
+  ::_exit(code);
+}
+
+}  // namespace
+
+RankInfo find_ranks(TrainConfig& config) {
+  RankInfo info = find_rank_info(process_environment(), {.address = config.dist.address,
+                                                         .port = parse_port(config.dist.port)});
+  if (info.source == "single") return info;
+  if (!info.warning.empty() && info.rank == 0) log_warning("{}", info.warning);
+  if (info.source != "precast" && info.world > 1) check_started_ranks(config, info);
+  check_with_ranks(config, info.world);
+  config.training.distributed = 1;
+  config.dist.world_size = info.world;
+  return info;
+}
+
+int ranks_to_launch(const TrainConfig& config, const RankInfo& info) {
+  const std::string& nproc = config.dist.nproc;
+  // One task of another program (a shell in a Slurm step) may start ranks of its own.
+  if (info.source == "precast" || info.world > 1) return 0;
+  if (nproc.empty()) {
+    const bool asked = info.source == "single" && config.training.distributed != 0;
+    return asked ? static_cast<int>(config.dist.world_size) : 0;
+  }
+  if (nproc == "auto") return std::max(1, gpus());
+  int ranks = 0;
+  const auto [end, failure] = std::from_chars(nproc.data(), nproc.data() + nproc.size(), ranks);
+  if (failure != std::errc() || end != nproc.data() + nproc.size() || ranks < 1 || ranks > 4096)
+    throw ConfigError(fmt::format("dist.nproc: expected auto or 1 to 4096, got '{}'", nproc));
+  check_with_ranks(config, ranks);
+  return ranks;
+}
+
+int launch_ranks(const std::vector<std::string>& args, int ranks) {
+  distributed::StoreHost store("127.0.0.1");
+  LaunchOptions options;
+  options.command = {std::filesystem::read_symlink("/proc/self/exe").string()};
+  options.command.insert(options.command.end(), args.begin(), args.end());
+  options.processes = ranks;
+  options.store_port = store.port();
+  options.threads_per_process = std::max(1, usable_cores() / ranks);
+  options.on_failure = [&](int /*rank*/, const std::string& cause) { store.claim_failure(cause); };
+  return launch(options);
+}
+
+RankSession::RankSession(const TrainConfig& config, const RankInfo& info, at::Device device) {
+  if (info.world == 1) {
+    communicator_ = make_single_rank();
+    return;
+  }
+  const distributed::GroupOptions options = group_options(config, info, device);
+  auto group = std::make_unique<distributed::ProcessGroup>(options);
+  group_ = group.get();
+  communicator_ = std::move(group);
+  serves_store_ = options.serves_store;
+  announce(*communicator_, info);
+  heartbeat_ = std::make_unique<distributed::Heartbeat>(options, [](const std::string& cause) {
+    if (!cause.empty()) log_line("error: " + cause);
+    end_process(kPeerFailed);
+  });
+}
+
+std::unique_ptr<GradSync> RankSession::make_sync(const TrainConfig& config,
+                                                 const std::vector<NamedTensor>& trainable) {
+  if (group_ == nullptr) return make_single_rank_sync();
+  using distributed::GradCompression;
+  using distributed::VariableUpdate;
+  const std::map<std::string, VariableUpdate> updates = {
+      {"replicated", VariableUpdate::replicated},
+      {"allreduce_after_backward", VariableUpdate::allreduce_after_backward},
+      {"parameter_server", VariableUpdate::parameter_server}};
+  const std::map<std::string, GradCompression> compressions = {{"none", GradCompression::none},
+                                                               {"fp16", GradCompression::fp16},
+                                                               {"bf16", GradCompression::bf16}};
+  distributed::GradSyncOptions options;
+  options.update = updates.at(config.dist.variable_update);
+  options.compression = compressions.at(config.dist.grad_compression);
+  if (config.dist.zero != 0)
+    options.owners = distributed::shard_parameters(trainable, communicator_->world());
+  return make_grad_sync(*group_, trainable, options);
+}
+
+std::vector<NamedTensor> RankSession::updated_here(
+    const TrainConfig& config, const std::vector<NamedTensor>& trainable) const {
+  const bool server = config.dist.variable_update == "parameter_server";
+  if (group_ == nullptr || (!server && config.dist.zero == 0)) return trainable;
+  const std::vector<int> owners =
+      server ? std::vector<int>(trainable.size(), 0)
+             : distributed::shard_parameters(trainable, communicator_->world());
+  std::vector<NamedTensor> mine;
+  for (std::size_t i = 0; i < trainable.size(); ++i) {
+    if (owners[i] == communicator_->rank()) mine.push_back(trainable[i]);
+  }
+  return mine;
+}
+
+bool RankSession::claim_failure(const std::string& cause) {
+  return heartbeat_ == nullptr || heartbeat_->claim_failure(cause);
+}
+
+int RankSession::run(const std::function<int()>& body) {
+  if (heartbeat_ == nullptr) return body();
+  int code = 0;
+  try {
+    code = body();
+  } catch (...) {
+    end(std::current_exception());
+  }
+  return code;
+}
+
+void RankSession::end(const std::exception_ptr& exception) {
+  try {
+    rethrow_plainly(exception);
+  } catch (...) {
+    const Failure failure = describe_failure(std::current_exception());
+    // Where a peer dies the others' collectives fail at once; who knows the cause tells it.
+    const bool told_elsewhere =
+        failure.exit_code == kPeerFailed && heartbeat_ != nullptr && heartbeat_->wait_for_claim();
+    if (!told_elsewhere && claim_failure(failure.text))
+      log_line(fmt::format("error: rank {}: {}", communicator_->rank(), failure.text));
+    // The store goes with this process: the others must find there first that the cause is told.
+    if (serves_store_) std::this_thread::sleep_for(kFarewell);
+    end_process(failure.exit_code);
+  }
+  end_process(kPeerFailed);
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,316 @@
+#include "tools/app/recipe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "framework/core/error.h"
+#include "framework/core/log.h"
+#include "tools/app/model_probe.h"
+#include "tools/plugins/plugins.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+ConfigNode scalar_node(const std::string& text) {
+  ConfigNode node;
+  node.kind = ConfigNode::Kind::scalar;
+  node.scalar = text;
+  return node;
+}
+
+ConfigNode map_node(const std::vector<std::pair<std::string, std::string>>& values) {
+  ConfigNode node;
+  node.kind = ConfigNode::Kind::map;
+  for (const auto& [key, value] : values) node.entries.push_back({key, {}, scalar_node(value)});
+  return node;
+}
+
+/// One method to make: what it is called, its options, and where that was written.
+struct MethodRequest {
+  std::string name;
+  ConfigNode options;
+  Origin origin;
+  /// For messages: `methods[1]`, or the legacy key.
+  std::string key;
+};
+
+/// The methods that ffcv-imagenet's keys stand for.
+std::vector<MethodRequest> legacy_methods(const TrainConfig& config) {
+  std::vector<MethodRequest> requests;
+  if (config.training.use_blurpool != 0)
+    requests.push_back({"blurpool", {}, {}, "training.use_blurpool"});
+  if (config.training.channels_last)
+    requests.push_back({"channels_last", {}, {}, "training.channels_last"});
+  const auto& resolution = config.resolution;
+  requests.push_back({"progressive_resize",
+                      map_node({{"min_res", std::to_string(resolution.min_res)},
+                                {"max_res", std::to_string(resolution.max_res)},
+                                {"start_ramp", std::to_string(resolution.start_ramp)},
+                                {"end_ramp", std::to_string(resolution.end_ramp)}}),
+                      {},
+                      "resolution"});
+  if (config.training.label_smoothing > 0) {
+    requests.push_back(
+        {"label_smoothing",
+         map_node({{"smoothing", fmt::format("{}", config.training.label_smoothing)}}),
+         {},
+         "training.label_smoothing"});
+  }
+  return requests;
+}
+
+/// The recipe's own list: `ema`, or `ema: {decay: 0.999}`.
+std::vector<MethodRequest> listed_methods(const ConfigNode& list, Diagnostics& diagnostics) {
+  std::vector<MethodRequest> requests;
+  if (list.kind == ConfigNode::Kind::null) return requests;
+  if (list.kind != ConfigNode::Kind::list) {
+    diagnostics.error(list.origin, "methods", fmt::format("expected a list, got {}", list.text()));
+    return requests;
+  }
+  for (std::size_t i = 0; i < list.items.size(); ++i) {
+    const ConfigNode& node = list.items[i];
+    const std::string key = fmt::format("methods[{}]", i);
+    if (node.kind == ConfigNode::Kind::scalar) {
+      requests.push_back({node.scalar, {}, node.origin, key});
+    } else if (node.kind == ConfigNode::Kind::map && node.entries.size() == 1) {
+      requests.push_back({node.entries[0].key, node.entries[0].value, node.origin, key});
+    } else {
+      diagnostics.error(node.origin, key,
+                        fmt::format("expected a name or `name: {{options}}`, got {}", node.text()));
+    }
+  }
+  return requests;
+}
+
+/// Legacy methods, unless the list names them too: the list then replaces a default and contradicts
+/// a key that was given.
+std::vector<MethodRequest> all_methods(const TrainConfig& config, const Schema& schema,
+                                       Diagnostics& diagnostics) {
+  const std::map<std::string, std::vector<std::string>> keys_of = {
+      {"blurpool", {"training.use_blurpool"}},
+      {"channels_last", {"training.channels_last"}},
+      {"label_smoothing", {"training.label_smoothing"}},
+      {"progressive_resize",
+       {"resolution.min_res", "resolution.max_res", "resolution.start_ramp",
+        "resolution.end_ramp"}}};
+  const std::vector<MethodRequest> listed = listed_methods(config.methods, diagnostics);
+  for (const MethodRequest& request : listed) {
+    const auto legacy_keys = keys_of.find(request.name);
+    if (legacy_keys == keys_of.end()) continue;
+    for (const std::string& key : legacy_keys->second) {
+      if (!schema.given(key)) continue;
+      diagnostics.error(request.origin, request.key,
+                        fmt::format("'{}' is given twice: here and as {} ({})", request.name, key,
+                                    schema.origin(key).text()));
+    }
+  }
+  std::vector<MethodRequest> all;
+  for (const MethodRequest& legacy : legacy_methods(config)) {
+    if (std::ranges::find(listed, legacy.name, &MethodRequest::name) == listed.end())
+      all.push_back(legacy);
+  }
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    const auto first = std::ranges::find(listed, listed[i].name, &MethodRequest::name);
+    if (first != listed.begin() + static_cast<std::ptrdiff_t>(i)) {
+      diagnostics.error(
+          listed[i].origin, listed[i].key,
+          fmt::format("'{}' is given twice, first in line {}", listed[i].name, first->origin.line));
+    }
+    all.push_back(listed[i]);
+  }
+  return all;
+}
+
+void make_methods(Recipe& recipe, const Schema& schema, const Registries& registries,
+                  Diagnostics& diagnostics) {
+  auto described = ordered_json::array();
+  for (const MethodRequest& request : all_methods(recipe.config, schema, diagnostics)) {
+    if (!registries.methods.contains(request.name)) {
+      diagnostics.error(request.origin, request.key, registries.methods.unknown(request.name));
+      continue;
+    }
+    std::unique_ptr<Method> method = registries.methods.create(request.name);
+    Schema options;
+    method->options(options);
+    options.apply(request.options, diagnostics, fmt::format("{}.{}", request.key, request.name));
+    described.push_back({{request.name, options.values()}});
+    recipe.methods.push_back({request.name, std::move(method)});
+  }
+  for (const std::string& broken : broken_rules(recipe.methods))
+    diagnostics.error(recipe.config.methods.origin, "methods", broken);
+  recipe.resolved["methods"] = described;
+}
+
+/// Reports the transforms that cannot work on the images of some epoch, or of evaluation.
+void check_image_sizes(const Recipe& recipe, const TrainPlan& plan, Diagnostics& diagnostics) {
+  data::check_image_sizes(recipe.train_pipeline, plan.image_size_px, diagnostics);
+  const std::int64_t evaluated[] = {recipe.config.validation.resolution};
+  data::check_image_sizes(recipe.val_pipeline, evaluated, diagnostics);
+}
+
+/// A model that is not one of ours may fail, or leave undone what others do.
+void try_model(const Recipe& recipe, const TrainPlan& plan, const Registries& registries,
+               RecipeUse use, const Origin& origin, Diagnostics& diagnostics) {
+  std::set<std::int64_t> sizes = {recipe.config.validation.resolution};
+  if (use == RecipeUse::train && recipe.config.training.eval_only == 0)
+    sizes.insert(plan.image_size_px.begin(), plan.image_size_px.end());
+  const std::string unfit = find_unfit_size(registries.models, plan, sizes);
+  if (!unfit.empty()) throw ConfigError(unfit);
+  const bool sync_bn = recipe.config.dist.sync_bn != 0 && recipe.config.world() > 1;
+  for (const std::string& sentence : find_unheeded(registries.models, plan, sync_bn))
+    diagnostics.warning(origin, "model.arch", sentence);
+}
+
+/// Builds what the recipe names and drops it again: parts check their own options when they are
+/// made.
+void try_parts(const Recipe& recipe, const Registries& registries, RecipeUse use,
+               const std::string& path, Diagnostics& diagnostics) {
+  const Origin origin{path.empty() ? "command line" : path, 0, 0};
+  try {
+    const TrainPlan plan = make_plan(recipe, registries, 0,
+                                     std::max<std::int64_t>(1, recipe.config.model.num_classes));
+    check_image_sizes(recipe, plan, diagnostics);
+    static_cast<void>(registries.optimizers.create(plan.optimizer, {}, plan.optimizer_options));
+    const bool ours =
+        plan.model.arch != "layers" && make_registries().models.contains(plan.model.arch);
+    if (!ours) {
+      try_model(recipe, plan, registries, use, origin, diagnostics);
+    } else if (plan.model.params.kind != ConfigNode::Kind::null) {
+      // Only where there are options to check: a large model takes a second to make.
+      static_cast<void>(registries.models.create(plan.model.arch, plan.model));
+    }
+  } catch (const ConfigError& error) {
+    diagnostics.error(origin, "", error.what());
+  }
+}
+
+/// Adds the parts of the recipe's plug-ins. @return their files, and digests that tell whether a
+/// run goes on with the same ones.
+ordered_json load_plugins(const ConfigNode& file, const std::vector<Override>& overrides,
+                          Registries& registries, Diagnostics& diagnostics) {
+  ordered_json loaded = {{"files", ordered_json::array()}, {"xxh3", ordered_json::array()}};
+  for (const PluginFile& plugin : open_plugins(file, overrides, diagnostics)) {
+    add_plugin(plugin, registries);
+    loaded["files"].push_back(plugin.path().string());
+    loaded["xxh3"].push_back(plugin.digest());
+  }
+  return loaded;
+}
+
+Precision parse_precision(const std::string& name, bool on_gpu) {
+  if (name == "fp16" || (name == "auto" && on_gpu)) return Precision::fp16;
+  return name == "bf16" ? Precision::bf16 : Precision::fp32;
+}
+
+std::string precision_name(Precision precision) {
+  constexpr const char* kNames[] = {"fp32", "fp16", "bf16"};
+  return kNames[static_cast<int>(precision)];
+}
+
+}  // namespace
+
+Recipe load_recipe(const std::string& path, const std::vector<Override>& overrides,
+                   Registries& registries, RecipeUse use) {
+  Recipe recipe;
+  Diagnostics diagnostics;
+  const ConfigNode file = path.empty() ? ConfigNode{} : parse_yaml_file(path, diagnostics);
+  const ordered_json plugins = load_plugins(file, overrides, registries, diagnostics);
+  Schema schema = make_train_schema(recipe.config, registries);
+  if (!path.empty()) schema.apply(file, diagnostics);
+  for (const Override& override : overrides) schema.apply(override, diagnostics);
+  check_train_config(recipe.config, schema, diagnostics);
+  recipe.config.lr.options.epochs = std::max<std::int64_t>(1, recipe.config.training.epochs);
+  recipe.train_pipeline =
+      data::parse_pipeline(recipe.config.train_pipeline, "pipeline.train", registries.pipeline,
+                           data::standard_train_pipeline(), diagnostics);
+  recipe.val_pipeline =
+      data::parse_pipeline(recipe.config.val_pipeline, "pipeline.val", registries.pipeline,
+                           data::standard_val_pipeline(), diagnostics);
+  recipe.resolved = schema.values();
+  recipe.resolved["plugins"] = plugins.at("files");
+  if (!plugins.at("xxh3").empty()) recipe.resolved["plugins.xxh3"] = plugins.at("xxh3");
+  make_methods(recipe, schema, registries, diagnostics);
+  if (diagnostics.errors().empty()) try_parts(recipe, registries, use, path, diagnostics);
+  diagnostics.throw_if_errors();
+  for (const std::string& warning : diagnostics.warnings()) log_warning("{}", warning);
+  return recipe;
+}
+
+TrainPlan make_plan(const Recipe& recipe, const Registries& registries, std::int64_t samples,
+                    std::int64_t num_classes) {
+  const TrainConfig& config = recipe.config;
+  TrainPlan plan;
+  plan.model = {.arch = config.model.arch,
+                .num_classes = num_classes,
+                .blurpool = false,
+                .params = config.model.params};
+  plan.seed = static_cast<std::uint64_t>(config.training.seed);
+  plan.epochs = config.training.epochs;
+  plan.global_batch_size = config.global_batch_size();
+  plan.micro_batches = config.training.micro_batches;
+  plan.steps_per_epoch = samples / plan.global_batch_size;
+  plan.image_size_px.assign(static_cast<std::size_t>(plan.epochs), config.resolution.min_res);
+  ScheduleOptions schedule = config.lr.options;
+  schedule.lr = config.peak_lr();
+  plan.schedule = registries.schedules.create(config.lr.lr_schedule_type, schedule);
+  plan.loss = config.training.loss;
+  plan.optimizer = config.training.optimizer;
+  plan.optimizer_options = config.optimizer;
+  plan.optimizer_options.peak_lr = config.peak_lr();
+  plan.precision = parse_precision(config.training.precision, config.training.device == "cuda");
+  for (const NamedMethod& method : recipe.methods) method.method->configure(plan);
+  return plan;
+}
+
+ordered_json describe_plan(const Recipe& recipe, const TrainPlan& plan, bool per_step) {
+  auto epochs = ordered_json::array();
+  for (std::int64_t epoch = 0; epoch < plan.epochs; ++epoch) {
+    ordered_json entry = {{"epoch", epoch},
+                          {"resolution", plan.image_size_px.at(static_cast<std::size_t>(epoch))},
+                          {"lr_begin", plan.schedule->lr(epoch)},
+                          {"lr_end", plan.schedule->lr(epoch + 1)}};
+    if (per_step) {
+      auto rates = ordered_json::array();
+      for (std::int64_t step = 0; step < plan.steps_per_epoch; ++step)
+        rates.push_back(plan.lr(epoch, step));
+      entry["lr_per_step"] = rates;
+    }
+    epochs.push_back(entry);
+  }
+  return {{"model",
+           {{"arch", plan.model.arch},
+            {"num_classes", plan.model.num_classes},
+            {"blurpool", plan.model.blurpool},
+            {"params", plan.model.params.flow()}}},
+          {"epochs", plan.epochs},
+          {"steps_per_epoch", plan.steps_per_epoch},
+          {"global_batch_size", plan.global_batch_size},
+          {"world_size", recipe.config.world()},
+          {"precision", precision_name(plan.precision)},
+          {"channels_last", plan.channels_last},
+          {"loss",
+           {{"name", plan.loss},
+            {"label_smoothing", plan.loss_options.label_smoothing},
+            {"sum_classes", plan.loss_options.sum_classes},
+            {"target_threshold", plan.loss_options.target_threshold}}},
+          {"optimizer", plan.optimizer},
+          {"lr",
+           {{"schedule", recipe.config.lr.lr_schedule_type},
+            {"peak", recipe.config.peak_lr()},
+            {"reference_batch_size", recipe.config.lr.reference_batch_size}}},
+          {"methods", recipe.resolved.at("methods")},
+          {"plan", epochs},
+          {"config", recipe.resolved}};
+}
+
+std::string recipe_help(const Registries& registries) {
+  TrainConfig config;
+  return make_train_schema(config, registries).help();
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "data/plugin.h"
+#include "framework/api/plugin.h"
+#include "tools/plugins/plugin_file.h"
+
+namespace precast::tools {
+
+/// All parts that a recipe can name.
+struct Registries : TrainParts, data::DataParts {};
+
+/// The parts that come with precast.
+[[nodiscard]] Registries make_registries();
+
+/// Adds the parts of a plug-in of either kind. @throws DeviceError if it was made for another
+/// libtorch; as PluginFile; ConfigError if a name is taken.
+void add_plugin(const PluginFile& file, Registries& registries);
+
+}  // namespace precast::tools

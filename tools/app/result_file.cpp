@@ -1,0 +1,70 @@
+#include "tools/app/result_file.h"
+
+#include <chrono>
+#include <exception>
+#include <system_error>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/log.h"
+#include "tools/app/torch_errors.h"
+#include "tools/cli/command.h"
+
+namespace precast::tools {
+namespace {
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// As the user is told of it.
+Failure plain_failure(const std::exception_ptr& exception) {
+  try {
+    rethrow_plainly(exception);
+  } catch (...) {
+    return describe_failure(std::current_exception());
+  }
+}
+
+}  // namespace
+
+ResultFile::ResultFile(std::filesystem::path path)
+    : path_(std::move(path)), start_(steady_seconds()) {
+  if (path_.empty()) return;
+  std::error_code failure;
+  std::filesystem::remove(path_, failure);
+  // Now, not after a training of days.
+  const auto folder = std::filesystem::absolute(path_).parent_path();
+  if (!failure && !std::filesystem::is_directory(folder))
+    failure = std::make_error_code(std::errc::no_such_file_or_directory);
+  if (failure) throw IoError("cannot replace", path_.string(), failure.value());
+}
+
+int ResultFile::write_after(const std::function<int()>& body) {
+  int code = 0;
+  try {
+    code = body();
+  } catch (...) {
+    const Failure failure = plain_failure(std::current_exception());
+    try {
+      write(failure.exit_code, failure.text);
+    } catch (const std::exception& error) {
+      // What went wrong first is what the user must hear.
+      log_warning("{}", error.what());
+    }
+    throw;
+  }
+  write(code, "");
+  return code;
+}
+
+void ResultFile::write(int exit_code, const std::string& error) {
+  using Json = nlohmann::ordered_json;
+  if (path_.empty()) return;
+  Json whole = {{"exit_code", exit_code}, {"seconds", steady_seconds() - start_}};
+  if (!error.empty()) whole["error"] = error;
+  whole.update(facts_);
+  write_file(path_, whole.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace precast::tools

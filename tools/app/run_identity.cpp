@@ -1,0 +1,108 @@
+#include "tools/app/run_identity.h"
+
+#include <fmt/format.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "framework/core/archive/tensor_record.h"
+#include "tools/cli/version.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// Keys (or whole sections, ending in a dot) that change nothing of what is learned.
+constexpr std::string_view kMayChange[] = {
+    "logging.",
+    "checkpoint.",
+    "dist.world_size",
+    "data.jpeg_index_mb",
+    "dist.address",
+    "dist.port",
+    "dist.nproc",
+    "dist.variable_update",
+    "dist.zero",
+    "dist.timeout_s",
+    "dist.join_timeout_s",
+    "versions.",
+    // Where they lie; plugins.xxh3 says what they are.
+    "plugins",
+    "model.weights",
+    "data.train_dataset",
+    "data.val_dataset",
+    "data.num_workers",
+    "data.batches_ahead",
+    "data.in_memory",
+    "data.cache_mb",
+    "data.direct_io",
+    "data.verify",
+    "data.fields",
+    "validation.batch_size",
+    // Their product with the number of ranks counts: global_batch_size below.
+    "training.batch_size",
+    "training.global_batch_size",
+    "training.distributed",
+    "training.device",
+    "training.preflight",
+    "training.stall_timeout_s",
+    "training.cuda_graphs",
+};
+
+bool may_change(std::string_view key) {
+  return std::ranges::any_of(kMayChange, [&](std::string_view entry) {
+    return entry.ends_with('.') ? key.starts_with(entry) : key == entry;
+  });
+}
+
+ordered_json describe_dataset(const data::BetonReader& reader) {
+  return fmt::format("{} samples, {} bytes, metadata {}", reader.size(), reader.file_bytes(),
+                     reader.fingerprint());
+}
+
+}  // namespace
+
+ordered_json describe_identity(const Recipe& recipe, const TrainPlan& plan,
+                               const data::BetonReader& train, const data::BetonReader& val,
+                               const Model& model) {
+  ordered_json identity = recipe.resolved;
+  identity["plan.global_batch_size"] = plan.global_batch_size;
+  identity["plan.classes"] = plan.model.num_classes;
+  identity["dataset.train"] = describe_dataset(train);
+  identity["dataset.val"] = describe_dataset(val);
+  for (const NamedTensor& parameter : model.parameters()) {
+    identity["parameter " + parameter.name] = shape_text(parameter.tensor.sizes().vec());
+  }
+  identity["versions.precast"] = kVersion;
+  identity["versions.torch"] = TORCH_VERSION;
+  return identity;
+}
+
+std::vector<std::string> compare_identities(const ordered_json& there, const ordered_json& here) {
+  std::vector<std::string> differences;
+  for (const auto& [key, value] : here.items()) {
+    const auto found = there.find(key);
+    if (found == there.end()) {
+      differences.push_back(fmt::format("{}: nothing there, {} here", key, value.dump()));
+    } else if (*found != value) {
+      differences.push_back(fmt::format("{}: {} there, {} here", key, found->dump(), value.dump()));
+    }
+  }
+  for (const auto& [key, value] : there.items()) {
+    if (!here.contains(key))
+      differences.push_back(fmt::format("{}: {} there, nothing here", key, value.dump()));
+  }
+  return differences;
+}
+
+ordered_json resumable_part(const ordered_json& identity) {
+  ordered_json part = ordered_json::object();
+  for (const auto& [key, value] : identity.items()) {
+    if (!may_change(key)) part[key] = value;
+  }
+  return part;
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "data/beton/reader.h"
+#include "framework/api/model.h"
+#include "tools/app/recipe.h"
+
+namespace precast::tools {
+
+/// What makes a run this run: the configuration, the datasets, the parameters, the libraries. The
+/// ranks compare theirs at the start, and a resumed run its own with the checkpoint's.
+[[nodiscard]] nlohmann::ordered_json describe_identity(const Recipe& recipe, const TrainPlan& plan,
+                                                       const data::BetonReader& train,
+                                                       const data::BetonReader& val,
+                                                       const Model& model);
+
+/// One line for each value that differs: `training.epochs: 16 there, 18 here`.
+[[nodiscard]] std::vector<std::string> compare_identities(const nlohmann::ordered_json& there,
+                                                          const nlohmann::ordered_json& here);
+
+/// The part that must not change when a run goes on: without what only says where and how fast it
+/// runs (paths, threads, logging, checkpoints, number of ranks, library versions).
+[[nodiscard]] nlohmann::ordered_json resumable_part(const nlohmann::ordered_json& identity);
+
+}  // namespace precast::tools

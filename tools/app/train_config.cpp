@@ -1,0 +1,400 @@
+#include "tools/app/train_config.h"
+
+#include <fmt/format.h>
+
+#include "data/order/order.h"
+#include "data/order/pages.h"
+#include "tools/cli/custom_fields.h"
+
+namespace precast::tools {
+namespace {
+
+constexpr double kLargestImagePx = 8192;
+constexpr double kMostThreads = 4096;
+
+void add_order_keys(Schema& schema, TrainConfig& config, const Registries& registries) {
+  auto& data = config.data;
+  schema.add("data.order", &data.order, "order of the training samples")
+      .choices(registries.orders.names());
+  schema.add("data.shuffle_window_mb", &data.shuffle_window_mb,
+             "quasi_random: MiB of pages open at once; auto: 2 x global batch size pages or a "
+             "quarter of the memory limit; ffcv: 2 x global batch size pages");
+  schema.add("data.subset", &data.subset,
+             "training samples that take part: N, the first ones, or A:B; empty: all");
+  schema.add("data.filter", &data.filter,
+             "training samples that take part, by their numbers and sizes: label < 10, "
+             "label in [1, 2] and not width <= 300");
+  schema.add("data.weights", &data.weights, "weighted: how often each class is drawn, relatively");
+  schema.add("data.weight_field", &data.weight_field,
+             "weighted: instead of data.weights, a float field with each sample's weight");
+  schema.add("data.repeats", &data.repeats, "times that each sample stands in a training epoch")
+      .min(1)
+      .max(1000);
+}
+
+void add_data_keys(Schema& schema, TrainConfig& config, const Registries& registries) {
+  auto& data = config.data;
+  schema.add("data.train_dataset", &data.train_dataset, ".beton file to train on");
+  schema.add("data.val_dataset", &data.val_dataset, ".beton file to evaluate on");
+  schema
+      .add("data.num_workers", &data.num_workers,
+           "loader threads of each rank; 0: its share of the host's usable cores, on a GPU two "
+           "fewer")
+      .min(0)
+      .max(kMostThreads);
+  schema
+      .add("data.in_memory", &data.in_memory,
+           "1: read through the page cache, shared by all processes; 2: load it all before the "
+           "start; 0: read pages into data.cache_mb, for files larger than memory")
+      .min(0)
+      .max(2);
+  schema
+      .add("data.cache_mb", &data.cache_mb,
+           "in_memory 0: MiB of each process for pages; 0: a quarter of the memory limit, or what "
+           "data.shuffle_window_mb needs")
+      .min(0)
+      .max(1e9);
+  schema.add("data.direct_io", &data.direct_io, "in_memory 0: 1 reads past the page cache")
+      .min(0)
+      .max(1);
+  schema
+      .add("data.on_corrupt", &data.on_corrupt,
+           "samples that cannot be decoded: fail ends the run, replace puts the next sound sample "
+           "of "
+           "the file in their place and lists them at the end")
+      .choices({"fail", "replace"});
+  schema
+      .add("data.verify", &data.verify,
+           "1 holds each value that is read against its checksum, where the file has checksums")
+      .min(0)
+      .max(1);
+  schema.add("data.fields", &data.fields, kCustomFieldHelp);
+  schema
+      .add("data.jpeg_dct", &data.jpeg_dct,
+           "inverse DCT of JPEGs: ifast, as FFCV; islow, more accurate, as Pillow and torchvision")
+      .choices({"ifast", "islow"});
+  schema
+      .add("data.jpeg_index_mb", &data.jpeg_index_mb,
+           "MiB for places in JPEGs from which crops are decoded alone, found in the first epoch; "
+           "-1: a "
+           "sixteenth of the memory limit; a sidecar of `precast index` is used in any case")
+      .min(-1)
+      .max(1e9);
+  schema.add("data.batches_ahead", &data.batches_ahead, "batches loaded ahead").min(1).max(1024);
+  add_order_keys(schema, config, registries);
+  schema.add("data.image_field", &data.image_field,
+             "name of the image field; empty: the first one");
+  schema.add("data.label_field", &data.label_field,
+             "name of the label field; empty: the first integer");
+  schema.add_dead("data.gpu", "does nothing: the device is training.device");
+  schema.add("pipeline.train", &config.train_pipeline, "transforms of training images");
+  schema.add("pipeline.val", &config.val_pipeline, "transforms of evaluation images");
+}
+
+void add_model_keys(Schema& schema, TrainConfig& config, const Registries& registries) {
+  auto& model = config.model;
+  schema.add("model.arch", &model.arch, "architecture").choices(registries.models.names());
+  schema.add("model.pretrained", &model.pretrained, "not offered: give model.weights")
+      .min(0)
+      .max(1);
+  schema.add("model.weights", &model.weights,
+             "weights to start from: .safetensors, or Python's .pt");
+  schema.add("model.num_classes", &model.num_classes, "0: largest label of the training set + 1")
+      .min(0)
+      .max(kMostClasses);
+  schema.add("model.params", &model.params, "options of the architecture");
+  auto& resolution = config.resolution;
+  schema.add("resolution.min_res", &resolution.min_res, "training image side at the start, px")
+      .min(1)
+      .max(kLargestImagePx);
+  schema.add("resolution.max_res", &resolution.max_res, "training image side at the end, px")
+      .min(1)
+      .max(kLargestImagePx);
+  schema.add("resolution.end_ramp", &resolution.end_ramp, "epoch from which images have max_res")
+      .min(0);
+  schema
+      .add("resolution.start_ramp", &resolution.start_ramp, "epoch up to which images have min_res")
+      .min(0);
+}
+
+void add_schedule_keys(Schema& schema, TrainConfig& config, const Registries& registries) {
+  ScheduleOptions& lr = config.lr.options;
+  schema.add("lr.lr", &lr.lr, "highest learning rate, for the global batch").min(0);
+  schema
+      .add("lr.reference_batch_size", &config.lr.reference_batch_size,
+           "above 0: lr.lr is for so many samples a step and scaled to the global batch")
+      .min(0);
+  schema.add("lr.lr_schedule_type", &config.lr.lr_schedule_type, "shape over epochs")
+      .choices(registries.schedules.names());
+  schema.add("lr.lr_peak_epoch", &lr.lr_peak_epoch, "cyclic: epoch of the highest rate").min(0);
+  schema.add("lr.step_ratio", &lr.step_ratio, "step: factor of each step").above(0);
+  schema.add("lr.step_length", &lr.step_length, "step: epochs between steps").min(1);
+  schema
+      .add("lr.warmup_epochs", &lr.warmup_epochs,
+           "cosine, poly, constant: epochs of linear warm-up from 0")
+      .min(0);
+  schema.add("lr.final_lr", &lr.final_lr, "cosine: rate at the end").min(0);
+  schema.add("lr.power", &lr.power, "poly: exponent of the fall").above(0);
+  schema.add("lr.pct_start", &lr.pct_start, "one_cycle: share of the run in which the rate rises")
+      .min(0)
+      .below(1);
+  schema.add("lr.div_factor", &lr.div_factor, "one_cycle: highest rate / first rate").above(0);
+  schema.add("lr.final_div_factor", &lr.final_div_factor, "one_cycle: first rate / last rate")
+      .above(0);
+}
+
+void add_optimizer_keys(Schema& schema, TrainConfig& config) {
+  OptimizerOptions& optimizer = config.optimizer;
+  schema.add("optimizer.nesterov", &optimizer.nesterov, "sgd, sgdw, lars: Nesterov momentum");
+  schema.add("optimizer.beta1", &optimizer.beta1, "adamw, lamb: decay rate of the mean")
+      .min(0)
+      .below(1);
+  schema.add("optimizer.beta2", &optimizer.beta2, "adamw, lamb: decay rate of the squares' mean")
+      .min(0)
+      .below(1);
+  schema.add("optimizer.epsilon", &optimizer.epsilon, "adamw, lamb, lars: keeps divisions finite")
+      .above(0);
+  schema
+      .add("optimizer.trust_coefficient", &optimizer.trust_coefficient,
+           "lars: factor of the layer-wise rates")
+      .above(0);
+  schema
+      .add("optimizer.decay_groups", &optimizer.decay_groups,
+           "which weights decay: all but those named bn, or only matrices")
+      .choices({"legacy", "clean"});
+}
+
+void add_training_keys(Schema& schema, TrainConfig& config, const Registries& registries) {
+  auto& training = config.training;
+  schema.add("training.epochs", &training.epochs, "passes over the training set").min(0).max(1e6);
+  schema.add("training.batch_size", &training.batch_size, "samples a step on each rank")
+      .min(1)
+      .max(1e6);
+  schema
+      .add("training.global_batch_size", &training.global_batch_size,
+           "samples a step over all ranks; replaces batch_size")
+      .min(0)
+      .max(1e9);
+  schema.add("training.loss", &training.loss, "loss; methods such as bce_loss may set another")
+      .choices(registries.losses.names());
+  schema.add("training.optimizer", &training.optimizer, "optimiser")
+      .choices(registries.optimizers.names());
+  schema.add("training.momentum", &config.optimizer.momentum, "sgd, sgdw, lars: momentum")
+      .min(0)
+      .below(1);
+  schema.add("training.weight_decay", &config.optimizer.weight_decay, "weight decay").min(0);
+  schema
+      .add("training.label_smoothing", &training.label_smoothing,
+           "share of probability over all classes")
+      .min(0)
+      .below(1);
+  schema.add("training.use_blurpool", &training.use_blurpool, "antialias strided convolutions")
+      .min(0)
+      .max(1);
+  schema.add("training.channels_last", &training.channels_last,
+             "store images and weights channels last");
+  schema.add_dead("training.bn_wd",
+                  "does nothing, here as in the published script: see optimizer.decay_groups");
+  schema.add("methods", &config.methods, "speed-up methods, in order");
+}
+
+void add_step_keys(Schema& schema, TrainConfig& config) {
+  auto& training = config.training;
+  schema.add("training.eval_only", &training.eval_only, "evaluate model.weights and stop")
+      .min(0)
+      .max(1);
+  schema.add("training.distributed", &training.distributed, "train on dist.world_size ranks")
+      .min(0)
+      .max(1);
+  schema.add("training.seed", &training.seed, "of weights, order and augmentation").min(0);
+  schema.add("training.device", &training.device, "where to train")
+      .choices({"auto", "cpu", "cuda"});
+  schema.add("training.precision", &training.precision, "auto: fp16 on a GPU, fp32 on a CPU")
+      .choices({"auto", "fp32", "fp16", "bf16"});
+  schema
+      .add("training.micro_batches", &training.micro_batches,
+           "backward passes a step; a batch that does not fit in memory is cut into so many")
+      .min(1)
+      .max(1e6);
+  schema.add("training.freeze", &training.freeze,
+             "parameters that stay as they are, by the beginnings of their names");
+  schema
+      .add("training.on_nonfinite", &training.on_nonfinite,
+           "NaN or infinity: end, take no such step, or go back to a checkpoint with half the rate")
+      .choices({"stop", "skip", "restore"});
+  schema
+      .add("training.preflight", &training.preflight,
+           "try every image size before the first epoch, so that what does not fit in memory fails "
+           "at once; auto: on a GPU")
+      .choices({"auto", "on", "off"});
+  schema
+      .add("training.cuda_graphs", &training.cuda_graphs,
+           "replay a step's kernels as one; auto: small batches in fp16 or bf16 on a single GPU")
+      .choices({"auto", "on", "off"});
+  schema
+      .add("training.stall_timeout_s", &training.stall_timeout_s,
+           "without progress for so long the run ends with all its threads' stacks")
+      .min(1)
+      .max(1e6);
+}
+
+void add_run_keys(Schema& schema, TrainConfig& config) {
+  auto& validation = config.validation;
+  schema.add("validation.batch_size", &validation.batch_size, "samples a step of evaluation")
+      .min(1)
+      .max(1e6);
+  schema.add("validation.resolution", &validation.resolution, "evaluation image side, px")
+      .min(1)
+      .max(kLargestImagePx);
+  schema.add("validation.lr_tta", &validation.lr_tta, "add the logits of the mirrored image")
+      .min(0)
+      .max(1);
+  auto& logging = config.logging;
+  schema.add("logging.folder", &logging.folder, "where run folders are made");
+  schema.add("logging.run_id", &logging.run_id,
+             "name of the run folder; empty: date, model and a random part");
+  schema
+      .add("logging.log_level", &logging.log_level,
+           "0: evaluate only at the end; 1: after each epoch")
+      .min(0)
+      .max(2);
+  schema.add("logging.every", &logging.every, "log loss and lr every so many steps; 0: never")
+      .min(0);
+  auto& dist = config.dist;
+  schema.add("dist.world_size", &dist.world_size, "ranks").min(1).max(1e5);
+  schema.add("dist.address", &dist.address, "host of rank 0");
+  schema.add("dist.port", &dist.port, "port of rank 0");
+  schema.add("dist.nproc", &dist.nproc,
+             "processes to start on this host: auto (one a GPU) or a number; empty: none");
+  schema
+      .add("dist.variable_update", &dist.variable_update,
+           "how the ranks come to one update: gradients averaged while backward runs, after it, or "
+           "rank 0 updates")
+      .choices({"replicated", "allreduce_after_backward", "parameter_server"});
+  schema.add("dist.grad_compression", &dist.grad_compression, "type in which gradients travel")
+      .choices({"none", "fp16", "bf16"});
+  schema.add("dist.zero", &dist.zero, "1: spread the optimiser's state over the ranks (ZeRO-1)")
+      .min(0)
+      .max(1);
+  schema
+      .add("dist.sync_bn", &dist.sync_bn, "1: batch statistics over all ranks, not each rank's own")
+      .min(0)
+      .max(1);
+  schema.add("dist.timeout_s", &dist.timeout_s, "longest a collective may take").min(1).max(1e6);
+  schema
+      .add("dist.join_timeout_s", &dist.join_timeout_s,
+           "longest the ranks may take to find each other")
+      .min(1)
+      .max(1e6);
+}
+
+void add_checkpoint_keys(Schema& schema, TrainConfig& config) {
+  auto& checkpoint = config.checkpoint;
+  schema
+      .add("checkpoint.resume", &checkpoint.resume,
+           "auto: go on from the newest checkpoint of logging.run_id; force: although it differs")
+      .choices({"never", "auto", "force"});
+  schema
+      .add("checkpoint.every_steps", &checkpoint.every_steps, "save every so many steps; 0: never")
+      .min(0);
+  schema
+      .add("checkpoint.every_epochs", &checkpoint.every_epochs,
+           "save every so many epochs; 0: never")
+      .min(0);
+  schema.add("checkpoint.keep_last", &checkpoint.keep_last, "newest checkpoints that stay")
+      .min(1)
+      .max(1e6);
+  schema
+      .add("checkpoint.keep_best", &checkpoint.keep_best,
+           "checkpoints with the best top-1 that stay")
+      .min(0)
+      .max(1e6);
+}
+
+void check_order_keys(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics) {
+  const auto& data = config.data;
+  const auto wrong = [&](const std::string& key, const std::string& message) {
+    diagnostics.error(schema.origin(key), key, message);
+  };
+  const data::OrderOptions order{
+      .subset = data.subset, .filter = data.filter, .repeats = data.repeats};
+  for (const data::OrderProblem& problem : data::find_problems(order))
+    wrong("data." + problem.option, problem.message);
+  if (!data::is_window(data.shuffle_window_mb)) {
+    wrong("data.shuffle_window_mb",
+          fmt::format("expected auto, ffcv or a number of MiB above 0, got '{}'",
+                      data.shuffle_window_mb));
+  }
+  const bool weighted = data.order == "weighted";
+  if (weighted && data.weights.empty() == data.weight_field.empty())
+    wrong("data.weights", "expected this or data.weight_field with data.order: weighted");
+  if (!weighted && (!data.weights.empty() || !data.weight_field.empty())) {
+    wrong(data.weights.empty() ? "data.weight_field" : "data.weights",
+          fmt::format("expected data.order: weighted, got {}", data.order));
+  }
+  if (data.direct_io != 0 && data.in_memory != 0)
+    wrong("data.direct_io", fmt::format("expected data.in_memory: 0, got {}", data.in_memory));
+}
+
+}  // namespace
+
+Schema make_train_schema(TrainConfig& config, const Registries& registries) {
+  Schema schema;
+  add_model_keys(schema, config, registries);
+  add_data_keys(schema, config, registries);
+  add_schedule_keys(schema, config, registries);
+  add_training_keys(schema, config, registries);
+  add_step_keys(schema, config);
+  add_optimizer_keys(schema, config);
+  add_run_keys(schema, config);
+  add_checkpoint_keys(schema, config);
+  schema.add("plugins", &config.plugins,
+             "libraries with parts of your own, [my_model.so]: paths from this file's folder");
+  return schema;
+}
+
+void check_train_config(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics) {
+  const auto wrong = [&](std::string_view key, const std::string& message) {
+    diagnostics.error(schema.origin(key), key, message);
+  };
+  check_order_keys(config, schema, diagnostics);
+  if (config.model.pretrained != 0) {
+    wrong("model.pretrained",
+          "expected 0, got 1. No weights come with precast; give a file as model.weights");
+  }
+  if (config.resolution.min_res > config.resolution.max_res) {
+    wrong("resolution.min_res", fmt::format("expected at most resolution.max_res ({}), got {}",
+                                            config.resolution.max_res, config.resolution.min_res));
+  }
+  if (config.resolution.start_ramp > config.resolution.end_ramp) {
+    wrong("resolution.start_ramp",
+          fmt::format("expected at most resolution.end_ramp ({}), got {}",
+                      config.resolution.end_ramp, config.resolution.start_ramp));
+  }
+  if (config.training.global_batch_size % config.world() != 0) {
+    wrong("training.global_batch_size",
+          fmt::format("expected a multiple of dist.world_size ({}), got {}", config.world(),
+                      config.training.global_batch_size));
+  }
+  if (config.rank_batch_size() % config.training.micro_batches != 0) {
+    wrong("training.micro_batches",
+          fmt::format("expected a divisor of the batch of one rank ({}), got {}",
+                      config.rank_batch_size(), config.training.micro_batches));
+  }
+  if (config.dist.zero != 0 && config.dist.variable_update == "parameter_server") {
+    wrong("dist.zero", "expected 0 with dist.variable_update: parameter_server, got 1");
+  }
+  if (config.dist.grad_compression != "none" && config.dist.variable_update == "parameter_server") {
+    wrong("dist.grad_compression", "expected none with dist.variable_update: parameter_server");
+  }
+  if (config.optimizer.nesterov && config.optimizer.momentum == 0) {
+    wrong("optimizer.nesterov", "expected training.momentum above 0, got 0");
+  }
+  if (config.training.cuda_graphs == "on" && config.world() > 1)
+    wrong("training.cuda_graphs", "expected auto or off with several ranks, got on");
+  if (config.training.device == "cpu" && config.training.precision == "fp16") {
+    wrong("training.precision", "expected fp32 or bf16 on a CPU, got fp16");
+  }
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,148 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "data/transforms/image_pipeline.h"
+#include "framework/api/optimizer.h"
+#include "framework/api/schedule.h"
+#include "framework/core/config/node.h"
+#include "framework/core/config/schema.h"
+#include "tools/app/registries.h"
+
+namespace precast::tools {
+
+/// More classes than this are a mistake in the labels, not a dataset.
+inline constexpr std::int64_t kMostClasses = 10'000'000;
+
+/// Every key of a recipe, section by section, with its default. The names are ffcv-imagenet's where
+/// it has the key.
+struct TrainConfig {
+  struct {
+    std::string arch = "resnet18";
+    std::int64_t pretrained = 0;
+    std::string weights;
+    std::int64_t num_classes = 0;
+    ConfigNode params;
+  } model;
+  struct {
+    std::int64_t min_res = 160;
+    std::int64_t max_res = 160;
+    std::int64_t end_ramp = 0;
+    std::int64_t start_ramp = 0;
+  } resolution;
+  struct {
+    std::string train_dataset;
+    std::string val_dataset;
+    std::int64_t num_workers = 0;
+    std::int64_t in_memory = 1;
+    std::string jpeg_dct = "ifast";
+    std::int64_t jpeg_index_mb = -1;
+    std::int64_t batches_ahead = 3;
+    std::int64_t cache_mb = 0;
+    std::int64_t direct_io = 0;
+    std::string on_corrupt = "fail";
+    std::int64_t verify = 0;
+    std::vector<std::string> fields;
+    std::string order = "random";
+    std::string shuffle_window_mb = "auto";
+    std::string subset;
+    std::string filter;
+    std::vector<double> weights;
+    std::string weight_field;
+    std::int64_t repeats = 1;
+    std::string image_field;
+    std::string label_field;
+  } data;
+  struct {
+    ScheduleOptions options;
+    std::string lr_schedule_type = "cyclic";
+    std::int64_t reference_batch_size = 0;
+  } lr;
+  struct {
+    std::string folder = "runs";
+    std::string run_id;
+    std::int64_t log_level = 1;
+    std::int64_t every = 0;
+  } logging;
+  struct {
+    std::int64_t batch_size = 512;
+    std::int64_t resolution = 224;
+    std::int64_t lr_tta = 1;
+  } validation;
+  struct {
+    std::int64_t eval_only = 0;
+    std::int64_t batch_size = 512;
+    std::int64_t global_batch_size = 0;
+    std::int64_t epochs = 30;
+    std::string loss = "cross_entropy";
+    std::string optimizer = "sgd";
+    double label_smoothing = 0.1;
+    std::int64_t distributed = 0;
+    std::int64_t use_blurpool = 0;
+    bool channels_last = true;
+    std::int64_t seed = 0;
+    std::string device = "auto";
+    std::string precision = "auto";
+    std::int64_t micro_batches = 1;
+    std::vector<std::string> freeze;
+    std::string on_nonfinite = "stop";
+    std::string preflight = "auto";
+    std::string cuda_graphs = "auto";
+    std::int64_t stall_timeout_s = 1800;
+  } training;
+  struct {
+    std::int64_t world_size = 1;
+    std::string address = "localhost";
+    std::string port = "12355";
+    std::string nproc;
+    std::string variable_update = "replicated";
+    std::string grad_compression = "none";
+    std::int64_t zero = 0;
+    std::int64_t sync_bn = 0;
+    std::int64_t timeout_s = 1800;
+    std::int64_t join_timeout_s = 300;
+  } dist;
+  struct {
+    std::string resume = "never";
+    std::int64_t every_steps = 0;
+    std::int64_t every_epochs = 1;
+    std::int64_t keep_last = 2;
+    std::int64_t keep_best = 1;
+  } checkpoint;
+  OptimizerOptions optimizer;
+  /// Ranks on this host, which share its memory. No key: known at the start.
+  std::int64_t local_world = 1;
+  /// Lists, read once the registries are known.
+  ConfigNode plugins;
+  ConfigNode methods;
+  ConfigNode train_pipeline;
+  ConfigNode val_pipeline;
+
+  /// Ranks that train together.
+  [[nodiscard]] std::int64_t world() const {
+    return training.distributed != 0 ? dist.world_size : 1;
+  }
+  /// Samples a step on one rank.
+  [[nodiscard]] std::int64_t rank_batch_size() const {
+    return training.global_batch_size > 0 ? training.global_batch_size / world()
+                                          : training.batch_size;
+  }
+  /// Samples a step over all ranks.
+  [[nodiscard]] std::int64_t global_batch_size() const { return rank_batch_size() * world(); }
+  /// The schedule's highest rate: lr.lr, or by the linear scaling rule (Goyal et al. 2017)
+  /// lr.lr * global batch / lr.reference_batch_size where that is set.
+  [[nodiscard]] double peak_lr() const {
+    if (lr.reference_batch_size == 0) return lr.options.lr;
+    return lr.options.lr * static_cast<double>(global_batch_size()) /
+           static_cast<double>(lr.reference_batch_size);
+  }
+};
+
+/// The schema of a recipe, bound to `config`, which outlives it.
+[[nodiscard]] Schema make_train_schema(TrainConfig& config, const Registries& registries);
+
+/// What the schema cannot say about one key alone.
+void check_train_config(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics);
+
+}  // namespace precast::tools

@@ -1,0 +1,190 @@
+#include "tools/app/train_guards.h"
+
+#include <c10/util/Exception.h>
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "framework/engine/out_of_memory.h"
+
+namespace precast::tools {
+namespace {
+
+template <typename Product>
+using Guarded = GuardedPart<TrainGuards, Product>;
+
+class GuardedModel final : public Model {
+ public:
+  explicit GuardedModel(Guarded<Model> part) : part_(std::move(part)) {}
+
+  [[nodiscard]] at::Tensor forward(const at::Tensor& images) override {
+    return part_.during("forward", [&](auto& model) { return model.forward(images); });
+  }
+  [[nodiscard]] std::vector<NamedTensor> parameters() const override {
+    return part_.during("parameters", [](auto& model) { return model.parameters(); });
+  }
+  [[nodiscard]] std::vector<NamedTensor> state() const override {
+    return part_.during("state", [](auto& model) { return model.state(); });
+  }
+  void train(bool training) override {
+    part_.during("train", [&](auto& model) { model.train(training); });
+  }
+  void to(at::Device device, bool channels_last) override {
+    part_.during("to", [&](auto& model) { model.to(device, channels_last); });
+  }
+
+ private:
+  Guarded<Model> part_;
+};
+
+/// What methods and optimisers keep in checkpoints.
+template <typename Part>
+class GuardedState : public Part {
+ public:
+  explicit GuardedState(Guarded<Part> part) : part_(std::move(part)) {}
+
+  [[nodiscard]] State state() const override {
+    return part_.during("state", [](auto& part) { return part.state(); });
+  }
+  void restore(const std::map<std::string, std::int64_t>& counters) override {
+    part_.during("restore", [&](auto& part) { part.restore(counters); });
+  }
+
+ protected:
+  Guarded<Part> part_;
+};
+
+class GuardedMethod final : public GuardedState<Method> {
+ public:
+  using GuardedState::GuardedState;
+
+  void options(Schema& schema) override {
+    part_.before("options", [&](auto& method) { method.options(schema); });
+  }
+  [[nodiscard]] std::vector<MethodRule> rules() const override {
+    return part_.before("rules", [](auto& method) { return method.rules(); });
+  }
+  void configure(TrainPlan& plan) const override {
+    part_.before("configure", [&](auto& method) { method.configure(plan); });
+  }
+  void on_run(const RunFacts& run) override {
+    part_.during("on_run", [&](auto& method) { method.on_run(run); });
+  }
+  void on_train_begin(Model& model) override {
+    part_.during("on_train_begin", [&](auto& method) { method.on_train_begin(model); });
+  }
+  void on_epoch_begin(std::int64_t epoch, Model& model) override {
+    part_.during("on_epoch_begin", [&](auto& method) { method.on_epoch_begin(epoch, model); });
+  }
+  void on_batch(Batch& batch, std::int64_t global_step) override {
+    part_.during("on_batch", [&](auto& method) { method.on_batch(batch, global_step); });
+  }
+  [[nodiscard]] StepStrategy* step_strategy() override {
+    return part_.during("step_strategy", [](auto& method) { return method.step_strategy(); });
+  }
+  void on_backward(Model& model) override {
+    part_.during("on_backward", [&](auto& method) { method.on_backward(model); });
+  }
+  void on_gradients(Model& model) override {
+    part_.during("on_gradients", [&](auto& method) { method.on_gradients(model); });
+  }
+  void on_step_end(Model& model, std::int64_t global_step) override {
+    part_.during("on_step_end", [&](auto& method) { method.on_step_end(model, global_step); });
+  }
+  [[nodiscard]] std::unique_ptr<EvalGuard> eval_scope(Model& model) override {
+    return part_.during("eval_scope", [&](auto& method) { return method.eval_scope(model); });
+  }
+};
+
+class GuardedLoss final : public Loss {
+ public:
+  explicit GuardedLoss(Guarded<Loss> part) : part_(std::move(part)) {}
+
+  [[nodiscard]] at::Tensor operator()(const at::Tensor& logits,
+                                      const at::Tensor& labels) const override {
+    return part_.during("operator()", [&](auto& loss) { return loss(logits, labels); });
+  }
+  [[nodiscard]] at::Tensor per_sample(const at::Tensor& logits,
+                                      const at::Tensor& labels) const override {
+    return part_.during("per_sample", [&](auto& loss) { return loss.per_sample(logits, labels); });
+  }
+
+ private:
+  Guarded<Loss> part_;
+};
+
+class GuardedOptimizer final : public GuardedState<Optimizer> {
+ public:
+  using GuardedState::GuardedState;
+
+  void step(double lr, const std::optional<Scaled>& scaled) override {
+    part_.during("step", [&](auto& optimizer) { optimizer.step(lr, scaled); });
+  }
+};
+
+class GuardedSchedule final : public Schedule {
+ public:
+  explicit GuardedSchedule(Guarded<Schedule> part) : part_(std::move(part)) {}
+
+  [[nodiscard]] double lr(std::int64_t epoch) const override {
+    return part_.during("lr", [&](auto& schedule) { return schedule.lr(epoch); });
+  }
+  [[nodiscard]] double step_lr(std::int64_t epoch, std::int64_t step,
+                               std::int64_t steps_per_epoch) const override {
+    return part_.during(
+        "step_lr", [&](auto& schedule) { return schedule.step_lr(epoch, step, steps_per_epoch); });
+  }
+  [[nodiscard]] std::unique_ptr<Schedule> with_epochs(std::int64_t epochs) const override {
+    std::unique_ptr<Schedule> other =
+        part_.during("with_epochs", [&](auto& schedule) { return schedule.with_epochs(epochs); });
+    if (other == nullptr) return nullptr;
+    return std::make_unique<GuardedSchedule>(Guarded<Schedule>(std::move(other), part_.where()));
+  }
+
+ private:
+  Guarded<Schedule> part_;
+};
+
+}  // namespace
+
+void TrainGuards::rethrow(const std::string& what, ExitCode otherwise) {
+  try {
+    throw;
+  } catch (c10::Error& error) {
+    if (otherwise == ExitCode::failed || engine::is_out_of_memory(error) ||
+        dynamic_cast<c10::DistError*>(&error) != nullptr) {
+      error.add_context(what);
+      throw;
+    }
+    throw ConfigError(what + ": " + error.what_without_backtrace());
+  } catch (...) {
+    rethrow_from_plugin(what, otherwise);
+  }
+}
+
+std::unique_ptr<Model> TrainGuards::guarded(std::unique_ptr<Model> model, std::string where) {
+  return std::make_unique<GuardedModel>(Guarded<Model>(std::move(model), std::move(where)));
+}
+
+std::unique_ptr<Method> TrainGuards::guarded(std::unique_ptr<Method> method, std::string where) {
+  return std::make_unique<GuardedMethod>(Guarded<Method>(std::move(method), std::move(where)));
+}
+
+std::unique_ptr<Loss> TrainGuards::guarded(std::unique_ptr<Loss> loss, std::string where) {
+  return std::make_unique<GuardedLoss>(Guarded<Loss>(std::move(loss), std::move(where)));
+}
+
+std::unique_ptr<Optimizer> TrainGuards::guarded(std::unique_ptr<Optimizer> optimizer,
+                                                std::string where) {
+  return std::make_unique<GuardedOptimizer>(
+      Guarded<Optimizer>(std::move(optimizer), std::move(where)));
+}
+
+std::unique_ptr<Schedule> TrainGuards::guarded(std::unique_ptr<Schedule> schedule,
+                                               std::string where) {
+  return std::make_unique<GuardedSchedule>(
+      Guarded<Schedule>(std::move(schedule), std::move(where)));
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,345 @@
+#include "tools/app/train_run.h"
+
+#include <ATen/Context.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/resource.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "data/loader/loader.h"
+#include "data/loader/preload.h"
+#include "framework/core/error.h"
+#include "framework/core/log.h"
+#include "framework/core/progress.h"
+#include "framework/core/rng.h"
+#include "framework/core/system.h"
+#include "framework/engine/weights.h"
+#include "framework/process/stop_signals.h"
+#include "tools/app/run_identity.h"
+#include "tools/cli/json_output.h"
+#include "tools/cli/version.h"
+#include "tools/doctor/torch/torch_versions.h"
+#include "tools/report/event_sink.h"
+#include "tools/report/report_page.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// The run's name: given, or that of the batch job, which keeps it when it is requeued.
+std::string run_id_of(const TrainConfig& config) {
+  if (!config.logging.run_id.empty() || config.checkpoint.resume == "never")
+    return config.logging.run_id;
+  if (const char* job = std::getenv("SLURM_JOB_ID"); job != nullptr && *job != '\0')
+    return fmt::format("slurm-{}", job);
+  throw ConfigError(
+      "logging.run_id: missing. checkpoint.resume needs the name of the run to go on with, as "
+      "--logging.run_id=NAME");
+}
+
+engine::NonFinite nonfinite_policy(const TrainConfig& config) {
+  if (config.training.on_nonfinite == "skip") return engine::NonFinite::skip;
+  if (config.training.on_nonfinite == "restore") return engine::NonFinite::restore;
+  return engine::NonFinite::stop;
+}
+
+/// Pages that this process has waited for so far because they were not in memory.
+std::int64_t major_faults() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_majflt;
+}
+
+}  // namespace
+
+TrainRun::TrainRun(Recipe& recipe, const Registries& registries, RankSession& ranks,
+                   at::Device device)
+    : recipe_(recipe),
+      ranks_(ranks),
+      device_(device),
+      train_reader_(
+          open_dataset("data.train_dataset", recipe.config.data.train_dataset, recipe.config)),
+      val_reader_(open_dataset("data.val_dataset", recipe.config.data.val_dataset, recipe.config)),
+      train_data_(make_train_data(*train_reader_, recipe, registries)),
+      plan_(checked_plan(registries)),
+      model_(build_model(recipe, plan_, registries, device_, engine::OtherHead::keep_drawn)),
+      loss_(registries.losses.create(plan_.loss, plan_.loss_options)),
+      sync_(ranks.make_sync(recipe.config, trainable_parameters(*model_))),
+      optimizer_(registries.optimizers.create(
+          plan_.optimizer, ranks.updated_here(recipe.config, trainable_parameters(*model_)),
+          plan_.optimizer_options)),
+      train_source_(make_train_source(*train_reader_, train_data_, recipe, plan_, device_)),
+      val_source_(make_val_source(*val_reader_, recipe, plan_, device_)),
+      identity_(describe_identity(recipe, plan_, *train_reader_, *val_reader_, *model_)),
+      folder_(agree_on_folder()) {
+  if (recipe.config.data.in_memory == 2) {
+    data::preload(*train_reader_);
+    data::preload(*val_reader_);
+  }
+  // What a forward pass draws (dropout, stochastic depth) differs from rank to rank; weights do
+  // not.
+  at::manual_seed(derived_seed(static_cast<std::uint64_t>(recipe.config.training.seed), "forward") +
+                  static_cast<std::uint64_t>(ranks_.communicator().rank()));
+  faults_before_ = major_faults();
+}
+
+TrainPlan TrainRun::checked_plan(const Registries& registries) const {
+  const TrainConfig& config = recipe_.config;
+  const std::int64_t classes = count_classes(*train_reader_, config, config.model.num_classes);
+  static_cast<void>(count_classes(*val_reader_, config, classes));
+  TrainPlan plan =
+      make_plan(recipe_, registries, static_cast<std::int64_t>(train_data_.order->size()), classes);
+  Communicator& ranks = ranks_.communicator();
+  if (config.dist.sync_bn != 0 && ranks.world() > 1) plan.model.batch_norm_ranks = &ranks;
+  if (plan.steps_per_epoch == 0) {
+    throw ConfigError(fmt::format(
+        "training.batch_size: expected at most the {} samples of {}, got "
+        "{}",
+        train_data_.order->size(), train_reader_->path().string(), plan.global_batch_size));
+  }
+  return plan;
+}
+
+void TrainRun::agree_on_identity() const {
+  const std::vector<std::string> all = ranks_.communicator().all_gather(identity_.dump());
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    const auto differences =
+        compare_identities(ordered_json::parse(all[rank]), ordered_json::parse(all[0]));
+    if (differences.empty()) continue;
+    throw ConfigError(
+        fmt::format("ranks: expected all to be given the same, but rank {} (there) "
+                    "differs from rank 0 (here):\n  {}",
+                    rank, fmt::join(differences, "\n  ")));
+  }
+}
+
+engine::RunFolder TrainRun::agree_on_folder() {
+  // Everything that all ranks must share, before the first of them writes anything.
+  agree_on_identity();
+  std::vector<at::Tensor> state;
+  for (const NamedTensor& entry : model_->state()) state.push_back(entry.tensor.detach());
+  ranks_.communicator().broadcast(state, /*root=*/0);
+  std::string path;
+  const TrainConfig& config = recipe_.config;
+  const bool go_on = config.checkpoint.resume != "never";
+  if (ranks_.leads()) {
+    path = engine::RunFolder(config.logging.folder, run_id_of(config), plan_.model.arch, go_on)
+               .path()
+               .string();
+  }
+  const std::filesystem::path agreed = ranks_.communicator().all_gather(path).front();
+  return {agreed.parent_path(), agreed.filename().string(), plan_.model.arch, /*go_on=*/true};
+}
+
+engine::CheckpointOptions TrainRun::checkpoint_options() const {
+  const auto& keys = recipe_.config.checkpoint;
+  const bool spread = ranks_.communicator().world() > 1;
+  return {
+      .folder = folder_ / "checkpoints",
+      .every_steps = keys.every_steps,
+      .every_epochs = keys.every_epochs,
+      .keep_last = keys.keep_last,
+      .keep_best = keys.keep_best,
+      .resume = keys.resume != "never",
+      .sharded_optimizer = spread && recipe_.config.dist.zero != 0,
+      .partial_optimizer = spread && (recipe_.config.dist.zero != 0 ||
+                                      recipe_.config.dist.variable_update == "parameter_server")};
+}
+
+void TrainRun::check_identity(const ordered_json& saved) const {
+  const auto differences = compare_identities(resumable_part(saved), resumable_part(identity_));
+  if (differences.empty()) return;
+  const std::string text = fmt::format("\n  {}", fmt::join(differences, "\n  "));
+  if (recipe_.config.checkpoint.resume == "force") {
+    if (ranks_.leads())
+      log_warning("the checkpoint (there) is of another run than this one (here):{}", text);
+    return;
+  }
+  throw CheckpointError(
+      fmt::format("{}: expected checkpoints of this run; they (there) differ from it (here):{}\n"
+                  "Give the same values, another logging.run_id, or --checkpoint.resume=force",
+                  (folder_ / "checkpoints").string(), text));
+}
+
+int TrainRun::run(bool json) {
+  const StopSignals signals(StopSignals::kTraining);
+  std::unique_ptr<engine::JsonLinesLog> log;
+  std::unique_ptr<EventSink> events;
+  std::vector<MetricSink*> sinks;
+  if (ranks_.leads()) {
+    log = std::make_unique<engine::JsonLinesLog>(folder_ / "log");
+    events = std::make_unique<EventSink>(folder_ / kEventFile);
+    // In the order in which checkpoints hold their positions.
+    sinks = {log.get(), events.get()};
+    announce();
+  }
+  const engine::Evaluator evaluator = make_evaluator(recipe_, plan_, device_);
+  engine::Checkpointer checkpointer(
+      checkpoint_options(), {*model_, *optimizer_, recipe_.methods, ranks_.communicator(), device_},
+      identity_, [this](const ordered_json& saved) { check_identity(saved); });
+  engine::Watchdog watchdog(
+      std::chrono::seconds(recipe_.config.training.stall_timeout_s),
+      [this] {
+        return fmt::format(
+            "Waited {:.0f} s for training batches and {:.0f} s for validation "
+            "batches so far",
+            train_source_->seconds_waited(), val_source_->seconds_waited());
+      },
+      [this](const std::string& cause) { ranks_.claim_failure(cause); });
+  engine::Trainer trainer(plan_,
+                          {.model = *model_,
+                           .loss = *loss_,
+                           .optimizer = *optimizer_,
+                           .methods = recipe_.methods,
+                           .train_source = *train_source_,
+                           .val_source = *val_source_,
+                           .evaluator = evaluator,
+                           .ranks = ranks_.communicator(),
+                           .sync = *sync_,
+                           .sinks = sinks,
+                           .checkpointer = &checkpointer,
+                           .watchdog = &watchdog},
+                          {.device = device_,
+                           .evaluate_each_epoch = recipe_.config.logging.log_level > 0,
+                           .log_every = recipe_.config.logging.every,
+                           .on_nonfinite = nonfinite_policy(recipe_.config),
+                           .graphs = graph_mode(recipe_.config)});
+  // While all that it needs is alive: what hangs afterwards must not hide why.
+  return ranks_.run([&] {
+    const engine::TrainSummary summary = train(trainer, evaluator);
+    if (summary.final_eval) finish(trainer, summary, json);
+    checkpointer.finish();
+    ranks_.leave();
+    return static_cast<int>(summary.final_eval ? ExitCode::done : ExitCode::preempted);
+  });
+}
+
+engine::TrainSummary TrainRun::train(engine::Trainer& trainer, const engine::Evaluator& evaluator) {
+  run_preflight(recipe_, plan_,
+                {*model_, *loss_, *optimizer_, recipe_.methods, ranks_.communicator(), *sync_},
+                evaluator, val_source_->samples(), device_);
+  trainer.start();
+  // Not before the checkpoint has turned out to be this run's.
+  if (ranks_.leads()) {
+    folder_.write_params(recipe_.resolved);
+    write_facts();
+  }
+  engine::TrainSummary summary = trainer.run();
+  if (!summary.final_eval && ranks_.leads()) {
+    write_page();
+    log_info(
+        "=> asked to stop: a checkpoint is in {}. --checkpoint.resume=auto with "
+        "--logging.run_id={} goes on",
+        (folder_ / "checkpoints").string(), folder_.path().filename().string());
+  }
+  return summary;
+}
+
+void TrainRun::finish(engine::Trainer& trainer, const engine::TrainSummary& summary, bool json) {
+  trainer.in_eval_scope([&] {
+    if (ranks_.leads()) engine::save_model_weights(*model_, folder_ / "final_weights");
+  });
+  if (ranks_.leads()) report(summary, json);
+  // No rank goes before rank 0 has written what counts.
+  static_cast<void>(ranks_.communicator().all_gather("done"));
+}
+
+void TrainRun::announce() const {
+  const int world = ranks_.communicator().world();
+  log_info("=> {} on {}{}: {} training and {} validation images, {} classes", plan_.model.arch,
+           world > 1 ? fmt::format("{} x ", world) : "", c10::DeviceTypeName(device_.type(), true),
+           train_data_.order->size(), val_reader_->size(), plan_.model.num_classes);
+  log_info("=> {} epochs of {} steps, batch {}, run folder {}", plan_.epochs, plan_.steps_per_epoch,
+           plan_.global_batch_size, folder_.path().string());
+  log_info("=> memory for data: {}",
+           plan_train_memory(*train_reader_, train_data_, recipe_, plan_, device_).text());
+}
+
+void TrainRun::write_facts() const {
+  std::int64_t parameters = 0;
+  for (const NamedTensor& parameter : model_->parameters()) parameters += parameter.tensor.numel();
+  const ordered_json facts = {{"precast", kVersion},
+                              {"torch", torch_version()},
+                              {"device", device_name(device_)},
+                              {"processor", processor_name()},
+                              {"cores", usable_cores()},
+                              {"loader_threads", loader_threads(recipe_.config)},
+                              {"memory_bytes", memory_limit_bytes()},
+                              {"world_size", ranks_.communicator().world()},
+                              {"train_images", train_data_.order->size()},
+                              {"val_images", val_reader_->size()},
+                              {"train_dataset_bytes", train_reader_->file_bytes()},
+                              {"val_dataset_bytes", val_reader_->file_bytes()},
+                              {"classes", plan_.model.num_classes},
+                              {"parameters", parameters},
+                              {"global_batch_size", plan_.global_batch_size},
+                              {"epochs", plan_.epochs},
+                              {"steps_per_epoch", plan_.steps_per_epoch}};
+  write_file(folder_ / "run.json", facts.dump(2) + "\n");
+}
+
+void TrainRun::write_page() const {
+  try {
+    write_run_report(folder_.path());
+  } catch (const std::exception& error) {
+    log_warning("report.html could not be written: {}", error.what());
+  }
+}
+
+DataFacts TrainRun::data_facts(const engine::TrainSummary& summary) const {
+  std::vector<ReplacedSample> replaced = train_source_->replaced();
+  for (ReplacedSample& entry : val_source_->replaced()) replaced.push_back(std::move(entry));
+  return {.train_seconds = summary.train_seconds,
+          .wait_seconds = summary.wait_seconds,
+          .times = train_source_->times(),
+          .images = summary.images_trained,
+          .major_faults = major_faults() - faults_before_,
+          .workers = loader_threads(recipe_.config),
+          .usable_cores = data::loader_threads(
+              usable_cores(), static_cast<int>(recipe_.config.local_world), device_.is_cuda()),
+          .in_memory = recipe_.config.data.in_memory,
+          .replaced = std::move(replaced)};
+}
+
+void TrainRun::report(const engine::TrainSummary& summary, bool json) const {
+  const engine::EvalResult& eval = *summary.final_eval;
+  const double rate = summary.train_seconds > 0
+                          ? static_cast<double>(summary.images_trained) / summary.train_seconds
+                          : 0;
+  const ordered_json figures = {{"run_folder", folder_.path().string()},
+                                {"top_1", eval.top_1()},
+                                {"top_5", eval.top_5()},
+                                {"val_loss", eval.loss},
+                                {"val_images", eval.samples},
+                                {"train_loss", summary.train_loss},
+                                {"train_minutes", summary.train_seconds / 60},
+                                {"eval_minutes", summary.eval_seconds / 60},
+                                {"wait_minutes", summary.wait_seconds / 60},
+                                {"images_per_second", rate},
+                                {"world_size", ranks_.communicator().world()},
+                                {"replaced_samples", data_facts(summary).replaced.size()}};
+  write_file(folder_ / "summary.json", figures.dump(2) + "\n");
+  write_page();
+  if (json) {
+    print_json(figures);
+    return;
+  }
+  const double share =
+      summary.train_seconds > 0 ? 100 * summary.wait_seconds / summary.train_seconds : 0;
+  fmt::print("\ntop-1 {:.4f}   top-5 {:.4f}   ({} images{})\n", eval.top_1(), eval.top_5(),
+             eval.samples, recipe_.config.validation.lr_tta != 0 ? ", flip TTA" : "");
+  fmt::print("training   {:>8}   {:.0f} img/s, {:.1f} % of it waiting for data\n",
+             format_duration(summary.train_seconds), rate, share);
+  fmt::print("evaluation {:>8}\n", format_duration(summary.eval_seconds));
+  for (const std::string& line : describe_data(data_facts(summary)))
+    fmt::print("data       {}\n", line);
+  fmt::print(
+      "run folder {}: report.html, final_weights.safetensors, final_weights.pt, log, params.json, "
+      "summary.json, checkpoints\n",
+      folder_.path().string());
+}
+
+}  // namespace precast::tools

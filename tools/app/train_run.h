@@ -1,0 +1,64 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "framework/api/batch_source.h"
+#include "framework/engine/run_folder.h"
+#include "framework/engine/trainer.h"
+#include "tools/app/rank_session.h"
+#include "tools/app/recipe.h"
+#include "tools/app/session.h"
+#include "tools/report/data_verdict.h"
+
+namespace precast::tools {
+
+/// One rank's training run: owns everything from the datasets to the run folder.
+class TrainRun {
+ public:
+  /// Collective: all ranks build one. @throws ConfigError if the ranks were given different things
+  TrainRun(Recipe& recipe, const Registries& registries, RankSession& ranks, at::Device device);
+
+  /// @return ExitCode::done, or ExitCode::preempted if the run was asked to stop.
+  int run(bool json);
+  [[nodiscard]] const std::filesystem::path& folder() const { return folder_.path(); }
+
+ private:
+  TrainPlan checked_plan(const Registries& registries) const;
+  void agree_on_identity() const;
+  engine::RunFolder agree_on_folder();
+  [[nodiscard]] engine::CheckpointOptions checkpoint_options() const;
+  void check_identity(const nlohmann::ordered_json& saved) const;
+  engine::TrainSummary train(engine::Trainer& trainer, const engine::Evaluator& evaluator);
+  /// What a run leaves that came to its end.
+  void finish(engine::Trainer& trainer, const engine::TrainSummary& summary, bool json);
+  void announce() const;
+  [[nodiscard]] DataFacts data_facts(const engine::TrainSummary& summary) const;
+  void report(const engine::TrainSummary& summary, bool json) const;
+  /// run.json: what the run is, apart from its configuration.
+  void write_facts() const;
+  /// report.html. A page that cannot be written fails no run.
+  void write_page() const;
+
+  Recipe& recipe_;
+  RankSession& ranks_;
+  at::Device device_;
+  std::unique_ptr<data::BetonReader> train_reader_;
+  std::unique_ptr<data::BetonReader> val_reader_;
+  TrainData train_data_;
+  TrainPlan plan_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Loss> loss_;
+  std::unique_ptr<GradSync> sync_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<BatchSource> train_source_;
+  std::unique_ptr<BatchSource> val_source_;
+  nlohmann::ordered_json identity_;
+  /// Last: a run that cannot start leaves no folder.
+  engine::RunFolder folder_;
+  /// Before training: those of loading programs do not count.
+  std::int64_t faults_before_ = 0;
+};
+
+}  // namespace precast::tools

@@ -1,0 +1,144 @@
+#include "tools/bench/torch/rank_table.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "tools/app/rank_session.h"
+#include "tools/cli/json_output.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::int64_t kMostRanks = 1024;
+
+std::vector<int> parse_ranks(const std::string& text) {
+  std::vector<int> ranks;
+  for (const std::string& part : split_list("ranks", text)) {
+    std::int64_t value = 0;
+    const auto [end, failure] = std::from_chars(part.data(), part.data() + part.size(), value);
+    if (failure != std::errc() || end != part.data() + part.size())
+      throw ConfigError(fmt::format("--ranks: expected numbers as 1,2,4, got '{}'", text));
+    check_range("ranks", value, 1, kMostRanks);
+    ranks.push_back(static_cast<int>(value));
+  }
+  return ranks;
+}
+
+/// A file that the launched rank 0 writes its results to; removed in the end.
+class ResultFile {
+ public:
+  ResultFile()
+      : path_(std::filesystem::temp_directory_path() /
+              fmt::format("precast-bench-{}.json", ::getpid())) {}
+  ResultFile(const ResultFile&) = delete;
+  ResultFile& operator=(const ResultFile&) = delete;
+  ~ResultFile() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] ordered_json read() const { return ordered_json::parse(std::ifstream(path_)); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+struct Column {
+  std::string data;
+  std::string update;
+};
+
+/// Adds to each result what of the first row's images per second and rank it keeps.
+void add_efficiency(ordered_json& row, const ordered_json& first) {
+  for (std::size_t i = 0; i < row.at("columns").size(); ++i) {
+    const auto per_rank = [&](const ordered_json& of) {
+      return of.at("columns")[i].at("images_per_second").get<double>() /
+             of.at("ranks").get<double>();
+    };
+    row["columns"][i]["efficiency"] = per_rank(row) / per_rank(first);
+  }
+}
+
+void print_table(const ordered_json& rows, const std::vector<Column>& columns) {
+  fmt::print("img/s over all ranks, and what of a single rank's speed each keeps\n\n{:>5}",
+             "ranks");
+  for (const Column& column : columns)
+    fmt::print("   {:>28}", column.data + (column.update.empty() ? "" : ", " + column.update));
+  fmt::print("\n");
+  for (const auto& row : rows) {
+    fmt::print("{:>5}", row.at("ranks").get<int>());
+    for (const auto& cell : row.at("columns")) {
+      fmt::print("   {:>20.1f} ({:>4.0f} %)", cell.at("images_per_second").get<double>(),
+                 100 * cell.at("efficiency").get<double>());
+    }
+    fmt::print("\n");
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> without_options(const std::vector<std::string>& args,
+                                         const std::vector<std::string>& names) {
+  std::vector<std::string> kept;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    const bool separate =
+        std::ranges::any_of(names, [&](const std::string& name) { return args[i] == "--" + name; });
+    const bool joined = std::ranges::any_of(
+        names, [&](const std::string& name) { return args[i].starts_with("--" + name + "="); });
+    if (separate) ++i;  // its value
+    if (!separate && !joined) kept.push_back(args[i]);
+  }
+  return kept;
+}
+
+int run_rank_table(const std::vector<std::string>& args, const Arguments& options) {
+  if (find_rank_info(process_environment()).source != "single")
+    throw ConfigError("--ranks: expected to be started once, got one of several ranks");
+  std::vector<Column> columns;
+  const std::vector<std::string> updates =
+      options.has("variable_update")
+          ? split_list("variable_update", options.text("variable_update"))
+          : std::vector<std::string>{""};
+  for (const std::string& data : split_list("data", options.text("data"))) {
+    for (const std::string& update : updates) columns.push_back({data, update});
+  }
+  const ResultFile result;
+  std::vector<std::string> common =
+      without_options(args, {"ranks", "data", "variable_update", "out", "profile"});
+  std::erase(common, "--json");
+  common.insert(common.begin(), {"bench", "step", "--out", result.path().string()});
+  auto rows = ordered_json::array();
+  for (const int ranks : parse_ranks(options.text("ranks"))) {
+    ordered_json row = {{"ranks", ranks}, {"columns", ordered_json::array()}};
+    for (const Column& column : columns) {
+      std::vector<std::string> command = common;
+      command.insert(command.end(), {"--data", column.data});
+      if (!column.update.empty())
+        command.insert(command.end(), {"--variable_update", column.update});
+      if (const int code = launch_ranks(command, ranks); code != 0) return code;
+      row["columns"].push_back(result.read());
+    }
+    add_efficiency(row, rows.empty() ? row : rows.front());
+    rows.push_back(std::move(row));
+  }
+  if (options.has("out")) {
+    write_file(options.text("out"), rows.dump(2) + "\n");
+  } else if (options.has("json")) {
+    print_json(rows);
+  } else {
+    print_table(rows, columns);
+  }
+  return 0;
+}
+
+}  // namespace precast::tools

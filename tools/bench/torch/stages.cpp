@@ -1,0 +1,255 @@
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <climits>
+#include <functional>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "tools/app/session.h"
+#include "tools/bench/read_pass.h"
+#include "tools/bench/torch/commands.h"
+#include "tools/bench/torch/step_rig.h"
+#include "tools/cli/json_output.h"
+#include "tools/cli/recipe_arguments.h"
+#include "tools/cli/stopwatch.h"
+#include "tools/doctor/torch/torch_versions.h"
+#include "tools/report/chart/bar_chart.h"
+#include "tools/report/chart/svg.h"
+
+namespace precast::tools {
+namespace {
+
+namespace po = boost::program_options;
+using nlohmann::ordered_json;
+
+/// What one stage did in one run.
+struct Pass {
+  std::int64_t images = 0;
+  std::uint64_t bytes = 0;
+  double seconds = 0;
+};
+
+/// The stages of training (Leclerc et al., FFCV, CVPR 2023, figure 2), each alone and then
+/// together.
+class Stages {
+ public:
+  Stages(Recipe& recipe, const Registries& registries, RankSession& ranks, at::Device device,
+         const Arguments& options)
+      : recipe_(recipe),
+        registries_(registries),
+        device_(device),
+        cold_(options.has("cold")),
+        batches_(options.get<std::int64_t>("batches")),
+        steps_(options.get<std::int64_t>("steps")) {
+    const auto reader = open();
+    rig_ = std::make_unique<StepRig>(
+        recipe, registries, ranks, device,
+        count_classes(*reader, recipe.config, recipe.config.model.num_classes));
+  }
+
+  Pass read() {
+    drop_if_cold();
+    const data::BetonReader reader(recipe_.config.data.train_dataset);
+    const int threads = loader_threads(recipe_.config);
+    const Stopwatch watch;
+    const ReadPass pass = read_all_images(reader, threads);
+    return {.images = pass.images, .bytes = pass.bytes, .seconds = watch.seconds()};
+  }
+
+  Pass process() {
+    drop_if_cold();
+    const auto reader = open();
+    const auto source = make_source(*reader);
+    Pass pass;
+    const Stopwatch watch;
+    source->begin_epoch(request());
+    for (std::int64_t batch = 0; batches_ == 0 || batch < batches_; ++batch) {
+      const std::optional<Batch> next = source->next();
+      if (!next) break;
+      pass.images += next->size();
+    }
+    wait_for_device(device_);
+    pass.seconds = watch.seconds();
+    if (pass.images == 0) {
+      throw ConfigError(
+          fmt::format("training.batch_size: expected at most the {} samples of {}, "
+                      "got {}",
+                      reader->size(), reader->path().string(), rig_->plan().global_batch_size));
+    }
+    return pass;
+  }
+
+  Pass train_on_data() {
+    drop_if_cold();
+    const auto reader = open();
+    const auto source = make_source(*reader);
+    return train(*make_epochs_stream(*source, request()));
+  }
+
+  Pass train_on_fixed_batch() {
+    const auto reader = open();
+    const auto source = make_source(*reader);
+    source->begin_epoch(request());
+    Batch batch = source->next().value();
+    for (NamedTensor& field : batch.fields) field.tensor = field.tensor.clone();
+    return train(*make_fixed_stream(std::move(batch)));
+  }
+
+ private:
+  [[nodiscard]] std::unique_ptr<data::BetonReader> open() const {
+    return open_dataset("data.train_dataset", recipe_.config.data.train_dataset, recipe_.config);
+  }
+  std::unique_ptr<BatchSource> make_source(const data::BetonReader& reader) {
+    return make_train_source(reader, make_train_data(reader, recipe_, registries_), recipe_,
+                             rig_->plan(), device_);
+  }
+  [[nodiscard]] EpochRequest request() const {
+    return {.image_size_px = rig_->plan().image_size_px.front()};
+  }
+  void drop_if_cold() const {
+    if (cold_) drop_from_page_cache(recipe_.config.data.train_dataset);
+  }
+  Pass train(BatchStream& batches) {
+    const StepWindow window = time_steps(*rig_, batches, steps_, device_);
+    return {.images = steps_ * recipe_.config.rank_batch_size(), .seconds = window.seconds};
+  }
+
+  Recipe& recipe_;
+  const Registries& registries_;
+  at::Device device_;
+  bool cold_;
+  std::int64_t batches_;
+  std::int64_t steps_;
+  std::unique_ptr<StepRig> rig_;
+};
+
+struct Stage {
+  const char* name;
+  Pass (Stages::*run)();
+};
+constexpr Stage kStages[] = {{"read", &Stages::read},
+                             {"read and process", &Stages::process},
+                             {"train on the data", &Stages::train_on_data},
+                             {"train on one batch", &Stages::train_on_fixed_batch}};
+
+/// The stages take turns, so that a bad minute of the machine hits all.
+ordered_json measure(Stages& stages, std::int64_t runs) {
+  std::vector<std::vector<Pass>> passes(std::size(kStages));
+  static_cast<void>(stages.train_on_fixed_batch());
+  for (std::int64_t run = 0; run < runs; ++run) {
+    for (std::size_t i = 0; i < std::size(kStages); ++i)
+      passes[i].push_back((stages.*kStages[i].run)());
+  }
+  auto rows = ordered_json::array();
+  for (std::size_t i = 0; i < std::size(kStages); ++i) {
+    std::vector<double> rates, byte_rates;
+    for (const Pass& pass : passes[i]) {
+      rates.push_back(static_cast<double>(pass.images) / pass.seconds);
+      byte_rates.push_back(static_cast<double>(pass.bytes) / pass.seconds);
+    }
+    rows.push_back({{"stage", kStages[i].name},
+                    {"images", passes[i].front().images},
+                    {"images_per_second", median(rates)},
+                    {"least", std::ranges::min(rates)},
+                    {"most", std::ranges::max(rates)}});
+    if (passes[i].front().bytes > 0) rows.back()["bytes_per_second"] = median(byte_rates);
+  }
+  const double fixed = rows.back().at("images_per_second").get<double>();
+  for (auto& row : rows)
+    row["of_training_on_one_batch"] = row.at("images_per_second").get<double>() / fixed;
+  return rows;
+}
+
+void print_table(const ordered_json& rows) {
+  fmt::print("{:<20} {:>8} {:>12}   {:>24}   {:>10}   {:>22}\n", "stage", "images", "img/s",
+             "least - most", "MB/s", "of training on 1 batch");
+  for (const auto& row : rows) {
+    fmt::print(
+        "{:<20} {:>8} {:>12.1f}   {:>24}   {:>10}   {:>21.2f}x\n",
+        row.at("stage").get<std::string>(), row.at("images").get<std::int64_t>(),
+        row.at("images_per_second").get<double>(),
+        fmt::format("{:.1f} - {:.1f}", row.at("least").get<double>(), row.at("most").get<double>()),
+        row.contains("bytes_per_second")
+            ? fmt::format("{:.0f}", row.at("bytes_per_second").get<double>() * 1e-6)
+            : "",
+        row.at("of_training_on_one_batch").get<double>());
+  }
+}
+
+std::string chart(const ordered_json& figures) {
+  std::vector<Bar> bars;
+  for (const auto& row : figures.at("stages")) {
+    bars.push_back({row.at("stage").get<std::string>(), row.at("images_per_second").get<double>()});
+  }
+  const auto& settings = figures.at("settings");
+  return svg_file(bar_chart_svg(
+      {.title = fmt::format("{} at {} px on {}", settings.at("model").get<std::string>(),
+                            settings.at("image_size").get<int>(),
+                            figures.at("device_name").get<std::string>()),
+       .unit = "img/s",
+       .bars = bars,
+       .scale = Scale::logarithmic}));
+}
+
+ordered_json describe(const ordered_json& rows, const Recipe& recipe, const Registries& registries,
+                      at::Device device, const Arguments& options) {
+  const TrainPlan plan =
+      make_plan(recipe, registries, recipe.config.global_batch_size(), /*num_classes=*/1);
+  return {{"stages", rows},
+          {"settings",
+           {{"dataset", recipe.config.data.train_dataset},
+            {"model", plan.model.arch},
+            {"image_size", plan.image_size_px.front()},
+            {"batch_size", recipe.config.rank_batch_size()},
+            {"device", c10::DeviceTypeName(device.type(), /*lower_case=*/true)},
+            {"threads", at::get_num_threads()},
+            {"cold", options.has("cold")},
+            {"steps", options.get<std::int64_t>("steps")},
+            {"runs", options.get<std::int64_t>("runs")}}},
+          {"device_name", device_name(device)},
+          {"torch", torch_version()}};
+}
+
+}  // namespace
+
+int run_bench_stages(const std::vector<std::string>& args) {
+  Registries registries = make_registries();
+  RecipeArguments command(
+      "bench stages",
+      "What slows training down: images per second when a recipe's training set "
+      "is only read,\nread and processed, trained on, and when one batch is "
+      "trained on again and again.");
+  command.arguments().options().add_options()("steps", po::value<std::int64_t>()->default_value(20),
+                                              "training steps a run")(
+      "batches", po::value<std::int64_t>()->default_value(0),
+      "batches to process a run; 0: the whole training set")(
+      "runs", po::value<std::int64_t>()->default_value(3), "runs of each stage; the median counts")(
+      "cold", "drop the file from the page cache before each run that reads it")(
+      "svg", po::value<std::string>(), "draw the result into this file")("json",
+                                                                         "print results as JSON");
+  if (!command.parse(args, recipe_help(registries))) return 0;
+  const Arguments& options = command.arguments();
+  check_range("steps", options.get<std::int64_t>("steps"), 1, INT_MAX);
+  check_range("batches", options.get<std::int64_t>("batches"), 0, INT_MAX);
+  check_range("runs", options.get<std::int64_t>("runs"), 1, INT_MAX);
+  Recipe recipe = load_recipe(command.config_path(), command.overrides(), registries);
+  // One rank: what several share is what `bench step --ranks` measures.
+  recipe.config.training.distributed = 0;
+  const at::Device device = prepare_device(recipe.config, /*local_rank=*/0, /*local_world=*/1);
+  RankSession ranks(recipe.config, RankInfo{}, device);
+  Stages stages(recipe, registries, ranks, device, options);
+  const ordered_json figures = describe(measure(stages, options.get<std::int64_t>("runs")), recipe,
+                                        registries, device, options);
+  if (options.has("svg")) write_file(options.text("svg"), chart(figures));
+  if (options.has("json")) {
+    print_json(figures);
+  } else {
+    print_table(figures.at("stages"));
+  }
+  return 0;
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,266 @@
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <climits>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "tools/app/session.h"
+#include "tools/bench/torch/commands.h"
+#include "tools/bench/torch/rank_table.h"
+#include "tools/bench/torch/step_rig.h"
+#include "tools/cli/json_output.h"
+#include "tools/cli/recipe_arguments.h"
+#include "tools/cli/stopwatch.h"
+#include "tools/doctor/torch/torch_versions.h"
+
+namespace precast::tools {
+namespace {
+
+namespace po = boost::program_options;
+using nlohmann::ordered_json;
+
+constexpr std::int64_t kDefaultClasses = 1000;
+constexpr std::int64_t kTracedSteps = 3;
+
+void add_options(po::options_description& options) {
+  options.add_options()("model", po::value<std::string>(), "model.arch")(
+      "blurpool", "training.use_blurpool=1")("image_size", po::value<std::string>(),
+                                             "side of the images, px, in place of resolution.*")(
+      "batch_size", po::value<std::string>(),
+      "training.batch_size, of one rank; without a recipe 64")(
+      "precision", po::value<std::string>(), "training.precision: fp32, fp16 or bf16")(
+      "cuda_graphs", po::value<std::string>(), "training.cuda_graphs: off, auto or on")(
+      "layout", po::value<std::string>(), "channels_last or nchw: training.channels_last")(
+      "device", po::value<std::string>(), "training.device: auto, cpu or cuda")(
+      "optimizer", po::value<std::string>(), "training.optimizer")(
+      "variable_update", po::value<std::string>(), "dist.variable_update")(
+      "data", po::value<std::string>()->default_value("device"),
+      "device: one made-up batch that stays there; cpu: drawn before each step; queue: drawn by a "
+      "second thread; or FILE.beton")("steps", po::value<std::int64_t>()->default_value(10),
+                                      "steps a window")(
+      "warmup", po::value<std::int64_t>()->default_value(5), "steps before them")(
+      "windows", po::value<std::int64_t>()->default_value(5), "windows; the median counts")(
+      "threads", po::value<std::int64_t>()->default_value(0),
+      "threads of a step on a CPU; 0: all usable cores")(
+      "ranks", po::value<std::string>(),
+      "such as 1,2,4: a table over numbers of ranks on this host; data and variable_update may "
+      "then be lists too")("profile", po::value<std::string>(),
+                           "write a trace of a few steps, for chrome://tracing or Perfetto")(
+      "out", po::value<std::string>(),
+      "write the results to this file, as JSON, and print nothing")("json",
+                                                                    "print results as JSON");
+}
+
+/// The keys that the options stand for.
+std::vector<Override> option_overrides(const Arguments& options, bool has_recipe) {
+  const Origin origin{"command line", 0, 0};
+  Diagnostics diagnostics;
+  std::vector<Override> overrides;
+  const auto set = [&](const std::string& key, const std::string& value) {
+    overrides.push_back({key, parse_override(value, origin, diagnostics)});
+  };
+  if (!has_recipe) set("training.batch_size", "64");
+  const std::pair<const char*, const char*> keys[] = {{"model", "model.arch"},
+                                                      {"batch_size", "training.batch_size"},
+                                                      {"precision", "training.precision"},
+                                                      {"device", "training.device"},
+                                                      {"cuda_graphs", "training.cuda_graphs"},
+                                                      {"optimizer", "training.optimizer"},
+                                                      {"variable_update", "dist.variable_update"},
+                                                      {"image_size", "resolution.min_res"},
+                                                      {"image_size", "resolution.max_res"}};
+  for (const auto& [option, key] : keys) {
+    if (options.has(option)) set(key, options.text(option));
+  }
+  if (options.has("blurpool")) set("training.use_blurpool", "1");
+  if (options.has("layout")) {
+    const std::string layout = options.text("layout");
+    if (layout != "channels_last" && layout != "nchw")
+      throw ConfigError(fmt::format("--layout: expected channels_last or nchw, got '{}'", layout));
+    set("training.channels_last", layout == "nchw" ? "false" : "true");
+  }
+  if (options.text("data").ends_with(".beton")) set("data.train_dataset", options.text("data"));
+  diagnostics.throw_if_errors();
+  return overrides;
+}
+
+void check_options(const Arguments& options) {
+  check_range("steps", options.get<std::int64_t>("steps"), 1, INT_MAX);
+  check_range("warmup", options.get<std::int64_t>("warmup"), 0, INT_MAX);
+  check_range("windows", options.get<std::int64_t>("windows"), 1, INT_MAX);
+  check_range("threads", options.get<std::int64_t>("threads"), 0, 4096);
+}
+
+/// One rank's measurement.
+class StepBench {
+ public:
+  StepBench(Recipe& recipe, const Registries& registries, RankSession& ranks, at::Device device,
+            const Arguments& options)
+      : recipe_(recipe), ranks_(ranks), device_(device), options_(options) {
+    std::int64_t classes = recipe.config.model.num_classes;
+    const bool from_file = options.text("data").ends_with(".beton");
+    if (from_file) {
+      reader_ = open_dataset("data.train_dataset", recipe.config.data.train_dataset, recipe.config);
+      classes = count_classes(*reader_, recipe.config, classes);
+    }
+    if (classes == 0) classes = kDefaultClasses;
+    rig_ = std::make_unique<StepRig>(recipe, registries, ranks, device, classes);
+    if (!from_file) {
+      batches_ = make_fake_stream(options.text("data"), rig_->fake_shape());
+      return;
+    }
+    source_ = make_train_source(*reader_, make_train_data(*reader_, recipe, registries), recipe,
+                                rig_->plan(), device);
+    if (source_->size(ranks.communicator().world()) == 0) {
+      throw ConfigError(
+          fmt::format("training.batch_size: expected at most the {} samples of {}, "
+                      "got {}",
+                      reader_->size(), reader_->path().string(), rig_->plan().global_batch_size));
+    }
+    batches_ = make_epochs_stream(*source_, {.epoch = 0,
+                                             .image_size_px = rig_->plan().image_size_px.front(),
+                                             .rank = ranks.communicator().rank(),
+                                             .world = ranks.communicator().world()});
+  }
+
+  int run() {
+    const auto steps = options_.get<std::int64_t>("steps");
+    // The first step allocates, and on GPUs tries kernels.
+    static_cast<void>(time_steps(*rig_, *batches_, options_.get<std::int64_t>("warmup"), device_));
+    std::vector<StepWindow> windows;
+    for (std::int64_t i = 0; i < options_.get<std::int64_t>("windows"); ++i) {
+      static_cast<void>(ranks_.communicator().all_gather("start"));
+      windows.push_back(time_steps(*rig_, *batches_, steps, device_));
+    }
+    if (options_.has("profile")) trace();
+    if (ranks_.leads()) report(describe(windows, steps));
+    static_cast<void>(ranks_.communicator().all_gather("done"));
+    return 0;
+  }
+
+ private:
+  void trace() {
+    if (ranks_.leads()) {
+      write_step_trace(*rig_, *batches_, kTracedSteps, device_, options_.text("profile"));
+    } else {
+      static_cast<void>(time_steps(*rig_, *batches_, kTracedSteps, device_));
+    }
+  }
+
+  [[nodiscard]] ordered_json describe(const std::vector<StepWindow>& windows,
+                                      std::int64_t steps) const {
+    const double own_images = static_cast<double>(steps * recipe_.config.rank_batch_size());
+    const double all_images = own_images * ranks_.communicator().world();
+    auto described = ordered_json::array();
+    std::vector<double> rates, cpu_rates;
+    std::int64_t replayed_passes = 0;
+    for (const StepWindow& window : windows) {
+      rates.push_back(all_images / window.seconds);
+      cpu_rates.push_back(own_images / window.cpu_seconds);
+      described.push_back({{"seconds", window.seconds},
+                           {"cpu_seconds", window.cpu_seconds},
+                           {"images_per_second", rates.back()},
+                           {"loss", window.loss},
+                           {"replayed_passes", window.replayed_passes}});
+      replayed_passes += window.replayed_passes;
+    }
+    return {{"images_per_second", median(rates)}, {"least", std::ranges::min(rates)},
+            {"most", std::ranges::max(rates)},    {"images_per_cpu_second", median(cpu_rates)},
+            {"loss", windows.back().loss},        {"replayed_passes", replayed_passes},
+            {"settings", settings(steps)},        {"device_name", device_name(device_)},
+            {"torch", torch_version()},           {"windows", described}};
+  }
+
+  [[nodiscard]] ordered_json settings(std::int64_t steps) const {
+    const TrainPlan& plan = rig_->plan();
+    constexpr const char* kPrecisions[] = {"fp32", "fp16", "bf16"};
+    auto methods = ordered_json::array();
+    for (const NamedMethod& method : recipe_.methods) methods.push_back(method.name);
+    return {{"model", plan.model.arch},
+            {"classes", plan.model.num_classes},
+            {"blurpool", plan.model.blurpool},
+            {"image_size", plan.image_size_px.front()},
+            {"batch_size", recipe_.config.rank_batch_size()},
+            {"ranks", ranks_.communicator().world()},
+            {"precision", kPrecisions[static_cast<int>(plan.precision)]},
+            {"layout", plan.channels_last ? "channels_last" : "nchw"},
+            {"cuda_graphs", recipe_.config.training.cuda_graphs},
+            {"device", c10::DeviceTypeName(device_.type(), /*lower_case=*/true)},
+            {"threads", at::get_num_threads()},
+            {"data", options_.text("data")},
+            {"optimizer", plan.optimizer},
+            {"variable_update", recipe_.config.dist.variable_update},
+            {"methods", methods},
+            {"steps", steps},
+            {"warmup", options_.get<std::int64_t>("warmup")},
+            {"windows", options_.get<std::int64_t>("windows")}};
+  }
+
+  void report(const ordered_json& figures) const {
+    if (options_.has("out")) {
+      write_file(options_.text("out"), figures.dump(2) + "\n");
+      return;
+    }
+    if (options_.has("json")) {
+      print_json(figures);
+      return;
+    }
+    const auto& settings = figures.at("settings");
+    for (const auto& [name, value] : settings.items())
+      fmt::print("{:<16} {}\n", name, value.is_string() ? value.get<std::string>() : value.dump());
+    fmt::print("{:<16} {}, torch {}\n", "device name", figures.at("device_name").get<std::string>(),
+               figures.at("torch").get<std::string>());
+    fmt::print("{:<16} {}\n\n", "replayed passes",
+               figures.at("replayed_passes").get<std::int64_t>());
+    fmt::print("{:>7}   {:>9}   {:>9}\n", "window", "seconds", "img/s");
+    int number = 0;
+    for (const auto& window : figures.at("windows")) {
+      fmt::print("{:>7}   {:>9.3f}   {:>9.1f}\n", ++number, window.at("seconds").get<double>(),
+                 window.at("images_per_second").get<double>());
+    }
+    fmt::print("median {:>12}   {:>9.1f}   ({:.1f} img/CPU-s)\n", "",
+               figures.at("images_per_second").get<double>(),
+               figures.at("images_per_cpu_second").get<double>());
+  }
+
+  Recipe& recipe_;
+  RankSession& ranks_;
+  at::Device device_;
+  const Arguments& options_;
+  std::unique_ptr<data::BetonReader> reader_;
+  std::unique_ptr<StepRig> rig_;
+  std::unique_ptr<BatchSource> source_;
+  std::unique_ptr<BatchStream> batches_;
+};
+
+}  // namespace
+
+int run_bench_step(const std::vector<std::string>& args) {
+  Registries registries = make_registries();
+  RecipeArguments command(
+      "bench step", "Takes training steps on made-up or real data and says how fast they are.");
+  add_options(command.arguments().options());
+  if (!command.parse(args, recipe_help(registries))) return 0;
+  const Arguments& options = command.arguments();
+  check_options(options);
+  if (options.has("ranks")) return run_rank_table(args, options);
+  std::vector<Override> overrides = option_overrides(options, !command.config_path().empty());
+  overrides.insert(overrides.end(), command.overrides().begin(), command.overrides().end());
+  Recipe recipe = load_recipe(command.config_path(), overrides, registries);
+  const RankInfo info = find_ranks(recipe.config);
+  if (const int ranks = ranks_to_launch(recipe.config, info); ranks > 0) {
+    std::vector<std::string> own = {"bench", "step"};
+    own.insert(own.end(), args.begin(), args.end());
+    return launch_ranks(own, ranks);
+  }
+  const at::Device device = prepare_device(recipe.config, info.local_rank, info.local_world);
+  if (const auto threads = options.get<std::int64_t>("threads"); threads > 0)
+    at::set_num_threads(static_cast<int>(threads));
+  RankSession ranks(recipe.config, info, device);
+  return ranks.run([&] { return StepBench(recipe, registries, ranks, device, options).run(); });
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,106 @@
+#include "tools/cli/command.h"
+
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <new>
+
+#include "framework/core/error.h"
+#include "framework/core/suggest.h"
+#include "tools/cli/version.h"
+
+namespace precast::tools {
+namespace {
+
+int code(ExitCode exit_code) {
+  return static_cast<int>(exit_code);
+}
+
+void print_help(std::string_view program, std::span<const Command> commands) {
+  fmt::print("usage: {} COMMAND [ARGUMENTS]     ({} COMMAND --help for one command)\n\n", program,
+             program);
+  for (const Command& command : commands) {
+    fmt::print("  {:<10} {}\n", command.name, command.summary);
+  }
+}
+
+int run_caught(const Command& command, const std::vector<std::string>& args) {
+  try {
+    return command.run(args);
+  } catch (...) {
+    const Failure failure = describe_failure(std::current_exception());
+    if (!failure.text.empty()) fmt::print(stderr, "error: {}\n", failure.text);
+    return failure.exit_code;
+  }
+}
+
+/// A write that fails then returns an error, which names its file, where the signal would kill the
+/// process without a word.
+void ignore_write_signals() {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
+/// What was printed may still wait in memory, and may have been lost before.
+/// @return the exit code: `result` if all went out, or if it tells of a failure already.
+int finish_output(int result) {
+  errno = 0;
+  const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
+  if (!lost) return result;
+  fmt::print(stderr, "error: cannot write to standard output{}{}\n", errno == 0 ? "" : ": ",
+             errno == 0 ? "" : std::strerror(errno));
+  return result == code(ExitCode::done) ? code(ExitCode::io) : result;
+}
+
+int dispatch(std::string_view program, std::span<const Command> commands,
+             const std::vector<std::string>& args) {
+  if (args.empty() || args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
+    print_help(program, commands);
+    return code(args.empty() ? ExitCode::usage : ExitCode::done);
+  }
+  if (args[0] == "--version") {
+    fmt::print("precast {}\n", kVersion);
+    return code(ExitCode::done);
+  }
+  std::vector<std::string> names;
+  for (const Command& command : commands) {
+    if (command.name == args[0]) return run_caught(command, {args.begin() + 1, args.end()});
+    names.emplace_back(command.name);
+  }
+  fmt::print(stderr, "error: unknown command '{}'. {}\n", args[0], suggest(args[0], names));
+  return code(ExitCode::usage);
+}
+
+}  // namespace
+
+Failure describe_failure(const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const Error& error) {
+    return {error.what(), code(error.exit_code())};
+  } catch (const std::bad_alloc&) {
+    return {"out of memory", code(ExitCode::out_of_memory)};
+  } catch (const std::filesystem::filesystem_error& error) {
+    const std::string place = error.path1().empty() ? error.what() : error.path1().string();
+    return {place + ": " + error.code().message(), code(ExitCode::io)};
+  } catch (const std::exception& error) {
+    // A full disk under standard output arrives here: finish_output() tells it.
+    if (std::ferror(stdout) != 0) return {"", code(ExitCode::io)};
+    return {error.what(), code(ExitCode::failed)};
+  } catch (...) {
+    return {"something was thrown that is no std::exception", code(ExitCode::failed)};
+  }
+}
+
+int run_command(std::string_view program, std::span<const Command> commands, int argc,
+                char** argv) {
+  ignore_write_signals();
+  return finish_output(dispatch(program, commands, {argv + 1, argv + argc}));
+}
+
+}  // namespace precast::tools

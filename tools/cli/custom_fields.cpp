@@ -1,0 +1,49 @@
+#include "tools/cli/custom_fields.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "data/beton/layout.h"
+#include "framework/core/error.h"
+
+namespace precast::tools {
+
+data::BetonOptions take_layouts(std::vector<std::string>& values, const std::string& place) {
+  data::BetonOptions options;
+  const auto is_layout = [](const std::string& value) {
+    const std::size_t equals = value.find('=');
+    return equals + 1 < value.size() && value[equals + 1] >= '0' && value[equals + 1] <= '9';
+  };
+  for (const std::string& value : values) {
+    if (!is_layout(value)) continue;
+    const std::size_t equals = value.find('=');
+    const std::string name = value.substr(0, equals);
+    const data::FieldLayout layout = data::parse_field_layout(
+        std::string_view(value).substr(equals + 1), fmt::format("{} {}", place, name));
+    if (!options.layouts.emplace(name, layout).second)
+      throw ConfigError(fmt::format("{}: expected each field once, got '{}' twice", place, name));
+  }
+  std::erase_if(values, is_layout);
+  return options;
+}
+
+data::BetonOptions read_layouts(std::vector<std::string> values, const std::string& place) {
+  data::BetonOptions options = take_layouts(values, place);
+  if (values.empty()) return options;
+  throw ConfigError(fmt::format("{}: expected NAME=BYTES:ALIGNMENT of a custom field, got '{}'",
+                                place, values[0]));
+}
+
+void add_layout_option(boost::program_options::options_description& options) {
+  options.add_options()("field",
+                        boost::program_options::value<std::vector<std::string>>()->composing(),
+                        kCustomFieldHelp);
+}
+
+data::BetonOptions read_layouts(const Arguments& arguments) {
+  if (!arguments.has("field")) return {};
+  return read_layouts(arguments.get<std::vector<std::string>>("field"), "--field");
+}
+
+}  // namespace precast::tools

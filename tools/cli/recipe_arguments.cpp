@@ -1,0 +1,79 @@
+#include "tools/cli/recipe_arguments.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+
+#include "framework/core/error.h"
+
+namespace precast::tools {
+namespace {
+
+namespace po = boost::program_options;
+
+bool names_a_key(std::string_view name) {
+  if (name == "methods" || name == "plugins") return true;  // the keys outside a section
+  return name.find('.') != std::string_view::npos && name.find('/') == std::string_view::npos &&
+         !name.starts_with('-');
+}
+
+}  // namespace
+
+std::vector<Override> take_overrides(std::vector<std::string>& args) {
+  const Origin origin{"command line", 0, 0};
+  std::vector<Override> overrides;
+  std::vector<std::string> rest;
+  Diagnostics diagnostics;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    const std::string& arg = args[i];
+    const std::size_t dashes = arg.starts_with("--") ? 2 : 0;
+    const std::size_t equals = arg.find('=');
+    const std::string name =
+        arg.substr(dashes, equals == std::string::npos ? equals : equals - dashes);
+    if (!names_a_key(name) || (dashes == 0 && equals == std::string::npos)) {
+      rest.push_back(arg);
+    } else if (equals != std::string::npos) {
+      overrides.push_back({name, parse_override(arg.substr(equals + 1), origin, diagnostics)});
+    } else if (i + 1 < args.size()) {
+      overrides.push_back({name, parse_override(args[++i], origin, diagnostics)});
+    } else {
+      diagnostics.error(origin, "--" + name, "expected a value, got nothing");
+    }
+  }
+  diagnostics.throw_if_errors();
+  args = std::move(rest);
+  return overrides;
+}
+
+RecipeArguments::RecipeArguments(const std::string& command, std::string about)
+    : arguments_(fmt::format("{} CONFIG.yaml [--section.key=value ...] [options]", command),
+                 std::move(about)) {
+  arguments_.optional_positional("CONFIG.yaml",
+                                 "recipe; without one, defaults and the keys given here");
+  arguments_.options().add_options()("config-file", po::value<std::string>(),
+                                     "another way to give CONFIG.yaml");
+}
+
+bool RecipeArguments::parse(const std::vector<std::string>& args, const std::string& key_help) {
+  std::vector<std::string> own = args;
+  overrides_ = take_overrides(own);
+  if (!arguments_.parse(own)) {
+    fmt::print("\nkeys of a recipe (in the file as section: {{key: value}}):\n{}", key_help);
+    return false;
+  }
+  if (arguments_.has("config-file") && arguments_.has("CONFIG.yaml")) {
+    throw ConfigError(fmt::format("expected one recipe, got {} and {}",
+                                  arguments_.text("CONFIG.yaml"), arguments_.text("config-file")));
+  }
+  return true;
+}
+
+std::string RecipeArguments::config_path() const {
+  for (const char* name : {"CONFIG.yaml", "config-file"}) {
+    if (arguments_.has(name)) return arguments_.text(name);
+  }
+  return {};
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/core/config/schema.h"
+#include "tools/cli/arguments.h"
+
+namespace precast::tools {
+
+/// The command line of a command that takes a recipe: `CONFIG.yaml [--section.key=value ...]
+/// [options]`.
+/// `--config-file CONFIG.yaml` is the same as giving it first (as ffcv-imagenet's script has it).
+class RecipeArguments {
+ public:
+  /// @param command its name. @param about what it does.
+  RecipeArguments(const std::string& command, std::string about);
+
+  /// The command's own options.
+  [[nodiscard]] Arguments& arguments() { return arguments_; }
+  /// @return false if `--help` was asked for; `key_help` is then shown below the options.
+  /// @throws ConfigError
+  [[nodiscard]] bool parse(const std::vector<std::string>& args, const std::string& key_help);
+  /// Empty: none was given.
+  [[nodiscard]] std::string config_path() const;
+  [[nodiscard]] const std::vector<Override>& overrides() const { return overrides_; }
+
+ private:
+  Arguments arguments_;
+  std::vector<Override> overrides_;
+};
+
+/// Takes the overrides out of `args`, and leaves the rest. An argument is an override if its name
+/// has a dot in it:
+/// `--section.key=value`, `--section.key value`, `section.key=value`. @throws ConfigError if a
+/// value is missing.
+[[nodiscard]] std::vector<Override> take_overrides(std::vector<std::string>& args);
+
+}  // namespace precast::tools

@@ -1,0 +1,108 @@
+#include "tools/commands/convert.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "framework/core/archive/weight_names.h"
+#include "framework/core/archive/weights_file.h"
+#include "framework/core/error.h"
+#include "framework/core/progress.h"
+#include "tools/cli/arguments.h"
+#include "tools/cli/json_output.h"
+
+namespace precast::tools {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr std::string_view kSafetensors = ".safetensors";
+constexpr std::array<std::string_view, 3> kExtensions = {kSafetensors, ".pt", ".pth"};
+
+Arguments declare() {
+  Arguments arguments(
+      "convert IN OUT [--json]",
+      "Tensors are taken as they are; the prefixes 'module.' and '_orig_mod.' and ffcv-imagenet's\n"
+      "names of antialiased convolutions are undone. Of a training state, the model's part is\n"
+      "taken. No code in a .pt is run.");
+  arguments.positional("IN", "a .safetensors, .pt or .pth file; told by its content");
+  arguments.positional("OUT", "a name that ends in .safetensors, .pt or .pth");
+  arguments.options().add_options()("json", po::bool_switch(), "print the summary as JSON");
+  return arguments;
+}
+
+void check_output(const std::string& in, const std::filesystem::path& out) {
+  if (std::ranges::find(kExtensions, out.extension().string()) == kExtensions.end()) {
+    throw ConfigError(fmt::format("{}: expected a name that ends in {}", out.string(),
+                                  fmt::join(kExtensions, ", ")));
+  }
+  std::error_code ignored;
+  if (std::filesystem::equivalent(in, out, ignored)) {
+    throw ConfigError(fmt::format("{}: expected another file to write than {}", out.string(), in));
+  }
+}
+
+struct Summary {
+  std::string in;
+  std::string out;
+  std::size_t tensors = 0;
+  std::uint64_t tensor_bytes = 0;
+  std::uint64_t file_bytes = 0;
+  std::size_t renamed = 0;
+  std::vector<std::string> left_out;
+};
+
+void print_as_json(const Summary& summary) {
+  const nlohmann::ordered_json report = {
+      {"input", summary.in},         {"file", summary.out},
+      {"tensors", summary.tensors},  {"tensor_bytes", summary.tensor_bytes},
+      {"bytes", summary.file_bytes}, {"renamed", summary.renamed},
+      {"left_out", summary.left_out}};
+  print_json(report);
+}
+
+void print_text(const Summary& summary) {
+  fmt::print("{}: {} tensors of {}, {} in all\n", summary.out, summary.tensors,
+             format_bytes(static_cast<double>(summary.tensor_bytes)),
+             format_bytes(static_cast<double>(summary.file_bytes)));
+  if (summary.renamed > 0) fmt::print("renamed: {}\n", summary.renamed);
+  if (!summary.left_out.empty()) {
+    fmt::print("left out ({}): {}\n", summary.left_out.size(), fmt::join(summary.left_out, ", "));
+  }
+}
+
+}  // namespace
+
+int run_convert(const std::vector<std::string>& args) {
+  Arguments arguments = declare();
+  if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
+  Summary summary;
+  summary.in = arguments.text("IN");
+  summary.out = arguments.text("OUT");
+  check_output(summary.in, summary.out);
+
+  const WeightsFile file = load_weights(summary.in);
+  TorchvisionNames names = torchvision_names(file.records(), summary.in);
+  const bool keeps_metadata = std::filesystem::path(summary.out).extension() == kSafetensors;
+  save_weights(summary.out, names.records, file.metadata());
+
+  summary.tensors = names.records.size();
+  for (const TensorRecord& record : names.records) summary.tensor_bytes += record.bytes.size();
+  summary.file_bytes = std::filesystem::file_size(summary.out);
+  summary.renamed = names.renamed;
+  summary.left_out = std::move(names.left_out);
+  if (!keeps_metadata) {
+    for (const auto& [key, value] : file.metadata()) summary.left_out.push_back("metadata " + key);
+  }
+  arguments.get<bool>("json") ? print_as_json(summary) : print_text(summary);
+  return static_cast<int>(ExitCode::done);
+}
+
+}  // namespace precast::tools

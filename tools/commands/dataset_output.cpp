@@ -1,0 +1,184 @@
+#include "tools/commands/dataset_output.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <fstream>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include "data/beton/format.h"
+#include "data/beton/sums.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+
+namespace precast::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Whether a file begins with the header of a dataset, complete or not.
+bool begins_as_beton(const fs::path& path) {
+  std::array<char, data::kHeaderBytes> head{};
+  std::ifstream file(path, std::ios::binary);
+  if (!file.read(head.data(), head.size())) return false;
+  const auto* at = reinterpret_cast<const std::byte*>(head.data());
+  const auto fields = data::load<std::uint16_t>(at + 2);
+  const auto page_bytes = data::load<std::uint32_t>(at + 4);
+  return data::load<std::uint16_t>(at) == data::kBetonVersion && fields > 0 &&
+         fields <= data::kMaxFields && std::has_single_bit(page_bytes);
+}
+
+/// Names that mean one file are one, whether it exists or not.
+fs::path resolved(const std::string& out) {
+  std::error_code failure;
+  const fs::path path = fs::weakly_canonical(fs::absolute(out), failure);
+  return failure ? fs::path(out) : path;
+}
+
+}  // namespace
+
+WriteProgressLine::WriteProgressLine(std::string what, std::uint64_t total)
+    : what_(std::move(what)), total_(total) {}
+
+void WriteProgressLine::show(std::uint64_t samples, std::uint64_t bytes) {
+  if (!progress_.due()) return;
+  progress_.show(fmt::format("{} {}/{} samples, {}, {}", what_, samples, total_,
+                             format_bytes(static_cast<double>(bytes)),
+                             progress_.rate(samples, total_)));
+}
+
+data::WriteSummary WatchedWriting::run(const std::string& out, std::uint64_t samples,
+                                       data::WriteOptions options, const Write& write) const {
+  WriteProgressLine line(what_, samples);
+  options.on_progress = [&line](std::uint64_t done, std::uint64_t bytes) {
+    line.show(done, bytes);
+  };
+  options.cancel = &StopSignals::requested();
+  try {
+    return write(options);
+  } catch (const data::Cancelled& cancelled) {
+    line.clear();
+    throw Error(fmt::format("{}: {}", out, cancelled.what()),
+                static_cast<ExitCode>(StopSignals::exit_code()));
+  } catch (const IoError& error) {
+    // The file may be written under another name, which nobody has given.
+    throw IoError(fmt::format("{}: {}", out, error.what()));
+  }
+}
+
+void expect_other_file(const std::string& out, const std::filesystem::path& in) {
+  std::error_code ignored;
+  if (std::filesystem::equivalent(in, out, ignored))
+    throw ConfigError(fmt::format("{}: expected another file to write than {}", out, in.string()));
+}
+
+void check_folder(const std::string& out) {
+  if (out.empty()) throw ConfigError("expected the name of a file to write, got an empty one");
+  const fs::path folder = fs::path(out).parent_path();
+  std::error_code ignored;
+  if (!folder.empty() && !fs::is_directory(folder, ignored))
+    throw IoError(
+        fmt::format("cannot write {}: expected a folder {}, got none", out, folder.string()));
+}
+
+void check_output(const std::string& out, const std::vector<fs::path>& inputs) {
+  check_folder(out);
+  for (const fs::path& input : inputs) expect_other_file(out, input);
+  std::error_code ignored;
+  if (!fs::is_regular_file(out, ignored) || fs::file_size(out, ignored) == 0 ||
+      begins_as_beton(out))
+    return;
+  throw ConfigError(fmt::format(
+      "{}: expected no file there, or a .beton file to replace, got another file. Remove it first "
+      "if it is not needed",
+      out));
+}
+
+JointOutputs::JointOutputs(const std::vector<std::string>& outs) {
+  for (const std::string& out : outs) {
+    File file{resolved(out), out};
+    data::check_sums_sidecar(file.target);
+    if (std::ranges::find(files_, file.target, &File::target) != files_.end())
+      throw ConfigError(fmt::format("{}: expected files to write that differ, got it twice", out));
+    if (outs.size() > 1) {
+      std::error_code ignored;
+      if (fs::exists(file.target, ignored) && !fs::is_regular_file(file.target, ignored))
+        throw IoError(fmt::format("cannot write {}: expected a regular file", out));
+      file.place = fmt::format("{}.part.{}", file.target.string(), ::getpid());
+    }
+    files_.push_back(std::move(file));
+  }
+}
+
+JointOutputs::~JointOutputs() {
+  std::error_code ignored;
+  if (files_.size() < 2) return;
+  for (const File& file : files_) fs::remove(file.place, ignored);
+}
+
+void JointOutputs::publish() {
+  if (files_.size() < 2) return;
+  FileOps& ops = posix_file_ops();
+  for (const File& file : files_) {
+    // A file without its checksums is sound, one with another's is not.
+    data::remove_sums_sidecar(file.target, ops);
+    if (uninterrupted([&] { return ops.rename(file.place.c_str(), file.target.c_str()); }) != 0)
+      throw IoError("cannot rename to", file.target.string(), errno);
+    const std::string folder = file.target.parent_path().string();
+    if (uninterrupted([&] { return ops.fsync_folder(folder.c_str()); }) != 0)
+      throw IoError("cannot sync the folder of", file.target.string(), errno);
+  }
+}
+
+void print_skipped(const std::vector<data::SkippedSample>& skipped) {
+  if (skipped.empty()) return;
+  fmt::print(stderr, "warning: damaged samples left out: {}\n", skipped.size());
+  constexpr std::size_t kMostShown = 10;
+  for (const auto& [index, name, what] :
+       std::span(skipped).first(std::min(skipped.size(), kMostShown))) {
+    // A source that cannot give the sample names it in its message.
+    fmt::print(stderr, "  {}{}: {}\n", index, name.empty() ? "" : fmt::format(" ({})", name), what);
+  }
+  if (skipped.size() > kMostShown)
+    fmt::print(stderr, "  ... and {} more; --json lists all\n", skipped.size() - kMostShown);
+}
+
+nlohmann::ordered_json skipped_json(const std::vector<data::SkippedSample>& skipped) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const data::SkippedSample& sample : skipped)
+    list.push_back({{"sample", sample.index}, {"name", sample.name}, {"error", sample.error}});
+  return list;
+}
+
+void print_written(const std::string& out, const data::WriteSummary& summary) {
+  fmt::print("{}: {} samples, {} in {} pages, {}\n", out, summary.samples,
+             format_bytes(static_cast<double>(summary.file_bytes)), summary.pages,
+             format_duration(summary.seconds));
+  if (!summary.tally.empty()) fmt::print("counts: {}\n", tally_text(summary.tally));
+}
+
+std::string tally_text(const data::Tally& tally) {
+  std::string text;
+  for (const auto& [event, count] : tally)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", event, count);
+  return text;
+}
+
+nlohmann::ordered_json written_json(const std::string& out, const data::WriteSummary& summary) {
+  return {{"file", out},
+          {"samples", summary.samples},
+          {"pages", summary.pages},
+          {"bytes", summary.file_bytes},
+          {"seconds", summary.seconds},
+          {"samples_per_second",
+           static_cast<double>(summary.samples) / std::max(summary.seconds, 1e-9)},
+          {"counts", summary.tally}};
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,112 @@
+#include "tools/commands/index.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "data/beton/reader.h"
+#include "data/jobs/index_dataset.h"
+#include "framework/core/error.h"
+#include "framework/core/progress.h"
+#include "framework/process/stop_signals.h"
+#include "tools/cli/arguments.h"
+#include "tools/cli/custom_fields.h"
+#include "tools/cli/json_output.h"
+#include "tools/cli/stopwatch.h"
+
+namespace precast::tools {
+namespace {
+
+namespace po = boost::program_options;
+
+std::size_t first_image(const data::BetonReader& reader) {
+  const std::size_t field = reader.first_field(data::FieldType::image);
+  if (field >= reader.fields().size())
+    throw DataError(
+        fmt::format("{}: expected an RGB image field, got none", reader.path().string()));
+  return field;
+}
+
+nlohmann::ordered_json describe(const std::filesystem::path& path,
+                                const data::IndexSummary& summary, double seconds) {
+  auto damaged = nlohmann::ordered_json::array();
+  for (const auto& [sample, error] : summary.damaged)
+    damaged.push_back({{"sample", sample}, {"error", error}});
+  return {{"index", path.string()}, {"bytes", std::filesystem::file_size(path)},
+          {"jpegs", summary.jpegs}, {"without_checkpoints", summary.without},
+          {"damaged", damaged},     {"seconds", seconds}};
+}
+
+void print(const std::filesystem::path& path, const data::IndexSummary& summary, double seconds) {
+  fmt::print("{}: {}, {} JPEGs in {}\n", path.string(),
+             format_bytes(static_cast<double>(std::filesystem::file_size(path))), summary.jpegs,
+             format_duration(seconds));
+  if (summary.without > 0)
+    fmt::print("{} of them are of a kind that libjpeg decodes, without the index\n",
+               summary.without);
+  const auto& damaged = summary.damaged;
+  if (damaged.empty()) return;
+  fmt::print("{} of them are damaged and not in the index\n", damaged.size());
+  constexpr std::size_t kMostShown = 10;
+  for (const auto& [sample, error] : std::span(damaged).first(std::min(damaged.size(), kMostShown)))
+    fmt::print("  sample {}: {}\n", sample, error);
+  if (damaged.size() > kMostShown)
+    fmt::print("  ... and {} more; --json lists all\n", damaged.size() - kMostShown);
+}
+
+/// Reads over the images and writes the sidecar. @throws Error with a signal's exit code
+data::IndexSummary make_index(const data::BetonReader& reader, std::size_t interval, int workers) {
+  const StopSignals signals;
+  Progress progress;
+  const auto show = [&](std::uint64_t done) {
+    if (progress.due())
+      progress.show(fmt::format("index {}/{} samples, {}", done, reader.size(),
+                                progress.rate(done, reader.size())));
+  };
+  data::IndexSummary summary;
+  const auto index = data::index_dataset(
+      reader, first_image(reader), interval,
+      {.workers = workers, .on_progress = show, .cancel = &StopSignals::requested()}, summary);
+  progress.clear();
+  const auto path = data::JpegIndex::sidecar(reader.path());
+  if (summary.cancelled || !index->write(path, reader.fingerprint(), &StopSignals::requested()))
+    throw Error(path.string() + ": stopped before the file was complete",
+                static_cast<ExitCode>(StopSignals::exit_code()));
+  return summary;
+}
+
+}  // namespace
+
+int run_index(const std::vector<std::string>& args) {
+  Arguments arguments(
+      "index FILE.beton [options]",
+      "Writes FILE.beton.jidx: places from which crops of the first image field's JPEGs can be\n"
+      "decoded alone. Loaders find it beside the dataset, and processes share it. Without it each\n"
+      "process finds the places anew in its first epoch. Damaged images are told of and left out.");
+  arguments.positional("FILE.beton", "the dataset");
+  arguments.options().add_options()("interval", number(data::JpegIndex::kDefaultInterval),
+                                    "MCUs (16 x 16 px in most files) from one place to the next")(
+      "workers", number(0), "threads; 0: one a core")("json", po::bool_switch(),
+                                                      "print the result as JSON");
+  add_layout_option(arguments.options());
+  if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
+  const auto interval = integer(arguments, "interval", 1, data::JpegIndex::kMaxInterval);
+  const int workers = worker_count(arguments);
+  const data::BetonReader reader(arguments.text("FILE.beton"), data::BlobAccess::mapped,
+                                 read_layouts(arguments));
+  const Stopwatch watch;
+  const auto summary = make_index(reader, static_cast<std::size_t>(interval), workers);
+  const auto path = data::JpegIndex::sidecar(reader.path());
+  if (arguments.get<bool>("json")) {
+    const auto report = describe(path, summary, watch.seconds());
+    print_json(report);
+  } else {
+    print(path, summary, watch.seconds());
+  }
+  return static_cast<int>(ExitCode::done);
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,381 @@
+#include "tools/commands/inspect.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "data/beton/layout.h"
+#include "data/beton/reader.h"
+#include "framework/core/error.h"
+#include "framework/core/progress.h"
+#include "tools/cli/arguments.h"
+#include "tools/cli/custom_fields.h"
+#include "tools/cli/json_output.h"
+#include "tools/commands/inspect_export.h"
+#include "tools/commands/inspect_histogram.h"
+#include "tools/commands/inspect_order.h"
+#include "tools/commands/sample_choice.h"
+
+namespace precast::tools {
+namespace {
+
+namespace po = boost::program_options;
+using data::BetonReader;
+using data::FieldType;
+using Json = nlohmann::ordered_json;
+
+/// Smallest, mean and largest of a stream of whole numbers.
+struct Range {
+  std::int64_t min = INT64_MAX;
+  std::int64_t max = INT64_MIN;
+  double sum = 0;
+  std::uint64_t count = 0;
+
+  void add(std::int64_t value) {
+    min = std::min(min, value);
+    max = std::max(max, value);
+    sum += static_cast<double>(value);
+    ++count;
+  }
+  [[nodiscard]] double mean() const { return count == 0 ? 0 : sum / static_cast<double>(count); }
+  [[nodiscard]] Json json() const { return {{"min", min}, {"mean", mean()}, {"max", max}}; }
+};
+
+Json describe_images(const BetonReader& reader, std::size_t field) {
+  Range width;
+  Range height;
+  Range bytes;
+  std::uint64_t jpg = 0;
+  for (std::uint64_t i = 0; i < reader.size(); ++i) {
+    const data::ImageRecord image = reader.image(i, field);
+    width.add(image.width);
+    height.add(image.height);
+    bytes.add(static_cast<std::int64_t>(image.bytes.size()));
+    if (image.mode == data::ImageMode::jpg) ++jpg;
+  }
+  return {{"jpg", jpg},
+          {"raw", reader.size() - jpg},
+          {"width", width.json()},
+          {"height", height.json()},
+          {"blob_bytes", bytes.json()}};
+}
+
+Json describe_integers(const BetonReader& reader, std::size_t field, bool with_labels) {
+  Range values;
+  std::map<std::int64_t, std::int64_t> histogram;
+  std::vector<std::int64_t> labels;
+  for (std::uint64_t i = 0; i < reader.size(); ++i) {
+    const std::int64_t value = reader.integer(i, field);
+    values.add(value);
+    ++histogram[value];
+    if (with_labels) labels.push_back(value);
+  }
+  Range per_value;
+  for (const auto& [value, count] : histogram) per_value.add(count);
+  Json report = {{"min", values.min},
+                 {"max", values.max},
+                 {"distinct", histogram.size()},
+                 {"samples_per_value", per_value.json()}};
+  if (with_labels) report["labels"] = labels;
+  return report;
+}
+
+/// JSON has no other numbers than finite ones: the others are texts.
+Json number_json(double value) {
+  return std::isfinite(value) ? Json(value) : Json(fmt::to_string(value));
+}
+
+/// Of what is no number only how often it is there.
+Json describe_floats(const BetonReader& reader, std::size_t field) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  double low = kInfinity;
+  double high = -kInfinity;
+  std::uint64_t nan = 0;
+  for (std::uint64_t i = 0; i < reader.size(); ++i) {
+    const double value = reader.floating(i, field);
+    if (std::isnan(value)) {
+      ++nan;
+      continue;
+    }
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  Json report = Json::object();
+  if (nan < reader.size()) report = {{"min", number_json(low)}, {"max", number_json(high)}};
+  if (nan > 0) report["nan"] = nan;
+  return report;
+}
+
+/// What the descriptor says.
+Json describe_format(const data::FieldInfo& field) {
+  Json report = {{"name", field.name},
+                 {"type", data::field_type_name(field.type)},
+                 {"type_id", static_cast<int>(field.type)},
+                 {"metadata_offset", field.offset}};
+  if (!field.dtype.empty()) {
+    report["dtype"] = field.dtype;
+    report["shape"] = field.shape;
+  }
+  if (field.tag.kind == data::FieldTag::Kind::pixels) {
+    report["content"] = fmt::format("pixels, {} x {}", field.tag.channels, field.tag.dtype);
+  } else if (field.tag.kind == data::FieldTag::Kind::ragged) {
+    report["content"] = fmt::format("ragged, {} dimensions of {}", field.tag.dims, field.tag.dtype);
+  } else if (field.type == FieldType::custom) {
+    report["content"] =
+        fmt::format("metadata {} bytes, aligned to {}", field.layout.bytes, field.layout.alignment);
+  }
+  return report;
+}
+
+/// What all values are like. @param report gets it
+void describe_values(const BetonReader& reader, std::size_t index, bool with_labels, Json& report) {
+  const data::FieldInfo& field = reader.fields()[index];
+  switch (field.type) {
+    case FieldType::image:
+      report.update(describe_images(reader, index));
+      break;
+    case FieldType::integer:
+      report.update(describe_integers(reader, index, with_labels));
+      break;
+    case FieldType::floating:
+      report.update(describe_floats(reader, index));
+      break;
+    default: {
+      Range bytes;
+      for (std::uint64_t i = 0; i < reader.size(); ++i) {
+        std::uint64_t size = reader.blob_bytes(i, index);
+        if (field.type == FieldType::custom)
+          for (const data::Allocation& blob : reader.unclaimed(i)) size += blob.size;
+        bytes.add(static_cast<std::int64_t>(size));
+      }
+      report["blob_bytes"] = bytes.json();
+    }
+  }
+}
+
+/// @param with_values tells of all the file's values; else of the file alone.
+Json describe(const BetonReader& reader, bool with_values, bool with_labels) {
+  const data::BetonHeader& header = reader.header();
+  std::uint64_t metadata_end = data::kHeaderBytes + reader.fields().size() * data::kFieldBytes;
+  metadata_end += header.num_samples * data::record_bytes(reader.fields());
+  const std::uint64_t first_page = data::round_up(metadata_end, header.page_bytes);
+  const std::uint64_t pages =
+      reader.pages_end() > first_page ? (reader.pages_end() - first_page) / header.page_bytes : 0;
+  Json report = {{"file", reader.path().string()},      {"bytes", reader.file_bytes()},
+                 {"version", header.version},           {"samples", header.num_samples},
+                 {"page_size", header.page_bytes},      {"pages", pages},
+                 {"table_offset", header.table_offset}, {"fields", Json::array()}};
+  for (std::size_t i = 0; i < reader.fields().size(); ++i) {
+    Json field = describe_format(reader.fields()[i]);
+    if (with_values) describe_values(reader, i, with_labels, field);
+    report["fields"].push_back(std::move(field));
+  }
+  return report;
+}
+
+std::string range_text(const Json& range) {
+  return fmt::format("{} / {:.1f} / {}", range["min"].get<std::int64_t>(),
+                     range["mean"].get<double>(), range["max"].get<std::int64_t>());
+}
+
+std::string floats_text(const Json& field) {
+  const auto text = [](const Json& number) {
+    return number.is_string() ? number.get<std::string>() : number.dump();
+  };
+  std::string range = "no numbers";
+  if (field.contains("min"))
+    range = fmt::format("from {} to {}", text(field["min"]), text(field["max"]));
+  return field.contains("nan") ? fmt::format("{}, {} nan", range, field["nan"].get<std::uint64_t>())
+                               : range;
+}
+
+void print_report(const Json& report) {
+  fmt::print("{}: .beton version {}, {}, {} samples, {} pages of {}\n",
+             report["file"].get<std::string>(), report["version"].get<int>(),
+             format_bytes(report["bytes"].get<double>()), report["samples"].get<std::uint64_t>(),
+             report["pages"].get<std::uint64_t>(), format_bytes(report["page_size"].get<double>()));
+  for (const Json& field : report["fields"]) {
+    fmt::print("{:<16} {:<8}", field["name"].get<std::string>(), field["type"].get<std::string>());
+    if (field.contains("jpg")) {
+      const double jpg = field["jpg"].get<double>();
+      const double all = report["samples"].get<double>();
+      fmt::print(" {:.0f} jpg ({:.1f} %), {:.0f} raw\n", jpg, 100 * jpg / all, all - jpg);
+      fmt::print("{:<25} width {}, height {}, bytes {} (min / mean / max)\n", "",
+                 range_text(field["width"]), range_text(field["height"]),
+                 range_text(field["blob_bytes"]));
+    } else if (field.contains("distinct")) {
+      fmt::print(" {} values from {} to {}; samples a value: {} (min / mean / max)\n",
+                 field["distinct"].get<std::uint64_t>(), field["min"].get<std::int64_t>(),
+                 field["max"].get<std::int64_t>(), range_text(field["samples_per_value"]));
+    } else if (field.contains("blob_bytes")) {
+      fmt::print(" {}{} bytes {} (min / mean / max)\n",
+                 field.contains("content") ? field["content"].get<std::string>() + "," : "",
+                 field.contains("dtype") ? fmt::format("{} {},", field["dtype"].get<std::string>(),
+                                                       field["shape"].dump())
+                                         : std::string(),
+                 range_text(field["blob_bytes"]));
+    } else {
+      fmt::print(" {}\n", floats_text(field));
+    }
+  }
+}
+
+/// What a custom field's metadata is and what may belong to it, and the shape of what has a tag.
+void describe_beyond_type(const BetonReader& reader, std::uint64_t sample, std::size_t index,
+                          Json& value) {
+  const data::FieldInfo& field = reader.fields()[index];
+  if (field.type == FieldType::custom) {
+    std::string hex;
+    for (const std::byte byte : reader.metadata(sample, index))
+      hex += fmt::format("{:02x}", std::to_integer<int>(byte));
+    value["metadata"] = hex;
+    for (const data::Allocation& blob : reader.unclaimed(sample))
+      value["blobs"].push_back({{"offset", blob.pointer}, {"bytes", blob.size}});
+  } else if (field.tag.kind != data::FieldTag::Kind::none) {
+    std::vector<std::uint64_t> extents;
+    (void)data::shaped_elements(field.tag, reader.blob(sample, index), extents);
+    value["shape"] = extents;
+  }
+}
+
+/// What a field is called beside `sample`. Longer than any name of a field.
+std::string key_of(const data::FieldInfo& field) {
+  return field.name == "sample" ? "field_named_sample" : field.name;
+}
+static_assert(std::string_view("field_named_sample").size() > data::kFieldNameBytes);
+
+Json describe_sample(const BetonReader& reader, std::uint64_t sample) {
+  Json report = {{"sample", sample}};
+  for (std::size_t i = 0; i < reader.fields().size(); ++i) {
+    const data::FieldInfo& field = reader.fields()[i];
+    Json& value = report[key_of(field)];
+    if (field.type == FieldType::integer) {
+      value = reader.integer(sample, i);
+    } else if (field.type == FieldType::floating) {
+      value = number_json(reader.floating(sample, i));
+    } else {
+      if (field.has_pointer())
+        value = {{"offset", reader.blob_offset(sample, i)},
+                 {"bytes", reader.blob_bytes(sample, i)}};
+      describe_beyond_type(reader, sample, i, value);
+    }
+    if (field.type == FieldType::image) {
+      const data::ImageRecord image = reader.image(sample, i);
+      value["mode"] = image.mode == data::ImageMode::jpg ? "jpg" : "raw";
+      value["width"] = image.width;
+      value["height"] = image.height;
+    }
+  }
+  return report;
+}
+
+/// Writes one field, or all of the sample into a folder.
+/// @param choice name of the field; empty: told by `out`.
+void take_out(const BetonReader& reader, std::uint64_t sample, const std::string& out,
+              const std::string& choice) {
+  if (!choice.empty()) return export_field(reader, sample, reader.field(choice), out);
+  const std::filesystem::path path(out);
+  if (!path.has_extension() || std::filesystem::is_directory(path))
+    return export_sample(reader, sample, path);
+  const std::size_t field = reader.first_field(FieldType::image);
+  if (field == reader.fields().size()) {
+    throw ConfigError(
+        fmt::format("--out: expected --field NAME beside it, or a folder: {} has no image field",
+                    reader.path().string()));
+  }
+  export_field(reader, sample, field, out);
+}
+
+/// @param choice which field to write with --out; empty: told by the name of the file.
+void show_sample(const BetonReader& reader, const Arguments& arguments, const std::string& choice) {
+  const auto sample = arguments.get<std::int64_t>("sample");
+  if (sample < 0 || static_cast<std::uint64_t>(sample) >= reader.size()) {
+    throw ConfigError(fmt::format("--sample: expected 0 to {}, got {}", reader.size() - 1, sample));
+  }
+  const auto index = static_cast<std::uint64_t>(sample);
+  const Json report = describe_sample(reader, index);
+  if (arguments.has("out")) {
+    take_out(reader, index, arguments.text("out"), choice);
+  }
+  const int indent = arguments.get<bool>("json") ? 2 : -1;
+  fmt::print("{}\n", report.dump(indent, ' ', false, Json::error_handler_t::replace));
+}
+
+/// @throws ConfigError if an option is given whose meaning depends on one that is not.
+void check_partners(const Arguments& arguments) {
+  if (arguments.has("out") && !arguments.has("sample"))
+    throw ConfigError("--out: expected --sample N beside it, got none");
+  if (arguments.has("order") && arguments.has("sample"))
+    throw ConfigError("expected --order or --sample, got both");
+  for (const char* option : {"where", "samples", "classes"}) {
+    if (!arguments.has(option)) continue;
+    for (const char* other : {"sample", "order"})
+      if (arguments.has(other))
+        throw ConfigError(fmt::format("expected --{} or --{}, got both", option, other));
+    if (arguments.get<bool>("labels"))
+      throw ConfigError(fmt::format("expected --{} or --labels, got both", option));
+  }
+  if (!arguments.get<bool>("labels")) return;
+  if (!arguments.get<bool>("json"))
+    throw ConfigError("--labels: expected --json beside it, got none");
+  if (arguments.has("sample")) throw ConfigError("expected --labels or --sample, got both");
+}
+
+}  // namespace
+
+int run_inspect(const std::vector<std::string>& args) {
+  Arguments arguments(
+      "inspect FILE.beton [options]",
+      "Shows what a .beton file holds, after checking every size and pointer in it.");
+  arguments.positional("FILE.beton", "the file to read");
+  arguments.options().add_options()("json", po::bool_switch(), "print JSON")(
+      "labels", po::bool_switch(), "with --json: all values of every int field")(
+      "sample", po::value<std::int64_t>(),
+      "show this sample, counted from 0, by its fields' names; a field called sample is shown as "
+      "field_named_sample")(
+      "out", po::value<std::string>(),
+      "with --sample: write its image to this .jpg, .png, .npy ([H, W, 3] uint8) or .ppm file (an "
+      "image stored as pixels becomes a JPEG of quality 95), or all its fields into this folder")(
+      "field", po::value<std::vector<std::string>>()->composing(),
+      (std::string("with --out: which field to write, an array to .npy, bytes, JSON and "
+                   "custom ones to any file; ") +
+       kCustomFieldHelp)
+          .c_str());
+  add_choice_options(arguments);
+  add_order_options(arguments);
+  if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
+  check_partners(arguments);
+  std::vector<std::string> choices;
+  if (arguments.has("field")) choices = arguments.get<std::vector<std::string>>("field");
+  const data::BetonOptions layouts = take_layouts(choices, "--field");
+  if (choices.size() > 1) throw ConfigError("--field: expected one field to write, got several");
+  if (!choices.empty() && !arguments.has("out"))
+    throw ConfigError("--field: expected --out FILE beside it, got none");
+  const BetonReader reader(arguments.text("FILE.beton"), data::BlobAccess::mapped, layouts);
+  if (arguments.has("sample")) {
+    show_sample(reader, arguments, choices.empty() ? "" : choices[0]);
+  } else if (arguments.has("order")) {
+    const Json report = describe_order(reader, arguments);
+    arguments.get<bool>("json") ? fmt::print("{}\n", report.dump(2)) : print_order(report);
+  } else {
+    const auto chosen = choose_samples(arguments, reader);
+    Json report = describe(reader, !chosen, arguments.get<bool>("labels"));
+    report.update(describe_chosen(arguments, reader, chosen));
+    if (arguments.get<bool>("json")) {
+      print_json(report);
+    } else {
+      if (!report.contains("ids")) print_report(report);
+      print_chosen(report);
+    }
+  }
+  return static_cast<int>(ExitCode::done);
+}
+
+}  // namespace precast::tools

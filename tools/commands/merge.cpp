@@ -1,0 +1,144 @@
+#include "tools/commands/merge.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "data/jobs/copy_dataset.h"
+#include "data/order/labels.h"
+#include "framework/core/error.h"
+#include "tools/cli/arguments.h"
+#include "tools/cli/custom_fields.h"
+#include "tools/cli/json_output.h"
+#include "tools/commands/dataset_output.h"
+#include "tools/commands/merge_labels.h"
+
+namespace precast::tools {
+namespace {
+
+namespace po = boost::program_options;
+using data::BetonReader;
+
+Arguments declare() {
+  Arguments arguments(
+      "merge A.beton B.beton... OUT.beton [options]",
+      "Writes the samples of several .beton files into one, file after file. They must have the\n"
+      "same fields; bytes are copied as they are.");
+  arguments.positional_list("A.beton B.beton... OUT.beton", "files to read, and the one to write");
+  arguments.options().add_options()(
+      "labels", po::value<std::string>()->default_value("keep"),
+      "keep: as they are; offset: the labels of a file begin where those of the one before end; "
+      "by-name: classes of the same name are one. Names are kept if all files have them")(
+      "label_field", po::value<std::string>()->default_value(""),
+      "the int field that is meant; the first one if not given")("workers", number(0),
+                                                                 "threads; 0: one a core")(
+      "page_size", number(0), "bytes of a page; 0: as the files have them, the largest")(
+      "no_checksums", po::bool_switch(),
+      "leave out checksums and class names, as FFCV's files have none")(
+      "json", po::bool_switch(), "print the summary as JSON");
+  add_layout_option(arguments.options());
+  return arguments;
+}
+
+std::vector<std::unique_ptr<BetonReader>> open_all(const std::vector<std::string>& names,
+                                                   const data::BetonOptions& layouts) {
+  std::vector<std::unique_ptr<BetonReader>> files;
+  for (const std::string& name : names) {
+    files.push_back(std::make_unique<BetonReader>(name, data::BlobAccess::mapped, layouts));
+    data::check_same_fields(*files.front(), *files.back());
+  }
+  return files;
+}
+
+/// One file after the other.
+data::DatasetCopy concatenation(const std::vector<const BetonReader*>& files) {
+  std::vector<std::uint64_t> ends;
+  std::uint64_t end = 0;
+  for (const BetonReader* file : files) ends.push_back(end += file->size());
+  const auto locate = [ends](std::uint64_t i) {
+    const auto at = static_cast<std::size_t>(std::ranges::upper_bound(ends, i) - ends.begin());
+    return data::CopiedSample{at, at == 0 ? i : i - ends[at - 1]};
+  };
+  return {.files = files, .num_samples = end, .sample = locate, .relabel = {}};
+}
+
+/// What all files say of themselves alike.
+data::FileInfo common_info(const std::vector<const BetonReader*>& files) {
+  data::FileInfo info = files.front()->info();
+  const auto keep_equal = [](auto& entries, const auto& others) {
+    std::erase_if(entries, [&](const auto& entry) {
+      const auto other = others.find(entry.first);
+      return other == others.end() || other->second != entry.second;
+    });
+  };
+  for (const BetonReader* file : std::span(files).subspan(1)) {
+    const data::FileInfo other = file->info();
+    keep_equal(info.classes, other.classes);
+    keep_equal(info.written, other.written);
+  }
+  return info;
+}
+
+/// Numbers and names of the classes, where the files have an int field.
+/// @return why names are left out, or nothing.
+std::string set_labels(const Arguments& arguments, data::DatasetCopy& copy, data::FileInfo& info) {
+  const BetonReader& first = *copy.files.front();
+  const auto rule = static_cast<LabelRule>(
+      find_name("labels", {"keep", "offset", "by-name"}, arguments.text("labels")));
+  const bool has_labels = first.first_field(data::FieldType::integer) < first.fields().size();
+  if (rule == LabelRule::keep && !has_labels && !arguments.given("label_field")) return {};
+  copy.label_field = data::label_field(first, arguments.text("label_field"));
+  MergedLabels labels = merge_labels(copy.files, copy.label_field, rule, arguments.given("labels"));
+  copy.relabel = std::move(labels.relabel);
+  info.classes.erase(first.fields()[copy.label_field].name);
+  if (!labels.names.empty()) info.classes[first.fields()[copy.label_field].name] = labels.names;
+  return labels.dropped;
+}
+
+}  // namespace
+
+int run_merge(const std::vector<std::string>& args) {
+  Arguments arguments = declare();
+  if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
+  auto names = arguments.get<std::vector<std::string>>("A.beton B.beton... OUT.beton");
+  const std::string out = names.back();
+  names.pop_back();
+  if (names.size() < 2)
+    throw ConfigError(
+        "expected at least two files to merge and one to write. usage: precast merge "
+        "A.beton B.beton... OUT.beton");
+  check_output(out, {names.begin(), names.end()});
+
+  const auto owned = open_all(names, read_layouts(arguments));
+  std::vector<const BetonReader*> files;
+  for (const auto& file : owned) files.push_back(file.get());
+  data::DatasetCopy copy = concatenation(files);
+  data::WriteOptions options;
+  data::FileInfo info = common_info(files);
+  const std::string dropped = set_labels(arguments, copy, info);
+  options.layout.info = data::file_info_text(info);
+  options.layout.checksums = !arguments.get<bool>("no_checksums");
+  options.workers = worker_count(arguments);
+  options.layout.page_bytes =
+      static_cast<std::uint64_t>(integer(arguments, "page_size", 0, INT64_MAX));
+  if (options.layout.page_bytes == 0) options.layout.page_bytes = data::copy_page_bytes(files);
+  const auto summary = WatchedWriting("merge").run(
+      out, copy.num_samples, options,
+      [&](const data::WriteOptions& watched) { return data::copy_dataset(out, copy, watched); });
+  if (arguments.get<bool>("json")) {
+    nlohmann::ordered_json report = written_json(out, summary);
+    report["from"] = names;
+    if (!dropped.empty()) report["names_left_out"] = dropped;
+    print_json(report);
+  } else {
+    print_written(out, summary);
+    if (!dropped.empty()) fmt::print("class names are left out: {}\n", dropped);
+  }
+  return static_cast<int>(ExitCode::done);
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,122 @@
+#include "tools/commands/merge_labels.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "framework/core/error.h"
+
+namespace precast::tools {
+namespace {
+
+using data::BetonReader;
+using Files = std::vector<const BetonReader*>;
+using Names = std::vector<std::string>;
+
+/// One past the largest label. @throws DataError for a negative one
+std::int64_t label_count(const BetonReader& file, std::size_t field) {
+  std::int64_t last = 0;
+  for (std::uint64_t i = 0; i < file.size(); ++i) {
+    const std::int64_t label = file.integer(i, field);
+    // Far from overflow when files are added up.
+    if (label < 0 || label > INT32_MAX)
+      throw DataError(
+          fmt::format("{}: sample {}: expected a class number as label, got {}. Use --labels keep",
+                      file.path().string(), i, label));
+    last = std::max(last, label);
+  }
+  return last + 1;
+}
+
+/// A file that names nothing while others do takes the names from all.
+std::string dropped_for(const BetonReader& nameless) {
+  return fmt::format("{} does not name all of its classes", nameless.path().string());
+}
+
+MergedLabels keep(const Files& files, const std::vector<Names>& names, bool insist) {
+  const auto longest = std::ranges::max_element(names, {}, &Names::size);
+  const auto nameless = std::ranges::find_if(names, &Names::empty);
+  if (nameless != names.end() && !longest->empty())
+    return {{}, {}, dropped_for(*files[static_cast<std::size_t>(nameless - names.begin())])};
+  const BetonReader& knows = *files[static_cast<std::size_t>(longest - names.begin())];
+  for (std::size_t file = 0; file < files.size(); ++file) {
+    const auto [own, theirs] = std::ranges::mismatch(names[file], *longest);
+    if (own == names[file].end()) continue;
+    if (insist) {
+      return {{},
+              {},
+              fmt::format("{} and {} name label {} differently", knows.path().string(),
+                          files[file]->path().string(), theirs - longest->begin())};
+    }
+    throw ConfigError(fmt::format(
+        "{}: expected label {} to be '{}' as in {}, got '{}'. Use --labels by-name, offset, or "
+        "keep to drop the names",
+        files[file]->path().string(), theirs - longest->begin(), *theirs, knows.path().string(),
+        *own));
+  }
+  return {{}, *longest, {}};
+}
+
+MergedLabels offset(const Files& files, std::size_t field, const std::vector<Names>& names) {
+  MergedLabels merged;
+  std::vector<std::int64_t> offsets;
+  std::int64_t next = 0;
+  const bool some_named = !std::ranges::all_of(names, &Names::empty);
+  for (std::size_t file = 0; file < files.size(); ++file) {
+    offsets.push_back(next);
+    const std::int64_t labels = label_count(*files[file], field);
+    const auto named = static_cast<std::int64_t>(names[file].size());
+    next += std::max(labels, named);
+    if (named < labels && some_named) merged.dropped = dropped_for(*files[file]);
+    merged.names.insert(merged.names.end(), names[file].begin(), names[file].end());
+  }
+  if (!some_named || !merged.dropped.empty()) merged.names.clear();
+  merged.relabel = [offsets](std::size_t file, std::int64_t label) {
+    return label + offsets[file];
+  };
+  return merged;
+}
+
+MergedLabels by_name(const Files& files, std::size_t field, const std::vector<Names>& names) {
+  MergedLabels merged;
+  std::unordered_map<std::string, std::int64_t> numbers;
+  std::vector<std::vector<std::int64_t>> maps;
+  for (std::size_t file = 0; file < files.size(); ++file) {
+    const auto count = static_cast<std::uint64_t>(label_count(*files[file], field));
+    if (count > names[file].size())
+      throw DataError(fmt::format(
+          "{}: expected a name for each of {} classes, got {}. --labels by-name needs files that "
+          "`precast write` made of sources with names",
+          files[file]->path().string(), count, names[file].size()));
+    std::vector<std::int64_t>& map = maps.emplace_back();
+    for (const std::string& name : names[file]) {
+      if (name.empty())
+        throw DataError(
+            fmt::format("{}: expected a name for each class, got an empty one for label {}. Use "
+                        "--labels keep or offset",
+                        files[file]->path().string(), map.size()));
+      const auto [known, added] =
+          numbers.try_emplace(name, static_cast<std::int64_t>(merged.names.size()));
+      if (added) merged.names.push_back(name);
+      map.push_back(known->second);
+    }
+  }
+  merged.relabel = [maps](std::size_t file, std::int64_t label) {
+    return maps[file].at(static_cast<std::size_t>(label));
+  };
+  return merged;
+}
+
+}  // namespace
+
+MergedLabels merge_labels(const Files& files, std::size_t field, LabelRule rule, bool insist) {
+  std::vector<Names> names;
+  for (const BetonReader* file : files) names.push_back(file->class_names(field));
+  if (rule == LabelRule::offset) return offset(files, field, names);
+  if (rule == LabelRule::by_name) return by_name(files, field, names);
+  return keep(files, names, insist);
+}
+
+}  // namespace precast::tools

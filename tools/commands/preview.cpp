@@ -1,0 +1,273 @@
+#include "tools/commands/preview.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <charconv>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "data/beton/reader.h"
+#include "data/loader/outputs.h"
+#include "data/loader/sample_decoder.h"
+#include "data/order/order.h"
+#include "data/transforms/center_crop.h"
+#include "data/transforms/fixed_crop.h"
+#include "data/transforms/pipeline.h"
+#include "framework/core/archive/npy.h"
+#include "framework/core/error.h"
+#include "framework/core/log.h"
+#include "tools/cli/arguments.h"
+#include "tools/cli/custom_fields.h"
+#include "tools/commands/png_grid.h"
+#include "tools/plugins/plugins.h"
+
+namespace precast::tools {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr std::uint64_t kShownByDefault = 16;
+
+/// Reads numbers separated by single characters of `separators`, in that order: "3:9,0:4" with
+/// ":,:".
+/// @throws ConfigError naming the option
+std::vector<std::uint64_t> parse_numbers(const std::string& text, std::string_view option,
+                                         std::string_view expected,
+                                         const std::optional<std::string_view>& separators) {
+  std::vector<std::uint64_t> numbers;
+  const char* place = text.data();
+  const char* const end = place + text.size();
+  while (true) {
+    std::uint64_t number = 0;
+    const auto [rest, failure] = std::from_chars(place, end, number);
+    numbers.push_back(number);
+    const bool complete = rest == end && (!separators || numbers.size() == separators->size() + 1);
+    if (failure == std::errc() && complete) return numbers;
+    const bool more = failure == std::errc() && rest != end &&
+                      (separators ? numbers.size() <= separators->size() &&
+                                        *rest == (*separators)[numbers.size() - 1]
+                                  : *rest == ',');
+    if (!more)
+      throw ConfigError(fmt::format("--{}: expected {}, got '{}'", option, expected, text));
+    place = rest + 1;
+  }
+}
+
+data::Rect parse_window(const std::string& text) {
+  const auto n = parse_numbers(text, "crop", "R0:R1,C0:C1", ":,:");
+  constexpr std::uint64_t kLargest = 65535;
+  if (n[1] <= n[0] || n[3] <= n[2] || n[1] > kLargest || n[3] > kLargest) {
+    throw ConfigError(
+        fmt::format("--crop: expected R0 < R1 and C0 < C1, at most {}, got '{}'", kLargest, text));
+  }
+  return {static_cast<int>(n[0]), static_cast<int>(n[2]), static_cast<int>(n[1] - n[0]),
+          static_cast<int>(n[3] - n[2])};
+}
+
+/// @throws ConfigError
+void expect_one_of(const Arguments& arguments, const std::string& a, const std::string& b) {
+  if (arguments.has(a) && arguments.has(b))
+    throw ConfigError(fmt::format("expected --{} or --{}, got both", a, b));
+}
+
+/// @throws ConfigError
+std::int64_t not_negative(const Arguments& arguments, const std::string& option) {
+  const auto value = arguments.get<std::int64_t>(option);
+  if (value < 0)
+    throw ConfigError(fmt::format("--{}: expected a number >= 0, got {}", option, value));
+  return value;
+}
+
+/// The image of a pipeline that --view names, or the first, as the loader would make it.
+/// @throws ConfigError, DataError
+data::Output image_of(const data::BetonReader& reader, const data::Pipeline& pipeline,
+                      const std::string& view) {
+  std::string found;
+  for (const data::Output& output : data::resolve_outputs(reader, pipeline, /*normalize=*/false)) {
+    if (output.kind != data::OutputKind::image) continue;
+    if (view.empty() || view == output.name) return output;
+    found += (found.empty() ? "" : ", ") + output.name;
+  }
+  if (found.empty())
+    throw DataError(
+        fmt::format("{}: expected an RGB image field, got none", reader.path().string()));
+  throw ConfigError(fmt::format("--view: expected {}, got '{}'", found, view));
+}
+
+/// Of --pipeline, or of a recipe's section `pipeline`. @throws ConfigError, IoError
+data::Pipeline named_pipeline(const Arguments& arguments, const data::ImagePipeline& standard) {
+  data::DataParts parts = make_data_parts();
+  add_data_plugins(open_plugins(arguments), parts);
+  Diagnostics diagnostics;
+  ConfigNode node;
+  std::string key = "--pipeline";
+  if (arguments.has("pipeline")) {
+    node = parse_override(arguments.text("pipeline"), {"--pipeline", 0, 0}, diagnostics);
+  } else {
+    const std::string part = arguments.has("train") ? "train" : "val";
+    const ConfigNode recipe = parse_yaml_file(arguments.text("config"), diagnostics);
+    add_data_plugins(open_plugins(recipe, {}, diagnostics), parts);
+    const ConfigNode* const section = recipe.find("pipeline");
+    const ConfigNode* const found = section == nullptr ? nullptr : section->find(part);
+    if (found != nullptr) node = *found;
+    key = "pipeline." + part;
+  }
+  data::Pipeline pipeline = data::parse_pipeline(node, key, parts.pipeline, standard, diagnostics);
+  diagnostics.throw_if_errors();
+  return pipeline;
+}
+
+data::Pipeline choose_pipeline(const Arguments& arguments) {
+  const bool train = arguments.has("train");
+  expect_one_of(arguments, "train", "val");
+  // Both would replace the random crop that --train asks for.
+  expect_one_of(arguments, "train", "crop");
+  expect_one_of(arguments, "train", "ratio");
+  expect_one_of(arguments, "ratio", "crop");
+  expect_one_of(arguments, "pipeline", "config");
+  const data::ImagePipeline standard =
+      train ? data::standard_train_pipeline() : data::standard_val_pipeline();
+  if (arguments.has("pipeline") || arguments.has("config"))
+    return named_pipeline(arguments, standard);
+  return standard;
+}
+
+/// Puts the crop of --ratio or --crop in place of the image's own.
+void replace_crop(const Arguments& arguments, data::ImagePipeline& image) {
+  if (arguments.has("ratio")) {
+    const auto ratio = arguments.get<double>("ratio");
+    if (!(ratio > 0 && ratio <= 1))
+      throw ConfigError(fmt::format("--ratio: expected a number in (0, 1], got {}", ratio));
+    image.crop = std::make_shared<data::CenterCrop>(ratio);
+  }
+  if (arguments.has("crop"))
+    image.crop = std::make_shared<data::FixedCrop>(parse_window(arguments.text("crop")));
+}
+
+/// Which samples of the epoch are shown: their place in its order, and their number in the file.
+std::vector<data::SamplePlace> choose_samples(const Arguments& arguments,
+                                              const data::BetonReader& reader, std::uint64_t seed) {
+  const std::int64_t epoch = not_negative(arguments, "epoch");
+  const std::string& order_name = arguments.get<std::string>("order");
+  const auto order = data::make_order(reader, {.name = order_name})->ids(seed, epoch);
+  std::vector<std::uint64_t> positions;
+  if (!arguments.has("samples")) {
+    for (std::uint64_t p = 0; p < std::min<std::uint64_t>(order.size(), kShownByDefault); ++p)
+      positions.push_back(p);
+  } else if (arguments.text("samples") == "all") {
+    for (std::uint64_t p = 0; p < order.size(); ++p) positions.push_back(p);
+  } else {
+    positions = parse_numbers(arguments.text("samples"), "samples",
+                              "numbers separated by commas, or 'all'", std::nullopt);
+  }
+  std::vector<data::SamplePlace> places;
+  for (const std::uint64_t position : positions) {
+    if (position >= order.size()) {
+      throw ConfigError(
+          fmt::format("--samples: expected numbers below {}, got {}", order.size(), position));
+    }
+    places.push_back({.sample = order[position], .position = position, .epoch = epoch});
+  }
+  return places;
+}
+
+/// @param shape of one shown image
+std::vector<std::uint8_t> decode(const data::BetonReader& reader, const data::Output& shown,
+                                 const std::vector<data::SamplePlace>& places, std::uint64_t seed,
+                                 int size_px, const data::PixelShape& shape) {
+  std::vector<std::uint8_t> pixels(shape.values() * places.size());
+  data::SampleDecoder decoder(shown.image, seed, shown.view);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    try {
+      decoder.decode(reader.image(places[i].sample, shown.field), places[i], size_px,
+                     pixels.data() + i * shape.values());
+    } catch (const DataError& error) {
+      throw DataError(
+          fmt::format("{}: sample {}: {}", reader.path().string(), places[i].sample, error.what()));
+    }
+  }
+  return pixels;
+}
+
+void print_samples(const data::BetonReader& reader, const std::vector<data::SamplePlace>& places) {
+  const std::size_t label = reader.first_field(data::FieldType::integer);
+  auto listed = nlohmann::ordered_json::array();
+  for (const data::SamplePlace& place : places) {
+    nlohmann::ordered_json entry = {{"position", place.position}, {"sample", place.sample}};
+    if (label < reader.fields().size()) entry["label"] = reader.integer(place.sample, label);
+    listed.push_back(entry);
+  }
+  fmt::print("{}\n", nlohmann::ordered_json{{"samples", listed}}.dump());
+}
+
+}  // namespace
+
+int run_preview(const std::vector<std::string>& args) {
+  Arguments arguments(
+      "preview FILE.beton -o grid.png|pixels.npy [options]",
+      "What the model sees of a dataset: a picture to look at, or the pixels [n, H, W, 3] uint8.\n"
+      "Training images are those of the given seed and epoch, exactly as `precast train` loads "
+      "them.");
+  arguments.positional("FILE.beton", "the dataset");
+  arguments.options().add_options()("output,o", po::value<std::string>()->required(),
+                                    "a .png or a .npy")(
+      "train", "as in training: random resized crop and flip")(
+      "val", "as in evaluation: centre crop (default)")(
+      "image_size", po::value<int>()->default_value(160), "side of the images, px")(
+      "ratio", po::value<double>(), "centre crop of this ratio")(
+      "crop", po::value<std::string>(), "the window R0:R1,C0:C1 (rows, columns) of every image")(
+      "pipeline", po::value<std::string>(),
+      "transforms as in a recipe: '[random_resized_crop: {scale: [0.25, 1]}, horizontal_flip]'")(
+      "config", po::value<std::string>(), "a recipe: its pipeline.train or pipeline.val")(
+      "view", po::value<std::string>(), "which image of a pipeline with several outputs")(
+      "samples", po::value<std::string>(),
+      "places in the epoch's order: 0,3,5 or all; default the first 16")(
+      "order", po::value<std::string>()->default_value("sequential"),
+      "sequential: places are the file's; random: the training order of seed and epoch")(
+      "seed", po::value<std::int64_t>()->default_value(0), "training.seed")(
+      "epoch", po::value<std::int64_t>()->default_value(0), "counted from 0")(
+      "json", "print places, samples and labels as JSON");
+  add_plugin_option(arguments.options());
+  add_layout_option(arguments.options());
+  if (!arguments.parse(args)) return 0;
+  const std::filesystem::path output = arguments.text("output");
+  const auto size_px = arguments.get<int>("image_size");
+  if (output.extension() != ".png" && output.extension() != ".npy") {
+    throw ConfigError(
+        fmt::format("--output: expected a name ending in .png or .npy, got {}", output.string()));
+  }
+  if (size_px < 1 || size_px > 8192)
+    throw ConfigError(fmt::format("--image_size: expected 1 to 8192, got {}", size_px));
+  data::Pipeline pipeline = choose_pipeline(arguments);
+  replace_crop(arguments, pipeline.images);
+  for (data::OutputSpec& spec : pipeline.outputs) replace_crop(arguments, spec.image);
+  const data::BetonReader reader(arguments.text("FILE.beton"), data::BlobAccess::mapped,
+                                 read_layouts(arguments));
+  const data::Output shown =
+      image_of(reader, pipeline, arguments.has("view") ? arguments.text("view") : "");
+  const data::PixelShape shape = shown.image.output({size_px, size_px, 3});
+  if (output.extension() == ".png" && shape.height != shape.width) {
+    throw ConfigError(fmt::format("--output: expected a .npy for images of {} x {} px, got {}",
+                                  shape.height, shape.width, output.string()));
+  }
+  const auto seed = static_cast<std::uint64_t>(not_negative(arguments, "seed"));
+  const auto places = choose_samples(arguments, reader, seed);
+  const auto pixels = decode(reader, shown, places, seed, size_px, shape);
+  if (output.extension() == ".png") {
+    write_png_grid(output, pixels, shape.height);
+  } else {
+    const std::int64_t sides[] = {static_cast<std::int64_t>(places.size()), shape.height,
+                                  shape.width, 3};
+    write_npy(output, DType::u8, sides, std::as_bytes(std::span(pixels)));
+  }
+  if (arguments.has("json")) print_samples(reader, places);
+  log_info("{}: {} images of {} x {} px", output.string(), places.size(), shape.height,
+           shape.width);
+  return 0;
+}
+
+}  // namespace precast::tools

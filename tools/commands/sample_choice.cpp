@@ -1,0 +1,150 @@
+#include "tools/commands/sample_choice.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <numeric>
+#include <unordered_set>
+#include <utility>
+
+#include "data/order/filter.h"
+#include "data/order/labels.h"
+#include "framework/core/error.h"
+
+namespace precast::tools {
+namespace {
+
+namespace po = boost::program_options;
+using Ids = std::vector<std::uint64_t>;
+
+/// A number, or `missing` for no text. Nothing for another text.
+std::optional<std::uint64_t> parse_number(std::string_view text, std::uint64_t missing) {
+  if (text.empty()) return missing;
+  std::uint64_t number = 0;
+  const auto [rest, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failure != std::errc() || rest != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+/// One past the last of `N` or `A:B`. @throws ConfigError
+std::pair<std::uint64_t, std::uint64_t> parse_range(std::string_view option, std::string_view text,
+                                                    std::uint64_t end) {
+  const std::size_t colon = text.find(':');
+  const auto first = parse_number(text.substr(0, colon), 0);
+  const auto last = colon == std::string_view::npos ? (first ? std::optional(*first + 1) : first)
+                                                    : parse_number(text.substr(colon + 1), end);
+  if (!first || !last || *first >= *last || *last > end) {
+    throw ConfigError(fmt::format("--{}: expected N or A:B, A < B, numbers below {}, got '{}'",
+                                  option, end, text));
+  }
+  return {*first, *last};
+}
+
+/// The labels that are there, ascending, negative ones left out.
+Ids labels_in(const data::BetonReader& reader, std::size_t field) {
+  std::unordered_set<std::uint64_t> found;
+  for (std::uint64_t i = 0; i < reader.size(); ++i) {
+    const std::int64_t label = reader.integer(i, field);
+    if (label >= 0) found.insert(static_cast<std::uint64_t>(label));
+  }
+  Ids labels(found.begin(), found.end());
+  std::ranges::sort(labels);
+  return labels;
+}
+
+/// The samples whose label is in --classes. Labels may be any numbers, so that no list of all up to
+/// the largest is made.
+Ids of_classes(const Arguments& arguments, const data::BetonReader& reader) {
+  const std::size_t field = chosen_label_field(arguments, reader);
+  const Ids present = labels_in(reader, field);
+  const std::uint64_t end = std::max<std::uint64_t>(present.empty() ? 1 : present.back() + 1,
+                                                    reader.class_names(field).size());
+  std::unordered_set<std::uint64_t> classes;
+  for (const std::string& part : split_list("classes", arguments.text("classes"))) {
+    const auto [first, last] = parse_range("classes", part, end);
+    classes.insert(std::ranges::lower_bound(present, first),
+                   std::ranges::lower_bound(present, last));
+  }
+  Ids kept;
+  for (std::uint64_t i = 0; i < reader.size(); ++i) {
+    const std::int64_t label = reader.integer(i, field);
+    if (label >= 0 && classes.contains(static_cast<std::uint64_t>(label))) kept.push_back(i);
+  }
+  return kept;
+}
+
+Ids of_expression(const std::string& expression, const data::BetonReader& reader) {
+  try {
+    return data::SampleFilter(expression).select(reader, 0, reader.size());
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("--where: {}", error.what()));
+  }
+}
+
+}  // namespace
+
+void add_choice_options(Arguments& arguments) {
+  arguments.options().add_options()(
+      "where", po::value<std::string>(),
+      "only samples for which this holds, as 'label in (1, 5) and width > 300 and mode == jpg': "
+      "number fields, width, height, mode and bytes of the first image, FIELD.width ... of "
+      "another; other names than words in double quotes, as '\"class id\" == 1'")(
+      "samples", po::value<std::string>(), "only these samples, as 0:100,205: from 0, ends not in")(
+      "classes", po::value<std::string>(), "only samples with these labels, as 0,5,100:200")(
+      "label_field", po::value<std::string>()->default_value(""),
+      "the int field that tells the class; the first one if not given");
+}
+
+std::vector<std::uint64_t> parse_ranges(std::string_view option, std::string_view text,
+                                        std::uint64_t end) {
+  Ids ids;
+  for (const std::string& part : split_list(option, text)) {
+    const auto [first, last] = parse_range(option, part, end);
+    const std::size_t begin = ids.size();
+    ids.resize(begin + (last - first));
+    std::iota(ids.begin() + static_cast<std::ptrdiff_t>(begin), ids.end(), first);
+  }
+  std::ranges::sort(ids);
+  const auto twice = std::ranges::unique(ids);
+  ids.erase(twice.begin(), twice.end());
+  return ids;
+}
+
+std::size_t chosen_label_field(const Arguments& arguments, const data::BetonReader& reader) {
+  return data::label_field(reader, arguments.text("label_field"));
+}
+
+std::optional<Ids> choose_samples(const Arguments& arguments, const data::BetonReader& reader) {
+  std::optional<Ids> kept;
+  const auto keep = [&kept](Ids fit) {
+    if (!kept) {
+      kept = std::move(fit);
+      return;
+    }
+    Ids both;
+    std::ranges::set_intersection(*kept, fit, std::back_inserter(both));
+    kept = std::move(both);
+  };
+  if (arguments.has("samples"))
+    keep(parse_ranges("samples", arguments.text("samples"), reader.size()));
+  if (arguments.has("classes")) keep(of_classes(arguments, reader));
+  if (arguments.has("where")) keep(of_expression(arguments.text("where"), reader));
+  if (kept && kept->empty())
+    throw DataError(
+        fmt::format("{}: expected samples that fit --samples, --classes and --where, "
+                    "got none",
+                    reader.path().string()));
+  return kept;
+}
+
+std::vector<std::uint64_t> chosen_samples(const Arguments& arguments,
+                                          const data::BetonReader& reader) {
+  if (auto kept = choose_samples(arguments, reader)) return *std::move(kept);
+  Ids all(reader.size());
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+}  // namespace precast::tools

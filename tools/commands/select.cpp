@@ -1,0 +1,252 @@
+#include "tools/commands/select.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <utility>
+
+#include "data/jobs/copy_dataset.h"
+#include "data/jobs/field_plans.h"
+#include "data/order/split.h"
+#include "data/sources/beton.h"
+#include "data/write/register.h"
+#include "framework/core/error.h"
+#include "framework/core/rng.h"
+#include "tools/cli/custom_fields.h"
+#include "tools/cli/image_options.h"
+#include "tools/cli/json_output.h"
+#include "tools/commands/dataset_output.h"
+#include "tools/commands/sample_choice.h"
+
+namespace precast::tools {
+namespace {
+
+namespace po = boost::program_options;
+using Ids = std::vector<std::uint64_t>;
+
+Arguments declare() {
+  Arguments arguments(
+      "select IN.beton OUT.beton... [options]",
+      "Writes some samples of a .beton file, in the file's order, or with --split "
+      "all of them into\n"
+      "several files. Their bytes are copied as they are; with an option image.* "
+      "images are stored\n"
+      "anew, as `precast write` would; without --image.mode, JPEGs stay JPEGs and pixels pixels.");
+  arguments.positional("IN.beton", "the file to read");
+  arguments.positional_list("OUT.beton", "the file to write, with --split one for each part");
+  add_choice_options(arguments);
+  arguments.options().add_options()("fraction", po::value<double>(),
+                                    "draw this part of them at random, as 0.1")(
+      "count", po::value<std::int64_t>(), "draw so many at random")(
+      "split", po::value<std::string>(),
+      "parts of the files to write, as 0.9,0.1: each sample goes into one, at random")(
+      "stratify", po::bool_switch(), "what is drawn or split keeps the shares of the classes")(
+      "shuffle", po::bool_switch(), "write in random order")(
+      "seed", number(0), "of all random choices")("workers", number(0), "threads; 0: one a core")(
+      "page_size", number(0),
+      "bytes of a page; 0: as IN.beton has them, with image.* at least 8 MiB")(
+      "no_checksums", po::bool_switch(),
+      "leave out checksums and class names, as FFCV's files have none")(
+      "json", po::bool_switch(), "print the summary as JSON");
+  add_layout_option(arguments.options());
+  add_image_options(arguments.options(), "keep");
+  return arguments;
+}
+
+std::uint64_t seed_of(const Arguments& arguments) {
+  return static_cast<std::uint64_t>(integer(arguments, "seed", 0, INT64_MAX));
+}
+
+/// Shares of --split, one for each file. @throws ConfigError
+std::vector<double> parse_shares(const std::string& text, std::size_t files) {
+  std::vector<double> shares;
+  for (const std::string& part : split_list("split", text)) {
+    double share = 0;
+    const auto [rest, failure] = std::from_chars(part.data(), part.data() + part.size(), share);
+    if (failure != std::errc() || rest != part.data() + part.size() || !(share > 0))
+      throw ConfigError(fmt::format("--split: expected shares as 0.9,0.1, got '{}'", text));
+    shares.push_back(share);
+  }
+  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+  if (std::abs(sum - 1) > 1e-6)
+    throw ConfigError(fmt::format("--split: expected shares that add up to 1, got {}", text));
+  if (shares.size() != files)
+    throw ConfigError(
+        fmt::format("--split: expected {} files to write, got {}. usage: precast "
+                    "select IN.beton A.beton B.beton --split 0.9,0.1",
+                    shares.size(), files));
+  return shares;
+}
+
+/// How many samples --count or --fraction asks for. @throws ConfigError
+std::uint64_t drawn_count(const Arguments& arguments, std::uint64_t available) {
+  if (arguments.has("count"))
+    return static_cast<std::uint64_t>(
+        integer(arguments, "count", 1, static_cast<std::int64_t>(available)));
+  const auto fraction = arguments.get<double>("fraction");
+  if (!(fraction > 0 && fraction <= 1))
+    throw ConfigError(fmt::format("--fraction: expected a number in (0, 1], got {}", fraction));
+  const auto count =
+      static_cast<std::uint64_t>(std::llround(fraction * static_cast<double>(available)));
+  if (count == 0)
+    throw ConfigError(fmt::format("--fraction: {} of {} samples is none", fraction, available));
+  return count;
+}
+
+/// Deals samples out, by class with --stratify.
+std::vector<Ids> split(const Arguments& arguments, const data::BetonReader& reader,
+                       const Ids& samples, const std::vector<std::uint64_t>& sizes) {
+  std::vector<std::int64_t> classes(samples.size(), 0);
+  if (arguments.get<bool>("stratify")) {
+    const std::size_t field = chosen_label_field(arguments, reader);
+    std::ranges::transform(samples, classes.begin(),
+                           [&](std::uint64_t sample) { return reader.integer(sample, field); });
+  }
+  std::vector<Ids> parts = data::split_stratified(classes, sizes, seed_of(arguments));
+  for (Ids& part : parts)
+    std::ranges::transform(part, part.begin(), [&](auto i) { return samples[i]; });
+  return parts;
+}
+
+/// The samples of each file to write, in its order.
+std::vector<Ids> choose(const Arguments& arguments, const data::BetonReader& reader,
+                        std::size_t files) {
+  Ids samples = chosen_samples(arguments, reader);
+  if (arguments.has("count") || arguments.has("fraction")) {
+    const std::uint64_t count = drawn_count(arguments, samples.size());
+    samples = std::move(split(arguments, reader, samples, {count, samples.size() - count})[0]);
+  }
+  std::vector<Ids> parts = {std::move(samples)};
+  if (arguments.has("split")) {
+    const auto shares = parse_shares(arguments.text("split"), files);
+    const auto sizes = data::part_sizes(shares, parts[0].size());
+    if (std::ranges::find(sizes, 0U) != sizes.end())
+      throw ConfigError(
+          fmt::format("--split: expected a sample for each file, got {} samples", parts[0].size()));
+    parts = split(arguments, reader, parts[0], sizes);
+  }
+  if (!arguments.get<bool>("shuffle")) return parts;
+  for (Ids& part : parts) {
+    const Ids order =
+        random_permutation(part.size(), seed_of(arguments), 0, RandomUse::shuffle_on_write);
+    Ids shuffled(part.size());
+    std::ranges::transform(order, shuffled.begin(), [&](auto i) { return part[i]; });
+    part = std::move(shuffled);
+  }
+  return parts;
+}
+
+/// Writes samples of a file byte for byte, or with images stored anew.
+class PartWriter {
+ public:
+  /// @param layouts with which `reader` was opened.
+  PartWriter(const Arguments& arguments, const data::BetonReader& reader,
+             const data::BetonOptions& layouts)
+      : reader_(reader), anew_(!given_image_option(arguments).empty()) {
+    options_.workers = worker_count(arguments);
+    data::BetonLayout& layout = options_.layout;
+    layout.checksums = !arguments.get<bool>("no_checksums");
+    layout.info = reader.sums().info();
+    layout.page_bytes = static_cast<std::uint64_t>(integer(arguments, "page_size", 0, INT64_MAX));
+    if (layout.page_bytes == 0) {
+      layout.page_bytes = data::copy_page_bytes({&reader});
+      // Images stored anew can be larger than they were: pixels of a JPEG.
+      if (anew_) layout.page_bytes = std::max(layout.page_bytes, data::kDefaultPageBytes);
+    }
+    if (!anew_) return;
+    fields_.image = image_options(arguments);
+    data::register_fields(registry_);
+    (void)registry_.create("image", fields_);
+    source_ = data::open_beton(reader.path(), layouts);
+    check_image_options(arguments, source_->fields());
+    data::FileInfo info = reader.info();
+    for (const auto& [name, text] : arguments.texts())
+      if (name.starts_with("image.") || name == "seed") info.written[name] = text;
+    layout.info = data::file_info_text(info);
+  }
+
+  /// @param out what the user calls it. @param place where it is written
+  data::WriteSummary write(const WatchedWriting& watched, const std::string& out,
+                           const std::string& place, const Ids& ids) const {
+    return watched.run(out, ids.size(), options_, [&](const data::WriteOptions& options) {
+      return anew_ ? store_anew(place, ids, options) : copy(place, ids, options);
+    });
+  }
+
+ private:
+  [[nodiscard]] data::WriteSummary copy(const std::string& out, const Ids& ids,
+                                        const data::WriteOptions& options) const {
+    return data::copy_dataset(out,
+                              {.files = {&reader_},
+                               .num_samples = ids.size(),
+                               .sample =
+                                   [&](std::uint64_t i) {
+                                     return data::CopiedSample{0, ids[i]};
+                                   },
+                               .relabel = {}},
+                              options);
+  }
+  [[nodiscard]] data::WriteSummary store_anew(const std::string& out, const Ids& ids,
+                                              const data::WriteOptions& options) const {
+    const auto plans = plan_fields(source_->fields(), *source_, ids[0], fields_, registry_);
+    return data::write_dataset(
+        out, plans, ids.size(), [&](std::uint64_t i) { return source_->sample(ids[i]); }, options);
+  }
+
+  const data::BetonReader& reader_;
+  data::WriteOptions options_;
+  bool anew_;
+  data::FieldOptions fields_;
+  data::FieldRegistry registry_{"field"};
+  std::unique_ptr<data::Source> source_;
+};
+
+/// @throws ConfigError for options that contradict each other.
+std::vector<std::string> check(const Arguments& arguments) {
+  if (arguments.has("count") && arguments.has("fraction"))
+    throw ConfigError("expected --count or --fraction, got both");
+  const bool draws = arguments.has("count") || arguments.has("fraction") || arguments.has("split");
+  if (arguments.get<bool>("stratify") && !draws)
+    throw ConfigError("--stratify: expected --count, --fraction or --split beside it, got none");
+  const auto& outs = arguments.get<std::vector<std::string>>("OUT.beton");
+  for (const std::string& out : outs) check_output(out, {arguments.text("IN.beton")});
+  if (outs.size() > 1 && !arguments.has("split"))
+    throw ConfigError(
+        fmt::format("expected one file to write, or --split, got {} files", outs.size()));
+  return outs;
+}
+
+}  // namespace
+
+int run_select(const std::vector<std::string>& args) {
+  Arguments arguments = declare();
+  if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
+  const std::vector<std::string> outs = check(arguments);
+  JointOutputs places(outs);
+  const data::BetonOptions layouts = read_layouts(arguments);
+  const data::BetonReader reader(arguments.text("IN.beton"), data::BlobAccess::mapped, layouts);
+  const std::vector<Ids> parts = choose(arguments, reader, outs.size());
+  const PartWriter writer(arguments, reader, layouts);
+  const WatchedWriting watched("select");
+  nlohmann::ordered_json files = nlohmann::ordered_json::array();
+  std::vector<data::WriteSummary> summaries;
+  for (std::size_t i = 0; i < outs.size(); ++i) {
+    summaries.push_back(writer.write(watched, outs[i], places.place(i), parts[i]));
+    files.push_back(written_json(outs[i], summaries.back()));
+  }
+  places.publish();
+  if (arguments.get<bool>("json")) {
+    print_json(nlohmann::ordered_json{{"from", arguments.text("IN.beton")}, {"files", files}});
+  } else {
+    for (std::size_t i = 0; i < outs.size(); ++i) print_written(outs[i], summaries[i]);
+  }
+  return static_cast<int>(ExitCode::done);
+}
+
+}  // namespace precast::tools

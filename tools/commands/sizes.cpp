@@ -1,0 +1,235 @@
+#include "tools/commands/sizes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+#include "framework/core/error.h"
+#include "framework/core/progress.h"
+#include "framework/core/rng.h"
+#include "framework/core/system.h"
+#include "tools/cli/arguments.h"
+#include "tools/cli/custom_fields.h"
+#include "tools/cli/json_output.h"
+#include "tools/cli/shell_word.h"
+#include "tools/commands/dataset_output.h"
+#include "tools/commands/sizes_advice.h"
+#include "tools/commands/sizes_measure.h"
+#include "tools/commands/source_options.h"
+
+namespace precast::tools {
+namespace {
+
+namespace po = boost::program_options;
+using Json = nlohmann::ordered_json;
+
+constexpr double kGigabyte = 1e9;
+
+Arguments declare() {
+  Arguments arguments(
+      "sizes SOURCE [options]",
+      "Shows how large SOURCE becomes as .beton in many ways, with the standard error, and how "
+      "many\n"
+      "training images a core makes of each in a second; measured on some of its images, stored\n"
+      "and decoded in memory. Advises a way for a machine.");
+  arguments.positional("SOURCE", "the dataset to read, as for precast write");
+  const auto text = [](const char* value) {
+    return po::value<std::string>()->default_value(value);
+  };
+  add_source_options(arguments.options());
+  add_layout_option(arguments.options());
+  arguments.options().add_options()("images", number(0),
+                                    "images of the dataset; 0: as many as SOURCE has")(
+      "sample", number(200), "how many images are looked at, drawn at random")(
+      "seed", number(0), "of the draw")("quality", text("50,90,100"), "JPEG qualities")(
+      "resolution", text("256,384,512,0"), "longer sides in pixels, 0: as they are")(
+      "jpeg_share", text("1,0.5,0.1,0"),
+      "shares of images stored as JPEG: 1 is mode jpg, 0 raw, others proportion")(
+      "image_size", number(224), "side of the crops that are timed, px")(
+      "ram", po::value<double>(), "memory of the machine that trains, GB")(
+      "cores", number(0), "its cores for loading; 0: this machine's")(
+      "target_img_s", po::value<double>(), "images a second that it is to load")(
+      "workers", number(0), "threads that measure; 0: one a core")("json", po::bool_switch(),
+                                                                   "print JSON");
+  return arguments;
+}
+
+/// The numbers of a list. @throws ConfigError
+template <typename T>
+std::vector<T> numbers(const Arguments& arguments, const std::string& option, T low, T high) {
+  std::vector<T> values;
+  for (const std::string& part : split_list(option, arguments.text(option))) {
+    T value = 0;
+    const auto [rest, failure] = std::from_chars(part.data(), part.data() + part.size(), value);
+    if (failure != std::errc() || rest != part.data() + part.size() ||
+        !(value >= low && value <= high))
+      throw ConfigError(
+          fmt::format("--{}: expected numbers from {} to {}, got '{}'", option, low, high, part));
+    values.push_back(value);
+  }
+  return values;
+}
+
+/// @throws ConfigError
+std::optional<double> positive(const Arguments& arguments, const std::string& option) {
+  if (!arguments.has(option)) return std::nullopt;
+  const auto value = arguments.get<double>(option);
+  if (!(value > 0 && std::isfinite(value)))
+    throw ConfigError(fmt::format("--{}: expected a number above 0, got {}", option, value));
+  return value;
+}
+
+Machine machine_of(const Arguments& arguments) {
+  Machine machine;
+  machine.ram_bytes = positive(arguments, "ram");
+  if (machine.ram_bytes) *machine.ram_bytes *= kGigabyte;
+  machine.target_images_per_second = positive(arguments, "target_img_s");
+  machine.cores = static_cast<int>(integer(arguments, "cores", 0, 1 << 20));
+  if (machine.cores == 0) machine.cores = usable_cores();
+  return machine;
+}
+
+MeasureOptions measure_options(const Arguments& arguments) {
+  MeasureOptions options;
+  options.qualities = numbers(arguments, "quality", 1, 100);
+  options.resolutions_px = numbers(arguments, "resolution", 0, 65535);
+  options.jpeg_shares = numbers(arguments, "jpeg_share", 0.0, 1.0);
+  options.crop_px = static_cast<int>(integer(arguments, "image_size", 1, 8192));
+  options.on_corrupt = data::corrupt_policy(arguments.text("on_corrupt"));
+  options.workers = worker_count(arguments);
+  return options;
+}
+
+std::size_t image_field(const data::Source& source, const std::string& name) {
+  const auto found = std::ranges::find(source.fields(), "image", &data::SourceField::type);
+  if (found == source.fields().end())
+    throw DataError(fmt::format("{}: expected a source of images, got none", name));
+  return static_cast<std::size_t>(found - source.fields().begin());
+}
+
+Json describe(const MeasuredWay& measured, std::uint64_t images) {
+  const auto count = static_cast<double>(images);
+  return {{"mode", mode_text(measured.way)},
+          {"jpeg_share", measured.way.jpeg_share},
+          {"quality", measured.way.quality},
+          {"max_resolution", measured.way.max_resolution_px},
+          {"image_bytes", measured.bytes},
+          {"gigabytes", measured.bytes * count / kGigabyte},
+          {"gigabytes_error", measured.bytes_error * count / kGigabyte},
+          {"images_per_core_second", measured.images_per_core_second}};
+}
+
+/// In which the largest cell of a table has digits before its point.
+struct Unit {
+  const char* name;
+  double bytes;
+};
+Unit unit_of(double most_bytes) {
+  if (most_bytes >= kGigabyte) return {"GB", kGigabyte};
+  return most_bytes >= 1e6 ? Unit{"MB", 1e6} : Unit{"kB", 1e3};
+}
+
+void print_table(const std::vector<MeasuredWay>& ways, std::uint64_t images,
+                 const std::vector<int>& sides) {
+  const double most = std::ranges::max(ways, {}, &MeasuredWay::bytes).bytes;
+  const Unit unit = unit_of(most * static_cast<double>(images));
+  const double scale = static_cast<double>(images) / unit.bytes;
+  fmt::print("{} of {} images (+- standard error), images/s of a core\n", unit.name, images);
+  fmt::print("{:<15} {:>7}", "mode", "quality");
+  for (const int side : sides)
+    fmt::print(" {:>24}", side == 0 ? std::string("full") : fmt::format("{} px", side));
+  fmt::print("\n");
+  // Ways come by resolution; a row is one mode and quality.
+  const std::size_t rows = ways.size() / sides.size();
+  for (std::size_t row = 0; row < rows; ++row) {
+    const StorageWay& way = ways[row].way;
+    fmt::print("{:<15} {:>7}", mode_text(way),
+               way.quality == 0 ? std::string("-") : fmt::to_string(way.quality));
+    for (std::size_t side = 0; side < sides.size(); ++side) {
+      const MeasuredWay& cell = ways[side * rows + row];
+      fmt::print(" {:>24}", fmt::format("{:.1f} +- {:.1f}, {:.0f}/s", cell.bytes * scale,
+                                        cell.bytes_error * scale, cell.images_per_core_second));
+    }
+    fmt::print("\n");
+  }
+}
+
+Measurement measure(const data::Source& source, const std::string& name, MeasureOptions& options) {
+  Progress progress;
+  const StopSignals signals;
+  options.cancel = &StopSignals::requested();
+  options.on_progress = [&](std::uint64_t done) {
+    if (progress.due())
+      progress.show(fmt::format("sizes {}/{} images", done, options.samples.size()));
+  };
+  try {
+    return measure_ways(source, image_field(source, name), options);
+  } catch (const data::Cancelled&) {
+    progress.clear();
+    throw Error(name + ": stopped", static_cast<ExitCode>(StopSignals::exit_code()));
+  }
+}
+
+/// `precast write` with all that was said of the source.
+std::string advised_command(const Arguments& arguments, const StorageWay& way) {
+  std::string command = fmt::format("precast write {} OUT.beton {}",
+                                    shell_word(arguments.text("SOURCE")), write_options(way));
+  for (const char* option : {"kind", "labels", "classes", "on_corrupt"})
+    if (arguments.given(option))
+      command += fmt::format(" --{} {}", option, shell_word(arguments.text(option)));
+  if (!arguments.has("field")) return command;
+  for (const std::string& field : arguments.get<std::vector<std::string>>("field"))
+    command += " --field " + shell_word(field);
+  return command;
+}
+
+}  // namespace
+
+int run_sizes(const std::vector<std::string>& args) {
+  Arguments arguments = declare();
+  if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
+  MeasureOptions options = measure_options(arguments);
+  const Machine machine = machine_of(arguments);
+  const auto sample = static_cast<std::uint64_t>(integer(arguments, "sample", 1, INT64_MAX));
+  const auto seed = static_cast<std::uint64_t>(integer(arguments, "seed", 0, INT64_MAX));
+  auto images = static_cast<std::uint64_t>(integer(arguments, "images", 0, INT64_MAX));
+  const std::string name = arguments.text("SOURCE");
+  const auto source = open_chosen_source(arguments, read_layouts(arguments));
+  if (images == 0) images = source->size();
+  options.samples = random_permutation(source->size(), seed, 0, RandomUse::split);
+  options.samples.resize(std::min<std::uint64_t>(sample, source->size()));
+
+  const auto [ways, skipped] = measure(*source, name, options);
+  print_skipped(skipped);
+  const Advice advice = advise(ways, images, machine);
+  const std::string command = advised_command(arguments, advice.way.way);
+  const bool asked =
+      machine.ram_bytes || machine.target_images_per_second || arguments.given("cores");
+  if (arguments.get<bool>("json")) {
+    Json report = {{"source", name},
+                   {"images", images},
+                   {"measured", options.samples.size() - skipped.size()},
+                   {"skipped", skipped_json(skipped)}};
+    for (const MeasuredWay& way : ways) report["ways"].push_back(describe(way, images));
+    if (asked)
+      report["advice"] = {{"command", command},
+                          {"fits", advice.fits},
+                          {"keeps_up", advice.keeps_up},
+                          {"why", advice.why}};
+    print_json(report);
+    return static_cast<int>(ExitCode::done);
+  }
+  print_table(ways, images, options.resolutions_px);
+  if (!asked) return static_cast<int>(ExitCode::done);
+  fmt::print(
+      "{}{}\n  {}\n",
+      advice.fits && advice.keeps_up ? "advice: " : "no way does all that is wanted; nearest: ",
+      advice.why, command);
+  return static_cast<int>(ExitCode::done);
+}
+
+}  // namespace precast::tools

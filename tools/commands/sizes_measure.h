@@ -1,0 +1,62 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "data/jobs/write_dataset.h"
+#include "data/sources/source.h"
+
+namespace precast::tools {
+
+/// One way of storing images.
+struct StorageWay {
+  /// Share of images stored as JPEG: 1 is mode jpg, 0 raw, between them proportion.
+  double jpeg_share = 1;
+  /// Of JPEGs; 0 where there are none.
+  int quality = 90;
+  /// 0: as they are.
+  int max_resolution_px = 0;
+};
+
+/// A way, and what it costs.
+struct MeasuredWay {
+  StorageWay way;
+  /// Of an image: mean, and its standard error.
+  double bytes = 0;
+  double bytes_error = 0;
+  /// Images that a core makes training crops of in a second.
+  double images_per_core_second = 0;
+};
+
+struct Measurement {
+  /// For each resolution: for each share, for each quality (raw: once).
+  std::vector<MeasuredWay> ways;
+  /// Damaged samples, which count nowhere.
+  std::vector<data::SkippedSample> skipped;
+};
+
+struct MeasureOptions {
+  std::vector<double> jpeg_shares;
+  std::vector<int> qualities;
+  std::vector<int> resolutions_px;
+  /// Which samples of the source are looked at.
+  std::vector<std::uint64_t> samples;
+  /// Side of the crops that are timed.
+  int crop_px = 224;
+  int workers = 1;
+  data::CorruptPolicy on_corrupt = data::CorruptPolicy::fail;
+  std::function<void(std::uint64_t)> on_progress;
+  const std::atomic<bool>* cancel = nullptr;
+};
+
+/// Stores images of a source as `precast write` would, in memory, and decodes them again as
+/// training would: a random resized crop and flip. Rates are by the threads' own clocks; shares
+/// between 0 and 1 are computed from both kinds. @param field of the source, of images.
+/// @throws as the source; DataError if all samples are damaged; Cancelled
+[[nodiscard]] Measurement measure_ways(const data::Source& source, std::size_t field,
+                                       const MeasureOptions& options);
+
+}  // namespace precast::tools

@@ -1,0 +1,162 @@
+#include "tools/commands/verify.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <nlohmann/json.hpp>
+
+#include "data/beton/reader.h"
+#include "data/jobs/verify_dataset.h"
+#include "framework/core/error.h"
+#include "framework/core/progress.h"
+#include "framework/process/stop_signals.h"
+#include "tools/cli/arguments.h"
+#include "tools/cli/custom_fields.h"
+#include "tools/cli/json_output.h"
+
+namespace precast::tools {
+namespace {
+
+namespace po = boost::program_options;
+using Json = nlohmann::ordered_json;
+
+Arguments declare() {
+  Arguments arguments("verify FILE.beton... [options]",
+                      "Opens each file, which checks all its sizes and places and, where it has "
+                      "checksums, header,\n"
+                      "fields, metadata and table. With --deep every value is read, too: against "
+                      "its checksum, and\n"
+                      "JPEGs are decoded. Ends with code 3 if something is wrong, with 5 if a file "
+                      "cannot be\n"
+                      "read or written, which counts for more.");
+  arguments.positional_list("FILE.beton", "the datasets");
+  arguments.options().add_options()("deep", po::bool_switch(), "read and decode every value")(
+      "write_sums", po::bool_switch(),
+      "with --deep, which it implies: after a check without complaint, write checksums beside a "
+      "file that has none: FILE.sum")("workers", number(0), "threads; 0: one a core")(
+      "json", po::bool_switch(), "print the result as JSON");
+  add_layout_option(arguments.options());
+  return arguments;
+}
+
+const char* sums_of(const data::BetonReader& reader) {
+  if (reader.sums().empty()) return "none";
+  return reader.sums_are_inside() ? "inside" : "beside";
+}
+
+Json describe(const data::BetonReader& reader, const data::VerifySummary& found, bool deep) {
+  Json damaged = Json::array();
+  for (const data::DamagedValue& value : found.damaged)
+    damaged.push_back({{"sample", value.sample},
+                       {"field", reader.fields()[value.field].name},
+                       {"error", value.error}});
+  Json report = {{"file", reader.path().string()},
+                 {"samples", reader.size()},
+                 {"checksums", sums_of(reader)},
+                 {"deep", deep}};
+  if (deep)
+    report.update({{"values", found.values},
+                   {"bytes", found.bytes},
+                   {"jpegs_decoded", found.jpegs},
+                   {"json_parsed", found.json},
+                   {"damaged", damaged}});
+  return report;
+}
+
+void print_found(const Json& report) {
+  fmt::print("{}: {} samples, checksums: {}", report["file"].get<std::string>(),
+             report["samples"].get<std::uint64_t>(), report["checksums"].get<std::string>());
+  if (!report["deep"]) {
+    fmt::print("; structure is sound{}\n", report["checksums"] == "none" ? "" : ", and unchanged");
+    return;
+  }
+  fmt::print("; {} values ({}) read, {} JPEGs decoded: ", report["values"].get<std::uint64_t>(),
+             format_bytes(report["bytes"].get<double>()),
+             report["jpegs_decoded"].get<std::uint64_t>());
+  constexpr std::size_t kMostShown = 20;
+  const Json& damaged = report["damaged"];
+  if (damaged.empty()) return fmt::print("all sound\n");
+  fmt::print("{} damaged\n", damaged.size());
+  for (std::size_t i = 0; i < std::min(damaged.size(), kMostShown); ++i)
+    fmt::print("  sample {} field '{}': {}\n", damaged[i]["sample"].get<std::uint64_t>(),
+               damaged[i]["field"].get<std::string>(), damaged[i]["error"].get<std::string>());
+  if (damaged.size() > kMostShown)
+    fmt::print("  ... and {} more; --json lists all\n", damaged.size() - kMostShown);
+}
+
+void print(const Json& report) {
+  if (report.contains("error"))
+    return fmt::print("error: {}\n", report["error"].get<std::string>());
+  print_found(report);
+  if (report.contains("wrote")) fmt::print("  wrote {}\n", report["wrote"].get<std::string>());
+}
+
+struct Job {
+  bool deep = false;
+  bool write_sums = false;
+  int workers = 1;
+  data::BetonOptions layouts = {};
+};
+
+/// @return the report of one file, or nothing if a signal came. @throws IoError, DataError
+Json verify_file(const std::string& file, const Job& job) {
+  const data::BetonReader reader(file, data::BlobAccess::mapped, job.layouts);
+  data::VerifySummary found;
+  if (job.deep) {
+    Progress progress;
+    const auto show = [&](std::uint64_t done) {
+      if (!progress.due()) return;
+      progress.show(fmt::format("verify {}: {}/{} samples, {}", reader.path().filename().string(),
+                                done, reader.size(), progress.rate(done, reader.size())));
+    };
+    found = verify_dataset(
+        reader, {.workers = job.workers, .on_progress = show, .cancel = &StopSignals::requested()});
+  }
+  if (found.cancelled || StopSignals::requested()) return {};
+  Json report = describe(reader, found, job.deep);
+  if (job.write_sums && found.damaged.empty() && reader.sums().empty()) {
+    write_sums_sidecar(reader);
+    report["wrote"] = data::sums_sidecar(file).string();
+  }
+  return report;
+}
+
+}  // namespace
+
+int run_verify(const std::vector<std::string>& args) {
+  Arguments arguments = declare();
+  if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
+  const bool write_sums = arguments.get<bool>("write_sums");
+  const Job job{arguments.get<bool>("deep") || write_sums, write_sums, worker_count(arguments),
+                read_layouts(arguments)};
+  const bool as_json = arguments.get<bool>("json");
+  const StopSignals signals;
+  Json reports = Json::array();
+  ExitCode code = ExitCode::done;
+  std::string stopped_at;
+  for (const auto& file : arguments.get<std::vector<std::string>>("FILE.beton")) {
+    Json report;
+    try {
+      if (!StopSignals::requested()) report = verify_file(file, job);
+      if (report.is_null()) {
+        stopped_at = file;
+        break;
+      }
+      if (!report.value("damaged", Json::array()).empty())
+        code = std::max(code, ExitCode::dataset_invalid);
+    } catch (const Error& error) {
+      report = {{"file", file}, {"error", error.what()}};
+      code = std::max(code, error.exit_code());
+    }
+    if (!as_json) print(report);
+    reports.push_back(std::move(report));
+  }
+  if (as_json) print_json(reports);
+  if (!stopped_at.empty())
+    throw Error(stopped_at + ": stopped before it was checked",
+                static_cast<ExitCode>(StopSignals::exit_code()));
+  return static_cast<int>(code);
+}
+
+}  // namespace precast::tools

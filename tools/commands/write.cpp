@@ -1,0 +1,211 @@
+#include "tools/commands/write.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "data/beton/file_info.h"
+#include "data/jobs/field_plans.h"
+#include "data/jobs/write_dataset.h"
+#include "data/sources/braces.h"
+#include "data/sources/register.h"
+#include "data/write/register.h"
+#include "framework/core/error.h"
+#include "framework/core/progress.h"
+#include "framework/core/rng.h"
+#include "framework/core/suggest.h"
+#include "tools/cli/arguments.h"
+#include "tools/cli/custom_fields.h"
+#include "tools/cli/image_options.h"
+#include "tools/cli/json_output.h"
+#include "tools/cli/version.h"
+#include "tools/commands/dataset_output.h"
+#include "tools/commands/source_options.h"
+#include "tools/plugins/plugins.h"
+
+namespace precast::tools {
+namespace {
+
+namespace po = boost::program_options;
+
+std::string source_help() {
+  std::string text = "SOURCE is one of these, told from its name and content (or by --kind):";
+  for (const data::SourceKind& kind : data::source_kinds()) {
+    text += fmt::format("\n  {:<10} {}", kind.name, kind.help);
+  }
+  return text;
+}
+
+Arguments declare() {
+  Arguments arguments("write SOURCE OUT.beton [options]", source_help());
+  arguments.positional("SOURCE", "the dataset to read");
+  arguments.positional("OUT.beton", "the file to write; an older one is replaced when all is done");
+  add_source_options(arguments.options());
+  add_image_options(arguments.options());
+  arguments.options().add_options()("workers", number(0), "threads; 0: one a core")(
+      "page_size", number(static_cast<std::int64_t>(data::kDefaultPageBytes)),
+      "bytes of a page: a power of two, 2 MiB to 2 GiB; a sample must fit in one")(
+      "shuffle", po::bool_switch(), "write in random order (a function of --seed)")(
+      "field", po::value<std::vector<std::string>>()->composing(),
+      "NAME=KIND: write a field of SOURCE with another kind of field, as pixels, ragged, or one of "
+      "a plug-in; of a .beton file also NAME=BYTES:ALIGNMENT[:POINTER], the layout of a custom "
+      "field")("subset", number(0),
+               "write only the first N samples (of the shuffled order); 0: all")(
+      "seed", number(0), "of the random choices")(
+      "no_checksums", po::bool_switch(),
+      "leave out checksums, class names and options, as FFCV's files have none")(
+      "json", po::bool_switch(), "print the summary as JSON");
+  add_plugin_option(arguments.options());
+  return arguments;
+}
+
+/// Names of fields that --field makes bytes.
+std::vector<std::string> chosen_as_bytes(const std::vector<std::string>& choices) {
+  std::vector<std::string> names;
+  for (const std::string& choice : choices) {
+    const std::size_t equals = choice.find('=');
+    if (equals != std::string::npos && choice.substr(equals + 1) == "bytes")
+      names.push_back(choice.substr(0, equals));
+  }
+  return names;
+}
+
+/// The source's fields, with the kinds that --field names in place of its own. @throws ConfigError
+std::vector<data::SourceField> choose_fields(const std::vector<std::string>& choices,
+                                             std::vector<data::SourceField> fields,
+                                             const data::FieldRegistry& registry) {
+  for (const std::string& choice : choices) {
+    const std::size_t equals = choice.find('=');
+    const std::string name = choice.substr(0, equals);
+    const std::string kind = equals == std::string::npos ? "" : choice.substr(equals + 1);
+    const auto field = std::ranges::find(fields, name, &data::SourceField::name);
+    if (field == fields.end()) {
+      std::vector<std::string> names;
+      for (const data::SourceField& known : fields) names.push_back(known.name);
+      throw ConfigError(
+          fmt::format("--field: no field is called '{}'. {}", name, suggest(name, names)));
+    }
+    if (!registry.contains(kind)) throw ConfigError("--field: " + registry.unknown(kind));
+    field->type = kind;
+  }
+  return fields;
+}
+
+/// What the file tells of itself: nothing that would make it another one on another machine, and
+/// no paths.
+data::FileInfo describe_file(const Arguments& arguments, const data::Source& source) {
+  data::FileInfo info;
+  const auto label = std::ranges::find(source.fields(), "int", &data::SourceField::type);
+  if (label != source.fields().end() && !source.class_names().empty())
+    info.classes[label->name] = source.class_names();
+  info.written = arguments.texts();
+  for (const char* elsewhere :
+       {"SOURCE", "kind", "labels", "classes", "OUT.beton", "plugin", "workers", "json"})
+    info.written.erase(elsewhere);
+  info.written["precast"] = kVersion;
+  return info;
+}
+
+/// Which samples of the source are written, in which order.
+std::vector<std::uint64_t> choose_samples(const Arguments& arguments, std::uint64_t available) {
+  const auto seed = static_cast<std::uint64_t>(integer(arguments, "seed", 0, INT64_MAX));
+  std::vector<std::uint64_t> order(available);
+  std::iota(order.begin(), order.end(), 0);
+  if (arguments.get<bool>("shuffle")) {
+    order = random_permutation(available, seed, 0, RandomUse::shuffle_on_write);
+  }
+  const auto subset = static_cast<std::uint64_t>(
+      integer(arguments, "subset", 0, static_cast<std::int64_t>(available)));
+  if (subset > 0) order.resize(subset);
+  return order;
+}
+
+void print_summary(const std::string& out, const data::Source& source,
+                   const data::WriteSummary& summary, bool json) {
+  const double rate = static_cast<double>(summary.samples) / std::max(summary.seconds, 1e-9);
+  data::Tally counts = summary.tally;
+  for (const auto& [note, count] : source.notes()) counts[note] += count;
+  if (!summary.skipped.empty()) counts["skipped_samples"] = summary.skipped.size();
+  if (json) {
+    const nlohmann::ordered_json report = {{"file", out},
+                                           {"samples", summary.samples},
+                                           {"skipped", skipped_json(summary.skipped)},
+                                           {"classes", source.class_names()},
+                                           {"pages", summary.pages},
+                                           {"bytes", summary.file_bytes},
+                                           {"seconds", summary.seconds},
+                                           {"images_per_second", rate},
+                                           {"counts", counts}};
+    print_json(report);
+    return;
+  }
+  fmt::print("{}: {} samples, {} classes, {} in {} pages\n", out, summary.samples,
+             source.class_names().size(), format_bytes(static_cast<double>(summary.file_bytes)),
+             summary.pages);
+  fmt::print("time: {}, {:.0f} images/s\n", format_duration(summary.seconds), rate);
+  fmt::print("counts: {}\n", tally_text(counts));
+}
+
+data::WriteOptions write_options(const Arguments& arguments) {
+  data::WriteOptions options;
+  options.layout.page_bytes =
+      static_cast<std::uint64_t>(integer(arguments, "page_size", 0, INT64_MAX));
+  options.layout.checksums = !arguments.get<bool>("no_checksums");
+  options.workers = worker_count(arguments);
+  options.on_corrupt = data::corrupt_policy(arguments.text("on_corrupt"));
+  return options;
+}
+
+/// @throws ConfigError if the file to write is one that is read.
+void check_files(const Arguments& arguments) {
+  std::vector<std::filesystem::path> inputs = data::source_paths(arguments.text("SOURCE"));
+  for (const char* list : {"labels", "classes"}) inputs.emplace_back(arguments.text(list));
+  check_output(arguments.text("OUT.beton"), inputs);
+}
+
+}  // namespace
+
+int run_write(const std::vector<std::string>& args) {
+  Arguments arguments = declare();
+  if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
+  data::FieldOptions options;
+  options.image = image_options(arguments);
+  data::WriteOptions write = write_options(arguments);
+  data::DataParts parts = make_data_parts();
+  add_data_plugins(open_plugins(arguments), parts);
+  // Wrong options are told before a large source is listed.
+  (void)parts.fields.create("image", options);
+  std::vector<std::string> choices;
+  if (arguments.has("field")) choices = arguments.get<std::vector<std::string>>("field");
+  const data::BetonOptions layouts = take_layouts(choices, "--field");
+  check_files(arguments);
+  const auto source = open_chosen_source(arguments, layouts, chosen_as_bytes(choices));
+  const std::vector<std::uint64_t> order = choose_samples(arguments, source->size());
+  const auto chosen = choose_fields(choices, source->fields(), parts.fields);
+  check_image_options(arguments, chosen);
+  const std::uint64_t first = write.on_corrupt == data::CorruptPolicy::skip
+                                  ? first_sound(chosen, *source, order, options, parts.fields)
+                                  : order[0];
+  const auto fields = plan_fields(chosen, *source, first, options, parts.fields);
+  check_kinds(fields, chosen, *source, first, options, parts.fields);
+  write.layout.info = data::file_info_text(describe_file(arguments, *source));
+
+  const std::string out = arguments.text("OUT.beton");
+  data::WriteSummary summary =
+      WatchedWriting("write").run(out, order.size(), write, [&](const data::WriteOptions& watched) {
+        return data::write_dataset(
+            out, fields, order.size(), [&](std::uint64_t i) { return source->sample(order[i]); },
+            watched);
+      });
+  // They are told by their place in the source.
+  for (data::SkippedSample& sample : summary.skipped) sample.index = order[sample.index];
+  print_skipped(summary.skipped);
+  print_summary(out, *source, summary, arguments.get<bool>("json"));
+  return static_cast<int>(ExitCode::done);
+}
+
+}  // namespace precast::tools

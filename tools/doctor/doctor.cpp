@@ -1,0 +1,102 @@
+#include "tools/doctor/doctor.h"
+
+#include <fmt/core.h>
+
+#include <cstdio>
+
+#include "framework/core/error.h"
+#include "framework/core/progress.h"
+#include "tools/cli/json_output.h"
+
+namespace precast::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string text_of(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_null()) return "none";
+  if (value.is_array()) {
+    std::string all;
+    for (const Json& one : value) all += (all.empty() ? "" : ", ") + text_of(one);
+    return all.empty() ? "none" : all;
+  }
+  if (value.is_object()) {
+    // A pair of versions reads `2.11.0 (built with 2.11.0)`, all else `name value`.
+    const bool versions = value.contains("build") && value.contains("run");
+    std::string all;
+    if (versions)
+      all = fmt::format("{} (built with {})", text_of(value["run"]), text_of(value["build"]));
+    for (const auto& [name, one] : value.items()) {
+      if (versions && (name == "build" || name == "run")) continue;
+      all += fmt::format("{}{} {}", all.empty() ? "" : ", ", name, text_of(one));
+    }
+    return all;
+  }
+  return value.dump();
+}
+
+/// Sizes are bytes in --json; people get MB.
+void print_section(const std::string& title, const Json& facts) {
+  fmt::print("\n{}\n", title);
+  constexpr std::string_view kBytes = "_bytes";
+  for (const auto& [name, value] : facts.items()) {
+    if (value.is_number() && name.ends_with(kBytes)) {
+      fmt::print("  {:<18} {}\n", name.substr(0, name.size() - kBytes.size()),
+                 format_bytes(value.get<double>()));
+    } else {
+      fmt::print("  {:<18} {}\n", name, text_of(value));
+    }
+  }
+}
+
+void print_report(const Json& facts, const std::vector<Finding>& findings) {
+  fmt::print("precast {}, built by {}\n", text_of(facts["precast"]["version"]),
+             text_of(facts["precast"]["compiler"]));
+  print_section("libraries", facts["libraries"]);
+  print_section("machine", facts["machine"]);
+  if (!facts["nvidia"].is_null()) print_section("NVIDIA", facts["nvidia"]);
+  print_section("libtorch (precast-train)", facts["torch"]);
+  fmt::print("\n");
+  if (findings.empty()) fmt::print("All is well.\n");
+  for (const Finding& finding : findings) {
+    fmt::print("{}: {}\n    to mend it: {}\n", finding.problem ? "problem" : "warning",
+               finding.what, finding.cure);
+  }
+}
+
+}  // namespace
+
+int run_doctor(const std::vector<std::string>& args) {
+  bool as_json = false;
+  for (const std::string& arg : args) {
+    if (arg == "--help" || arg == "-h") {
+      fmt::print(
+          "usage: precast doctor [--json]\nShows versions, cores, memory and limits, and names "
+          "what is wrong with its cure.\n");
+      return static_cast<int>(ExitCode::done);
+    }
+    if (arg != "--json") {
+      throw ConfigError(fmt::format("doctor: expected --json or nothing, got '{}'", arg));
+    }
+    as_json = true;
+  }
+  Json facts = gather_facts(std::filesystem::read_symlink("/proc/self/exe").parent_path());
+  const std::vector<Finding> findings = judge_facts(facts);
+  bool problem = false;
+  for (const Finding& finding : findings) problem = problem || finding.problem;
+  if (as_json) {
+    facts["findings"] = Json::array();
+    for (const Finding& finding : findings) {
+      facts["findings"].push_back({{"severity", finding.problem ? "problem" : "warning"},
+                                   {"what", finding.what},
+                                   {"cure", finding.cure}});
+    }
+    print_json(facts);
+  } else {
+    print_report(facts, findings);
+  }
+  return static_cast<int>(problem ? ExitCode::environment : ExitCode::done);
+}
+
+}  // namespace precast::tools

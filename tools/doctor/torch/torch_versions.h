@@ -1,0 +1,26 @@
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace precast::tools {
+
+/// `precast-train versions [--json]`: the libtorch, CUDA, cuDNN and NCCL of this build and of this
+/// run and the GPUs, as one JSON object on standard output; `precast doctor` reads it.
+int run_versions(const std::vector<std::string>& args);
+
+/// The libtorch of this run, as "2.11.0".
+[[nodiscard]] std::string torch_version();
+
+/// {cuda: {build, run, driver}, cudnn: {build, run}, nccl: {build, run}, devices: [{name,
+/// memory_bytes, compute_capability}]}. A driver of "0.0" means there is none. A build without CUDA
+/// has `cuda` null and no devices.
+[[nodiscard]] nlohmann::ordered_json cuda_versions();
+
+/// The device as its maker calls it.
+[[nodiscard]] std::string device_name(at::Device device);
+
+}  // namespace precast::tools

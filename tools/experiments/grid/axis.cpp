@@ -1,0 +1,162 @@
+#include "tools/experiments/grid/axis.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "framework/core/config/schema.h"
+#include "framework/core/rng.h"
+#include "framework/core/suggest.h"
+#include "tools/experiments/trial/trial.h"
+
+namespace precast::tools {
+namespace {
+
+using Kind = ConfigNode::Kind;
+
+constexpr std::int64_t kMostValues = 100'000;
+constexpr const char* kForms =
+    "expected a list, {from, to, step}, or one of uniform, log_uniform and random: {...}";
+
+/// Numbers that are computed, without the noise of their last bits: 0.3, not 0.30000000000000004.
+std::string number_text(double value, int digits) {
+  return fmt::format("{:.{}g}", value, digits);
+}
+
+/// Reads one axis.
+class Reader {
+ public:
+  Reader(const std::string& key, std::uint64_t seed, Diagnostics& diagnostics)
+      : name_("axes." + key),
+        random_(derived_seed(seed, "sweep " + key), 0, 0, RandomUse::transform),
+        diagnostics_(diagnostics) {
+    axis_.key = key;
+  }
+
+  SweepAxis read(const ConfigNode& node) {
+    if (node.kind == Kind::list) {
+      for (const ConfigNode& item : node.items)
+        axis_.values.push_back({setting_text(item), item.origin});
+    } else if (node.kind != Kind::map) {
+      wrong(node.origin, fmt::format("{}, got {}", kForms, node.text()));
+    } else if (node.entries.size() == 1) {
+      read_form(node.entries[0]);
+    } else {
+      read_range(node);
+    }
+    if (axis_.values.empty() && clean_) wrong(node.origin, "expected values, got none");
+    return std::move(axis_);
+  }
+
+ private:
+  void wrong(const Origin& origin, std::string_view message) {
+    clean_ = false;
+    diagnostics_.error(origin, name_, message);
+  }
+  void add(const std::string& text, const ConfigNode& node) {
+    axis_.values.push_back({text, node.origin});
+  }
+  /// @return false if `map` does not fit `schema`.
+  bool fill(Schema& schema, const ConfigNode& map, const std::string& prefix) {
+    const std::size_t before = diagnostics_.errors().size();
+    if (map.kind != Kind::map) {
+      diagnostics_.error(map.origin, prefix,
+                         fmt::format("expected a map of options, got {}", map.text()));
+    } else {
+      schema.apply(map, diagnostics_, prefix);
+      if (diagnostics_.errors().size() == before)
+        schema.check_required(map.origin, diagnostics_, prefix);
+    }
+    clean_ = clean_ && diagnostics_.errors().size() == before;
+    return diagnostics_.errors().size() == before;
+  }
+
+  void read_range(const ConfigNode& node) {
+    double from = 0, to = 0, step = 1;
+    Schema schema;
+    schema.add("from", &from, "first value").required();
+    schema.add("to", &to, "last value").required();
+    schema.add("step", &step, "from one value to the next").required();
+    if (!fill(schema, node, name_)) return;
+    // A last value that rounding puts a hair behind the end belongs to it.
+    const double steps = std::floor((to - from) / step * (1 + 1e-12) + 1e-9);
+    if (step == 0 || !std::isfinite(steps) || steps < 0 || steps >= kMostValues) {
+      return wrong(node.origin,
+                   fmt::format("expected a step that leads from {} to {}, got {}", from, to, step));
+    }
+    for (int i = 0; i <= static_cast<int>(steps); ++i) add(number_text(from + i * step, 12), node);
+  }
+
+  void read_form(const ConfigNode::Entry& form) {
+    if (form.key == "uniform" || form.key == "log_uniform") {
+      read_interval(form.value, form.key == "log_uniform", name_ + "." + form.key);
+    } else if (form.key == "random") {
+      read_choices(form.value, name_ + ".random");
+    } else {
+      wrong(form.key_origin, fmt::format("unknown '{}'. {}", form.key,
+                                         suggest(form.key, {"uniform", "log_uniform", "random"})));
+    }
+  }
+
+  void read_interval(const ConfigNode& node, bool logarithmic, const std::string& prefix) {
+    double low = 0, high = 0;
+    std::int64_t n = 0, samples = 0;
+    Schema schema;
+    auto& low_key = schema.add("low", &low, "smallest value").required();
+    if (logarithmic) low_key.above(0);
+    schema.add("high", &high, "largest value").required();
+    schema.add("n", &n, "values, evenly spaced with both ends").min(2).max(kMostValues);
+    schema.add("samples", &samples, "values, drawn").min(1).max(kMostValues);
+    if (!fill(schema, node, prefix)) return;
+    if ((n == 0) == (samples == 0)) return wrong(node.origin, "expected either n or samples");
+    if (!(low < high))
+      return wrong(node.origin, fmt::format("expected low below high, got {} and {}", low, high));
+    const double begin = logarithmic ? std::log(low) : low;
+    const double end = logarithmic ? std::log(high) : high;
+    for (std::int64_t i = 0; i < n + samples; ++i) {
+      const double share =
+          samples > 0 ? random_.uniform() : static_cast<double>(i) / static_cast<double>(n - 1);
+      const double place = begin + share * (end - begin);
+      add(number_text(logarithmic ? std::exp(place) : place, 6), node);
+    }
+  }
+
+  void read_choices(const ConfigNode& node, const std::string& prefix) {
+    ConfigNode choices;
+    std::int64_t samples = 0;
+    Schema schema;
+    schema.add("choices", &choices, "what is drawn from").required();
+    schema.add("samples", &samples, "values, drawn").required().min(1).max(kMostValues);
+    if (!fill(schema, node, prefix)) return;
+    if (choices.kind != Kind::list || choices.items.empty()) {
+      return wrong(node.origin,
+                   fmt::format("expected choices: [a, b, ...], got {}", choices.text()));
+    }
+    std::vector<std::size_t> left;
+    for (std::int64_t i = 0; i < samples; ++i) {
+      if (left.empty()) {
+        for (std::size_t choice = 0; choice < choices.items.size(); ++choice)
+          left.push_back(choice);
+      }
+      const auto drawn = left.begin() + static_cast<std::ptrdiff_t>(random_.below(left.size()));
+      const ConfigNode& item = choices.items[*drawn];
+      axis_.values.push_back({setting_text(item), item.origin});
+      left.erase(drawn);
+    }
+  }
+
+  std::string name_;
+  RandomStream random_;
+  Diagnostics& diagnostics_;
+  SweepAxis axis_;
+  bool clean_ = true;
+};
+
+}  // namespace
+
+SweepAxis read_axis(const std::string& key, const ConfigNode& node, std::uint64_t seed,
+                    Diagnostics& diagnostics) {
+  return Reader(key, seed, diagnostics).read(node);
+}
+
+}  // namespace precast::tools

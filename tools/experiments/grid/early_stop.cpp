@@ -1,0 +1,116 @@
+#include "tools/experiments/grid/early_stop.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace precast::tools {
+namespace {
+
+/// Fewer others say little.
+constexpr std::size_t kFewestOthers = 3;
+constexpr int kMostRungs = 60;
+
+double median_of(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  if (values.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+}  // namespace
+
+EarlyStop::EarlyStop(EarlyStopOptions options) : options_(std::move(options)) {}
+
+void EarlyStop::report(const std::string& trial, std::int64_t epoch, double value) {
+  const double better = options_.maximise ? value : -value;
+  curves_[trial][epoch] = std::isnan(better) ? -HUGE_VAL : better;
+}
+
+bool EarlyStop::stops(const std::string& trial) {
+  if (!curves_.contains(trial)) return false;
+  if (options_.rule == EarlyStopOptions::Rule::median) return below_median(trial);
+  if (options_.rule != EarlyStopOptions::Rule::asha) return false;
+  const int rung = reached_rung(trial);
+  if (rung <= passed(trial)) return false;
+  if (!in_best_part(trial, rung)) return true;
+  passed_[trial] = rung;
+  return false;
+}
+
+std::optional<std::string> EarlyStop::resumes(const std::vector<std::string>& stopped) {
+  if (options_.rule != EarlyStopOptions::Rule::asha) return std::nullopt;
+  std::optional<std::string> best;
+  int best_rung = -1;
+  for (const std::string& trial : stopped) {
+    const int rung = reached_rung(trial);
+    if (rung < 0 || !in_best_part(trial, rung)) continue;
+    // Furthest first, as the paper has it; then the better one.
+    if (rung < best_rung) continue;
+    if (rung == best_rung && *at_rung(trial, rung) <= *at_rung(*best, rung)) continue;
+    best = trial;
+    best_rung = rung;
+  }
+  if (best) passed_[*best] = best_rung;
+  return best;
+}
+
+int EarlyStop::passed(const std::string& trial) const {
+  const auto rung = passed_.find(trial);
+  return rung == passed_.end() ? -1 : rung->second;
+}
+
+bool EarlyStop::below_median(const std::string& trial) const {
+  const Curve& own = curves_.at(trial);
+  const std::int64_t epoch = own.rbegin()->first;
+  if (epoch + 1 < options_.min_epochs) return false;
+  std::vector<double> means;
+  for (const auto& [other, curve] : curves_) {
+    if (other == trial || curve.rbegin()->first < epoch) continue;
+    double sum = 0, count = 0;
+    for (const auto& [at, value] : curve) {
+      if (at > epoch) break;
+      sum += value;
+      ++count;
+    }
+    means.push_back(sum / count);
+  }
+  if (means.size() < kFewestOthers) return false;
+  const auto best = std::ranges::max_element(own, {}, &Curve::value_type::second);
+  return best->second < median_of(means);
+}
+
+std::int64_t EarlyStop::rung_epochs(int rung) const {
+  double epochs = static_cast<double>(options_.min_epochs);
+  for (int i = 0; i < rung; ++i) epochs *= static_cast<double>(options_.reduction);
+  return epochs < 1e15 ? static_cast<std::int64_t>(epochs) : INT64_MAX;
+}
+
+std::optional<double> EarlyStop::at_rung(const std::string& trial, int rung) const {
+  const auto curve = curves_.find(trial);
+  if (curve == curves_.end()) return std::nullopt;
+  const auto value = curve->second.find(rung_epochs(rung) - 1);
+  if (value == curve->second.end()) return std::nullopt;
+  return value->second;
+}
+
+int EarlyStop::reached_rung(const std::string& trial) const {
+  int rung = -1;
+  while (rung + 1 < kMostRungs && at_rung(trial, rung + 1)) ++rung;
+  return rung;
+}
+
+bool EarlyStop::in_best_part(const std::string& trial, int rung) const {
+  const double own = *at_rung(trial, rung);
+  std::int64_t there = 0, better = 0;
+  for (const auto& [other, curve] : curves_) {
+    const std::optional<double> value = at_rung(other, rung);
+    if (!value) continue;
+    ++there;
+    // Of equals the first by name.
+    if (*value > own || (*value == own && other < trial)) ++better;
+  }
+  // The first ones to come pass: nothing says yet that they are bad.
+  return better < std::max<std::int64_t>(1, there / options_.reduction);
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,240 @@
+#include "tools/experiments/grid/grid.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <boost/program_options.hpp>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/log.h"
+#include "framework/core/unix_time.h"
+#include "tools/cli/arguments.h"
+#include "tools/cli/json_output.h"
+#include "tools/experiments/grid/check.h"
+#include "tools/experiments/grid/grid_page.h"
+#include "tools/experiments/grid/occupancy.h"
+#include "tools/experiments/grid/ranking.h"
+#include "tools/experiments/grid/slurm_array.h"
+#include "tools/experiments/grid/sweep.h"
+#include "tools/experiments/grid/watcher.h"
+#include "tools/experiments/trial/trial_pool.h"
+
+namespace precast::tools {
+namespace {
+
+namespace po = boost::program_options;
+using nlohmann::ordered_json;
+using States = std::map<std::string, TrialState>;
+
+Arguments make_arguments() {
+  Arguments arguments(
+      "grid SWEEP.yaml [options]",
+      "Trains a recipe with every combination of some keys' values, several trials at once, and "
+      "ranks them.\nStarted again after any kill it goes on.");
+  arguments.positional("SWEEP.yaml",
+                       "recipe, axes and slots: see tools/experiments/grid/README.md");
+  arguments.options().add_options()("dry-run", "check the sweep and list its trials")(
+      "status", "show what is there so far, run nothing")("json", "print results as JSON")(
+      "retry-failed", "give trials that failed for good another chance")(
+      "slurm-script", "print a batch script for sbatch: one array task a trial")(
+      "trial", po::value<std::int64_t>(), "run this trial alone (from 0), as an array task does")(
+      "program", po::value<std::string>(), "instead of this program: trains as `precast` does");
+  return arguments;
+}
+
+/// sweep.json: what the results in the folder belong to.
+class SweepFile {
+ public:
+  explicit SweepFile(const Sweep& sweep) : path_(sweep.folder / "sweep.json") {
+    const std::string hash = recipe_hash(sweep.recipe);
+    facts_ = {{"recipe", sweep.recipe.string()},
+              {"recipe_hash", hash},
+              {"checked", ordered_json::array()}};
+    std::ifstream file(path_);
+    if (!file) return;
+    const auto there = ordered_json::parse(file, nullptr, /*allow_exceptions=*/false);
+    if (!there.is_object() || !there.contains("recipe_hash")) return;
+    if (there.at("recipe_hash") != hash) {
+      throw ConfigError(
+          fmt::format("{}: expected the recipe that the results in {} belong to; {} is another "
+                      "one or was changed since. Give another folder",
+                      sweep.path.string(), sweep.folder.string(), sweep.recipe.string()));
+    }
+    facts_ = there;
+    is_there_ = true;
+  }
+
+  /// From now on the folder belongs to the recipe.
+  void tie() const {
+    if (!is_there_) write_file(path_, facts_.dump(2) + "\n");
+  }
+
+  [[nodiscard]] bool is_checked(const Trial& trial) const {
+    const auto& checked = facts_.at("checked");
+    return std::find(checked.begin(), checked.end(), trial.id) != checked.end();
+  }
+  void add_checked(const std::vector<const Trial*>& trials) {
+    for (const Trial* trial : trials) facts_["checked"].push_back(trial->id);
+    write_file(path_, facts_.dump(2) + "\n");
+  }
+
+ private:
+  std::filesystem::path path_;
+  ordered_json facts_;
+  bool is_there_ = false;
+};
+
+void check_new(const Sweep& sweep, SweepFile& file, const std::filesystem::path& program,
+               std::size_t at_once) {
+  std::vector<const Trial*> trials = covering_trials(sweep);
+  std::erase_if(trials, [&](const Trial* trial) { return file.is_checked(*trial); });
+  check_trials(sweep, trials, program, at_once);
+  file.add_checked(trials);
+}
+
+void print_trials(const Sweep& sweep, const std::vector<Slot>& slots, bool json) {
+  auto trials = ordered_json::array();
+  for (const Trial& trial : sweep.trials) {
+    trials.push_back({{"trial", trial.id}, {"arguments", trial.train_arguments()}});
+  }
+  if (json) {
+    print_json(trials);
+    return;
+  }
+  for (std::size_t i = 0; i < sweep.trials.size(); ++i) {
+    fmt::print("{:>4}  {}\n", i, sweep.trials[i].id);
+  }
+  fmt::print("{} trials in {} slots:", sweep.trials.size(), slots.size());
+  for (const Slot& slot : slots)
+    fmt::print(" {} (cores {})", slot.name, fmt::join(slot.cores, ","));
+  fmt::print("\n");
+}
+
+/// Prints the ranking and leaves grid.html.
+void write_page(const Sweep& sweep, const States& states) {
+  try {
+    GridPage(sweep).write(states);
+  } catch (const IoError& error) {  // somebody else's folder, a full disk
+    log_warning("{}", error.what());
+  }
+}
+
+void show_results(const Sweep& sweep, const States& states, bool json) {
+  const ordered_json grid = describe_grid(sweep, states);
+  if (json) {
+    print_json(grid);
+  } else {
+    fmt::print("{}", ranking_table(grid));
+  }
+}
+
+PoolOptions pool_options(const Sweep& sweep, const std::filesystem::path& program,
+                         std::vector<Slot> slots) {
+  return {.program = program,
+          .slots = std::move(slots),
+          .max_retries = sweep.max_retries,
+          .retry_pause = sweep.retry_pause};
+}
+
+States read_states(const Sweep& sweep, bool retry_failed) {
+  States states = fold_states(read_journals(sweep.folder));
+  if (retry_failed) forget_failures(states);
+  return states;
+}
+
+/// Does what a grid that was killed did not come to.
+void stop_at_closed_rungs(GridWatcher& watcher, Journal& journal, States& states) {
+  for (const Trial* trial : watcher.at_closed_rungs()) {
+    TrialState& state = states[trial->id];
+    const ordered_json record = {{"event", "end"},
+                                 {"trial", trial->id},
+                                 {"attempt", state.starts},
+                                 {"status", name_of(TrialStatus::stopped)},
+                                 {"exit_code", static_cast<int>(ExitCode::preempted)},
+                                 {"end_unseen", true},
+                                 {"time", unix_seconds()}};
+    journal.append(record);
+    state.apply(record);
+  }
+}
+
+/// All trials of the sweep.
+int run_all(const Sweep& sweep, const std::filesystem::path& program, const Arguments& options) {
+  const std::vector<Slot> slots = make_slots(sweep.slots, allowed_cores(), visible_gpus());
+  if (options.has("dry-run")) {
+    check_trials(sweep, covering_trials(sweep), program, slots.size());
+    print_trials(sweep, slots, options.has("json"));
+    return 0;
+  }
+  create_folders(sweep.folder);
+  const FileLock lock = lock_job_folder(sweep.folder, FileLock::Kind::exclusive);
+  SweepFile file(sweep);
+  check_new(sweep, file, program, slots.size());
+  Journal journal(sweep.folder / "results.jsonl");
+  States states = read_states(sweep, options.has("retry-failed"));
+  ExitCode code = ExitCode::done;
+  {
+    GridWatcher watcher(sweep, states, journal, slots.size());
+    TrialPool pool(pool_options(sweep, program, slots), journal, states, watcher);
+    journal.append({{"event", "begin"}, {"slots", slots.size()}, {"time", unix_seconds()}});
+    stop_at_closed_rungs(watcher, journal, states);
+    code = pool.run(sweep.trials);
+    journal.append({{"event", "finish"}, {"time", unix_seconds()}});
+  }
+  write_page(sweep, states);
+  if (code == ExitCode::preempted)
+    log_info("stopped; the same command goes on");
+  else if (code == ExitCode::usage)
+    throw ConfigError("a trial's recipe or keys were refused, as those of all would be; see above");
+  else
+    show_results(sweep, states, options.has("json"));
+  return static_cast<int>(code);
+}
+
+/// One trial, on what this process was given: a task of a Slurm array.
+int run_one(const Sweep& sweep, const std::filesystem::path& program, const Arguments& options) {
+  const auto number = options.get<std::int64_t>("trial");
+  check_range("trial", number, 0, static_cast<std::int64_t>(sweep.trials.size()) - 1);
+  create_folders(sweep.folder);
+  const FileLock lock = lock_job_folder(sweep.folder, FileLock::Kind::shared);
+  SweepFile(sweep).tie();
+  Journal journal(sweep.folder / fmt::format("results-{}.jsonl", number));
+  States states = read_states(sweep, options.has("retry-failed"));
+  const Slot slot{.name = kTaskSlot,
+                  .gpu = fmt::format("{}", fmt::join(visible_gpus(), ",")),
+                  .cores = allowed_cores()};
+  // The grid's page is for those who see all of it, and a task stops nothing early.
+  const std::vector<Trial> alone = {sweep.trials[static_cast<std::size_t>(number)]};
+  PoolDisplay display(alone, states, 1, sweep.metric);
+  TrialPool pool(pool_options(sweep, program, {slot}), journal, states, display);
+  return static_cast<int>(pool.run(alone));
+}
+
+}  // namespace
+
+int run_grid(const std::vector<std::string>& args) {
+  Arguments options = make_arguments();
+  if (!options.parse(args)) return 0;
+  const Sweep sweep = read_sweep(options.text("SWEEP.yaml"));
+  const std::filesystem::path program =
+      options.has("program") ? std::filesystem::absolute(options.text("program")) : own_program();
+  if (options.has("slurm-script")) {
+    create_folders(sweep.folder);
+    fmt::print("{}", slurm_script(sweep, program));
+    return 0;
+  }
+  if (options.has("status")) {
+    const States states = read_states(sweep, false);
+    write_page(sweep, states);
+    show_results(sweep, states, options.has("json"));
+    return 0;
+  }
+  if (options.has("trial")) return run_one(sweep, program, options);
+  return run_all(sweep, program, options);
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,243 @@
+#include "tools/experiments/grid/grid_charts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <set>
+
+#include "tools/report/chart/heat_map.h"
+#include "tools/report/chart/parallel_coordinates.h"
+#include "tools/report/chart/svg.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// More cells than that are not read, and take more room than a page has.
+constexpr std::size_t kMostCells = 20;
+/// Up to so many values are evenly spaced on an axis of their own names.
+constexpr std::size_t kMostNames = 8;
+/// From here on between the least and the most value, an axis is logarithmic.
+constexpr double kWide = 30;
+constexpr std::size_t kMostLines = 500, kMostCurves = 200, kNamedCurves = 3;
+
+std::optional<double> number_of(const std::string& text) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, value);
+  if (read.ec != std::errc() || read.ptr != end || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+/// Fills in labels and numbers, and puts numbers in order.
+void complete(std::vector<GridAxis>& axes) {
+  const auto last_part = [](const std::string& key) { return key.substr(key.rfind('.') + 1); };
+  for (GridAxis& axis : axes) {
+    const auto alike = std::ranges::count_if(
+        axes, [&](const GridAxis& other) { return last_part(other.key) == last_part(axis.key); });
+    axis.label = alike > 1 ? axis.key : last_part(axis.key);
+    if (!std::ranges::all_of(axis.values,
+                             [](const auto& text) { return number_of(text).has_value(); }))
+      continue;
+    std::ranges::sort(axis.values, {}, [](const auto& text) { return *number_of(text); });
+    for (const std::string& text : axis.values) axis.numbers.push_back(*number_of(text));
+  }
+}
+
+std::string setting_of(const ordered_json& entry, const GridAxis& axis) {
+  return entry.at("settings").at(axis.key);
+}
+
+using Places = std::pair<std::size_t, std::size_t>;
+
+Places places_of(const ordered_json& entry, const GridAxis& x, const GridAxis& y) {
+  return {x.place(setting_of(entry, x)), y.place(setting_of(entry, y))};
+}
+
+/// How many combinations of their values the grid has.
+std::size_t combinations(const ordered_json& grid, const GridAxis& x, const GridAxis& y) {
+  std::map<Places, int> seen;
+  for (const ordered_json& entry : grid.at("ranking")) ++seen[places_of(entry, x, y)];
+  return seen.size();
+}
+
+/// The two axes that a heat map shows best.
+std::optional<Places> choose_axes(const ordered_json& grid, const std::vector<GridAxis>& axes) {
+  std::optional<Places> best;
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    for (std::size_t k = i + 1; k < axes.size(); ++k) {
+      const std::size_t cells = axes[i].values.size() * axes[k].values.size();
+      if (std::max(axes[i].values.size(), axes[k].values.size()) > kMostCells || cells <= most)
+        continue;
+      // Half empty, it is the picture of a zip or a draw.
+      if (2 * combinations(grid, axes[i], axes[k]) <= cells) continue;
+      most = cells;
+      // What has more values lies along the page.
+      best = axes[i].values.size() >= axes[k].values.size() ? Places{i, k} : Places{k, i};
+    }
+  }
+  return best;
+}
+
+std::string averaged_over(const std::vector<GridAxis>& axes, const Places& shown) {
+  std::vector<std::string> others;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    if (i != shown.first && i != shown.second) others.push_back(axes[i].label);
+  }
+  if (others.empty()) return "";
+  return fmt::format("Each cell of the heat map is the mean over {}, as far as there are results.",
+                     fmt::join(others, ", "));
+}
+
+ParallelAxis parallel_axis(const GridAxis& axis) {
+  ParallelAxis drawn{.label = axis.label};
+  if (axis.values.size() <= kMostNames || axis.numbers.empty()) {
+    drawn.names = axis.values;
+  } else if (axis.numbers.front() > 0 && axis.numbers.back() / axis.numbers.front() >= kWide) {
+    drawn.scale = Scale::logarithmic;
+  }
+  return drawn;
+}
+
+std::string settings_text(const ordered_json& entry, const std::vector<GridAxis>& axes) {
+  std::vector<std::string> parts;
+  for (const GridAxis& axis : axes)
+    parts.push_back(fmt::format("{} {}", axis.label, setting_of(entry, axis)));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+/// Trials with a curve: those that are done before others, the better ones first.
+std::vector<std::string> by_result(const ordered_json& grid,
+                                   const std::map<std::string, std::vector<LinePoint>>& curves) {
+  const double sign = grid.at("maximise").get<bool>() ? -1 : 1;
+  using Place = std::pair<int, double>;
+  std::vector<std::pair<Place, std::string>> order;
+  for (const ordered_json& trial : grid.at("trials")) {
+    const auto curve = curves.find(trial.at("trial"));
+    if (curve == curves.end() || curve->second.empty()) continue;
+    const bool done = trial.contains("value") && trial.at("value").is_number();
+    const ordered_json value = done ? trial.at("value") : trial.value("last_value", ordered_json());
+    const double figure = value.is_number() ? sign * value.get<double>() : HUGE_VAL;
+    order.push_back({{done ? 0 : 1, figure}, curve->first});
+  }
+  std::ranges::stable_sort(order, {}, &std::pair<Place, std::string>::first);
+  std::vector<std::string> trials;
+  for (auto& [place, trial] : order) trials.push_back(std::move(trial));
+  return trials;
+}
+
+}  // namespace
+
+std::size_t GridAxis::place(const std::string& value) const {
+  return static_cast<std::size_t>(std::ranges::find(values, value) - values.begin());
+}
+
+std::vector<GridAxis> grid_axes(const ordered_json& grid) {
+  std::vector<GridAxis> axes;
+  std::set<std::pair<std::string, std::string>> seen;
+  // Seeds are repetitions, not a setting.
+  for (const auto& [key, value] : grid.at("ranking").at(0).at("settings").items())
+    axes.push_back({key, {}, {}, {}});
+  for (const ordered_json& trial : grid.at("trials")) {
+    for (GridAxis& axis : axes) {
+      const std::string value = setting_of(trial, axis);
+      if (seen.emplace(axis.key, value).second) axis.values.push_back(value);
+    }
+  }
+  std::erase_if(axes, [](const GridAxis& axis) { return axis.values.size() < 2; });
+  complete(axes);
+  return axes;
+}
+
+GridChart grid_heat_map(const ordered_json& grid) {
+  const std::vector<GridAxis> axes = grid_axes(grid);
+  const auto shown = choose_axes(grid, axes);
+  if (!shown) return {};
+  const GridAxis &x = axes[shown->first], &y = axes[shown->second];
+  const std::string metric = grid.at("metric");
+  HeatMap map{.title = fmt::format("{} by {} and {}", metric, x.label, y.label),
+              .x_label = x.label,
+              .y_label = y.label,
+              .columns = x.values,
+              .rows = {y.values.rbegin(), y.values.rend()},
+              .values = {},
+              .value_label = metric};
+  std::map<Places, std::pair<double, int>> sums;
+  for (const ordered_json& entry : grid.at("ranking")) {
+    if (!entry.contains("mean")) continue;
+    auto& [sum, count] = sums[places_of(entry, x, y)];
+    sum += entry.at("mean").get<double>();
+    ++count;
+  }
+  if (sums.empty()) return {};
+  for (std::size_t row = y.values.size(); row-- > 0;) {
+    map.values.emplace_back();
+    for (std::size_t column = 0; column < x.values.size(); ++column) {
+      const auto& [sum, count] = sums[{column, row}];
+      map.values.back().push_back(count > 0 ? sum / count : std::nan(""));
+    }
+  }
+  return {heat_map_svg(map), averaged_over(axes, *shown)};
+}
+
+GridChart grid_parallel_coordinates(const ordered_json& grid) {
+  const std::vector<GridAxis> axes = grid_axes(grid);
+  const std::string metric = grid.at("metric");
+  ParallelCoordinates chart{.title = "Settings and " + metric};
+  for (const GridAxis& axis : axes) chart.axes.push_back(parallel_axis(axis));
+  chart.axes.push_back({.label = metric});
+  std::size_t results = 0;
+  for (const ordered_json& entry : grid.at("ranking")) {
+    if (!entry.contains("mean") || ++results > kMostLines) continue;
+    const bool best = results == 1 && entry.at("complete");
+    ParallelLine line{.label = settings_text(entry, axes), .emphasised = best};
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      const std::size_t place = axes[i].place(setting_of(entry, axes[i]));
+      line.values.push_back(chart.axes[i].names.empty() ? axes[i].numbers[place]
+                                                        : static_cast<double>(place));
+    }
+    line.values.push_back(entry.at("mean"));
+    chart.lines.push_back(std::move(line));
+  }
+  if (chart.lines.size() < 2 || axes.empty()) return {};
+  GridChart drawn{parallel_coordinates_svg(chart), ""};
+  if (chart.lines.front().emphasised) drawn.remark = "The thick line is the best combination.";
+  if (results > kMostLines)
+    drawn.remark += fmt::format(" The best {} of {} are drawn.", kMostLines, results);
+  return drawn;
+}
+
+GridChart grid_curves(const ordered_json& grid, const std::string& figure,
+                      const std::map<std::string, std::vector<LinePoint>>& curves) {
+  const std::vector<std::string> trials = by_result(grid, curves);
+  if (trials.empty()) return {};
+  LineChart chart{.title = figure + " after each epoch",
+                  .x = {.label = "epochs", .whole = true},
+                  .y = {.label = figure},
+                  .width = 1180,
+                  .height = 400};
+  const std::size_t named = std::min(kNamedCurves, trials.size()), rest = trials.size() - named;
+  const std::size_t drawn = std::min(kMostCurves, rest);
+  // Evenly from good to bad; the last one drawn lies on top.
+  for (std::size_t i = drawn; i-- > 0;) {
+    chart.series.push_back({.label = trials[named + i * rest / drawn],
+                            .points = curves.at(trials[named + i * rest / drawn]),
+                            .colour = kSeriesColours - 1,
+                            .faint = true});
+  }
+  for (std::size_t i = 0; i < named; ++i) {
+    chart.series.push_back(
+        {.label = trials[i], .points = curves.at(trials[i]), .colour = static_cast<int>(i)});
+  }
+  std::string remark = fmt::format("In colour: the best {} of {} trials.", named, trials.size());
+  if (drawn < rest) remark += fmt::format(" Of the {} others {} are drawn.", rest, drawn);
+  return {line_chart_svg(chart), rest > 0 ? remark : ""};
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,198 @@
+#include "tools/experiments/grid/ranking.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "framework/core/error.h"
+#include "tools/experiments/grid/occupancy.h"
+#include "tools/experiments/grid/reason.h"
+#include "tools/experiments/trial/file_lock.h"
+#include "tools/experiments/trial/interval.h"
+#include "tools/experiments/trial/run_log.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// A start has no end, and its process is there. Tried for a moment only: whoever wants to train it
+/// just then tries again.
+bool is_running(const Trial& trial, const TrialState& state) {
+  const std::filesystem::path lock = trial.run_folder() / "lock";
+  if (state.open_since == 0 || !std::filesystem::exists(lock)) return false;
+  try {
+    return !FileLock::try_lock(lock, FileLock::Kind::shared);
+  } catch (const IoError&) {  // a folder of somebody else
+    return true;
+  }
+}
+
+/// The last epoch of a run that has no summary.
+ordered_json last_epoch(const Trial& trial) {
+  RunLog log(trial.run_folder());
+  log.refresh();
+  return log.epochs().empty() ? ordered_json() : log.epochs().rbegin()->second;
+}
+
+ordered_json describe_trial(const Sweep& sweep, const Trial& trial, const TrialState& state) {
+  ordered_json settings = ordered_json::object();
+  for (const Setting& setting : trial.settings) settings[setting.key] = setting.value;
+  ordered_json entry = {{"trial", trial.id},
+                        {"status", is_running(trial, state) ? "running" : name_of(state.status)},
+                        {"settings", settings},
+                        {"starts", state.starts},
+                        {"failures", state.failures},
+                        {"seconds", state.seconds},
+                        {"cpu_seconds", state.cpu_seconds},
+                        {"run_folder", trial.run_folder().string()}};
+  if (state.status == TrialStatus::done) {
+    entry["value"] = state.figures.value(sweep.metric, ordered_json());
+    entry["figures"] = state.figures;
+  } else if (state.starts > 0) {
+    entry["exit_code"] = state.exit_code;
+    if (const std::string reason = reason_of(trial, state); !reason.empty())
+      entry["reason"] = reason;
+    if (const ordered_json epoch = last_epoch(trial); !epoch.is_null()) {
+      entry["last_epoch"] = epoch.at("epoch");
+      if (epoch.contains(sweep.metric)) entry["last_value"] = epoch.at(sweep.metric);
+    }
+  }
+  return entry;
+}
+
+/// Trials that differ in nothing but the seed.
+struct Group {
+  std::vector<std::string> values;
+  std::vector<double> results{};
+  std::map<std::string, int> counts{};
+  std::vector<std::string> trials{};
+
+  /// Every trial has a result. The mean over those that survived is no mean over seeds.
+  [[nodiscard]] bool is_complete() const { return results.size() == trials.size(); }
+};
+
+ordered_json describe_group(const Sweep& sweep, const Group& group) {
+  ordered_json settings = ordered_json::object();
+  for (std::size_t i = 0; i < sweep.varied.size(); ++i) settings[sweep.varied[i]] = group.values[i];
+  const MeanInterval interval = mean_interval(group.results);
+  ordered_json entry = {{"settings", settings}, {"count", interval.count}};
+  if (interval.count > 0) entry["mean"] = interval.mean;
+  entry["half_width_95"] = interval.count > 1 ? ordered_json(interval.half_width) : ordered_json();
+  entry["complete"] = group.is_complete();
+  entry["statuses"] = group.counts;
+  entry["trials"] = group.trials;
+  return entry;
+}
+
+std::vector<Group> gather(const Sweep& sweep, const ordered_json& trials) {
+  std::vector<Group> groups;
+  std::map<std::vector<std::string>, std::size_t> places;
+  for (std::size_t i = 0; i < sweep.trials.size(); ++i) {
+    const std::vector<std::string> values = group_of(sweep, sweep.trials[i]);
+    const auto [place, added] = places.emplace(values, groups.size());
+    if (added) groups.push_back({.values = values});
+    Group& group = groups[place->second];
+    const ordered_json& trial = trials.at(i);
+    ++group.counts[trial.at("status")];
+    group.trials.push_back(trial.at("trial"));
+    if (trial.contains("value") && trial.at("value").is_number())
+      group.results.push_back(trial.at("value"));
+  }
+  // Stable, so that equals keep the sweep's order.
+  const auto kind = [](const Group& group) {
+    return group.is_complete() ? 0 : group.results.empty() ? 2 : 1;
+  };
+  std::ranges::stable_sort(groups, [&](const Group& a, const Group& b) {
+    if (kind(a) != kind(b)) return kind(a) < kind(b);
+    if (kind(a) == 2) return false;
+    const double left = mean_interval(a.results).mean, right = mean_interval(b.results).mean;
+    return sweep.maximise ? left > right : left < right;
+  });
+  return groups;
+}
+
+/// Columns as wide as their widest cell, numbers and text alike to the left.
+std::string lay_out(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths(rows.at(0).size());
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i)
+      line += fmt::format("{:<{}}   ", row[i], widths[i]);
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+ordered_json describe_grid(const Sweep& sweep, const std::map<std::string, TrialState>& states) {
+  auto trials = ordered_json::array();
+  std::map<std::string, int> counts;
+  double seconds = 0;
+  for (const Trial& trial : sweep.trials) {
+    const auto state = states.find(trial.id);
+    trials.push_back(
+        describe_trial(sweep, trial, state == states.end() ? TrialState{} : state->second));
+    ++counts[trials.back().at("status")];
+    seconds += trials.back().at("seconds").get<double>();
+  }
+  auto ranking = ordered_json::array();
+  for (const Group& group : gather(sweep, trials)) ranking.push_back(describe_group(sweep, group));
+  const Occupancy slots = occupancy(read_journals(sweep.folder, /*warns=*/false));
+  return {{"folder", sweep.folder.string()},
+          {"metric", sweep.metric},
+          {"maximise", sweep.maximise},
+          {"counts", counts},
+          {"seconds", seconds},
+          {"wall_seconds", slots.wall},
+          {"slot_seconds", slots.slot_time},
+          {"busy_seconds", slots.busy},
+          {"ranking", ranking},
+          {"trials", trials}};
+}
+
+std::string statuses_text(const ordered_json& statuses) {
+  std::string text;
+  for (const auto& [name, count] : statuses.items())
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count.get<int>(), name);
+  return text;
+}
+
+std::string mean_text(const ordered_json& entry, std::string_view plus_minus) {
+  if (!entry.contains("mean")) return "-";
+  std::string text = figure_text(entry.at("mean"));
+  if (const ordered_json& half = entry.at("half_width_95"); half.is_number())
+    text += fmt::format(" {} {}", plus_minus, figure_text(half));
+  return text;
+}
+
+std::string figure_text(const ordered_json& value) {
+  return value.is_number() ? fmt::format("{:.4f}", value.get<double>()) : "-";
+}
+
+std::string ranking_table(const ordered_json& grid) {
+  std::vector<std::vector<std::string>> rows;
+  int rank = 0;
+  for (const ordered_json& entry : grid.at("ranking")) {
+    if (rows.empty()) {
+      rows.push_back({"rank"});
+      for (const auto& [key, value] : entry.at("settings").items()) rows[0].push_back(key);
+      rows[0].insert(rows[0].end(), {grid.at("metric"), "trials"});
+    }
+    const bool complete = entry.at("complete");
+    std::vector<std::string> row = {complete ? std::to_string(++rank) : "-"};
+    for (const auto& [key, value] : entry.at("settings").items())
+      row.push_back(value.get<std::string>());
+    row.insert(row.end(), {mean_text(entry, "+-"), statuses_text(entry.at("statuses"))});
+    rows.push_back(std::move(row));
+  }
+  return rows.empty() ? "" : lay_out(rows);
+}
+
+}  // namespace precast::tools

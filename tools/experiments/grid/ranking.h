@@ -1,0 +1,35 @@
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "tools/experiments/grid/sweep.h"
+#include "tools/experiments/trial/journal.h"
+
+namespace precast::tools {
+
+/// All facts of a grid, for `--json` and its page: `{"folder", "metric", "maximise", "counts",
+/// "seconds", "wall_seconds", "slot_seconds", "busy_seconds" (occupancy.h), "ranking", "trials"}`.
+///
+/// `ranking` has one entry for each combination of axes with its mean and 95 % interval over seeds
+/// (null: fewer than two), best first. Combinations of which a trial has no result (yet) come
+/// behind the `complete` ones, whatever their mean, and those without any result last. `trials` are
+/// in the sweep's order, those that are not done with the figure of their last epoch, and with the
+/// reason where there is one. Their status is a TrialStatus or `running`.
+[[nodiscard]] nlohmann::ordered_json describe_grid(const Sweep& sweep,
+                                                   const std::map<std::string, TrialState>& states);
+
+/// The ranking as a table for people.
+[[nodiscard]] std::string ranking_table(const nlohmann::ordered_json& grid);
+
+/// `2 done, 1 failed`.
+[[nodiscard]] std::string statuses_text(const nlohmann::ordered_json& statuses);
+/// Of an entry of the ranking: `0.8012 ± 0.0034`, `0.8012` of a single trial, `-` without a result.
+[[nodiscard]] std::string mean_text(const nlohmann::ordered_json& entry,
+                                    std::string_view plus_minus);
+/// In four decimal places; `-` if it is no number.
+[[nodiscard]] std::string figure_text(const nlohmann::ordered_json& value);
+
+}  // namespace precast::tools

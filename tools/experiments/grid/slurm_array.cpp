@@ -1,0 +1,35 @@
+#include "tools/experiments/grid/slurm_array.h"
+
+#include <fmt/format.h>
+
+#include "tools/cli/shell_word.h"
+
+namespace precast::tools {
+
+std::string slurm_script(const Sweep& sweep, const std::filesystem::path& program) {
+  const bool gpu = sweep.slots.devices != std::vector<std::string>{"cpu"};
+  const std::filesystem::path folder = std::filesystem::absolute(sweep.folder);
+  std::string text = "#!/bin/bash\n";
+  text += fmt::format("#SBATCH --job-name=precast-{}\n", sweep.path.stem().string());
+  text += fmt::format("#SBATCH --array=0-{}\n", sweep.trials.size() - 1);
+  text += "#SBATCH --ntasks=1\n";
+  if (sweep.slots.cores_per_slot > 0)
+    text += fmt::format("#SBATCH --cpus-per-task={}\n", sweep.slots.cores_per_slot);
+  if (gpu) text += "#SBATCH --gpus-per-task=1\n";
+  text += "#SBATCH --requeue\n#SBATCH --open-mode=append\n";
+  text += "# Two minutes to save before the time limit.\n#SBATCH --signal=USR1@120\n";
+  text += fmt::format("#SBATCH --output={}/slurm-%a.out\n", folder.string());
+  text += fmt::format("cd {} || exit 5\n", shell_quoted(std::filesystem::current_path().string()));
+  text += "# srun does not take the number of cores from sbatch by itself (since Slurm 22.05).\n";
+  text += fmt::format(
+      "srun ${{SLURM_CPUS_PER_TASK:+--cpus-per-task=$SLURM_CPUS_PER_TASK}} {} grid {} --trial "
+      "\"$SLURM_ARRAY_TASK_ID\"\ncode=$?\n",
+      shell_quoted(program.string()), shell_quoted(sweep.path.string()));
+  text += "# Saved, not finished: again, from the checkpoint.\n";
+  text +=
+      "[ $code = 85 ] && scontrol requeue \"${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}\"\n"
+      "exit $code\n";
+  return text;
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,344 @@
+#include "tools/experiments/grid/sweep.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "framework/core/config/schema.h"
+#include "framework/core/suggest.h"
+
+namespace precast::tools {
+namespace {
+
+using Kind = ConfigNode::Kind;
+
+constexpr const char* kSeedKey = "training.seed";
+constexpr const char* kLogLevelKey = "logging.log_level";
+constexpr std::size_t kMostTrials = 100'000;
+/// What each trial gets from the grid itself.
+constexpr const char* kOwnKeys[] = {"logging.folder", "logging.run_id", "checkpoint.resume"};
+
+bool is_smaller_better(const std::string& metric) {
+  return metric.ends_with("loss") || metric.ends_with("minutes");
+}
+
+/// The file's keys before they are made into trials.
+struct Keys {
+  std::string recipe;
+  std::string folder;
+  ConfigNode set, axes, zip, seeds, devices, early_stop;
+  std::int64_t seed = 0;
+  std::string metric = "top_1";
+  std::int64_t slots_per_device = 1, cores_per_slot = 0, max_retries = 2;
+  double retry_pause_s = 5;
+};
+
+Schema make_schema(Keys& keys) {
+  Schema schema;
+  schema.add("recipe", &keys.recipe, "the recipe that all trials share").required();
+  schema.add("folder", &keys.folder, "of results; default runs/<name of the sweep>");
+  schema.add("set", &keys.set, "recipe keys that are the same in all trials: {key: value}");
+  schema.add("axes", &keys.axes, "recipe keys and the values they take: {key: values}");
+  schema.add("zip", &keys.zip,
+             "axes that go together: [[key, key], ...]; others: every combination");
+  schema.add("seeds", &keys.seeds, "N: training.seed 0 to N - 1; or a list of seeds");
+  schema.add("seed", &keys.seed, "of axes that are drawn").min(0);
+  schema.add("metric", &keys.metric, "what trials are ranked by")
+      .choices({"top_1", "top_5", "val_loss", "train_loss", "images_per_second", "train_minutes"});
+  schema.add("early_stop", &keys.early_stop, "none, or median or asha: {options}");
+  schema.add("grid.devices", &keys.devices, "auto (every GPU, else the CPU), cpu, or [0, 1]");
+  schema.add("grid.slots_per_device", &keys.slots_per_device, "models that share a device")
+      .min(1)
+      .max(1024);
+  schema.add("grid.cores_per_slot", &keys.cores_per_slot, "0: equal shares of the usable ones")
+      .min(0)
+      .max(4096);
+  schema.add("grid.max_retries", &keys.max_retries, "after failures that may not repeat")
+      .min(0)
+      .max(1000);
+  schema.add("grid.retry_pause_s", &keys.retry_pause_s, "before the first retry; then doubled")
+      .min(0)
+      .max(86400);
+  return schema;
+}
+
+std::vector<SweepAxis> read_set(const ConfigNode& node, Diagnostics& diagnostics) {
+  std::vector<SweepAxis> fixed;
+  if (node.kind == Kind::null) return fixed;
+  if (node.kind != Kind::map) {
+    diagnostics.error(node.origin, "set",
+                      fmt::format("expected {{key: value}}, got {}", node.text()));
+    return fixed;
+  }
+  for (const auto& entry : node.entries)
+    fixed.push_back({entry.key, {{setting_text(entry.value), entry.value.origin}}});
+  return fixed;
+}
+
+std::vector<SweepAxis> read_axes(const Keys& keys, Diagnostics& diagnostics) {
+  std::vector<SweepAxis> axes;
+  if (keys.axes.kind != Kind::map && keys.axes.kind != Kind::null) {
+    diagnostics.error(keys.axes.origin, "axes",
+                      fmt::format("expected {{key: values}}, got {}", keys.axes.text()));
+    return axes;
+  }
+  for (const auto& entry : keys.axes.entries) {
+    axes.push_back(
+        read_axis(entry.key, entry.value, static_cast<std::uint64_t>(keys.seed), diagnostics));
+  }
+  return axes;
+}
+
+void add_seeds(const ConfigNode& node, std::vector<SweepAxis>& axes, Diagnostics& diagnostics) {
+  if (node.kind == Kind::null) return;
+  SweepAxis axis{kSeedKey, {}};
+  if (node.kind == Kind::list) {
+    for (const ConfigNode& item : node.items)
+      axis.values.push_back({setting_text(item), item.origin});
+  } else {
+    std::int64_t count = 0;
+    Schema schema;
+    schema.add("seeds", &count, "number of seeds, or a list of them").min(1).max(10'000);
+    schema.apply(Override{"seeds", node}, diagnostics);
+    for (std::int64_t seed = 0; seed < count; ++seed)
+      axis.values.push_back({std::to_string(seed), node.origin});
+  }
+  axes.push_back(std::move(axis));
+}
+
+/// Axes by number that take their n-th values together.
+using Group = std::vector<std::size_t>;
+
+/// Reads `zip`; axes that it does not name are groups of their own.
+std::vector<Group> read_groups(const ConfigNode& zip, const std::vector<SweepAxis>& axes,
+                               Diagnostics& diagnostics) {
+  std::vector<int> group_of_axis(axes.size(), -1);
+  std::vector<std::string> names;
+  for (const SweepAxis& axis : axes) names.push_back(axis.key);
+  const auto wrong = [&](const ConfigNode& node, const std::string& message) {
+    diagnostics.error(node.origin, "zip", message);
+  };
+  if (zip.kind != Kind::null && zip.kind != Kind::list)
+    wrong(zip, fmt::format("expected [[key, key], ...], got {}", zip.text()));
+  for (std::size_t i = 0; i < zip.items.size(); ++i) {
+    const ConfigNode& list = zip.items[i];
+    if (list.kind != Kind::list)
+      wrong(list, fmt::format("expected [key, key], got {}", list.text()));
+    std::optional<std::size_t> length;
+    for (const ConfigNode& item : list.items) {
+      const auto found = std::ranges::find(names, item.scalar);
+      if (found == names.end()) {
+        wrong(item, fmt::format("no axis {}. {}", item.text(), suggest(item.scalar, names)));
+        continue;
+      }
+      const auto axis = static_cast<std::size_t>(found - names.begin());
+      const std::size_t values = axes[axis].values.size();
+      if (group_of_axis[axis] >= 0) wrong(item, item.scalar + " is given twice");
+      if (length && *length != values)
+        wrong(item, fmt::format("expected {} values as the others, got {}", *length, values));
+      length = values;
+      group_of_axis[axis] = static_cast<int>(i);
+    }
+  }
+  std::vector<Group> groups;
+  std::map<int, std::size_t> place;
+  for (std::size_t axis = 0; axis < axes.size(); ++axis) {
+    const int group = group_of_axis[axis];
+    if (group >= 0 && place.contains(group)) {
+      groups[place.at(group)].push_back(axis);
+    } else {
+      if (group >= 0) place[group] = groups.size();
+      groups.push_back({axis});
+    }
+  }
+  return groups;
+}
+
+void check_keys(const std::vector<SweepAxis>& axes, Diagnostics& diagnostics) {
+  std::set<std::string> seen;
+  for (const SweepAxis& axis : axes) {
+    const Origin& origin = axis.values.empty() ? Origin{} : axis.values[0].origin;
+    if (!seen.insert(axis.key).second) {
+      diagnostics.error(origin, axis.key, "is given twice, as an axis, in `set` or by `seeds`");
+    }
+    if (std::ranges::find(kOwnKeys, axis.key) != std::end(kOwnKeys))
+      diagnostics.error(origin, axis.key, "is set by the grid itself");
+    // What was drawn twice has one origin, and may meet another value of a zipped axis.
+    std::map<std::string, std::string> values;
+    for (const AxisValue& value : axis.values) {
+      const auto [first, added] = values.emplace(value.text, value.origin.text());
+      if (!added && first->second != value.origin.text())
+        diagnostics.error(value.origin, axis.key, fmt::format("{} is given twice", value.text));
+    }
+  }
+}
+
+void lay_out(Sweep& sweep, const std::vector<SweepAxis>& fixed, const std::vector<SweepAxis>& axes,
+             const std::vector<Group>& groups, Diagnostics& diagnostics) {
+  std::size_t count = 1;
+  for (const Group& group : groups) {
+    count *= axes[group[0]].values.size();
+    if (count <= kMostTrials) continue;
+    // Told before the product can overflow.
+    diagnostics.error({sweep.path.string(), 0, 0}, "axes",
+                      fmt::format("expected at most {} trials, got more", kMostTrials));
+    return;
+  }
+  std::set<std::string> ids;
+  for (std::size_t number = 0; number < count; ++number) {
+    std::map<std::size_t, std::size_t> value_of_axis;
+    std::size_t rest = number;
+    for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
+      const std::size_t length = axes[group->front()].values.size();
+      for (const std::size_t axis : *group) value_of_axis[axis] = rest % length;
+      rest /= length;
+    }
+    Trial trial{.id = {}, .recipe = sweep.recipe, .settings = {}, .folder = sweep.folder / "runs"};
+    for (std::size_t axis = 0; axis < axes.size(); ++axis) {
+      trial.settings.push_back({axes[axis].key, axes[axis].values[value_of_axis.at(axis)].text});
+    }
+    // Named after what differs, hashed over all.
+    const std::string prefix = trial_id(trial.settings);
+    for (const SweepAxis& axis : fixed) trial.settings.push_back({axis.key, axis.values[0].text});
+    const std::string whole = trial_id(trial.settings);
+    trial.id = prefix.substr(0, prefix.rfind('-')) + whole.substr(whole.rfind('-'));
+    // Drawn values may come together twice.
+    if (ids.insert(trial.id).second) sweep.trials.push_back(std::move(trial));
+  }
+}
+
+/// logging.log_level of a trial, as a text; empty where nothing sets it.
+std::string log_level_of(const Trial& trial, const ConfigNode& recipe) {
+  const auto setting = std::ranges::find(trial.settings, kLogLevelKey, &Setting::key);
+  if (setting != trial.settings.end()) return setting->value;
+  const ConfigNode* const logging = recipe.find("logging");
+  const ConfigNode* const level = logging != nullptr ? logging->find("log_level") : nullptr;
+  return level != nullptr ? level->scalar : "";
+}
+
+/// Figures of validation come once a run at log_level 0, and nothing would ever be stopped.
+void check_evaluated(const Sweep& sweep, Diagnostics& diagnostics) {
+  if (sweep.early_stop.rule == EarlyStopOptions::Rule::none ||
+      sweep.early_stop.metric == "train_loss")
+    return;
+  Diagnostics of_recipe;  // the recipe's own, which trains tell
+  const ConfigNode recipe = parse_yaml_file(sweep.recipe, of_recipe);
+  for (const Trial& trial : sweep.trials) {
+    if (log_level_of(trial, recipe) != "0") continue;
+    diagnostics.error(origin_of(sweep, trial, kLogLevelKey), "early_stop",
+                      fmt::format("expected {} after each epoch, got none: {} is 0. Set it to 1",
+                                  sweep.early_stop.metric, kLogLevelKey));
+    return;
+  }
+}
+
+void read_devices(const ConfigNode& node, SlotOptions& slots, Diagnostics& diagnostics) {
+  if (node.kind == Kind::null) return;
+  slots.devices.clear();
+  const bool one = node.kind == Kind::scalar;
+  for (const ConfigNode& item : one ? std::vector{node} : node.items) {
+    const bool number =
+        !item.scalar.empty() && item.scalar.find_first_not_of("0123456789") == std::string::npos;
+    if (number || (one && (item.scalar == "auto" || item.scalar == "cpu"))) {
+      slots.devices.push_back(item.scalar);
+    }
+  }
+  if (slots.devices.size() != (one ? 1 : node.items.size()) || slots.devices.empty()) {
+    diagnostics.error(
+        node.origin, "grid.devices",
+        fmt::format("expected auto, cpu or numbers of GPUs as [0, 1], got {}", node.text()));
+  }
+}
+
+EarlyStopOptions read_early_stop(const ConfigNode& node, const std::string& metric,
+                                 Diagnostics& diagnostics) {
+  EarlyStopOptions options;
+  const bool logged = metric != "images_per_second" && metric != "train_minutes";
+  if (logged) options.metric = metric;
+  const bool named = node.kind == Kind::map && node.entries.size() == 1;
+  const std::string rule = named ? node.entries[0].key : node.scalar;
+  if (node.kind != Kind::null && rule != "none") {
+    if (rule == "median") options.rule = EarlyStopOptions::Rule::median;
+    if (rule == "asha") options.rule = EarlyStopOptions::Rule::asha;
+    if (options.rule == EarlyStopOptions::Rule::none) {
+      diagnostics.error(
+          node.origin, "early_stop",
+          fmt::format("expected none, median or asha: {{options}}, got {}", node.text()));
+    }
+  }
+  Schema schema;
+  schema.add("metric", &options.metric, "a figure of each epoch")
+      .choices({"top_1", "top_5", "val_loss", "train_loss"});
+  schema.add("min_epochs", &options.min_epochs, "epochs that each trial gets").min(1).max(1e6);
+  if (options.rule == EarlyStopOptions::Rule::asha)
+    schema.add("reduction", &options.reduction, "one in so many goes on").min(2).max(1000);
+  if (named) schema.apply(node.entries[0].value, diagnostics, "early_stop." + rule);
+  options.maximise = !is_smaller_better(options.metric);
+  return options;
+}
+
+}  // namespace
+
+Sweep read_sweep(const std::filesystem::path& path) {
+  Diagnostics diagnostics;
+  Keys keys;
+  Schema schema = make_schema(keys);
+  schema.apply(parse_yaml_file(path, diagnostics), diagnostics);
+  schema.check_required({path.string(), 0, 0}, diagnostics);
+  Sweep sweep;
+  sweep.path = path;
+  sweep.recipe = keys.recipe;
+  sweep.folder = keys.folder.empty() ? std::filesystem::path("runs") / path.stem()
+                                     : std::filesystem::path(keys.folder);
+  sweep.metric = keys.metric;
+  sweep.maximise = !is_smaller_better(keys.metric);
+  sweep.slots.slots_per_device = static_cast<int>(keys.slots_per_device);
+  sweep.slots.cores_per_slot = static_cast<int>(keys.cores_per_slot);
+  sweep.max_retries = static_cast<int>(keys.max_retries);
+  sweep.retry_pause =
+      std::chrono::milliseconds(static_cast<std::int64_t>(keys.retry_pause_s * 1e3));
+  read_devices(keys.devices, sweep.slots, diagnostics);
+  sweep.early_stop = read_early_stop(keys.early_stop, keys.metric, diagnostics);
+  if (!keys.recipe.empty() && !std::filesystem::is_regular_file(sweep.recipe)) {
+    diagnostics.error(schema.origin("recipe"), "recipe",
+                      fmt::format("expected a file, got {}", keys.recipe));
+  }
+
+  const std::vector<SweepAxis> fixed = read_set(keys.set, diagnostics);
+  std::vector<SweepAxis> axes = read_axes(keys, diagnostics);
+  add_seeds(keys.seeds, axes, diagnostics);
+  const std::vector<Group> groups = read_groups(keys.zip, axes, diagnostics);
+  sweep.axes = axes;
+  for (const SweepAxis& axis : axes) {
+    if (axis.key != kSeedKey) sweep.varied.push_back(axis.key);
+  }
+  sweep.axes.insert(sweep.axes.end(), fixed.begin(), fixed.end());
+  check_keys(sweep.axes, diagnostics);
+  diagnostics.throw_if_errors();
+  lay_out(sweep, fixed, axes, groups, diagnostics);
+  check_evaluated(sweep, diagnostics);
+  diagnostics.throw_if_errors();
+  return sweep;
+}
+
+Origin origin_of(const Sweep& sweep, const Trial& trial, std::string_view key) {
+  const auto setting = std::ranges::find(trial.settings, key, &Setting::key);
+  const auto axis = std::ranges::find(sweep.axes, key, &SweepAxis::key);
+  if (setting != trial.settings.end() && axis != sweep.axes.end()) {
+    const auto value = std::ranges::find(axis->values, setting->value, &AxisValue::text);
+    if (value != axis->values.end()) return value->origin;
+  }
+  return {sweep.path.string(), 0, 0};
+}
+
+std::vector<std::string> group_of(const Sweep& sweep, const Trial& trial) {
+  std::vector<std::string> values;
+  for (const std::string& key : sweep.varied)
+    values.push_back(std::ranges::find(trial.settings, key, &Setting::key)->value);
+  return values;
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,124 @@
+#include "tools/experiments/grid/watcher.h"
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "framework/core/error.h"
+#include "framework/core/unix_time.h"
+
+namespace precast::tools {
+namespace {
+
+/// Between two pages: trials may end many times a second, and a page of thousands takes long.
+constexpr auto kPagePause = std::chrono::seconds(1);
+constexpr int kPageShare = 20;
+
+std::int64_t last_epoch(const RunLog& log) {
+  return log.epochs().empty() ? -1 : log.epochs().rbegin()->first;
+}
+
+}  // namespace
+
+GridWatcher::GridWatcher(const Sweep& sweep, const std::map<std::string, TrialState>& states,
+                         Journal& journal, std::size_t slots)
+    : PoolDisplay(sweep.trials, states, slots, sweep.metric),
+      sweep_(sweep),
+      states_(states),
+      journal_(journal),
+      early_stop_(sweep.early_stop),
+      page_(sweep) {
+  if (sweep.early_stop.rule == EarlyStopOptions::Rule::none) return;
+  // What earlier starts of this grid have reached counts.
+  for (const Trial& trial : sweep.trials) {
+    report(trial);
+    judged_[trial.id] = last_epoch(log_of(trial));
+  }
+  for (const auto& record : read_journals(sweep.folder, /*warns=*/false)) {
+    if (record.value("event", "") == "rung")
+      early_stop_.set_passed(record.value("trial", ""), record.value("rung", -1));
+  }
+}
+
+void GridWatcher::report(const Trial& trial) {
+  if (!refresh(trial)) return;
+  for (const auto& [epoch, record] : log_of(trial).epochs()) {
+    const auto value = record.find(sweep_.early_stop.metric);
+    if (value == record.end()) continue;
+    // JSON has no NaN: what was not finite is null.
+    early_stop_.report(trial.id, epoch, value->is_number() ? value->get<double>() : std::nan(""));
+  }
+}
+
+std::vector<const Trial*> GridWatcher::at_closed_rungs() {
+  std::vector<const Trial*> closed;
+  if (sweep_.early_stop.rule != EarlyStopOptions::Rule::asha) return closed;
+  for (const Trial& trial : sweep_.trials) {
+    const auto state = states_.find(trial.id);
+    if (state == states_.end() || state->second.status != TrialStatus::waiting) continue;
+    // One that has finished unseen is taken over.
+    if (read_summary(trial.run_folder())) continue;
+    const int before = early_stop_.passed(trial.id);
+    if (early_stop_.stops(trial.id)) closed.push_back(&trial);
+    note_passed(trial.id, before);
+  }
+  return closed;
+}
+
+void GridWatcher::ended(const Trial& trial, const nlohmann::ordered_json& record) {
+  report(trial);
+  page_is_old_ = true;
+  PoolDisplay::ended(trial, record);
+}
+
+void GridWatcher::look(const std::list<RunningTrial>& running, std::size_t waiting) {
+  for (const RunningTrial& one : running) report(*one.trial);
+  PoolDisplay::look(running, waiting);
+  if (page_is_old_ && std::chrono::steady_clock::now() >= next_page_) write_page();
+}
+
+void GridWatcher::write_page() {
+  const auto begin = std::chrono::steady_clock::now();
+  page_is_old_ = false;
+  try {
+    page_.write(states_);
+  } catch (const IoError& error) {
+    // Told once; trainings go on.
+    if (!std::exchange(page_fails_, true)) say(error.what());
+  }
+  const auto end = std::chrono::steady_clock::now();
+  next_page_ = end + kPagePause + kPageShare * (end - begin);
+}
+
+bool GridWatcher::stops(const Trial& trial) {
+  const std::int64_t epoch = last_epoch(log_of(trial));
+  std::int64_t& judged = judged_.try_emplace(trial.id, -1).first->second;
+  if (epoch <= judged) return false;
+  judged = epoch;
+  const int before = early_stop_.passed(trial.id);
+  const bool stops = early_stop_.stops(trial.id);
+  note_passed(trial.id, before);
+  return stops;
+}
+
+void GridWatcher::note_passed(const std::string& trial, int before) {
+  const int rung = early_stop_.passed(trial);
+  if (rung > before)
+    journal_.append(
+        {{"event", "rung"}, {"trial", trial}, {"rung", rung}, {"time", unix_seconds()}});
+}
+
+std::optional<std::string> GridWatcher::resumes() {
+  std::vector<std::string> stopped;
+  for (const Trial& trial : sweep_.trials) {
+    const auto state = states_.find(trial.id);
+    if (state != states_.end() && state->second.status == TrialStatus::stopped)
+      stopped.push_back(trial.id);
+  }
+  std::optional<std::string> resumed = early_stop_.resumes(stopped);
+  // Before it is started: a rung that it had not passed before.
+  if (resumed) note_passed(*resumed, early_stop_.passed(*resumed) - 1);
+  return resumed;
+}
+
+}  // namespace precast::tools

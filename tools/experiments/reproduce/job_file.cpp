@@ -1,0 +1,78 @@
+#include "tools/experiments/reproduce/job_file.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr const char* kRecipe = "recipe";
+
+ordered_json facts_of(const Trial& trial) {
+  ordered_json facts = {{kRecipe, recipe_hash(trial.recipe)}};
+  for (const Setting& setting : trial.settings) {
+    if (changes_results(setting)) facts[setting.key] = setting.value;
+  }
+  return facts;
+}
+
+/// What differs, in words; empty if nothing does.
+std::string change_between(const ordered_json& before, const ordered_json& now) {
+  const auto text = [](const ordered_json& facts, const std::string& key) {
+    return facts.contains(key) ? facts.at(key).get<std::string>() : "the recipe's value";
+  };
+  ordered_json keys = before;
+  keys.update(now);
+  for (const auto& [key, value] : keys.items()) {
+    if (text(before, key) == text(now, key)) continue;
+    if (key == kRecipe) return "its recipe was another one";
+    return fmt::format("{} was {}, is {}", key, text(before, key), text(now, key));
+  }
+  return {};
+}
+
+}  // namespace
+
+JobFile::JobFile(const std::filesystem::path& folder) : path_(folder / "reproduce.json") {
+  std::ifstream file(path_);
+  if (!file) return;
+  trials_ = ordered_json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (!trials_.is_object()) {
+    throw ConfigError(
+        fmt::format("{}: expected a JSON object. Give another --folder", path_.string()));
+  }
+}
+
+void JobFile::check(const Trial& trial) const {
+  const auto found = trials_.find(trial.id);
+  if (found == trials_.end()) return;
+  if (const std::string change = change_between(*found, facts_of(trial)); !change.empty()) {
+    throw ConfigError(fmt::format("{}: {} was begun with other keys: {}. Give another --folder",
+                                  path_.parent_path().string(), trial.id, change));
+  }
+}
+
+void JobFile::note(const Trial& trial) {
+  if (trials_.contains(trial.id)) return;
+  trials_[trial.id] = facts_of(trial);
+  write_file(path_, trials_.dump(2) + "\n");
+}
+
+std::optional<std::vector<Setting>> JobFile::settings_of(const std::string& trial) const {
+  const auto found = trials_.find(trial);
+  if (found == trials_.end()) return std::nullopt;
+  std::vector<Setting> settings;
+  for (const auto& [key, value] : found->items()) {
+    if (key != kRecipe) settings.push_back({key, value.get<std::string>()});
+  }
+  return settings;
+}
+
+}  // namespace precast::tools

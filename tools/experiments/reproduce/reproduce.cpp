@@ -1,0 +1,233 @@
+#include "tools/experiments/reproduce/reproduce.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <filesystem>
+#include <span>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/log.h"
+#include "tools/cli/arguments.h"
+#include "tools/cli/recipe_arguments.h"
+#include "tools/experiments/reproduce/job_file.h"
+#include "tools/experiments/reproduce/row_result.h"
+#include "tools/experiments/reproduce/table.h"
+#include "tools/experiments/reproduce/table_page.h"
+#include "tools/experiments/reproduce/table_text.h"
+#include "tools/experiments/trial/check.h"
+#include "tools/experiments/trial/file_lock.h"
+#include "tools/experiments/trial/pool_display.h"
+#include "tools/experiments/trial/trial_pool.h"
+
+namespace precast::tools {
+namespace {
+
+namespace po = boost::program_options;
+using States = std::map<std::string, TrialState>;
+
+constexpr std::int64_t kMostSeeds = 1000;
+
+Arguments make_arguments() {
+  Arguments arguments(
+      "reproduce TABLE.yaml [--section.key=value ...] [options]",
+      "Trains the rows of a published table of accuracies and times, and puts them beside what was "
+      "published:\ntable.md, table.json and report.html. Started again after any kill it goes on. "
+      "Keys of recipes go to all rows.");
+  arguments.positional("TABLE.yaml", "as configs/imagenet/table.yaml");
+  arguments.options().add_options()("rows", po::value<std::string>(),
+                                    "only these: rn18_16,rn18_24 (default: all)")(
+      "seeds", po::value<std::int64_t>()->default_value(1), "trainings of each row")(
+      "folder", po::value<std::string>(),
+      "of the runs and the table (default: runs/ and the name of the table's folder)")(
+      "at_once", po::value<std::int64_t>()->default_value(1),
+      "trainings at a time, each on its share of the GPUs and cores")(
+      "dry-run", "check the recipes and list the trainings")(
+      "status", "show the table as it stands, train nothing")("json", "print the table as JSON")(
+      "retry-failed", "give rows that failed for good another chance")(
+      "program", po::value<std::string>(), "instead of this program: trains as `precast` does");
+  return arguments;
+}
+
+std::vector<Setting> to_settings(const std::vector<Override>& overrides) {
+  std::vector<Setting> settings;
+  for (const Override& one : overrides) settings.push_back({one.key, setting_text(one.value)});
+  return settings;
+}
+
+std::vector<const TableRow*> choose_rows(const ResultTable& table, const Arguments& options) {
+  std::vector<const TableRow*> rows;
+  if (!options.has("rows")) {
+    for (const TableRow& row : table.rows) rows.push_back(&row);
+    return rows;
+  }
+  std::vector<std::string_view> names;
+  for (const TableRow& row : table.rows) names.push_back(row.id);
+  for (const std::string& name : split_list("rows", options.text("rows"))) {
+    rows.push_back(&table.rows[find_name("rows", names, name)]);
+    if (std::count(rows.begin(), rows.end(), rows.back()) > 1)
+      throw ConfigError(fmt::format("--rows: expected each row once, got '{}' twice", name));
+  }
+  return rows;
+}
+
+/// A table, the rows of it that are to be trained, and where.
+class Reproduction {
+ public:
+  Reproduction(const Arguments& options, const std::vector<Override>& overrides)
+      : table_(read_table(options.text("TABLE.yaml"))),
+        chosen_(choose_rows(table_, options)),
+        seeds_(options.get<std::int64_t>("seeds")),
+        settings_(to_settings(overrides)),
+        folder_(options.has("folder")
+                    ? std::filesystem::path(options.text("folder"))
+                    : "runs" / std::filesystem::absolute(options.text("TABLE.yaml"))
+                                   .parent_path()
+                                   .filename()) {
+    // Every row's first seed comes first: a table that is cut off is a whole one of fewer seeds.
+    for (std::int64_t seed = 0; seed < seeds_; ++seed) {
+      for (const TableRow* row : chosen_)
+        trials_.push_back(make_row_trial(*row, seed, settings_, folder_));
+    }
+  }
+
+  [[nodiscard]] const std::vector<Trial>& trials() const { return trials_; }
+  [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
+  /// The first trials are their first seeds.
+  [[nodiscard]] std::size_t rows() const { return chosen_.size(); }
+
+  /// Writes table.md, table.json and report.html.
+  void write_results(const JobFile& begun, const States& states) const {
+    const std::vector<RowResult> results = collect_results(shown(begun), states);
+    write_file(folder_ / "table.md", table_markdown(table_, results));
+    write_file(folder_ / "table.json", table_json(table_, results).dump(2) + "\n");
+    write_file(folder_ / "report.html", table_page(table_, results));
+  }
+
+  void print_results(const JobFile& begun, const States& states, bool json) const {
+    const std::vector<RowResult> results = collect_results(shown(begun), states);
+    fmt::print("{}",
+               json ? table_json(table_, results).dump(2) + "\n" : table_markdown(table_, results));
+  }
+
+ private:
+  /// The chosen rows, and what earlier commands have begun in this folder.
+  [[nodiscard]] std::vector<RowTrials> shown(const JobFile& begun) const {
+    std::vector<RowTrials> rows;
+    for (const TableRow& row : table_.rows) {
+      const bool chosen = std::find(chosen_.begin(), chosen_.end(), &row) != chosen_.end();
+      RowTrials shown{&row, {}};
+      for (std::int64_t seed = 0; seed < kMostSeeds; ++seed) {
+        Trial trial = make_row_trial(row, seed, settings_, folder_);
+        if (auto settings = begun.settings_of(trial.id)) {
+          trial.settings = std::move(*settings);
+        } else if (!chosen || seed >= seeds_) {
+          break;
+        }
+        shown.trials.push_back(std::move(trial));
+      }
+      if (!shown.trials.empty()) rows.push_back(std::move(shown));
+    }
+    return rows;
+  }
+
+  ResultTable table_;
+  std::vector<const TableRow*> chosen_;
+  std::int64_t seeds_;
+  std::vector<Setting> settings_;
+  std::filesystem::path folder_;
+  std::vector<Trial> trials_;
+};
+
+/// One seed of each row: seeds do not change what is wrong.
+void check_rows(const Reproduction& job, const std::filesystem::path& program,
+                std::size_t at_once) {
+  std::vector<const Trial*> first;
+  for (const Trial& trial : std::span(job.trials()).first(job.rows())) first.push_back(&trial);
+  // Keys of the command line are wrong in all rows alike, and told once.
+  check_by_dry_run(first, program, at_once);
+}
+
+/// Keeps the table's files up to date while rows begin and end.
+class TableDisplay final : public PoolDisplay {
+ public:
+  TableDisplay(const Reproduction& job, JobFile& begun, const States& states, std::size_t slots)
+      : PoolDisplay(job.trials(), states, slots, "top_1"),
+        job_(job),
+        begun_(begun),
+        states_(states) {}
+  void started(const RunningTrial& running) override {
+    begun_.note(*running.trial);
+    PoolDisplay::started(running);
+  }
+  void ended(const Trial& trial, const nlohmann::ordered_json& record) override {
+    PoolDisplay::ended(trial, record);
+    job_.write_results(begun_, states_);
+  }
+
+ private:
+  const Reproduction& job_;
+  JobFile& begun_;
+  const States& states_;
+};
+
+int train_rows(const Reproduction& job, const std::filesystem::path& program,
+               const std::vector<Slot>& slots, const Arguments& options) {
+  create_folders(job.folder());
+  const FileLock lock = lock_job_folder(job.folder(), FileLock::Kind::exclusive);
+  JobFile begun(job.folder());
+  for (const Trial& trial : job.trials()) begun.check(trial);
+  Journal journal(job.folder() / "results.jsonl");
+  States states = fold_states(read_journals(job.folder()));
+  if (options.has("retry-failed")) forget_failures(states);
+  ExitCode code = ExitCode::done;
+  {
+    TableDisplay display(job, begun, states, slots.size());
+    code =
+        TrialPool({.program = program, .slots = slots}, journal, states, display).run(job.trials());
+  }
+  job.write_results(begun, states);
+  if (code == ExitCode::preempted) {
+    log_info("stopped; the same command goes on");
+    return static_cast<int>(code);
+  }
+  job.print_results(begun, states, options.has("json"));
+  log_info("=> table.md, table.json and report.html are in {}", job.folder().string());
+  if (code == ExitCode::usage)
+    throw ConfigError("a row's recipe or keys were refused; `output` in its run folder says why");
+  return static_cast<int>(code);
+}
+
+}  // namespace
+
+int run_reproduce(const std::vector<std::string>& args) {
+  std::vector<std::string> own = args;
+  const std::vector<Override> overrides = take_overrides(own);
+  Arguments options = make_arguments();
+  if (!options.parse(own)) return 0;
+  check_range("seeds", options.get<std::int64_t>("seeds"), 1, kMostSeeds);
+  check_range("at_once", options.get<std::int64_t>("at_once"), 1, kMostSeeds);
+  const Reproduction job(options, overrides);
+  if (options.has("status")) {
+    job.print_results(JobFile(job.folder()), fold_states(read_journals(job.folder())),
+                      options.has("json"));
+    return 0;
+  }
+  const std::vector<Slot> slots = share_slots(
+      static_cast<int>(options.get<std::int64_t>("at_once")), allowed_cores(), visible_gpus());
+  const std::filesystem::path program =
+      options.has("program") ? std::filesystem::absolute(options.text("program")) : own_program();
+  // Before anything is trained: a mistake in the last row must not show after days.
+  check_rows(job, program, slots.size());
+  if (options.has("dry-run")) {
+    for (const Trial& trial : job.trials())
+      fmt::print("{}\n", fmt::join(trial.train_arguments(), " "));
+    return 0;
+  }
+  return train_rows(job, program, slots, options);
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,101 @@
+#include "tools/experiments/reproduce/row_result.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "tools/report/run_record.h"
+
+namespace precast::tools {
+namespace {
+
+std::vector<CurvePoint> curve_of(const RunRecord& record) {
+  std::vector<CurvePoint> curve;
+  double val_seconds = 0;
+  for (const RunRow& row : record.epochs) {
+    if (std::isfinite(row.val_seconds)) val_seconds += row.val_seconds;
+    // Without an evaluation after each epoch the last one alone has a figure.
+    if (!std::isfinite(row.top_1)) continue;
+    curve.push_back({row.epochs_done, (row.train_seconds + val_seconds) / 60, row.top_1});
+  }
+  return curve;
+}
+
+/// The last one given for a key counts.
+void give(std::vector<Setting>& settings, const Setting& setting) {
+  std::erase_if(settings, [&](const Setting& other) { return other.key == setting.key; });
+  settings.push_back(setting);
+}
+
+template <typename Value>
+std::optional<MeanInterval> over_runs(const std::vector<SeedRun>& runs, const Value& value) {
+  std::vector<double> values;
+  for (const SeedRun& run : runs) {
+    if (run.status != TrialStatus::done) continue;
+    if (const double figure = value(run.summary); std::isfinite(figure)) values.push_back(figure);
+  }
+  if (values.empty()) return std::nullopt;
+  return mean_interval(values);
+}
+
+}  // namespace
+
+std::optional<MeanInterval> RowResult::figure(const char* key) const {
+  return over_runs(
+      runs, [key](const nlohmann::ordered_json& summary) { return number_of(summary, key); });
+}
+
+std::optional<MeanInterval> RowResult::minutes() const {
+  return over_runs(runs, [](const nlohmann::ordered_json& summary) {
+    return number_of(summary, "train_minutes") + number_of(summary, "eval_minutes");
+  });
+}
+
+std::string RowResult::progress() const {
+  std::size_t done = 0;
+  for (const SeedRun& run : runs) {
+    if (run.status == TrialStatus::done) {
+      ++done;
+    } else if (run.status != TrialStatus::waiting) {
+      return fmt::format("seed {}: {}", run.seed, name_of(run.status));
+    }
+  }
+  return fmt::format("{} of {}", done, runs.size());
+}
+
+Trial make_row_trial(const TableRow& row, std::int64_t seed, const std::vector<Setting>& settings,
+                     const std::filesystem::path& folder) {
+  Trial trial{.id = fmt::format("{}-seed{}", row.id, seed),
+              .recipe = row.recipe,
+              .settings = row.settings,
+              .folder = folder};
+  for (const Setting& setting : settings) give(trial.settings, setting);
+  give(trial.settings, {"training.seed", fmt::format("{}", seed)});
+  return trial;
+}
+
+std::vector<RowResult> collect_results(const std::vector<RowTrials>& rows,
+                                       const std::map<std::string, TrialState>& states) {
+  std::vector<RowResult> results;
+  for (const RowTrials& row : rows) {
+    results.push_back({row.row, {}});
+    for (const Trial& trial : row.trials) {
+      SeedRun run;
+      run.seed = static_cast<std::int64_t>(results.back().runs.size());
+      run.trial = trial;
+      if (const auto found = states.find(trial.id); found != states.end()) {
+        run.status = found->second.status;
+        run.summary = found->second.figures;
+      }
+      if (std::filesystem::exists(trial.run_folder() / "log")) {
+        const RunRecord record = load_run(trial.run_folder());
+        run.facts = record.facts;
+        run.curve = curve_of(record);
+      }
+      results.back().runs.push_back(std::move(run));
+    }
+  }
+  return results;
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/experiments/reproduce/table.h"
+#include "tools/experiments/trial/interval.h"
+#include "tools/experiments/trial/journal.h"
+#include "tools/experiments/trial/trial.h"
+
+namespace precast::tools {
+
+/// One training of a row: a trial with a seed of its own.
+struct SeedRun {
+  std::int64_t seed = 0;
+  Trial trial;
+  TrialStatus status = TrialStatus::waiting;
+  /// summary.json; null unless done.
+  nlohmann::ordered_json summary;
+  /// run.json: machine, dataset, batch; empty before the run has begun.
+  nlohmann::ordered_json facts;
+  /// Accuracy after each evaluated epoch, so far.
+  std::vector<CurvePoint> curve;
+};
+
+/// What this machine has made of a row so far.
+struct RowResult {
+  const TableRow* row = nullptr;
+  std::vector<SeedRun> runs;
+
+  /// Of a key of summary.json over the runs that are done; nothing if none is.
+  [[nodiscard]] std::optional<MeanInterval> figure(const char* key) const;
+  /// Training and evaluation, as published minutes are counted.
+  [[nodiscard]] std::optional<MeanInterval> minutes() const;
+  /// `3 of 3`, `running`, `diverged` ...
+  [[nodiscard]] std::string progress() const;
+};
+
+/// The training of a row with one seed. @param settings given to all rows, after the row's own.
+[[nodiscard]] Trial make_row_trial(const TableRow& row, std::int64_t seed,
+                                   const std::vector<Setting>& settings,
+                                   const std::filesystem::path& folder);
+
+/// A row with its trials, by seed from 0.
+struct RowTrials {
+  const TableRow* row = nullptr;
+  std::vector<Trial> trials;
+};
+
+/// What the run folders and the journal hold of them.
+[[nodiscard]] std::vector<RowResult> collect_results(
+    const std::vector<RowTrials>& rows, const std::map<std::string, TrialState>& states);
+
+}  // namespace precast::tools

@@ -1,0 +1,241 @@
+#include "tools/experiments/reproduce/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <set>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+#include "framework/core/config/schema.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+
+namespace precast::tools {
+namespace {
+
+constexpr std::uint64_t kMostCurveBytes = 16U << 20;
+
+bool names_a_folder(const std::string& id) {
+  return !id.empty() && id[0] != '.' && std::all_of(id.begin(), id.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
+  });
+}
+
+/// Reads a table's lists: what is wrong goes to the diagnostics, and reading goes on.
+class TableReader {
+ public:
+  explicit TableReader(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
+
+  FigureSource source(const ConfigNode& node, const std::string& where) {
+    FigureSource source;
+    Schema schema;
+    schema.add("id", &source.id, "what rows name it by").required();
+    schema.add("title", &source.title, "").required();
+    schema.add("date", &source.date, "");
+    schema.add("url", &source.url, "");
+    read(schema, node, where);
+    if (!sources_.insert(source.id).second) {
+      diagnostics_.error(node.origin, where, fmt::format("source '{}' is there twice", source.id));
+    }
+    return source;
+  }
+
+  TableRow row(const ConfigNode& node, const std::string& where,
+               const std::filesystem::path& folder) {
+    TableRow row;
+    std::string recipe;
+    ConfigNode settings;
+    ConfigNode published;
+    Schema schema;
+    schema.add("id", &row.id, "the row's name").required();
+    schema.add("model", &row.model, "the model's name, for people").required();
+    schema.add("recipe", &recipe, "a recipe, named from the table's folder").required();
+    schema.add("settings", &settings, "keys to set in it: {training.epochs: 3}");
+    schema.add("published", &published, "figures, the ones to compare with first");
+    read(schema, node, where);
+    if (schema.given("id") && !names_a_folder(row.id)) {
+      diagnostics_.error(
+          schema.origin("id"), where + ".id",
+          fmt::format("expected letters, digits, '_', '-' and '.', got '{}'", row.id));
+    } else if (!rows_.insert(row.id).second) {
+      diagnostics_.error(node.origin, where, fmt::format("row '{}' is there twice", row.id));
+    }
+    row.recipe = folder / recipe;
+    if (schema.given("recipe") && !std::filesystem::is_regular_file(row.recipe)) {
+      diagnostics_.error(
+          schema.origin("recipe"), where + ".recipe",
+          fmt::format("expected a file, got '{}', which is none", row.recipe.string()));
+    }
+    if (settings.kind == ConfigNode::Kind::map) {
+      for (const auto& [key, origin, value] : settings.entries)
+        row.settings.push_back({key, setting_text(value)});
+    } else {
+      expect(settings, ConfigNode::Kind::null, "a map of keys", where + ".settings");
+    }
+    each(published, where + ".published", [&](const ConfigNode& item, const std::string& at) {
+      Schema figures;
+      row.published.emplace_back();
+      add_figures(figures, row.published.back());
+      read_figures(figures, item, at, row.published.back());
+    });
+    return row;
+  }
+
+  OtherSystem other(const ConfigNode& node, const std::string& where) {
+    OtherSystem other;
+    Schema schema;
+    schema.add("system", &other.system, "").required();
+    schema.add("model", &other.model, "").required();
+    add_figures(schema, other.figures);
+    read_figures(schema, node, where, other.figures);
+    return other;
+  }
+
+  /// Calls `take(item, where)` for the items of a list; nothing at all is an empty list.
+  template <typename Take>
+  void each(const ConfigNode& list, const std::string& where, const Take& take) {
+    if (list.kind != ConfigNode::Kind::list) {
+      expect(list, ConfigNode::Kind::null, "a list", where);
+      return;
+    }
+    for (std::size_t i = 0; i < list.items.size(); ++i)
+      take(list.items[i], fmt::format("{}[{}]", where, i));
+  }
+
+ private:
+  void expect(const ConfigNode& node, ConfigNode::Kind kind, std::string_view what,
+              const std::string& where) {
+    if (node.kind != kind) {
+      diagnostics_.error(node.origin, where, fmt::format("expected {}, got {}", what, node.text()));
+    }
+  }
+
+  void read(Schema& schema, const ConfigNode& node, const std::string& where) {
+    if (node.kind != ConfigNode::Kind::map) {
+      expect(node, ConfigNode::Kind::map, "a map", where);
+      return;
+    }
+    schema.apply(node, diagnostics_, where);
+    schema.check_required(node.origin, diagnostics_, where);
+  }
+
+  static constexpr std::string_view kOptional[] = {"top_1", "top_5", "minutes"};
+
+  void add_figures(Schema& schema, PublishedFigures& figures) {
+    values_ = {};
+    schema.add("source", &figures.source, "id of a source").required();
+    schema.add("top_1", &values_[0], "share of images").min(0).max(1);
+    schema.add("top_5", &values_[1], "share of images").min(0).max(1);
+    schema.add("minutes", &values_[2], "wall clock").above(0);
+    schema.add("hardware", &figures.hardware, "");
+    schema.add("note", &figures.note, "");
+  }
+
+  void read_figures(Schema& schema, const ConfigNode& node, const std::string& where,
+                    PublishedFigures& figures) {
+    read(schema, node, where);
+    std::optional<double>* const into[] = {&figures.top_1, &figures.top_5, &figures.minutes};
+    for (std::size_t i = 0; i < std::size(kOptional); ++i) {
+      if (schema.given(kOptional[i])) *into[i] = values_[i];
+    }
+    if (schema.given("source") && sources_.count(figures.source) == 0) {
+      diagnostics_.error(
+          schema.origin("source"), where + ".source",
+          fmt::format("expected the id of one of `sources`, got '{}'", figures.source));
+    }
+  }
+
+  Diagnostics& diagnostics_;
+  std::set<std::string> sources_;
+  std::set<std::string> rows_;
+  /// What the schema of figures is bound to.
+  std::array<double, std::size(kOptional)> values_{};
+};
+
+/// A number that a field of a CSV line begins with. @return false if there is none.
+template <typename T>
+bool take_number(std::string_view& line, T& value) {
+  const auto read = std::from_chars(line.data(), line.data() + line.size(), value);
+  if (read.ec != std::errc()) return false;
+  line.remove_prefix(static_cast<std::size_t>(read.ptr - line.data()));
+  if (!line.empty() && line.front() == ',') line.remove_prefix(1);
+  return true;
+}
+
+std::map<std::string, std::vector<CurvePoint>> read_curves(const std::filesystem::path& path) {
+  const std::vector<std::byte> bytes = read_file(path, kMostCurveBytes);
+  std::istringstream lines(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  std::map<std::string, std::vector<CurvePoint>> curves;
+  std::string line;
+  bool head = true;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    if (line.empty() || line[0] == '#') continue;
+    // Of names.
+    if (std::exchange(head, false)) continue;
+    std::string_view rest = line;
+    const std::string row(rest.substr(0, rest.find(',')));
+    rest.remove_prefix(std::min(rest.size(), row.size() + 1));
+    double epoch = 0;
+    CurvePoint point;
+    if (!take_number(rest, epoch) || !take_number(rest, point.minutes) ||
+        !take_number(rest, point.top_1)) {
+      throw ConfigError(fmt::format("{}:{}: expected row,epoch,minutes,top_1, got '{}'",
+                                    path.string(), number, line));
+    }
+    point.epochs = epoch + 1;
+    curves[row].push_back(point);
+  }
+  return curves;
+}
+
+}  // namespace
+
+const FigureSource& ResultTable::source(const std::string& id) const {
+  const auto found = std::find_if(sources.begin(), sources.end(),
+                                  [&](const FigureSource& source) { return source.id == id; });
+  require(found != sources.end(), "read_table() checks the names of sources");
+  return *found;
+}
+
+ResultTable read_table(const std::filesystem::path& path) {
+  Diagnostics diagnostics;
+  const ConfigNode top = parse_yaml_file(path, diagnostics);
+  diagnostics.throw_if_errors();
+  ResultTable table;
+  ConfigNode sources;
+  ConfigNode rows;
+  ConfigNode others;
+  std::string curves;
+  Schema schema;
+  schema.add("title", &table.title, "what the table is about").required();
+  schema.add("sources", &sources, "where the published figures come from");
+  schema.add("train_images", &table.train_images, "training images of the published runs").min(0);
+  schema.add("rows", &rows, "trainings to run").required();
+  schema.add("others", &others, "figures of other systems");
+  schema.add("curves", &curves, "CSV file of published accuracies, named from the table's folder");
+  schema.apply(top, diagnostics);
+  schema.check_required(top.origin, diagnostics);
+
+  TableReader reader(diagnostics);
+  reader.each(sources, "sources", [&](const ConfigNode& node, const std::string& where) {
+    table.sources.push_back(reader.source(node, where));
+  });
+  reader.each(rows, "rows", [&](const ConfigNode& node, const std::string& where) {
+    table.rows.push_back(reader.row(node, where, path.parent_path()));
+  });
+  reader.each(others, "others", [&](const ConfigNode& node, const std::string& where) {
+    table.others.push_back(reader.other(node, where));
+  });
+  if (rows.kind == ConfigNode::Kind::list && rows.items.empty())
+    diagnostics.error(rows.origin, "rows", "expected at least one, got none");
+  diagnostics.throw_if_errors();
+  if (!curves.empty()) table.curves = read_curves(path.parent_path() / curves);
+  return table;
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,251 @@
+#include "tools/experiments/reproduce/table_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "tools/experiments/reproduce/table_text.h"
+#include "tools/report/chart/line_chart.h"
+#include "tools/report/chart/scatter_chart.h"
+#include "tools/report/html_page.h"
+
+namespace precast::tools {
+namespace {
+
+constexpr int kOurColour = 0;
+
+/// The models of a table in its order.
+std::vector<std::string> models_of(const std::vector<RowResult>& results) {
+  std::vector<std::string> models;
+  for (const RowResult& result : results) {
+    if (std::find(models.begin(), models.end(), result.row->model) == models.end())
+      models.push_back(result.row->model);
+  }
+  return models;
+}
+
+ScatterSeries our_series(const std::vector<RowResult>& results, const std::string& model) {
+  ScatterSeries series{.label = "precast, here", .colour = kOurColour, .joined = true};
+  for (const RowResult& result : results) {
+    const auto top_1 = result.figure("top_1");
+    const auto minutes = result.minutes();
+    if (result.row->model != model || !top_1 || !minutes) continue;
+    ScatterPoint point{.x = minutes->mean, .y = top_1->mean, .label = result.row->id};
+    if (top_1->count > 1) {
+      point.y_low = top_1->mean - top_1->half_width;
+      point.y_high = top_1->mean + top_1->half_width;
+    }
+    series.points.push_back(std::move(point));
+  }
+  std::sort(series.points.begin(), series.points.end(),
+            [](const ScatterPoint& a, const ScatterPoint& b) { return a.x < b.x; });
+  return series;
+}
+
+/// Published figures by who published them: a source's rows, another system's points.
+std::vector<ScatterSeries> published_series(const ResultTable& table, const std::string& model) {
+  std::vector<ScatterSeries> all;
+  const auto add = [&](const std::string& label, const PublishedFigures& figures, bool joined,
+                       const std::string& point) {
+    if (!figures.top_1 || !figures.minutes) return;
+    auto found = std::find_if(all.begin(), all.end(),
+                              [&](const ScatterSeries& series) { return series.label == label; });
+    if (found == all.end()) {
+      all.push_back({.label = label,
+                     .colour = kOurColour + 1 + static_cast<int>(all.size()),
+                     .mark = Mark::diamond,
+                     .joined = joined});
+      found = all.end() - 1;
+    }
+    found->points.push_back({.x = *figures.minutes, .y = *figures.top_1, .label = point});
+  };
+  for (const TableRow& row : table.rows) {
+    if (row.model != model) continue;
+    for (const PublishedFigures& figures : row.published)
+      add(fmt::format("{}, {}", figures.source, figures.hardware), figures, true, "");
+  }
+  for (const OtherSystem& other : table.others) {
+    if (other.model == model) add(other.system, other.figures, false, "");
+  }
+  return all;
+}
+
+std::string frontier_chart(const ResultTable& table, const std::vector<RowResult>& results,
+                           const std::string& model) {
+  ScatterChart chart{.title = model + ": accuracy over time",
+                     .x = {.label = "minutes", .scale = Scale::logarithmic},
+                     .y = {.label = "top-1"}};
+  chart.series = published_series(table, model);
+  chart.series.insert(chart.series.begin(), our_series(results, model));
+  return scatter_chart_svg(chart);
+}
+
+/// One line a row, over epochs or minutes; published ones dashed in the row's colour.
+std::string curve_chart(const ResultTable& table, const std::vector<RowResult>& results,
+                        const std::string& model, double CurvePoint::*x, const char* label) {
+  LineChart chart{.title = fmt::format("{}: top-1 over {}", model, label),
+                  .x = {.label = label, .whole = x == &CurvePoint::epochs},
+                  .y = {.label = "top-1"}};
+  int colour = 0;
+  const auto points = [x](const std::vector<CurvePoint>& curve) {
+    std::vector<LinePoint> line;
+    for (const CurvePoint& point : curve) line.push_back({point.*x, point.top_1});
+    return line;
+  };
+  for (const RowResult& result : results) {
+    if (result.row->model != model) continue;
+    if (const auto& ours = result.runs.front().curve; !ours.empty())
+      chart.series.push_back({.label = result.row->id, .points = points(ours), .colour = colour});
+    if (const auto found = table.curves.find(result.row->id); found != table.curves.end()) {
+      chart.series.push_back({.label = result.row->id + ", published",
+                              .points = points(found->second),
+                              .colour = colour,
+                              .dashed = true});
+    }
+    ++colour;
+  }
+  return line_chart_svg(chart);
+}
+
+/// The answer: the best row, what was published as the best, how much is trained.
+void add_answer(HtmlPage& page, const std::vector<RowResult>& results) {
+  std::optional<MeanInterval> best;
+  std::string best_note;
+  PublishedFigures published;
+  std::string published_note;
+  double minutes = 0;
+  std::size_t done = 0;
+  for (const RowResult& result : results) {
+    const auto top_1 = result.figure("top_1");
+    const auto own_minutes = result.minutes();
+    if (top_1 && (!best || top_1->mean > best->mean)) {
+      best = top_1;
+      best_note = fmt::format("{} in {} minutes", result.row->id, figure_text(own_minutes, 1));
+    }
+    const PublishedFigures theirs = result.row->compared_with();
+    if (theirs.top_1 && theirs.top_1 > published.top_1) {
+      published = theirs;
+      published_note = fmt::format("{} in {} minutes, {}", result.row->id,
+                                   figure_text(theirs.minutes, 1), theirs.hardware);
+    }
+    if (own_minutes) minutes += own_minutes->mean * own_minutes->count;
+    if (std::ranges::all_of(result.runs,
+                            [](const SeedRun& run) { return run.status == TrialStatus::done; })) {
+      ++done;
+    }
+  }
+  std::vector<HtmlFigure> figures = {{figure_text(best, 4), "best top-1 here", best_note}};
+  if (published.top_1)
+    figures.push_back({figure_text(published.top_1, 4), "best published top-1", published_note});
+  figures.push_back({fmt::format("{} of {}", done, results.size()), "rows trained", ""});
+  figures.push_back({fmt::format("{:.1f}", minutes), "minutes of training", "all runs together"});
+  page.figures(figures);
+}
+
+/// A figure of a row, here and as published.
+struct Compared {
+  std::string name;
+  std::string ours;
+  std::string theirs;
+};
+
+std::vector<Compared> compare(const RowResult& result) {
+  const PublishedFigures theirs = result.row->compared_with();
+  return {{"top-1", figure_text(result.figure("top_1"), 4), figure_text(theirs.top_1, 4)},
+          {"top-5", figure_text(result.figure("top_5"), 4), figure_text(theirs.top_5, 4)},
+          {"minutes", figure_text(result.minutes(), 1), figure_text(theirs.minutes, 1)}};
+}
+
+/// Figures that nobody has published have no column for that.
+HtmlTable result_table(const std::vector<RowResult>& results) {
+  HtmlTable html{.columns = {{"row"}, {"model"}}};
+  if (results.empty()) return html;
+  std::vector<bool> published(3, false);
+  for (const RowResult& result : results) {
+    const auto figures = compare(result);
+    for (std::size_t i = 0; i < figures.size(); ++i)
+      published[i] = published[i] || figures[i].theirs != kNoFigure;
+  }
+  const auto names = compare(results.front());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    html.columns.push_back({names[i].name, true});
+    if (published[i]) html.columns.push_back({"published", true});
+  }
+  html.columns.push_back({"seeds", true});
+  for (const RowResult& result : results) {
+    // The page lies in the folder of the runs.
+    const std::string link = result.runs.front().trial.id + "/report.html";
+    std::vector<HtmlCell> row = {{.text = result.row->id, .link = link}, {result.row->model}};
+    const auto figures = compare(result);
+    for (std::size_t i = 0; i < figures.size(); ++i) {
+      row.push_back({.text = figures[i].ours, .bold = true});
+      if (published[i]) row.push_back({figures[i].theirs});
+    }
+    row.push_back({result.progress()});
+    html.rows.push_back(std::move(row));
+  }
+  return html;
+}
+
+void add_differences(HtmlPage& page, const ResultTable& table,
+                     const std::vector<RowResult>& results) {
+  HtmlTable html{.columns = {{"rows"}, {"what differs from the published runs"}}};
+  for (const auto& [rows, line] : joined_differences(table, results))
+    html.rows.push_back({{rows}, {line}});
+  if (html.rows.empty()) return;
+  page.section("What differs");
+  page.table(html);
+}
+
+void add_published(HtmlPage& page, const ResultTable& table) {
+  HtmlTable figures{.columns = {{"system"},
+                                {"model"},
+                                {"top-1", true},
+                                {"minutes", true},
+                                {"hardware"},
+                                {"source"},
+                                {"note"}}};
+  for (const OtherSystem& other : table.others) {
+    figures.rows.push_back({{other.system},
+                            {other.model},
+                            {figure_text(other.figures.top_1, 4)},
+                            {figure_text(other.figures.minutes, 1)},
+                            {other.figures.hardware},
+                            {other.figures.source},
+                            {other.figures.note}});
+  }
+  page.section("Other systems and sources");
+  if (!figures.rows.empty()) page.table(figures);
+  HtmlTable sources{.columns = {{"source"}, {"what"}, {"date"}, {"address"}}};
+  for (const FigureSource& source : table.sources)
+    sources.rows.push_back({{source.id}, {source.title}, {source.date}, {source.url}});
+  if (!sources.rows.empty()) page.table(sources);
+}
+
+}  // namespace
+
+std::string table_page(const ResultTable& table, const std::vector<RowResult>& results) {
+  HtmlPage page(table.title,
+                "Trained here beside what was published. Minutes are training and "
+                "evaluation together; ± is half of a 95 % interval over seeds.");
+  const std::vector<std::string> models = models_of(results);
+  add_answer(page, results);
+  std::vector<std::string> frontiers;
+  for (const std::string& model : models)
+    frontiers.push_back(frontier_chart(table, results, model));
+  page.charts(frontiers);
+  page.section("Results");
+  page.table(result_table(results));
+  page.section("Accuracy after each epoch");
+  for (const std::string& model : models) {
+    page.charts({curve_chart(table, results, model, &CurvePoint::epochs, "epochs"),
+                 curve_chart(table, results, model, &CurvePoint::minutes, "minutes")});
+  }
+  add_differences(page, table, results);
+  add_published(page, table);
+  return page.text();
+}
+
+}  // namespace precast::tools

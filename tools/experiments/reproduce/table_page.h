@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/experiments/reproduce/row_result.h"
+#include "tools/experiments/reproduce/table.h"
+
+namespace precast::tools {
+
+/// The table as a page: for each model the frontier of accuracy over time, ours beside what was
+/// published; the table; accuracy after each epoch; what differs; sources. Self-contained, no
+/// script.
+[[nodiscard]] std::string table_page(const ResultTable& table,
+                                     const std::vector<RowResult>& results);
+
+}  // namespace precast::tools

@@ -1,0 +1,204 @@
+#include "tools/experiments/reproduce/table_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <string_view>
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr int kShareDigits = 4;
+constexpr int kMinuteDigits = 1;
+
+/// `8 x NVIDIA A100`, or `2 cores of` the processor where that trains; empty if nobody says.
+std::string hardware_of(const ordered_json& facts) {
+  const std::string device = facts.value("device", "");
+  if (device.empty()) return {};
+  if (device == facts.value("processor", ""))
+    return fmt::format("{} cores of {}", facts.value("cores", 0), device);
+  return fmt::format("{} x {}", facts.value("world_size", 1), device);
+}
+
+ordered_json to_json(const PublishedFigures& figures) {
+  ordered_json json = {{"source", figures.source}};
+  if (figures.top_1) json["top_1"] = *figures.top_1;
+  if (figures.top_5) json["top_5"] = *figures.top_5;
+  if (figures.minutes) json["minutes"] = *figures.minutes;
+  if (!figures.hardware.empty()) json["hardware"] = figures.hardware;
+  if (!figures.note.empty()) json["note"] = figures.note;
+  return json;
+}
+
+ordered_json to_json(const std::optional<MeanInterval>& figure) {
+  if (!figure) return nullptr;
+  ordered_json json = {{"mean", figure->mean}, {"seeds", figure->count}};
+  // One seed tells nothing of how far it may be off.
+  if (figure->count > 1) json["half_width_95"] = figure->half_width;
+  return json;
+}
+
+/// Keys that make the row what was published.
+bool belongs_to(const TableRow& row, const Setting& setting) {
+  return std::ranges::any_of(row.settings, [&](const Setting& own) {
+    return own.key == setting.key && own.value == setting.value;
+  });
+}
+
+/// Text of a table's file within a table of Markdown.
+std::string cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|' || c == '\\') out += '\\';
+    out += c == '\n' || c == '\r' ? ' ' : c;
+  }
+  return out;
+}
+
+void append_others(const ResultTable& table, std::string& out) {
+  if (table.others.empty()) return;
+  out += "\n## Other systems\n\n| system | model | top-1 | minutes | hardware | note |\n";
+  out += "| --- | --- | --- | --- | --- | --- |\n";
+  for (const OtherSystem& other : table.others) {
+    fmt::format_to(std::back_inserter(out), "| {} | {} | {} | {} | {} | {} |\n", cell(other.system),
+                   cell(other.model), figure_text(other.figures.top_1, kShareDigits),
+                   figure_text(other.figures.minutes, kMinuteDigits), cell(other.figures.hardware),
+                   cell(other.figures.note));
+  }
+}
+
+}  // namespace
+
+std::string figure_text(const std::optional<MeanInterval>& figure, int digits) {
+  if (!figure) return kNoFigure;
+  if (figure->count < 2) return fmt::format("{:.{}f}", figure->mean, digits);
+  return fmt::format("{:.{}f} ± {:.{}f}", figure->mean, digits, figure->half_width, digits);
+}
+
+std::string figure_text(const std::optional<double>& figure, int digits) {
+  return figure ? fmt::format("{:.{}f}", *figure, digits) : kNoFigure;
+}
+
+std::vector<std::string> differences(const ResultTable& table, const RowResult& result) {
+  std::vector<std::string> lines;
+  const auto begun = std::find_if(result.runs.begin(), result.runs.end(),
+                                  [](const SeedRun& run) { return !run.facts.empty(); });
+  if (begun == result.runs.end()) return lines;
+  const std::string ours = hardware_of(begun->facts);
+  const std::string theirs = result.row->compared_with().hardware;
+  if (ours != theirs && !ours.empty()) {
+    lines.push_back(fmt::format("hardware: {}{}", ours,
+                                theirs.empty() ? "" : fmt::format(", published on {}", theirs)));
+  }
+  const auto images = begun->facts.value("train_images", std::int64_t{0});
+  if (table.train_images != 0 && images != table.train_images) {
+    lines.push_back(
+        fmt::format("training images: {}, published with {}", images, table.train_images));
+  }
+  std::string keys;
+  for (const Setting& setting : begun->trial.settings) {
+    if (!changes_results(setting) || setting.key == "training.seed") continue;
+    if (belongs_to(*result.row, setting)) continue;
+    fmt::format_to(std::back_inserter(keys), "{}{}={}", keys.empty() ? "" : ", ", setting.key,
+                   setting.value);
+  }
+  if (!keys.empty()) lines.push_back("keys set: " + keys);
+  return lines;
+}
+
+std::vector<Difference> joined_differences(const ResultTable& table,
+                                           const std::vector<RowResult>& results) {
+  std::vector<std::string> lines;
+  std::map<std::string, std::vector<std::string>> rows_of;
+  std::size_t rows = 0;
+  for (const RowResult& result : results) {
+    const std::vector<std::string> own = differences(table, result);
+    if (!own.empty()) ++rows;
+    for (const std::string& line : own) {
+      if (!rows_of.contains(line)) lines.push_back(line);
+      rows_of[line].push_back(result.row->id);
+    }
+  }
+  std::vector<Difference> joined;
+  for (const std::string& line : lines) {
+    const auto& names = rows_of.at(line);
+    joined.push_back(
+        {names.size() == rows && rows > 1 ? "all rows" : fmt::format("{}", fmt::join(names, ", ")),
+         line});
+  }
+  return joined;
+}
+
+std::string table_markdown(const ResultTable& table, const std::vector<RowResult>& results) {
+  std::string out = "# " + cell(table.title) + "\n\n";
+  out +=
+      "| row | model | top-1 | published | top-5 | published | minutes | published | seeds |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+  for (const RowResult& result : results) {
+    const PublishedFigures theirs = result.row->compared_with();
+    fmt::format_to(
+        std::back_inserter(out), "| {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", result.row->id,
+        cell(result.row->model), figure_text(result.figure("top_1"), kShareDigits),
+        figure_text(theirs.top_1, kShareDigits), figure_text(result.figure("top_5"), kShareDigits),
+        figure_text(theirs.top_5, kShareDigits), figure_text(result.minutes(), kMinuteDigits),
+        figure_text(theirs.minutes, kMinuteDigits), result.progress());
+  }
+  out +=
+      "\nMinutes are training and evaluation together. `±` is half of a 95 % interval over seeds "
+      "(Student's t).\n";
+  std::string differing;
+  for (const auto& [rows, line] : joined_differences(table, results))
+    fmt::format_to(std::back_inserter(differing), "- {}: {}\n", rows, cell(line));
+  if (!differing.empty()) out += "\n## What differs from the published runs\n\n" + differing;
+  append_others(table, out);
+  if (!table.sources.empty()) out += "\n## Sources\n\n";
+  for (const FigureSource& source : table.sources) {
+    fmt::format_to(std::back_inserter(out), "- {}: {}, {} <{}>\n", cell(source.id),
+                   cell(source.title), cell(source.date), source.url);
+  }
+  return out;
+}
+
+ordered_json table_json(const ResultTable& table, const std::vector<RowResult>& results) {
+  ordered_json json = {{"title", table.title}, {"rows", ordered_json::array()}};
+  for (const RowResult& result : results) {
+    ordered_json row = {{"id", result.row->id},
+                        {"model", result.row->model},
+                        {"recipe", result.row->recipe.string()},
+                        {"top_1", to_json(result.figure("top_1"))},
+                        {"top_5", to_json(result.figure("top_5"))},
+                        {"minutes", to_json(result.minutes())},
+                        {"published", ordered_json::array()},
+                        {"differences", differences(table, result)},
+                        {"runs", ordered_json::array()}};
+    for (const PublishedFigures& figures : result.row->published)
+      row["published"].push_back(to_json(figures));
+    for (const SeedRun& run : result.runs) {
+      row["runs"].push_back({{"seed", run.seed},
+                             {"status", name_of(run.status)},
+                             {"folder", run.trial.run_folder().string()},
+                             {"summary", run.summary}});
+    }
+    json["rows"].push_back(std::move(row));
+  }
+  json["others"] = ordered_json::array();
+  for (const OtherSystem& other : table.others) {
+    ordered_json figures = to_json(other.figures);
+    figures["system"] = other.system;
+    figures["model"] = other.model;
+    json["others"].push_back(std::move(figures));
+  }
+  json["sources"] = ordered_json::array();
+  for (const FigureSource& source : table.sources) {
+    json["sources"].push_back(
+        {{"id", source.id}, {"title", source.title}, {"date", source.date}, {"url", source.url}});
+  }
+  return json;
+}
+
+}  // namespace precast::tools

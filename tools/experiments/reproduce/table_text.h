@@ -1,0 +1,40 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/experiments/reproduce/row_result.h"
+#include "tools/experiments/reproduce/table.h"
+
+namespace precast::tools {
+
+inline constexpr const char* kNoFigure = "-";
+
+/// `0.7376 ± 0.0012` over seeds, `0.7376` for one; `-` for nothing.
+[[nodiscard]] std::string figure_text(const std::optional<MeanInterval>& figure, int digits);
+/// `0.7376`, `-`.
+[[nodiscard]] std::string figure_text(const std::optional<double>& figure, int digits);
+
+/// What sets the runs of a row apart from what was published: hardware, number of training images,
+/// keys that were given beyond the row's own. One line each.
+[[nodiscard]] std::vector<std::string> differences(const ResultTable& table,
+                                                   const RowResult& result);
+
+/// Such a line, and the rows that it holds for: their names, or `all rows`.
+struct Difference {
+  std::string rows;
+  std::string line;
+};
+[[nodiscard]] std::vector<Difference> joined_differences(const ResultTable& table,
+                                                         const std::vector<RowResult>& results);
+
+/// The table as Markdown: ours beside the first published figures of each row, what differs, other
+/// systems, sources.
+[[nodiscard]] std::string table_markdown(const ResultTable& table,
+                                         const std::vector<RowResult>& results);
+/// The same facts and each seed's figures, for programs.
+[[nodiscard]] nlohmann::ordered_json table_json(const ResultTable& table,
+                                                const std::vector<RowResult>& results);
+
+}  // namespace precast::tools

@@ -1,0 +1,78 @@
+#include "tools/experiments/trial/check.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <sstream>
+#include <string_view>
+
+#include "framework/core/error.h"
+#include "framework/process/child_process.h"
+
+namespace precast::tools {
+namespace {
+
+constexpr auto kPatience = std::chrono::minutes(10);
+/// Each takes some 100 MB and a second of a core.
+constexpr std::size_t kMostAtOnce = 16;
+
+std::vector<TrialProblem> problems_of(const Trial& trial, const ChildResult& run) {
+  constexpr std::string_view kError = "error: ";
+  std::vector<TrialProblem> problems;
+  if (run.exit_code == 0) return problems;
+  std::istringstream lines(run.errors);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line.starts_with("warning: ")) continue;
+    if (line.starts_with(kError)) line.erase(0, kError.size());
+    problems.push_back({&trial, std::move(line)});
+  }
+  if (problems.empty()) {
+    problems.push_back({&trial, fmt::format("`train --dry-run` of trial {} ended with code {}",
+                                            trial.id, run.exit_code)});
+  }
+  return problems;
+}
+
+/// The results of the trials' dry runs, in their order.
+std::vector<ChildResult> dry_run(const std::vector<const Trial*>& trials,
+                                 const std::filesystem::path& program, std::size_t at_once) {
+  std::vector<ChildResult> results(trials.size());
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < trials.size(); i = next++) {
+      std::vector<std::string> command = {program.string()};
+      for (std::string& argument : trials[i]->train_arguments())
+        command.push_back(std::move(argument));
+      command.emplace_back("--dry-run");
+      results[i] = run_child(command, kPatience);
+    }
+  };
+  // Futures carry what a thread throws to this one.
+  std::vector<std::future<void>> workers;
+  const std::size_t count = std::min({at_once, kMostAtOnce, trials.size()});
+  for (std::size_t i = 0; i < count; ++i) workers.push_back(std::async(std::launch::async, work));
+  for (std::future<void>& worker : workers) worker.get();
+  return results;
+}
+
+}  // namespace
+
+void check_by_dry_run(const std::vector<const Trial*>& trials, const std::filesystem::path& program,
+                      std::size_t at_once,
+                      const std::function<std::string(const TrialProblem&)>& text) {
+  const std::vector<ChildResult> results = dry_run(trials, program, at_once);
+  std::vector<std::string> told;
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    for (const TrialProblem& problem : problems_of(*trials[i], results[i])) {
+      std::string line = text(problem);
+      if (std::ranges::find(told, line) == told.end()) told.push_back(std::move(line));
+    }
+  }
+  if (!told.empty()) throw ConfigError(fmt::format("{}", fmt::join(told, "\n")));
+}
+
+}  // namespace precast::tools

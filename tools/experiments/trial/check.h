@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tools/experiments/trial/trial.h"
+
+namespace precast::tools {
+
+/// Something that is wrong with a trial, in words.
+struct TrialProblem {
+  const Trial* trial = nullptr;
+  std::string text;
+};
+
+/// Lets `program train --dry-run` read the recipe of each trial with its settings, `at_once` of
+/// them at a time but no more than 16. @param text says a problem as it is told; several trials may
+/// have the same one. @throws ConfigError with all that is wrong, each text once. @throws IoError
+/// if a program cannot be started.
+void check_by_dry_run(
+    const std::vector<const Trial*>& trials, const std::filesystem::path& program,
+    std::size_t at_once,
+    const std::function<std::string(const TrialProblem&)>& text = [](const TrialProblem& problem) {
+      return problem.text;
+    });
+
+}  // namespace precast::tools

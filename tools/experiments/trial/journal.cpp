@@ -1,0 +1,127 @@
+#include "tools/experiments/trial/journal.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <system_error>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/log.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::array<std::string_view, 5> kStatusNames = {"waiting", "done", "diverged", "failed",
+                                                          "stopped"};
+
+/// Bytes up to the end of the last whole line.
+std::int64_t whole_lines(const std::filesystem::path& path) {
+  const std::vector<std::byte> bytes = read_file(path);
+  const auto end = std::find(bytes.rbegin(), bytes.rend(), std::byte{'\n'});
+  return bytes.rend() - end;
+}
+
+}  // namespace
+
+Journal::Journal(std::filesystem::path path)
+    : path_(std::move(path)), fd_(posix_file_ops().open_append(path_.c_str())) {
+  if (fd_ < 0) throw IoError("cannot open", path_.string(), errno);
+  const std::int64_t whole = whole_lines(path_);
+  if (whole < static_cast<std::int64_t>(std::filesystem::file_size(path_)) &&
+      posix_file_ops().ftruncate(fd_, whole) != 0) {
+    throw IoError("cannot cut", path_.string(), errno);
+  }
+  posix_file_ops().fsync_folder(path_.parent_path().c_str());
+}
+
+Journal::~Journal() {
+  posix_file_ops().close(fd_);
+}
+
+void Journal::append(const ordered_json& record) {
+  std::string line = record.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  FileOps& ops = posix_file_ops();
+  while (!line.empty()) {
+    const auto written = uninterrupted([&] { return ops.write(fd_, line.data(), line.size()); });
+    if (written <= 0) throw IoError("cannot write", path_.string(), written < 0 ? errno : ENOSPC);
+    line.erase(0, static_cast<std::size_t>(written));
+  }
+  if (ops.fsync(fd_) != 0) throw IoError("cannot sync", path_.string(), errno);
+}
+
+std::vector<ordered_json> read_journals(const std::filesystem::path& folder, bool warns) {
+  std::vector<std::filesystem::path> paths;
+  std::error_code none;
+  for (auto entry = std::filesystem::directory_iterator(folder, none);
+       !none && entry != std::filesystem::directory_iterator(); ++entry) {
+    const std::string name = entry->path().filename();
+    if (name.starts_with("results") && name.ends_with(".jsonl")) paths.push_back(entry->path());
+  }
+  std::ranges::sort(paths);
+  std::vector<ordered_json> records;
+  for (const auto& path : paths) {
+    std::ifstream file(path);
+    int damaged = 0;
+    for (std::string line; std::getline(file, line) && !file.eof();) {
+      auto record = ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+      if (record.is_object()) {
+        records.push_back(std::move(record));
+      } else {
+        ++damaged;
+      }
+    }
+    if (warns && damaged > 0)
+      log_warning("{}: {} line(s) are no records and are passed over", path.string(), damaged);
+  }
+  // Array tasks and a grid write files of their own, in turns.
+  std::ranges::stable_sort(records, {},
+                           [](const ordered_json& record) { return record.value("time", 0.0); });
+  return records;
+}
+
+std::string_view name_of(TrialStatus status) {
+  return kStatusNames.at(static_cast<std::size_t>(status));
+}
+
+void TrialState::apply(const ordered_json& record) {
+  const std::string event = record.value("event", "");
+  if (event == "start") {
+    ++starts;
+    status = TrialStatus::waiting;
+    open_since = record.value("time", 0.0);
+  } else if (event == "end") {
+    open_since = 0;
+    const auto* const name =
+        std::ranges::find(kStatusNames, std::string_view(record.value("status", "")));
+    status = name == kStatusNames.end() ? TrialStatus::waiting
+                                        : static_cast<TrialStatus>(name - kStatusNames.begin());
+    exit_code = record.value("exit_code", 0);
+    seconds += record.value("seconds", 0.0);
+    cpu_seconds += record.value("cpu_seconds", 0.0);
+    if (record.value("failure", false)) ++failures;
+    if (record.contains("figures")) figures = record.at("figures");
+  }
+}
+
+std::map<std::string, TrialState> fold_states(const std::vector<ordered_json>& records) {
+  std::map<std::string, TrialState> states;
+  for (const ordered_json& record : records) {
+    const std::string trial = record.value("trial", "");
+    if (!trial.empty()) states[trial].apply(record);
+  }
+  return states;
+}
+
+void forget_failures(std::map<std::string, TrialState>& states) {
+  for (auto& [id, state] : states) {
+    if (state.status != TrialStatus::failed) continue;
+    state.status = TrialStatus::waiting;
+    state.failures = 0;
+  }
+}
+
+}  // namespace precast::tools

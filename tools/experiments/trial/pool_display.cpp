@@ -1,0 +1,184 @@
+#include "tools/experiments/trial/pool_display.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include "framework/core/progress.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr auto kRedrawEvery = std::chrono::milliseconds(500);
+
+winsize terminal_size() {
+  winsize size{};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0)
+    return {.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
+  return size;
+}
+
+/// Words that nobody can read any more (a closed terminal, a full disk) must not end trainings.
+void write_stderr(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+/// `0.7376`, or `-` where a figure is missing or was not finite.
+std::string figure_text(const ordered_json& figures, const std::string& key) {
+  const auto found = figures.find(key);
+  if (found == figures.end() || !found->is_number()) return "-";
+  return fmt::format("{}", found->get<double>());
+}
+
+/// The recipe or the program was refused: it would be for every trial.
+bool was_refused(const ordered_json& record) {
+  return judge_end(record.value("exit_code", 0), record.value("signal", 0)) == Verdict::fatal;
+}
+
+/// `, exit code 5` or `, killed by SIGKILL`.
+std::string cause_of(const ordered_json& record) {
+  if (const int signal = record.value("signal", 0); signal != 0) {
+    const char* name = ::sigabbrev_np(signal);
+    return fmt::format(", killed by SIG{}", name != nullptr ? name : "?");
+  }
+  return fmt::format(", exit code {}", record.value("exit_code", 0));
+}
+
+}  // namespace
+
+std::vector<std::string> fit_terminal(std::vector<std::string> lines, std::size_t rows,
+                                      std::size_t columns) {
+  const std::size_t room = std::max<std::size_t>(rows, 3) - 1;
+  if (lines.size() > room) {
+    const std::size_t left_out = lines.size() - (room - 1);
+    lines.resize(room - 1);
+    lines.push_back(fmt::format("  and {} more", left_out));
+  }
+  for (std::string& line : lines) line.resize(std::min(line.size(), columns - 1));
+  return lines;
+}
+
+PoolDisplay::PoolDisplay(std::span<const Trial> trials,
+                         const std::map<std::string, TrialState>& states, std::size_t slots,
+                         std::string metric)
+    : trials_(trials),
+      states_(states),
+      slots_(slots),
+      metric_(std::move(metric)),
+      terminal_(::isatty(STDERR_FILENO) == 1) {}
+
+PoolDisplay::~PoolDisplay() {
+  clear();
+}
+
+const RunLog& PoolDisplay::log_of(const Trial& trial) {
+  return logs_.try_emplace(trial.id, trial.run_folder()).first->second;
+}
+
+bool PoolDisplay::refresh(const Trial& trial) {
+  return logs_.try_emplace(trial.id, trial.run_folder()).first->second.refresh();
+}
+
+void PoolDisplay::started(const RunningTrial& running) {
+  if (!terminal_) {
+    say(fmt::format("{}: {} on {}", running.trial->id, running.attempt > 1 ? "goes on" : "started",
+                    running.slot->name));
+  }
+}
+
+void PoolDisplay::ended(const Trial& trial, const ordered_json& record) {
+  refresh(trial);
+  const auto results = std::ranges::count_if(trials_, [&](const Trial& other) {
+    const auto state = states_.find(other.id);
+    return state != states_.end() && state->second.status != TrialStatus::waiting;
+  });
+  const std::string status = record.at("status");
+  std::string text = fmt::format("[{}/{}] {}: ", results, trials_.size(), trial.id);
+  if (status == "done") {
+    text += fmt::format("done, {} {}", metric_, figure_text(record.at("figures"), metric_));
+  } else if (status == "waiting" && !record.value("failure", false) && !was_refused(record)) {
+    text += "interrupted";
+  } else {
+    text += status != "waiting"   ? status
+            : was_refused(record) ? "refused"
+                                  : "failed, will be tried again";
+    if (status == "waiting" || status == "failed")
+      text += fmt::format("{}; see {}", cause_of(record), (trial.run_folder() / "output").string());
+  }
+  say(text + fmt::format(" ({})", format_duration(record.value("seconds", 0.0))));
+}
+
+void PoolDisplay::say(const std::string& text) {
+  clear();
+  write_stderr(text + "\n");
+}
+
+void PoolDisplay::look(const std::list<RunningTrial>& running, std::size_t waiting) {
+  for (const RunningTrial& one : running) refresh(*one.trial);
+  if (!terminal_ || std::chrono::steady_clock::now() < next_draw_) return;
+  next_draw_ = std::chrono::steady_clock::now() + kRedrawEvery;
+  std::vector<std::string> lines = {headline(running.size(), waiting)};
+  for (const RunningTrial& one : running) lines.push_back(slot_line(one));
+  draw(lines);
+}
+
+std::string PoolDisplay::headline(std::size_t running, std::size_t waiting) const {
+  double seconds = 0;
+  int finished = 0;
+  for (const auto& [id, state] : states_) {
+    if (state.status != TrialStatus::done) continue;
+    seconds += state.seconds;
+    ++finished;
+  }
+  std::string text = fmt::format("{} trials: {} done, {} running, {} waiting", trials_.size(),
+                                 finished, running, waiting);
+  if (finished > 0) {
+    // Those that run are half through on average.
+    const double left = static_cast<double>(waiting) + static_cast<double>(running) / 2;
+    text += ", about " + format_duration(left * seconds / finished / static_cast<double>(slots_)) +
+            " left";
+  }
+  return text;
+}
+
+std::string PoolDisplay::slot_line(const RunningTrial& running) {
+  const RunLog& log = log_of(*running.trial);
+  std::string figures;
+  if (!log.epochs().empty()) {
+    const auto& [epoch, record] = *log.epochs().rbegin();
+    figures = fmt::format("epoch {}", epoch + 1);
+    for (const char* key : {"train_loss", "top_1"}) {
+      if (record.contains(key) && record.at(key).is_number())
+        figures += fmt::format("  {} {:.4f}", key, record.at(key).get<double>());
+    }
+  }
+  // The name last: it may be long, and lines are cut.
+  return fmt::format("  {:<8} {:>8}  {:<40} {}", running.slot->name,
+                     format_duration(running.process->seconds()), figures, running.trial->id);
+}
+
+void PoolDisplay::draw(const std::vector<std::string>& lines) {
+  clear();
+  const winsize size = terminal_size();
+  const auto shown = fit_terminal(lines, size.ws_row, size.ws_col);
+  std::string text;
+  for (const std::string& line : shown) text += line + "\n";
+  write_stderr(text);
+  drawn_ = shown.size();
+}
+
+void PoolDisplay::clear() {
+  if (drawn_ == 0) return;
+  write_stderr(fmt::format("\033[{}A\r\033[J", drawn_));
+  drawn_ = 0;
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <chrono>
+#include <list>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tools/experiments/trial/journal.h"
+#include "tools/experiments/trial/run_log.h"
+#include "tools/experiments/trial/trial.h"
+#include "tools/experiments/trial/trial_pool.h"
+
+namespace precast::tools {
+
+/// As much of `lines` as a terminal shows without scrolling, with the cursor below them: each cut
+/// to its width, and the last ones counted where there are too many.
+[[nodiscard]] std::vector<std::string> fit_terminal(std::vector<std::string> lines,
+                                                    std::size_t rows, std::size_t columns);
+
+/// Shows a pool at work. On a terminal one line a slot is redrawn; elsewhere each start and end is
+/// a line. Writes to standard error. One thread.
+class PoolDisplay : public PoolWatcher {
+ public:
+  /// Borrows trials and states. @param metric a figure of summary.json, told of trials that are
+  /// done.
+  PoolDisplay(std::span<const Trial> trials, const std::map<std::string, TrialState>& states,
+              std::size_t slots, std::string metric);
+  ~PoolDisplay() override;
+
+  void started(const RunningTrial& running) override;
+  void ended(const Trial& trial, const nlohmann::ordered_json& record) override;
+  void look(const std::list<RunningTrial>& running, std::size_t waiting) override;
+  void say(const std::string& text) override;
+
+ protected:
+  /// Reads what has come in a trial's log. @return true if there was something.
+  bool refresh(const Trial& trial);
+  [[nodiscard]] const RunLog& log_of(const Trial& trial);
+
+ private:
+  [[nodiscard]] std::string slot_line(const RunningTrial& running);
+  [[nodiscard]] std::string headline(std::size_t running, std::size_t waiting) const;
+  void draw(const std::vector<std::string>& lines);
+  void clear();
+
+  std::span<const Trial> trials_;
+  const std::map<std::string, TrialState>& states_;
+  std::size_t slots_;
+  std::string metric_;
+  std::map<std::string, RunLog> logs_;
+  bool terminal_;
+  std::size_t drawn_ = 0;
+  std::chrono::steady_clock::time_point next_draw_;
+};
+
+}  // namespace precast::tools

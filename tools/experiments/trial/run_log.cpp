@@ -1,0 +1,40 @@
+#include "tools/experiments/trial/run_log.h"
+
+#include <fstream>
+#include <system_error>
+
+namespace precast::tools {
+
+bool RunLog::refresh() {
+  std::error_code missing;
+  const std::uint64_t size = std::filesystem::file_size(path_, missing);
+  if (missing || size == read_) return false;
+  if (size < read_) {
+    read_ = 0;
+    epochs_.clear();
+    last_step_ = nullptr;
+  }
+  std::ifstream file(path_);
+  file.seekg(static_cast<std::streamoff>(read_));
+  bool any = false;
+  // A last line without its end is read when it is whole.
+  for (std::string line; std::getline(file, line) && !file.eof();) {
+    read_ += line.size() + 1;
+    take(line);
+    any = true;
+  }
+  return any;
+}
+
+void RunLog::take(const std::string& line) {
+  auto record = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!record.is_object() || !record.contains("epoch")) return;
+  if (record.contains("step")) {
+    last_step_ = std::move(record);
+  } else {
+    const auto epoch = record.at("epoch").get<std::int64_t>();
+    epochs_.insert_or_assign(epoch, std::move(record));
+  }
+}
+
+}  // namespace precast::tools

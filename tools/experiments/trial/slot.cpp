@@ -1,0 +1,121 @@
+#include "tools/experiments/trial/slot.h"
+
+#include <fmt/ranges.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+#include <system_error>
+#include <type_traits>
+
+#include "framework/core/error.h"
+
+namespace precast::tools {
+namespace {
+
+/// The names in a folder; none where it is not there.
+std::vector<std::string> entries_of(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (auto entry = std::filesystem::directory_iterator(folder, none);
+       !none && entry != std::filesystem::directory_iterator(); entry.increment(none)) {
+    names.push_back(entry->path().filename());
+  }
+  return names;
+}
+
+}  // namespace
+
+std::vector<int> allowed_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cores;
+  if (::sched_getaffinity(0, sizeof(set), &set) == 0) {
+    for (int core = 0; core < CPU_SETSIZE; ++core) {
+      if (CPU_ISSET(core, &set)) cores.push_back(core);
+    }
+  }
+  if (cores.empty()) cores.push_back(0);
+  return cores;
+}
+
+std::vector<std::string> visible_gpus(const std::filesystem::path& root) {
+  std::vector<std::string> gpus;
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"); visible != nullptr) {
+    std::istringstream text(visible);
+    for (std::string gpu; std::getline(text, gpu, ',');) {
+      if (!gpu.empty() && gpu != "-1") gpus.push_back(gpu);
+    }
+    return gpus;
+  }
+  std::size_t count = entries_of(root / "proc/driver/nvidia/gpus").size();
+  if (count == 0) {
+    // Containers may have the devices alone: nvidia0, nvidia1 ...
+    count = static_cast<std::size_t>(
+        std::ranges::count_if(entries_of(root / "dev"), [](const std::string& name) {
+          return name.starts_with("nvidia") && name.size() > 6 &&
+                 std::all_of(name.begin() + 6, name.end(),
+                             [](unsigned char c) { return std::isdigit(c) != 0; });
+        }));
+  }
+  std::error_code none;
+  // /dev/dxg stands for graphics of any make; CUDA's library for Nvidia's.
+  if (count == 0 && std::filesystem::exists(root / "dev/dxg", none) &&
+      std::filesystem::exists(root / "usr/lib/wsl/lib/libcuda.so.1", none)) {
+    count = 1;
+  }
+  for (std::size_t gpu = 0; gpu < count; ++gpu) gpus.push_back(std::to_string(gpu));
+  return gpus;
+}
+
+std::vector<Slot> make_slots(const SlotOptions& options, const std::vector<int>& cores,
+                             const std::vector<std::string>& gpus) {
+  require(!cores.empty() && options.slots_per_device > 0, "a core and a slot");
+  std::vector<std::string> devices = options.devices;
+  if (devices == std::vector<std::string>{"auto"}) devices = gpus;
+  if (devices.empty()) devices = {"cpu"};
+  const std::size_t count = devices.size() * static_cast<std::size_t>(options.slots_per_device);
+  const std::size_t share = options.cores_per_slot > 0
+                                ? static_cast<std::size_t>(options.cores_per_slot)
+                                : std::max<std::size_t>(1, cores.size() / count);
+  std::vector<Slot> slots;
+  std::size_t next_core = 0;
+  for (const std::string& device : devices) {
+    for (int i = 0; i < options.slots_per_device; ++i) {
+      Slot slot;
+      if (device != "cpu") slot.gpu = device;
+      slot.name = device == "cpu" ? device : "gpu" + device;
+      if (options.slots_per_device > 1) slot.name += fmt::format(".{}", i);
+      for (std::size_t core = 0; core < std::min(share, cores.size()); ++core)
+        slot.cores.push_back(cores[next_core++ % cores.size()]);
+      slots.push_back(std::move(slot));
+    }
+  }
+  return slots;
+}
+
+std::vector<Slot> share_slots(int count, const std::vector<int>& cores,
+                              const std::vector<std::string>& gpus) {
+  require(count > 0 && !cores.empty(), "a slot and a core");
+  const auto n = static_cast<std::size_t>(count);
+  // Part i of n neighbouring ones; where there are fewer than n, one that parts share.
+  const auto part = [n](const auto& all, std::size_t i) {
+    using List = std::decay_t<decltype(all)>;
+    const std::size_t first = i * all.size() / n;
+    const std::size_t last = std::max(first + 1, (i + 1) * all.size() / n);
+    return List(all.begin() + static_cast<std::ptrdiff_t>(first),
+                all.begin() + static_cast<std::ptrdiff_t>(std::min(last, all.size())));
+  };
+  std::vector<Slot> slots;
+  for (std::size_t i = 0; i < n; ++i) {
+    std::string visible;
+    if (!gpus.empty()) visible = fmt::format("{}", fmt::join(part(gpus, i), ","));
+    slots.push_back({.name = fmt::format("part{}", i), .gpu = visible, .cores = part(cores, i)});
+  }
+  return slots;
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,117 @@
+#include "tools/experiments/trial/trial.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/rng.h"
+
+namespace precast::tools {
+namespace {
+
+constexpr std::size_t kLongestPrefix = 60;
+
+std::string safe(std::string text) {
+  std::ranges::replace_if(
+      text,
+      [](unsigned char c) {
+        return std::isalnum(c) == 0 && c != '.' && c != '-' && c != '+' && c != '_';
+      },
+      '_');
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> Trial::train_arguments() const {
+  std::vector<std::string> arguments = {"train"};
+  if (!recipe.empty()) arguments.push_back(recipe.string());
+  for (const Setting& setting : settings)
+    arguments.push_back(fmt::format("--{}={}", setting.key, setting.value));
+  arguments.push_back("--logging.folder=" + folder.string());
+  arguments.push_back("--logging.run_id=" + id);
+  arguments.emplace_back("--checkpoint.resume=auto");
+  return arguments;
+}
+
+std::string setting_text(const ConfigNode& value) {
+  return value.kind == ConfigNode::Kind::scalar ? value.scalar : value.flow();
+}
+
+std::string recipe_hash(const std::filesystem::path& recipe) {
+  const std::vector<std::byte> bytes = read_file(recipe);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return fmt::format("{:016x}", derived_seed(0, text));
+}
+
+std::filesystem::path own_program() {
+  return std::filesystem::read_symlink("/proc/self/exe");
+}
+
+bool changes_results(const Setting& setting) {
+  for (const std::string_view key :
+       {"data.train_dataset", "data.val_dataset", "data.num_workers", "data.cache_mb",
+        "logging.folder", "logging.run_id", "logging.every"}) {
+    if (setting.key == key) return false;
+  }
+  return true;
+}
+
+std::string trial_id(const std::vector<Setting>& settings) {
+  std::vector<Setting> sorted = settings;
+  std::ranges::sort(sorted, {}, &Setting::key);
+  std::string prefix, lines;
+  for (const Setting& setting : sorted) {
+    const std::string name = setting.key.substr(setting.key.rfind('.') + 1);
+    prefix += fmt::format("{}{}{}", prefix.empty() ? "" : "_", name, setting.value);
+    lines += fmt::format("{}={}\n", setting.key, setting.value);
+  }
+  return fmt::format("{}-{:016x}", safe(prefix.substr(0, kLongestPrefix)), derived_seed(0, lines));
+}
+
+Verdict judge_end(int exit_code, int signal) {
+  // 128 + N: a signal ended one of its ranks, or the shell that it ran in.
+  if (signal != 0 || exit_code > 128) return Verdict::retry;
+  switch (exit_code) {
+    case 126:  // what shells make of a program that
+    case 127:  // cannot be started
+      return Verdict::fatal;
+    default:
+      break;
+  }
+  switch (static_cast<ExitCode>(exit_code)) {
+    case ExitCode::done:
+      return Verdict::done;
+    case ExitCode::preempted:
+      return Verdict::go_on;
+    case ExitCode::diverged:
+      return Verdict::diverged;
+    case ExitCode::usage:
+      return Verdict::fatal;
+    case ExitCode::io:
+    case ExitCode::environment:
+    case ExitCode::loader:
+    case ExitCode::out_of_memory:
+    case ExitCode::peer_failed:
+    case ExitCode::stalled:
+      return Verdict::retry;
+    case ExitCode::failed:
+    case ExitCode::dataset_invalid:
+    case ExitCode::checkpoint_invalid:
+      break;
+  }
+  return Verdict::failed;
+}
+
+std::optional<nlohmann::ordered_json> read_summary(const std::filesystem::path& run_folder) {
+  std::ifstream file(run_folder / "summary.json");
+  if (!file) return std::nullopt;
+  auto summary = nlohmann::ordered_json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (!summary.is_object()) return std::nullopt;
+  return summary;
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,321 @@
+#include "tools/experiments/trial/trial_pool.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "framework/core/file.h"
+#include "framework/core/log.h"
+#include "framework/core/unix_time.h"
+#include "framework/process/signal_pipe.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// Ends with 85 that nobody here asked for: something pre-empts the trial without end.
+constexpr int kMostStarts = 1000;
+constexpr int kLookEveryMs = 200;
+constexpr std::chrono::milliseconds kNoPause{0};
+constexpr auto kLockPause = std::chrono::milliseconds(500);
+constexpr auto kLockPatience = std::chrono::seconds(5);
+/// How long trainings may take to save where this program must end.
+constexpr auto kSavePatience = std::chrono::minutes(2);
+
+/// When `path` was last written, Unix seconds.
+double written_at(const std::filesystem::path& path) {
+  const auto time = std::chrono::file_clock::to_sys(std::filesystem::last_write_time(path));
+  return std::chrono::duration<double>(time.time_since_epoch()).count();
+}
+
+ordered_json settings_of(const Trial& trial) {
+  ordered_json settings = ordered_json::object();
+  for (const Setting& setting : trial.settings) settings[setting.key] = setting.value;
+  return settings;
+}
+
+}  // namespace
+
+PoolWatcher::~PoolWatcher() = default;
+
+void PoolWatcher::say(const std::string& text) {
+  log_info("{}", text);
+}
+
+TrialPool::TrialPool(PoolOptions options, Journal& journal,
+                     std::map<std::string, TrialState>& states, PoolWatcher& watcher)
+    : options_(std::move(options)), journal_(journal), states_(states), watcher_(watcher) {
+  require(!options_.slots.empty(), "a slot");
+}
+
+ExitCode TrialPool::run(std::span<const Trial> trials) {
+  SignalPipe signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1});
+  trials_ = trials;
+  for (const Trial& trial : trials) {
+    if (states_[trial.id].status == TrialStatus::waiting)
+      waiting_.push_back({&trial, Clock::now(), std::nullopt});
+  }
+  try {
+    run_all(signals);
+  } catch (...) {
+    // Trainings are not to lose what they have done since their last checkpoint.
+    interrupted_ = true;
+    stop_all();
+    const auto patience = Clock::now() + kSavePatience;
+    while (!running_.empty() && Clock::now() < patience) {
+      wait_for_events(signals.fd());
+      handle(signals.take());
+      std::erase_if(running_, [](RunningTrial& one) { return one.process->poll().has_value(); });
+    }
+    throw;
+  }
+  return result();
+}
+
+void TrialPool::run_all(SignalPipe& signals) {
+  while (true) {
+    fill_slots();
+    tell([&] { watcher_.look(running_, waiting_.size()); });
+    if (running_.empty() && (stopping_ || waiting_.empty())) break;
+    wait_for_events(signals.fd());
+    handle(signals.take());
+    finish_ended();
+    for (RunningTrial& running : running_) {
+      if (stopping_ || running.stopped_early || !watcher_.stops(*running.trial)) continue;
+      running.stopped_early = true;
+      running.process->ask_to_stop();
+    }
+  }
+}
+
+void TrialPool::tell(const std::function<void()>& watcher) {
+  try {
+    watcher();
+  } catch (const std::exception& error) {
+    log_warning("{}", error.what());
+  }
+}
+
+const Slot* TrialPool::free_slot() const {
+  for (const Slot& slot : options_.slots) {
+    if (std::ranges::none_of(running_, [&](const auto& busy) { return busy.slot == &slot; }))
+      return &slot;
+  }
+  return nullptr;
+}
+
+void TrialPool::fill_slots() {
+  for (const Slot* slot = free_slot(); slot != nullptr && !stopping_; slot = free_slot()) {
+    queue_resumed();
+    const std::size_t before = running_.size();
+    start_next(*slot);
+    if (running_.size() == before) return;
+  }
+}
+
+void TrialPool::queue_resumed() {
+  const std::optional<std::string> id = watcher_.resumes();
+  if (!id) return;
+  const auto trial = std::ranges::find(trials_, *id, &Trial::id);
+  if (trial == trials_.end()) return;
+  states_[*id].status = TrialStatus::waiting;
+  waiting_.push_front({&*trial, Clock::now(), std::nullopt});
+}
+
+void TrialPool::start_next(const Slot& slot) {
+  for (auto next = waiting_.begin(); next != waiting_.end();) {
+    if (next->ready > Clock::now()) {
+      ++next;
+      continue;
+    }
+    const std::size_t before = running_.size();
+    if (start(*next, slot)) {
+      next = waiting_.erase(next);
+      if (running_.size() > before) return;
+    } else {
+      ++next;
+    }
+  }
+}
+
+bool TrialPool::start(Waiting& waiting, const Slot& slot) {
+  const Trial& trial = *waiting.trial;
+  std::optional<FileLock> lock;
+  try {
+    create_folders(trial.run_folder());
+    lock = FileLock::try_lock(trial.run_folder() / "lock");
+  } catch (const IoError& error) {
+    cannot_start(trial, error);
+    return true;
+  }
+  if (!lock) {
+    // Mostly a child of a grid that was killed, on its way out.
+    waiting.ready = Clock::now() + kLockPause;
+    if (!waiting.locked_since) waiting.locked_since = Clock::now();
+    if (Clock::now() - *waiting.locked_since > kLockPatience) {
+      tell([&] { watcher_.say(trial.id + ": another process runs it; waiting for that"); });
+      waiting.locked_since = Clock::now() + std::chrono::hours(1);
+    }
+    return false;
+  }
+  if (const auto summary = read_summary(trial.run_folder())) {
+    take_over(trial, *summary);
+    return true;
+  }
+  TrialState& state = states_[trial.id];
+  const ordered_json record = {{"event", "start"},
+                               {"trial", trial.id},
+                               {"attempt", state.starts + 1},
+                               {"slot", slot.name},
+                               {"time", unix_seconds()}};
+  journal_.append(record);
+  state.apply(record);
+  std::vector<std::string> command = {options_.program.string()};
+  for (std::string& argument : trial.train_arguments()) command.push_back(std::move(argument));
+  const int lock_fd = lock->fd();
+  const std::filesystem::path output = trial.run_folder() / "output";
+  try {
+    running_.push_back({.trial = &trial,
+                        .slot = &slot,
+                        .attempt = state.starts,
+                        .lock = std::move(*lock),
+                        .process = std::make_unique<TrialProcess>(command, slot, output, lock_fd),
+                        .stopped_early = false});
+  } catch (const IoError& error) {
+    cannot_start(trial, error);
+    return true;
+  }
+  tell([&] { watcher_.started(running_.back()); });
+  return true;
+}
+
+void TrialPool::cannot_start(const Trial& trial, const IoError& error) {
+  tell([&] { watcher_.say(fmt::format("{}: {}", trial.id, error.what())); });
+  conclude(trial, states_[trial.id].starts, {.exit_code = static_cast<int>(ExitCode::io)}, false);
+}
+
+void TrialPool::take_over(const Trial& trial, const ordered_json& summary) {
+  const TrialState& state = states_[trial.id];
+  const double end = written_at(trial.run_folder() / "summary.json");
+  record_end(trial, {{"attempt", state.starts},
+                     {"status", "done"},
+                     {"exit_code", 0},
+                     {"seconds", state.open_since > 0 ? std::max(0.0, end - state.open_since) : 0},
+                     {"end_unseen", true},
+                     {"figures", summary}});
+}
+
+void TrialPool::wait_for_events(int fd) const {
+  pollfd wait{fd, POLLIN, 0};
+  ::poll(&wait, 1, kLookEveryMs);
+}
+
+void TrialPool::handle(const std::vector<int>& signals) {
+  for (const int signal : signals) {
+    if (signal == SIGCHLD) continue;
+    if (interrupted_ && signal == SIGINT) {
+      for (const RunningTrial& running : running_) running.process->kill();
+    } else if (!interrupted_) {
+      interrupted_ = true;
+      stop_all();
+      tell([&] {
+        watcher_.say(fmt::format("asked to stop: {} trial(s) save and end; Ctrl-C again kills them",
+                                 running_.size()));
+      });
+    }
+  }
+}
+
+void TrialPool::stop_all() {
+  stopping_ = true;
+  for (const RunningTrial& running : running_) running.process->ask_to_stop();
+}
+
+void TrialPool::finish_ended() {
+  for (auto running = running_.begin(); running != running_.end();) {
+    const std::optional<ProcessEnd> end = running->process->poll();
+    if (!end) {
+      ++running;
+      continue;
+    }
+    conclude(*running->trial, running->attempt, *end, running->stopped_early);
+    running = running_.erase(running);
+  }
+}
+
+TrialStatus TrialPool::status_after(const Trial& trial, Verdict verdict, bool failure,
+                                    bool stopped_early) const {
+  const TrialState& state = states_.at(trial.id);
+  // Early, too early for the program to catch our SIGTERM and save.
+  if (stopped_early && verdict == Verdict::retry) return TrialStatus::stopped;
+  switch (verdict) {
+    case Verdict::done:
+      return TrialStatus::done;
+    case Verdict::diverged:
+      return TrialStatus::diverged;
+    case Verdict::failed:
+      return TrialStatus::failed;
+    case Verdict::go_on:
+      if (stopped_early) return TrialStatus::stopped;
+      return state.starts < kMostStarts ? TrialStatus::waiting : TrialStatus::failed;
+    case Verdict::retry:
+      return failure && state.failures >= options_.max_retries ? TrialStatus::failed
+                                                               : TrialStatus::waiting;
+    case Verdict::fatal:
+      break;
+  }
+  return TrialStatus::waiting;
+}
+
+void TrialPool::conclude(const Trial& trial, int attempt, const ProcessEnd& end,
+                         bool stopped_early) {
+  const auto summary = read_summary(trial.run_folder());
+  Verdict verdict = judge_end(end.exit_code, end.signal);
+  // 0 without a summary: the program is not what it should be.
+  if (verdict == Verdict::done && !summary) verdict = Verdict::failed;
+  // A process that starts up does not catch our SIGTERM yet.
+  const bool by_signal = end.signal != 0 || end.exit_code > 128;
+  const bool failure = verdict == Verdict::retry && !stopped_early && !(stopping_ && by_signal);
+  const TrialStatus status = status_after(trial, verdict, failure, stopped_early);
+  ordered_json record = {{"attempt", attempt},
+                         {"status", name_of(status)},
+                         {"exit_code", end.exit_code},
+                         {"signal", end.signal},
+                         {"failure", failure},
+                         {"seconds", end.seconds},
+                         {"cpu_seconds", end.cpu_seconds}};
+  if (status == TrialStatus::done) record["figures"] = *summary;
+  record_end(trial, std::move(record));
+  if (verdict == Verdict::fatal) {
+    fatal_ = true;
+    stop_all();
+  } else if (status == TrialStatus::waiting && !stopping_) {
+    const int doublings = std::min(10, states_[trial.id].failures - 1);
+    const auto pause = failure ? options_.retry_pause * (1 << doublings) : kNoPause;
+    waiting_.push_front({&trial, Clock::now() + pause, std::nullopt});
+  }
+}
+
+void TrialPool::record_end(const Trial& trial, ordered_json record) {
+  ordered_json whole = {{"event", "end"}, {"trial", trial.id}};
+  whole.update(record);
+  whole["settings"] = settings_of(trial);
+  whole["time"] = unix_seconds();
+  journal_.append(whole);
+  states_[trial.id].apply(whole);
+  tell([&] { watcher_.ended(trial, whole); });
+}
+
+ExitCode TrialPool::result() const {
+  if (fatal_) return ExitCode::usage;
+  if (interrupted_) return ExitCode::preempted;
+  const bool failed = std::ranges::any_of(trials_, [&](const Trial& trial) {
+    return states_.at(trial.id).status == TrialStatus::failed;
+  });
+  return failed ? ExitCode::failed : ExitCode::done;
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "data/plugin.h"
+#include "tools/plugins/plugin_parts.h"
+
+namespace precast::tools {
+
+/// Parts of data plug-ins (for adopt()): what their members throw names them and their plug-in. A
+/// member that is added to an interface is added here, too.
+struct DataGuards {
+  [[noreturn]] static void rethrow(const std::string& what, ExitCode otherwise) {
+    rethrow_from_plugin(what, otherwise);
+  }
+  static std::unique_ptr<data::Crop> guarded(std::unique_ptr<data::Crop> crop, std::string where);
+  static std::unique_ptr<data::Transform> guarded(std::unique_ptr<data::Transform> transform,
+                                                  std::string where);
+  static std::unique_ptr<data::LabelTransform> guarded(
+      std::unique_ptr<data::LabelTransform> transform, std::string where);
+  static std::unique_ptr<data::SampleOrder> guarded(std::unique_ptr<data::SampleOrder> order,
+                                                    std::string where);
+  /// As it is: the writer names the field of each sample.
+  static std::unique_ptr<data::Field> guarded(std::unique_ptr<data::Field> field,
+                                              const std::string& /*where*/) {
+    return field;
+  }
+};
+
+}  // namespace precast::tools

@@ -1,0 +1,116 @@
+#include "tools/plugins/parts_list.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+
+#include "data/transforms/pipeline.h"
+#include "framework/core/error.h"
+#include "framework/core/suggest.h"
+#include "tools/cli/image_options.h"
+#include "tools/cli/json_output.h"
+#include "tools/plugins/plugins.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+void print(const ListedKind& all) {
+  fmt::print("{}\n", all.kind);
+  for (const ListedPart& part : all.parts)
+    fmt::print("  {:<20} {}\n{}", part.name, part.help, part.option_lines);
+  fmt::print("\n");
+}
+
+void print_as_json(const std::vector<ListedKind>& kinds) {
+  ordered_json report = ordered_json::object();
+  for (const ListedKind& all : kinds) {
+    auto parts = ordered_json::array();
+    for (const ListedPart& part : all.parts)
+      parts.push_back({{"name", part.name}, {"help", part.help}, {"options", part.options}});
+    report[all.kind] = parts;
+  }
+  print_json(report);
+}
+
+/// Fields, of which images have options: those of `precast write`.
+ListedKind list_fields(const data::FieldRegistry& fields) {
+  ListedKind all = list_parts(fields);
+  const auto image = std::ranges::find(all.parts, "image", &ListedPart::name);
+  if (image == all.parts.end()) return all;
+  boost::program_options::options_description options;
+  add_image_options(options);
+  for (const auto& option : options.options()) {
+    // `arg (=jpg)`; nothing for a switch.
+    const std::string parameter = option->format_parameter();
+    const std::size_t begin = parameter.find("(=");
+    const std::string value = begin == std::string::npos
+                                  ? "false"
+                                  : parameter.substr(begin + 2, parameter.rfind(')') - begin - 2);
+    const ordered_json parsed = ordered_json::parse(value, nullptr, /*allow_exceptions=*/false);
+    image->options[option->long_name()] = parsed.is_discarded() ? ordered_json(value) : parsed;
+    image->option_lines += fmt::format("      {:<30} {} (default {})\n", option->long_name(),
+                                       option->description(), value);
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<ListedKind> list_data_parts(const data::DataParts& parts) {
+  ListedKind stages{"stages", {}};
+  for (const data::StageHelp& stage : data::pipeline_stages())
+    stages.parts.push_back({stage.name, stage.help, stage.options, ordered_json::object()});
+  return {list_parts(parts.orders),
+          list_parts(parts.pipeline.crops),
+          list_parts(parts.pipeline.transforms),
+          list_parts(parts.pipeline.labels),
+          list_fields(parts.fields),
+          stages};
+}
+
+Arguments list_arguments() {
+  Arguments arguments("list [KIND] [--plugin FILE.so ...]",
+                      "Everything that a recipe can name, with options and defaults.");
+  arguments.optional_positional("KIND", "models, methods, transforms, orders ...: only these");
+  add_plugin_option(arguments.options());
+  arguments.options().add_options()("json", "print the list as JSON");
+  return arguments;
+}
+
+void print_parts(const Arguments& arguments, std::vector<ListedKind> kinds) {
+  if (arguments.has("KIND")) {
+    std::vector<std::string> names;
+    for (const ListedKind& all : kinds) names.push_back(all.kind);
+    const std::string wanted = arguments.text("KIND");
+    std::erase_if(kinds, [&](const ListedKind& all) { return all.kind != wanted; });
+    if (kinds.empty())
+      throw ConfigError(
+          fmt::format("list: nothing is called '{}'. {}", wanted, suggest(wanted, names)));
+  }
+  if (arguments.has("json")) {
+    print_as_json(kinds);
+  } else {
+    for (const ListedKind& all : kinds) print(all);
+  }
+}
+
+int run_list_data(const std::vector<std::string>& args) {
+  Arguments arguments = list_arguments();
+  if (!arguments.parse(args)) return 0;
+  data::DataParts parts = make_data_parts();
+  for (const PluginFile& file : open_plugins(arguments)) {
+    if (file.kind() != PluginKind::data)
+      throw DeviceError(fmt::format(
+          "plug-in {}: its parts need libtorch, and this precast was built without. Build it with "
+          "-DPRECAST_TORCH=ON",
+          file.path().string()));
+    add_data_plugin(file, parts);
+  }
+  print_parts(arguments, list_data_parts(parts));
+  return 0;
+}
+
+}  // namespace precast::tools

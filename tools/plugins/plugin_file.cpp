@@ -1,0 +1,141 @@
+#include "tools/plugins/plugin_file.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <exception>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/plugin.h"
+#include "precast_abi.h"
+#include "tools/cli/command.h"
+
+namespace precast::tools {
+namespace {
+
+constexpr std::uint64_t kMaxBytes = std::uint64_t{4} << 30;
+constexpr std::string_view kMagic = PRECAST_PLUGIN_MAGIC;
+
+std::string read_plugin(const std::filesystem::path& path) {
+  if (!std::filesystem::is_regular_file(path)) {
+    throw ConfigError(fmt::format(
+        "plug-in {}: expected a file, got none. Build it first; paths count from the recipe's "
+        "folder, on the command line from the current one",
+        path.string()));
+  }
+  const std::vector<std::byte> bytes = read_file(path, kMaxBytes);
+  std::string content(bytes.size(), '\0');
+  std::ranges::transform(bytes, content.begin(), [](std::byte b) { return static_cast<char>(b); });
+  if (!content.starts_with("\x7f"
+                           "ELF")) {
+    throw ConfigError(fmt::format(
+        "plug-in {}: expected a shared library (.so), got another kind of file", path.string()));
+  }
+  return content;
+}
+
+/// For the handler below.
+std::string being_loaded;
+
+/// The loader lets no exception of a global object through: the process ends, but not without a
+/// word.
+[[noreturn]] void tell_throwing_global() {
+  const Failure failure = describe_failure(std::current_exception());
+  fmt::print(stderr, "error: plug-in {}: one of its global objects threw: {}\n", being_loaded,
+             failure.text);
+  std::_Exit(static_cast<int>(ExitCode::usage));
+}
+
+/// @return null: refused. Never closed: its parts, and exceptions that it threw, may live to the
+/// end.
+void* open_library(const std::filesystem::path& path) {
+  being_loaded = path.string();
+  const std::terminate_handler before = std::set_terminate(tell_throwing_global);
+  void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  std::set_terminate(before);
+  return library;
+}
+
+}  // namespace
+
+PluginFile::PluginFile(std::filesystem::path path)
+    : path_(std::filesystem::absolute(path).lexically_normal()) {
+  const std::string content = read_plugin(path_);
+  digest_ = fmt::format("{:016x}", XXH3_64bits(content.data(), content.size()));
+  const std::size_t begin = content.find(kMagic);
+  if (begin == std::string::npos) {
+    throw ConfigError(fmt::format(
+        "plug-in {}: expected PRECAST_TRAIN_PLUGIN or PRECAST_DATA_PLUGIN in one of its sources, "
+        "got a library without (symbol precast_plugin)",
+        path_.string()));
+  }
+  const std::size_t end = std::min(content.find('\0', begin), content.size());
+  text_ = "interface " + content.substr(begin + kMagic.size(), end - begin - kMagic.size());
+  expect("interface", "interface", PRECAST_PLUGIN_INTERFACE);
+  expect("precast", "precast", PRECAST_ABI);
+  expect("compiler", "compiler", PRECAST_TOOLCHAIN);
+  const std::string kind = value("kind");
+  if (kind != "train" && kind != "data")
+    throw DeviceError(
+        fmt::format("plug-in {}: expected the kind train or data, got '{}'", path_.string(), kind));
+  kind_ = kind == "train" ? PluginKind::train : PluginKind::data;
+}
+
+std::string PluginFile::value(std::string_view key) const {
+  std::string_view rest = text_;
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    if (line.starts_with(key) && line.substr(key.size()).starts_with(' '))
+      return std::string(line.substr(key.size() + 1));
+  }
+  return "nothing";
+}
+
+void PluginFile::expect(std::string_view key, std::string_view what, std::string_view here) const {
+  const std::string there = value(key);
+  if (there == here) return;
+  throw DeviceError(
+      fmt::format("plug-in {}: expected {} '{}', which this program has, got '{}'. Rebuild it "
+                  "against this precast: cmake -S . -B build -Dprecast_DIR=... && cmake --build "
+                  "build; precast itself first, where its sources are newer",
+                  path_.string(), what, here, there));
+}
+
+void PluginFile::expect_torch(std::string_view version) const {
+  expect("torch", "libtorch", version);
+}
+
+void PluginFile::add_parts(void* parts) const {
+  void* const library = open_library(path_);
+  if (library == nullptr) {
+    const char* const reason = ::dlerror();
+    throw DeviceError(fmt::format(
+        "plug-in {}: cannot be loaded: {}. Link what it needs: precast_add_plugin(... LINK ...)",
+        path_.string(), reason != nullptr ? reason : "no reason given"));
+  }
+  const void* const symbol = ::dlsym(library, "precast_plugin");
+  if (symbol == nullptr)
+    throw DeviceError(
+        fmt::format("plug-in {}: expected the symbol precast_plugin, got none. Build it with "
+                    "precast_add_plugin()",
+                    path_.string()));
+  const auto* const descriptor = static_cast<const PluginDescriptor*>(symbol);
+  try {
+    descriptor->add_parts(parts);
+  } catch (const std::exception& error) {
+    throw ConfigError(fmt::format("plug-in {}: its registering function threw: {}", path_.string(),
+                                  error.what()));
+  } catch (...) {
+    throw ConfigError(fmt::format(
+        "plug-in {}: its registering function threw something that is no std::exception",
+        path_.string()));
+  }
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,105 @@
+#include "tools/plugins/plugins.h"
+
+#include <fmt/format.h>
+
+#include <boost/program_options/value_semantic.hpp>
+#include <exception>
+#include <new>
+
+#include "framework/core/config/options_query.h"
+#include "framework/core/error.h"
+#include "tools/plugins/data_guards.h"
+
+namespace precast::tools {
+
+void rethrow_from_plugin(const std::string& what, ExitCode otherwise) {
+  std::string text = "it threw something that is no std::exception";
+  ExitCode code = otherwise;
+  try {
+    throw;
+  } catch (const OptionsAnswer&) {
+    throw;  // no failure
+  } catch (const Error& error) {
+    text = error.what();
+    if (error.exit_code() != ExitCode::failed) code = error.exit_code();
+  } catch (const std::bad_alloc&) {
+    throw;  // told apart by its type, with its own exit code
+  } catch (const std::exception& error) {
+    text = error.what();
+  } catch (...) {  // the text above
+  }
+  text = fmt::format("{}: {}", what, text);
+  // Where recipes are read, their mistakes are collected by this type.
+  if (code == ExitCode::usage) throw ConfigError(text);
+  throw Error(text, code);
+}
+
+data::DataParts make_data_parts() {
+  data::DataParts parts;
+  data::register_transforms(parts.pipeline);
+  data::register_orders(parts.orders);
+  data::register_fields(parts.fields);
+  return parts;
+}
+
+void add_data_plugin(const PluginFile& file, data::DataParts& parts) {
+  data::DataParts added;
+  file.add_parts(&added);
+  const std::string& name = file.path().string();
+  adopt<DataGuards>(parts.pipeline.crops, added.pipeline.crops, name);
+  adopt<DataGuards>(parts.pipeline.transforms, added.pipeline.transforms, name);
+  adopt<DataGuards>(parts.pipeline.labels, added.pipeline.labels, name);
+  adopt<DataGuards>(parts.orders, added.orders, name);
+  adopt<DataGuards>(parts.fields, added.fields, name);
+}
+
+std::vector<PluginFile> open_plugins(const ConfigNode& recipe,
+                                     const std::vector<Override>& overrides,
+                                     Diagnostics& diagnostics) {
+  const ConfigNode* list = recipe.find("plugins");
+  for (const Override& override : overrides) {
+    if (override.key == "plugins") list = &override.value;
+  }
+  std::vector<PluginFile> files;
+  if (list == nullptr || list->kind == ConfigNode::Kind::null) return files;
+  if (list->kind != ConfigNode::Kind::list) {
+    diagnostics.error(
+        list->origin, "plugins",
+        fmt::format("expected a list of files, as [my_model.so], got {}", list->text()));
+    return files;
+  }
+  for (const ConfigNode& item : list->items) {
+    if (item.kind != ConfigNode::Kind::scalar) {
+      diagnostics.error(item.origin, "plugins",
+                        fmt::format("expected the path of a file, got {}", item.text()));
+      continue;
+    }
+    const bool in_file = item.origin.line > 0 && item.origin.source != "command line";
+    const std::filesystem::path folder =
+        in_file ? std::filesystem::path(item.origin.source).parent_path() : "";
+    files.emplace_back(folder / item.scalar);
+  }
+  return files;
+}
+
+void add_plugin_option(boost::program_options::options_description& options) {
+  options.add_options()("plugin",
+                        boost::program_options::value<std::vector<std::string>>()->composing(),
+                        "libraries with parts of your own");
+}
+
+std::vector<PluginFile> open_plugins(const Arguments& arguments) {
+  std::vector<PluginFile> files;
+  if (!arguments.has("plugin")) return files;
+  for (const std::string& path : arguments.get<std::vector<std::string>>("plugin"))
+    files.emplace_back(path);
+  return files;
+}
+
+void add_data_plugins(const std::vector<PluginFile>& files, data::DataParts& parts) {
+  for (const PluginFile& file : files) {
+    if (file.kind() == PluginKind::data) add_data_plugin(file, parts);
+  }
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,108 @@
+#include "tools/report/chart/axis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tools/report/chart/svg.h"
+
+namespace precast::tools {
+namespace {
+
+/// With the digits that the step needs, so that the texts of an axis look alike.
+std::string tick_text(double value, double step) {
+  const double magnitude = std::max(std::abs(value), step);
+  if (std::abs(value) < step / 1000) return "0";
+  if (magnitude >= 1e6) return fmt::format("{}M", readable(value / 1e6));
+  if (magnitude < 1e-3) return fmt::format("{:.3g}", value);
+  // A step of 2.5 has a digit more than its power of ten.
+  int digits = std::max(0, static_cast<int>(-std::floor(std::log10(step) + 1e-9)));
+  const double scaled = step * std::pow(10.0, digits);
+  if (std::abs(scaled - std::round(scaled)) > 1e-6) ++digits;
+  return digits == 0 ? readable(value) : fmt::format("{:.{}f}", value, digits);
+}
+
+}  // namespace
+
+void Extent::add(double value) {
+  if (!std::isfinite(value) || (scale_ == Scale::logarithmic && value <= 0)) return;
+  const bool first = empty();
+  least_ = first ? value : std::min(least_, value);
+  most_ = first ? value : std::max(most_, value);
+}
+
+double nice_step(double span, int ticks) {
+  const double raw = span / std::max(1, ticks);
+  const double power = std::pow(10.0, std::floor(std::log10(raw)));
+  for (const double factor : {1.0, 2.0, 2.5, 5.0})
+    if (raw <= factor * power * (1 + 1e-9)) return factor * power;
+  return 10 * power;
+}
+
+AxisMap::AxisMap(const Axis& axis, const Extent& extent, double from_px, double to_px, int ticks)
+    : scale_(axis.scale), from_px_(from_px), to_px_(to_px) {
+  const bool log = scale_ == Scale::logarithmic;
+  least_ = axis.least.value_or(extent.empty() ? (log ? 1 : 0) : extent.least());
+  most_ = axis.most.value_or(extent.empty() ? (log ? 10 : 1) : extent.most());
+  log ? place_logarithmic(axis, ticks) : place_linear(axis, ticks);
+}
+
+void AxisMap::place_linear(const Axis& axis, int ticks) {
+  // One value, or values too near each other for ticks between them: some room on both sides.
+  const double noise = 1e-9 * std::max(std::abs(least_), std::abs(most_));
+  if (!(most_ - least_ > noise)) {
+    const double room = axis.whole ? 1 : std::max(std::abs(most_) * 0.1, 1e-6);
+    if (!axis.least) least_ -= least_ > 0 && least_ < room ? least_ : room;
+    most_ = std::max(most_, least_) + room;
+  }
+  double step = nice_step(most_ - least_, ticks);
+  if (axis.whole) step = std::max(1.0, std::round(step));
+  if (!axis.least) least_ = step * std::floor(least_ / step + 1e-9);
+  // A run of 18 epochs ends at 18, not at 20.
+  if (!axis.most && !axis.whole) most_ = step * std::ceil(most_ / step - 1e-9);
+  for (double i = std::ceil(least_ / step - 1e-9); i * step <= most_ + step * 1e-9; ++i)
+    ticks_.push_back({i * step, tick_text(i * step, step)});
+}
+
+void AxisMap::place_logarithmic(const Axis& axis, int ticks) {
+  least_ = std::max(least_, std::numeric_limits<double>::min());
+  most_ = std::max(most_, least_);
+  const auto power = [](double exponent) { return std::pow(10.0, exponent); };
+  if (std::log10(most_) - std::log10(least_) < 0.3) {
+    if (!axis.least) least_ /= 1.5;
+    most_ *= 1.5;
+  }
+  const double decades = std::log10(most_) - std::log10(least_);
+  const double first = std::floor(std::log10(least_)), last = std::ceil(std::log10(most_));
+  const double every = std::max(1.0, std::ceil(decades / std::max(1, ticks)));
+  const bool dense = decades < ticks / 2.5;
+  for (double exponent = first; exponent <= last; exponent += every) {
+    for (const double factor : {1.0, 2.0, 5.0}) {
+      if (factor > 1 && !dense) break;
+      ticks_.push_back({factor * power(exponent), readable(factor * power(exponent))});
+    }
+  }
+  const auto before = [&](const Tick& tick) { return tick.value <= least_ * (1 + 1e-9); };
+  const auto behind = [&](const Tick& tick) { return tick.value >= most_ * (1 - 1e-9); };
+  // The ends are the nearest ticks that hold the data between them.
+  const auto low = std::find_if(ticks_.rbegin(), ticks_.rend(), before);
+  if (!axis.least && low != ticks_.rend()) least_ = low->value;
+  const auto high = std::find_if(ticks_.begin(), ticks_.end(), behind);
+  if (!axis.most && high != ticks_.end()) most_ = high->value;
+  std::erase_if(ticks_, [&](const Tick& tick) {
+    return tick.value < least_ * (1 - 1e-9) || tick.value > most_ * (1 + 1e-9);
+  });
+}
+
+double AxisMap::at(double value) const {
+  const bool log = scale_ == Scale::logarithmic;
+  if (std::isnan(value) || (log && value <= 0)) return std::numeric_limits<double>::quiet_NaN();
+  const double share =
+      log ? (std::log(value) - std::log(least_)) / (std::log(most_) - std::log(least_))
+          : (value - least_) / (most_ - least_);
+  return from_px_ + std::clamp(share, 0.0, 1.0) * (to_px_ - from_px_);
+}
+
+}  // namespace precast::tools

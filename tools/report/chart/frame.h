@@ -1,0 +1,68 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/report/chart/axis.h"
+
+namespace precast::tools {
+
+/// How an entry of a legend is drawn.
+enum class Mark { line, dashed, dot, diamond };
+
+struct LegendEntry {
+  std::string label;
+  int colour = 0;
+  Mark mark = Mark::line;
+};
+
+/// The part that charts with two axes share: title, legend, grid, axes.
+class Frame {
+ public:
+  struct Text {
+    std::string title;
+    /// None: one series needs no legend.
+    std::vector<LegendEntry> legend{};
+  };
+  Frame(const Text& text, const Axis& x, const Extent& xs, const Axis& y, const Extent& ys,
+        double width, double height);
+
+  /// Pixels of a value. NaN where it cannot be shown.
+  [[nodiscard]] double x(double value) const { return x_.at(value); }
+  [[nodiscard]] double y(double value) const { return y_.at(value); }
+  [[nodiscard]] double left() const { return left_; }
+  [[nodiscard]] double right() const { return right_; }
+  [[nodiscard]] double top() const { return top_; }
+  [[nodiscard]] double bottom() const { return bottom_; }
+  /// From <svg> on to the axes; series and "</svg>" follow. Says so if there are no data.
+  [[nodiscard]] std::string head(bool empty) const;
+
+ private:
+  struct Placed {
+    LegendEntry entry;
+    double x, y;
+  };
+
+  static std::vector<Placed> place(const std::vector<LegendEntry>& legend, double width);
+  [[nodiscard]] std::string legend() const;
+
+  std::string title_;
+  std::string x_label_;
+  std::string y_label_;
+  double width_;
+  double height_;
+  std::vector<Placed> legend_;
+  double top_;
+  double bottom_;
+  double left_;
+  double right_;
+  AxisMap y_;
+  AxisMap x_;
+};
+
+/// A point drawn as that mark (dot unless diamond), with its tooltip. Nothing where a place is NaN.
+[[nodiscard]] std::string point_mark(double x, double y, Mark mark, double radius,
+                                     const std::string& tooltip);
+
+}  // namespace precast::tools

@@ -1,0 +1,114 @@
+#include "tools/report/chart/heat_map.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tools/report/chart/axis.h"
+#include "tools/report/chart/svg.h"
+
+namespace precast::tools {
+namespace {
+
+// In pixels.
+constexpr double kTop = 46, kCellHeight = 34, kLeastCell = 62, kEdge = 14, kBelow = 46, kScale = 92;
+
+std::string text_of(const HeatMap& map, double value) {
+  return map.digits < 0 || !std::isfinite(value) ? readable(value)
+                                                 : fmt::format("{:.{}f}", value, map.digits);
+}
+
+double value_at(const HeatMap& map, std::size_t row, std::size_t column) {
+  if (row >= map.values.size() || column >= map.values[row].size())
+    return std::numeric_limits<double>::quiet_NaN();
+  return map.values[row][column];
+}
+
+/// Where the value lies between the ends; NaN for a cell without result.
+double share_of(const Extent& extent, double value) {
+  if (!std::isfinite(value) || extent.empty()) return std::numeric_limits<double>::quiet_NaN();
+  return extent.most() > extent.least()
+             ? (value - extent.least()) / (extent.most() - extent.least())
+             : 0.5;
+}
+
+std::string cell(const HeatMap& map, const Extent& extent, std::size_t row, std::size_t column,
+                 double x, double y, double wide) {
+  const double value = value_at(map, row, column);
+  const double share = share_of(extent, value);
+  const std::string tooltip = fmt::format("{} {}, {} {}: {}", map.y_label, map.rows[row],
+                                          map.x_label, map.columns[column], text_of(map, value));
+  return fmt::format(
+      "<g><title>{}</title><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
+      "rx=\"2\" "
+      "fill=\"{}\"{}/><text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" "
+      "fill=\"{}\">{}</text></g>\n",
+      escaped(tooltip), x + 1, y + 1, wide - 2, kCellHeight - 2, scale_colour(share),
+      std::isnan(share) ? " fill-opacity=\".35\"" : "", x + wide / 2, y + kCellHeight / 2 + 4,
+      std::isnan(share) ? "#808080" : ink_on_scale(share), escaped(text_of(map, value)));
+}
+
+std::string scale_bar(const HeatMap& map, const Extent& extent, double x, double top,
+                      double bottom) {
+  constexpr int kSteps = 24;
+  const double height = (bottom - top) / kSteps;
+  std::string out;
+  for (int step = 0; step < kSteps; ++step)
+    out += fmt::format(
+        "<rect x=\"{:.1f}\" y=\"{:.2f}\" width=\"12\" height=\"{:.2f}\" fill=\"{}\"/>", x,
+        bottom - height * (step + 1), height + 0.5, scale_colour((step + 0.5) / kSteps));
+  const auto text = [&](double y, const std::string& words) {
+    out += fmt::format("<text class=\"soft\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + 18, y,
+                       escaped(words));
+  };
+  text(top + 9, text_of(map, extent.most()));
+  text(bottom, text_of(map, extent.least()));
+  if (bottom - top > 50) text((top + bottom) / 2 + 4, map.value_label);
+  return out;
+}
+
+}  // namespace
+
+std::string heat_map_svg(const HeatMap& map) {
+  Extent extent(Scale::linear);
+  for (const auto& row : map.values)
+    for (const double value : row) extent.add(value);
+  double left = kEdge + (map.y_label.empty() ? 0 : 20), room = 20, wide = kLeastCell;
+  for (const std::string& row : map.rows) room = std::max(room, text_width(row));
+  for (const std::string& column : map.columns) wide = std::max(wide, text_width(column) + 14);
+  left += room + 8;
+  const double right = left + wide * static_cast<double>(map.columns.size());
+  const double bottom = kTop + kCellHeight * static_cast<double>(map.rows.size());
+  const bool empty = extent.empty() || map.rows.empty() || map.columns.empty();
+  const double width =
+      std::max({right + kScale + 14, 2 * kEdge + 1.2 * text_width(map.title), 240.0});
+  std::string out = svg_head(map.title, width, bottom + kBelow);
+  if (empty)
+    return out +
+           fmt::format("<text class=\"soft empty\" x=\"{}\" y=\"{}\">no data</text>\n</svg>\n",
+                       kEdge, kTop + 12);
+  for (std::size_t row = 0; row < map.rows.size(); ++row) {
+    const double y = kTop + kCellHeight * static_cast<double>(row);
+    out +=
+        fmt::format("<text class=\"ink\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n",
+                    left - 8, y + kCellHeight / 2 + 4, escaped(map.rows[row]));
+    for (std::size_t column = 0; column < map.columns.size(); ++column)
+      out += cell(map, extent, row, column, left + wide * static_cast<double>(column), y, wide);
+  }
+  for (std::size_t column = 0; column < map.columns.size(); ++column)
+    out += fmt::format(
+        "<text class=\"ink\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n",
+        left + wide * (static_cast<double>(column) + 0.5), bottom + 17,
+        escaped(map.columns[column]));
+  out += fmt::format(
+      "<text class=\"soft\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n"
+      "<text class=\"soft\" transform=\"translate(20 {:.1f}) rotate(-90)\" "
+      "text-anchor=\"middle\">{}</text>\n",
+      (left + right) / 2, bottom + 36, escaped(map.x_label), (kTop + bottom) / 2,
+      escaped(map.y_label));
+  return out + scale_bar(map, extent, right + 14, kTop + 1, bottom - 1) + "</svg>\n";
+}
+
+}  // namespace precast::tools

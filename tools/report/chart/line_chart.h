@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/report/chart/axis.h"
+
+namespace precast::tools {
+
+struct LinePoint {
+  double x = 0;
+  /// NaN: a gap in the line.
+  double y = 0;
+};
+
+struct LineSeries {
+  std::string label{};
+  /// In drawing order. Long series are thinned to what the width can show; extremes stay.
+  std::vector<LinePoint> points{};
+  /// Which colour; see series_class(). Two lines of one run share one.
+  int colour = 0;
+  bool dashed = false;
+  /// Holds each value until the next point, as a resolution does; has no dots.
+  bool steps = false;
+  /// One of the many behind the few: thin and pale, without dots and out of the legend.
+  bool faint = false;
+  /// A band round the line (an interval over seeds): its lower and upper ends over the same x as
+  /// `points`; both empty, or as long as these.
+  std::vector<double> low{};
+  std::vector<double> high{};
+};
+
+struct LineChart {
+  std::string title{};
+  Axis x{};
+  Axis y{};
+  std::vector<LineSeries> series{};
+  double width = 560;
+  double height = 300;
+};
+
+/// The chart as one <svg> element. Short series have dots with tooltips; a series of one point is a
+/// dot. Without a single point the chart says "no data".
+[[nodiscard]] std::string line_chart_svg(const LineChart& chart);
+
+}  // namespace precast::tools

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/report/chart/axis.h"
+#include "tools/report/chart/frame.h"
+
+namespace precast::tools {
+
+struct ScatterPoint {
+  double x = 0;
+  double y = 0;
+  /// Written beside the point where there is room, and always in its tooltip.
+  std::string label{};
+  /// Ends of the error bar.
+  std::optional<double> y_low{};
+  std::optional<double> y_high{};
+};
+
+struct ScatterSeries {
+  std::string label{};
+  std::vector<ScatterPoint> points{};
+  int colour = 0;
+  /// dot for what was measured, diamond for what was published.
+  Mark mark = Mark::dot;
+  /// Joins the points in their order: a frontier of accuracy over time.
+  bool joined = false;
+};
+
+struct ScatterChart {
+  std::string title{};
+  Axis x{};
+  Axis y{};
+  std::vector<ScatterSeries> series{};
+  double width = 1180;
+  double height = 420;
+};
+
+/// The chart as one <svg> element. Points that cannot be placed (NaN, not above 0 on a logarithmic
+/// axis) are left out; without any the chart says "no data".
+[[nodiscard]] std::string scatter_chart_svg(const ScatterChart& chart);
+
+}  // namespace precast::tools

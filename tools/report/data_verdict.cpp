@@ -1,0 +1,104 @@
+#include "tools/report/data_verdict.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace precast::tools {
+namespace {
+
+/// Below this share of waiting the data keeps up.
+constexpr double kNoticedShare = 0.02;
+/// Mapped pages that had to be read, a hundred images: more is a disk at work.
+constexpr double kFaultsOfADisk = 0.05;
+
+double share(double part, double whole) {
+  return whole > 0 ? part / whole : 0;
+}
+
+std::string advice(const DataFacts& facts, DataLimit limit) {
+  switch (limit) {
+    case DataLimit::processing:
+      if (facts.workers < facts.usable_cores)
+        return fmt::format("raise data.num_workers ({} of {} cores decode)", facts.workers,
+                           facts.usable_cores);
+      return "`precast index` the dataset, write it smaller (--image.max_resolution), or store "
+             "some "
+             "of it raw (--image.mode proportion)";
+    case DataLimit::disk:
+      if (facts.in_memory == 0)
+        return "raise data.cache_mb, store JPEGs in place of raw images, or move the file to a "
+               "faster "
+               "disk";
+      return "data.in_memory: 2 where memory holds the file; else data.in_memory: 0 with "
+             "data.order: "
+             "quasi_random";
+    case DataLimit::cores:
+      return "lower data.num_workers or OMP_NUM_THREADS, so that threads do not take turns";
+    case DataLimit::nothing:
+      break;
+  }
+  return {};
+}
+
+std::string name(DataLimit limit) {
+  switch (limit) {
+    case DataLimit::processing:
+      return "decoding";
+    case DataLimit::disk:
+      return "the disk";
+    case DataLimit::cores:
+      return "a free core";
+    case DataLimit::nothing:
+      break;
+  }
+  return "nothing";
+}
+
+}  // namespace
+
+DataLimit find_limit(const DataFacts& facts) {
+  if (share(facts.wait_seconds, facts.train_seconds) < kNoticedShare) return DataLimit::nothing;
+  const bool reads =
+      static_cast<double>(facts.major_faults) > kFaultsOfADisk * static_cast<double>(facts.images);
+  const double disk = facts.times.disk + (reads ? facts.times.blocked : 0);
+  const double cores = reads ? 0 : facts.times.blocked;
+  const double most = std::max({facts.times.processing, disk, cores});
+  if (most == disk && disk > 0) return DataLimit::disk;
+  return most == cores && cores > 0 ? DataLimit::cores : DataLimit::processing;
+}
+
+std::vector<std::string> describe_replaced(std::span<const ReplacedSample> replaced) {
+  if (replaced.empty()) return {};
+  constexpr std::size_t kMostShown = 10;
+  std::vector<std::string> lines = {fmt::format(
+      "{} samples cannot be decoded; the next sound ones took their place", replaced.size())};
+  for (const ReplacedSample& entry : replaced.first(std::min(replaced.size(), kMostShown)))
+    lines.push_back(fmt::format("  {} replaced by {}, {} times: {}", entry.sample, entry.by,
+                                entry.times, entry.error));
+  if (replaced.size() > kMostShown)
+    lines.push_back(fmt::format("  ... and {} more", replaced.size() - kMostShown));
+  return lines;
+}
+
+std::vector<std::string> describe_data(const DataFacts& facts) {
+  const SourceTimes& times = facts.times;
+  const double all = times.processing + times.disk + times.blocked + times.ahead;
+  const DataLimit limit = find_limit(facts);
+  const auto percent = [](double part) { return fmt::format("{:.1f} %", 100 * part); };
+  std::vector<std::string> lines = {
+      fmt::format("{} computing, {} waiting for data{}; {} loader threads: {} decoding, {} waiting "
+                  "for reads, {} "
+                  "blocked, {} ahead of the model",
+                  percent(1 - share(facts.wait_seconds, facts.train_seconds)),
+                  percent(share(facts.wait_seconds, facts.train_seconds)),
+                  limit == DataLimit::nothing ? "" : ", most for " + name(limit), facts.workers,
+                  percent(share(times.processing, all)), percent(share(times.disk, all)),
+                  percent(share(times.blocked, all)), percent(share(times.ahead, all)))};
+  if (limit != DataLimit::nothing) lines.push_back("to change that: " + advice(facts, limit));
+  for (std::string& line : describe_replaced(facts.replaced)) lines.push_back(std::move(line));
+  return lines;
+}
+
+}  // namespace precast::tools

@@ -1,9 +1,0 @@
-#include "tools/torch_versions.h"
-
-namespace precast::tools {
-
-nlohmann::ordered_json cuda_versions() {
-  return {{"cuda", nullptr}, {"devices", nlohmann::ordered_json::array()}};
-}
-
-}  // namespace precast::tools
