@@ -15,10 +15,12 @@ function(plant file include)
   file(WRITE ${SCRATCH}/framework/core/error.h "#include <string>\n")
   file(WRITE ${SCRATCH}/framework/api/model.h "#include <ATen/core/Tensor.h>\n#include \"framework/core/error.h\"\n")
   file(WRITE ${SCRATCH}/framework/api/epoch_request.h "#include <cstdint>\n")
-  file(WRITE ${SCRATCH}/data/loader/loader.cpp "#include \"framework/api/epoch_request.h\"\n")
-  file(WRITE ${SCRATCH}/data/batch_source.h "#include \"framework/api/model.h\"\n")
-  file(WRITE ${SCRATCH}/data/batch_source.cpp "#include <ATen/core/Tensor.h>\n#include \"framework/api/model.h\"\n#include \"data/image/image.h\"\n")
-  file(WRITE ${SCRATCH}/tools/train.cpp "#include \"models/register.h\"\n#include \"data/image/image.h\"\n")
+  file(WRITE ${SCRATCH}/data/loader/loader.cpp "#include \"framework/api/epoch_request.h\"\n#include \"data/image/image.h\"\n")
+  file(WRITE ${SCRATCH}/data/image/image.h "#include <cstddef>\n")
+  file(WRITE ${SCRATCH}/data/torch/batch_source.h "#include \"framework/api/model.h\"\n")
+  file(WRITE ${SCRATCH}/data/torch/batch_source.cpp "#include <ATen/core/Tensor.h>\n#include \"framework/api/model.h\"\n#include \"data/image/image.h\"\n")
+  file(WRITE ${SCRATCH}/tools/app/train.cpp "#include \"models/register.h\"\n#include \"data/image/image.h\"\n#include \"tools/cli/command.h\"\n")
+  file(WRITE ${SCRATCH}/tools/cli/command.h "#include \"framework/process/spawn.h\"\n")
   if(file)
     file(APPEND ${SCRATCH}/${file} "  #  include ${include}  // planted\n")
   endif()
@@ -37,6 +39,13 @@ set(planted
   "framework/engine/trainer.cpp|\"models/resnet.h\""
   "framework/distributed/sync.cpp|\"recipes/register.h\""
   "framework/misc/thing.h|<string>"
+  "framework/engine/trainer.cpp|\"framework/distributed/sync.h\""
+  "framework/process/spawn.cpp|\"framework/launch/launcher.h\""
+  "framework/launch/launcher.cpp|<ATen/core/Tensor.h>"
+  "tools/commands/write.cpp|\"framework/api/model.h\""
+  "tools/commands/write.cpp|\"models/register.h\""
+  "tools/cli/command.cpp|\"tools/app/session.h\""
+  "data/image/exif.cpp|\"data/loader/loader.h\""
   "data/image/image.h|<ATen/ops/ones.h>"
   "data/loader/loader.cpp|\"framework/api/model.h\""
   "data/loader/loader.cpp|\"data/torch/batch_source.h\""

@@ -32,19 +32,33 @@ set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
 
 # precast_unity(TARGET [SOURCES n] [ALONE FILE...]): most of what compiling costs is reading headers, libtorch's above
-# all. Several sources (8, or n) as one translation unit read them once. ALONE: sources that share names with a neighbour,
-# or that Highway includes once for each instruction set.
+# all. Several sources as one translation unit read them once: up to eight of the same folder, or, with SOURCES, up to n of
+# any. ALONE: sources that share names with a neighbour, or that Highway includes once for each instruction set.
 function(precast_unity target)
   cmake_parse_arguments(ARG "" "SOURCES" "ALONE" ${ARGN})
-  if(NOT ARG_SOURCES)
-    set(ARG_SOURCES 8)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${PRECAST_UNITY})
+  set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  if(ARG_SOURCES)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE ${ARG_SOURCES})
+  else()
+    # In groups of our own, a new source changes those of its folder alone.
+    set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+    get_target_property(sources ${target} SOURCES)
+    list(FILTER sources INCLUDE REGEX "\\.cpp$")
+    list(REMOVE_ITEM sources ${ARG_ALONE})
+    foreach(source IN LISTS sources)
+      get_filename_component(folder "${source}" DIRECTORY)
+      string(MAKE_C_IDENTIFIER "${folder}" folder)
+      list(APPEND in_${folder} ${source})
+      list(LENGTH in_${folder} count)
+      math(EXPR group "(${count} - 1) / 8")
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP "${folder}_${group}")
+    endforeach()
   endif()
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${PRECAST_UNITY} UNITY_BUILD_BATCH_SIZE ${ARG_SOURCES})
   if(PRECAST_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     # It takes the sources, which are included, for headers.
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
-  set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
 find_program(PRECAST_CCACHE ccache)

@@ -14,6 +14,7 @@
 #include "tools/cli/arguments.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/stopwatch.h"
+#include "tools/doctor/torch/torch_versions.h"
 
 namespace precast::tools {
 namespace {
