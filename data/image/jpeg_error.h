@@ -11,7 +11,7 @@
 namespace precast::data {
 
 /// libjpeg's error handling without its exit(): a fatal error jumps to `jump`, warnings are
-/// counted. Private to data/encode and data/sources. Between setjmp() and the last call of libjpeg
+/// counted. Private to data/image. Between setjmp() and the last call of libjpeg
 /// a function holds no object with a destructor, because longjmp() would skip it.
 struct JpegErrors {
   jpeg_error_mgr base{};

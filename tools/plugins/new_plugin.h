@@ -6,7 +6,7 @@
 namespace precast::tools {
 
 /// `precast new plugin NAME [--kind model|method|transform]`: a folder with a plug-in that builds,
-/// and a test that trains with it. The files are those of tools/new_plugin.
+/// and a test that trains with it. The files are those of tools/plugins/skeleton.
 int run_new(const std::vector<std::string>& args);
 
 }  // namespace precast::tools
