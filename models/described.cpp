@@ -305,20 +305,19 @@ std::span<const Builder::Known> Builder::known_layers() {
 
 }  // namespace
 
-std::unique_ptr<Model> make_described(const ModelSpec& spec) {
-  ConfigNode layers;
-  Flow flow;
-  Schema schema;
+void DescribedOptions::options(Schema& schema) {
   schema.add("layers", &layers, "list of layers").required();
-  schema.add("image_size", &flow.side, "side of the images, px; 0: any").min(0);
-  Diagnostics diagnostics;
-  schema.apply(spec.params, diagnostics, "model.params");
-  schema.check_required(spec.params.origin, diagnostics, "model.params");
-  diagnostics.throw_if_errors();
-  const std::shared_ptr<Chain> chain = Builder(spec).chain(layers, "model.params.layers", flow);
+  schema.add("image_size", &image_size, "side of the images, px; 0: any").min(0);
+}
+
+std::unique_ptr<Model> make_described(const ModelSpec& spec, const DescribedOptions& options) {
+  Flow flow;
+  flow.side = options.image_size;
+  const std::shared_ptr<Chain> chain =
+      Builder(spec).chain(options.layers, "model.params.layers", flow);
   // One class: how many there are is not known yet, the recipe is read before the dataset.
   if (!flow.flat || (spec.num_classes > 1 && flow.channels != spec.num_classes))
-    Builder::fail(layers.items.back().origin, "model.params.layers",
+    Builder::fail(options.layers.items.back().origin, "model.params.layers",
                   fmt::format("expected {} features, one a class, at the end, got {}. End with "
                               "global_avg_pool, flatten, linear",
                               spec.num_classes, flow.text()));

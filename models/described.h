@@ -1,15 +1,26 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "framework/api/model.h"
 #include "framework/api/model_spec.h"
+#include "framework/core/config/schema.h"
 
 namespace precast::models {
 
+/// model.params of `layers`.
+struct DescribedOptions {
+  /// See make_described.
+  ConfigNode layers;
+  /// Side of the images, px, where flatten needs it; 0: any size.
+  std::int64_t image_size = 0;
+
+  void options(Schema& schema);
+};
+
 /// A chain of layers that the recipe describes, for images [N, 3, H, W].
 ///
-/// model.params:
 ///   layers      a list, each entry `name` or `name: {options}`:
 ///     conv      out, kernel (3), stride (1), padding (-1: kernel / 2), groups (1), bias (true)
 ///     bn        batch norm
@@ -20,13 +31,13 @@ namespace precast::models {
 ///     linear    out (0: the number of classes), bias (true)
 ///     dropout   p (0.5)
 ///     residual  layers, shortcut (none: the identity): the sum of both
-///   image_size  side of the images, px, where flatten needs it; 0: any size.
 ///
 /// Names, order and starting weights are those of Python's torch.nn.Sequential of the same layers
 /// ("0.weight"; within a residual "3.layers.0.weight", "3.shortcut.0.weight"). BlurPool and
 /// synchronised batch statistics act as in the other models.
 /// @throws ConfigError naming the layer if a layer is unknown, its options are wrong, or shapes do
 /// not fit: they are followed from the images to the [N, classes] at the end.
-[[nodiscard]] std::unique_ptr<Model> make_described(const ModelSpec& spec);
+[[nodiscard]] std::unique_ptr<Model> make_described(const ModelSpec& spec,
+                                                    const DescribedOptions& options);
 
 }  // namespace precast::models

@@ -7,7 +7,10 @@ namespace precast::models {
 namespace {
 
 void add_resnet(ModelRegistry& registry, const char* name, const char* help, ResNetShape shape) {
-  registry.add(name, help, [shape](const ModelSpec& spec) { return make_resnet(shape, spec); });
+  registry.add<ResNetOptions>(name, help,
+                              [shape](const ModelSpec& spec, const ResNetOptions& options) {
+                                return make_resnet(shape, spec, options);
+                              });
 }
 
 }  // namespace

@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "framework/core/config/schema.h"
 #include "framework/core/error.h"
 #include "models/detail/batch_norm.h"
 #include "models/detail/blur_conv.h"
@@ -24,54 +23,6 @@ namespace {
 
 using detail::BatchNorm2d;
 using detail::BlurConv2d;
-
-struct Options {
-  bool zero_init_residual = false;
-  bool log_bias = false;
-  /// 0: no convolution has a squeeze-and-excitation.
-  double latent_channels = 0;
-  std::int64_t min_channels = 128;
-  detail::StochasticDepthOptions stochastic_depth;
-};
-
-Options read_options(const ModelSpec& spec) {
-  if (spec.num_classes < 1) {
-    throw ConfigError(fmt::format("model {}: expected at least 1 class, got {} (num_classes)",
-                                  spec.arch, spec.num_classes));
-  }
-  Options options;
-  Schema schema;
-  schema.add("zero_init_residual", &options.zero_init_residual,
-             "the last norm of each block starts at 0");
-  schema.add("log_bias", &options.log_bias,
-             "biases of the last layer start at -log(classes), for losses of one decision a class");
-  std::string mode = "block";
-  std::string distribution = "linear";
-  auto& depth = options.stochastic_depth;
-  schema
-      .add("squeeze_excite.latent_channels", &options.latent_channels,
-           "channels of its hidden layer; below 1: as a share of the convolution's; 0: none")
-      .min(0);
-  schema
-      .add("squeeze_excite.min_channels", &options.min_channels,
-           "fewest input and output channels of a convolution that has one")
-      .min(1);
-  schema
-      .add("stochastic_depth.drop_rate", &depth.drop_rate,
-           "probability that the last branch is left out")
-      .min(0)
-      .below(1);
-  schema.add("stochastic_depth.mode", &mode, "for the whole batch, or sample by sample")
-      .choices({"block", "sample"});
-  schema.add("stochastic_depth.distribution", &distribution, "rates over the blocks")
-      .choices({"linear", "uniform"});
-  Diagnostics diagnostics;
-  schema.apply(spec.params, diagnostics, "model.params");
-  diagnostics.throw_if_errors();
-  depth.by_sample = mode == "sample";
-  depth.linear = distribution == "linear";
-  return options;
-}
 
 /// Builds the layers of a network in torchvision's manner: square kernels, "same" padding, no bias.
 struct LayerMaker {
@@ -200,7 +151,7 @@ TORCH_MODULE(Stage);
 
 template <typename BlockType>
 struct ResNet : torch::nn::Module {
-  ResNet(const ResNetShape& shape, const ModelSpec& spec, const Options& options)
+  ResNet(const ResNetShape& shape, const ModelSpec& spec, const ResNetOptions& options)
       : make_{spec.blurpool, spec.batch_norm_ranks} {
     conv1 = register_module(
         "conv1",
@@ -248,7 +199,7 @@ struct ResNet : torch::nn::Module {
   }
 
   /// After every layer has drawn its default weights; the linear layer keeps them.
-  void initialise(const Options& options) {
+  void initialise(const ResNetOptions& options) {
     for (const auto& module : modules(/*include_self=*/false)) {
       if (auto* conv = module->template as<torch::nn::Conv2dImpl>())
         torch::nn::init::kaiming_normal_(conv->weight, 0, torch::kFanOut, torch::kReLU);
@@ -257,19 +208,23 @@ struct ResNet : torch::nn::Module {
       torch::nn::init::constant_(fc->bias, -std::log(static_cast<double>(fc->bias.numel())));
     }
     // After all others, so that they start with or without it from the same weights.
-    if (options.latent_channels > 0) add_squeeze_excites(options);
-    set_drop_rates(options.stochastic_depth);
+    if (options.squeeze_excite.latent_channels > 0) add_squeeze_excites(options);
+    const auto& depth = options.stochastic_depth;
+    set_drop_rates({.drop_rate = depth.drop_rate,
+                    .by_sample = depth.mode == "sample",
+                    .linear = depth.distribution == "linear"});
     if (!options.zero_init_residual) return;
     for (const auto& block : blocks()) torch::nn::init::constant_(block->last_norm_weight(), 0);
   }
 
-  void add_squeeze_excites(const Options& options) {
+  void add_squeeze_excites(const ResNetOptions& options) {
     for (const auto& module : modules(/*include_self=*/false)) {
       auto* conv = module->template as<detail::BlurConv2dImpl>();
       if (conv == nullptr) continue;
       const auto& shape = conv->options;
-      if (std::min(shape.in_channels(), shape.out_channels()) >= options.min_channels)
-        conv->add_squeeze_excite(options.latent_channels);
+      if (std::min(shape.in_channels(), shape.out_channels()) >=
+          options.squeeze_excite.min_channels)
+        conv->add_squeeze_excite(options.squeeze_excite.latent_channels);
     }
   }
 
@@ -298,8 +253,38 @@ struct ResNet : torch::nn::Module {
 
 }  // namespace
 
-std::unique_ptr<Model> make_resnet(const ResNetShape& shape, const ModelSpec& spec) {
-  const Options options = read_options(spec);
+void ResNetOptions::options(Schema& schema) {
+  schema.add("zero_init_residual", &zero_init_residual, "the last norm of each block starts at 0");
+  schema.add("log_bias", &log_bias,
+             "biases of the last layer start at -log(classes), for losses of one decision a class");
+  schema
+      .add("squeeze_excite.latent_channels", &squeeze_excite.latent_channels,
+           "channels of its hidden layer; below 1: as a share of the convolution's; 0: none")
+      .min(0);
+  schema
+      .add("squeeze_excite.min_channels", &squeeze_excite.min_channels,
+           "fewest input and output channels of a convolution that has one")
+      .min(1);
+  schema
+      .add("stochastic_depth.drop_rate", &stochastic_depth.drop_rate,
+           "probability that the last branch is left out")
+      .min(0)
+      .below(1);
+  schema
+      .add("stochastic_depth.mode", &stochastic_depth.mode,
+           "for the whole batch, or sample by sample")
+      .choices({"block", "sample"});
+  schema
+      .add("stochastic_depth.distribution", &stochastic_depth.distribution, "rates over the blocks")
+      .choices({"linear", "uniform"});
+}
+
+std::unique_ptr<Model> make_resnet(const ResNetShape& shape, const ModelSpec& spec,
+                                   const ResNetOptions& options) {
+  if (spec.num_classes < 1) {
+    throw ConfigError(fmt::format("model {}: expected at least 1 class, got {} (num_classes)",
+                                  spec.arch, spec.num_classes));
+  }
   if (shape.bottleneck) {
     return detail::as_model(std::make_shared<ResNet<Bottleneck>>(shape, spec, options));
   }

@@ -3,9 +3,11 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "framework/api/model.h"
 #include "framework/api/model_spec.h"
+#include "framework/core/config/schema.h"
 #include "framework/core/export.h"
 
 namespace precast::models {
@@ -21,24 +23,38 @@ struct ResNetShape {
   std::int64_t width_per_group = 64;
 };
 
+/// model.params of the residual networks. Methods write them: those of the same names, and
+/// bce_loss.
+struct PRECAST_API ResNetOptions {
+  /// The last norm of each block starts at 0, so that the block starts as the identity (Goyal et
+  /// al., 2017).
+  bool zero_init_residual = false;
+  /// The biases of the last layer start at -log(num_classes) (Composer's LINEAR_LOG_CONSTANT_BIAS).
+  bool log_bias = false;
+  /// detail/squeeze_excite.h behind every convolution with at least so many channels in and out, as
+  /// its submodule `se`. latent_channels 0: none.
+  struct {
+    double latent_channels = 0;
+    std::int64_t min_channels = 128;
+  } squeeze_excite;
+  /// detail/stochastic_depth.h.
+  struct {
+    double drop_rate = 0;
+    std::string mode = "block";
+    std::string distribution = "linear";
+  } stochastic_depth;
+
+  void options(Schema& schema);
+};
+
 /// A residual network (He et al., CVPR 2016) for images [N, 3, H, W], H and W of at least 1 px.
 ///
 /// Names, order and initial weights of parameters are those of torchvision.models 0.26
 /// (torchvision/models/resnet.py): bottlenecks put the stride on the 3x3 convolution ("v1.5"),
 /// wide ones are Zagoruyko & Komodakis (BMVC 2016), grouped ones Xie et al. (CVPR 2017).
-///
-/// model.params:
-///   zero_init_residual  the last norm of each block starts at 0, so that the block starts as the
-///                       identity (Goyal et al., 2017); default false.
-///   log_bias            the biases of the last layer start at -log(num_classes) (Composer's
-///                       LINEAR_LOG_CONSTANT_BIAS); default false.
-///   squeeze_excite      {latent_channels, min_channels}: detail/squeeze_excite.h behind every
-///                       convolution with so many channels in and out (128), as its submodule `se`;
-///                       latent_channels 0, the default, is none.
-///   stochastic_depth    {drop_rate, mode, distribution}: detail/stochastic_depth.h; default none.
-/// Methods write them: those of the same names, and bce_loss.
-/// @throws ConfigError for `num_classes` below 1 or an unknown parameter.
+/// @throws ConfigError for `num_classes` below 1.
 [[nodiscard]] PRECAST_API std::unique_ptr<Model> make_resnet(const ResNetShape& shape,
-                                                             const ModelSpec& spec);
+                                                             const ModelSpec& spec,
+                                                             const ResNetOptions& options);
 
 }  // namespace precast::models

@@ -120,7 +120,7 @@ void register_orders(OrderRegistry& registry) {
   registry.add("random", "uniformly random, another order each epoch", make_random_order);
   registry.add("quasi_random", "random within a window of open pages, for files larger than memory",
                make_quasi_random_order);
-  registry.add("weighted", "drawn with replacement by data.weights", make_weighted_order);
+  registry.add("weighted", "drawn with replacement by weights", make_weighted_order);
   registry.add("class_balanced", "every class as often as every other one",
                make_class_balanced_order);
 }
@@ -130,7 +130,8 @@ std::shared_ptr<const SampleOrder> make_order(const OrderRegistry& registry,
                                               const OrderOptions& options) {
   if (const auto problems = find_problems(options); !problems.empty())
     throw ConfigError(problems[0].option + ": " + problems[0].message);
-  auto order = registry.create(options.name, {reader, options, choose_members(reader, options)});
+  auto order = registry.make({options.name, options.part},
+                             {reader, options, choose_members(reader, options)});
   if (options.repeats == 1) return order;
   return std::make_shared<RepeatedOrder>(std::move(order),
                                          static_cast<std::uint64_t>(options.repeats));

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "framework/core/config/part.h"
 #include "framework/core/export.h"
-#include "framework/core/registry.h"
 
 namespace precast::data {
 
@@ -40,14 +40,12 @@ struct OrderOptions {
   /// copies go to different ranks or, on one rank, into one batch, and each is augmented for itself
   /// (Hoffer et al., "Augment your batch", 2019; DeiT's repeated augmentation).
   std::int64_t repeats = 1;
-  /// weighted: of each class, or empty.
-  std::vector<double> class_weights = {};
-  /// weighted: name of a float field that holds each sample's weight, or "".
-  std::string weight_field = {};
   /// weighted, class_balanced: name of the integer field; "" the first one.
   std::string label_field = {};
   /// quasi_random: pages that are open at once.
   std::uint64_t window_pages = 1024;
+  /// Options of this order alone, a map; null: their defaults.
+  ConfigNode part = {};
 };
 
 /// The samples that take part, by ascending number in the file.
@@ -76,7 +74,7 @@ struct OrderInputs {
   Members members;
 };
 
-using OrderRegistry = Registry<SampleOrder, const OrderInputs&>;
+using OrderRegistry = PartRegistry<SampleOrder, const OrderInputs&>;
 
 /// The orders that come with precast. A new one is a file pair and a line here.
 PRECAST_API void register_orders(OrderRegistry& registry);

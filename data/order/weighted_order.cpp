@@ -83,24 +83,30 @@ double class_weight(const BetonReader& reader, std::uint64_t sample, std::int64_
 
 }  // namespace
 
-std::unique_ptr<SampleOrder> make_weighted_order(const OrderInputs& inputs) {
-  const OrderOptions& options = inputs.options;
+void WeightedOptions::options(Schema& schema) {
+  schema.add("weights", &weights, "how often each class is drawn, relatively");
+  schema.add("weight_field", &weight_field,
+             "instead of weights, a float field with each sample's weight");
+}
+
+std::unique_ptr<SampleOrder> make_weighted_order(const OrderInputs& inputs,
+                                                 const WeightedOptions& options) {
   const BetonReader& reader = inputs.reader;
-  if (options.class_weights.empty() == options.weight_field.empty()) {
+  if (options.weights.empty() == options.weight_field.empty()) {
     throw ConfigError(
         "weights: expected a list with one number a class or the name of a float field, for the "
         "order weighted");
   }
   std::vector<double> weights(inputs.members.size());
-  const bool by_class = !options.class_weights.empty();
-  const std::size_t field = by_class ? label_field(reader, options.label_field)
+  const bool by_class = !options.weights.empty();
+  const std::size_t field = by_class ? label_field(reader, inputs.options.label_field)
                                      : weight_field(reader, options.weight_field);
   double sum = 0;
   for (std::uint64_t i = 0; i < weights.size(); ++i) {
     const std::uint64_t sample = inputs.members[i];
-    weights[i] = by_class ? class_weight(reader, sample, reader.integer(sample, field),
-                                         options.class_weights)
-                          : reader.floating(sample, field);
+    weights[i] = by_class
+                     ? class_weight(reader, sample, reader.integer(sample, field), options.weights)
+                     : reader.floating(sample, field);
     if (!(weights[i] >= 0) || !std::isfinite(weights[i])) {
       throw ConfigError(fmt::format("weights: expected numbers of at least 0, got {} (sample {})",
                                     weights[i], sample));

@@ -1,15 +1,27 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "data/order/order.h"
 
 namespace precast::data {
 
+struct WeightedOptions {
+  /// Of each class, or empty.
+  std::vector<double> weights;
+  /// Name of a float field that holds each sample's weight, or "".
+  std::string weight_field;
+
+  void options(Schema& schema);
+};
+
 /// As many draws as samples, with replacement, each sample with a probability proportional to its
-/// weight: options.class_weights[label], or its value in options.weight_field. Alias method (Vose,
+/// weight: options.weights[label], or its value in options.weight_field. Alias method (Vose,
 /// 1991): 12 bytes a sample are kept. @throws ConfigError if weights are missing, negative, not
 /// finite or all 0.
-[[nodiscard]] std::unique_ptr<SampleOrder> make_weighted_order(const OrderInputs& inputs);
+[[nodiscard]] std::unique_ptr<SampleOrder> make_weighted_order(const OrderInputs& inputs,
+                                                               const WeightedOptions& options);
 
 }  // namespace precast::data

@@ -28,14 +28,10 @@ struct Options {
   std::int64_t depth = 1;
   std::int64_t patch = 4;
 
-  explicit Options(const precast::ModelSpec& spec) {
-    precast::Schema schema;
+  void options(precast::Schema& schema) {
     schema.add("width", &width, "channels of the first stage; doubled at each other").min(1);
     schema.add("depth", &depth, "blocks of a stage; three times as many in the third").min(1);
     schema.add("patch", &patch, "side of the patches of the stem, px").min(1);
-    precast::Diagnostics diagnostics;
-    schema.apply(spec.params, diagnostics, "model.params");
-    diagnostics.throw_if_errors();
   }
 };
 
@@ -102,12 +98,12 @@ struct ConvNext : nn::Module {
   nn::Linear head = nullptr;
 };
 
+std::unique_ptr<precast::Model> make(const precast::ModelSpec& spec, const Options& options) {
+  return precast::models::detail::as_model(std::make_shared<ConvNext>(options, spec.num_classes));
+}
+
 void add_parts(precast::TrainParts& parts) {
-  parts.models.add("convnext", "in the manner of ConvNeXt; params: width, depth, patch",
-                   [](const precast::ModelSpec& spec) {
-                     return precast::models::detail::as_model(
-                         std::make_shared<ConvNext>(Options(spec), spec.num_classes));
-                   });
+  parts.models.add("convnext", "in the manner of ConvNeXt", make);
 }
 
 }  // namespace

@@ -35,18 +35,11 @@ struct Options {
   std::int64_t depth = 6;
   std::int64_t heads = 3;
 
-  explicit Options(const precast::ModelSpec& spec) {
-    precast::Schema schema;
+  void options(precast::Schema& schema) {
     schema.add("patch", &patch, "side of a patch, px").min(1);
     schema.add("width", &width, "of a token; a multiple of 4 and of heads").min(4);
     schema.add("depth", &depth, "blocks").min(1);
     schema.add("heads", &heads, "of attention").min(1);
-    precast::Diagnostics diagnostics;
-    schema.apply(spec.params, diagnostics, "model.params");
-    if (width % 4 != 0 || width % heads != 0)
-      diagnostics.error(spec.params.origin, "model.params.width",
-                        "expected a multiple of 4 and of heads, got " + std::to_string(width));
-    diagnostics.throw_if_errors();
   }
 };
 
@@ -119,12 +112,16 @@ struct VisionTransformer : nn::Module {
   std::vector<Block> blocks;
 };
 
+std::unique_ptr<precast::Model> make(const precast::ModelSpec& spec, const Options& options) {
+  if (options.width % 4 != 0 || options.width % options.heads != 0)
+    throw precast::ConfigError("model.params.width: expected a multiple of 4 and of heads, got " +
+                               std::to_string(options.width));
+  return precast::models::detail::as_model(
+      std::make_shared<VisionTransformer>(options, spec.num_classes));
+}
+
 void add_parts(precast::TrainParts& parts) {
-  parts.models.add("vit", "vision transformer; params: patch, width, depth, heads",
-                   [](const precast::ModelSpec& spec) {
-                     return precast::models::detail::as_model(
-                         std::make_shared<VisionTransformer>(Options(spec), spec.num_classes));
-                   });
+  parts.models.add("vit", "vision transformer", make);
 }
 
 }  // namespace

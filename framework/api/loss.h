@@ -2,8 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "framework/core/config/part.h"
 #include "framework/core/export.h"
-#include "framework/core/registry.h"
 
 namespace precast {
 
@@ -22,16 +22,6 @@ class PRECAST_API Loss {
                                               const at::Tensor& labels) const;
 };
 
-/// What a recipe may tell a loss.
-struct LossOptions {
-  /// In [0, 1): the share of probability spread over all classes (Szegedy et al., CVPR 2016).
-  double label_smoothing = 0;
-  /// bce: the sum over classes instead of their mean.
-  bool sum_classes = false;
-  /// bce, 0 or more: a target above it counts as 1, any other as 0. Below 0: targets stay.
-  double target_threshold = -1;
-};
-
-using LossRegistry = Registry<Loss, const LossOptions&>;
+using LossRegistry = PartRegistry<Loss>;
 
 }  // namespace precast

@@ -2,7 +2,13 @@
 
 #include <set>
 
+#include "framework/api/model_spec.h"
+
 namespace precast {
+
+std::unique_ptr<Model> make_model(const ModelRegistry& models, const ModelSpec& spec) {
+  return models.make({spec.arch, spec.params, "model.params"}, spec);
+}
 
 std::vector<at::Tensor> statistics_of(const Model& model) {
   std::set<const void*> parameters;

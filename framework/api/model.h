@@ -2,11 +2,12 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "framework/core/config/part.h"
 #include "framework/core/export.h"
-#include "framework/core/registry.h"
 
 namespace precast {
 
@@ -41,6 +42,10 @@ class Model {
 
 /// Weights are drawn from libtorch's default CPU generator in torchvision's order: after
 /// at::manual_seed(s) a model equals torchvision's after torch.manual_seed(s).
-using ModelRegistry = Registry<Model, const ModelSpec&>;
+using ModelRegistry = PartRegistry<Model, const ModelSpec&>;
+
+/// The model that `spec` names, with the options in `spec.params`. @throws as PartRegistry::make
+[[nodiscard]] PRECAST_API std::unique_ptr<Model> make_model(const ModelRegistry& models,
+                                                            const ModelSpec& spec);
 
 }  // namespace precast

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "framework/api/stateful.h"
-#include "framework/core/registry.h"
+#include "framework/core/config/part.h"
 
 namespace precast {
 
@@ -25,26 +25,14 @@ class Optimizer : public Stateful {
   virtual void step(double lr, const std::optional<Scaled>& scaled) = 0;
 };
 
-/// The recipe's keys for optimisers.
-struct OptimizerOptions {
-  double momentum = 0.9;
-  double weight_decay = 4e-5;
-  bool nesterov = false;
-  /// The highest rate of the schedule: what the decay of sgdw is relative to.
+/// What every optimiser is made from.
+struct OptimizerInputs {
+  /// Those that this rank updates, in the model's order. Borrowed while it is made.
+  const std::vector<NamedTensor>& parameters;
+  /// The schedule's highest rate.
   double peak_lr = 0;
-  /// adamw, lamb: decay rates of the moments.
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  /// adamw, lamb, lars: what keeps their divisions finite.
-  double epsilon = 1e-8;
-  /// lars: the layer-wise rate is trust_coefficient * |weights| / (|gradient| + ...).
-  double trust_coefficient = 0.001;
-  /// Which parameters decay: `legacy` = all whose name does not contain "bn" (ffcv-imagenet: so
-  /// downsample norms and biases decay too); `clean` = only tensors of two or more dimensions.
-  std::string decay_groups = "legacy";
 };
 
-using OptimizerRegistry =
-    Registry<Optimizer, const std::vector<NamedTensor>&, const OptimizerOptions&>;
+using OptimizerRegistry = PartRegistry<Optimizer, const OptimizerInputs&>;
 
 }  // namespace precast

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "framework/core/registry.h"
+#include "framework/core/config/part.h"
 
 namespace precast {
 
@@ -29,29 +29,14 @@ class Schedule {
   }
 };
 
-/// The recipe's section `lr` (ffcv-imagenet's names).
-struct ScheduleOptions {
-  /// The highest rate, for the global batch.
+/// What every schedule is made from.
+struct ScheduleInputs {
+  /// The highest rate, for the global batch; at least 0.
   double lr = 0.5;
+  /// At least 1.
   std::int64_t epochs = 30;
-  /// cyclic: the epoch of the highest rate.
-  std::int64_t lr_peak_epoch = 2;
-  /// step: the rate is multiplied by `step_ratio` every `step_length` epochs.
-  double step_ratio = 0.1;
-  std::int64_t step_length = 30;
-  /// cosine, poly, constant: epochs of linear warm-up from 0 to lr.
-  std::int64_t warmup_epochs = 0;
-  /// cosine: the rate at the end.
-  double final_lr = 0;
-  /// poly: the exponent of the fall.
-  double power = 2;
-  /// one_cycle: the share of the run in which the rate rises; the start is lr / div_factor, the end
-  /// is the start / final_div_factor.
-  double pct_start = 0.3;
-  double div_factor = 25;
-  double final_div_factor = 1e4;
 };
 
-using ScheduleRegistry = Registry<Schedule, const ScheduleOptions&>;
+using ScheduleRegistry = PartRegistry<Schedule, const ScheduleInputs&>;
 
 }  // namespace precast

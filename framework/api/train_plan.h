@@ -9,6 +9,7 @@
 #include "framework/api/model_spec.h"
 #include "framework/api/optimizer.h"
 #include "framework/api/schedule.h"
+#include "framework/core/config/part.h"
 #include "framework/core/export.h"
 
 namespace precast {
@@ -30,10 +31,11 @@ struct PRECAST_API TrainPlan {
   /// Side of the square training images, one entry an epoch.
   std::vector<std::int64_t> image_size_px;
   std::shared_ptr<const Schedule> schedule;
-  std::string loss = "cross_entropy";
-  LossOptions loss_options;
-  std::string optimizer = "sgd";
-  OptimizerOptions optimizer_options;
+  /// Methods may choose another one, and set options of it.
+  PartSpec loss{"cross_entropy"};
+  PartSpec optimizer{"sgd"};
+  /// The schedule's highest rate.
+  double peak_lr = 0;
   Precision precision = Precision::fp32;
   bool channels_last = false;
 

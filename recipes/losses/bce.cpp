@@ -5,7 +5,6 @@
 #include <ATen/ops/binary_cross_entropy_with_logits.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/gt.h>
-#include <fmt/format.h>
 
 #include "framework/core/error.h"
 
@@ -14,7 +13,7 @@ namespace {
 
 class Bce final : public Loss {
  public:
-  explicit Bce(const LossOptions& options) : options_(options) {}
+  explicit Bce(const BceOptions& options) : options_(options) {}
 
   [[nodiscard]] at::Tensor operator()(const at::Tensor& logits,
                                       const at::Tensor& labels) const override {
@@ -55,16 +54,21 @@ class Bce final : public Loss {
     return target.gt(options_.target_threshold).to(at::kFloat);
   }
 
-  LossOptions options_;
+  BceOptions options_;
 };
 
 }  // namespace
 
-std::unique_ptr<Loss> make_bce(const LossOptions& options) {
-  if (options.label_smoothing < 0 || options.label_smoothing >= 1) {
-    throw ConfigError(fmt::format("loss bce: expected label_smoothing in [0, 1), got {}",
-                                  options.label_smoothing));
-  }
+void BceOptions::options(Schema& schema) {
+  schema.add("label_smoothing", &label_smoothing, "share of probability over all classes")
+      .min(0)
+      .below(1);
+  schema.add("sum_classes", &sum_classes, "the sum over classes instead of their mean");
+  schema.add("target_threshold", &target_threshold,
+             "0 or more: a target above it counts as 1, any other as 0; below 0: targets stay");
+}
+
+std::unique_ptr<Loss> make_bce(const BceOptions& options) {
   return std::make_unique<Bce>(options);
 }
 

@@ -2,7 +2,6 @@
 
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/cross_entropy_loss.h>
-#include <fmt/format.h>
 
 #include "framework/core/error.h"
 
@@ -43,11 +42,13 @@ class CrossEntropy final : public Loss {
 
 }  // namespace
 
-std::unique_ptr<Loss> make_cross_entropy(const LossOptions& options) {
-  if (options.label_smoothing < 0 || options.label_smoothing >= 1) {
-    throw ConfigError(fmt::format("loss cross_entropy: expected label_smoothing in [0, 1), got {}",
-                                  options.label_smoothing));
-  }
+void CrossEntropyOptions::options(Schema& schema) {
+  schema.add("label_smoothing", &label_smoothing, "share of probability over all classes")
+      .min(0)
+      .below(1);
+}
+
+std::unique_ptr<Loss> make_cross_entropy(const CrossEntropyOptions& options) {
   return std::make_unique<CrossEntropy>(options.label_smoothing);
 }
 

@@ -24,13 +24,13 @@ class BceLoss final : public Method {
     schema.add("log_bias", &log_bias_, "the last layer's biases start at -log(classes)");
   }
   void configure(TrainPlan& plan) const override {
-    if (plan.loss != kDefaultLoss && plan.loss != "bce") {
+    if (plan.loss.name != kDefaultLoss && plan.loss.name != "bce") {
       throw ConfigError(
-          fmt::format("method bce_loss: expected no other training.loss, got {}", plan.loss));
+          fmt::format("method bce_loss: expected no other training.loss, got {}", plan.loss.name));
     }
-    plan.loss = "bce";
-    plan.loss_options.sum_classes = sum_classes_;
-    plan.loss_options.target_threshold = target_threshold_;
+    plan.loss.name = "bce";
+    plan.loss.set("sum_classes", sum_classes_ ? "true" : "false");
+    plan.loss.set("target_threshold", fmt::format("{}", target_threshold_));
     if (log_bias_) set_model_params(plan, "bce_loss", "log_bias", {{"", "true"}});
   }
 

@@ -1,5 +1,7 @@
 #include "recipes/methods/label_smoothing.h"
 
+#include <fmt/format.h>
+
 #include "framework/api/train_plan.h"
 
 namespace precast::recipes {
@@ -12,7 +14,9 @@ class LabelSmoothing final : public Method {
         .min(0)
         .below(1);
   }
-  void configure(TrainPlan& plan) const override { plan.loss_options.label_smoothing = smoothing_; }
+  void configure(TrainPlan& plan) const override {
+    plan.loss.set("label_smoothing", fmt::format("{}", smoothing_));
+  }
 
  private:
   double smoothing_ = 0.1;

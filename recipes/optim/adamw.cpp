@@ -10,9 +10,9 @@ namespace {
 
 class AdamW final : public Optimizer {
  public:
-  AdamW(const std::vector<NamedTensor>& parameters, const OptimizerOptions& options)
-      : groups_("adamw", parameters, options, {"exp_avg", "exp_avg_sq"}),
-        rule_("adamw", options, groups_.device()) {}
+  AdamW(const OptimizerInputs& inputs, const MomentOptions& options)
+      : groups_(inputs.parameters, options, {"exp_avg", "exp_avg_sq"}),
+        rule_(options, groups_.device()) {}
 
   void step(double lr, const std::optional<Scaled>& scaled) override {
     if (groups_.empty()) return;
@@ -39,9 +39,8 @@ class AdamW final : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_adamw(const std::vector<NamedTensor>& parameters,
-                                      const OptimizerOptions& options) {
-  return std::make_unique<AdamW>(parameters, options);
+std::unique_ptr<Optimizer> make_adamw(const OptimizerInputs& inputs, const MomentOptions& options) {
+  return std::make_unique<AdamW>(inputs, options);
 }
 
 }  // namespace precast::recipes

@@ -1,10 +1,9 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
-#include "framework/api/model.h"
 #include "framework/api/optimizer.h"
+#include "recipes/optim/moment_rule.h"
 
 namespace precast::recipes {
 
@@ -16,9 +15,7 @@ namespace precast::recipes {
 /// included. State: `<parameter>.exp_avg`, `<parameter>.exp_avg_sq`, `steps`.
 ///
 /// Memory: two floats per parameter. Build it after the model is on its device.
-/// @throws ConfigError for a beta outside [0, 1), epsilon <= 0, weight_decay < 0, Nesterov's
-/// momentum, or an unknown decay_groups.
-[[nodiscard]] std::unique_ptr<Optimizer> make_adamw(const std::vector<NamedTensor>& parameters,
-                                                    const OptimizerOptions& options);
+[[nodiscard]] std::unique_ptr<Optimizer> make_adamw(const OptimizerInputs& inputs,
+                                                    const MomentOptions& options);
 
 }  // namespace precast::recipes

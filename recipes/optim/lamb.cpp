@@ -30,9 +30,9 @@ void average(const Tensors& averages, Tensors values, double weight,
 
 class Lamb final : public Optimizer {
  public:
-  Lamb(const std::vector<NamedTensor>& parameters, const OptimizerOptions& options)
-      : groups_("lamb", parameters, options, {"exp_avg", "exp_avg_sq"}),
-        rule_("lamb", options, groups_.device()) {}
+  Lamb(const OptimizerInputs& inputs, const MomentOptions& options)
+      : groups_(inputs.parameters, options, {"exp_avg", "exp_avg_sq"}),
+        rule_(options, groups_.device()) {}
 
   void step(double lr, const std::optional<Scaled>& scaled) override {
     if (groups_.empty()) return;
@@ -82,9 +82,8 @@ class Lamb final : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_lamb(const std::vector<NamedTensor>& parameters,
-                                     const OptimizerOptions& options) {
-  return std::make_unique<Lamb>(parameters, options);
+std::unique_ptr<Optimizer> make_lamb(const OptimizerInputs& inputs, const MomentOptions& options) {
+  return std::make_unique<Lamb>(inputs, options);
 }
 
 }  // namespace precast::recipes

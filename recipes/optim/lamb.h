@@ -1,10 +1,9 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
-#include "framework/api/model.h"
 #include "framework/api/optimizer.h"
+#include "recipes/optim/moment_rule.h"
 
 namespace precast::recipes {
 
@@ -19,8 +18,7 @@ namespace precast::recipes {
 /// A parameter without gradient is left alone. When `found_inf` is set a step changes nothing, t
 /// included. State: `<parameter>.exp_avg`, `<parameter>.exp_avg_sq`, `steps`.
 /// Memory: two floats per parameter, three more while a group is updated.
-/// @throws ConfigError as make_adamw.
-[[nodiscard]] std::unique_ptr<Optimizer> make_lamb(const std::vector<NamedTensor>& parameters,
-                                                   const OptimizerOptions& options);
+[[nodiscard]] std::unique_ptr<Optimizer> make_lamb(const OptimizerInputs& inputs,
+                                                   const MomentOptions& options);
 
 }  // namespace precast::recipes

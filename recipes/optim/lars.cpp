@@ -3,9 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_foreach_mul.h>
-#include <fmt/format.h>
 
-#include "framework/core/error.h"
 #include "recipes/optim/layerwise.h"
 #include "recipes/optim/momentum_rule.h"
 #include "recipes/optim/parameter_groups.h"
@@ -15,11 +13,11 @@ namespace {
 
 class Lars final : public Optimizer {
  public:
-  Lars(const std::vector<NamedTensor>& parameters, const OptimizerOptions& options)
+  Lars(const OptimizerInputs& inputs, const LarsOptions& options)
       : trust_coefficient_(options.trust_coefficient),
         epsilon_(options.epsilon),
-        rule_("lars", options),
-        groups_("lars", parameters, options, rule_.moments()) {}
+        rule_(options),
+        groups_(inputs.parameters, options, rule_.moments()) {}
 
   void step(double lr, const std::optional<Scaled>& scaled) override {
     groups_.for_each([&](const ParameterGroups::Group& group) {
@@ -51,15 +49,14 @@ class Lars final : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_lars(const std::vector<NamedTensor>& parameters,
-                                     const OptimizerOptions& options) {
-  if (options.trust_coefficient <= 0 || options.epsilon < 0) {
-    throw ConfigError(
-        fmt::format("optimizer lars: expected trust_coefficient > 0 and epsilon >= 0, got "
-                    "trust_coefficient {}, epsilon {}",
-                    options.trust_coefficient, options.epsilon));
-  }
-  return std::make_unique<Lars>(parameters, options);
+void LarsOptions::options(Schema& schema) {
+  MomentumOptions::options(schema);
+  schema.add("trust_coefficient", &trust_coefficient, "factor of the layer-wise rates").above(0);
+  schema.add("epsilon", &epsilon, "keeps divisions finite").min(0);
+}
+
+std::unique_ptr<Optimizer> make_lars(const OptimizerInputs& inputs, const LarsOptions& options) {
+  return std::make_unique<Lars>(inputs, options);
 }
 
 }  // namespace precast::recipes

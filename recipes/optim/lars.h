@@ -1,12 +1,19 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
-#include "framework/api/model.h"
 #include "framework/api/optimizer.h"
+#include "recipes/optim/momentum_rule.h"
 
 namespace precast::recipes {
+
+struct LarsOptions : MomentumOptions {
+  /// The layer-wise rate is trust_coefficient * |weights| / (|gradient| + ...).
+  double trust_coefficient = 0.001;
+  double epsilon = 1e-8;
+
+  void options(Schema& schema);
+};
 
 /// Layer-wise adaptive rate scaling for large batches (You, Gitman & Ginsburg 2017), in the form of
 /// the paper's algorithm 1 and MLPerf's reference, where the rate is inside the velocity:
@@ -19,8 +26,8 @@ namespace precast::recipes {
 /// A parameter without gradient is left alone. When `found_inf` is set a step changes nothing.
 /// State: `<parameter>.momentum`. Memory: one float per parameter, another while a group is
 /// updated.
-/// @throws ConfigError as make_sgd, and for trust_coefficient <= 0 or epsilon < 0.
-[[nodiscard]] std::unique_ptr<Optimizer> make_lars(const std::vector<NamedTensor>& parameters,
-                                                   const OptimizerOptions& options);
+/// @throws ConfigError as make_sgd.
+[[nodiscard]] std::unique_ptr<Optimizer> make_lars(const OptimizerInputs& inputs,
+                                                   const LarsOptions& options);
 
 }  // namespace precast::recipes

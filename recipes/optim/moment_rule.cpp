@@ -6,32 +6,19 @@
 #include "framework/core/error.h"
 
 namespace precast::recipes {
-namespace {
 
-bool is_share(double beta) {
-  return beta >= 0 && beta < 1;
+void MomentOptions::options(Schema& schema) {
+  schema.add("beta1", &beta1, "decay rate of the mean").min(0).below(1);
+  schema.add("beta2", &beta2, "decay rate of the squares' mean").min(0).below(1);
+  schema.add("epsilon", &epsilon, "keeps divisions finite").above(0);
+  DecayOptions::options(schema);
 }
 
-}  // namespace
-
-MomentRule::MomentRule(std::string_view optimizer, const OptimizerOptions& options,
-                       at::Device device)
+MomentRule::MomentRule(const MomentOptions& options, at::Device device)
     : beta1(options.beta1),
       beta2(options.beta2),
       epsilon(options.epsilon),
-      steps(at::zeros({}, at::device(device).dtype(at::kFloat))) {
-  if (!is_share(beta1) || !is_share(beta2) || epsilon <= 0) {
-    throw ConfigError(
-        fmt::format("optimizer {}: expected beta1 and beta2 in [0, 1) and epsilon > 0, got beta1 "
-                    "{}, beta2 {}, epsilon {}",
-                    optimizer, beta1, beta2, epsilon));
-  }
-  if (options.nesterov) {
-    throw ConfigError(fmt::format(
-        "optimizer {}: expected nesterov false, got true. It belongs to sgd, sgdw and lars.",
-        optimizer));
-  }
-}
+      steps(at::zeros({}, at::device(device).dtype(at::kFloat))) {}
 
 void MomentRule::advance(const std::optional<Optimizer::Scaled>& scaled) {
   steps.add_(1);

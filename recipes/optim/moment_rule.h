@@ -3,18 +3,25 @@
 #include <ATen/core/Tensor.h>
 
 #include <optional>
-#include <string_view>
 
 #include "framework/api/optimizer.h"
+#include "recipes/optim/parameter_groups.h"
 
 namespace precast::recipes {
+
+/// Options of adamw and lamb.
+struct MomentOptions : DecayOptions {
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+
+  void options(Schema& schema);
+};
 
 /// What adamw and lamb share: the decay rates of the moments and the count of steps, from which
 /// the bias of moments that start at 0 is corrected (Kingma & Ba, ICLR 2015).
 struct MomentRule {
-  /// @param optimizer its name, for messages.
-  /// @throws ConfigError for beta1 or beta2 outside [0, 1), epsilon <= 0, or Nesterov's momentum.
-  MomentRule(std::string_view optimizer, const OptimizerOptions& options, at::Device device);
+  MomentRule(const MomentOptions& options, at::Device device);
 
   /// Counts a step, unless it will be skipped.
   void advance(const std::optional<Optimizer::Scaled>& scaled);

@@ -7,17 +7,17 @@
 
 namespace precast::recipes {
 
-MomentumRule::MomentumRule(std::string_view optimizer, const OptimizerOptions& options)
+void MomentumOptions::options(Schema& schema) {
+  schema.add("momentum", &momentum, "share of the last update in the next").min(0).below(1);
+  DecayOptions::options(schema);
+  schema.add("nesterov", &nesterov, "Nesterov momentum");
+}
+
+MomentumRule::MomentumRule(const MomentumOptions& options)
     : momentum_(options.momentum), nesterov_(options.nesterov) {
-  if (options.momentum < 0) {
+  if (nesterov_ && momentum_ == 0) {
     throw ConfigError(
-        fmt::format("optimizer {}: expected momentum >= 0, got {}", optimizer, options.momentum));
-  }
-  if (options.nesterov && options.momentum == 0) {
-    throw ConfigError(
-        fmt::format("optimizer {}: expected momentum > 0 with nesterov, got 0. Set momentum, or "
-                    "nesterov to false.",
-                    optimizer));
+        "optimizer.nesterov: expected momentum > 0, got 0. Set momentum, or nesterov to false");
   }
 }
 

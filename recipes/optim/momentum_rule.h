@@ -2,13 +2,21 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "framework/api/optimizer.h"
 #include "recipes/optim/parameter_groups.h"
 
 namespace precast::recipes {
+
+/// Options of sgd, sgdw and lars.
+struct MomentumOptions : DecayOptions {
+  double momentum = 0.9;
+  /// Nesterov's (Sutskever et al., ICML 2013).
+  bool nesterov = false;
+
+  void options(Schema& schema);
+};
 
 /// The update that sgd, sgdw and lars share, as torch.optim.SGD (dampening 0), one fused kernel for
 /// a group:
@@ -17,9 +25,8 @@ namespace precast::recipes {
 /// When `found_inf` is set it changes nothing. Const and thread-safe.
 class MomentumRule {
  public:
-  /// @param optimizer its name, for messages.
-  /// @throws ConfigError for a negative momentum, or Nesterov without momentum.
-  MomentumRule(std::string_view optimizer, const OptimizerOptions& options);
+  /// @throws ConfigError for Nesterov without momentum.
+  explicit MomentumRule(const MomentumOptions& options);
 
   /// What ParameterGroups has to keep: the velocity, nothing for momentum 0.
   [[nodiscard]] std::vector<std::string> moments() const;

@@ -31,20 +31,17 @@ bool decays(const NamedTensor& parameter, bool legacy) {
 
 }  // namespace
 
-ParameterGroups::ParameterGroups(std::string_view optimizer,
-                                 const std::vector<NamedTensor>& parameters,
-                                 const OptimizerOptions& options, std::vector<std::string> moments)
+void DecayOptions::options(Schema& schema) {
+  schema.add("weight_decay", &weight_decay, "factor of the weights in their gradient").min(0);
+  schema
+      .add("decay_groups", &decay_groups,
+           "which weights decay: all but those named bn, or only matrices")
+      .choices({"legacy", "clean"});
+}
+
+ParameterGroups::ParameterGroups(const std::vector<NamedTensor>& parameters,
+                                 const DecayOptions& options, std::vector<std::string> moments)
     : weight_decay_(options.weight_decay), moment_names_(std::move(moments)) {
-  if (options.weight_decay < 0) {
-    throw ConfigError(fmt::format("optimizer {}: expected weight_decay >= 0, got {}", optimizer,
-                                  options.weight_decay));
-  }
-  if (options.decay_groups != "legacy" && options.decay_groups != "clean") {
-    throw ConfigError(fmt::format(
-        "optimizer {}: expected decay_groups 'legacy' or 'clean', got '{}'. legacy: all whose "
-        "name does not contain 'bn' decay; clean: tensors of two or more dimensions do.",
-        optimizer, options.decay_groups));
-  }
   for (const NamedTensor& parameter : parameters) {
     require(parameter.tensor.is_non_overlapping_and_dense(),
             "a parameter's elements fill its memory");

@@ -5,7 +5,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "framework/api/model.h"
@@ -20,6 +19,16 @@ using Tensors = std::vector<at::Tensor>;
     const std::optional<Optimizer::Scaled>& scaled) {
   return scaled ? std::optional<at::Tensor>(scaled->found_inf) : std::nullopt;
 }
+
+/// Options of every optimiser of this folder: which weights decay, and how much.
+struct DecayOptions {
+  double weight_decay = 4e-5;
+  /// `legacy`: all whose name does not contain "bn" (ffcv-imagenet: so the norms of shortcuts and
+  /// biases decay, too); `clean`: tensors of two or more dimensions.
+  std::string decay_groups = "legacy";
+
+  void options(Schema& schema);
+};
 
 /// The parameters of an optimiser, sorted by what is done alike to them, and beside each parameter
 /// its moments: tensors of its shape and layout that start at 0 (velocity, mean of squares). All
@@ -41,12 +50,9 @@ class ParameterGroups {
     std::vector<Tensors> moments;
   };
 
-  /// @param optimizer its name, for messages.
   /// @param moments their names, as in State: "momentum" becomes "conv1.weight.momentum".
-  /// @throws ConfigError for a negative weight_decay, or a decay_groups other than `legacy` and
-  /// `clean`.
-  ParameterGroups(std::string_view optimizer, const std::vector<NamedTensor>& parameters,
-                  const OptimizerOptions& options, std::vector<std::string> moments);
+  ParameterGroups(const std::vector<NamedTensor>& parameters, const DecayOptions& options,
+                  std::vector<std::string> moments);
 
   /// Calls `update` once for each group with those of its parameters that have a gradient; never
   /// with an empty group, never with autograd on. A gradient in another layout than its parameter

@@ -8,8 +8,8 @@ namespace {
 
 class Sgd final : public Optimizer {
  public:
-  Sgd(const std::vector<NamedTensor>& parameters, const OptimizerOptions& options)
-      : rule_("sgd", options), groups_("sgd", parameters, options, rule_.moments()) {}
+  Sgd(const OptimizerInputs& inputs, const MomentumOptions& options)
+      : rule_(options), groups_(inputs.parameters, options, rule_.moments()) {}
 
   void step(double lr, const std::optional<Scaled>& scaled) override {
     groups_.for_each([&](const ParameterGroups::Group& group) {
@@ -26,9 +26,8 @@ class Sgd final : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_sgd(const std::vector<NamedTensor>& parameters,
-                                    const OptimizerOptions& options) {
-  return std::make_unique<Sgd>(parameters, options);
+std::unique_ptr<Optimizer> make_sgd(const OptimizerInputs& inputs, const MomentumOptions& options) {
+  return std::make_unique<Sgd>(inputs, options);
 }
 
 }  // namespace precast::recipes

@@ -1,10 +1,9 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
-#include "framework/api/model.h"
 #include "framework/api/optimizer.h"
+#include "recipes/optim/momentum_rule.h"
 
 namespace precast::recipes {
 
@@ -16,9 +15,8 @@ namespace precast::recipes {
 /// State: `<parameter>.momentum`.
 ///
 /// Memory: one float per parameter (none for momentum 0). Build it after the model is on its
-/// device. @throws ConfigError for negative values, Nesterov without momentum, or a decay_groups
-/// other than `legacy` and `clean`.
-[[nodiscard]] std::unique_ptr<Optimizer> make_sgd(const std::vector<NamedTensor>& parameters,
-                                                  const OptimizerOptions& options);
+/// device. @throws ConfigError for Nesterov without momentum.
+[[nodiscard]] std::unique_ptr<Optimizer> make_sgd(const OptimizerInputs& inputs,
+                                                  const MomentumOptions& options);
 
 }  // namespace precast::recipes

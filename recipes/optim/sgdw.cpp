@@ -13,10 +13,10 @@ namespace {
 
 class Sgdw final : public Optimizer {
  public:
-  Sgdw(const std::vector<NamedTensor>& parameters, const OptimizerOptions& options)
-      : peak_lr_(options.peak_lr),
-        rule_("sgdw", options),
-        groups_("sgdw", parameters, options, rule_.moments()) {}
+  Sgdw(const OptimizerInputs& inputs, const MomentumOptions& options)
+      : peak_lr_(inputs.peak_lr),
+        rule_(options),
+        groups_(inputs.parameters, options, rule_.moments()) {}
 
   void step(double lr, const std::optional<Scaled>& scaled) override {
     groups_.for_each([&](const ParameterGroups::Group& group) {
@@ -46,15 +46,15 @@ class Sgdw final : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_sgdw(const std::vector<NamedTensor>& parameters,
-                                     const OptimizerOptions& options) {
-  if (options.peak_lr <= 0) {
+std::unique_ptr<Optimizer> make_sgdw(const OptimizerInputs& inputs,
+                                     const MomentumOptions& options) {
+  if (inputs.peak_lr <= 0) {
     throw ConfigError(
         fmt::format("optimizer sgdw: expected a peak learning rate > 0, got {}. Its decay is "
                     "relative to that: set lr.lr.",
-                    options.peak_lr));
+                    inputs.peak_lr));
   }
-  return std::make_unique<Sgdw>(parameters, options);
+  return std::make_unique<Sgdw>(inputs, options);
 }
 
 }  // namespace precast::recipes

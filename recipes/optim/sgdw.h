@@ -1,10 +1,9 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
-#include "framework/api/model.h"
 #include "framework/api/optimizer.h"
+#include "recipes/optim/momentum_rule.h"
 
 namespace precast::recipes {
 
@@ -15,7 +14,7 @@ namespace precast::recipes {
 /// State: `<parameter>.momentum`. Memory, gradients and `found_inf` as sgd; one more pass over the
 /// decaying parameters.
 /// @throws ConfigError as make_sgd, and for a peak_lr of 0.
-[[nodiscard]] std::unique_ptr<Optimizer> make_sgdw(const std::vector<NamedTensor>& parameters,
-                                                   const OptimizerOptions& options);
+[[nodiscard]] std::unique_ptr<Optimizer> make_sgdw(const OptimizerInputs& inputs,
+                                                   const MomentumOptions& options);
 
 }  // namespace precast::recipes

@@ -1,20 +1,16 @@
 #include "recipes/schedules/after_warmup.h"
 
-#include <fmt/format.h>
-
 #include <utility>
-
-#include "framework/core/error.h"
 
 namespace precast::recipes {
 namespace {
 
 class AfterWarmup final : public Schedule {
  public:
-  AfterWarmup(const ScheduleOptions& options, RateOfShare rate)
-      : lr_(options.lr),
+  AfterWarmup(const ScheduleInputs& inputs, const WarmupOptions& options, RateOfShare rate)
+      : lr_(inputs.lr),
         warmup_epochs_(options.warmup_epochs),
-        epochs_(options.epochs),
+        epochs_(inputs.epochs),
         rate_(std::move(rate)) {}
 
   [[nodiscard]] double lr(std::int64_t epoch) const override { return step_lr(epoch, 0, 1); }
@@ -47,15 +43,13 @@ class AfterWarmup final : public Schedule {
 
 }  // namespace
 
-std::unique_ptr<Schedule> after_warmup(std::string_view name, const ScheduleOptions& options,
+void WarmupOptions::options(Schema& schema) {
+  schema.add("warmup_epochs", &warmup_epochs, "epochs of linear warm-up from 0").min(0);
+}
+
+std::unique_ptr<Schedule> after_warmup(const ScheduleInputs& inputs, const WarmupOptions& options,
                                        RateOfShare rate) {
-  if (options.lr < 0 || options.epochs < 1 || options.warmup_epochs < 0) {
-    throw ConfigError(
-        fmt::format("schedule {}: expected lr >= 0, epochs >= 1 and warmup_epochs >= 0, got lr {}, "
-                    "epochs {}, warmup_epochs {}",
-                    name, options.lr, options.epochs, options.warmup_epochs));
-  }
-  return std::make_unique<AfterWarmup>(options, std::move(rate));
+  return std::make_unique<AfterWarmup>(inputs, options, std::move(rate));
 }
 
 }  // namespace precast::recipes

@@ -3,11 +3,18 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string_view>
 
 #include "framework/api/schedule.h"
 
 namespace precast::recipes {
+
+/// Options of the schedules that begin with a warm-up.
+struct WarmupOptions {
+  /// Epochs of linear warm-up from 0 to lr.
+  std::int64_t warmup_epochs = 0;
+
+  void options(Schema& schema);
+};
 
 /// The rate after warm-up, given the share of the remaining steps that are done, 0 to 1.
 using RateOfShare = std::function<double(double)>;
@@ -16,10 +23,8 @@ using RateOfShare = std::function<double(double)>;
 /// 2017) and then follows `rate`. Step s of W is at lr * s / W, and step s of the N after them at
 /// the share s / N: exact for every step, with N never reached. A warm-up as long as the run or
 /// longer is no error: the rate then only rises, so a recipe can be tried for one epoch unchanged.
-/// @param name the schedule's, for messages.
-/// @throws ConfigError for lr < 0, epochs < 1 or warmup_epochs < 0.
-[[nodiscard]] std::unique_ptr<Schedule> after_warmup(std::string_view name,
-                                                     const ScheduleOptions& options,
+[[nodiscard]] std::unique_ptr<Schedule> after_warmup(const ScheduleInputs& inputs,
+                                                     const WarmupOptions& options,
                                                      RateOfShare rate);
 
 }  // namespace precast::recipes

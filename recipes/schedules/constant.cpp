@@ -4,8 +4,9 @@
 
 namespace precast::recipes {
 
-std::unique_ptr<Schedule> make_constant(const ScheduleOptions& options) {
-  return after_warmup("constant", options, [lr = options.lr](double) { return lr; });
+std::unique_ptr<Schedule> make_constant(const ScheduleInputs& inputs,
+                                        const WarmupOptions& options) {
+  return after_warmup(inputs, options, [lr = inputs.lr](double) { return lr; });
 }
 
 }  // namespace precast::recipes

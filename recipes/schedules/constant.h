@@ -2,11 +2,12 @@
 
 #include <memory>
 
-#include "framework/api/schedule.h"
+#include "recipes/schedules/after_warmup.h"
 
 namespace precast::recipes {
 
 /// After the warm-up, lr. @throws ConfigError as after_warmup.
-[[nodiscard]] std::unique_ptr<Schedule> make_constant(const ScheduleOptions& options);
+[[nodiscard]] std::unique_ptr<Schedule> make_constant(const ScheduleInputs& inputs,
+                                                      const WarmupOptions& options);
 
 }  // namespace precast::recipes

@@ -2,13 +2,20 @@
 
 #include <memory>
 
-#include "framework/api/schedule.h"
+#include "recipes/schedules/after_warmup.h"
 
 namespace precast::recipes {
 
+struct CosineOptions : WarmupOptions {
+  /// The rate at the end.
+  double final_lr = 0;
+
+  void options(Schema& schema);
+};
+
 /// After the warm-up, half a cosine from lr to `final_lr` (Loshchilov & Hutter, ICLR 2017), as
 /// torch's CosineAnnealingLR set once a step.
-/// @throws ConfigError as after_warmup, and for final_lr < 0.
-[[nodiscard]] std::unique_ptr<Schedule> make_cosine(const ScheduleOptions& options);
+[[nodiscard]] std::unique_ptr<Schedule> make_cosine(const ScheduleInputs& inputs,
+                                                    const CosineOptions& options);
 
 }  // namespace precast::recipes

@@ -1,9 +1,5 @@
 #include "recipes/schedules/cyclic.h"
 
-#include <fmt/format.h>
-
-#include "framework/core/error.h"
-
 namespace precast::recipes {
 namespace {
 
@@ -11,8 +7,8 @@ constexpr double kStartRatio = 1e-4;
 
 class Cyclic final : public Schedule {
  public:
-  explicit Cyclic(const ScheduleOptions& options)
-      : lr_(options.lr), peak_(options.lr_peak_epoch), epochs_(options.epochs) {}
+  Cyclic(const ScheduleInputs& inputs, const CyclicOptions& options)
+      : lr_(inputs.lr), peak_(options.lr_peak_epoch), epochs_(inputs.epochs) {}
 
   [[nodiscard]] double lr(std::int64_t epoch) const override {
     if (epoch < peak_ && epoch <= epochs_) return on_line(epoch, 0, kStartRatio * lr_, peak_, lr_);
@@ -39,14 +35,12 @@ class Cyclic final : public Schedule {
 
 }  // namespace
 
-std::unique_ptr<Schedule> make_cyclic(const ScheduleOptions& options) {
-  if (options.lr < 0 || options.epochs < 1 || options.lr_peak_epoch < 0) {
-    throw ConfigError(
-        fmt::format("schedule cyclic: expected lr >= 0, epochs >= 1 and lr_peak_epoch >= 0, got "
-                    "lr {}, epochs {}, lr_peak_epoch {}",
-                    options.lr, options.epochs, options.lr_peak_epoch));
-  }
-  return std::make_unique<Cyclic>(options);
+void CyclicOptions::options(Schema& schema) {
+  schema.add("lr_peak_epoch", &lr_peak_epoch, "epoch of the highest rate").min(0);
+}
+
+std::unique_ptr<Schedule> make_cyclic(const ScheduleInputs& inputs, const CyclicOptions& options) {
+  return std::make_unique<Cyclic>(inputs, options);
 }
 
 }  // namespace precast::recipes

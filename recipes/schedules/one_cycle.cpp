@@ -1,11 +1,7 @@
 #include "recipes/schedules/one_cycle.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <numbers>
-
-#include "framework/core/error.h"
 
 namespace precast::recipes {
 namespace {
@@ -17,12 +13,12 @@ double half_cosine(double from, double to, double share) {
 
 class OneCycle final : public Schedule {
  public:
-  explicit OneCycle(const ScheduleOptions& options)
-      : first_(options.lr / options.div_factor),
-        peak_(options.lr),
+  OneCycle(const ScheduleInputs& inputs, const OneCycleOptions& options)
+      : first_(inputs.lr / options.div_factor),
+        peak_(inputs.lr),
         last_(first_ / options.final_div_factor),
         pct_start_(options.pct_start),
-        epochs_(options.epochs) {}
+        epochs_(inputs.epochs) {}
 
   [[nodiscard]] double lr(std::int64_t epoch) const override {
     const auto end = static_cast<double>(epochs_);
@@ -50,17 +46,15 @@ class OneCycle final : public Schedule {
 
 }  // namespace
 
-std::unique_ptr<Schedule> make_one_cycle(const ScheduleOptions& options) {
-  if (options.lr < 0 || options.epochs < 1 || options.pct_start < 0 || options.pct_start >= 1 ||
-      options.div_factor <= 0 || options.final_div_factor <= 0) {
-    throw ConfigError(
-        fmt::format("schedule one_cycle: expected lr >= 0, epochs >= 1, pct_start in [0, 1), "
-                    "div_factor > 0 and final_div_factor > 0, got lr {}, epochs {}, pct_start {}, "
-                    "div_factor {}, final_div_factor {}",
-                    options.lr, options.epochs, options.pct_start, options.div_factor,
-                    options.final_div_factor));
-  }
-  return std::make_unique<OneCycle>(options);
+void OneCycleOptions::options(Schema& schema) {
+  schema.add("pct_start", &pct_start, "share of the run in which the rate rises").min(0).below(1);
+  schema.add("div_factor", &div_factor, "highest rate / first rate").above(0);
+  schema.add("final_div_factor", &final_div_factor, "first rate / last rate").above(0);
+}
+
+std::unique_ptr<Schedule> make_one_cycle(const ScheduleInputs& inputs,
+                                         const OneCycleOptions& options) {
+  return std::make_unique<OneCycle>(inputs, options);
 }
 
 }  // namespace precast::recipes

@@ -1,19 +1,18 @@
 #include "recipes/schedules/poly.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 
-#include "framework/core/error.h"
 #include "recipes/schedules/after_warmup.h"
 
 namespace precast::recipes {
 
-std::unique_ptr<Schedule> make_poly(const ScheduleOptions& options) {
-  if (options.power <= 0) {
-    throw ConfigError(fmt::format("schedule poly: expected power > 0, got {}", options.power));
-  }
-  return after_warmup("poly", options, [lr = options.lr, power = options.power](double share) {
+void PolyOptions::options(Schema& schema) {
+  WarmupOptions::options(schema);
+  schema.add("power", &power, "exponent of the fall").above(0);
+}
+
+std::unique_ptr<Schedule> make_poly(const ScheduleInputs& inputs, const PolyOptions& options) {
+  return after_warmup(inputs, options, [lr = inputs.lr, power = options.power](double share) {
     return lr * std::pow(1 - share, power);
   });
 }

@@ -2,13 +2,19 @@
 
 #include <memory>
 
-#include "framework/api/schedule.h"
+#include "recipes/schedules/after_warmup.h"
 
 namespace precast::recipes {
 
+struct PolyOptions : WarmupOptions {
+  double power = 2;
+
+  void options(Schema& schema);
+};
+
 /// After the warm-up, lr * (1 - share)^power, down to 0, as torch's PolynomialLR set once a step.
 /// With power 2 the schedule of MLPerf's ResNet-50, whose end it puts at 1e-4 instead.
-/// @throws ConfigError as after_warmup, and for power <= 0.
-[[nodiscard]] std::unique_ptr<Schedule> make_poly(const ScheduleOptions& options);
+[[nodiscard]] std::unique_ptr<Schedule> make_poly(const ScheduleInputs& inputs,
+                                                  const PolyOptions& options);
 
 }  // namespace precast::recipes

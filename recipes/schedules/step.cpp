@@ -1,38 +1,35 @@
 #include "recipes/schedules/step.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
-
-#include "framework/core/error.h"
 
 namespace precast::recipes {
 namespace {
 
 class Step final : public Schedule {
  public:
-  explicit Step(const ScheduleOptions& options) : options_(options) {}
+  Step(const ScheduleInputs& inputs, const StepOptions& options)
+      : inputs_(inputs), options_(options) {}
 
   [[nodiscard]] double lr(std::int64_t epoch) const override {
-    if (epoch >= options_.epochs) return 0;
+    if (epoch >= inputs_.epochs) return 0;
     const auto steps = static_cast<double>(epoch / options_.step_length);
-    return std::pow(options_.step_ratio, steps) * options_.lr;
+    return std::pow(options_.step_ratio, steps) * inputs_.lr;
   }
 
  private:
-  ScheduleOptions options_;
+  ScheduleInputs inputs_;
+  StepOptions options_;
 };
 
 }  // namespace
 
-std::unique_ptr<Schedule> make_step(const ScheduleOptions& options) {
-  if (options.lr < 0 || options.epochs < 1 || options.step_length < 1 || options.step_ratio <= 0) {
-    throw ConfigError(
-        fmt::format("schedule step: expected lr >= 0, epochs >= 1, step_length >= 1 and "
-                    "step_ratio > 0, got lr {}, epochs {}, step_length {}, step_ratio {}",
-                    options.lr, options.epochs, options.step_length, options.step_ratio));
-  }
-  return std::make_unique<Step>(options);
+void StepOptions::options(Schema& schema) {
+  schema.add("step_ratio", &step_ratio, "factor of each step").above(0);
+  schema.add("step_length", &step_length, "epochs between steps").min(1);
+}
+
+std::unique_ptr<Schedule> make_step(const ScheduleInputs& inputs, const StepOptions& options) {
+  return std::make_unique<Step>(inputs, options);
 }
 
 }  // namespace precast::recipes

@@ -1,14 +1,22 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "framework/api/schedule.h"
 
 namespace precast::recipes {
 
+struct StepOptions {
+  double step_ratio = 0.1;
+  std::int64_t step_length = 30;
+
+  void options(Schema& schema);
+};
+
 /// lr * step_ratio^(epoch / step_length), and 0 from `epochs` on, so that the rate falls
 /// linearly to 0 within the last epoch (ffcv-imagenet's get_step_lr).
-/// @throws ConfigError for lr < 0, epochs < 1, step_length < 1 or step_ratio <= 0.
-[[nodiscard]] std::unique_ptr<Schedule> make_step(const ScheduleOptions& options);
+[[nodiscard]] std::unique_ptr<Schedule> make_step(const ScheduleInputs& inputs,
+                                                  const StepOptions& options);
 
 }  // namespace precast::recipes

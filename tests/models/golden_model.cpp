@@ -34,7 +34,7 @@ const nlohmann::json& torchvision_golden() {
 std::unique_ptr<Model> make_model(const ModelSpec& spec) {
   ModelRegistry registry("model");
   models::register_models(registry);
-  return registry.create(spec.arch, spec);
+  return make_model(registry, spec);
 }
 
 ConfigNode params(const std::string& yaml) {

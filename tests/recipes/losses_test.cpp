@@ -3,12 +3,14 @@
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
 #include "recipes/register.h"
 #include "tests/recipes/recipe_golden.h"
 #include "tests/support/noise_tensor.h"
+#include "tests/support/part_spec.h"
 
 namespace precast::test {
 namespace {
@@ -16,7 +18,8 @@ namespace {
 std::unique_ptr<Loss> cross_entropy(double label_smoothing) {
   LossRegistry registry("loss");
   recipes::register_losses(registry);
-  return registry.create("cross_entropy", LossOptions{.label_smoothing = label_smoothing});
+  return registry.make(
+      part_spec("cross_entropy", fmt::format("{{label_smoothing: {}}}", label_smoothing)));
 }
 
 TEST(CrossEntropyTest, IsTorchsForIndicesAndProbabilities) {
@@ -51,16 +54,10 @@ TEST(CrossEntropyTest, RefusesSmoothingOutsideItsRange) {
   EXPECT_THROW((void)cross_entropy(-0.1), ConfigError);
 }
 
-std::unique_ptr<Loss> make_loss(const std::string& name, const LossOptions& options) {
+std::unique_ptr<Loss> make_loss(const std::string& name, const std::string& options = "") {
   LossRegistry registry("loss");
   recipes::register_losses(registry);
-  return registry.create(name, options);
-}
-
-LossOptions options_of(const nlohmann::json& options) {
-  return {.label_smoothing = options.value("label_smoothing", 0.0),
-          .sum_classes = options.value("sum_classes", false),
-          .target_threshold = options.value("target_threshold", -1.0)};
+  return registry.make(part_spec(name, options));
 }
 
 TEST(BceTest, IsTimmsForIndicesAndForMixedLabels) {
@@ -70,22 +67,22 @@ TEST(BceTest, IsTimmsForIndicesAndForMixedLabels) {
   const at::Tensor one_hot = at::zeros({6, 10}).scatter_(1, labels.unsqueeze(1), 1.0);
   const at::Tensor mixed = at::lerp(one_hot.flip(0), one_hot, golden["mixed_lambda"].get<double>());
   for (const auto& item : golden["cases"]) {
-    const auto loss = make_loss("bce", options_of(item["options"]));
+    const auto loss = make_loss("bce", item["options"].dump());
     EXPECT_NEAR((*loss)(logits, labels).item<double>(), item["indices"].get<double>(), 2e-6);
     EXPECT_NEAR((*loss)(logits, mixed).item<double>(), item["mixed"].get<double>(), 2e-6);
   }
 }
 
 TEST(BceTest, SumOverClassesIsComposers) {
-  const auto loss = make_loss("bce", {.sum_classes = true});
+  const auto loss = make_loss("bce", "{sum_classes: true}");
   const at::Tensor labels = at::tensor({0, 9, 3, 3, 5, 7}, at::kLong);
   EXPECT_NEAR((*loss)(noise_tensor(1, {6, 10}, 8), labels).item<double>(),
               method_golden()["bce"]["composer"].get<double>(), 1e-5);
 }
 
 TEST(BceTest, RefusesWhatItCannotRead) {
-  EXPECT_THROW((void)make_loss("bce", {.label_smoothing = 1}), ConfigError);
-  EXPECT_THROW((void)(*make_loss("bce", {}))(noise_tensor(1, {6, 10}), noise_tensor(2, {6})),
+  EXPECT_THROW((void)make_loss("bce", "{label_smoothing: 1}"), ConfigError);
+  EXPECT_THROW((void)(*make_loss("bce"))(noise_tensor(1, {6, 10}), noise_tensor(2, {6})),
                std::logic_error);
 }
 
@@ -93,7 +90,7 @@ TEST(BceTest, RefusesWhatItCannotRead) {
 class Plain final : public Loss {
  public:
   at::Tensor operator()(const at::Tensor& logits, const at::Tensor& labels) const override {
-    return make_loss("cross_entropy", {.label_smoothing = 0.1})->operator()(logits, labels);
+    return cross_entropy(0.1)->operator()(logits, labels);
   }
 };
 
@@ -101,16 +98,17 @@ TEST(LossTest, SamplesHaveTheLossThatABatchOfThemHas) {
   const at::Tensor logits = noise_tensor(1, {6, 10}, 8);
   const at::Tensor labels = at::tensor({0, 9, 3, 3, 5, 7}, at::kLong);
   const Plain plain;
-  const auto whole = make_loss("cross_entropy", {.label_smoothing = 0.1});
+  const auto whole = cross_entropy(0.1);
   EXPECT_TRUE(
       at::allclose(plain.per_sample(logits, labels), whole->per_sample(logits, labels), 1e-5));
-  for (const char* name : {"cross_entropy", "bce"}) {
-    for (const bool sum : {false, true}) {
-      const auto loss = make_loss(name, {.label_smoothing = 0.1, .sum_classes = sum});
-      const at::Tensor each = loss->per_sample(logits, labels);
-      EXPECT_EQ(each.sizes(), at::IntArrayRef({6}));
-      EXPECT_TRUE(at::allclose(each.mean(), (*loss)(logits, labels), 1e-5)) << name;
-    }
+  const PartSpec specs[] = {part_spec("cross_entropy", "{label_smoothing: 0.1}"),
+                            part_spec("bce", "{label_smoothing: 0.1}"),
+                            part_spec("bce", "{label_smoothing: 0.1, sum_classes: true}")};
+  for (const PartSpec& spec : specs) {
+    const auto loss = make_loss(spec.name, spec.options.flow());
+    const at::Tensor each = loss->per_sample(logits, labels);
+    EXPECT_EQ(each.sizes(), at::IntArrayRef({6}));
+    EXPECT_TRUE(at::allclose(each.mean(), (*loss)(logits, labels), 1e-5)) << spec.options.flow();
   }
 }
 

@@ -30,9 +30,9 @@ TEST(MethodsTest, EditThePlan) {
   EXPECT_TRUE(configured("blurpool").model.blurpool);
   EXPECT_FALSE(TrainPlan().channels_last);
   EXPECT_TRUE(configured("channels_last").channels_last);
-  EXPECT_EQ(TrainPlan().loss_options.label_smoothing, 0);
-  EXPECT_EQ(configured("label_smoothing").loss_options.label_smoothing, 0.1);
-  EXPECT_EQ(configured("label_smoothing", "{smoothing: 0.2}").loss_options.label_smoothing, 0.2);
+  EXPECT_EQ(configured("label_smoothing").loss.options.flow(), "{label_smoothing: 0.1}");
+  EXPECT_EQ(configured("label_smoothing", "{smoothing: 0.2}").loss.options.flow(),
+            "{label_smoothing: 0.2}");
 }
 
 TEST(MethodsTest, RefuseUnknownOptionsAndWrongValues) {

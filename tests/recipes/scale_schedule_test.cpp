@@ -7,18 +7,19 @@
 #include "recipes/register.h"
 #include "tests/recipes/make_method.h"
 #include "tests/recipes/recipe_golden.h"
+#include "tests/support/part_spec.h"
 
 namespace precast::test {
 namespace {
 
-TrainPlan scaled(const std::string& schedule, const ScheduleOptions& options, double ratio,
+TrainPlan scaled(const PartSpec& schedule, const ScheduleInputs& inputs, double ratio,
                  std::int64_t steps_per_epoch) {
   ScheduleRegistry registry("schedule");
   recipes::register_schedules(registry);
   TrainPlan plan;
-  plan.epochs = options.epochs;
+  plan.epochs = inputs.epochs;
   plan.steps_per_epoch = steps_per_epoch;
-  plan.schedule = registry.create(schedule, options);
+  plan.schedule = registry.make(schedule, inputs);
   for (std::int64_t epoch = 0; epoch < plan.epochs; ++epoch)
     plan.image_size_px.push_back(100 + epoch);
   make_method("scale_schedule", fmt::format("{{ratio: {}}}", ratio))->configure(plan);
@@ -28,12 +29,12 @@ TrainPlan scaled(const std::string& schedule, const ScheduleOptions& options, do
 TEST(ScaleScheduleTest, RatesAreComposersInEveryStep) {
   for (const auto& golden : method_golden()["scale_schedule"]) {
     const auto steps = golden["steps"].get<std::int64_t>();
-    const TrainPlan plan = scaled(golden["schedule"].get<std::string>(),
-                                  {.lr = 1,
-                                   .epochs = golden["epochs"].get<std::int64_t>(),
-                                   .lr_peak_epoch = golden["warmup_epochs"].get<std::int64_t>(),
-                                   .warmup_epochs = golden["warmup_epochs"].get<std::int64_t>()},
-                                  golden["ratio"].get<double>(), steps);
+    const std::string option = golden["schedule"] == "cyclic" ? "lr_peak_epoch" : "warmup_epochs";
+    const TrainPlan plan = scaled(
+        part_spec(golden["schedule"],
+                  fmt::format("{{{}: {}}}", option, golden["warmup_epochs"].get<std::int64_t>())),
+        {.lr = 1, .epochs = golden["epochs"].get<std::int64_t>()}, golden["ratio"].get<double>(),
+        steps);
     ASSERT_EQ(plan.epochs, golden["scaled_epochs"].get<std::int64_t>());
     std::vector<double> rates;
     for (std::int64_t epoch = 0; epoch < plan.epochs; ++epoch) {
@@ -44,7 +45,8 @@ TEST(ScaleScheduleTest, RatesAreComposersInEveryStep) {
 }
 
 TEST(ScaleScheduleTest, WhatWasMeantForAnEpochHappensAtItsScaledTime) {
-  const TrainPlan plan = scaled("step", {.lr = 2, .epochs = 16, .step_length = 4}, 0.5, 10);
+  const TrainPlan plan =
+      scaled(part_spec("step", "{step_length: 4}"), {.lr = 2, .epochs = 16}, 0.5, 10);
   EXPECT_EQ(plan.epochs, 8);
   EXPECT_EQ(plan.image_size_px,
             (std::vector<std::int64_t>{100, 102, 104, 106, 108, 110, 112, 114}));
@@ -54,21 +56,24 @@ TEST(ScaleScheduleTest, WhatWasMeantForAnEpochHappensAtItsScaledTime) {
 }
 
 TEST(ScaleScheduleTest, AWarmUpStaysAsLongAsItIs) {
-  const TrainPlan cyclic = scaled("cyclic", {.lr = 2, .epochs = 16, .lr_peak_epoch = 4}, 0.5, 10);
+  const TrainPlan cyclic =
+      scaled(part_spec("cyclic", "{lr_peak_epoch: 4}"), {.lr = 2, .epochs = 16}, 0.5, 10);
   EXPECT_DOUBLE_EQ(cyclic.schedule->lr(4), 2) << "the peak";
   EXPECT_DOUBLE_EQ(cyclic.lr(6, 0), 1);
-  const TrainPlan all = scaled("cosine", {.lr = 2, .epochs = 16, .warmup_epochs = 8}, 0.25, 10);
+  const TrainPlan all =
+      scaled(part_spec("cosine", "{warmup_epochs: 8}"), {.lr = 2, .epochs = 16}, 0.25, 10);
   EXPECT_DOUBLE_EQ(all.lr(3, 9), 2 * 39.0 / 80) << "nothing but warm-up is left";
 }
 
 TEST(ScaleScheduleTest, ALongerRunStretchesTheImageSizes) {
-  const TrainPlan plan = scaled("step", {.lr = 2, .epochs = 2, .step_length = 1}, 2, 10);
+  const TrainPlan plan =
+      scaled(part_spec("step", "{step_length: 1}"), {.lr = 2, .epochs = 2}, 2, 10);
   EXPECT_EQ(plan.image_size_px, (std::vector<std::int64_t>{100, 100, 101, 101}));
   EXPECT_DOUBLE_EQ(plan.schedule->lr(1), (2 + 0.2) / 2);
 }
 
 TEST(ScaleScheduleTest, RefusesARunOfNoEpochs) {
-  EXPECT_THROW((void)scaled("constant", {.lr = 1, .epochs = 4}, 0.2, 10), ConfigError);
+  EXPECT_THROW((void)scaled(part_spec("constant"), {.lr = 1, .epochs = 4}, 0.2, 10), ConfigError);
 }
 
 }  // namespace

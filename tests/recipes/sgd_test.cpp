@@ -6,14 +6,15 @@
 #include "recipes/register.h"
 #include "tests/recipes/recipe_golden.h"
 #include "tests/recipes/toy_model.h"
+#include "tests/support/part_spec.h"
 
 namespace precast::test {
 namespace {
 
-std::unique_ptr<Optimizer> make_sgd(const Model& model, const OptimizerOptions& options) {
+std::unique_ptr<Optimizer> make_sgd(const Model& model, const std::string& options = "") {
   OptimizerRegistry registry("optimizer");
   recipes::register_optimizers(registry);
-  return registry.create("sgd", model.parameters(), options);
+  return registry.make(part_spec("sgd", options), {model.parameters()});
 }
 
 double rate_of(std::uint32_t step) {
@@ -26,7 +27,7 @@ void expect_golden(const Model& model, const std::string& name) {
 
 struct Case {
   std::string name;
-  OptimizerOptions options;
+  std::string options;
 };
 
 class SgdGoldenTest : public ::testing::TestWithParam<Case> {};
@@ -76,15 +77,15 @@ TEST_P(SgdGoldenTest, AStepWithFoundInfLeavesNoTrace) {
 
 INSTANTIATE_TEST_SUITE_P(
     Sgd, SgdGoldenTest,
-    ::testing::Values(Case{"legacy", {.weight_decay = 0.05}},
-                      Case{"clean", {.weight_decay = 0.05, .decay_groups = "clean"}},
-                      Case{"nesterov", {.weight_decay = 0.05, .nesterov = true}},
-                      Case{"no_momentum", {.momentum = 0, .weight_decay = 0.05}}),
+    ::testing::Values(Case{"legacy", "{weight_decay: 0.05}"},
+                      Case{"clean", "{weight_decay: 0.05, decay_groups: clean}"},
+                      Case{"nesterov", "{weight_decay: 0.05, nesterov: true}"},
+                      Case{"no_momentum", "{momentum: 0, weight_decay: 0.05}"}),
     [](const auto& test) { return test.param.name; });
 
 TEST(SgdTest, LeavesParametersWithoutGradientAlone) {
   ToyModel model;
-  const auto sgd = make_sgd(model, {});
+  const auto sgd = make_sgd(model);
   model.set_gradients(0);
   const at::Tensor idle = model.parameters().back().tensor;
   const at::Tensor busy = model.parameters().front().tensor;
@@ -98,7 +99,7 @@ TEST(SgdTest, LeavesParametersWithoutGradientAlone) {
 
 TEST(SgdTest, KeepsNoGradientAlive) {
   ToyModel model;
-  const auto sgd = make_sgd(model, {});
+  const auto sgd = make_sgd(model);
   model.set_gradients(0);
   const at::Tensor gradient = model.parameters().front().tensor.grad();
   sgd->step(0.1, std::nullopt);
@@ -108,10 +109,10 @@ TEST(SgdTest, KeepsNoGradientAlive) {
 
 TEST(SgdTest, RefusesImpossibleOptions) {
   const ToyModel model;
-  EXPECT_THROW((void)make_sgd(model, {.momentum = -0.1}), ConfigError);
-  EXPECT_THROW((void)make_sgd(model, {.weight_decay = -1}), ConfigError);
-  EXPECT_THROW((void)make_sgd(model, {.momentum = 0, .nesterov = true}), ConfigError);
-  EXPECT_THROW((void)make_sgd(model, {.decay_groups = "modern"}), ConfigError);
+  EXPECT_THROW((void)make_sgd(model, "{momentum: -0.1}"), ConfigError);
+  EXPECT_THROW((void)make_sgd(model, "{weight_decay: -1}"), ConfigError);
+  EXPECT_THROW((void)make_sgd(model, "{momentum: 0, nesterov: true}"), ConfigError);
+  EXPECT_THROW((void)make_sgd(model, "{decay_groups: modern}"), ConfigError);
 }
 
 }  // namespace

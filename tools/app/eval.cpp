@@ -16,7 +16,7 @@ namespace precast::tools {
 
 int evaluate_recipe(Recipe& recipe, const Registries& registries, bool json) {
   EvalSession session = make_eval_session(recipe, registries, /*labels_matter=*/true);
-  const auto loss = registries.losses.create(session.plan.loss, session.plan.loss_options);
+  const auto loss = registries.losses.make(session.plan.loss);
   engine::EvalResult result;
   {
     Progress progress;

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "framework/api/single_rank.h"
+#include "framework/core/error.h"
 
 namespace precast::tools {
 namespace {
@@ -44,7 +45,7 @@ at::Tensor logits(const ModelRegistry& models, const ModelSpec& spec, std::int64
                   bool training) {
   const at::NoGradGuard no_grad;
   at::manual_seed(1);
-  const std::unique_ptr<Model> model = models.create(spec.arch, spec);
+  const std::unique_ptr<Model> model = make_model(models, spec);
   model->train(training);
   at::manual_seed(2);
   return model->forward(at::randn({2, 3, size_px, size_px}));
@@ -65,16 +66,6 @@ bool heeds_ranks(const ModelRegistry& models, ModelSpec spec, std::int64_t size_
   spec.batch_norm_ranks = &rank;
   static_cast<void>(logits(models, spec, size_px, /*training=*/true));
   return rank.asked;
-}
-
-bool heeds_params(const ModelRegistry& models, ModelSpec spec) {
-  ConfigNode unknown;
-  unknown.kind = ConfigNode::Kind::scalar;
-  unknown.scalar = "1";
-  spec.params.kind = ConfigNode::Kind::map;
-  spec.params.entries = {{"no_option_has_this_name", {}, unknown}};
-  static_cast<void>(models.create(spec.arch, spec));
-  return false;
 }
 
 }  // namespace
@@ -102,12 +93,24 @@ std::vector<std::string> find_unheeded(const ModelRegistry& models, const TrainP
       fmt::format("dist.sync_bn found no layer to synchronise in model '{}'. It acts on norms that "
                   "are models::detail::BatchNorm2d",
                   spec.arch));
-  probe(
-      !spec.params.entries.empty(), [&] { return heeds_params(models, spec); },
-      fmt::format("model '{}' takes no notice of options that it does not know, perhaps of none of "
-                  "model.params: {}",
-                  spec.arch, spec.params.flow()));
   return unheeded;
+}
+
+void check_output(Model& model, const ModelSpec& spec, std::int64_t size_px, at::Device device) {
+  const auto wrong = [&](const std::string& expected, const std::string& got) {
+    throw ConfigError(fmt::format("model '{}': expected {}, got {}", spec.arch, expected, got));
+  };
+  if (model.parameters().empty()) wrong("parameters to train", "none");
+  const at::NoGradGuard no_grad;
+  model.train(false);
+  const at::Tensor output = model.forward(at::zeros({2, 3, size_px, size_px}, at::device(device)));
+  const std::string expected =
+      fmt::format("logits [2, {}] for two images of {} px", spec.num_classes, size_px);
+  if (!output.defined()) wrong(expected, "an undefined tensor");
+  if (output.sizes() != at::IntArrayRef({2, spec.num_classes}))
+    wrong(expected, fmt::format("[{}]", fmt::join(output.sizes(), ", ")));
+  if (!output.is_floating_point()) wrong(expected, c10::toString(output.scalar_type()));
+  model.train(true);
 }
 
 std::string find_unfit_size(const ModelRegistry& models, const TrainPlan& plan,
@@ -115,7 +118,7 @@ std::string find_unfit_size(const ModelRegistry& models, const TrainPlan& plan,
   ModelSpec spec = plan.model;
   spec.batch_norm_ranks = nullptr;
   const at::NoGradGuard no_grad;
-  const std::unique_ptr<Model> model = models.create(spec.arch, spec);
+  const std::unique_ptr<Model> model = make_model(models, spec);
   model->train(false);
   for (const std::int64_t size_px : sizes_px) {
     try {

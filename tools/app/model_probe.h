@@ -14,13 +14,17 @@ namespace precast::tools {
 /// default generator.
 
 /// What the plan asks of its model and the model takes no notice of, one sentence each: a model
-/// that reads neither ModelSpec::blurpool, nor batch_norm_ranks, nor params would otherwise train
-/// without them in silence. Found by trying: a model with BlurPool must answer otherwise than
-/// without, one with synchronised statistics must ask the ranks, one with an unknown option must
-/// refuse it. What cannot be tried (a forward pass that fails) is taken for heeded.
+/// that reads neither ModelSpec::blurpool nor batch_norm_ranks would otherwise train without them
+/// in silence. Found by trying: a model with BlurPool must answer otherwise than without, one with
+/// synchronised statistics must ask the ranks. What cannot be tried (a forward pass that fails) is
+/// taken for heeded.
 /// @param sync_bn whether batch statistics are to be synchronised.
 [[nodiscard]] std::vector<std::string> find_unheeded(const ModelRegistry& models,
                                                      const TrainPlan& plan, bool sync_bn);
+
+/// Runs a model in evaluation mode on two made-up images of `size_px`.
+/// @throws ConfigError if it has no parameters, or its output is not [2, num_classes] of floats.
+void check_output(Model& model, const ModelSpec& spec, std::int64_t size_px, at::Device device);
 
 /// Why the plan's model cannot work on images of one of these sizes: a linear layer behind
 /// `flatten` knows one size. Empty: it works on all. What libtorch has no CPU code for is taken for

@@ -39,8 +39,9 @@ struct MethodRequest {
   std::string key;
 };
 
-/// The methods that ffcv-imagenet's keys stand for.
-std::vector<MethodRequest> legacy_methods(const TrainConfig& config) {
+/// The methods that ffcv-imagenet's keys stand for. @param smooths_labels whether
+/// training.label_smoothing counts.
+std::vector<MethodRequest> legacy_methods(const TrainConfig& config, bool smooths_labels) {
   std::vector<MethodRequest> requests;
   if (config.training.use_blurpool != 0)
     requests.push_back({"blurpool", {}, {}, "training.use_blurpool"});
@@ -54,7 +55,7 @@ std::vector<MethodRequest> legacy_methods(const TrainConfig& config) {
                                 {"end_ramp", std::to_string(resolution.end_ramp)}}),
                       {},
                       "resolution"});
-  if (config.training.label_smoothing > 0) {
+  if (smooths_labels && config.training.label_smoothing > 0) {
     requests.push_back(
         {"label_smoothing",
          map_node({{"smoothing", fmt::format("{}", config.training.label_smoothing)}}),
@@ -87,6 +88,9 @@ std::vector<MethodRequest> listed_methods(const ConfigNode& list, Diagnostics& d
   return requests;
 }
 
+/// The loss's own option, which the method label_smoothing sets.
+constexpr std::string_view kSmoothing = "loss.label_smoothing";
+
 /// Legacy methods, unless the list names them too: the list then replaces a default and contradicts
 /// a key that was given.
 std::vector<MethodRequest> all_methods(const TrainConfig& config, const Schema& schema,
@@ -109,8 +113,11 @@ std::vector<MethodRequest> all_methods(const TrainConfig& config, const Schema& 
                                     schema.origin(key).text()));
     }
   }
+  // Its default is not for a loss without that option, nor for one that was given a value of it.
+  const bool has_option = schema.contains(kSmoothing) && !schema.given(kSmoothing);
   std::vector<MethodRequest> all;
-  for (const MethodRequest& legacy : legacy_methods(config)) {
+  for (const MethodRequest& legacy :
+       legacy_methods(config, has_option || schema.given("training.label_smoothing"))) {
     if (std::ranges::find(listed, legacy.name, &MethodRequest::name) == listed.end())
       all.push_back(legacy);
   }
@@ -175,14 +182,13 @@ void try_parts(const Recipe& recipe, const Registries& registries, RecipeUse use
     const TrainPlan plan = make_plan(recipe, registries, 0,
                                      std::max<std::int64_t>(1, recipe.config.model.num_classes));
     check_image_sizes(recipe, plan, diagnostics);
-    static_cast<void>(registries.optimizers.create(plan.optimizer, {}, plan.optimizer_options));
-    const bool ours =
-        plan.model.arch != "layers" && make_registries().models.contains(plan.model.arch);
-    if (!ours) {
+    static_cast<void>(registries.optimizers.make(plan.optimizer, {{}, plan.peak_lr}));
+    static_cast<void>(registries.losses.make(plan.loss));
+    if (!is_built_in(plan.model.arch)) {
       try_model(recipe, plan, registries, use, origin, diagnostics);
     } else if (plan.model.params.kind != ConfigNode::Kind::null) {
       // Only where there are options to check: a large model takes a second to make.
-      static_cast<void>(registries.models.create(plan.model.arch, plan.model));
+      static_cast<void>(make_model(registries.models, plan.model));
     }
   } catch (const ConfigError& error) {
     diagnostics.error(origin, "", error.what());
@@ -202,6 +208,30 @@ ordered_json load_plugins(const ConfigNode& file, const std::vector<Override>& o
   return loaded;
 }
 
+/// Given keys that only several ranks read. ffcv-imagenet's (dist.world_size, address, port) are in
+/// every recipe.
+std::vector<std::string> rank_keys(const Schema& schema) {
+  Diagnostics found;
+  for (const char* key : {"dist.zero", "dist.sync_bn", "dist.grad_compression",
+                          "dist.variable_update", "dist.timeout_s", "dist.join_timeout_s"}) {
+    if (schema.given(key))
+      found.warning(schema.origin(key), key, "nothing reads it in a run of one rank");
+  }
+  return found.warnings();
+}
+
+/// Keys of training on the command line of a command that does not train. In a file they belong to
+/// the recipe.
+void warn_of_training_keys(const std::vector<Override>& overrides, Diagnostics& diagnostics) {
+  for (const Override& override : overrides) {
+    for (const std::string_view section : {"dist.", "lr.", "optimizer.", "checkpoint."}) {
+      if (override.key.starts_with(section))
+        diagnostics.warning(override.value.origin, override.key,
+                            "nothing reads it where nothing is trained");
+    }
+  }
+}
+
 Precision parse_precision(const std::string& name, bool on_gpu) {
   if (name == "fp16" || (name == "auto" && on_gpu)) return Precision::fp16;
   return name == "bf16" ? Precision::bf16 : Precision::fp32;
@@ -215,16 +245,31 @@ std::string precision_name(Precision precision) {
 }  // namespace
 
 Recipe load_recipe(const std::string& path, const std::vector<Override>& overrides,
-                   Registries& registries, RecipeUse use) {
+                   Registries& registries, RecipeUse use, UnreadKeys unread) {
   Recipe recipe;
   Diagnostics diagnostics;
   const ConfigNode file = path.empty() ? ConfigNode{} : parse_yaml_file(path, diagnostics);
   const ordered_json plugins = load_plugins(file, overrides, registries, diagnostics);
-  Schema schema = make_train_schema(recipe.config, registries);
+  const TrainConfig defaults;
+  const ChosenParts chosen{
+      .optimizer =
+          value_ahead(file, overrides, kOptimizerSection.chooser, defaults.training.optimizer),
+      .schedule =
+          value_ahead(file, overrides, kScheduleSection.chooser, defaults.lr.lr_schedule_type),
+      .loss = value_ahead(file, overrides, kLossSection.chooser, defaults.training.loss),
+      .order = value_ahead(file, overrides, kOrderSection.chooser, defaults.data.order)};
+  PartSections parts;
+  Schema schema = make_train_schema(recipe.config, parts, chosen, registries);
+  if (unread == UnreadKeys::warning) schema.warn_of_unread();
   if (!path.empty()) schema.apply(file, diagnostics);
   for (const Override& override : overrides) schema.apply(override, diagnostics);
   check_train_config(recipe.config, schema, diagnostics);
-  recipe.config.lr.options.epochs = std::max<std::int64_t>(1, recipe.config.training.epochs);
+  recipe.unread_by_one_rank = rank_keys(schema);
+  if (use == RecipeUse::evaluate) warn_of_training_keys(overrides, diagnostics);
+  recipe.optimizer = parts.spec(schema, kOptimizerSection, chosen.optimizer);
+  recipe.schedule = parts.spec(schema, kScheduleSection, chosen.schedule);
+  recipe.order = parts.spec(schema, kOrderSection, chosen.order);
+  recipe.loss = parts.spec(schema, kLossSection, chosen.loss);
   recipe.train_pipeline =
       data::parse_pipeline(recipe.config.train_pipeline, "pipeline.train", registries.pipeline,
                            data::standard_train_pipeline(), diagnostics);
@@ -255,13 +300,11 @@ TrainPlan make_plan(const Recipe& recipe, const Registries& registries, std::int
   plan.micro_batches = config.training.micro_batches;
   plan.steps_per_epoch = samples / plan.global_batch_size;
   plan.image_size_px.assign(static_cast<std::size_t>(plan.epochs), config.resolution.min_res);
-  ScheduleOptions schedule = config.lr.options;
-  schedule.lr = config.peak_lr();
-  plan.schedule = registries.schedules.create(config.lr.lr_schedule_type, schedule);
-  plan.loss = config.training.loss;
-  plan.optimizer = config.training.optimizer;
-  plan.optimizer_options = config.optimizer;
-  plan.optimizer_options.peak_lr = config.peak_lr();
+  plan.peak_lr = config.peak_lr();
+  plan.schedule = registries.schedules.make(
+      recipe.schedule, {.lr = plan.peak_lr, .epochs = std::max<std::int64_t>(1, plan.epochs)});
+  plan.loss = recipe.loss;
+  plan.optimizer = recipe.optimizer;
   plan.precision = parse_precision(config.training.precision, config.training.device == "cuda");
   for (const NamedMethod& method : recipe.methods) method.method->configure(plan);
   return plan;
@@ -293,12 +336,8 @@ ordered_json describe_plan(const Recipe& recipe, const TrainPlan& plan, bool per
           {"world_size", recipe.config.world()},
           {"precision", precision_name(plan.precision)},
           {"channels_last", plan.channels_last},
-          {"loss",
-           {{"name", plan.loss},
-            {"label_smoothing", plan.loss_options.label_smoothing},
-            {"sum_classes", plan.loss_options.sum_classes},
-            {"target_threshold", plan.loss_options.target_threshold}}},
-          {"optimizer", plan.optimizer},
+          {"loss", {{"name", plan.loss.name}, {"options", plan.loss.options.flow()}}},
+          {"optimizer", plan.optimizer.name},
           {"lr",
            {{"schedule", recipe.config.lr.lr_schedule_type},
             {"peak", recipe.config.peak_lr()},
@@ -310,7 +349,29 @@ ordered_json describe_plan(const Recipe& recipe, const TrainPlan& plan, bool per
 
 std::string recipe_help(const Registries& registries) {
   TrainConfig config;
-  return make_train_schema(config, registries).help();
+  PartSections parts;
+  // A default is an option of one part; the options of all follow below.
+  std::string help = make_train_schema(config, parts, {}, registries).help();
+  const auto add = [&](const auto& registry, const PartSection& section) {
+    for (const auto& entry : registry.entries()) {
+      const auto part = entry.factory();
+      Schema options, named;
+      part->options(options);
+      for (const std::string& option : options.names()) {
+        const auto renamed = section.renamed.find(option);
+        named.add_renamed(
+            renamed == section.renamed.end() ? section.prefix + option : renamed->second, options,
+            option);
+      }
+      if (!options.names().empty())
+        help += fmt::format("with {}: {}\n{}", section.chooser, entry.name, named.help());
+    }
+  };
+  add(registries.orders, kOrderSection);
+  add(registries.losses, kLossSection);
+  add(registries.optimizers, kOptimizerSection);
+  add(registries.schedules, kScheduleSection);
+  return help;
 }
 
 }  // namespace precast::tools

@@ -16,6 +16,8 @@ namespace precast::tools {
 /// A configuration that was read and checked as a whole, before any dataset or device is touched.
 struct Recipe {
   TrainConfig config;
+  /// With the options that the recipe gives them; methods may change them in the plan.
+  PartSpec loss, optimizer, schedule, order;
   /// In the order in which they act. The legacy keys come first, in a fixed order (blurpool,
   /// channels_last, progressive_resize, label_smoothing), then the recipe's `methods`.
   std::vector<NamedMethod> methods;
@@ -23,6 +25,9 @@ struct Recipe {
   data::Pipeline val_pipeline;
   /// Every key with its value, then the expanded methods.
   nlohmann::ordered_json resolved;
+  /// Warnings for a run of one rank: given keys that only several ranks read. How many there are is
+  /// known once they have met.
+  std::vector<std::string> unread_by_one_rank;
 };
 
 /// What a recipe is read for.
@@ -32,6 +37,9 @@ enum class RecipeUse {
   evaluate,
 };
 
+/// What a key is that nothing in the resolved recipe reads, such as an option of another optimiser.
+enum class UnreadKeys { error, warning };
+
 /// Reads a YAML file and overrides (precedence: command line, file, default).
 /// @param path empty: defaults and overrides alone. Warnings are printed.
 /// @param registries gets the parts of the recipe's `plugins`, which are loaded first: once a
@@ -39,7 +47,8 @@ enum class RecipeUse {
 /// @throws ConfigError with every mistake, one line each; IoError if the file cannot be read; as
 /// PluginFile.
 [[nodiscard]] Recipe load_recipe(const std::string& path, const std::vector<Override>& overrides,
-                                 Registries& registries, RecipeUse use = RecipeUse::train);
+                                 Registries& registries, RecipeUse use = RecipeUse::train,
+                                 UnreadKeys unread = UnreadKeys::error);
 
 /// What the recipe means for a training set of that many samples; the methods have edited it.
 /// @param samples 0: unknown; the plan then has no steps.

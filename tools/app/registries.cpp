@@ -17,6 +17,12 @@ Registries make_registries() {
   return registries;
 }
 
+bool is_built_in(const std::string& arch) {
+  ModelRegistry models("model");
+  models::register_models(models);
+  return arch != "layers" && models.contains(arch);
+}
+
 void add_plugin(const PluginFile& file, Registries& registries) {
   if (file.kind() == PluginKind::data) {
     add_data_plugin(file, registries);

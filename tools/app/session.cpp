@@ -18,6 +18,7 @@
 #include "framework/core/system.h"
 #include "framework/engine/rehearsal.h"
 #include "framework/engine/weights.h"
+#include "tools/app/model_probe.h"
 #include "tools/cli/custom_fields.h"
 
 namespace precast::tools {
@@ -168,9 +169,8 @@ std::shared_ptr<const data::SampleOrder> make_train_order(const data::BetonReade
                              .subset = keys.subset,
                              .filter = keys.filter,
                              .repeats = keys.repeats,
-                             .class_weights = keys.weights,
-                             .weight_field = keys.weight_field,
-                             .label_field = keys.label_field};
+                             .label_field = keys.label_field,
+                             .part = recipe.order.options};
   options.window_pages = data::window_pages(
       keys.shuffle_window_mb, recipe.config.global_batch_size(), page_bytes, memory_limit_bytes());
   if (keys.order == "quasi_random") {
@@ -220,11 +220,16 @@ std::unique_ptr<Model> build_model(const Recipe& recipe, const TrainPlan& plan,
                                    const Registries& registries, at::Device device,
                                    engine::OtherHead head) {
   at::manual_seed(static_cast<std::uint64_t>(recipe.config.training.seed));
-  std::unique_ptr<Model> model = registries.models.create(plan.model.arch, plan.model);
+  std::unique_ptr<Model> model = make_model(registries.models, plan.model);
   if (!recipe.config.model.weights.empty()) {
     engine::load_model_weights(*model, recipe.config.model.weights, head);
   }
   model->to(device, plan.channels_last);
+  if (!is_built_in(plan.model.arch)) {
+    const std::int64_t size_px =
+        plan.image_size_px.empty() ? recipe.config.validation.resolution : plan.image_size_px[0];
+    check_output(*model, plan.model, size_px, device);
+  }
   freeze_parameters(*model, recipe.config.training.freeze);
   return model;
 }

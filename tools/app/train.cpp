@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "framework/core/error.h"
+#include "framework/core/log.h"
 #include "tools/app/eval.h"
 #include "tools/app/rank_session.h"
 #include "tools/app/result_file.h"
@@ -106,7 +107,9 @@ int run_rank(Recipe& recipe, const Registries& registries, const RankInfo& info,
 int train(RecipeArguments& command, const std::vector<std::string>& args, Registries& registries,
           ResultFile& result) {
   const Arguments& options = command.arguments();
-  Recipe recipe = load_recipe(command.config_path(), command.overrides(), registries);
+  Recipe recipe =
+      load_recipe(command.config_path(), command.overrides(), registries, RecipeUse::train,
+                  options.has("warn-unread") ? UnreadKeys::warning : UnreadKeys::error);
   const RankInfo info = find_ranks(recipe.config);
   if (info.rank != 0) result.leave_to_others();
   const auto train_samples = options.get<std::int64_t>("train_samples");
@@ -127,6 +130,9 @@ int train(RecipeArguments& command, const std::vector<std::string>& args, Regist
     if (result.is_there()) result.leave_to_others();
     return code;
   }
+  if (recipe.config.world() == 1) {
+    for (const std::string& warning : recipe.unread_by_one_rank) log_warning("{}", warning);
+  }
   result.add({{"params", recipe.resolved}});
   return run_rank(recipe, registries, info, options.has("json"), result);
 }
@@ -143,6 +149,7 @@ int run_train(const std::vector<std::string>& args) {
       "train_samples", po::value<std::int64_t>()->default_value(0),
       "with --dry-run: samples of a training set that is not there")(
       "per-step", "with --dry-run --json: the learning rate of every step")(
+      "warn-unread", "a key that nothing reads is a warning, as for the axes of a sweep")(
       "json", "print results as JSON")(
       "result-json", po::value<std::string>(),
       "write figures, exit code and every key to this file at the end, however it ends");

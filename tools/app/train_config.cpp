@@ -24,9 +24,6 @@ void add_order_keys(Schema& schema, TrainConfig& config, const Registries& regis
   schema.add("data.filter", &data.filter,
              "training samples that take part, by their numbers and sizes: label < 10, "
              "label in [1, 2] and not width <= 300");
-  schema.add("data.weights", &data.weights, "weighted: how often each class is drawn, relatively");
-  schema.add("data.weight_field", &data.weight_field,
-             "weighted: instead of data.weights, a float field with each sample's weight");
   schema.add("data.repeats", &data.repeats, "times that each sample stands in a training epoch")
       .min(1)
       .max(1000);
@@ -118,50 +115,14 @@ void add_model_keys(Schema& schema, TrainConfig& config, const Registries& regis
 }
 
 void add_schedule_keys(Schema& schema, TrainConfig& config, const Registries& registries) {
-  ScheduleOptions& lr = config.lr.options;
+  auto& lr = config.lr;
   schema.add("lr.lr", &lr.lr, "highest learning rate, for the global batch").min(0);
   schema
-      .add("lr.reference_batch_size", &config.lr.reference_batch_size,
+      .add("lr.reference_batch_size", &lr.reference_batch_size,
            "above 0: lr.lr is for so many samples a step and scaled to the global batch")
       .min(0);
-  schema.add("lr.lr_schedule_type", &config.lr.lr_schedule_type, "shape over epochs")
+  schema.add("lr.lr_schedule_type", &lr.lr_schedule_type, "shape over epochs")
       .choices(registries.schedules.names());
-  schema.add("lr.lr_peak_epoch", &lr.lr_peak_epoch, "cyclic: epoch of the highest rate").min(0);
-  schema.add("lr.step_ratio", &lr.step_ratio, "step: factor of each step").above(0);
-  schema.add("lr.step_length", &lr.step_length, "step: epochs between steps").min(1);
-  schema
-      .add("lr.warmup_epochs", &lr.warmup_epochs,
-           "cosine, poly, constant: epochs of linear warm-up from 0")
-      .min(0);
-  schema.add("lr.final_lr", &lr.final_lr, "cosine: rate at the end").min(0);
-  schema.add("lr.power", &lr.power, "poly: exponent of the fall").above(0);
-  schema.add("lr.pct_start", &lr.pct_start, "one_cycle: share of the run in which the rate rises")
-      .min(0)
-      .below(1);
-  schema.add("lr.div_factor", &lr.div_factor, "one_cycle: highest rate / first rate").above(0);
-  schema.add("lr.final_div_factor", &lr.final_div_factor, "one_cycle: first rate / last rate")
-      .above(0);
-}
-
-void add_optimizer_keys(Schema& schema, TrainConfig& config) {
-  OptimizerOptions& optimizer = config.optimizer;
-  schema.add("optimizer.nesterov", &optimizer.nesterov, "sgd, sgdw, lars: Nesterov momentum");
-  schema.add("optimizer.beta1", &optimizer.beta1, "adamw, lamb: decay rate of the mean")
-      .min(0)
-      .below(1);
-  schema.add("optimizer.beta2", &optimizer.beta2, "adamw, lamb: decay rate of the squares' mean")
-      .min(0)
-      .below(1);
-  schema.add("optimizer.epsilon", &optimizer.epsilon, "adamw, lamb, lars: keeps divisions finite")
-      .above(0);
-  schema
-      .add("optimizer.trust_coefficient", &optimizer.trust_coefficient,
-           "lars: factor of the layer-wise rates")
-      .above(0);
-  schema
-      .add("optimizer.decay_groups", &optimizer.decay_groups,
-           "which weights decay: all but those named bn, or only matrices")
-      .choices({"legacy", "clean"});
 }
 
 void add_training_keys(Schema& schema, TrainConfig& config, const Registries& registries) {
@@ -179,10 +140,6 @@ void add_training_keys(Schema& schema, TrainConfig& config, const Registries& re
       .choices(registries.losses.names());
   schema.add("training.optimizer", &training.optimizer, "optimiser")
       .choices(registries.optimizers.names());
-  schema.add("training.momentum", &config.optimizer.momentum, "sgd, sgdw, lars: momentum")
-      .min(0)
-      .below(1);
-  schema.add("training.weight_decay", &config.optimizer.weight_decay, "weight decay").min(0);
   schema
       .add("training.label_smoothing", &training.label_smoothing,
            "share of probability over all classes")
@@ -325,27 +282,38 @@ void check_order_keys(const TrainConfig& config, const Schema& schema, Diagnosti
           fmt::format("expected auto, ffcv or a number of MiB above 0, got '{}'",
                       data.shuffle_window_mb));
   }
-  const bool weighted = data.order == "weighted";
-  if (weighted && data.weights.empty() == data.weight_field.empty())
+  if (data.order == "weighted" && schema.given("data.weights") == schema.given("data.weight_field"))
     wrong("data.weights", "expected this or data.weight_field with data.order: weighted");
-  if (!weighted && (!data.weights.empty() || !data.weight_field.empty())) {
-    wrong(data.weights.empty() ? "data.weight_field" : "data.weights",
-          fmt::format("expected data.order: weighted, got {}", data.order));
-  }
-  if (data.direct_io != 0 && data.in_memory != 0)
-    wrong("data.direct_io", fmt::format("expected data.in_memory: 0, got {}", data.in_memory));
 }
 
 }  // namespace
 
-Schema make_train_schema(TrainConfig& config, const Registries& registries) {
+const PartSection kOptimizerSection{
+    .chooser = "training.optimizer",
+    .prefix = "optimizer.",
+    .renamed = {{"momentum", "training.momentum"}, {"weight_decay", "training.weight_decay"}},
+    .published = {"momentum", "weight_decay"}};
+const PartSection kOrderSection{
+    .chooser = "data.order",
+    .prefix = "order.",
+    .renamed = {{"weights", "data.weights"}, {"weight_field", "data.weight_field"}}};
+const PartSection kScheduleSection{.chooser = "lr.lr_schedule_type",
+                                   .prefix = "lr.",
+                                   .published = {"lr_peak_epoch", "step_ratio", "step_length"}};
+const PartSection kLossSection{.chooser = "training.loss", .prefix = "loss."};
+
+Schema make_train_schema(TrainConfig& config, PartSections& parts, const ChosenParts& chosen,
+                         const Registries& registries) {
   Schema schema;
   add_model_keys(schema, config, registries);
   add_data_keys(schema, config, registries);
   add_schedule_keys(schema, config, registries);
+  parts.add(schema, registries.orders, kOrderSection, chosen.order);
+  parts.add(schema, registries.schedules, kScheduleSection, chosen.schedule);
   add_training_keys(schema, config, registries);
+  parts.add(schema, registries.losses, kLossSection, chosen.loss);
   add_step_keys(schema, config);
-  add_optimizer_keys(schema, config);
+  parts.add(schema, registries.optimizers, kOptimizerSection, chosen.optimizer);
   add_run_keys(schema, config);
   add_checkpoint_keys(schema, config);
   schema.add("plugins", &config.plugins,
@@ -353,11 +321,30 @@ Schema make_train_schema(TrainConfig& config, const Registries& registries) {
   return schema;
 }
 
+void check_unread_keys(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics) {
+  const auto unread = [&](std::string_view key, std::string_view chooser, const auto& chosen,
+                          std::string_view reader) {
+    if (schema.given(key)) {
+      schema.report_unread(
+          key, fmt::format("nothing reads it: {} is {}. {} does", chooser, chosen, reader),
+          diagnostics);
+    }
+  };
+  const auto& data = config.data;
+  if (data.order != "quasi_random")
+    unread("data.shuffle_window_mb", "data.order", data.order, "quasi_random");
+  if (data.in_memory != 0) {
+    unread("data.cache_mb", "data.in_memory", data.in_memory, "0");
+    unread("data.direct_io", "data.in_memory", data.in_memory, "0");
+  }
+}
+
 void check_train_config(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics) {
   const auto wrong = [&](std::string_view key, const std::string& message) {
     diagnostics.error(schema.origin(key), key, message);
   };
   check_order_keys(config, schema, diagnostics);
+  check_unread_keys(config, schema, diagnostics);
   if (config.model.pretrained != 0) {
     wrong("model.pretrained",
           "expected 0, got 1. No weights come with precast; give a file as model.weights");
@@ -386,9 +373,6 @@ void check_train_config(const TrainConfig& config, const Schema& schema, Diagnos
   }
   if (config.dist.grad_compression != "none" && config.dist.variable_update == "parameter_server") {
     wrong("dist.grad_compression", "expected none with dist.variable_update: parameter_server");
-  }
-  if (config.optimizer.nesterov && config.optimizer.momentum == 0) {
-    wrong("optimizer.nesterov", "expected training.momentum above 0, got 0");
   }
   if (config.training.cuda_graphs == "on" && config.world() > 1)
     wrong("training.cuda_graphs", "expected auto or off with several ranks, got on");

@@ -4,10 +4,9 @@
 #include <string>
 
 #include "data/transforms/image_pipeline.h"
-#include "framework/api/optimizer.h"
-#include "framework/api/schedule.h"
 #include "framework/core/config/node.h"
 #include "framework/core/config/schema.h"
+#include "tools/app/part_sections.h"
 #include "tools/app/registries.h"
 
 namespace precast::tools {
@@ -48,14 +47,12 @@ struct TrainConfig {
     std::string shuffle_window_mb = "auto";
     std::string subset;
     std::string filter;
-    std::vector<double> weights;
-    std::string weight_field;
     std::int64_t repeats = 1;
     std::string image_field;
     std::string label_field;
   } data;
   struct {
-    ScheduleOptions options;
+    double lr = 0.5;
     std::string lr_schedule_type = "cyclic";
     std::int64_t reference_batch_size = 0;
   } lr;
@@ -110,7 +107,6 @@ struct TrainConfig {
     std::int64_t keep_last = 2;
     std::int64_t keep_best = 1;
   } checkpoint;
-  OptimizerOptions optimizer;
   /// Ranks on this host, which share its memory. No key: known at the start.
   std::int64_t local_world = 1;
   /// Lists, read once the registries are known.
@@ -133,14 +129,24 @@ struct TrainConfig {
   /// The schedule's highest rate: lr.lr, or by the linear scaling rule (Goyal et al. 2017)
   /// lr.lr * global batch / lr.reference_batch_size where that is set.
   [[nodiscard]] double peak_lr() const {
-    if (lr.reference_batch_size == 0) return lr.options.lr;
-    return lr.options.lr * static_cast<double>(global_batch_size()) /
+    if (lr.reference_batch_size == 0) return lr.lr;
+    return lr.lr * static_cast<double>(global_batch_size()) /
            static_cast<double>(lr.reference_batch_size);
   }
 };
 
-/// The schema of a recipe, bound to `config`, which outlives it.
-[[nodiscard]] Schema make_train_schema(TrainConfig& config, const Registries& registries);
+/// The parts whose options are keys of the recipe.
+extern const PartSection kOptimizerSection, kScheduleSection, kLossSection, kOrderSection;
+
+/// The names of the parts that a recipe chose.
+struct ChosenParts {
+  std::string optimizer, schedule, loss, order;
+};
+
+/// The schema of a recipe, bound to `config` and, for the options of the chosen parts, to `parts`;
+/// both outlive it.
+[[nodiscard]] Schema make_train_schema(TrainConfig& config, PartSections& parts,
+                                       const ChosenParts& chosen, const Registries& registries);
 
 /// What the schema cannot say about one key alone.
 void check_train_config(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics);

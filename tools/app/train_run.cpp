@@ -66,11 +66,11 @@ TrainRun::TrainRun(Recipe& recipe, const Registries& registries, RankSession& ra
       train_data_(make_train_data(*train_reader_, recipe, registries)),
       plan_(checked_plan(registries)),
       model_(build_model(recipe, plan_, registries, device_, engine::OtherHead::keep_drawn)),
-      loss_(registries.losses.create(plan_.loss, plan_.loss_options)),
+      loss_(registries.losses.make(plan_.loss)),
       sync_(ranks.make_sync(recipe.config, trainable_parameters(*model_))),
-      optimizer_(registries.optimizers.create(
-          plan_.optimizer, ranks.updated_here(recipe.config, trainable_parameters(*model_)),
-          plan_.optimizer_options)),
+      optimizer_(registries.optimizers.make(
+          plan_.optimizer,
+          {ranks.updated_here(recipe.config, trainable_parameters(*model_)), plan_.peak_lr})),
       train_source_(make_train_source(*train_reader_, train_data_, recipe, plan_, device_)),
       val_source_(make_val_source(*val_reader_, recipe, plan_, device_)),
       identity_(describe_identity(recipe, plan_, *train_reader_, *val_reader_, *model_)),

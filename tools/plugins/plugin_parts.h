@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "framework/core/config/part.h"
 #include "framework/core/error.h"
 #include "framework/core/registry.h"
 
@@ -17,6 +18,29 @@ namespace precast::tools {
 /// all else gets `otherwise`. Call in a handler.
 [[noreturn]] void rethrow_from_plugin(const std::string& what, ExitCode otherwise);
 
+/// The part and its plug-in, for messages. @throws ConfigError if its name is taken in `into`.
+template <typename Product, typename... Args>
+[[nodiscard]] std::string new_part(const Registry<Product, Args...>& into, const std::string& name,
+                                   const std::string& plugin) {
+  const std::string where = fmt::format("plug-in {}: {} '{}'", plugin, into.kind(), name);
+  if (!into.contains(name)) return where;
+  throw ConfigError(fmt::format(
+      "{}: expected a name of its own, got one that is registered already. Rename it", where));
+}
+
+/// What `make` makes, guarded. Errors name the part.
+template <typename Guards, typename Make>
+[[nodiscard]] auto make_guarded(const std::string& where, Make make) {
+  decltype(make()) made;
+  try {
+    made = make();
+  } catch (...) {
+    Guards::rethrow(where + " could not be made", ExitCode::usage);
+  }
+  if (made == nullptr) throw ConfigError(where + ": expected an object, got a null pointer");
+  return Guards::guarded(std::move(made), where);
+}
+
 /// Adds the parts that a plug-in registered in `from`. Factories that throw, or that make nothing,
 /// are told by their names and the plug-in's.
 /// @tparam Guards `rethrow`, as rethrow_from_plugin, and `guarded(part, where)`: the part so that
@@ -26,21 +50,48 @@ template <typename Guards, typename Product, typename... Args>
 void adopt(Registry<Product, Args...>& into, const Registry<Product, Args...>& from,
            const std::string& plugin) {
   for (const auto& entry : from.entries()) {
-    const std::string where = fmt::format("plug-in {}: {} '{}'", plugin, into.kind(), entry.name);
-    if (into.contains(entry.name)) {
-      throw ConfigError(fmt::format(
-          "{}: expected a name of its own, got one that is registered already. Rename it", where));
+    into.add(entry.name, entry.help,
+             [where = new_part(into, entry.name, plugin), factory = entry.factory](Args... args) {
+               return make_guarded<Guards>(where,
+                                           [&] { return factory(std::forward<Args>(args)...); });
+             });
+  }
+}
+
+/// A part of a plug-in before it is made.
+template <typename Guards, typename Product, typename... Inputs>
+class PluginPart final : public Part<Product, Inputs...> {
+ public:
+  PluginPart(std::unique_ptr<Part<Product, Inputs...>> part, std::string where)
+      : part_(std::move(part)), where_(std::move(where)) {}
+
+  void options(Schema& schema) override {
+    try {
+      part_->options(schema);
+    } catch (...) {
+      Guards::rethrow(where_ + " failed in options", ExitCode::usage);
     }
-    into.add(entry.name, entry.help, [where, factory = entry.factory](Args... args) {
-      std::unique_ptr<Product> made;
-      try {
-        made = factory(std::forward<Args>(args)...);
-      } catch (...) {
-        Guards::rethrow(where + " could not be made", ExitCode::usage);
-      }
-      if (made == nullptr) throw ConfigError(where + ": expected an object, got a null pointer");
-      return Guards::guarded(std::move(made), where);
-    });
+  }
+  [[nodiscard]] std::unique_ptr<Product> make(Inputs... inputs) const override {
+    return make_guarded<Guards>(where_,
+                                [&] { return part_->make(std::forward<Inputs>(inputs)...); });
+  }
+
+ private:
+  std::unique_ptr<Part<Product, Inputs...>> part_;
+  std::string where_;
+};
+
+/// The same for parts with options.
+template <typename Guards, typename Product, typename... Inputs>
+void adopt(PartRegistry<Product, Inputs...>& into, const PartRegistry<Product, Inputs...>& from,
+           const std::string& plugin) {
+  for (const auto& entry : from.entries()) {
+    into.add_part(entry.name, entry.help,
+                  [where = new_part(into, entry.name, plugin), factory = entry.factory] {
+                    return std::make_unique<PluginPart<Guards, Product, Inputs...>>(factory(),
+                                                                                    where);
+                  });
   }
 }
 

@@ -6,7 +6,6 @@
 #include <exception>
 #include <new>
 
-#include "framework/core/config/options_query.h"
 #include "framework/core/error.h"
 #include "tools/plugins/data_guards.h"
 
@@ -17,8 +16,6 @@ void rethrow_from_plugin(const std::string& what, ExitCode otherwise) {
   ExitCode code = otherwise;
   try {
     throw;
-  } catch (const OptionsAnswer&) {
-    throw;  // no failure
   } catch (const Error& error) {
     text = error.what();
     if (error.exit_code() != ExitCode::failed) code = error.exit_code();

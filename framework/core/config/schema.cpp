@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "framework/core/config/options_query.h"
 #include "framework/core/error.h"
 #include "framework/core/suggest.h"
 
@@ -175,6 +174,28 @@ Schema::Key& Schema::add_dead(std::string name, std::string reason) {
   return key.dead(std::move(reason));
 }
 
+Schema::Key& Schema::add_unread(std::string name, std::string reason) {
+  Key& key = keys_.emplace_back();
+  key.name_ = std::move(name);
+  key.unread_ = std::move(reason);
+  return key;
+}
+
+void Schema::add_alias(std::string name, std::string key) {
+  require(contains(key), fmt::format("{} is a declared key", key));
+  Key& alias = keys_.emplace_back();
+  alias.name_ = std::move(name);
+  alias.alias_of_ = std::move(key);
+}
+
+Schema::Key& Schema::add_renamed(std::string name, const Schema& other, std::string_view key) {
+  require(other.contains(key), fmt::format("{} is a declared key", key));
+  require(!contains(name), fmt::format("key {} is declared once", name));
+  Key& copy = keys_.emplace_back(*other.find(key));
+  copy.name_ = std::move(name);
+  return copy;
+}
+
 void Schema::apply(const ConfigNode& map, Diagnostics& diagnostics, std::string_view prefix) {
   if (map.kind == Kind::null) return;
   if (map.kind != Kind::map) {
@@ -182,8 +203,6 @@ void Schema::apply(const ConfigNode& map, Diagnostics& diagnostics, std::string_
                       fmt::format("expected a map of options, got {}", map.text()));
     return;
   }
-  if (!prefix.empty() && map.find(OptionsAnswer::kKey) != nullptr)
-    throw OptionsAnswer(prefix, help("    "), values().dump());
   walk(map, "", diagnostics, prefix);
 }
 
@@ -225,6 +244,22 @@ void Schema::assign(Key& key, const ConfigNode& value, Diagnostics& diagnostics,
     diagnostics.warning(value.origin, shown, *key.dead_);
     return;
   }
+  if (key.unread_) {
+    report_unread(value.origin, shown, *key.unread_, diagnostics);
+    return;
+  }
+  if (key.alias_of_) {
+    Key& meant = *const_cast<Key*>(find(*key.alias_of_));
+    if (meant.given_ && meant.given_as_ != key.name_) {
+      diagnostics.error(
+          value.origin, shown,
+          fmt::format("given twice: here and as {} ({})", meant.given_as_, meant.origin_.text()));
+      return;
+    }
+    assign(meant, value, diagnostics, prefix);
+    meant.given_as_ = key.name_;
+    return;
+  }
   const Target& target = *key.target_;
   const auto fail = [&](std::string_view expected) {
     diagnostics.error(value.origin, shown,
@@ -260,9 +295,25 @@ void Schema::assign(Key& key, const ConfigNode& value, Diagnostics& diagnostics,
         }
         *bound = std::move(parsed);
         key.given_ = true;
+        key.given_as_ = key.name_;
+        key.written_ = value;
         key.origin_ = value.origin;
       },
       target);
+}
+
+void Schema::report_unread(std::string_view name, std::string_view reason,
+                           Diagnostics& diagnostics) const {
+  report_unread(origin(name), name, reason, diagnostics);
+}
+
+void Schema::report_unread(const Origin& origin, std::string_view name, std::string_view reason,
+                           Diagnostics& diagnostics) const {
+  if (unread_is_error_) {
+    diagnostics.error(origin, name, reason);
+  } else {
+    diagnostics.warning(origin, name, reason);
+  }
 }
 
 void Schema::check_required(const Origin& where, Diagnostics& diagnostics,
@@ -291,6 +342,11 @@ const Origin& Schema::origin(std::string_view name) const {
 bool Schema::given(std::string_view name) const {
   require(contains(name), fmt::format("{} is a declared key", name));
   return find(name)->given_;
+}
+
+const ConfigNode& Schema::given_value(std::string_view name) const {
+  require(contains(name), fmt::format("{} is a declared key", name));
+  return find(name)->written_;
 }
 
 nlohmann::ordered_json Schema::values() const {

@@ -56,8 +56,13 @@ class PRECAST_API Schema {
     bool min_excluded_ = false, max_excluded_ = false;
     std::vector<std::string> choices_;
     std::optional<std::string> dead_;
+    std::optional<std::string> unread_;
+    std::optional<std::string> alias_of_;
     bool required_ = false;
     bool given_ = false;
+    /// Its name or an alias, and the value as it was written.
+    std::string given_as_;
+    ConfigNode written_;
     Origin origin_{"default", 0, 0};
   };
 
@@ -66,11 +71,21 @@ class PRECAST_API Schema {
   Key& add(std::string name, Target target, std::string help);
   /// A key of old files that does nothing.
   Key& add_dead(std::string name, std::string reason);
+  /// A key that nothing reads here: giving it is an error that says `reason`, or a warning after
+  /// warn_of_unread().
+  Key& add_unread(std::string name, std::string reason);
+  void warn_of_unread() { unread_is_error_ = false; }
+  /// Reports the given key `name`, which nothing reads.
+  void report_unread(std::string_view name, std::string_view reason,
+                     Diagnostics& diagnostics) const;
+  /// Another name of `key`. Giving both is an error.
+  void add_alias(std::string name, std::string key);
+  /// The same key under another name, bound to the same variable.
+  Key& add_renamed(std::string name, const Schema& other, std::string_view key);
 
   /// Reads a map of sections (or, for names without dots, a flat map). Wrong keys, types and ranges
   /// go to `diagnostics`, each with a hint; the variable then keeps its value.
   /// @param prefix put before key names in messages: "methods[1].ema".
-  /// @throws OptionsAnswer if there is a prefix and the map has the key `?` (options_query.h)
   void apply(const ConfigNode& map, Diagnostics& diagnostics, std::string_view prefix = "");
   void apply(const Override& override, Diagnostics& diagnostics);
   /// Reports required keys that neither call gave. Call last. @param where shown in the message.
@@ -83,6 +98,8 @@ class PRECAST_API Schema {
   /// Where the value of `name` came from. @throws std::logic_error for an unknown name.
   [[nodiscard]] const Origin& origin(std::string_view name) const;
   [[nodiscard]] bool given(std::string_view name) const;
+  /// What was given for `name`, as it was written; null if it was not.
+  [[nodiscard]] const ConfigNode& given_value(std::string_view name) const;
   /// The values as they are now, flat: {"data.num_workers": 12, ...}.
   [[nodiscard]] nlohmann::ordered_json values() const;
   /// One line a key: name, type, default, allowed values, help.
@@ -96,7 +113,11 @@ class PRECAST_API Schema {
   void assign(Key& key, const ConfigNode& value, Diagnostics& diagnostics, std::string_view prefix);
   [[nodiscard]] std::string unknown(std::string_view name) const;
 
+  void report_unread(const Origin& origin, std::string_view name, std::string_view reason,
+                     Diagnostics& diagnostics) const;
+
   std::vector<Key> keys_;
+  bool unread_is_error_ = true;
 };
 
 }  // namespace precast

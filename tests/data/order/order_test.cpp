@@ -15,12 +15,14 @@
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/beton/made_beton.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/part_spec.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
 namespace {
 
 using test::Names;
+using test::part_spec;
 using ::testing::ElementsAre;
 using Ids = std::vector<std::uint64_t>;
 
@@ -95,11 +97,14 @@ TEST_F(OrderTest, EveryOrderKeepsItsSizeAndItsMembers) {
   OrderRegistry registry{"order"};
   register_orders(registry);
   for (const auto& entry : registry.entries()) {
-    const auto order = make_order(*sorted_, {.name = entry.name,
-                                             .subset = "100:900",
-                                             .filter = "label in [1, 3, 5]",
-                                             .repeats = 3,
-                                             .class_weights = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1}});
+    const auto order = make_order(
+        *sorted_, {.name = entry.name,
+                   .subset = "100:900",
+                   .filter = "label in [1, 3, 5]",
+                   .repeats = 3,
+                   .part = entry.name == "weighted"
+                               ? part_spec("", "{weights: [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]}").options
+                               : ConfigNode{}});
     const Ids found = order->ids(5, 2);
     EXPECT_EQ(found.size(), order->size()) << entry.name;
     EXPECT_EQ(order->size(), 3 * 360U) << entry.name;
@@ -217,8 +222,9 @@ TEST_F(OrderTest, SubsetsAreTheFirstSamplesOrARange) {
 }
 
 TEST_F(OrderTest, WeightsOfClassesAreProbabilities) {
-  OrderOptions options{.name = "weighted"};
-  options.class_weights = {0, 1, 2, 0, 0, 0, 0, 0, 0, 5};
+  const OrderOptions options{
+      .name = "weighted",
+      .part = part_spec("", "{weights: [0, 1, 2, 0, 0, 0, 0, 0, 0, 5]}").options};
   std::map<std::int64_t, double> counts;
   double all = 0;
   for (std::int64_t epoch = 0; epoch < 100; ++epoch) {
@@ -233,7 +239,8 @@ TEST_F(OrderTest, WeightsOfClassesAreProbabilities) {
 
 TEST_F(OrderTest, WeightsOfSamplesComeFromAField) {
   // weight = i among samples 0 to 4, so sample i is drawn i times in 10.
-  const OrderOptions options{.name = "weighted", .subset = "5", .weight_field = "weight"};
+  const OrderOptions options{
+      .name = "weighted", .subset = "5", .part = part_spec("", "{weight_field: weight}").options};
   std::map<std::uint64_t, double> counts;
   for (std::int64_t epoch = 0; epoch < 10000; ++epoch)
     for (const std::uint64_t id : ids(options, 3, epoch)) ++counts[id];
@@ -243,17 +250,16 @@ TEST_F(OrderTest, WeightsOfSamplesComeFromAField) {
 }
 
 TEST_F(OrderTest, WrongWeightsAreRefused) {
-  OrderOptions options{.name = "weighted"};
-  EXPECT_THAT(error(options), Names("weights", "weighted"));
-  options.class_weights = {1, 2};
-  EXPECT_THAT(error(options), Names("weights", 2, "sample", "label"));
-  options.class_weights = std::vector<double>(10, 0);
-  EXPECT_THAT(error(options), Names("weights", "sum", 0));
-  options.class_weights[4] = -1;
-  EXPECT_THAT(error(options), Names("weights", "-1", "sample"));
-  options.class_weights.clear();
-  options.weight_field = "label";
-  EXPECT_THAT(error(options), Names("weight_field", "float", "'label'"));
+  const auto error_of = [](const std::string& options) {
+    return error({.name = "weighted", .part = part_spec("", options).options});
+  };
+  EXPECT_THAT(error_of("{}"), Names("weights", "weighted"));
+  EXPECT_THAT(error_of("{weights: [1, 2]}"), Names("weights", 2, "sample", "label"));
+  EXPECT_THAT(error_of("{weights: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]}"), Names("weights", "sum", 0));
+  EXPECT_THAT(error_of("{weights: [0, 0, 0, 0, -1, 0, 0, 0, 0, 0]}"),
+              Names("weights", "-1", "sample"));
+  EXPECT_THAT(error_of("{weight_field: label}"), Names("weight_field", "float", "'label'"));
+  EXPECT_THAT(error_of("{weight: [1]}"), Names("weight", "weights"));
 }
 
 TEST_F(OrderTest, BalancedClassesDifferByAtMostOneAndRepeatOnlyWhenAllWereSeen) {

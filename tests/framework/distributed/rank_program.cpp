@@ -24,6 +24,7 @@
 #include "tests/recipes/make_method.h"
 #include "tests/support/fake_parts.h"
 #include "tests/support/noise_tensor.h"
+#include "tests/support/part_spec.h"
 
 namespace precast {
 namespace {
@@ -159,7 +160,7 @@ std::unique_ptr<Model> make_model(const Options& options, Communicator& ranks) {
   at::manual_seed(1);
   ModelSpec spec{.arch = "resnet18", .num_classes = kClasses};
   if (number(options, "sync_bn", 0) != 0) spec.batch_norm_ranks = &ranks;
-  return registry.create("resnet18", spec);
+  return make_model(registry, spec);
 }
 
 std::unique_ptr<GradSync> make_sync(distributed::ProcessGroup* group, const Model& model,
@@ -201,7 +202,8 @@ nlohmann::json run(int rank, int world, int port, const Options& options) {
   const auto sync = make_sync(group.get(), *model, options, mine);
   OptimizerRegistry optimizers("optimizer");
   recipes::register_optimizers(optimizers);
-  const auto optimizer = optimizers.create("sgd", mine, {.momentum = 0.9, .weight_decay = 1e-4});
+  const auto optimizer =
+      optimizers.make(test::part_spec("sgd", "{momentum: 0.9, weight_decay: 1e-4}"), {mine});
 
   TrainPlan plan;
   plan.epochs = number(options, "epochs", 1);

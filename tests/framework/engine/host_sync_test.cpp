@@ -24,6 +24,7 @@
 #include "recipes/register.h"
 #include "tests/recipes/make_method.h"
 #include "tests/support/fake_parts.h"
+#include "tests/support/part_spec.h"
 
 namespace precast::engine {
 namespace {
@@ -159,7 +160,7 @@ class ShortRun {
     plan_.global_batch_size = kBatch;
     plan_.image_size_px = std::vector<std::int64_t>(kEpochs, kSizePx);
     plan_.channels_last = true;
-    plan_.optimizer_options.peak_lr = 1e-3;
+    plan_.peak_lr = 1e-3;
   }
 
   TrainPlan& plan() { return plan_; }
@@ -171,12 +172,12 @@ class ShortRun {
   /// @return the waiting operations of all steps but the first, and of the methods' hooks in them.
   std::vector<std::string> syncs(bool skip_nonfinite = false, bool probabilities = false) {
     at::manual_seed(1);
-    const auto model = all_models().create(plan_.model.arch, plan_.model);
+    const auto model = make_model(all_models(), plan_.model);
     model->to(at::kCPU, plan_.channels_last);
     model->train(true);
-    const auto loss = all_losses().create(plan_.loss, plan_.loss_options);
+    const auto loss = all_losses().make(plan_.loss);
     const auto optimizer =
-        all_optimizers().create(plan_.optimizer, model->parameters(), plan_.optimizer_options);
+        all_optimizers().make(plan_.optimizer, {model->parameters(), plan_.peak_lr});
     const auto ranks = make_single_rank();
     const auto sync = make_single_rank_sync();
     TrainStep step(plan_, {*model, *loss, *optimizer, methods_, *ranks, *sync}, at::kCPU,
@@ -293,8 +294,9 @@ TEST_P(EachLoss, HasNoHostSyncInAStep) {
     for (const Precision precision : {Precision::fp32, Precision::fp16}) {
       ShortRun run;
       run.plan().precision = precision;
-      run.plan().loss = GetParam();
-      run.plan().loss_options = {.label_smoothing = 0.1, .target_threshold = 0.2};
+      run.plan().loss = test::part_spec(
+          GetParam(), GetParam() == "bce" ? "{label_smoothing: 0.1, target_threshold: 0.2}"
+                                          : "{label_smoothing: 0.1}");
       // It asks for the loss of each sample.
       run.add("selective_backprop", test::make_method("selective_backprop"));
       EXPECT_THAT(run.syncs(/*skip_nonfinite=*/false, probabilities), IsEmpty()) << probabilities;

@@ -170,7 +170,7 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
          })});
     OptimizerRegistry optimizers("optimizer");
     recipes::register_optimizers(optimizers);
-    const auto optimizer = optimizers.create("sgd", model.parameters(), {.momentum = 0.9});
+    const auto optimizer = optimizers.make({"sgd"}, {model.parameters()});
     ColourSource train({0, 1, 2, 2, 1, 0, 0, 0, 1, 1, 1, 2, 2, 0, 1, 2, 1, 1, 2, 0}, 4);
     StoppingSource val(ColourSource({0, 1, 2, 2, 1}, 2), disturbance.stop_at_val_batch);
     const Evaluator evaluator({.image_size_px = 4, .flip_tta = false});

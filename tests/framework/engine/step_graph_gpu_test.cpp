@@ -16,6 +16,7 @@
 #include "framework/engine/train_step.h"
 #include "models/register.h"
 #include "recipes/register.h"
+#include "tests/support/part_spec.h"
 
 namespace precast::engine {
 namespace {
@@ -94,7 +95,7 @@ class StepGraphGpu : public ::testing::Test {
     model->train(true);
     const std::unique_ptr<Loss> loss = make_loss(options.waits);
     const auto optimizer =
-        optimizers_.create("sgd", model->parameters(), OptimizerOptions{.weight_decay = 5e-4});
+        optimizers_.make(test::part_spec("sgd", "{weight_decay: 5e-4}"), {model->parameters()});
     std::vector<NamedMethod> methods;
     const auto ranks = make_single_rank();
     const auto sync = make_single_rank_sync();
@@ -150,7 +151,7 @@ class StepGraphGpu : public ::testing::Test {
   }
 
   [[nodiscard]] std::unique_ptr<Loss> make_loss(bool waits) const {
-    auto loss = losses_.create("cross_entropy", LossOptions{.label_smoothing = 0.1});
+    auto loss = losses_.make(test::part_spec("cross_entropy", "{label_smoothing: 0.1}"));
     if (waits) return std::make_unique<WaitingLoss>(std::move(loss));
     return std::make_unique<DropoutLoss>(std::move(loss));
   }

@@ -55,8 +55,8 @@ class NoiseSource final : public BatchSource {
 };
 
 /// A residual network of four blocks: the smallest that the methods can change.
-std::unique_ptr<Model> make_resnet10(const ModelSpec& spec) {
-  return models::make_resnet({.bottleneck = false, .blocks = {1, 1, 1, 1}}, spec);
+std::unique_ptr<Model> make_resnet10(const ModelSpec& spec, const models::ResNetOptions& options) {
+  return models::make_resnet({.bottleneck = false, .blocks = {1, 1, 1, 1}}, spec, options);
 }
 
 Registries registries_with_resnet10() {
@@ -85,9 +85,9 @@ std::vector<double> train(const std::string& methods) {
   Recipe recipe = load_recipe("", take_overrides(keys), registries);
   const TrainPlan plan = make_plan(recipe, registries, kSamples, kClasses);
   const auto model = build_model(recipe, plan, registries, at::kCPU, engine::OtherHead::keep_drawn);
-  const auto loss = registries.losses.create(plan.loss, plan.loss_options);
-  const auto optimizer = registries.optimizers.create(plan.optimizer, trainable_parameters(*model),
-                                                      plan.optimizer_options);
+  const auto loss = registries.losses.make(plan.loss);
+  const auto optimizer =
+      registries.optimizers.make(plan.optimizer, {trainable_parameters(*model), plan.peak_lr});
   const auto ranks = make_single_rank();
   const auto sync = make_single_rank_sync();
   NoiseSource train_source;

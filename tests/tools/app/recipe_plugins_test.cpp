@@ -1,3 +1,5 @@
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -91,13 +93,48 @@ TEST(ModelProbeTest, ModelsThatTakeNoNoticeOfAMethodAreTold) {
   TrainPlan plan;
   plan.image_size_px = {32};
   plan.model = {.arch = "deaf", .num_classes = 3, .blurpool = true};
-  Diagnostics diagnostics;
-  plan.model.params = parse_override("{zero_init_residual: true}", {"test", 0, 0}, diagnostics);
   EXPECT_THAT(find_unheeded(models, plan, /*sync_bn=*/true),
-              testing::ElementsAre(Names("blurpool", "deaf"), Names("dist.sync_bn", "deaf"),
-                                   Names("model.params", "zero_init_residual", "deaf")));
+              testing::ElementsAre(Names("blurpool", "deaf"), Names("dist.sync_bn", "deaf")));
   plan.model.arch = "resnet18";
   EXPECT_THAT(find_unheeded(models, plan, /*sync_bn=*/true), testing::IsEmpty());
+}
+
+/// A model whose output is what a test says.
+class Answering final : public Model {
+ public:
+  Answering(at::Tensor output, bool has_parameters)
+      : output_(std::move(output)), has_parameters_(has_parameters) {}
+  at::Tensor forward(const at::Tensor& /*images*/) override { return output_; }
+  [[nodiscard]] std::vector<NamedTensor> parameters() const override {
+    if (!has_parameters_) return {};
+    return {{"w", at::ones({1})}};
+  }
+  [[nodiscard]] std::vector<NamedTensor> state() const override { return parameters(); }
+  void train(bool) override {}
+  void to(at::Device, bool) override {}
+
+ private:
+  at::Tensor output_;
+  bool has_parameters_;
+};
+
+TEST(ModelProbeTest, OutputsThatAreNoLogitsAreRefusedByTheModelsName) {
+  const auto refusal = [](at::Tensor output, bool has_parameters = true) -> std::string {
+    Answering model(std::move(output), has_parameters);
+    try {
+      check_output(model, {.arch = "own", .num_classes = 3}, 32, at::kCPU);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal(at::ones({2, 3})), "");
+  EXPECT_THAT(refusal(at::ones({2, 4})), Names("'own'", "[2, 3]", "[2, 4]"));
+  EXPECT_THAT(refusal(at::ones({2, 2})), Names("'own'", "[2, 3]", "[2, 2]"));
+  EXPECT_THAT(refusal(at::ones({2, 3, 1})), Names("'own'", "[2, 3]", "[2, 3, 1]"));
+  EXPECT_THAT(refusal({}), Names("'own'", "[2, 3]"));
+  EXPECT_THAT(refusal(at::ones({2, 3}, at::kLong)), Names("'own'", "Long"));
+  EXPECT_THAT(refusal(at::ones({2, 3}), /*has_parameters=*/false), Names("'own'"));
 }
 
 constexpr const char* kFlatNet =
@@ -144,14 +181,29 @@ TEST(ListTest, ShowsOptionsThatModelsReadWhileTheyAreMade) {
   EXPECT_EQ(listed_options("models", "layers").at("image_size"), 0);
 }
 
-TEST(ListTest, ShowsTheRecipesKeysWithThePartsThatReadThem) {
-  EXPECT_EQ(listed_options("schedules", "poly").at("lr.power"), 2);
-  EXPECT_FALSE(listed_options("schedules", "step").contains("lr.power"));
-  EXPECT_EQ(listed_options("optimizers", "lars").at("optimizer.trust_coefficient"), 0.001);
-  EXPECT_EQ(listed_options("optimizers", "adamw").at("training.weight_decay"), 4e-5);
-  EXPECT_FALSE(listed_options("optimizers", "adamw").contains("training.momentum"));
-  EXPECT_TRUE(listed_options("orders", "weighted").contains("data.weights"));
-  EXPECT_FALSE(listed_options("orders", "random").contains("data.weights"));
+TEST(ListTest, ShowsTheOptionsThatEachPartDeclares) {
+  EXPECT_EQ(listed_options("schedules", "poly").at("power"), 2);
+  EXPECT_FALSE(listed_options("schedules", "step").contains("power"));
+  EXPECT_EQ(listed_options("optimizers", "lars").at("trust_coefficient"), 0.001);
+  EXPECT_EQ(listed_options("optimizers", "adamw").at("weight_decay"), 4e-5);
+  EXPECT_FALSE(listed_options("optimizers", "adamw").contains("momentum"));
+  EXPECT_EQ(listed_options("losses", "bce").at("target_threshold"), -1);
+  EXPECT_TRUE(listed_options("orders", "weighted").contains("weights"));
+  EXPECT_FALSE(listed_options("orders", "random").contains("weights"));
+}
+
+TEST_F(RecipePluginsTest, AnOptimiserOfAPluginHasAnOptionOfItsOwn) {
+  const Recipe recipe =
+      load("plugins: [train_parts.so]\ntraining: {optimizer: sign}\noptimizer: {shrink: 0.25}\n");
+  EXPECT_EQ(recipe.resolved.at("optimizer.shrink"), 0.25);
+  EXPECT_FALSE(recipe.resolved.contains("training.momentum")) << "which it does not read";
+  at::Tensor weight = at::ones({2}).set_requires_grad(true);
+  weight.mutable_grad() = at::full({2}, 7.0);
+  const std::vector<NamedTensor> parameters = {{"w", weight}};
+  const auto optimizer =
+      registries_.optimizers.make(make_plan(recipe, registries_, 0, 10).optimizer, {parameters});
+  optimizer->step(0.1, std::nullopt);
+  EXPECT_NEAR(weight[0].item<double>(), 1 - 0.1 * 0.25, 1e-6);
 }
 
 TEST_F(RecipePluginsTest, WrongOptionsOfAPluginsPartAreTold) {
@@ -190,7 +242,7 @@ TEST_F(RecipePluginsTest, ThrowingConstructorIsToldWithItsModelAndPluginWhatever
 
 TEST_F(RecipePluginsTest, WhatAModelThrowsAtWorkNamesItAndIsNoMistakeOfTheRecipe) {
   static_cast<void>(load("plugins: [train_parts.so]\n"));
-  const auto model = registries_.models.create("unlucky_forward", ModelSpec{});
+  const auto model = make_model(registries_.models, {.arch = "unlucky_forward"});
   try {
     static_cast<void>(model->forward({}));
     FAIL() << "accepted";
@@ -211,7 +263,7 @@ struct Member {
 
 TEST_F(RecipePluginsTest, WhatAnyMemberOfAMethodThrowsNamesThePluginTheMethodAndTheMember) {
   static_cast<void>(load("plugins: [train_parts.so]\n"));
-  const auto net = registries_.models.create("unlucky_forward", ModelSpec{});
+  const auto net = make_model(registries_.models, {.arch = "unlucky_forward"});
   const Member members[] = {
       {"rules", [](Method& m, Model&) { (void)m.rules(); }, ExitCode::usage},
       {"configure",
@@ -257,7 +309,7 @@ TEST_F(RecipePluginsTest, WhatAnyMemberOfAMethodThrowsNamesThePluginTheMethodAnd
 
 TEST_F(RecipePluginsTest, AScheduleIsMadeForOtherEpochsAsItSaysItself) {
   static_cast<void>(load("plugins: [train_parts.so]\n"));
-  const auto schedule = registries_.schedules.create("odd_warmup", {.epochs = 5});
+  const auto schedule = registries_.schedules.make({"odd_warmup"}, {.epochs = 5});
   const auto shorter = schedule->with_epochs(4);
   ASSERT_NE(shorter, nullptr);
   EXPECT_EQ(shorter->lr(0), 4);

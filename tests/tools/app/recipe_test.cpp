@@ -85,7 +85,7 @@ class RecipeTest : public ::testing::Test {
 
 TEST_F(RecipeTest, PublishedFilesLoadUnchanged) {
   const Recipe recipe = load(kPublished);
-  EXPECT_DOUBLE_EQ(recipe.config.optimizer.weight_decay, 5e-5);
+  EXPECT_DOUBLE_EQ(recipe.resolved.at("training.weight_decay").get<double>(), 5e-5);
   EXPECT_EQ(recipe.config.validation.lr_tta, 1);
   EXPECT_EQ(names(recipe), (std::vector<std::string>{"blurpool", "channels_last",
                                                      "progressive_resize", "label_smoothing"}));
@@ -120,7 +120,8 @@ TEST_F(RecipeTest, TheTwelveImageNetRecipesArePublishedOnes) {
       EXPECT_EQ(plan.epochs, epochs);
       EXPECT_EQ(plan.global_batch_size, arch == 18 ? 1024 : 4096);
       EXPECT_EQ(plan.steps_per_epoch, arch == 18 ? 1251 : 312);
-      EXPECT_DOUBLE_EQ(plan.optimizer_options.weight_decay, arch == 18 ? 5e-5 : 1e-4);
+      EXPECT_EQ(plan.optimizer.options.flow(), arch == 18 ? "{momentum: 0.9, weight_decay: 5e-5}"
+                                                          : "{momentum: 0.9, weight_decay: 1e-4}");
       EXPECT_EQ(plan.image_size_px.front(), 160);
       EXPECT_EQ(plan.image_size_px[static_cast<std::size_t>(start_ramp)], 160);
       EXPECT_EQ(plan.image_size_px[static_cast<std::size_t>(end_ramp)], 192);
@@ -139,7 +140,7 @@ TEST_F(RecipeTest, CommandLineBeatsFileBeatsDefault) {
   EXPECT_EQ(recipe.config.training.epochs, 7);
   EXPECT_EQ(recipe.config.training.batch_size, 8);
   EXPECT_EQ(recipe.config.data.num_workers, 3);
-  EXPECT_DOUBLE_EQ(recipe.config.lr.options.lr, 0.25);
+  EXPECT_DOUBLE_EQ(recipe.config.lr.lr, 0.25);
   EXPECT_DOUBLE_EQ(recipe.config.training.label_smoothing, 0.1);
 }
 
@@ -197,8 +198,7 @@ TEST_F(RecipeTest, TheLossIsTheRecipesUnlessAMethodSetsAnother) {
   EXPECT_EQ(loss(""), "cross_entropy");
   EXPECT_EQ(loss("training: {loss: bce}\n"), "bce");
   EXPECT_EQ(loss("methods: [bce_loss]\n"), "bce");
-  registries_.losses.add("own", "as a plug-in adds it",
-                         [](const LossOptions&) { return std::unique_ptr<Loss>(); });
+  registries_.losses.add("own", "as a plug-in adds it", [] { return std::unique_ptr<Loss>(); });
   EXPECT_EQ(loss("training: {loss: own}\n"), "own");
   EXPECT_THAT(refusal("training: {loss: own}\nmethods: [bce_loss]\n"),
               Names("bce_loss", "training.loss", "own"));
@@ -208,7 +208,7 @@ TEST_F(RecipeTest, TheLossIsTheRecipesUnlessAMethodSetsAnother) {
 
 TEST_F(RecipeTest, AListedMethodReplacesADefaultAndContradictsAGivenKey) {
   const Recipe recipe = load("methods: [label_smoothing: {smoothing: 0.3}]\n");
-  EXPECT_DOUBLE_EQ(make_plan(recipe, registries_, 1000, 10).loss_options.label_smoothing, 0.3);
+  EXPECT_EQ(make_plan(recipe, registries_, 1000, 10).loss.options.flow(), "{label_smoothing: 0.3}");
   EXPECT_THAT(refusal("training: {label_smoothing: 0.2}\nmethods: [label_smoothing]\n"),
               Names("label_smoothing", "training.label_smoothing"));
   EXPECT_THAT(refusal("methods: [ema, ema]\n"), Names("r.yaml:1:16", "methods[1]", "ema"));
@@ -221,28 +221,83 @@ TEST_F(RecipeTest, PartsCheckTheirOwnOptionsBeforeAnythingIsOpened) {
               Names("zero_init", "zero_init_residual"));
   EXPECT_THAT(refusal("methods: [progressive_resize: {min_res: 200, max_res: 100}]\n"),
               Names("progressive_resize", "min_res", 200, "max_res", 100));
-  EXPECT_THAT(refusal("lr: {step_ratio: 0}\n"), Names("r.yaml:1:18: lr.step_ratio", 0));
+  EXPECT_THAT(refusal("lr: {step_ratio: 0, lr_schedule_type: step}\n"),
+              Names("r.yaml:1:18: lr.step_ratio", 0));
 }
 
 TEST_F(RecipeTest, OptimisersCheckTheirOptionsBeforeAnythingIsOpened) {
   EXPECT_THAT(refusal("training: {optimizer: adamw}\noptimizer: {nesterov: true}\n"),
-              Names("adamw", "nesterov", "false"));
+              Names("optimizer.nesterov", "adamw", "sgd", "sgdw", "lars"));
   EXPECT_THAT(refusal("training: {optimizer: sgdw}\nlr: {lr: 0}\n"), Names("sgdw", "lr.lr"));
-  EXPECT_THAT(refusal("optimizer: {beta2: 1}\n"), Names("optimizer.beta2", 1));
+  EXPECT_THAT(refusal("training: {optimizer: lamb}\noptimizer: {beta2: 1}\n"),
+              Names("optimizer.beta2", 1));
+}
+
+TEST_F(RecipeTest, AKeyThatNothingReadsIsRefusedWithWhatWouldReadIt) {
+  EXPECT_THAT(refusal("lr: {final_lr: 0.1}\n"),
+              Names("r.yaml:1:16", "lr.final_lr", "lr.lr_schedule_type", "cyclic", "cosine"));
+  EXPECT_THAT(refusal("", {"--optimizer.beta1=0.8"}),
+              Names("optimizer.beta1", "training.optimizer", "sgd", "adamw", "lamb"));
+  EXPECT_THAT(refusal("data: {cache_mb: 100}\n"), Names("data.cache_mb", "data.in_memory"));
+  EXPECT_THAT(refusal("data: {weights: [1, 2]}\n"),
+              Names("data.weights", "data.order", "weighted"));
+  EXPECT_THAT(refusal("data: {shuffle_window_mb: 100}\n"),
+              Names("data.shuffle_window_mb", "data.order", "quasi_random"));
+  EXPECT_THAT(refusal("loss: {sum_classes: true}\n"), Names("loss.sum_classes", "bce"));
+}
+
+TEST_F(RecipeTest, KeysThatNothingReadsAreWarningsWhereAsked) {
+  std::ofstream(folder_ / "r.yaml") << "lr: {final_lr: 0.1}\ndata: {cache_mb: 100}\n";
+  testing::internal::CaptureStderr();
+  EXPECT_NO_THROW(static_cast<void>(
+      load_recipe(folder_ / "r.yaml", {}, registries_, RecipeUse::train, UnreadKeys::warning)));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), Names("lr.final_lr", "data.cache_mb"));
+}
+
+TEST_F(RecipeTest, KeysThatOnlyMoreRanksReadAreKeptForARunOfOne) {
+  EXPECT_THAT(load("dist: {zero: 1, world_size: 2}\n").unread_by_one_rank,
+              testing::ElementsAre(Names("r.yaml:1", "dist.zero")));
+}
+
+TEST_F(RecipeTest, KeysOfTrainingOnTheCommandLineOfAnEvaluationAreWarnings) {
+  std::ofstream(folder_ / "r.yaml") << "lr: {lr: 0.1}\n";
+  Diagnostics diagnostics;
+  const std::vector<Override> overrides = {
+      {"dist.nproc", parse_override("2", {"command line", 0, 0}, diagnostics)}};
+  testing::internal::CaptureStderr();
+  static_cast<void>(load_recipe(folder_ / "r.yaml", overrides, registries_, RecipeUse::evaluate));
+  const std::string warnings = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(warnings, Names("dist.nproc"));
+  EXPECT_THAT(warnings, testing::Not(Names("lr.lr")));
+}
+
+TEST_F(RecipeTest, KeysOfPublishedRecipesThatNothingReadsAreWarnings) {
+  testing::internal::CaptureStderr();
+  static_cast<void>(
+      load("training: {optimizer: adamw, momentum: 0.9}\n"
+           "lr: {lr_schedule_type: cosine, lr_peak_epoch: 2}\n"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              Names("training.momentum", "adamw", "lr.lr_peak_epoch", "cyclic"));
+}
+
+TEST_F(RecipeTest, AnOptionHasTheNamesOfBothItsPartAndFfcvImagenet) {
+  const Recipe recipe = load("optimizer: {momentum: 0.5, weight_decay: 0.1}\n");
+  EXPECT_EQ(recipe.resolved.at("training.momentum"), 0.5);
+  EXPECT_EQ(make_plan(recipe, registries_, 0, 10).optimizer.options.flow(),
+            "{momentum: 0.5, weight_decay: 0.1}");
+  EXPECT_THAT(refusal("optimizer: {momentum: 0.5}\ntraining: {momentum: 0.9}\n"),
+              Names("training.momentum", "optimizer.momentum"));
 }
 
 TEST_F(RecipeTest, OptimiserAndScheduleKeysReachThePlan) {
   const Recipe recipe = load(
       "training: {optimizer: lamb, epochs: 4, batch_size: 10}\n"
-      "optimizer: {beta1: 0.8, beta2: 0.95, epsilon: 1e-6, trust_coefficient: 0.02}\n"
+      "optimizer: {beta1: 0.8, beta2: 0.95, epsilon: 1e-6}\n"
       "lr: {lr: 0.3, lr_schedule_type: cosine, warmup_epochs: 1, final_lr: 0.1}\n");
   const TrainPlan plan = make_plan(recipe, registries_, 40, 10);
-  EXPECT_EQ(plan.optimizer, "lamb");
-  EXPECT_DOUBLE_EQ(plan.optimizer_options.beta1, 0.8);
-  EXPECT_DOUBLE_EQ(plan.optimizer_options.beta2, 0.95);
-  EXPECT_DOUBLE_EQ(plan.optimizer_options.epsilon, 1e-6);
-  EXPECT_DOUBLE_EQ(plan.optimizer_options.trust_coefficient, 0.02);
-  EXPECT_DOUBLE_EQ(plan.optimizer_options.peak_lr, 0.3);
+  EXPECT_EQ(plan.optimizer.name, "lamb");
+  EXPECT_EQ(plan.optimizer.options.flow(), "{beta1: 0.8, beta2: 0.95, epsilon: 1e-6}");
+  EXPECT_DOUBLE_EQ(plan.peak_lr, 0.3);
   EXPECT_DOUBLE_EQ(plan.lr(0, 2), 0.15) << "half of the warm-up";
   EXPECT_DOUBLE_EQ(plan.lr(2, 2), 0.2) << "half of the cosine";
   EXPECT_DOUBLE_EQ(plan.schedule->lr(4), 0.1);
@@ -266,7 +321,7 @@ TEST_F(RecipeTest, TheRateIsForTheGlobalBatchUnlessAReferenceBatchIsGiven) {
   const Recipe recipe = load(ranks + "lr: {lr: 0.1, reference_batch_size: 256}\n");
   const TrainPlan plan = make_plan(recipe, registries_, 0, 10);
   EXPECT_DOUBLE_EQ(plan.schedule->lr(2), 0.1 * 4096 / 256);
-  EXPECT_DOUBLE_EQ(plan.optimizer_options.peak_lr, 0.1 * 4096 / 256);
+  EXPECT_DOUBLE_EQ(plan.peak_lr, 0.1 * 4096 / 256);
   EXPECT_EQ(describe_plan(recipe, plan, false).at("lr").at("peak"), 0.1 * 4096 / 256);
 }
 

@@ -1,5 +1,6 @@
 // A train plug-in: a method that works, and parts that throw in every way and place.
 #include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
 #include <c10/util/Exception.h>
 
@@ -79,6 +80,37 @@ class OddWarmup final : public precast::Schedule {
   std::int64_t epochs_;
 };
 
+/// An option of an optimiser that precast has not.
+struct SignOptions {
+  double shrink = 0.5;
+
+  void options(precast::Schema& schema) {
+    schema.add("shrink", &shrink, "factor of the rate").above(0).max(1);
+  }
+};
+
+/// Steps of one length: sign descent (Bernstein et al., ICML 2018).
+class SignDescent final : public precast::Optimizer {
+ public:
+  SignDescent(const precast::OptimizerInputs& inputs, const SignOptions& options)
+      : parameters_(inputs.parameters), shrink_(options.shrink) {}
+  void step(double lr, const std::optional<Scaled>&) override {
+    const at::NoGradGuard no_grad;
+    for (const precast::NamedTensor& parameter : parameters_)
+      parameter.tensor.sub_(parameter.tensor.grad().sign(), lr * shrink_);
+  }
+  [[nodiscard]] State state() const override { return {}; }
+
+ private:
+  std::vector<precast::NamedTensor> parameters_;
+  double shrink_;
+};
+
+std::unique_ptr<precast::Optimizer> make_sign(const precast::OptimizerInputs& inputs,
+                                              const SignOptions& options) {
+  return std::make_unique<SignDescent>(inputs, options);
+}
+
 /// Throws in its forward pass.
 class UnluckyNet final : public precast::Model {
  public:
@@ -97,9 +129,10 @@ void add_parts(precast::TrainParts& parts) {
         std::string("unlucky_") + kind, "throws when it is made",
         [kind](const precast::ModelSpec&) -> std::unique_ptr<precast::Model> { fail(kind); });
   }
+  parts.optimizers.add("sign", "steps of one length", make_sign);
   parts.schedules.add("odd_warmup", "its rate is its number of epochs",
-                      [](const precast::ScheduleOptions& options) {
-                        return std::make_unique<OddWarmup>(options.epochs);
+                      [](const precast::ScheduleInputs& inputs) {
+                        return std::make_unique<OddWarmup>(inputs.epochs);
                       });
   parts.models.add("unlucky_forward", "throws when it runs",
                    [](const precast::ModelSpec&) { return std::make_unique<UnluckyNet>(); });

@@ -191,7 +191,7 @@ class StepBench {
             {"device", c10::DeviceTypeName(device_.type(), /*lower_case=*/true)},
             {"threads", at::get_num_threads()},
             {"data", options_.text("data")},
-            {"optimizer", plan.optimizer},
+            {"optimizer", plan.optimizer.name},
             {"variable_update", recipe_.config.dist.variable_update},
             {"methods", methods},
             {"steps", steps},

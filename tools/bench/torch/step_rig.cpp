@@ -33,11 +33,11 @@ StepRig::StepRig(Recipe& recipe, const Registries& registries, RankSession& rank
       device_(device),
       plan_(plan_of(recipe, registries, ranks.communicator(), classes)),
       model_(build_model(recipe, plan_, registries, device, engine::OtherHead::keep_drawn)),
-      loss_(registries.losses.create(plan_.loss, plan_.loss_options)),
+      loss_(registries.losses.make(plan_.loss)),
       sync_(ranks.make_sync(recipe.config, trainable_parameters(*model_))),
-      optimizer_(registries.optimizers.create(
-          plan_.optimizer, ranks.updated_here(recipe.config, trainable_parameters(*model_)),
-          plan_.optimizer_options)),
+      optimizer_(registries.optimizers.make(
+          plan_.optimizer,
+          {ranks.updated_here(recipe.config, trainable_parameters(*model_)), plan_.peak_lr})),
       step_(plan_, {*model_, *loss_, *optimizer_, recipe.methods, ranks.communicator(), *sync_},
             device, recipe.config.training.on_nonfinite == "skip",
             engine::make_step_graph(graph_mode(recipe.config), plan_, device,

@@ -34,6 +34,8 @@ std::vector<std::string> Trial::train_arguments() const {
   arguments.push_back("--logging.folder=" + folder.string());
   arguments.push_back("--logging.run_id=" + id);
   arguments.emplace_back("--checkpoint.resume=auto");
+  // An axis over optimisers has values that do not read an axis over the options of one.
+  arguments.emplace_back("--warn-unread");
   return arguments;
 }
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "framework/core/config/node.h"
-#include "framework/core/config/options_query.h"
 #include "tests/support/message_matchers.h"
 
 namespace precast {
@@ -259,23 +258,6 @@ TEST_F(SchemaTest, HelpsWithTypesDefaultsAndChoices) {
   EXPECT_THAT(help, Names("--data.num_workers", "integer", "default 12"));
   EXPECT_THAT(help, Names("random|quasi_random", "default \"random\""));
   EXPECT_THAT(help, ::testing::Not(HasSubstr("bn_wd")));
-}
-
-TEST(OptionsQueryTest, IsAnsweredWithTheOptionsAndTheirDefaults) {
-  std::int64_t width = 32;
-  Schema schema;
-  schema.add("width", &width, "channels");
-  Diagnostics diagnostics;
-  try {
-    schema.apply(options_query(), diagnostics, "model.params");
-    FAIL() << "no answer";
-  } catch (const OptionsAnswer& answer) {
-    EXPECT_THAT(answer.help(), Names("width", "integer", "default 32"));
-    EXPECT_EQ(answer.defaults(), R"({"width":32})");
-    EXPECT_THAT(answer.what(), Names("model.params", "'?'"));
-  }
-  schema.apply(options_query(), diagnostics);
-  EXPECT_EQ(diagnostics.errors().size(), 1U) << "where no part is asked it is an unknown key";
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ TEST(TrialTest, TrainsInItsFolderAndGoesOnWhereItWas) {
   const Trial trial{"a", "r.yaml", {{"lr.lr", "0.1"}}, "f"};
   EXPECT_THAT(trial.train_arguments(),
               ElementsAre("train", "r.yaml", "--lr.lr=0.1", "--logging.folder=f",
-                          "--logging.run_id=a", "--checkpoint.resume=auto"));
+                          "--logging.run_id=a", "--checkpoint.resume=auto", "--warn-unread"));
   EXPECT_EQ(trial.run_folder(), "f/a");
 }
 

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "framework/core/config/node.h"
+#include "framework/core/config/schema.h"
+#include "framework/core/export.h"
+#include "framework/core/registry.h"
+
+namespace precast {
+
+/// Which part a recipe chose, and the values it gave to the part's options.
+struct PRECAST_API PartSpec {
+  /// A registered name.
+  std::string name;
+  /// A map; null: every option has its default.
+  ConfigNode options = {};
+  /// Where the options stand in the recipe, for messages: "optimizer", "model.params".
+  std::string key = {};
+
+  /// Gives an option the value that YAML text says: "0.1", "true". Replaces an earlier one.
+  void set(std::string_view option, std::string value);
+};
+
+/// A part of a recipe before it is made: it declares its options, and once they have their values
+/// it makes the product. @tparam Inputs what the program hands to every part of the kind.
+template <typename Product, typename... Inputs>
+class Part {
+ public:
+  virtual ~Part() = default;
+  /// Declares the options, bound to members of this object.
+  virtual void options(Schema& /*schema*/) {}
+  /// @throws ConfigError for options that do not fit together.
+  [[nodiscard]] virtual std::unique_ptr<Product> make(Inputs... inputs) const = 0;
+};
+
+/// The parts of one kind by name. A part is one line: its name, its help and a function that makes
+/// the product, from the inputs of the kind alone or from them and an options struct, a type with
+/// `void options(Schema&)`:
+///
+///     std::unique_ptr<Optimizer> make_lion(const OptimizerInputs&, const LionOptions&);
+///     optimizers.add("lion", "sign of the momentum (Chen et al. 2023)", make_lion);
+template <typename Product, typename... Inputs>
+class PartRegistry : public Registry<Part<Product, Inputs...>> {
+  using Base = Registry<Part<Product, Inputs...>>;
+
+ public:
+  using Base::Base;
+  using PartType = Part<Product, Inputs...>;
+
+  /// A part with options. @throws std::logic_error if `name` is taken.
+  template <typename Options>
+  void add(std::string name, std::string help,
+           std::unique_ptr<Product> (*factory)(Inputs..., const Options&)) {
+    add<Options>(std::move(name), std::move(help),
+                 [factory](Inputs... inputs, const Options& options) {
+                   return factory(std::forward<Inputs>(inputs)..., options);
+                 });
+  }
+  template <typename Options, typename Make>
+  void add(std::string name, std::string help, Make factory) {
+    class WithOptions final : public PartType {
+     public:
+      explicit WithOptions(Make factory) : factory_(std::move(factory)) {}
+      void options(Schema& schema) override { options_.options(schema); }
+      [[nodiscard]] std::unique_ptr<Product> make(Inputs... inputs) const override {
+        return factory_(std::forward<Inputs>(inputs)..., options_);
+      }
+
+     private:
+      Make factory_;
+      Options options_;
+    };
+    add_part(std::move(name), std::move(help),
+             [factory = std::move(factory)] { return std::make_unique<WithOptions>(factory); });
+  }
+  /// A part without options.
+  template <typename Make>
+  requires std::is_invocable_r_v < std::unique_ptr<Product>,
+  const Make&, Inputs... > void add(std::string name, std::string help, Make factory) {
+    class Plain final : public PartType {
+     public:
+      explicit Plain(Make factory) : factory_(std::move(factory)) {}
+      [[nodiscard]] std::unique_ptr<Product> make(Inputs... inputs) const override {
+        return factory_(std::forward<Inputs>(inputs)...);
+      }
+
+     private:
+      Make factory_;
+    };
+    add_part(std::move(name), std::move(help),
+             [factory = std::move(factory)] { return std::make_unique<Plain>(factory); });
+  }
+  /// A part that is a class. @throws as above
+  void add_part(std::string name, std::string help, typename Base::Factory factory) {
+    Base::add(std::move(name), std::move(help), std::move(factory));
+  }
+
+  /// Makes the product that `spec` describes. @throws ConfigError for an unknown name or option and
+  /// for a value out of range, naming them; as Part::make.
+  [[nodiscard]] std::unique_ptr<Product> make(const PartSpec& spec, Inputs... inputs) const {
+    const std::unique_ptr<PartType> part = this->create(spec.name);
+    Schema schema;
+    part->options(schema);
+    Diagnostics diagnostics;
+    const std::string where =
+        spec.key.empty() ? fmt::format("{} {}", this->kind(), spec.name) : spec.key;
+    schema.apply(spec.options, diagnostics, where);
+    schema.check_required(spec.options.origin, diagnostics, where);
+    diagnostics.throw_if_errors();
+    return part->make(std::forward<Inputs>(inputs)...);
+  }
+};
+
+}  // namespace precast
