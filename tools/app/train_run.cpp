@@ -64,16 +64,11 @@ TrainRun::TrainRun(Recipe& recipe, const Registries& registries, RankSession& ra
           open_dataset("data.train_dataset", recipe.config.data.train_dataset, recipe.config)),
       val_reader_(open_dataset("data.val_dataset", recipe.config.data.val_dataset, recipe.config)),
       train_data_(make_train_data(*train_reader_, recipe, registries)),
-      plan_(checked_plan(registries)),
-      model_(build_model(recipe, plan_, registries, device_, engine::OtherHead::keep_drawn)),
-      loss_(registries.losses.make(plan_.loss)),
-      sync_(ranks.make_sync(recipe.config, trainable_parameters(*model_))),
-      optimizer_(registries.optimizers.make(
-          plan_.optimizer,
-          {ranks.updated_here(recipe.config, trainable_parameters(*model_)), plan_.peak_lr})),
-      train_source_(make_train_source(*train_reader_, train_data_, recipe, plan_, device_)),
-      val_source_(make_val_source(*val_reader_, recipe, plan_, device_)),
-      identity_(describe_identity(recipe, plan_, *train_reader_, *val_reader_, *model_)),
+      parts_(recipe, checked_plan(registries), registries, ranks, device),
+      train_source_(make_train_source(*train_reader_, train_data_, recipe, parts_.plan(), device_)),
+      val_source_(make_val_source(*val_reader_, recipe, parts_.plan(), device_)),
+      identity_(
+          describe_identity(recipe, parts_.plan(), *train_reader_, *val_reader_, parts_.model())),
       folder_(agree_on_folder()) {
   if (recipe.config.data.in_memory == 2) {
     data::preload(*train_reader_);
@@ -92,8 +87,6 @@ TrainPlan TrainRun::checked_plan(const Registries& registries) const {
   static_cast<void>(count_classes(*val_reader_, config, classes));
   TrainPlan plan =
       make_plan(recipe_, registries, static_cast<std::int64_t>(train_data_.order->size()), classes);
-  Communicator& ranks = ranks_.communicator();
-  if (config.dist.sync_bn != 0 && ranks.world() > 1) plan.model.batch_norm_ranks = &ranks;
   if (plan.steps_per_epoch == 0) {
     throw ConfigError(fmt::format(
         "training.batch_size: expected at most the {} samples of {}, got "
@@ -120,18 +113,20 @@ engine::RunFolder TrainRun::agree_on_folder() {
   // Everything that all ranks must share, before the first of them writes anything.
   agree_on_identity();
   std::vector<at::Tensor> state;
-  for (const NamedTensor& entry : model_->state()) state.push_back(entry.tensor.detach());
+  for (const NamedTensor& entry : parts_.model().state()) state.push_back(entry.tensor.detach());
   ranks_.communicator().broadcast(state, /*root=*/0);
   std::string path;
   const TrainConfig& config = recipe_.config;
   const bool go_on = config.checkpoint.resume != "never";
   if (ranks_.leads()) {
-    path = engine::RunFolder(config.logging.folder, run_id_of(config), plan_.model.arch, go_on)
-               .path()
-               .string();
+    path =
+        engine::RunFolder(config.logging.folder, run_id_of(config), parts_.plan().model.arch, go_on)
+            .path()
+            .string();
   }
   const std::filesystem::path agreed = ranks_.communicator().all_gather(path).front();
-  return {agreed.parent_path(), agreed.filename().string(), plan_.model.arch, /*go_on=*/true};
+  return {agreed.parent_path(), agreed.filename().string(), parts_.plan().model.arch,
+          /*go_on=*/true};
 }
 
 engine::CheckpointOptions TrainRun::checkpoint_options() const {
@@ -176,9 +171,10 @@ int TrainRun::run(bool json) {
     sinks = {log.get(), events.get()};
     announce();
   }
-  const engine::Evaluator evaluator = make_evaluator(recipe_, plan_, device_);
+  const engine::Evaluator evaluator = make_evaluator(recipe_, parts_.plan(), device_);
   engine::Checkpointer checkpointer(
-      checkpoint_options(), {*model_, *optimizer_, recipe_.methods, ranks_.communicator(), device_},
+      checkpoint_options(),
+      {parts_.model(), parts_.optimizer(), recipe_.methods, ranks_.communicator(), device_},
       identity_, [this](const ordered_json& saved) { check_identity(saved); });
   engine::Watchdog watchdog(
       std::chrono::seconds(recipe_.config.training.stall_timeout_s),
@@ -189,16 +185,16 @@ int TrainRun::run(bool json) {
             train_source_->seconds_waited(), val_source_->seconds_waited());
       },
       [this](const std::string& cause) { ranks_.claim_failure(cause); });
-  engine::Trainer trainer(plan_,
-                          {.model = *model_,
-                           .loss = *loss_,
-                           .optimizer = *optimizer_,
+  engine::Trainer trainer(parts_.plan(),
+                          {.model = parts_.model(),
+                           .loss = parts_.loss(),
+                           .optimizer = parts_.optimizer(),
                            .methods = recipe_.methods,
                            .train_source = *train_source_,
                            .val_source = *val_source_,
                            .evaluator = evaluator,
                            .ranks = ranks_.communicator(),
-                           .sync = *sync_,
+                           .sync = parts_.sync(),
                            .sinks = sinks,
                            .checkpointer = &checkpointer,
                            .watchdog = &watchdog},
@@ -218,9 +214,8 @@ int TrainRun::run(bool json) {
 }
 
 engine::TrainSummary TrainRun::train(engine::Trainer& trainer, const engine::Evaluator& evaluator) {
-  run_preflight(recipe_, plan_,
-                {*model_, *loss_, *optimizer_, recipe_.methods, ranks_.communicator(), *sync_},
-                evaluator, val_source_->samples(), device_);
+  run_preflight(recipe_, parts_.plan(), parts_.step_parts(), evaluator, val_source_->samples(),
+                device_);
   trainer.start();
   // Not before the checkpoint has turned out to be this run's.
   if (ranks_.leads()) {
@@ -240,7 +235,7 @@ engine::TrainSummary TrainRun::train(engine::Trainer& trainer, const engine::Eva
 
 void TrainRun::finish(engine::Trainer& trainer, const engine::TrainSummary& summary, bool json) {
   trainer.in_eval_scope([&] {
-    if (ranks_.leads()) engine::save_model_weights(*model_, folder_ / "final_weights");
+    if (ranks_.leads()) engine::save_model_weights(parts_.model(), folder_ / "final_weights");
   });
   if (ranks_.leads()) report(summary, json);
   // No rank goes before rank 0 has written what counts.
@@ -249,18 +244,20 @@ void TrainRun::finish(engine::Trainer& trainer, const engine::TrainSummary& summ
 
 void TrainRun::announce() const {
   const int world = ranks_.communicator().world();
-  log_info("=> {} on {}{}: {} training and {} validation images, {} classes", plan_.model.arch,
-           world > 1 ? fmt::format("{} x ", world) : "", c10::DeviceTypeName(device_.type(), true),
-           train_data_.order->size(), val_reader_->size(), plan_.model.num_classes);
-  log_info("=> {} epochs of {} steps, batch {}, run folder {}", plan_.epochs, plan_.steps_per_epoch,
-           plan_.global_batch_size, folder_.path().string());
+  log_info("=> {} on {}{}: {} training and {} validation images, {} classes",
+           parts_.plan().model.arch, world > 1 ? fmt::format("{} x ", world) : "",
+           c10::DeviceTypeName(device_.type(), true), train_data_.order->size(),
+           val_reader_->size(), parts_.plan().model.num_classes);
+  log_info("=> {} epochs of {} steps, batch {}, run folder {}", parts_.plan().epochs,
+           parts_.plan().steps_per_epoch, parts_.plan().global_batch_size, folder_.path().string());
   log_info("=> memory for data: {}",
-           plan_train_memory(*train_reader_, train_data_, recipe_, plan_, device_).text());
+           plan_train_memory(*train_reader_, train_data_, recipe_, parts_.plan(), device_).text());
 }
 
 void TrainRun::write_facts() const {
   std::int64_t parameters = 0;
-  for (const NamedTensor& parameter : model_->parameters()) parameters += parameter.tensor.numel();
+  for (const NamedTensor& parameter : parts_.model().parameters())
+    parameters += parameter.tensor.numel();
   const ordered_json facts = {{"precast", kVersion},
                               {"torch", torch_version()},
                               {"device", device_name(device_)},
@@ -273,11 +270,11 @@ void TrainRun::write_facts() const {
                               {"val_images", val_reader_->size()},
                               {"train_dataset_bytes", train_reader_->file_bytes()},
                               {"val_dataset_bytes", val_reader_->file_bytes()},
-                              {"classes", plan_.model.num_classes},
+                              {"classes", parts_.plan().model.num_classes},
                               {"parameters", parameters},
-                              {"global_batch_size", plan_.global_batch_size},
-                              {"epochs", plan_.epochs},
-                              {"steps_per_epoch", plan_.steps_per_epoch}};
+                              {"global_batch_size", parts_.plan().global_batch_size},
+                              {"epochs", parts_.plan().epochs},
+                              {"steps_per_epoch", parts_.plan().steps_per_epoch}};
   write_file(folder_ / "run.json", facts.dump(2) + "\n");
 }
 

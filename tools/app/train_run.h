@@ -7,6 +7,7 @@
 #include "framework/api/batch_source.h"
 #include "framework/engine/run_folder.h"
 #include "framework/engine/trainer.h"
+#include "tools/app/assembly.h"
 #include "tools/app/rank_session.h"
 #include "tools/app/recipe.h"
 #include "tools/app/session.h"
@@ -47,11 +48,7 @@ class TrainRun {
   std::unique_ptr<data::BetonReader> train_reader_;
   std::unique_ptr<data::BetonReader> val_reader_;
   TrainData train_data_;
-  TrainPlan plan_;
-  std::unique_ptr<Model> model_;
-  std::unique_ptr<Loss> loss_;
-  std::unique_ptr<GradSync> sync_;
-  std::unique_ptr<Optimizer> optimizer_;
+  Assembly parts_;
   std::unique_ptr<BatchSource> train_source_;
   std::unique_ptr<BatchSource> val_source_;
   nlohmann::ordered_json identity_;

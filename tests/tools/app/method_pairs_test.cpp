@@ -11,13 +11,13 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "framework/api/single_rank.h"
 #include "framework/core/error.h"
 #include "framework/engine/trainer.h"
 #include "models/resnet.h"
 #include "tests/support/fake_parts.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/noise_tensor.h"
+#include "tools/app/assembly.h"
 #include "tools/app/recipe.h"
 #include "tools/app/session.h"
 #include "tools/cli/recipe_arguments.h"
@@ -83,27 +83,23 @@ std::vector<double> train(const std::string& methods) {
   if (methods.find("progressive_resize") == methods.npos)
     keys.insert(keys.end(), {"--resolution.min_res=16", "--resolution.max_res=16"});
   Recipe recipe = load_recipe("", take_overrides(keys), registries);
-  const TrainPlan plan = make_plan(recipe, registries, kSamples, kClasses);
-  const auto model = build_model(recipe, plan, registries, at::kCPU, engine::OtherHead::keep_drawn);
-  const auto loss = registries.losses.make(plan.loss);
-  const auto optimizer =
-      registries.optimizers.make(plan.optimizer, {trainable_parameters(*model), plan.peak_lr});
-  const auto ranks = make_single_rank();
-  const auto sync = make_single_rank_sync();
+  RankSession ranks(recipe.config, {}, at::kCPU);
+  Assembly parts(recipe, make_plan(recipe, registries, kSamples, kClasses), registries, ranks,
+                 at::kCPU);
   NoiseSource train_source;
   NoiseSource val_source;
   const engine::Evaluator evaluator({.image_size_px = kSizePx, .flip_tta = false});
   test::MemorySink sink;
-  engine::Trainer trainer(plan,
-                          {.model = *model,
-                           .loss = *loss,
-                           .optimizer = *optimizer,
+  engine::Trainer trainer(parts.plan(),
+                          {.model = parts.model(),
+                           .loss = parts.loss(),
+                           .optimizer = parts.optimizer(),
                            .methods = recipe.methods,
                            .train_source = train_source,
                            .val_source = val_source,
                            .evaluator = evaluator,
-                           .ranks = *ranks,
-                           .sync = *sync,
+                           .ranks = ranks.communicator(),
+                           .sync = parts.sync(),
                            .sinks = {&sink}},
                           {.evaluate_each_epoch = false, .log_every = 1});
   trainer.start();

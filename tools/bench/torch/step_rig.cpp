@@ -18,57 +18,46 @@ namespace {
 
 constexpr double kLearningRate = 0.01;
 
-TrainPlan plan_of(const Recipe& recipe, const Registries& registries, Communicator& ranks,
-                  std::int64_t classes) {
-  TrainPlan plan = make_plan(recipe, registries, recipe.config.global_batch_size(), classes);
-  if (recipe.config.dist.sync_bn != 0 && ranks.world() > 1) plan.model.batch_norm_ranks = &ranks;
-  return plan;
-}
-
 }  // namespace
 
 StepRig::StepRig(Recipe& recipe, const Registries& registries, RankSession& ranks,
                  at::Device device, std::int64_t classes)
     : recipe_(recipe),
       device_(device),
-      plan_(plan_of(recipe, registries, ranks.communicator(), classes)),
-      model_(build_model(recipe, plan_, registries, device, engine::OtherHead::keep_drawn)),
-      loss_(registries.losses.make(plan_.loss)),
-      sync_(ranks.make_sync(recipe.config, trainable_parameters(*model_))),
-      optimizer_(registries.optimizers.make(
-          plan_.optimizer,
-          {ranks.updated_here(recipe.config, trainable_parameters(*model_)), plan_.peak_lr})),
-      step_(plan_, {*model_, *loss_, *optimizer_, recipe.methods, ranks.communicator(), *sync_},
-            device, recipe.config.training.on_nonfinite == "skip",
-            engine::make_step_graph(graph_mode(recipe.config), plan_, device,
-                                    ranks.communicator().world(), *model_)) {
+      parts_(recipe, make_plan(recipe, registries, recipe.config.global_batch_size(), classes),
+             registries, ranks, device),
+      step_(parts_.plan(), parts_.step_parts(), device,
+            recipe.config.training.on_nonfinite == "skip",
+            engine::make_step_graph(graph_mode(recipe.config), parts_.plan(), device,
+                                    ranks.communicator().world(), parts_.model())) {
   const Communicator& all = ranks.communicator();
   for (NamedMethod& method : recipe_.methods) {
-    method.method->on_run({.seed = plan_.seed,
+    method.method->on_run({.seed = parts_.plan().seed,
                            .rank = all.rank(),
                            .world = all.world(),
-                           .num_classes = plan_.model.num_classes,
-                           .epochs = plan_.epochs,
-                           .steps_per_epoch = plan_.steps_per_epoch});
-    method.method->on_train_begin(*model_);
-    method.method->on_epoch_begin(0, *model_);
+                           .num_classes = parts_.plan().model.num_classes,
+                           .epochs = parts_.plan().epochs,
+                           .steps_per_epoch = parts_.plan().steps_per_epoch});
+    method.method->on_train_begin(parts_.model());
+    method.method->on_epoch_begin(0, parts_.model());
   }
-  model_->train(true);
+  parts_.model().train(true);
 }
 
 FakeShape StepRig::fake_shape() const {
   return {.batch_size = recipe_.config.rank_batch_size(),
-          .image_size_px = plan_.image_size_px.front(),
-          .classes = plan_.model.num_classes,
-          .dtype = image_dtype(device_, plan_.precision),
-          .channels_last = plan_.channels_last,
+          .image_size_px = parts_.plan().image_size_px.front(),
+          .classes = parts_.plan().model.num_classes,
+          .dtype = image_dtype(device_, parts_.plan().precision),
+          .channels_last = parts_.plan().channels_last,
           .device = device_};
 }
 
 at::Tensor StepRig::step(Batch batch) {
   for (NamedMethod& method : recipe_.methods) method.method->on_batch(batch, steps_taken_);
   at::Tensor loss = step_.run(batch, kLearningRate);
-  for (NamedMethod& method : recipe_.methods) method.method->on_step_end(*model_, steps_taken_);
+  for (NamedMethod& method : recipe_.methods)
+    method.method->on_step_end(parts_.model(), steps_taken_);
   ++steps_taken_;
   return loss;
 }

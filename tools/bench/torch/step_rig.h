@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/engine/train_step.h"
+#include "tools/app/assembly.h"
 #include "tools/app/rank_session.h"
 #include "tools/app/recipe.h"
 #include "tools/bench/torch/batch_stream.h"
@@ -22,7 +23,7 @@ class StepRig {
   StepRig(Recipe& recipe, const Registries& registries, RankSession& ranks, at::Device device,
           std::int64_t classes);
 
-  [[nodiscard]] const TrainPlan& plan() const { return plan_; }
+  [[nodiscard]] const TrainPlan& plan() const { return parts_.plan(); }
   /// What made-up batches for it look like.
   [[nodiscard]] FakeShape fake_shape() const;
   /// One step. @return this rank's loss, a scalar on the device.
@@ -33,11 +34,7 @@ class StepRig {
  private:
   Recipe& recipe_;
   at::Device device_;
-  TrainPlan plan_;
-  std::unique_ptr<Model> model_;
-  std::unique_ptr<Loss> loss_;
-  std::unique_ptr<GradSync> sync_;
-  std::unique_ptr<Optimizer> optimizer_;
+  Assembly parts_;
   engine::TrainStep step_;
   std::int64_t steps_taken_ = 0;
 };
