@@ -312,7 +312,7 @@ class EachOptimizer : public ::testing::TestWithParam<std::string> {};
 TEST_P(EachOptimizer, HasNoHostSyncInAStep) {
   ShortRun run;
   run.plan().model.arch = "resnet18";
-  run.plan().optimizer = GetParam();
+  run.plan().optimizer.name = GetParam();
   EXPECT_THAT(run.syncs(), IsEmpty());
 }
 
@@ -320,7 +320,7 @@ TEST_P(EachOptimizer, HasNoHostSyncInAScaledOrSkippableStep) {
   for (const Precision precision : {Precision::fp32, Precision::fp16}) {
     ShortRun run;
     run.plan().precision = precision;
-    run.plan().optimizer = GetParam();
+    run.plan().optimizer.name = GetParam();
     EXPECT_THAT(run.syncs(/*skip_nonfinite=*/true), IsEmpty()) << static_cast<int>(precision);
   }
 }

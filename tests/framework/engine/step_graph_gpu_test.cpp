@@ -90,12 +90,13 @@ class StepGraphGpu : public ::testing::Test {
   Training train(const TrainingOptions& options) {
     plan_.micro_batches = options.micro_batches;
     at::manual_seed(1);
-    const auto model = models_.create("resnet18", plan_.model);
+    const auto model = make_model(models_, plan_.model);
     model->to(kGpu, /*channels_last=*/true);
     model->train(true);
     const std::unique_ptr<Loss> loss = make_loss(options.waits);
+    const std::vector<NamedTensor> parameters = model->parameters();
     const auto optimizer =
-        optimizers_.make(test::part_spec("sgd", "{weight_decay: 5e-4}"), {model->parameters()});
+        optimizers_.make(test::part_spec("sgd", "{weight_decay: 5e-4}"), {parameters});
     std::vector<NamedMethod> methods;
     const auto ranks = make_single_rank();
     const auto sync = make_single_rank_sync();

@@ -193,7 +193,7 @@ TEST_F(RecipeTest, MethodsComeAfterTheLegacyKeysInTheirOwnOrder) {
 
 TEST_F(RecipeTest, TheLossIsTheRecipesUnlessAMethodSetsAnother) {
   const auto loss = [&](const std::string& text) {
-    return make_plan(load(text), registries_, 1000, 10).loss;
+    return make_plan(load(text), registries_, 1000, 10).loss.name;
   };
   EXPECT_EQ(loss(""), "cross_entropy");
   EXPECT_EQ(loss("training: {loss: bce}\n"), "bce");

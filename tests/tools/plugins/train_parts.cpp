@@ -99,7 +99,7 @@ class SignDescent final : public precast::Optimizer {
     for (const precast::NamedTensor& parameter : parameters_)
       parameter.tensor.sub_(parameter.tensor.grad().sign(), lr * shrink_);
   }
-  [[nodiscard]] State state() const override { return {}; }
+  [[nodiscard]] precast::State state() const override { return {}; }
 
  private:
   std::vector<precast::NamedTensor> parameters_;
