@@ -4,7 +4,8 @@
 A message may be reworded without touching a test. So what a test looks for in it is a name, a place, a user's
 value or a number; an exit code or an error type tells the rest. This reads the string literals inside the
 matchers and comparisons below, in .cpp, .h and .py files, and refuses prose: three words in a row of which two
-are lower case, outside quotes and backticks and not a command `precast ...`, or a literal anywhere with `expected ... got` or `Did you mean`.
+are lower case, outside quotes and backticks and not a command `precast ...`, or a literal anywhere with
+`expected ... got` or `Did you mean`.
 
 Where a program reads the text, or the text is what the test is about, say so on a line of the statement:
     EXPECT_THAT(out, HasSubstr("..."));  // text is the interface: why
@@ -103,7 +104,8 @@ def main(places):
     files = list(files_of(places))
     if not files:
         return f"facts: expected folders with .cpp, .h or .py files, got {places}"
-    found = [f"{file}:{line}: {text}" for file in files for line, text in sentences(file.read_text(), file.suffix == ".py")]
+    found = [f"{file}:{line}: {text}" for file in files
+             for line, text in sentences(file.read_text(), file.suffix == ".py")]
     if found:
         return "facts: expected names, places, values and numbers in assertions, got prose:\n" + "\n".join(found)
     print(f"facts: {len(files)} files, no sentence asserted")

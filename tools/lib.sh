@@ -1,13 +1,13 @@
 # shellcheck shell=bash
-# What setup, test, quickstart and .ci/run share: steps that say what they do and how long it took,
+# What setup, test, lint, quickstart and .ci/run share: steps that say what they do and how long it took,
 # failures that say where and what to do, the configuration of a build folder. Sourced, never run.
 set -Eeuo pipefail
 
-# ROOT, VENV, BUILD_DIR and the exit codes are read by the scripts that source this file.
+# ROOT, the two VENVs, BUILD_DIR and the exit codes are read by the scripts that source this file.
 # shellcheck disable=SC2034
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck disable=SC2034
-VENV=$ROOT/.venv
+VENV=$ROOT/.venv LINT_VENV=$ROOT/.venv-lint
 BUILD_DIR=${PRECAST_BUILD_DIR:-$ROOT/build}
 [[ $BUILD_DIR == /* ]] || BUILD_DIR=$PWD/$BUILD_DIR
 # Exit codes of framework/core/error.h.
@@ -129,8 +129,9 @@ configure() {
   printf '%s\n' "$wanted" >"$folder/.options"
 }
 
-# One build folder serves tools/test --asan and tools/fuzz: compiling it takes longer than either runs.
-# Read by both. shellcheck disable=SC2034
+# One build folder serves tools/test --asan and tools/fuzz, which both read this: compiling it takes longer than either
+# runs.
+# shellcheck disable=SC2034
 ASAN_CMAKE=(-DCMAKE_CXX_COMPILER=clang++-19 -DPRECAST_TORCH=OFF '-DPRECAST_SANITIZE=address;undefined' -DPRECAST_FUZZ=ON)
 
 # A command that build runs under, for programs that are run while building.

@@ -16,7 +16,8 @@ namespace precast::data {
 
 /// A device with two streams: its own copy stream, on which batches arrive, and the consumer's,
 /// which is whatever stream is current when a batch is handed out. Only synchronize() blocks the
-/// calling thread. A real one is in cuda_batch_source.cpp; the tests have one that runs queued work late.
+/// calling thread. A real one is in cuda_batch_source.cpp; the tests have one that runs queued work
+/// late.
 template <typename Device>
 concept CopyDevice = requires(Device device, const HostBatch& host, typename Device::Batch& batch,
                               const typename Device::Event& event) {

@@ -25,7 +25,8 @@ SPACE = {
 def train(number, params, cores):
     """Trains, or goes on with what an earlier start left. Returns what precast wrote at the end; {}: it was killed."""
     result = options.folder / f"result-{number}.json"
-    keys = {**params, "logging.folder": options.folder, "logging.run_id": f"trial-{number}", "checkpoint.resume": "auto"}
+    keys = {**params, "logging.folder": options.folder, "logging.run_id": f"trial-{number}",
+            "checkpoint.resume": "auto"}
     command = ["setpriv", "--pdeathsig", "KILL", "taskset", "-c", ",".join(map(str, cores)), options.precast, "train",
                *recipe, f"--result-json={result}", *(f"--{key}={value}" for key, value in keys.items())]
     with open(options.folder / f"output-{number}", "ab") as output:
@@ -35,7 +36,8 @@ def train(number, params, cores):
 
 def next_trial():
     with one_at_a_time:
-        if not left_over and sum(trial.state != TrialState.WAITING for trial in study.get_trials(deepcopy=False)) >= options.trials:
+        if not left_over and sum(trial.state != TrialState.WAITING
+                                 for trial in study.get_trials(deepcopy=False)) >= options.trials:
             return None
         trial = left_over.pop(0) if left_over else study.ask()
         return trial.number, {key: trial.suggest_categorical(key, values) for key, values in SPACE.items()}
@@ -63,9 +65,10 @@ options.folder.mkdir(parents=True, exist_ok=True)
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(options.folder / "study.log")))
 study = optuna.create_study(study_name="precast", storage=storage, direction="maximize", load_if_exists=True)
-# Every combination first. A search that chooses by itself needs no queue, and trial.suggest_float(key, low, high, log=True).
+# Every combination first. A search that chooses by itself needs no queue, and
+# trial.suggest_float(key, low, high, log=True).
 for values in itertools.product(*SPACE.values()):
-    study.enqueue_trial(dict(zip(SPACE, values)), skip_if_exists=True)
+    study.enqueue_trial(dict(zip(SPACE, values, strict=True)), skip_if_exists=True)
 left_over = [optuna.trial.Trial(study, trial._trial_id) for trial in study.get_trials(states=[TrialState.RUNNING])]
 one_at_a_time = threading.Lock()
 

@@ -313,8 +313,8 @@ def with_draws(mixing, share, x=0, y=0):
     mixing._dist = types.SimpleNamespace(sample=lambda shape: torch.tensor(share).double())
 
     def transform(*inputs):
-        drawn, torch.randint = torch.randint, lambda bound, size, it=iter([x, y]): torch.tensor(
-            [next(it)])
+        middle = iter([x, y])
+        drawn, torch.randint = torch.randint, lambda bound, size: torch.tensor([next(middle)])
         try:
             return mixing(*inputs)
         finally:

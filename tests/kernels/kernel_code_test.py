@@ -92,7 +92,8 @@ class KernelCode(unittest.TestCase):
         commands = pathlib.Path(os.environ.get("PRECAST_COMPILE_COMMANDS", ""))
         built = {}
         if commands.is_file():
-            built = {pathlib.Path(entry["file"]).resolve(): entry["command"] for entry in json.loads(commands.read_text())
+            built = {pathlib.Path(entry["file"]).resolve(): entry["command"]
+                     for entry in json.loads(commands.read_text())
                      if entry["file"].endswith(".cu")}
         if not built:
             self.skipTest("a build without CUDA")

@@ -4,8 +4,8 @@
     .venv-peers/bin/python tests/peers/ffcv_reads_ours.py [--precast build/bin/precast]
 
 Makes small datasets whose every value is known, has `precast write` store them, opens each file with FFCV's Reader
-and Loader, and compares all values. Pixels stored raw must be the ones given. A JPEG must decode, by FFCV's own decoder,
-to what FFCV's own writer would have made of these pixels. Prints a line a file; exit code 1 when one is wrong.
+and Loader, and compares all values. Pixels stored raw must be the ones given. A JPEG must decode, by FFCV's own
+decoder, to what FFCV's own writer would have made of these pixels. Prints a line a file; exit code 1 when one is wrong.
 
 Needs the Python of .venv-peers, which tools/peers/setup makes; another Python without FFCV ends with 77
 (skipped).
@@ -121,8 +121,10 @@ def shards(folder, random, count=12, text=lambda i: b"x" * (i % 4), array_shape=
 
 
 def list_of_rows(folder, random, ending, count=300):
-    rows = {"id": [int(v) for v in random.integers(-2**62, 2**62, count)], "weight": [float(v) for v in random.standard_normal(count)],
-            "text": [f'say "{i}", é' + "!" * (i % 7) for i in range(count)], "exactly16letters": [i % 10 for i in range(count)]}
+    rows = {"id": [int(v) for v in random.integers(-2**62, 2**62, count)],
+            "weight": [float(v) for v in random.standard_normal(count)],
+            "text": [f'say "{i}", é' + "!" * (i % 7) for i in range(count)],
+            "exactly16letters": [i % 10 for i in range(count)]}
     if ending == "jsonl":
         rows["box"] = [{"at": [i, i + 1], "none": None} for i in range(count)]
     file = folder / f"list.{ending}"
@@ -133,13 +135,15 @@ def list_of_rows(folder, random, ending, count=300):
         else:
             writer = csv.writer(out, delimiter="\t" if ending == "tsv" else ",")
             writer.writerow(rows)
-            writer.writerows(zip(*([repr(v) if isinstance(v, float) else v for v in column] for column in rows.values()), strict=True))
+            writer.writerows(zip(*([repr(v) if isinstance(v, float) else v for v in column]
+                                   for column in rows.values()), strict=True))
     rows["text"] = [text.encode() for text in rows["text"]]
     return file, rows
 
 
 def numbers_only(folder, random, count=1000):
-    rows = {"a": [int(v) for v in random.integers(-9, 9, count)], "b": [float(v) for v in random.standard_normal(count)]}
+    rows = {"a": [int(v) for v in random.integers(-9, 9, count)],
+            "b": [float(v) for v in random.standard_normal(count)]}
     file = folder / "numbers.csv"
     file.write_text("a,b\n" + "".join(f"{a},{b!r}\n" for a, b in zip(rows["a"], rows["b"], strict=True)))
     return file, rows
@@ -149,7 +153,8 @@ def idx_pair(folder, random, count=50):
     grey, labels = random.integers(0, 256, (count, 28, 28), np.uint8), random.integers(0, 10, count, np.uint8)
     (folder / "x-images-idx3-ubyte").write_bytes(struct.pack(">4I", 0x803, count, 28, 28) + grey.tobytes())
     (folder / "x-labels-idx1-ubyte").write_bytes(struct.pack(">2I", 0x801, count) + labels.tobytes())
-    return folder / "x-images-idx3-ubyte", {"image": [np.repeat(g[..., None], 3, axis=2) for g in grey], "label": labels.tolist()}
+    return folder / "x-images-idx3-ubyte", {"image": [np.repeat(g[..., None], 3, axis=2) for g in grey],
+                                            "label": labels.tolist()}
 
 
 def cifar_batch(folder, random, count=50):
@@ -161,7 +166,8 @@ def cifar_batch(folder, random, count=50):
 
 def arrays_of_numpy(folder, random, count=30):
     columns = {"image": random.integers(0, 256, (count, 20, 30, 3), np.uint8), "label": random.integers(-9, 9, count),
-               "weight": random.standard_normal(count).astype(np.float32), "half": random.standard_normal((count, 2, 3)).astype(np.float16)}
+               "weight": random.standard_normal(count).astype(np.float32),
+               "half": random.standard_normal((count, 2, 3)).astype(np.float16)}
     np.savez(folder / "x.npz", **columns)
     return folder / "x.npz", {n: c.tolist() if c.ndim == 1 else list(c) for n, c in columns.items()}
 
@@ -370,22 +376,28 @@ def check_images(check):
     tree = class_folders(check.scratch("mixed"), check.random, jpeg=True)
     same = class_folders(check.scratch("same"), check.random, sizes=[(48, 64)])
     count = len(tree[1]["label"])
-    check.file("folder, raw, all sizes, 3 workers", tree, "--image.mode", "raw", "--workers", 3, stored={"jpg": 0, "raw": count})
+    check.file("folder, raw, all sizes, 3 workers", tree, "--image.mode", "raw", "--workers", 3,
+               stored={"jpg": 0, "raw": count})
     check.file("folder, raw, one size", same, "--image.mode", "raw")
-    check.file("folder, raw, max_resolution 50", tree, "--image.mode", "raw", "--image.max_resolution", 50, max_resolution=50)
+    check.file("folder, raw, max_resolution 50", tree, "--image.mode", "raw", "--image.max_resolution", 50,
+               max_resolution=50)
     check.file("folder, jpg, all sizes", tree, "--image.mode", "jpg", stored={"jpg": count, "raw": 0})
-    check.file("folder, jpg q50, one size, 2 workers", same, "--image.mode", "jpg", "--image.quality", 50, "--workers", 2, quality=50)
-    check.file("folder, jpg, max_resolution 50", tree, "--image.mode", "jpg", "--image.max_resolution", 50, max_resolution=50)
+    check.file("folder, jpg q50, one size, 2 workers", same, "--image.mode", "jpg", "--image.quality", 50,
+               "--workers", 2, quality=50)
+    check.file("folder, jpg, max_resolution 50", tree, "--image.mode", "jpg", "--image.max_resolution", 50,
+               max_resolution=50)
     large = sum(v.nbytes > 15000 for v in tree[1]["image"])
     check.file("folder, smart, above 15,000 bytes", tree, "--image.mode", "smart", "--image.smart_threshold", 15000,
                stored={"jpg": large, "raw": count - large})
     check.file("folder, proportion .5", same, "--image.mode", "proportion", "--image.compress_probability", .5)
     check.file("IDX pair, raw", idx_pair(check.scratch("idx"), check.random), "--image.mode", "raw")
-    check.file("CIFAR batch, raw", cifar_batch(check.scratch("cifar"), check.random), "--image.mode", "raw", "--kind", "cifar")
+    check.file("CIFAR batch, raw", cifar_batch(check.scratch("cifar"), check.random), "--image.mode", "raw",
+               "--kind", "cifar")
 
 
 def check_other_fields(check):
-    check.file("WebDataset: image int json ndarray bytes", shards(check.scratch("wds"), check.random), "--image.mode", "raw", "--workers", 3)
+    check.file("WebDataset: image int json ndarray bytes", shards(check.scratch("wds"), check.random),
+               "--image.mode", "raw", "--workers", 3)
     large = shards(check.scratch("large"), check.random, text=lambda i: bytes([i]) * 900_001, array_shape=(150_000,))
     check.file("WebDataset, 1.5 MB a sample: page overflow", large, "--image.mode", "jpg", "--workers", 2)
     check.file("WebDataset, pages of 8 MiB", large, "--image.mode", "jpg", page=1 << 23)
@@ -393,9 +405,12 @@ def check_other_fields(check):
         fields = "int float bytes int" + (" json" if ending == "jsonl" else "")
         check.file(f"{ending}: {fields}", list_of_rows(check.scratch(ending), check.random, ending), "--workers", 2)
     check.file("csv: numbers only, no pages", numbers_only(check.scratch("numbers"), check.random))
-    check.file("npz: image int float ndarray of float16", arrays_of_numpy(check.scratch("npz"), check.random), "--image.mode", "raw")
-    check.file("pixels of 16-bit grey PNGs, as bytes", deep_pictures(check.scratch("pixels"), check.random), "--field", "image=pixels")
-    check.file("ragged arrays, as bytes", arrays_of_any_shape(check.scratch("ragged"), check.random), "--field", "points=ragged")
+    check.file("npz: image int float ndarray of float16", arrays_of_numpy(check.scratch("npz"), check.random),
+               "--image.mode", "raw")
+    check.file("pixels of 16-bit grey PNGs, as bytes", deep_pictures(check.scratch("pixels"), check.random),
+               "--field", "image=pixels")
+    check.file("ragged arrays, as bytes", arrays_of_any_shape(check.scratch("ragged"), check.random),
+               "--field", "points=ragged")
     check.file("custom fields of a class of FFCV", custom_fields_of_ffcv(check.scratch("custom")),
                "--field", "boxes=10:1:0", "--field", "point=24:8")
     for name in ("allfields_w1", "allfields_w3_empty", "bytes_first_empty", "scalars_only"):

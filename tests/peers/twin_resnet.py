@@ -48,7 +48,7 @@ class ResNets(unittest.TestCase):
             self.assertTrue(torch.equal(*outputs))
             for output in outputs:
                 output.sum().backward()
-            for (name, value), (_, other) in zip(ours.named_parameters(), theirs.named_parameters()):
+            for (name, value), other in zip(ours.named_parameters(), theirs.parameters(), strict=True):
                 self.assertTrue(torch.equal(value.grad, other.grad), name)
 
     def test_blurpool_leaves_the_names_and_is_on_the_models_device(self):

@@ -285,7 +285,8 @@ class Figures(Bundle):
     def test_without_photographs_mosaics_are_made_and_named(self):
         (self.bundle / "data/photos.beton").unlink()
         self.assertEqual(self.run_check("training"), 0, self.output)
-        self.assertIn("end to end from mosaics", (self.out / "report.md").read_text())  # text is the interface: a line of the report
+        report = (self.out / "report.md").read_text()
+        self.assertIn("end to end from mosaics", report)  # text is the interface: a line of the report
 
     def test_results_of_several_calls_become_one_report(self):
         self.assertEqual(self.run_check("baseline"), 0)

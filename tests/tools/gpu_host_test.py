@@ -47,7 +47,8 @@ class Properties(unittest.TestCase):
     def test_a_call_that_fails_is_named(self):
         class Broken:
             cuInit = staticmethod(lambda flags: 100)
-        with self.assertRaisesRegex(OSError, "cuInit gives CUDA error 100"):  # text is the interface: a line of the report
+        with self.assertRaisesRegex(
+                OSError, "cuInit gives CUDA error 100"):  # text is the interface: a line of the report
             device_properties.Driver(Broken()).count()
 
 

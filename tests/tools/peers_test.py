@@ -14,7 +14,8 @@ import read_limit  # noqa: E402
 
 
 def run(per_second, per_cpu_second):
-    return {"per_second": per_second, "per_cpu_second": per_cpu_second, "anonymous_bytes": 1e6, "proportional_bytes": 2e6, "peak_resident_bytes": 3e6}
+    return {"per_second": per_second, "per_cpu_second": per_cpu_second, "anonymous_bytes": 1e6,
+            "proportional_bytes": 2e6, "peak_resident_bytes": 3e6}
 
 
 class Rows(unittest.TestCase):
@@ -33,7 +34,8 @@ class Rows(unittest.TestCase):
         rows = loader_rows.product(["jpg", "raw"], [176, 224], ["u8"], [1, 2], [1], [16, 256], ["dali", "ffcv"])
         self.assertEqual(len(set(rows)), 16)
         self.assertEqual({row.peers for row in rows if row.kind == "raw"}, {("precast", "ffcv")})
-        self.assertEqual({row.peers for row in rows if row.kind == "jpg"}, {("precast", "precast_indexed", "dali", "ffcv")})
+        self.assertEqual({row.peers for row in rows if row.kind == "jpg"},
+                         {("precast", "precast_indexed", "dali", "ffcv")})
 
 
 class Figures(unittest.TestCase):
@@ -56,7 +58,8 @@ class Figures(unittest.TestCase):
         self.assertEqual((both["per_second"], both["per_cpu_second"], both["anonymous_bytes"]), (150, 100, 12))
 
     def test_tables_have_a_cell_for_each_column_and_say_who_could_not(self):
-        lines = bench_loader.summarise(self.row, {"precast": [run(3, 3)], "ffcv": [run(1, 1)]}, {"dali": "no GPU\nlong story"})
+        lines = bench_loader.summarise(self.row, {"precast": [run(3, 3)], "ffcv": [run(1, 1)]},
+                                       {"dali": "no GPU\nlong story"})
         for line in bench_loader.format_table(lines, markdown=True).splitlines():
             self.assertEqual(line.count("|"), len(bench_loader.HEAD) + 1)
         text = bench_loader.format_table(lines, markdown=False)
@@ -67,7 +70,8 @@ class Figures(unittest.TestCase):
 
 class ReadLimits(unittest.TestCase):
     def test_control_groups_that_limit_reads_are_found(self):
-        mounts = ("cgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0\ncgroup /sys/fs/cgroup/blkio cgroup rw,relatime,blkio 0 0\n"
+        mounts = ("cgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0\n"
+                  "cgroup /sys/fs/cgroup/blkio cgroup rw,relatime,blkio 0 0\n"
                   "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n/dev/vda / ext4 rw 0 0\n")
         self.assertEqual(read_limit.mounted_groups(mounts),
                          [(1, pathlib.Path("/sys/fs/cgroup/blkio")), (2, pathlib.Path("/sys/fs/cgroup/unified"))])
@@ -75,7 +79,8 @@ class ReadLimits(unittest.TestCase):
     def test_bytes_read_are_those_of_the_disk_itself(self):
         first = "254:16 Read 7\n254:0 Read 4096\n254:0 Write 9\n254:0 Total 4105\nTotal 4112\n"
         self.assertEqual(read_limit.counted_bytes(first, "254:0"), 4096)
-        self.assertEqual(read_limit.counted_bytes("8:0 rbytes=7 wbytes=1\n254:0 rbytes=4096 wbytes=9 rios=1\n", "254:0"), 4096)
+        second = "8:0 rbytes=7 wbytes=1\n254:0 rbytes=4096 wbytes=9 rios=1\n"
+        self.assertEqual(read_limit.counted_bytes(second, "254:0"), 4096)
         self.assertEqual(read_limit.counted_bytes("Total 0\n", "254:0"), 0)
 
     def test_a_file_system_in_memory_has_no_disk_and_says_so(self):

@@ -6,7 +6,7 @@
 namespace precast::tools {
 
 void PartSections::mount(Schema& schema, const PartSection& section, const Candidate& own,
-                         const std::vector<Candidate>& others) {
+                         const std::vector<Candidate>& others, bool known) {
   for (const std::string& option : own.options.names()) {
     const auto renamed = section.renamed.find(option);
     const std::string key =
@@ -21,9 +21,21 @@ void PartSections::mount(Schema& schema, const PartSection& section, const Candi
       if (!own.options.contains(option)) readers[option].push_back(other.name);
     }
   }
+  if (!known) {
+    // The name is the mistake to report; options are taken as they are.
+    auto value = std::make_shared<ConfigNode>();
+    owned_.push_back(value);
+    for (const auto& [option, names] : readers) {
+      schema.add(section.prefix + option, value.get(), "");
+      const auto renamed = section.renamed.find(option);
+      if (renamed != section.renamed.end()) schema.add(renamed->second, value.get(), "");
+    }
+    return;
+  }
   for (const auto& [option, names] : readers) {
-    const std::string reason = fmt::format("nothing reads it: {} is {}. It is an option of {}",
-                                           section.chooser, own.name, fmt::join(names, ", "));
+    const std::string reason =
+        fmt::format("nothing reads it with {}: {}, only with {}: {}", section.chooser, own.name,
+                    section.chooser, fmt::join(names, ", "));
     const auto add = [&](const std::string& key) {
       if (section.published.contains(option)) {
         schema.add_dead(key, reason);

@@ -49,7 +49,7 @@ class PartSections {
         // Only the names of its options are looked at.
       }
     }
-    mount(schema, section, own, others);
+    mount(schema, section, own, others, registry.contains(chosen));
   }
 
   /// The part of a section with the options that were given.
@@ -62,7 +62,7 @@ class PartSections {
     Schema options;
   };
   void mount(Schema& schema, const PartSection& section, const Candidate& own,
-             const std::vector<Candidate>& others);
+             const std::vector<Candidate>& others, bool known);
 
   std::vector<std::shared_ptr<void>> owned_;
   /// By prefix: the option's name and its key.

@@ -114,7 +114,7 @@ std::vector<MethodRequest> all_methods(const TrainConfig& config, const Schema& 
     }
   }
   // Its default is not for a loss without that option, nor for one that was given a value of it.
-  const bool has_option = schema.contains(kSmoothing) && !schema.given(kSmoothing);
+  const bool has_option = schema.reads(kSmoothing) && !schema.given(kSmoothing);
   std::vector<MethodRequest> all;
   for (const MethodRequest& legacy :
        legacy_methods(config, has_option || schema.given("training.label_smoothing"))) {

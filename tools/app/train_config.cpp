@@ -325,9 +325,10 @@ void check_unread_keys(const TrainConfig& config, const Schema& schema, Diagnost
   const auto unread = [&](std::string_view key, std::string_view chooser, const auto& chosen,
                           std::string_view reader) {
     if (schema.given(key)) {
-      schema.report_unread(
-          key, fmt::format("nothing reads it: {} is {}. {} does", chooser, chosen, reader),
-          diagnostics);
+      schema.report_unread(key,
+                           fmt::format("nothing reads it with {0}: {1}, only with {0}: {2}",
+                                       chooser, chosen, reader),
+                           diagnostics);
     }
   };
   const auto& data = config.data;

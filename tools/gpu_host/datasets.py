@@ -44,7 +44,7 @@ def write_subset(source, target, counts):
     """The first images of each split: {"train": 8000, "val": 2000}."""
     for split, count in counts.items():
         stem = STEMS[split]
-        for old, new in zip(idx_paths(source, stem), idx_paths(target, stem)):
+        for old, new in zip(idx_paths(source, stem), idx_paths(target, stem), strict=True):
             shape, data = read_idx(old)
             count = min(count, shape[0])
             write_idx(new, (count, *shape[1:]), data[:count * (len(data) // shape[0])])

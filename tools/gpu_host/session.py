@@ -21,6 +21,13 @@ LEAST_STEP_S = 10
 REHEARSAL_GPUS = 2
 
 
+def replace_file(path, text):
+    """Writes a file that readers, and a stage that is killed meanwhile, find complete: old or new."""
+    part = path.with_name(path.name + ".tmp")
+    part.write_text(text)
+    part.replace(path)
+
+
 class Session:
     def __init__(self, args, bundle):
         self.out = pathlib.Path(args.out).resolve()
@@ -80,10 +87,10 @@ class Session:
     def save(self, stage):
         """A few files, each of some megabytes at most."""
         text = json.dumps(self.results, indent=1) + "\n"
-        (self.state / "report.json").write_text(text)
+        replace_file(self.state / "report.json", text)
         self.out.mkdir(parents=True, exist_ok=True)
-        (self.out / "report.json").write_text(text)
-        (self.out / "report.md").write_text(report.describe([self.results]))
+        replace_file(self.out / "report.json", text)
+        replace_file(self.out / "report.md", report.describe([self.results]))
         devices = self.results["stages"].get("correctness", {}).get("steps", {}).get("device", {})
         if devices.get("figures"):
             (self.out / "device.json").write_text(json.dumps(devices["figures"], indent=1) + "\n")
@@ -141,7 +148,7 @@ def rehearse_stage(planned, logs):
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         judged = [step.rehearse(one, logs / f"works{number}") for number, one in enumerate(ordered)]
         judged += pool.map(step.rehearse, free, [logs / str(number) for number in range(len(free))])
-    return [(one, problem) for one, problem in zip(ordered + free, judged) if problem]
+    return [(one, problem) for one, problem in zip(ordered + free, judged, strict=True) if problem]
 
 
 def stop(number, frame):

@@ -58,12 +58,15 @@ class PythonPeer:
     """The processes of one peer for one row; they wait until they are asked."""
 
     def __init__(self, peer, row, source, seconds, limit):
-        spec = {"source": str(source), "workers": row.workers, "side": row.side, "batch": row.batch, "format": row.format,
-                "seconds": seconds, "slow_disk": row.slow_disk}
-        self.source, self.slow_disk, self.messages = source, row.slow_disk, tempfile.TemporaryFile("w+")
-        command = [*pinned(row), sys.executable, pathlib.Path(__file__).with_name("peer_loaders.py"), peer, json.dumps(spec)]
+        spec = {"source": str(source), "workers": row.workers, "side": row.side, "batch": row.batch,
+                "format": row.format, "seconds": seconds, "slow_disk": row.slow_disk}
+        self.source, self.slow_disk = source, row.slow_disk
+        self.messages = tempfile.TemporaryFile("w+")  # noqa: SIM115 it lives as long as the processes
+        command = [*pinned(row), sys.executable, pathlib.Path(__file__).with_name("peer_loaders.py"), peer,
+                   json.dumps(spec)]
         self.processes = [
-            subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.messages, text=True,
+            subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=self.messages, text=True,
                              preexec_fn=limit.enter if row.slow_disk else None) for _ in range(row.processes)]
         try:
             self.answers()
@@ -109,8 +112,9 @@ class Precast:
     """A process a measurement: it starts in milliseconds, and warms up by itself."""
 
     def __init__(self, program, row, source, seconds, limit, options=()):
-        self.command = [*pinned(row), program, "bench", "loader", source, "--json", "--runs", 1, "--workers", row.workers,
-                        "--processes", row.processes, "--image_size", row.side, "--batch_size", row.batch, "--format", row.format, *options]
+        self.command = [*pinned(row), program, "bench", "loader", source, "--json", "--runs", 1,
+                        "--workers", row.workers, "--processes", row.processes, "--image_size", row.side,
+                        "--batch_size", row.batch, "--format", row.format, *options]
         self.command += ["--cold", "--passes", 1] if row.slow_disk else ["--seconds", seconds]
         self.before = limit.enter if row.slow_disk else None
 
@@ -157,16 +161,17 @@ def measure_row(row, files, args, limit):
                     print(f"{row.name()}, {peer}: cannot: {failure}", file=sys.stderr, flush=True)
                     continue
                 runs.setdefault(peer, []).append(run)
-                print(f"{row.name()}, round {number + 1}, {peer}: {run['per_second']:.0f} img/s, {run['per_cpu_second']:.0f} img/CPU-s, "
-                      f"{run['seconds']:.1f} s, load {load:.1f}"
-                      + (f", {run['cached_before']:.0%} were cached" if run.get("cached_before") else ""), file=sys.stderr, flush=True)
+                print(f"{row.name()}, round {number + 1}, {peer}: {run['per_second']:.0f} img/s, "
+                      f"{run['per_cpu_second']:.0f} img/CPU-s, {run['seconds']:.1f} s, load {load:.1f}"
+                      + (f", {run['cached_before']:.0%} were cached" if run.get("cached_before") else ""),
+                      file=sys.stderr, flush=True)
     return runs, failed
 
 
 def summarise(row, runs, failed):
     """A line a peer: medians, least and most, ratios to precast's of the same round."""
-    setting = {"file": row.kind, "side": row.side, "format": row.format, "processes": row.processes, "workers": row.workers,
-               "batch": row.batch, "slow_disk": row.slow_disk}
+    setting = {"file": row.kind, "side": row.side, "format": row.format, "processes": row.processes,
+               "workers": row.workers, "batch": row.batch, "slow_disk": row.slow_disk}
     lines = []
     for peer in row.peers:
         line = setting | {"peer": peer}
@@ -188,7 +193,8 @@ def summarise(row, runs, failed):
 def cells(line):
     """A line of the table as text."""
     setting = [line["file"] + (" (slow disk)" if line["slow_disk"] else ""), str(line["side"]), line["format"],
-               (f"{line['processes']} x " if line["processes"] > 1 else "") + str(line["workers"]), str(line["batch"]), line["peer"]]
+               (f"{line['processes']} x " if line["processes"] > 1 else "") + str(line["workers"]), str(line["batch"]),
+               line["peer"]]
     if "cannot" in line:
         return [*setting, "cannot: " + line["cannot"].splitlines()[0][:90], *[""] * (len(HEAD) - len(setting) - 1)]
     ratios = [f"{line[key]:.2f}" if line["peer"] not in PRECAST and key in line else "" for key in RATIOS]
@@ -198,19 +204,22 @@ def cells(line):
 
 
 # Of the loader without index a second and a CPU-second, of the one with it a CPU-second.
-RATIOS = ["precast_over_peer_per_second", "precast_over_peer_per_cpu_second", "precast_indexed_over_peer_per_cpu_second"]
-HEAD = ["file", "px", "format", "workers", "batch", "loader", "img/s", "img/CPU-s", "least - most", "precast / it, img/s",
-        "precast / it, img/CPU-s", "indexed / it, img/CPU-s", "own MB", "PSS MB"]
+RATIOS = ["precast_over_peer_per_second", "precast_over_peer_per_cpu_second",
+          "precast_indexed_over_peer_per_cpu_second"]
+HEAD = ["file", "px", "format", "workers", "batch", "loader", "img/s", "img/CPU-s", "least - most",
+        "precast / it, img/s", "precast / it, img/CPU-s", "indexed / it, img/CPU-s", "own MB", "PSS MB"]
 
 
 def format_table(lines, markdown):
     rows = [HEAD, *map(cells, lines)]
     if markdown:
-        return "\n".join("| " + " | ".join(row) + " |" + ("\n|" + " --- |" * len(row) if row is HEAD else "") for row in rows)
+        return "\n".join("| " + " | ".join(row) + " |" + ("\n|" + " --- |" * len(row) if row is HEAD else "")
+                         for row in rows)
     fitted = [[cell for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in fitted if not row[6].startswith("cannot")) for i in range(len(HEAD))]
     return "\n".join("  ".join(cell.ljust(width) if i in (0, 5) else cell.rjust(width)
-                               for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip() for row in fitted)
+                               for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
+                     for row in fitted)
 
 
 def chosen_rows(args):
@@ -238,8 +247,10 @@ def parse_arguments():
     parser.add_argument("--peers", nargs="+", choices=PYTHON_PEERS)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3, help="of a measurement, about; default: %(default)s")
-    parser.add_argument("--read_limit", type=float, default=40, metavar="MB/S", help="of the slow disk; default: %(default)s")
-    parser.add_argument("--scratch", type=pathlib.Path, help="where files are written: on the disk that is slowed down; default: build/")
+    parser.add_argument("--read_limit", type=float, default=40, metavar="MB/S",
+                        help="of the slow disk; default: %(default)s")
+    parser.add_argument("--scratch", type=pathlib.Path,
+                        help="where files are written: on the disk that is slowed down; default: build/")
     parser.add_argument("--dry-run", action="store_true", help="print the rows' names")
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     parser.add_argument("--json", type=pathlib.Path, metavar="OUT.json", help="write every measurement")

@@ -87,10 +87,12 @@ class Bench:
         return ["taskset", "-c", ",".join(map(str, self.cores))]
 
     def start(self, peer):
-        spec = {"peer": peer, "source": str(self.source(peer)), "workers": self.args.threads, "threads": self.args.threads, "side": self.args.side,
-                "batch": self.args.batch, "format": "u8", "slow_disk": True, "arch": self.args.arch, "classes": 1000}
-        return subprocess.Popen([*self.pinned(), sys.executable, __file__, "--peer", json.dumps(spec)], stdin=subprocess.PIPE,
-                                stdout=subprocess.PIPE, text=True, preexec_fn=self.limit.enter)
+        spec = {"peer": peer, "source": str(self.source(peer)), "workers": self.args.threads,
+                "threads": self.args.threads, "side": self.args.side, "batch": self.args.batch, "format": "u8",
+                "slow_disk": True, "arch": self.args.arch, "classes": 1000}
+        return subprocess.Popen([*self.pinned(), sys.executable, __file__, "--peer", json.dumps(spec)],
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                preexec_fn=self.limit.enter)
 
     def answer(self, peer, process):
         line = process.stdout.readline()
@@ -105,11 +107,15 @@ class Bench:
 
     def train_precast(self, limited):
         with tempfile.TemporaryDirectory(dir=self.scratch) as folder:
-            call(*self.pinned(), self.args.precast, "train", f"--model.arch={self.args.arch}", "--model.num_classes=1000",
-                 f"--data.train_dataset={self.source('precast')}", f"--data.val_dataset={self.source('precast')}", "--validation.resolution=32", "--logging.log_level=1",
+            call(*self.pinned(), self.args.precast, "train", f"--model.arch={self.args.arch}",
+                 "--model.num_classes=1000",
+                 f"--data.train_dataset={self.source('precast')}", f"--data.val_dataset={self.source('precast')}",
+                 "--validation.resolution=32", "--logging.log_level=1",
                  f"--data.num_workers={self.args.threads}", "--training.epochs=1",
-                 f"--training.batch_size={self.args.batch}", "--training.label_smoothing=0.1", "--lr.lr_schedule_type=constant",
-                 "--lr.lr=0.01", f"--resolution.min_res={self.args.side}", f"--resolution.max_res={self.args.side}", f"--logging.folder={folder}",
+                 f"--training.batch_size={self.args.batch}", "--training.label_smoothing=0.1",
+                 "--lr.lr_schedule_type=constant", "--lr.lr=0.01",
+                 f"--resolution.min_res={self.args.side}", f"--resolution.max_res={self.args.side}",
+                 f"--logging.folder={folder}",
                  *self.args.options, before=self.limit.enter if limited else None)
             run = json.loads(next(pathlib.Path(folder).rglob("log")).read_text().strip().splitlines()[-1])
         return {"images": run["images"], "seconds": run["train_time"], "waited": run["wait_time"]}
@@ -133,8 +139,9 @@ class Bench:
                         run = self.answer(peer, processes[peer])
                     run |= {"cached_before": cached, "bytes_read": self.limit.bytes_read() - before}
                     found[peer]["cold"].append(run)
-                    print(f"round {number + 1}, {peer}: {run['seconds']:.1f} s, {run['images'] / run['seconds']:.0f} img/s, "
-                          f"{run['bytes_read'] / 1e6:.1f} MB read, {cached:.0%} were cached, load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
+                    print(f"round {number + 1}, {peer}: {run['seconds']:.1f} s, "
+                          f"{run['images'] / run['seconds']:.0f} img/s, {run['bytes_read'] / 1e6:.1f} MB read, "
+                          f"{cached:.0%} were cached, load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
         finally:
             for process in processes.values():
                 process.kill()
@@ -142,15 +149,16 @@ class Bench:
 
 
 def print_table(bench, found):
-    print(f"{'loader':<12} {'from memory':>12} {'MB read':>8} {'MB / limit':>11} {'from the slow disk (least - most)':>34} {'img/s':>6} {'its time / precast':>19}")
+    print(f"{'loader':<12} {'from memory':>12} {'MB read':>8} {'MB / limit':>11} "
+          f"{'from the slow disk (least - most)':>34} {'img/s':>6} {'its time / precast':>19}")
     ours = [run["seconds"] for run in found["precast"]["cold"]]
     for peer, runs in found.items():
         seconds = [run["seconds"] for run in runs["cold"]]
         read = statistics.median(run["bytes_read"] for run in runs["cold"]) / 1e6
         middle, ratio = statistics.median(seconds), statistics.median(s / o for s, o in zip(seconds, ours, strict=True))
         span = f"{middle:.1f} s ({min(seconds):.1f} - {max(seconds):.1f})"
-        print(f"{peer:<12} {runs['hot']['seconds']:>10.1f} s {read:>8.1f} {read / bench.args.read_limit:>9.1f} s {span:>34} "
-              f"{runs['cold'][0]['images'] / middle:>6.0f} {ratio:>19.2f}")
+        print(f"{peer:<12} {runs['hot']['seconds']:>10.1f} s {read:>8.1f} {read / bench.args.read_limit:>9.1f} s "
+              f"{span:>34} {runs['cold'][0]['images'] / middle:>6.0f} {ratio:>19.2f}")
 
 
 def main():
@@ -161,7 +169,8 @@ def main():
     parser.add_argument("photos", type=pathlib.Path)
     parser.add_argument("--read_limit", type=float, default=6, help="MB a second")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--peers", nargs="+", default=["ffcv", "ffcv_quasi", "torchvision"], choices=["ffcv", "ffcv_quasi", "torchvision"])
+    parser.add_argument("--peers", nargs="+", default=["ffcv", "ffcv_quasi", "torchvision"],
+                        choices=["ffcv", "ffcv_quasi", "torchvision"])
     parser.add_argument("--copies", type=int, default=2, help="of each photo")
     parser.add_argument("--arch", default="resnet18")
     parser.add_argument("--side", type=int, default=64, help="px")

@@ -28,7 +28,8 @@ TWIN = pathlib.Path(__file__).resolve().parent / "torch_twin" / "twin_step.py"
 def call(command, environment):
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=environment)
     if done.returncode != 0:
-        sys.exit(f"bench_step: expected success, got exit code {done.returncode} ({' '.join(map(str, command))}): {done.stderr[-2000:]}")
+        sys.exit(f"bench_step: expected success, got exit code {done.returncode} ({' '.join(map(str, command))}): "
+                 f"{done.stderr[-2000:]}")
     return json.loads(done.stdout)
 
 
@@ -39,12 +40,14 @@ class Bench:
         self.pinned = ["taskset", "-c", ",".join(map(str, cores))] if args.device == "cpu" else []
 
     def measure(self, peer, size, batch):
-        options = ["--image_size", size, "--batch_size", batch, "--threads", self.args.threads, "--device", self.args.device,
-                   "--steps", self.args.steps, "--warmup", self.args.warmup, "--windows", self.args.windows, *self.args.both]
+        options = ["--image_size", size, "--batch_size", batch, "--threads", self.args.threads,
+                   "--device", self.args.device, "--steps", self.args.steps, "--warmup", self.args.warmup,
+                   "--windows", self.args.windows, *self.args.both]
         environment = os.environ | dict(setting.split("=", 1) for setting in self.args.env)
         if peer == "precast":
             environment |= dict(setting.split("=", 1) for setting in self.args.precast_env)
-            return call([*self.pinned, self.args.precast, "bench", "step", "--data", "device", "--json", *options], environment)
+            return call([*self.pinned, self.args.precast, "bench", "step", "--data", "device", "--json", *options],
+                        environment)
         environment |= dict(setting.split("=", 1) for setting in self.args.python_env)
         return call([*self.pinned, sys.executable, TWIN, *options], environment)
 
@@ -62,8 +65,9 @@ class Bench:
             order = ("precast", "python") if number % 2 == 0 else ("python", "precast")
             pair = {peer: self.measure(peer, size, batch) for peer in order}
             runs.append(pair | {"load": load})
-            print(f"{size} px, pair {number + 1}: " + ", ".join(f"{peer} {pair[peer]['images_per_second']:.1f}" for peer in ("precast", "python"))
-                  + f" img/s, ratio {ratio(pair, 'images_per_second'):.3f} (img/CPU-s {ratio(pair, 'images_per_cpu_second'):.3f}), load {load:.1f}",
+            rates = ", ".join(f"{peer} {pair[peer]['images_per_second']:.1f}" for peer in ("precast", "python"))
+            print(f"{size} px, pair {number + 1}: {rates} img/s, ratio {ratio(pair, 'images_per_second'):.3f} "
+                  f"(img/CPU-s {ratio(pair, 'images_per_cpu_second'):.3f}), load {load:.1f}",
                   file=sys.stderr, flush=True)
         return runs
 
@@ -73,7 +77,8 @@ def ratio(pair, figure):
 
 
 def summarise(size, batch, runs):
-    row = {"image_size": size, "batch_size": batch, "losses_equal": all(r["precast"]["loss"] == r["python"]["loss"] for r in runs)}
+    row = {"image_size": size, "batch_size": batch,
+           "losses_equal": all(r["precast"]["loss"] == r["python"]["loss"] for r in runs)}
     for figure in ("images_per_second", "images_per_cpu_second"):
         row[f"ratio_{figure}"] = statistics.median(ratio(r, figure) for r in runs)
         for peer in ("precast", "python"):
@@ -84,10 +89,12 @@ def summarise(size, batch, runs):
 
 
 def print_table(rows):
-    print(f"{'px':>5} {'batch':>6} {'precast img/s':>14} {'python img/s':>13} {'ratio (least - most)':>24} {'ratio img/CPU-s':>16}   losses")
+    print(f"{'px':>5} {'batch':>6} {'precast img/s':>14} {'python img/s':>13} {'ratio (least - most)':>24} "
+          f"{'ratio img/CPU-s':>16}   losses")
     for r in rows:
         ratios = f"{r['ratio_images_per_second']:.3f} ({r['ratio_least']:.2f} - {r['ratio_most']:.2f})"
-        print(f"{r['image_size']:>5} {r['batch_size']:>6} {r['precast_images_per_second']:>14.1f} {r['python_images_per_second']:>13.1f} {ratios:>24} "
+        print(f"{r['image_size']:>5} {r['batch_size']:>6} {r['precast_images_per_second']:>14.1f} "
+              f"{r['python_images_per_second']:>13.1f} {ratios:>24} "
               f"{r['ratio_images_per_cpu_second']:>16.3f}   {'equal' if r['losses_equal'] else 'differ'}")
 
 
@@ -116,7 +123,8 @@ def main():
         rows.append(summarise(size, batch, bench.pairs(size, batch)))
     print_table(rows)
     if args.json:
-        args.json.write_text(json.dumps({"pairs": args.pairs, "threads": args.threads, "both": args.both, "rows": rows}, indent=1))
+        args.json.write_text(json.dumps({"pairs": args.pairs, "threads": args.threads, "both": args.both, "rows": rows},
+                                        indent=1))
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ these, and FFCV a torchvision ImageFolder on them, as its documentation shows (P
 process pinned to as many cores as it has workers. They take turns, in every second round backwards; a ratio is the
 median over the rounds of precast's images a CPU-second divided by FFCV's of the same round. CPU seconds are those of
 the process and all its children; FFCV's without its imports. `passthrough` keeps the bytes of JPEGs of at most 512 px
-(FFCV has no such thing and encodes them anew). The share of precast's time inside libjpeg is what `perf record` samples; without
-perf it is left out.
+(FFCV has no such thing and encodes them anew). The share of precast's time inside libjpeg is what `perf record`
+samples; without perf it is left out.
 
 Runs in .venv-peers (tools/peers/setup).
 """
@@ -45,10 +45,13 @@ JPG = ("--image.mode", "jpg")
 ROWS = {
     "jpg512": Row((*JPG, "--image.max_resolution", "512"), {"write_mode": "jpg", "max_resolution": 512}),
     "jpg256": Row((*JPG, "--image.max_resolution", "256"), {"write_mode": "jpg", "max_resolution": 256}),
-    "mix500": Row(("--image.mode", "proportion", "--image.compress_probability", "0.5", "--image.max_resolution", "500"),
+    "mix500": Row(("--image.mode", "proportion", "--image.compress_probability", "0.5",
+                   "--image.max_resolution", "500"),
                   {"write_mode": "proportion", "compress_probability": 0.5, "max_resolution": 500}),
-    "raw256": Row(("--image.mode", "raw", "--image.max_resolution", "256"), {"write_mode": "raw", "max_resolution": 256}),
-    "passthrough": Row((*JPG, "--image.max_resolution", "512", "--image.passthrough"), {"write_mode": "jpg", "max_resolution": 512}, "small"),
+    "raw256": Row(("--image.mode", "raw", "--image.max_resolution", "256"),
+                  {"write_mode": "raw", "max_resolution": 256}),
+    "passthrough": Row((*JPG, "--image.max_resolution", "512", "--image.passthrough"),
+                       {"write_mode": "jpg", "max_resolution": 512}, "small"),
 }
 
 
@@ -85,7 +88,8 @@ def pinned(workers):
 
 def write_by_precast(program, source, out, row, workers, options=()):
     """{images, seconds, cpu_seconds, peak_bytes} of one run."""
-    command = [*pinned(workers), str(program), "write", str(source), str(out), *row.precast, "--workers", str(workers), "--json", *options]
+    command = [*pinned(workers), str(program), "write", str(source), str(out), *row.precast, "--workers", str(workers),
+               "--json", *options]
     begin = time.perf_counter()
     with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as messages:
         process = subprocess.Popen(command, stdout=answer, stderr=messages)
@@ -102,7 +106,8 @@ def write_by_precast(program, source, out, row, workers, options=()):
 
 def write_by_ffcv(source, out, row, workers):
     """The same; in a process of its own, so that its memory is its own."""
-    command = [*pinned(workers), sys.executable, __file__, "--ffcv", str(source), str(out), json.dumps(row.ffcv), str(workers)]
+    command = [*pinned(workers), sys.executable, __file__, "--ffcv", str(source), str(out), json.dumps(row.ffcv),
+               str(workers)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"bench_write: FFCV ended with {done.returncode}: {done.stderr[-1000:]}")
@@ -127,8 +132,8 @@ def run_ffcv(source, out, options, workers):
     for worker in multiprocessing.active_children():  # the CPU seconds of a child count when it has been waited for
         worker.join()
     peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    print(json.dumps({"images": len(dataset), "seconds": time.perf_counter() - begin, "cpu_seconds": cpu_seconds() - cpu,
-                      "peak_bytes": peak * 1024}), flush=True)
+    print(json.dumps({"images": len(dataset), "seconds": time.perf_counter() - begin,
+                      "cpu_seconds": cpu_seconds() - cpu, "peak_bytes": peak * 1024}), flush=True)
     os._exit(0)  # numba's end of its threads hangs on a single core
 
 
@@ -137,10 +142,12 @@ def libjpeg_share(program, source, out, row, scratch):
     if not shutil.which("perf"):
         return None
     data = scratch / "perf.data"
-    command = ["perf", "record", "-q", "-F", "499", "-o", data, *pinned(1), program, "write", source, out, *row.precast, "--workers", "1"]
+    command = ["perf", "record", "-q", "-F", "499", "-o", data, *pinned(1), program, "write", source, out, *row.precast,
+               "--workers", "1"]
     if subprocess.run(list(map(str, command)), capture_output=True).returncode != 0:
         return None
-    report = subprocess.run(["perf", "report", "-i", data, "--sort", "dso", "--stdio"], capture_output=True, text=True).stdout
+    report = subprocess.run(["perf", "report", "-i", data, "--sort", "dso", "--stdio"], capture_output=True,
+                            text=True).stdout
     shares = {dso: float(share) for share, dso in re.findall(r"^\s*([\d.]+)%\s+(\S+)", report, re.MULTILINE)}
     return sum(share for dso, share in shares.items() if dso.startswith("libjpeg")) / 100
 
@@ -153,22 +160,27 @@ def summarise(name, workers, pairs, share):
         return run["images"] / run["cpu_seconds"]
 
     ratios = [per_cpu_second(ours) / per_cpu_second(theirs) for ours, theirs in pairs]
-    line = {"row": name, "workers": workers, "ratio": statistics.median(ratios), "ratio_least": min(ratios), "ratio_most": max(ratios), "libjpeg_share": share}
+    line = {"row": name, "workers": workers, "ratio": statistics.median(ratios), "ratio_least": min(ratios),
+            "ratio_most": max(ratios), "libjpeg_share": share}
     for who, peer in enumerate(("precast", "ffcv")):
-        line[peer] = {"images_per_cpu_second": median(who, per_cpu_second), "images_per_second": median(who, lambda r: r["images"] / r["seconds"]),
+        line[peer] = {"images_per_cpu_second": median(who, per_cpu_second),
+                      "images_per_second": median(who, lambda r: r["images"] / r["seconds"]),
                       "peak_bytes": median(who, lambda r: r["peak_bytes"])}
     return line
 
 
-HEAD = ["row", "workers", "precast img/CPU-s", "FFCV img/CPU-s", "ratio (least - most)", "precast img/s", "FFCV img/s", "in libjpeg", "peak MB"]
+HEAD = ["row", "workers", "precast img/CPU-s", "FFCV img/CPU-s", "ratio (least - most)", "precast img/s", "FFCV img/s",
+        "in libjpeg", "peak MB"]
 
 
 def format_line(line):
     ours, theirs = line["precast"], line["ffcv"]
     share = "" if line["libjpeg_share"] is None else f"{100 * line['libjpeg_share']:.0f} %"
-    return " | ".join(["", line["row"], str(line["workers"]), f"{ours['images_per_cpu_second']:,.0f}", f"{theirs['images_per_cpu_second']:,.0f}",
-                       f"**{line['ratio']:.2f}** ({line['ratio_least']:.2f} - {line['ratio_most']:.2f})", f"{ours['images_per_second']:,.0f}",
-                       f"{theirs['images_per_second']:,.0f}", share, f"{ours['peak_bytes'] / 1e6:.0f}, FFCV {theirs['peak_bytes'] / 1e6:.0f}", ""]).strip()
+    return " | ".join(["", line["row"], str(line["workers"]),
+                       f"{ours['images_per_cpu_second']:,.0f}", f"{theirs['images_per_cpu_second']:,.0f}",
+                       f"**{line['ratio']:.2f}** ({line['ratio_least']:.2f} - {line['ratio_most']:.2f})",
+                       f"{ours['images_per_second']:,.0f}", f"{theirs['images_per_second']:,.0f}", share,
+                       f"{ours['peak_bytes'] / 1e6:.0f}, FFCV {theirs['peak_bytes'] / 1e6:.0f}", ""]).strip()
 
 
 def measure(args, scratch):
@@ -184,7 +196,8 @@ def measure(args, scratch):
                     other = write_by_ffcv(source, theirs, row, workers)
                     pairs.append((write_by_precast(args.precast, source, ours, row, workers), other))
                 else:
-                    pairs.append((write_by_precast(args.precast, source, ours, row, workers), write_by_ffcv(source, theirs, row, workers)))
+                    pairs.append((write_by_precast(args.precast, source, ours, row, workers),
+                                  write_by_ffcv(source, theirs, row, workers)))
             share = libjpeg_share(args.precast, source, scratch / "ours.beton", row, scratch) if workers == 1 else None
             lines.append(summarise(name, workers, pairs, share))
             print(format_line(lines[-1]), flush=True)

@@ -11,7 +11,8 @@ FFCV wrote from the same images (pixels stored raw are then compared too).
 
 Second form: FOLDER holds NAME.beton.gz, NAME.json, NAME.npz: a file, what was written into it and what
 FFCV's decoders made of its images. Every value is read by precast: numbers, and of the others the place where
-precast finds them. Needs numpy only; the first form needs tools/peers/setup. The exit code is 77 where no folder is named.
+precast finds them. Needs numpy only; the first form needs tools/peers/setup. The exit code is 77 where no folder is
+named.
 
 Prints a table; exit code 1 when a line of it is wrong.
 """
@@ -80,7 +81,8 @@ class Precast:
     def run(self, command, *arguments):
         done = subprocess.run([self.program, command, self.file, *map(str, arguments)], capture_output=True, text=True)
         if done.returncode != 0:
-            sys.exit(f"ffcv_read: expected precast {command} to succeed on {self.file}, got exit code {done.returncode}: {done.stderr.strip()}")
+            sys.exit(f"ffcv_read: expected precast {command} to succeed on {self.file}, "
+                     f"got exit code {done.returncode}: {done.stderr.strip()}")
         return done.stdout
 
     def sizes(self, which):
@@ -173,7 +175,8 @@ def compare_with_source(table, name, ffcv, loaded_labels, simple, expected):
         table.equal(name, "sizes: Reader, FFCV's own file", ffcv.sizes, other.sizes)
         ours, theirs = ffcv.stored_pixels(), other.stored_pixels()
         both = sorted(ours.keys() & theirs.keys())
-        table.near(name, f"raw pixels of {len(both)}, FFCV's own file", [ours[i] for i in both], [theirs[i] for i in both])
+        table.near(name, f"raw pixels of {len(both)}, FFCV's own file", [ours[i] for i in both],
+                   [theirs[i] for i in both])
         return
     if expected.suffix == ".tar":
         table.equal(name, "labels: Loader, the tar", loaded_labels, tar_labels(expected))
@@ -207,7 +210,8 @@ def check_file(file, expected, program, table):
     table.equal(name, "labels: Loader, Reader", loaded_labels, ffcv.labels_read)
     if ffcv.raw.any():
         stored = {i: pixels for i, pixels in ffcv.stored_pixels().items() if i in some}
-        table.near(name, f"raw pixels of {len(stored)}, inspect", [precast.image(i) for i in stored], list(stored.values()), levels=0)
+        table.near(name, f"raw pixels of {len(stored)}, inspect", [precast.image(i) for i in stored],
+                   list(stored.values()), levels=0)
     if expected:
         compare_with_source(table, name, ffcv, loaded_labels, simple, expected)
 
@@ -225,7 +229,8 @@ def check_golden(folder, program, table):
             check_golden_values(name, precast, facts, arrays, table)
             if "center_64_r0875" not in arrays:
                 continue  # no images
-            table.equal(name, "labels", precast.labels(), arrays["field_label"].reshape(-1) if "field_label" in arrays else facts["expected_labels"])
+            table.equal(name, "labels", precast.labels(),
+                        arrays["field_label"].reshape(-1) if "field_label" in arrays else facts["expected_labels"])
             sizes, _ = precast.sizes(range(len(arrays["height"])))
             table.equal(name, "sizes", sizes, np.stack([arrays["height"], arrays["width"]], axis=1))
             check_golden_pixels(name, precast, arrays, table)
@@ -255,7 +260,8 @@ def golden_column(field, facts, arrays):
 
 def check_golden_values(name, precast, facts, arrays, table):
     data = np.memmap(precast.file, np.uint8, "r")
-    samples = [json.loads(precast.run("inspect", "--sample", i, "--json")) for i in range(facts["header"]["num_samples"])]
+    samples = [json.loads(precast.run("inspect", "--sample", i, "--json"))
+               for i in range(facts["header"]["num_samples"])]
     for field in facts["fields"]:
         column = golden_column(field, facts, arrays)
         if column is None:
@@ -281,7 +287,8 @@ def check_golden_pixels(name, precast, arrays, table):
     ids, offsets = arrays["full_ids"], arrays["full_offsets"]
     stored = [(i, arrays["full_pixels"][offsets[k]:offsets[k + 1]]) for k, i in enumerate(ids) if raw[i]]
     if stored:
-        table.near(name, f"raw pixels of {len(stored)}", [precast.image(i).reshape(-1) for i, _ in stored], [p for _, p in stored], levels=0)
+        table.near(name, f"raw pixels of {len(stored)}", [precast.image(i).reshape(-1) for i, _ in stored],
+                   [p for _, p in stored], levels=0)
     table.near(name, "centre crop ratio 0.875, 64 px", precast.center_crops(0.875, 64), arrays["center_64_r0875"])
     kept = ",".join(map(str, arrays["center_160_ids"]))
     for key, ratio in (("center_160_r0875", 0.875), ("center_160_r1", 1)):

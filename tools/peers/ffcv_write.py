@@ -41,7 +41,8 @@ def main():
     parser.add_argument("--mode", default="raw", choices=("raw", "jpg", "smart", "proportion"))
     parser.add_argument("--max_resolution", type=int)
     arguments = parser.parse_args()
-    fields = {"image": RGBImageField(write_mode=arguments.mode, max_resolution=arguments.max_resolution), "label": IntField()}
+    fields = {"image": RGBImageField(write_mode=arguments.mode, max_resolution=arguments.max_resolution),
+              "label": IntField()}
     DatasetWriter(arguments.out, fields, num_workers=1).from_indexed_dataset(Images(arguments.source))
 
 

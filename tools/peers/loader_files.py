@@ -11,7 +11,8 @@ SHARDS = 8
 
 
 def call_write(call, precast, photos, file, mode, side, quality=90):
-    call(precast, "write", photos, file, "--image.mode", mode, "--image.max_resolution", side, "--image.quality", quality)
+    call(precast, "write", photos, file, "--image.mode", mode, "--image.max_resolution", side,
+         "--image.quality", quality)
 
 
 class Files:
@@ -62,7 +63,10 @@ class Files:
     def make_files(self, kind, copies):
         folder = self.scratch / f"files_{copies}"
         folder.mkdir()
-        originals = self.jpegs() if copies == 1 else [f.read_bytes() for f in sorted(self.source("dali", kind).glob("*.jpg"))]
+        if copies == 1:
+            originals = self.jpegs()
+        else:
+            originals = [f.read_bytes() for f in sorted(self.source("dali", kind).glob("*.jpg"))]
         for number, content in enumerate(originals):
             for copy in range(copies):
                 (folder / f"{number:06}_{copy}.jpg").write_bytes(content)

@@ -6,7 +6,8 @@ import itertools
 # written on the slow disk, where each image is read once: enough that queues filled before do not matter.
 KINDS = {"jpg": ("jpg", 512, 4), "raw": ("raw", 256, 2), "mix": ("proportion", 512, 2), "raw512": ("raw", 512, 1)}
 # Which of them a peer reads, and as what: a .beton file, a folder of JPEG files, tar shards.
-SOURCES = {"precast": "beton", "precast_indexed": "beton", "precast_quasi": "beton", "ffcv": "beton", "ffcv_quasi": "beton", "torchvision": "files", "webdataset": "shards", "dali": "files"}
+SOURCES = {"precast": "beton", "precast_indexed": "beton", "precast_quasi": "beton", "ffcv": "beton",
+           "ffcv_quasi": "beton", "torchvision": "files", "webdataset": "shards", "dali": "files"}
 # The ways of precast, by options of `precast bench loader`; ratios are those of the first.
 PRECAST = {"precast": ("--jpeg_index", "off"), "precast_indexed": ("--jpeg_index", "on"),
            "precast_quasi": ("--jpeg_index", "off", "--order", "quasi_random", "--in_memory", 0)}
@@ -26,15 +27,16 @@ class Row:
     peers: tuple = ("precast", "ffcv")
 
     def name(self):
-        return (f"{self.kind} {self.side} px {self.format}, {self.processes} x {self.workers} workers, batch {self.batch}"
-                + (", slow disk" if self.slow_disk else ""))
+        return (f"{self.kind} {self.side} px {self.format}, {self.processes} x {self.workers} workers, "
+                f"batch {self.batch}" + (", slow disk" if self.slow_disk else ""))
 
 
 def comparison(cores):
     """Every peer on JPEGs, FFCV on the other ways of storing too."""
     two = min(2, cores)
-    rows = [Row("jpg", peers=ALL), Row("jpg", format="f16", peers=("precast", "precast_indexed", "ffcv", "dali")), Row("jpg", side=224, peers=("precast", "precast_indexed", "ffcv")),
-            Row("jpg", workers=two, peers=ALL), Row("jpg", workers=2 * two, peers=("precast", "precast_indexed", "ffcv", "dali")),
+    rows = [Row("jpg", peers=ALL), Row("jpg", format="f16", peers=("precast", "precast_indexed", "ffcv", "dali")),
+            Row("jpg", side=224, peers=("precast", "precast_indexed", "ffcv")), Row("jpg", workers=two, peers=ALL),
+            Row("jpg", workers=2 * two, peers=("precast", "precast_indexed", "ffcv", "dali")),
             Row("raw"), Row("raw", format="f16"), Row("raw", side=224), Row("raw", workers=two), Row("mix")]
     return list(dict.fromkeys(rows))
 
@@ -42,7 +44,8 @@ def comparison(cores):
 def seeds(cores):
     """FFCV's published data-loading table: 224 px, all cores; from memory, and from a slow disk."""
     memory = [Row("jpg", 224, workers=cores, peers=ALL), Row("raw", 224, workers=cores)]
-    disk = [Row(kind, 224, workers=cores, slow_disk=True, peers=("precast", "precast_quasi", "ffcv", "ffcv_quasi", *others))
+    disk = [Row(kind, 224, workers=cores, slow_disk=True,
+                peers=("precast", "precast_quasi", "ffcv", "ffcv_quasi", *others))
             for kind, others in (("raw512", ()), ("jpg", ("torchvision", "webdataset", "dali")), ("raw", ()))]
     return memory + disk
 
@@ -62,7 +65,8 @@ TABLES = {"comparison": comparison, "seeds": seeds, "composer": composer}
 def product(kinds, sides, formats, workers, processes, batches, peers):
     """A row for each combination, with the peers that can read its kind."""
     rows = []
-    for kind, side, format, worker, process, batch in itertools.product(kinds, sides, formats, workers, processes, batches):
+    for kind, side, format, worker, process, batch in itertools.product(
+            kinds, sides, formats, workers, processes, batches):
         ours = ("precast", "precast_indexed") if kind == "jpg" else ("precast",)
         able = tuple(peer for peer in dict.fromkeys((*ours, *peers)) if kind == "jpg" or SOURCES[peer] == "beton")
         rows.append(Row(kind, side, format, worker, process, batch, peers=able))

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """One loader of another system, kept ready in a process of its own and measured on demand.
 
-    peer_loaders.py PEER '{"source": ..., "workers": 1, "side": 176, "batch": 256, "format": "u8", "seconds": 3, "slow_disk": false}'
+    peer_loaders.py PEER '{"source": ..., "workers": 1, "side": 176, "batch": 256, "format": "u8", "seconds": 3,
+                           "slow_disk": false}'
 
 bench_loader.py starts it and talks with it in lines of JSON: it says {"ready": true} when its loader has
 warmed up (compiled, started its workers, filled its queues), and answers each line it gets with a
@@ -41,9 +42,11 @@ def cpu_seconds():
 def memory():
     """Bytes of this process and its living children: most resident, shared pages divided (PSS), in no file."""
     def kilobytes(file, name):
-        return sum(int(line.split()[1]) for p in family() for line in pathlib.Path(f"/proc/{p}/{file}").read_text().splitlines()
+        return sum(int(line.split()[1]) for p in family()
+                   for line in pathlib.Path(f"/proc/{p}/{file}").read_text().splitlines()
                    if line.startswith(name + ":"))
-    return {"peak_resident_bytes": 1024 * kilobytes("status", "VmHWM"), "proportional_bytes": 1024 * kilobytes("smaps_rollup", "Pss"),
+    return {"peak_resident_bytes": 1024 * kilobytes("status", "VmHWM"),
+            "proportional_bytes": 1024 * kilobytes("smaps_rollup", "Pss"),
             "anonymous_bytes": 1024 * kilobytes("smaps_rollup", "Pss_Anon")}
 
 
@@ -87,7 +90,8 @@ class Ffcv(Peer):
         self.loader = Loader(
             spec["source"], batch_size=spec["batch"], num_workers=spec["workers"], os_cache=self.os_cache,
             order=OrderOption[self.order], drop_last=False,
-            pipelines={"image": [RandomResizedCropRGBImageDecoder((side, side)), RandomHorizontalFlip(), *normalise, ToTensor()],
+            pipelines={"image": [RandomResizedCropRGBImageDecoder((side, side)), RandomHorizontalFlip(), *normalise,
+                                 ToTensor()],
                        "label": [IntDecoder(), ToTensor(), Squeeze()]})
         self.samples = len(self.loader.indices)
 
@@ -144,7 +148,8 @@ class Torchvision(Peer):
         self.files = JpegFiles(spec["source"], torch_transform(spec["side"], spec["format"]))
         self.samples, self.ahead = len(self.files), 0 if workers == 1 else 2 * workers
         self.loader = torch.utils.data.DataLoader(
-            self.files, batch_size=spec["batch"], shuffle=True, num_workers=0 if workers == 1 else workers, persistent_workers=workers > 1)
+            self.files, batch_size=spec["batch"], shuffle=True, num_workers=0 if workers == 1 else workers,
+            persistent_workers=workers > 1)
 
     def set_length(self, passes):
         self.files.passes = passes  # the sampler asks; workers get indices
@@ -169,8 +174,9 @@ class Webdataset(Peer):
         import webdataset as wds
 
         spec, workers = self.spec, self.spec["workers"]
-        dataset = (wds.WebDataset(self.shards * passes, shardshuffle=len(self.shards) * passes, empty_check=False).shuffle(1000).decode("pil")
-                   .to_tuple("jpg", "cls").map_tuple(torch_transform(spec["side"], spec["format"]), int).batched(spec["batch"]))
+        dataset = (wds.WebDataset(self.shards * passes, shardshuffle=len(self.shards) * passes, empty_check=False)
+                   .shuffle(1000).decode("pil").to_tuple("jpg", "cls")
+                   .map_tuple(torch_transform(spec["side"], spec["format"]), int).batched(spec["batch"]))
         self.loader = wds.WebLoader(dataset, batch_size=None, shuffle=False, num_workers=0 if workers == 1 else workers,
                                     persistent_workers=workers > 1)
 
@@ -194,13 +200,15 @@ class Dali(Peer):
         def pipeline():
             # What it holds mapped in its shuffle buffer could not be forgotten.
             jpegs, labels = fn.readers.file(
-                files=files, labels=list(range(len(files))), random_shuffle=True, dont_use_mmap=spec["slow_disk"], name="reader")
+                files=files, labels=list(range(len(files))), random_shuffle=True, dont_use_mmap=spec["slow_disk"],
+                name="reader")
             images = fn.decoders.image_random_crop(
                 jpegs, device="cpu", output_type=types.RGB, random_aspect_ratio=[3 / 4, 4 / 3], random_area=[0.08, 1.0])
             images, mirror = fn.resize(images, size=(side, side)), fn.random.coin_flip()
             if spec["format"] == "u8":
                 return fn.flip(images, horizontal=mirror), labels
-            return fn.crop_mirror_normalize(images, dtype=types.FLOAT16, output_layout="HWC", mirror=mirror, mean=MEAN, std=STD), labels
+            return fn.crop_mirror_normalize(images, dtype=types.FLOAT16, output_layout="HWC", mirror=mirror,
+                                            mean=MEAN, std=STD), labels
 
         self.pipeline, self.batch, self.samples = pipeline(), spec["batch"], len(files)
         self.pipeline.build()

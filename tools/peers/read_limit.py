@@ -61,7 +61,8 @@ class ReadLimit:
         for version, folder in mounted_groups(pathlib.Path("/proc/mounts").read_text()):
             try:
                 if version == 2 and "io" not in (folder / "cgroup.subtree_control").read_text().split():
-                    raise OSError(f"the controller io is not handed down (as root: echo +io > {folder}/cgroup.subtree_control)")
+                    raise OSError("the controller io is not handed down "
+                                  f"(as root: echo +io > {folder}/cgroup.subtree_control)")
                 self.make(folder / f"precast_peers_{os.getpid()}", version, disk, bytes_per_second)
                 return
             except OSError as error:

@@ -56,8 +56,8 @@ class HtmlPage {
   /// A remark that the reader must not miss: a run that is cut off, a log that is damaged.
   void notice(const std::string& text);
   void table(const HtmlTable& table);
-  /// Charts side by side where the window has room. @param svgs what the functions of tools/report/chart
-  /// return.
+  /// Charts side by side where the window has room. @param svgs what the functions of
+  /// tools/report/chart return.
   void charts(const std::vector<std::string>& svgs);
   /// What follows, until end_details(), is folded under this line.
   void begin_details(const std::string& summary);

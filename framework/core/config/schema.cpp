@@ -234,6 +234,11 @@ void Schema::check_required(const Origin& where, Diagnostics& diagnostics,
   }
 }
 
+bool Schema::reads(std::string_view name) const {
+  const Key* key = find(name);
+  return key != nullptr && (key->target_ || key->alias_of_);
+}
+
 std::vector<std::string> Schema::names() const {
   std::vector<std::string> all;
   for (const Key& key : keys_) all.push_back(key.name_);

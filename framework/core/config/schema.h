@@ -94,6 +94,8 @@ class PRECAST_API Schema {
                       std::string_view prefix = "") const;
 
   [[nodiscard]] bool contains(std::string_view name) const { return find(name) != nullptr; }
+  /// Whether the key sets something here: it is neither dead nor unread.
+  [[nodiscard]] bool reads(std::string_view name) const;
   [[nodiscard]] std::vector<std::string> names() const;
   /// Where the value of `name` came from. @throws std::logic_error for an unknown name.
   [[nodiscard]] const Origin& origin(std::string_view name) const;

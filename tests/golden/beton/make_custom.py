@@ -1,8 +1,11 @@
-"""Writes custom_w1.beton.gz with FFCV 1.0.2: fields of a class of the user's own (usage: .venv-peers/bin/python make_custom.py).
+"""Writes custom_w1.beton.gz with FFCV 1.0.2: fields of a class of the user's own.
 
-Five samples: label int (10 + i); boxes, a custom field whose metadata (pointer u64, rows u16, packed: 10 bytes, alignment 1) points to
-rows x 4 float32, `i % 3 + 1` rows, element k of sample i being 100 i + k; note bytes (`note 0` ...); point, a custom field without a
-large value (x f4, y f8, tag u1, aligned: 24 bytes, alignment 8): x = i / 2, y = -i, tag = i; weight float (i / 4).
+Usage: .venv-peers/bin/python make_custom.py (tools/peers/setup makes .venv-peers)
+
+Five samples: label int (10 + i); boxes, a custom field whose metadata (pointer u64, rows u16, packed: 10 bytes,
+alignment 1) points to rows x 4 float32, `i % 3 + 1` rows, element k of sample i being 100 i + k; note bytes (`note 0`
+...); point, a custom field without a large value (x f4, y f8, tag u1, aligned: 24 bytes, alignment 8): x = i / 2,
+y = -i, tag = i; weight float (i / 4).
 """
 import gzip
 import pathlib

@@ -24,7 +24,7 @@ def expected(folder, name):
     data = gzip.decompress((folder / f"{name}.beton.gz").read_bytes())
     assert hashlib.sha256(data).hexdigest() == facts["beton_sha256"], name
     blobs = {}
-    for (sample, pointer, size), digest in zip(facts["alloc_table"], facts["blob_sha256"]):
+    for (_, pointer, size), digest in zip(facts["alloc_table"], facts["blob_sha256"], strict=True):
         blob = data[pointer:pointer + size]
         assert hashlib.sha256(blob).hexdigest() == digest, (name, pointer)
         if size > 0:
@@ -47,8 +47,8 @@ def expected(folder, name):
         "table_offset": facts["header"]["alloc_table_ptr"],
         "record_bytes": facts["metadata"]["itemsize"],
         "fields": [[field["name"], field["type_id"], place["offset"], field.get("dtype", ""),
-                    field.get("shape", [])] for field, place in zip(facts["fields"], layout)],
-        "rows": [[value(cell, type_id) for cell, type_id in zip(row, types)]
+                    field.get("shape", [])] for field, place in zip(facts["fields"], layout, strict=True)],
+        "rows": [[value(cell, type_id) for cell, type_id in zip(row, types, strict=True)]
                  for row in facts["metadata"]["rows"]],
     }
 

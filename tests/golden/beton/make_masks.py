@@ -1,7 +1,10 @@
-"""Writes masks_w1.beton.gz with FFCV 1.0.2: images with masks of their size (usage: .venv-peers/bin/python make_masks.py).
+"""Writes masks_w1.beton.gz with FFCV 1.0.2: images with masks of their size.
 
-Six samples. image (raw, 40 x 52): red is 4 x column, green 6 x row, blue the sample. mask ([40, 52] uint8): 4 x column, as red.
-mask_image (raw): the same in all channels, but 30 x 52 for sample 3. label int, weight float, vector int16 [3], flags bool [2].
+Usage: .venv-peers/bin/python make_masks.py (tools/peers/setup makes .venv-peers)
+
+Six samples. image (raw, 40 x 52): red is 4 x column, green 6 x row, blue the sample. mask ([40, 52] uint8): 4 x column,
+as red. mask_image (raw): the same in all channels, but 30 x 52 for sample 3. label int, weight float, vector int16 [3],
+flags bool [2].
 """
 import gzip
 import pathlib
@@ -22,7 +25,8 @@ class Samples:
         image = np.stack([4 * x, 6 * y, np.full_like(x, i)], -1).astype(np.uint8)
         mask = (4 * x).astype(np.uint8)
         big = np.repeat(mask[:30 if i == 3 else 40, :, None], 3, axis=2)
-        return (image, mask, np.ascontiguousarray(big), i % 3, i / 4, np.array([i, -i, 300 + i], np.int16), np.array([i % 2 == 0, True]))
+        return (image, mask, np.ascontiguousarray(big), i % 3, i / 4, np.array([i, -i, 300 + i], np.int16),
+                np.array([i % 2 == 0, True]))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 usage: read_custom.py FILE.beton, made by
   precast write custom_w1.beton FILE.beton --field boxes=10:1:0 --field point=24:8
 """
+import pathlib
 import sys
 
 from ffcv.reader import Reader
@@ -12,7 +13,7 @@ from make_custom import FIELDS, BoxesField, PointField, Samples
 if __name__ == "__main__":
     reader = Reader(sys.argv[1], {"boxes": BoxesField, "point": PointField})
     assert reader.field_names == list(FIELDS), reader.field_names
-    file = open(sys.argv[1], "rb").read()
+    file = pathlib.Path(sys.argv[1]).read_bytes()
     sizes = {int(entry["ptr"]): int(entry["size"]) for entry in reader.alloc_table}
     for i, row in enumerate(reader.metadata):
         label, boxes, note, point, weight = Samples()[i]

@@ -72,7 +72,8 @@ def saved(mode, format, **options):
 
 def exif(orientation, order):
     """A TIFF header with two entries, the second of them the orientation."""
-    entries = struct.pack(order + "HHIHH", 0x0100, 3, 1, WIDTH, 0) + struct.pack(order + "HHIHH", 0x0112, 3, 1, orientation, 0)
+    entries = (struct.pack(order + "HHIHH", 0x0100, 3, 1, WIDTH, 0)
+               + struct.pack(order + "HHIHH", 0x0112, 3, 1, orientation, 0))
     mark = b"II" if order == "<" else b"MM"
     return b"Exif\0\0" + mark + struct.pack(order + "HIH", 42, 8, 2) + entries + struct.pack(order + "I", 0)
 
@@ -135,7 +136,8 @@ def main():
         except OSError as error:
             pixels, refused = np.zeros((HEIGHT, WIDTH, 3), np.uint8), str(error)
         assert pixels.shape == (HEIGHT, WIDTH, 3)
-        cases.append({"file": name, "mode": image.mode, "orientation": int(image.getexif().get(0x0112, 0)), "refused": refused})
+        cases.append({"file": name, "mode": image.mode, "orientation": int(image.getexif().get(0x0112, 0)),
+                      "refused": refused})
         expected.append(pixels)
     np.save(HERE / "expected.npy", np.stack(expected))
     text = ",\n".join(json.dumps(case) for case in cases)

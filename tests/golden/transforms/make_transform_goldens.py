@@ -2,17 +2,16 @@
 
 Usage: .venv-peers/bin/python tests/golden/transforms/make_transform_goldens.py (tools/peers/setup makes .venv-peers)
 
-picture.npy is [37, 45, 3] uint8: a smooth photo-like pattern with noise, flat patches, black, white and grey. NAME.npy holds what an
-operation makes of it: [cases, 37, 45, 3]; cases.json the parameters of each case in order.
+picture.npy is [37, 45, 3] uint8: a smooth photo-like pattern with noise, flat patches, black, white and grey. NAME.npy
+holds what an operation makes of it: [cases, 37, 45, 3]; cases.json the parameters of each case in order.
 """
 import json
 import pathlib
 
 import numpy as np
 import torch
-from ffcv.transforms import RandomBrightness, RandomContrast, RandomSaturation
-from torchvision.transforms import InterpolationMode
-from torchvision.transforms import v2
+from ffcv.transforms import Poison, RandomBrightness, RandomContrast, RandomSaturation
+from torchvision.transforms import InterpolationMode, v2
 from torchvision.transforms.v2 import functional as F
 
 here = pathlib.Path(__file__).parent
@@ -21,7 +20,8 @@ here = pathlib.Path(__file__).parent
 def picture():
     rng = np.random.default_rng(5)
     y, x = np.mgrid[0:37, 0:45].astype(np.float64)
-    smooth = np.stack([120 + 90 * np.sin(x / 7 + y / 11), 130 + 80 * np.cos(x / 5 - y / 9), 110 + 100 * np.sin((x + y) / 13)], -1)
+    smooth = np.stack([120 + 90 * np.sin(x / 7 + y / 11), 130 + 80 * np.cos(x / 5 - y / 9),
+                       110 + 100 * np.sin((x + y) / 13)], -1)
     image = np.clip(smooth + rng.normal(0, 12, smooth.shape), 0, 255).astype(np.uint8)
     image[:6, :6], image[:6, 6:12], image[:6, 12:18] = 0, 255, 128
     image[30:, 38:] = [200, 40, 90]
@@ -38,7 +38,7 @@ def ffcv_factor(operation, factor):
     code = operation(magnitude=0.0, p=1.1).generate_code()
     # magnitude m draws U[max(0, 1 - m), 1 + m]; a closure with the factor in both ends is the same kernel.
     import types
-    cells = {name: cell.cell_contents for name, cell in zip(code.__code__.co_freevars, code.__closure__)}
+    cells = {name: cell.cell_contents for name, cell in zip(code.__code__.co_freevars, code.__closure__, strict=True)}
 
     class Fixed:
         """np with a uniform() that gives the factor."""
@@ -90,7 +90,8 @@ dull = tensor((60 + image // 3).astype(np.uint8))
 save("autocontrast", [0, 1], lambda c: F.autocontrast(dull if c else t))
 save("equalize", [0, 1], lambda c: F.equalize(dull if c else t))
 save("sharpness", [0.0, 0.4, 1.0, 1.9], lambda f: F.adjust_sharpness(t, f))
-save("gaussian_blur", [[3, 0.4], [5, 1.1], [9, 2.0], [23, 1.7], [1, 1.0]], lambda c: F.gaussian_blur(t, [c[0], c[0]], [c[1], c[1]]))
+save("gaussian_blur", [[3, 0.4], [5, 1.1], [9, 2.0], [23, 1.7], [1, 1.0]],
+     lambda c: F.gaussian_blur(t, [c[0], c[0]], [c[1], c[1]]))
 
 modes = {"nearest": InterpolationMode.NEAREST, "bilinear": InterpolationMode.BILINEAR}
 for mode, interpolation in modes.items():
@@ -99,8 +100,8 @@ for mode, interpolation in modes.items():
          lambda a: F.rotate(t, a, interpolation=interpolation, fill=fill))
     # angle, translate x, y, scale, shear x, y, and whether about the upper left corner
     save(f"affine_{mode}",
-         [[12.0, 3, -5, 1.1, 0, 0, 0], [-33.3, 0, 0, 0.7, 10, 0, 0], [0.0, -7, 4, 1.0, 0, 0, 0], [5.0, 1, 2, 1.3, -8, 14, 0],
-          [0.0, 0, 0, 1.0, 16.7, 0, 1], [0.0, 0, 0, 1.0, 0, -16.7, 1]],
+         [[12.0, 3, -5, 1.1, 0, 0, 0], [-33.3, 0, 0, 0.7, 10, 0, 0], [0.0, -7, 4, 1.0, 0, 0, 0],
+          [5.0, 1, 2, 1.3, -8, 14, 0], [0.0, 0, 0, 1.0, 16.7, 0, 1], [0.0, 0, 0, 1.0, 0, -16.7, 1]],
          lambda c: F.affine(t, c[0], [int(c[1]), int(c[2])], c[3], [c[4], c[5]], interpolation=interpolation, fill=fill,
                             center=[0, 0] if c[6] else None))
 
@@ -119,7 +120,8 @@ for operation, (magnitudes, signed) in augment._AUGMENTATION_SPACE.items():
     for sign in ([1, -1] if signed else [1]):
         operations.append([operation, sign * float(values[9]) if values is not None else 0.0])
 save("augmentations", operations,
-     lambda c: augment._apply_image_or_video_transform(t, c[0], c[1], interpolation=InterpolationMode.NEAREST, fill=augment._fill))
+     lambda c: augment._apply_image_or_video_transform(t, c[0], c[1], interpolation=InterpolationMode.NEAREST,
+                                                       fill=augment._fill))
 
 # Padding as numpy has it, cut out at every offset that RandomCrop(size, padding) can take.
 for mode in ["constant", "edge", "reflect", "symmetric"]:
@@ -134,11 +136,9 @@ for height, width in [(20, 31), (37, 45), (64, 50)]:
 
 alpha = np.linspace(0, 1, 37 * 45).reshape(37, 45)
 mask = image[::-1, ::-1].copy()
-from ffcv.transforms import Poison
 kernel = Poison(mask, alpha, [4]).generate_code()
 temp = np.zeros((1, 37, 45, 3), np.float32)
-import numba
 poisoned = np.stack([kernel(image[None].copy(), temp, np.array([i]))[0] for i in (3, 4)])
 np.save(here / "poison.npy", poisoned)
-json.dump({"cases": cases, "tables": tables}, open(here / "cases.json", "w"), indent=None, separators=(",", ":"))
+(here / "cases.json").write_text(json.dumps({"cases": cases, "tables": tables}, separators=(",", ":")))
 print("wrote", sorted(p.name for p in here.glob("*.npy")))

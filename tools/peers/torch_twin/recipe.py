@@ -1,6 +1,7 @@
 """The parts of ffcv-imagenet's recipe that the twins share, in plain torch: no numpy, no torchvision."""
 
 import ast
+import itertools
 import json
 import struct
 import sys
@@ -106,7 +107,7 @@ def interpolate(x, xs, ys):
     """Linear between the points, constant outside; the arithmetic is numpy.interp's."""
     if x <= xs[0]:
         return float(ys[0])
-    for (left, right), (low, high) in zip(zip(xs, xs[1:]), zip(ys, ys[1:])):
+    for (left, right), (low, high) in zip(itertools.pairwise(xs), itertools.pairwise(ys), strict=True):
         if x < right:
             return (high - low) / (right - left) * (x - left) + low
     return float(ys[-1])

@@ -51,7 +51,7 @@ class Arrays:
             if crop == "random":
                 boxes = [random_box(*images.shape[2:]) for _ in chosen]
                 images = torch.cat([resize(image[None, :, y:y + h, x:x + w], size)
-                                    for image, (y, x, h, w) in zip(images, boxes)])
+                                    for image, (y, x, h, w) in zip(images, boxes, strict=True)])
             else:
                 images = resize(images, size)
             mirrored = (torch.rand(batch) < 0.5).to(device)[:, None, None, None]

@@ -79,7 +79,8 @@ class Peer:
              f"--validation.resolution={args.size}", "--logging.log_level=0", "--logging.every=1",
              "--checkpoint.every_epochs=0",
              f"--logging.folder={self.folder}", f"--logging.run_id={name}", *more])
-        rows = [json.loads(line) for line in open(self.folder / name / "log")]
+        with open(self.folder / name / "log") as log:
+            rows = [json.loads(line) for line in log]
         losses = [row["loss"] for row in rows if "epoch_step" in row]
         return losses, recipe.load_weights(self.folder / name / "final_weights.safetensors")
 
@@ -161,7 +162,7 @@ def main():
     parameters = {name: value for name, value in weights.items() if "running" not in name}
     step_size = largest_weight_difference(twin["after_one"], parameters)
     loss_difference = max(abs(ours - theirs) / theirs
-                          for ours, theirs in zip(losses, twin["losses"]))
+                          for ours, theirs in zip(losses[:args.steps], twin["losses"], strict=True))
     print(json.dumps({"steps": args.steps, "losses": losses[:args.steps],
                       "twin_losses": twin["losses"],
                       "largest_weight_difference_after_1_step": weight_difference,

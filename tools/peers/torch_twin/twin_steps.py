@@ -46,7 +46,8 @@ def main():
     args = arguments()
     images = np.load(args.images, mmap_mode="r")
     labels = torch.from_numpy(np.load(args.labels).astype(np.int64).reshape(-1))
-    lrs = json.load(open(args.lrs))
+    with open(args.lrs) as file:
+        lrs = json.load(file)
     batch = len(images) // len(lrs)
     if batch * len(lrs) != len(images) or len(labels) != len(images):
         raise SystemExit(f"twin_steps: expected images and labels to be {len(lrs)} equal batches, "

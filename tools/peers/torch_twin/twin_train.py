@@ -23,11 +23,13 @@ import twin_data
 
 
 def read_recipe(path):
-    if not str(path).endswith(".json"):
-        import yaml
-        return yaml.safe_load(open(path))
+    with open(path) as file:
+        if not str(path).endswith(".json"):
+            import yaml
+            return yaml.safe_load(file)
+        config = json.load(file)["config"]
     sections = {}
-    for key, value in json.load(open(path))["config"].items():
+    for key, value in config.items():
         section, _, name = key.partition(".")
         sections.setdefault(section, {})[name] = value
     return sections
@@ -78,7 +80,7 @@ class Training:
         rates = recipe.rates_of_epoch(number, len(data) // batch, float(lr["lr"]), int(keys["epochs"]),
                                       lr.get("lr_peak_epoch", 2))
         self.model.train()
-        for rate, (images, labels) in zip(rates, data.train(size, batch, self.args.crop)):
+        for rate, (images, labels) in zip(rates, data.train(size, batch, self.args.crop), strict=True):
             recipe.set_lr(self.optimizer, rate)
             self.optimizer.zero_grad(set_to_none=True)
             with autocast(self.device):

@@ -19,6 +19,7 @@ for name, tensor in loaded.items():
     twin = mapped[name].reshape(-1)
     assert (twin.view(torch.uint8).numpy().tobytes() if twin.numel() else b"") == raw
     tensors.append(
-        {"name": name, "dtype": str(tensor.dtype).removeprefix("torch."), "shape": list(tensor.shape), "bytes": raw.hex()}
+        {"name": name, "dtype": str(tensor.dtype).removeprefix("torch."), "shape": list(tensor.shape),
+         "bytes": raw.hex()}
     )
 print(json.dumps({"tensors": tensors}))

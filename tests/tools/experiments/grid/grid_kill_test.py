@@ -74,12 +74,13 @@ validation: {{resolution: 64}}
         subprocess.run([precast, "grid", write_sweep(scratch, "whole", 2)], check=True, stdout=subprocess.DEVNULL)
         wall = time.monotonic() - begin
         seconds = sum(record["seconds"] for record in ends(scratch / "whole"))
-        print(f"whole: wall {wall:.1f} s, trials' own time / slots {seconds / 2:.1f} s: {wall / seconds * 2:.3f} x", flush=True)
+        print(f"whole: wall {wall:.1f} s, trials' own time / slots {seconds / 2:.1f} s: {wall / seconds * 2:.3f} x",
+              flush=True)
 
         # In another number of slots, too.
         sweep = write_sweep(scratch, "killed", 3)
         killed = scratch / "killed"
-        for number in range(2):
+        for _ in range(2):
             process = subprocess.Popen([precast, "grid", sweep], stdout=subprocess.DEVNULL)
             goal = len(ends(killed)) + 3
             deadline = time.monotonic() + 600

@@ -65,9 +65,10 @@ def main(build):
         command = [python, ROOT / "examples/optuna/optimize.py", "--trials=12", "--slots=2", f"--folder={folder}",
                    f"--precast={precast}", *recipe]
         told = 0
-        for number in range(2):
+        for _ in range(2):
             process = subprocess.Popen(command)
-            wait_until(lambda: len(results(folder)) >= told + 3 or process.poll() is not None, "too few results")
+            wait_until(lambda process=process, wanted=told + 3:
+                       len(results(folder)) >= wanted or process.poll() is not None, "too few results")
             assert process.poll() is None, "ended before it was killed"
             process.send_signal(signal.SIGKILL)
             process.wait()
@@ -84,10 +85,12 @@ def main(build):
         assert all(r["exit_code"] == 0 and r["seconds"] > 0 for r in finished.values())
         for number in (0, 5, 11):
             there = finished[f"result-{number}.json"]
-            keys = [f"--{key}={there['params'][key]}" for key in ("lr.lr", "training.weight_decay", "training.label_smoothing")]
+            keys = [f"--{key}={there['params'][key]}"
+                    for key in ("lr.lr", "training.weight_decay", "training.label_smoothing")]
             alone = Path(scratch) / "alone.json"
             subprocess.run(["taskset", "-c", str(sorted(os.sched_getaffinity(0))[0]), precast, "train", *recipe, *keys,
-                            f"--logging.folder={scratch}/alone", f"--logging.run_id=r{number}", f"--result-json={alone}"],
+                            f"--logging.folder={scratch}/alone", f"--logging.run_id=r{number}",
+                            f"--result-json={alone}"],
                            check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                            env={**os.environ, "OMP_NUM_THREADS": "1"})
             here = json.loads(alone.read_text())

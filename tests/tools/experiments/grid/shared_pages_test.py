@@ -48,7 +48,8 @@ def trainings(parent, program):
             continue
         try:
             status = (entry / "stat").read_text()
-            if int(status[status.rindex(")") + 2:].split()[1]) == parent and os.readlink(entry / "exe").endswith(program):
+            its_parent = int(status[status.rindex(")") + 2:].split()[1])
+            if its_parent == parent and os.readlink(entry / "exe").endswith(program):
                 found.append(int(entry.name))
         except OSError:
             continue

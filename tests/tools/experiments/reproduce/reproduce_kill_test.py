@@ -31,7 +31,8 @@ validation: {{resolution: 64}}
 logging: {{log_level: 1, every: 1}}
 checkpoint: {{every_steps: 3}}
 """)
-    rows = "\n".join(f"  - {{id: r{n}, model: ResNet-18, recipe: recipe.yaml, settings: {{training.epochs: {n}}}}}" for n in (1, 2, 3))
+    rows = "\n".join(f"  - {{id: r{n}, model: ResNet-18, recipe: recipe.yaml, settings: {{training.epochs: {n}}}}}"
+                     for n in (1, 2, 3))
     (scratch / "table.yaml").write_text(f"title: Three numbers of epochs\nrows:\n{rows}\n")
     return scratch / "table.yaml"
 
@@ -62,7 +63,8 @@ def table_of(folder):
         rows[row["id"]] = {"top_1": row["top_1"], "top_5": row["top_5"],
                            "figures": {key: run["summary"][key] for key in FIGURES},
                            "log": log_of(Path(run["folder"])),
-                           "weights": hashlib.sha256((Path(run["folder"]) / "final_weights.safetensors").read_bytes()).hexdigest()}
+                           "weights": hashlib.sha256(
+                               (Path(run["folder"]) / "final_weights.safetensors").read_bytes()).hexdigest()}
     return rows
 
 
@@ -87,7 +89,8 @@ def main(build):
         command = [build / "bin/precast", "reproduce", table, "--folder"]
         subprocess.run([*command, scratch / "whole"], check=True, stdout=subprocess.DEVNULL)
         killed = scratch / "killed"
-        # In the middle of the second row (of 12 steps, after one of 6), and of the last one (of 18, after 6 that were left).
+        # In the middle of the second row (of 12 steps, after one of 6), and of the last one (of 18, after 6 that were
+        # left).
         kill_in([*command, killed], killed / "r2-seed0", 8)
         kill_in([*command, killed], killed / "r3-seed0", 8)
         subprocess.run([*command, killed], check=True)
