@@ -129,11 +129,6 @@ configure() {
   printf '%s\n' "$wanted" >"$folder/.options"
 }
 
-# One build folder serves tools/test --asan and tools/fuzz, which both read this: compiling it takes longer than either
-# runs.
-# shellcheck disable=SC2034
-ASAN_CMAKE=(-DCMAKE_CXX_COMPILER=clang++-19 -DPRECAST_TORCH=OFF '-DPRECAST_SANITIZE=address;undefined' -DPRECAST_FUZZ=ON)
-
 # A command that build runs under, for programs that are run while building.
 BUILD_UNDER=()
 

@@ -1,6 +1,11 @@
-# Sanitizers in everything, and the coverage of libFuzzer in the libraries that its programs link.
-if(PRECAST_FUZZ AND NOT (CMAKE_CXX_COMPILER_ID STREQUAL Clang AND PRECAST_SANITIZE STREQUAL "address;undefined"))
-  message(FATAL_ERROR "PRECAST_FUZZ needs clang and -DPRECAST_SANITIZE='address;undefined'")
+# Coverage and sanitizers in the libraries; the fuzz programs themselves link libFuzzer.
+if(PRECAST_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL Clang OR PRECAST_TORCH OR PRECAST_SANITIZE)
+    message(FATAL_ERROR "PRECAST_FUZZ needs -DCMAKE_CXX_COMPILER=clang++-19 -DPRECAST_TORCH=OFF and brings its own sanitizers")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g1
+    -O1 -D_GLIBCXX_ASSERTIONS)
+  add_link_options(-fsanitize=address,undefined)
 endif()
 # The wheel's libtorch crashes on load under AddressSanitizer, so sanitizers go with the torch-free build.
 if(PRECAST_SANITIZE)

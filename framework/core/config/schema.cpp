@@ -154,14 +154,17 @@ void Schema::assign(Key& key, const ConfigNode& value, Diagnostics& diagnostics,
     report_unread(value.origin, shown, *key.unread_, diagnostics);
     return;
   }
+  Key& meant = key.alias_of_ ? *const_cast<Key*>(find(*key.alias_of_)) : key;
+  // Another place may replace a value under any of its names: the command line one of the file.
+  if (meant.given_ && meant.given_as_ != key.name_ &&
+      meant.origin_.source == value.origin.source) {
+    diagnostics.error(value.origin, shown,
+                      fmt::format("given twice: here and as {} ({})", meant.given_as_,
+                                  meant.origin_.text()));
+    return;
+  }
   if (key.alias_of_) {
-    Key& meant = *const_cast<Key*>(find(*key.alias_of_));
-    if (meant.given_ && meant.given_as_ != key.name_) {
-      diagnostics.error(
-          value.origin, shown,
-          fmt::format("given twice: here and as {} ({})", meant.given_as_, meant.origin_.text()));
-      return;
-    }
+    meant.given_ = false;
     assign(meant, value, diagnostics, prefix);
     meant.given_as_ = key.name_;
     return;

@@ -59,10 +59,10 @@ TEST_P(GoldenTest, HeaderAndFieldsAreThoseThatFfcvReads) {
   for (std::size_t i = 0; i < reader.fields().size(); ++i) {
     const FieldInfo& field = reader.fields()[i];
     const auto& fact = facts_["fields"][i];
-    EXPECT_EQ(field.name, fact[0]);
+    EXPECT_EQ(field.name, fact[0].get<std::string>());
     EXPECT_EQ(static_cast<int>(field.type), fact[1]);
     EXPECT_EQ(field.offset, fact[2]);
-    EXPECT_EQ(field.dtype, fact[3]);
+    EXPECT_EQ(field.dtype, fact[3].get<std::string>());
     EXPECT_EQ(field.shape, fact[4].get<std::vector<std::uint64_t>>());
     EXPECT_EQ(reader.field(field.name), i);
   }

@@ -21,6 +21,7 @@
 #include "framework/api/single_rank.h"
 #include "framework/engine/train_step.h"
 #include "models/register.h"
+#include "models/resnet.h"
 #include "recipes/register.h"
 #include "tests/recipes/make_method.h"
 #include "tests/support/fake_parts.h"
@@ -133,9 +134,11 @@ OptimizerRegistry all_optimizers() {
 ModelRegistry all_models() {
   ModelRegistry registry("model");
   models::register_models(registry);
-  registry.add("linear", "for tests", [](const ModelSpec& spec) {
-    return std::make_unique<test::LinearModel>(spec.num_classes);
-  });
+  // Methods set options of residual networks.
+  registry.add<models::ResNetOptions>(
+      "linear", "for tests", [](const ModelSpec& spec, const models::ResNetOptions&) {
+        return std::make_unique<test::LinearModel>(spec.num_classes);
+      });
   return registry;
 }
 

@@ -287,6 +287,8 @@ TEST_F(RecipeTest, AnOptionHasTheNamesOfBothItsPartAndFfcvImagenet) {
             "{momentum: 0.5, weight_decay: 0.1}");
   EXPECT_THAT(refusal("optimizer: {momentum: 0.5}\ntraining: {momentum: 0.9}\n"),
               Names("training.momentum", "optimizer.momentum"));
+  EXPECT_THAT(refusal("training: {momentum: 0.9}\noptimizer: {momentum: 0.5}\n"),
+              Names("training.momentum", "optimizer.momentum"));
 }
 
 TEST_F(RecipeTest, OptimiserAndScheduleKeysReachThePlan) {
