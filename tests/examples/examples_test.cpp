@@ -51,7 +51,7 @@ class ExamplesTest : public testing::Test {
         fmt::format("precast train {}/configs/quickstart.yaml --training.epochs=1 {} "
                     "--data.train_dataset=images.beton "
                     "--data.val_dataset=images.beton --training.batch_size=16 "
-                    "--logging.folder=runs --resolution.end_ramp=0 --resolution.min_res=32",
+                    "--logging.folder=runs --resolution.min_res=32 --resolution.max_res=32",
                     PRECAST_SOURCE_DIR, options));
   }
 
