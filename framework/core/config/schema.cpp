@@ -156,11 +156,10 @@ void Schema::assign(Key& key, const ConfigNode& value, Diagnostics& diagnostics,
   }
   Key& meant = key.alias_of_ ? *const_cast<Key*>(find(*key.alias_of_)) : key;
   // Another place may replace a value under any of its names: the command line one of the file.
-  if (meant.given_ && meant.given_as_ != key.name_ &&
-      meant.origin_.source == value.origin.source) {
-    diagnostics.error(value.origin, shown,
-                      fmt::format("given twice: here and as {} ({})", meant.given_as_,
-                                  meant.origin_.text()));
+  if (meant.given_ && meant.given_as_ != key.name_ && meant.origin_.source == value.origin.source) {
+    diagnostics.error(
+        value.origin, shown,
+        fmt::format("given twice: here and as {} ({})", meant.given_as_, meant.origin_.text()));
     return;
   }
   if (key.alias_of_) {
