@@ -21,6 +21,7 @@
 #include "recipes/methods/stochastic_depth.h"
 #include "recipes/methods/swa.h"
 #include "recipes/methods/zero_init_residual.h"
+#include "recipes/metrics/top_k.h"
 #include "recipes/optim/adamw.h"
 #include "recipes/optim/lamb.h"
 #include "recipes/optim/lars.h"
@@ -34,6 +35,10 @@
 #include "recipes/schedules/step.h"
 
 namespace precast::recipes {
+
+void register_metrics(MetricRegistry& registry) {
+  registry.add("top_k", "share of samples whose class is among the k largest logits", make_top_k);
+}
 
 void register_methods(MethodRegistry& registry) {
   registry.add("blurpool", "antialias strided convolutions (Zhang 2019)", make_blurpool);

@@ -2,6 +2,7 @@
 
 #include "framework/api/loss.h"
 #include "framework/api/method.h"
+#include "framework/api/metric.h"
 #include "framework/api/optimizer.h"
 #include "framework/api/schedule.h"
 #include "framework/core/export.h"
@@ -10,6 +11,8 @@ namespace precast::recipes {
 
 /// All of README.md's table.
 PRECAST_API void register_methods(MethodRegistry& registry);
+/// top_k.
+PRECAST_API void register_metrics(MetricRegistry& registry);
 /// cross_entropy, bce.
 PRECAST_API void register_losses(LossRegistry& registry);
 /// sgd, sgdw, adamw, lars, lamb.

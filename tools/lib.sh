@@ -123,7 +123,10 @@ configure() {
   wanted=$(printf '%s\n' "$ROOT" "$@")
   if [[ -f $folder/build.ninja && $(cat "$folder/.options" 2>/dev/null) == "$wanted" ]]; then return 0; fi
   mkdir -p "$folder" || die "$EXIT_IO" "cannot create $folder" "set PRECAST_BUILD_DIR to a folder you can write"
-  if ! logged "$folder/configure.log" cmake -S "$ROOT" -B "$folder" -G Ninja "$@"; then
+  # Options that are no longer given must not linger in the cache.
+  local fresh=()
+  if [[ -f $folder/.options ]]; then fresh=(--fresh); fi
+  if ! logged "$folder/configure.log" cmake "${fresh[@]}" -S "$ROOT" -B "$folder" -G Ninja "$@"; then
     die "$EXIT_ENVIRONMENT" "CMake could not configure $folder" "read the lines above; a fresh folder helps after a change of tools: rm -r '$folder'"
   fi
   printf '%s\n' "$wanted" >"$folder/.options"

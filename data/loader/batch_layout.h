@@ -7,6 +7,7 @@
 
 #include "data/loader/host_batch.h"
 #include "data/loader/outputs.h"
+#include "framework/core/export.h"
 
 namespace precast::data {
 
@@ -21,7 +22,7 @@ struct OutputField {
 };
 
 /// Where everything lies in the memory of one pass's batches. Const, thread-safe.
-class BatchLayout {
+class PRECAST_API BatchLayout {
  public:
   /// Borrows `outputs`. @throws ConfigError if a transform cannot work on images of that
   /// size, and for sizes that no memory has.

@@ -1,6 +1,9 @@
 #include "data/torch/batch_source.h"
 
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/linspace.h>
+#include <ATen/ops/zeros.h>
+#include <c10/util/accumulate.h>
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -8,8 +11,10 @@
 #include <span>
 #include <utility>
 
+#include "data/loader/batch_layout.h"
 #include "data/torch/batch_views.h"
 #include "framework/core/error.h"
+#include "framework/core/suggest.h"
 
 namespace precast::data {
 namespace {
@@ -21,25 +26,52 @@ at::ScalarType scalar_type(ElementType type) {
   return kTypes[static_cast<int>(type)];
 }
 
-/// The place of the output of that name, or, without a name, of the first whose kind stands first
-/// among `kinds`. @throws DataError if there is none, or the one of that name is of another kind.
-std::size_t find_output(const BetonReader& reader, const std::vector<Output>& outputs,
-                        const std::string& name, std::span<const OutputKind> kinds,
-                        std::string_view what) {
-  for (const OutputKind kind : kinds) {
-    const auto found = std::ranges::find_if(outputs, [&](const Output& output) {
-      return output.kind == kind && (name.empty() || name == output.name);
-    });
-    if (found != outputs.end()) return static_cast<std::size_t>(found - outputs.begin());
+/// The places of the outputs of those names; without names, of the first whose kind comes first in
+/// `kinds`. @throws DataError if there is none
+std::vector<std::size_t> find_outputs(const BetonReader& reader, const std::vector<Output>& outputs,
+                                      const std::vector<std::string>& names,
+                                      std::span<const OutputKind> kinds, std::string_view what) {
+  const auto place_of = [&](auto found) {
+    return static_cast<std::size_t>(found - outputs.begin());
+  };
+  std::vector<std::size_t> places;
+  for (const std::string& name : names) {
+    const auto found = std::ranges::find(outputs, name, &Output::name);
+    if (found == outputs.end()) {
+      std::vector<std::string> known;
+      for (const Output& output : outputs) known.push_back(output.name);
+      throw DataError(fmt::format("{}: expected {} field '{}', got none. {}",
+                                  reader.path().string(), what, name, suggest(name, known)));
+    }
+    places.push_back(place_of(found));
   }
-  throw DataError(fmt::format("{}: expected {} field{}, got none", reader.path().string(), what,
-                              name.empty() ? "" : fmt::format(" '{}'", name)));
+  for (const OutputKind kind : kinds) {
+    if (!places.empty()) break;
+    const auto found = std::ranges::find(outputs, kind, &Output::kind);
+    if (found != outputs.end()) places.push_back(place_of(found));
+  }
+  if (!places.empty()) return places;
+  throw DataError(fmt::format("{}: expected {} field, got none", reader.path().string(), what));
 }
 
-/// What a model reads, and what its output is held against. A file of texts or tables has no image.
+/// What a model reads, and what the loss compares its outputs with, unless the recipe names them. A
+/// file of texts or tables has no image.
 constexpr std::array kInputs = {OutputKind::image, OutputKind::shaped, OutputKind::array,
                                 OutputKind::bytes};
-constexpr std::array kLabels = {OutputKind::integer, OutputKind::floating};
+constexpr std::array kTargets = {OutputKind::integer, OutputKind::floating};
+
+/// [samples, shape...]: in each sample values that rise from -2 to 2.
+at::Tensor ramps(std::int64_t samples, std::vector<std::int64_t> shape, at::Device device,
+                 at::ScalarType type) {
+  constexpr double kLargest = 2;
+  const std::int64_t values = c10::multiply_integers(shape);
+  const at::Tensor one =
+      at::linspace(-kLargest, kLargest, values, at::device(device).dtype(at::kFloat));
+  shape.insert(shape.begin(), 1);
+  const at::Tensor image = one.to(type).view(shape);
+  shape.front() = samples;
+  return image.expand(shape).contiguous();
+}
 
 class CpuBatchSource final : public BatchSource {
  public:
@@ -81,18 +113,20 @@ class CpuBatchSource final : public BatchSource {
 
 BatchFields find_fields(const BetonReader& reader, const Pipeline& pipeline, bool normalize,
                         const FieldChoice& choice) {
-  BatchFields fields{.outputs = resolve_outputs(reader, pipeline, normalize)};
-  fields.image = find_output(reader, fields.outputs, choice.image, kInputs,
-                             "an image, array, text or other input");
-  fields.label = find_output(reader, fields.outputs, choice.label, kLabels, "an integer or float");
+  BatchFields fields{
+      .outputs = resolve_outputs(reader, pipeline, normalize), .inputs = {}, .targets = {}};
+  fields.inputs = find_outputs(reader, fields.outputs, choice.inputs, kInputs,
+                               "an image, array, text or other input");
+  fields.targets =
+      find_outputs(reader, fields.outputs, choice.targets, kTargets, "an integer or float");
   return fields;
 }
 
 Batch view_host_batch(const HostBatch& host, const BatchFields& fields) {
   Batch batch{.fields = {},
               .sample_ids = host.sample_ids,
-              .image_index = fields.image,
-              .label_index = fields.label};
+              .inputs = fields.inputs,
+              .targets = fields.targets};
   for (const HostTensor& field : host.fields) {
     batch.fields.push_back(
         {field.name, at::from_blob(
@@ -100,6 +134,35 @@ Batch view_host_batch(const HostBatch& host, const BatchFields& fields) {
                          at::TensorOptions(scalar_type(field.type)))});
   }
   return batch;
+}
+
+BatchMaker make_batch_maker(const BetonReader& reader, const Pipeline& pipeline,
+                            const FieldChoice& fields, at::Device device,
+                            at::ScalarType image_dtype) {
+  auto found = std::make_shared<const BatchFields>(
+      find_fields(reader, pipeline, /*normalize=*/true, fields));
+  return [found, device, image_dtype](std::int64_t samples, std::int64_t image_size_px) {
+    const BatchLayout layout(found->outputs, samples, image_size_px);
+    Batch batch{.fields = {},
+                .sample_ids = std::vector<std::uint64_t>(static_cast<std::size_t>(samples)),
+                .inputs = found->inputs,
+                .targets = found->targets};
+    for (std::size_t i = 0; i < found->outputs.size(); ++i) {
+      const Output& output = found->outputs[i];
+      std::vector<std::int64_t> shape = layout.fields()[i].shape;
+      at::Tensor values;
+      if (output.kind == OutputKind::image) {
+        values = ramps(samples, shape, device,
+                       output.image.type ? scalar_type(output.type) : image_dtype);
+        if (!output.channels_first) values = values.permute({0, 3, 1, 2});
+      } else {
+        shape.insert(shape.begin(), samples);
+        values = at::zeros(shape, at::device(device).dtype(scalar_type(output.type)));
+      }
+      batch.fields.push_back({output.name, values});
+    }
+    return batch;
+  };
 }
 
 std::unique_ptr<BatchSource> make_batch_source(const BetonReader& reader, const Pipeline& pipeline,

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "data/beton/reader.h"
 #include "data/loader/loader.h"
@@ -13,12 +15,12 @@
 
 namespace precast::data {
 
-/// Which outputs are the image and the label. Empty names: the first image (in a file without
-/// images the first of the pixels and ragged, else of the arrays, else of the texts) and the first
-/// integer field (else float).
+/// The outputs that models and losses read, by their names. No inputs: the first image (in a file
+/// without images the first of the pixels and ragged, else of the arrays, else of the texts). No
+/// targets: the first integer field (else float).
 struct FieldChoice {
-  std::string image;
-  std::string label;
+  std::vector<std::string> inputs;
+  std::vector<std::string> targets;
 };
 
 /// Batches that are copied to a GPU ahead of the one in use.
@@ -30,11 +32,18 @@ inline constexpr std::int64_t kCopiedAhead = 2;
 /// of the training, and normalised on the device. Images that the pipeline converts itself come as
 /// it says.
 /// @param image_dtype float32; on a GPU float16 or bfloat16 as well.
-/// @throws DataError if input and label are not there; ConfigError if the pipeline does not fit the
-/// file; DeviceError if this build has no CUDA and
-/// `device` asks for it.
+/// @throws DataError if a field of `fields` is not there; ConfigError if the pipeline does not fit
+/// the file; DeviceError if this build has no CUDA and `device` asks for it.
 [[nodiscard]] PRECAST_API std::unique_ptr<BatchSource> make_batch_source(
     const BetonReader& reader, const Pipeline& pipeline, const LoaderOptions& options,
     const FieldChoice& fields, at::Device device, at::ScalarType image_dtype);
+
+/// Batches with the names, shapes and types of make_batch_source()'s, without reading a sample:
+/// each image is the same ramp from -2 to 2, a normalised image's range, all else is 0. Does not
+/// borrow its arguments. @throws as make_batch_source()
+[[nodiscard]] PRECAST_API BatchMaker make_batch_maker(const BetonReader& reader,
+                                                      const Pipeline& pipeline,
+                                                      const FieldChoice& fields, at::Device device,
+                                                      at::ScalarType image_dtype);
 
 }  // namespace precast::data

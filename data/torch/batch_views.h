@@ -14,13 +14,13 @@ namespace precast::data {
 struct BatchFields {
   /// One a tensor.
   std::vector<Output> outputs;
-  /// Where image and label stand among them.
-  std::size_t image = 0;
-  std::size_t label = 0;
+  /// Places among them, as Batch::inputs and Batch::targets.
+  std::vector<std::size_t> inputs;
+  std::vector<std::size_t> targets;
 };
 
-/// @param normalize whether the loader normalises. @throws DataError naming the file if image or
-/// label is missing or of another kind; ConfigError
+/// @param normalize whether the loader normalises. @throws DataError naming the file if a
+/// field of `choice` is missing; ConfigError
 [[nodiscard]] BatchFields find_fields(const BetonReader& reader, const Pipeline& pipeline,
                                       bool normalize, const FieldChoice& choice);
 

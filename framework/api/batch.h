@@ -2,30 +2,62 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <vector>
 
-#include "framework/api/model.h"
+#include "framework/api/named_tensor.h"
 #include "framework/core/export.h"
 
 namespace precast {
 
-/// The samples of one step. The tensors are reference-counted: their memory is never reused while a
-/// Batch (or a copy of a tensor) lives.
-struct Batch {
-  /// One tensor a field, in the order of the file's fields. Images are [N, 3, H, W] float,
-  /// channels_last, normalised; integers [N] int64; floats [N] float64. On the device of the run.
+/// The samples of one step: what models, losses, metrics and methods read. The tensors are
+/// reference-counted: their memory is never reused while a Batch (or a copy of a tensor) lives.
+struct PRECAST_API Batch {
+  /// One tensor a field, in the order of the file's fields; the first dimension counts the samples.
+  /// Images are [N, 3, H, W] float, channels_last, normalised; integers [N] int64; floats [N]
+  /// float64. On the device of the run.
   std::vector<NamedTensor> fields;
   /// The samples' indices in the dataset file, [N].
   std::vector<std::uint64_t> sample_ids;
-  /// Which fields the model and the loss read.
-  std::size_t image_index = 0;
-  std::size_t label_index = 1;
+  /// Places in `fields` of what the recipe names as data.inputs and data.targets, in its order.
+  std::vector<std::size_t> inputs = {0};
+  std::vector<std::size_t> targets = {1};
 
-  [[nodiscard]] at::Tensor& images() { return fields.at(image_index).tensor; }
-  [[nodiscard]] at::Tensor& labels() { return fields.at(label_index).tensor; }
-  [[nodiscard]] std::int64_t size() const { return static_cast<std::int64_t>(sample_ids.size()); }
+  [[nodiscard]] at::Tensor& input(std::size_t i = 0) { return fields.at(inputs.at(i)).tensor; }
+  [[nodiscard]] const at::Tensor& input(std::size_t i = 0) const {
+    return fields.at(inputs.at(i)).tensor;
+  }
+  [[nodiscard]] at::Tensor& target(std::size_t i = 0) { return fields.at(targets.at(i)).tensor; }
+  [[nodiscard]] const at::Tensor& target(std::size_t i = 0) const {
+    return fields.at(targets.at(i)).tensor;
+  }
+  /// The first input and the first target, by their names in image classification.
+  [[nodiscard]] at::Tensor& images() { return input(); }
+  [[nodiscard]] const at::Tensor& images() const { return input(); }
+  [[nodiscard]] at::Tensor& labels() { return target(); }
+  [[nodiscard]] const at::Tensor& labels() const { return target(); }
+
+  /// The field of that name. @throws ConfigError that lists the names.
+  [[nodiscard]] const at::Tensor& field(std::string_view name) const;
+  /// Samples; those of the first input, as methods may make batches without ids.
+  [[nodiscard]] std::int64_t size() const;
+  /// `count` samples from `first` on, in views of the same memory.
+  [[nodiscard]] Batch narrow(std::int64_t first, std::int64_t count) const;
+  /// Samples at the given places (int64, on the batch's device), copied. It has no sample ids:
+  /// reading the places would wait for the device.
+  [[nodiscard]] Batch index_select(const at::Tensor& places) const;
 };
+
+/// Makes a batch of made-up values, as a source would deliver it: what models are tried on.
+using BatchMaker = std::function<Batch(std::int64_t samples, std::int64_t image_size_px)>;
+
+/// Gives inputs that lie channels last in memory PyTorch's default layout.
+PRECAST_API void make_inputs_contiguous(Batch& batch);
+
+/// A batch with one input and, where it is given, one target; without sample ids.
+[[nodiscard]] PRECAST_API Batch make_batch(at::Tensor input, at::Tensor target = {});
 
 }  // namespace precast

@@ -2,24 +2,41 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "framework/api/batch.h"
 #include "framework/core/config/part.h"
 #include "framework/core/export.h"
 
 namespace precast {
 
-/// How far logits are from labels.
+/// What training minimises: how far a model's outputs are from what the batch says they should be.
+/// Const and thread-safe.
 class PRECAST_API Loss {
  public:
   virtual ~Loss() = default;
-  /// @param logits [N, classes] float. @param labels [N] int64, or [N, classes] float
-  /// (probabilities).
+  /// @param outputs what the model returned for `batch`.
   /// @return scalar float32: the mean over the batch.
-  [[nodiscard]] virtual at::Tensor operator()(const at::Tensor& logits,
-                                              const at::Tensor& labels) const = 0;
-  /// The loss of each sample: [N] float32, whose mean is the above. Unless a loss knows better it
-  /// is called once for each sample.
-  [[nodiscard]] virtual at::Tensor per_sample(const at::Tensor& logits,
-                                              const at::Tensor& labels) const;
+  [[nodiscard]] virtual at::Tensor operator()(const at::Tensor& outputs,
+                                              const Batch& batch) const = 0;
+  /// The loss of each sample: [N] float32, whose mean is the above. By default the loss is computed
+  /// once for each sample.
+  [[nodiscard]] virtual at::Tensor per_sample(const at::Tensor& outputs, const Batch& batch) const;
+};
+
+/// A loss that compares the outputs with the first target.
+class PRECAST_API TargetLoss : public Loss {
+ public:
+  /// @param target for classes [N] int64, or [N, classes] float (probabilities).
+  /// @return scalar float32: the mean over the batch.
+  [[nodiscard]] virtual at::Tensor mean(const at::Tensor& outputs,
+                                        const at::Tensor& target) const = 0;
+  /// As Loss::per_sample.
+  [[nodiscard]] virtual at::Tensor each(const at::Tensor& outputs, const at::Tensor& target) const;
+  [[nodiscard]] at::Tensor operator()(const at::Tensor& outputs, const Batch& batch) const final {
+    return mean(outputs, batch.target());
+  }
+  [[nodiscard]] at::Tensor per_sample(const at::Tensor& outputs, const Batch& batch) const final {
+    return each(outputs, batch.target());
+  }
 };
 
 using LossRegistry = PartRegistry<Loss>;

@@ -3,9 +3,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
-#include <string>
 #include <vector>
 
+#include "framework/api/batch.h"
+#include "framework/api/named_tensor.h"
 #include "framework/core/config/part.h"
 #include "framework/core/export.h"
 
@@ -13,19 +14,16 @@ namespace precast {
 
 struct ModelSpec;
 
-struct NamedTensor {
-  std::string name;
-  at::Tensor tensor;
-};
-
-/// A network that classifies images. Not thread-safe.
+/// A network. Not thread-safe.
 class Model {
  public:
   virtual ~Model() = default;
 
-  /// @param images [N, 3, H, W], float, on the model's device.
-  /// @return logits [N, num_classes].
-  [[nodiscard]] virtual at::Tensor forward(const at::Tensor& images) = 0;
+  /// @param batch on the model's device. Models read its inputs; what the loss reads, targets and
+  /// other fields, may be missing.
+  /// @return outputs, floating point; the first dimension counts the samples. Classifiers return
+  /// logits [N, num_classes].
+  [[nodiscard]] virtual at::Tensor forward(const Batch& batch) = 0;
   /// Leaves of the autograd graph, in the order of Python's named_parameters().
   [[nodiscard]] virtual std::vector<NamedTensor> parameters() const = 0;
   /// Parameters and buffers in the order and with the names of Python's state_dict().
@@ -35,6 +33,15 @@ class Model {
   virtual void train(bool training) = 0;
   /// Moves parameters and buffers; `channels_last` changes the layout of 4-d weights.
   virtual void to(at::Device device, bool channels_last) = 0;
+};
+
+/// A network that classifies images: it reads the first input and returns logits.
+class ImageModel : public Model {
+ public:
+  /// @param images [N, 3, H, W], float, on the model's device.
+  /// @return logits [N, num_classes].
+  [[nodiscard]] virtual at::Tensor classify(const at::Tensor& images) = 0;
+  [[nodiscard]] at::Tensor forward(const Batch& batch) final { return classify(batch.images()); }
 };
 
 /// Floating-point state that is no parameter (batch statistics), sharing the model's memory.

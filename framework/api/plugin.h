@@ -4,6 +4,7 @@
 
 #include "framework/api/loss.h"
 #include "framework/api/method.h"
+#include "framework/api/metric.h"
 #include "framework/api/model.h"
 #include "framework/api/optimizer.h"
 #include "framework/api/schedule.h"
@@ -16,6 +17,7 @@ struct TrainParts {
   ModelRegistry models{"model"};
   MethodRegistry methods{"method"};
   LossRegistry losses{"loss"};
+  MetricRegistry metrics{"metric"};
   OptimizerRegistry optimizers{"optimizer"};
   ScheduleRegistry schedules{"schedule"};
 };

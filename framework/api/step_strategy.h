@@ -15,13 +15,13 @@ class StepPasses {
   virtual ~StepPasses() = default;
   /// Forward and backward: drops old gradients and leaves those of `batch` in the parameters, in
   /// fp16 multiplied by the gradient scaler's factor.
-  /// @param batch its number of images is a multiple of the plan's micro_batches.
+  /// @param batch its number of samples is a multiple of the plan's micro_batches.
   /// @param last whether these are the gradients of the update: only they are averaged over the
   /// ranks. Exactly one call of a step has it, the last one.
   /// @return this rank's mean loss: scalar float32 on the device, detached.
   virtual at::Tensor forward_backward(Batch& batch, bool last) = 0;
-  /// Logits without gradients, of the model as it trains: batch statistics do change.
-  [[nodiscard]] virtual at::Tensor forward(const at::Tensor& images) = 0;
+  /// Outputs without gradients, of the model as it trains: batch statistics do change.
+  [[nodiscard]] virtual at::Tensor forward(const Batch& batch) = 0;
   [[nodiscard]] virtual Model& model() = 0;
   [[nodiscard]] virtual const Loss& loss() const = 0;
 };

@@ -22,6 +22,7 @@ namespace {
 
 constexpr std::int64_t kTopK = 5;
 constexpr std::int64_t kWidthAxis = 3;
+constexpr std::int64_t kImageDims = 4;
 
 }  // namespace
 
@@ -33,24 +34,33 @@ double EvalResult::top_5() const {
   return samples == 0 ? 0 : static_cast<double>(top_5_correct) / static_cast<double>(samples);
 }
 
-at::Tensor Evaluator::logits(Model& model, const at::Tensor& images) const {
+at::Tensor Evaluator::outputs(Model& model, Batch& batch) const {
   const AutocastScope autocast(options_.device, options_.precision);
-  const at::Tensor input = options_.channels_last ? images : images.contiguous();
-  at::Tensor output = model.forward(input);
-  if (options_.flip_tta) output = output + model.forward(at::flip(input, {kWidthAxis}));
-  return output;
+  if (!options_.channels_last) make_inputs_contiguous(batch);
+  at::Tensor output = model.forward(batch);
+  if (!options_.flip_tta || batch.input().dim() != kImageDims) return output;
+  Batch mirrored = batch;
+  for (std::size_t i = 0; i < batch.inputs.size(); ++i) {
+    at::Tensor& input = mirrored.input(i);
+    if (input.dim() == kImageDims) input = at::flip(input, {kWidthAxis});
+  }
+  return output + model.forward(mirrored);
 }
 
 void Evaluator::count(Model& model, const Loss& loss, Batch& batch, Counts& counts) const {
-  const at::Tensor output = logits(model, batch.images());
-  const at::Tensor labels = batch.labels();
-  const std::int64_t k = std::min(kTopK, output.size(1));
-  const at::Tensor best = std::get<1>(at::topk(output, k, 1));
-  const at::Tensor hits = at::eq(best, labels.unsqueeze(1));
-  counts.integers[0].add_(hits.select(1, 0).sum());
-  counts.integers[1].add_(hits.sum());
+  const at::Tensor output = outputs(model, batch);
+  const at::Tensor& labels = batch.labels();
+  if (output.dim() == 2 && labels.dim() == 1 && labels.scalar_type() == at::kLong) {
+    const std::int64_t k = std::min(kTopK, output.size(1));
+    const at::Tensor best = std::get<1>(at::topk(output, k, 1));
+    const at::Tensor hits = at::eq(best, labels.unsqueeze(1));
+    counts.integers[0].add_(hits.select(1, 0).sum());
+    counts.integers[1].add_(hits.sum());
+  }
   counts.integers[2].add_(batch.size());
-  counts.loss.add_(loss(output, labels).to(at::kDouble) * static_cast<double>(batch.size()));
+  counts.loss.add_(loss(output, batch).to(at::kDouble) * static_cast<double>(batch.size()));
+  for (std::size_t i = 0; i < options_.metrics.size(); ++i)
+    counts.metrics[i].add_(options_.metrics[i]->count(output, batch));
 }
 
 std::optional<EvalResult> Evaluator::evaluate(Model& model, const Loss& loss, BatchSource& source,
@@ -59,8 +69,11 @@ std::optional<EvalResult> Evaluator::evaluate(Model& model, const Loss& loss, Ba
   model.train(false);
   const auto start = std::chrono::steady_clock::now();
   // On the device until the end: no sync in the loop.
-  Counts counts{at::zeros({3}, at::device(options_.device).dtype(at::kLong)),
-                at::zeros({}, at::device(options_.device).dtype(at::kDouble))};
+  const at::TensorOptions reals = at::device(options_.device).dtype(at::kDouble);
+  Counts counts{
+      at::zeros({3}, at::device(options_.device).dtype(at::kLong)), at::zeros({}, reals), {}};
+  for (const auto& metric : options_.metrics)
+    counts.metrics.push_back(at::zeros({metric->sums()}, reals));
 
   source.begin_epoch(
       {.image_size_px = options_.image_size_px, .rank = ranks.rank(), .world = ranks.world()});
@@ -75,7 +88,9 @@ std::optional<EvalResult> Evaluator::evaluate(Model& model, const Loss& loss, Ba
     if (!on_batch(samples)) return std::nullopt;
   }
   require(!source.next(), "an evaluation has as many rounds as the longest share has batches");
-  ranks.all_reduce_sum({counts.integers, counts.loss});
+  std::vector<at::Tensor> sums = {counts.integers, counts.loss};
+  sums.insert(sums.end(), counts.metrics.begin(), counts.metrics.end());
+  ranks.all_reduce_sum(sums);
 
   const at::Tensor integers = counts.integers.cpu();
   EvalResult result{.samples = integers[2].item<std::int64_t>(),
@@ -84,6 +99,11 @@ std::optional<EvalResult> Evaluator::evaluate(Model& model, const Loss& loss, Ba
   require(result.samples == source.samples(), "every sample is evaluated once");
   if (result.samples > 0)
     result.loss = counts.loss.item<double>() / static_cast<double>(result.samples);
+  for (std::size_t i = 0; i < options_.metrics.size() && result.samples > 0; ++i) {
+    const Metric& metric = *options_.metrics[i];
+    result.metrics.emplace_back(metric.name(),
+                                metric.value(counts.metrics[i].cpu(), result.samples));
+  }
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }
@@ -91,15 +111,15 @@ std::optional<EvalResult> Evaluator::evaluate(Model& model, const Loss& loss, Ba
 at::Tensor Evaluator::predict(Model& model, BatchSource& source, const OnBatch& on_batch) const {
   const at::NoGradGuard no_grad;
   model.train(false);
-  std::vector<at::Tensor> outputs;
+  std::vector<at::Tensor> all;
   std::int64_t samples = 0;
   source.begin_epoch({.image_size_px = options_.image_size_px});
   while (auto batch = source.next()) {
-    outputs.push_back(logits(model, batch->images()).to(at::kCPU, at::kFloat));
+    all.push_back(outputs(model, *batch).to(at::kCPU, at::kFloat));
     samples += batch->size();
     if (!on_batch(samples)) break;
   }
-  return at::cat(outputs);
+  return at::cat(all);
 }
 
 }  // namespace precast::engine

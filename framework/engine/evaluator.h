@@ -4,12 +4,15 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/api/batch_source.h"
 #include "framework/api/communicator.h"
 #include "framework/api/loss.h"
 #include "framework/api/method.h"
+#include "framework/api/metric.h"
 #include "framework/api/model.h"
 #include "framework/api/train_plan.h"
 #include "framework/core/export.h"
@@ -21,12 +24,15 @@ struct EvaluatorOptions {
   Precision precision = Precision::fp32;
   bool channels_last = true;
   std::int64_t image_size_px = 224;
-  /// Adds the logits of the mirrored image (test-time augmentation over left/right flips; the sum,
-  /// as ffcv-imagenet, not the mean).
+  /// Adds the outputs for the mirrored image where the input is one (test-time augmentation over
+  /// left/right flips; the sum, as ffcv-imagenet, not the mean).
   bool flip_tta = true;
+  /// Reported beside the loss, top-1 and top-5.
+  Metrics metrics = {};
 };
 
-/// Counts over a whole dataset. Integers, so that sums over ranks are exact.
+/// Counts over a whole dataset. Integers, so that sums over ranks are exact. Where the outputs are
+/// no logits or the targets no classes, nothing counts as correct.
 struct PRECAST_API EvalResult {
   std::int64_t samples = 0;
   std::int64_t top_1_correct = 0;
@@ -34,6 +40,8 @@ struct PRECAST_API EvalResult {
   /// Mean loss of the (summed) logits.
   double loss = 0;
   double seconds = 0;
+  /// Names and values of EvaluatorOptions::metrics, in its order.
+  std::vector<std::pair<std::string, double>> metrics = {};
 
   [[nodiscard]] double top_1() const;
   [[nodiscard]] double top_5() const;
@@ -56,7 +64,8 @@ class PRECAST_API Evaluator {
   [[nodiscard]] std::optional<EvalResult> evaluate(Model& model, const Loss& loss,
                                                    BatchSource& source, Communicator& ranks,
                                                    const OnBatch& on_batch) const;
-  /// Logits [N, classes] float32 on the CPU of every sample, in the source's order. One rank.
+  /// Outputs (logits [N, classes]), float32 on the CPU, of every sample in the source's order. One
+  /// rank.
   [[nodiscard]] at::Tensor predict(Model& model, BatchSource& source,
                                    const OnBatch& on_batch) const;
 
@@ -65,9 +74,11 @@ class PRECAST_API Evaluator {
     /// [3]: top-1 correct, top-5 correct, samples.
     at::Tensor integers;
     at::Tensor loss;
+    /// One a metric.
+    std::vector<at::Tensor> metrics;
   };
   void count(Model& model, const Loss& loss, Batch& batch, Counts& counts) const;
-  [[nodiscard]] at::Tensor logits(Model& model, const at::Tensor& images) const;
+  [[nodiscard]] at::Tensor outputs(Model& model, Batch& batch) const;
 
   EvaluatorOptions options_;
 };

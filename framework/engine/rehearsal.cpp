@@ -3,8 +3,6 @@
 #include <ATen/Context.h>
 #include <ATen/core/Generator.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/linspace.h>
-#include <ATen/ops/zeros.h>
 #include <c10/util/Exception.h>
 #include <fmt/core.h>
 
@@ -56,18 +54,6 @@ class KeptState {
   std::vector<std::pair<at::Device, at::Tensor>> generators_;
 };
 
-/// Images without a random number: each the same ramp of values of a normalised image's range.
-Batch made_up_batch(std::int64_t samples, std::int64_t size_px, const RehearsalOptions& options) {
-  constexpr double kLargest = 2;
-  const at::Tensor ramp = at::linspace(-kLargest, kLargest, 3 * size_px * size_px,
-                                       at::device(options.device).dtype(options.image_dtype));
-  return {.fields = {{"image", ramp.view({1, 3, size_px, size_px})
-                                   .expand({samples, 3, size_px, size_px})
-                                   .contiguous(at::MemoryFormat::ChannelsLast)},
-                     {"label", at::zeros({samples}, at::device(options.device).dtype(at::kLong))}},
-          .sample_ids = std::vector<std::uint64_t>(static_cast<std::size_t>(samples))};
-}
-
 /// One full batch and, where the rank's share does not divide, the partial last one.
 class MadeUpSource final : public BatchSource {
  public:
@@ -81,7 +67,7 @@ class MadeUpSource final : public BatchSource {
   }
   std::optional<Batch> next() override {
     if (place_ == sizes_.size()) return std::nullopt;
-    return made_up_batch(sizes_[place_++], size_px_, options_);
+    return options_.val_batch(sizes_[place_++], size_px_);
   }
   [[nodiscard]] std::int64_t size(int /*world*/) const override {
     return static_cast<std::int64_t>(sizes_.size());
@@ -130,10 +116,10 @@ class Rehearsal {
     in_memory(
         [&] {
           parts_.model.train(true);
-          Batch batch = made_up_batch(samples, size_px, options_);
-          std::vector<at::Tensor> ahead;
+          std::vector<Batch> ahead;
           for (std::int64_t i = 0; i < options_.batches_ahead; ++i)
-            ahead.push_back(batch.images().clone());
+            ahead.push_back(options_.train_batch(samples, size_px));
+          Batch batch = options_.train_batch(samples, size_px);
           step_.rehearse(batch);
         },
         [&] {

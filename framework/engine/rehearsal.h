@@ -14,8 +14,9 @@ namespace precast::engine {
 
 struct RehearsalOptions {
   at::Device device = at::kCPU;
-  /// Of the images that the sources deliver.
-  at::ScalarType image_dtype = at::kFloat;
+  /// Batches as the sources deliver them.
+  BatchMaker train_batch = {};
+  BatchMaker val_batch = {};
   /// Batches that the sources hold on the device beside the one in use.
   std::int64_t batches_ahead = 0;
   std::int64_t val_batch_size = 1;
@@ -29,7 +30,7 @@ struct RehearsalOptions {
 /// and what the allocator then keeps serves all others.
 [[nodiscard]] PRECAST_API std::vector<std::int64_t> sizes_to_rehearse(const TrainPlan& plan);
 
-/// Does once, on made-up images, every kind of work that the run will do: a training step without
+/// Does once, on made-up samples, every kind of work that the run will do: a training step without
 /// an update (where a method replaces the step, the costliest of its own) at the plan's largest
 /// image size, an evaluation (a full batch and the partial last one), then a step at every other
 /// size. So a run that does not fit in memory fails at once and not in its last epochs, and cuDNN's

@@ -7,6 +7,7 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -68,22 +69,25 @@ StepGraph::StepGraph(GraphMode mode, std::unique_ptr<GraphRecorder> recorder,
   require(mode_ != GraphMode::off && recorder_ != nullptr, "a step graph has something to do");
 }
 
-at::Tensor StepGraph::run(const at::Tensor& images, const at::Tensor& labels,
-                          const Passes& passes) {
-  if (recorder_ == nullptr) return passes(images, labels);
-  if (!fits(images, labels)) start_over(images, labels);
+at::Tensor StepGraph::run(const Batch& batch, const Passes& passes) {
+  if (recorder_ == nullptr) return passes(batch);
+  if (!fits(batch)) start_over(batch);
   {
     const at::NoGradGuard no_grad;
-    images_.copy_(images, /*non_blocking=*/true);
-    labels_.copy_(labels, /*non_blocking=*/true);
+    for (std::size_t i = 0; i < batch.fields.size(); ++i)
+      batch_.fields[i].tensor.copy_(batch.fields[i].tensor, /*non_blocking=*/true);
   }
   if (loss_.defined()) return replay();
   if (warm_ups_ < kWarmUps) return warm_up(passes);
-  return record(passes) ? replay() : passes(images, labels);
+  return record(passes) ? replay() : passes(batch);
 }
 
-bool StepGraph::fits(const at::Tensor& images, const at::Tensor& labels) const {
-  return same_layout(images_, images) && same_layout(labels_, labels) && trained_ == trained_now();
+bool StepGraph::fits(const Batch& batch) const {
+  const auto same = [](const NamedTensor& place, const NamedTensor& value) {
+    return place.name == value.name && same_layout(place.tensor, value.tensor);
+  };
+  return std::ranges::equal(batch_.fields, batch.fields, same) && batch_.inputs == batch.inputs &&
+         batch_.targets == batch.targets && trained_ == trained_now();
 }
 
 std::vector<bool> StepGraph::trained_now() const {
@@ -93,21 +97,22 @@ std::vector<bool> StepGraph::trained_now() const {
   return trained;
 }
 
-void StepGraph::start_over(const at::Tensor& images, const at::Tensor& labels) {
+void StepGraph::start_over(const Batch& batch) {
   recorder_->drop();
   drop_gradients();
   gradients_.clear();
   loss_.reset();
   warm_ups_ = 0;
   trained_ = trained_now();
-  images_ = at::empty_like(images);
-  labels_ = at::empty_like(labels);
+  batch_ = {
+      .fields = batch.fields, .sample_ids = {}, .inputs = batch.inputs, .targets = batch.targets};
+  for (NamedTensor& field : batch_.fields) field.tensor = at::empty_like(field.tensor);
 }
 
 at::Tensor StepGraph::warm_up(const Passes& passes) {
   ++warm_ups_;
   at::Tensor loss;
-  recorder_->warm_up([&] { loss = passes(images_, labels_); });
+  recorder_->warm_up([&] { loss = passes(batch_); });
   return loss;
 }
 
@@ -116,7 +121,7 @@ bool StepGraph::record(const Passes& passes) {
   drop_gradients();
   HostGenerator generator;
   try {
-    recorder_->record([&] { loss_ = passes(images_, labels_); });
+    recorder_->record([&] { loss_ = passes(batch_); });
   } catch (const std::exception& failure) {
     // The passes run again for the same step, with the same random numbers.
     generator.put_back();
@@ -151,8 +156,7 @@ void StepGraph::give_up(const std::exception& failure) {
       "graphs",
       reason(failure));
   recorder_.reset();
-  images_.reset();
-  labels_.reset();
+  batch_ = {};
 }
 
 void StepGraph::drop_gradients() {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "framework/api/batch.h"
 #include "framework/api/model.h"
 #include "framework/api/train_plan.h"
 #include "framework/core/export.h"
@@ -49,7 +50,7 @@ class PRECAST_API StepGraph {
  public:
   /// Forward and backward passes: drops old gradients, leaves new ones in the parameters.
   /// @return the loss: scalar, detached.
-  using Passes = std::function<at::Tensor(const at::Tensor& images, const at::Tensor& labels)>;
+  using Passes = std::function<at::Tensor(const Batch&)>;
 
   /// Steps before the recording: libraries then have their workspaces, cuDNN its kernels, the model
   /// its constants. The number that PyTorch's documentation of CUDA graphs asks for.
@@ -63,16 +64,15 @@ class PRECAST_API StepGraph {
   /// Does what `passes` would do. @return as `passes`; the caller's own
   /// @throws DeviceError in mode `on` if the passes cannot be recorded; if memory runs out in it,
   /// what libtorch throws.
-  [[nodiscard]] at::Tensor run(const at::Tensor& images, const at::Tensor& labels,
-                               const Passes& passes);
+  [[nodiscard]] at::Tensor run(const Batch& batch, const Passes& passes);
   [[nodiscard]] GraphMode mode() const { return mode_; }
   /// How many of the runs so far were replays.
   [[nodiscard]] std::int64_t replays() const { return replays_; }
 
  private:
-  [[nodiscard]] bool fits(const at::Tensor& images, const at::Tensor& labels) const;
+  [[nodiscard]] bool fits(const Batch& batch) const;
   [[nodiscard]] std::vector<bool> trained_now() const;
-  void start_over(const at::Tensor& images, const at::Tensor& labels);
+  void start_over(const Batch& batch);
   [[nodiscard]] at::Tensor warm_up(const Passes& passes);
   [[nodiscard]] bool record(const Passes& passes);
   [[nodiscard]] at::Tensor replay();
@@ -85,8 +85,10 @@ class PRECAST_API StepGraph {
   std::int64_t replays_ = 0;
   /// Which parameters required gradients when the warm-ups began.
   std::vector<bool> trained_;
-  /// What the recorded work reads and writes; the loss is undefined until something is recorded.
-  at::Tensor images_, labels_, loss_;
+  /// What the recorded work reads: tensors of its own, without sample ids.
+  Batch batch_;
+  /// What it writes; undefined until something is recorded.
+  at::Tensor loss_;
   std::vector<at::Tensor> gradients_;
   /// Null once the recording has failed. Destroyed before the tensors that its recording uses.
   std::unique_ptr<GraphRecorder> recorder_;

@@ -24,6 +24,11 @@ std::vector<at::Tensor> trainable_parameters(const Model& model) {
   return trainable;
 }
 
+/// Of inputs that are images; 1 for others.
+std::int64_t side_px(const Batch& batch) {
+  return batch.input().dim() == 4 ? batch.input().size(2) : 1;
+}
+
 }  // namespace
 
 TrainStep::TrainStep(const TrainPlan& plan, StepParts parts, at::Device device, bool skip_nonfinite,
@@ -47,6 +52,7 @@ TrainStep::TrainStep(const TrainPlan& plan, StepParts parts, at::Device device, 
 }
 
 at::Tensor TrainStep::run(Batch& batch, double lr) {
+  if (!plan_.channels_last) make_inputs_contiguous(batch);
   {
     const at::NoGradGuard no_grad;
     if (!statistics_.empty()) at::_foreach_copy_(statistics_before_, statistics_);
@@ -68,6 +74,7 @@ at::Tensor TrainStep::run(Batch& batch, double lr) {
 }
 
 void TrainStep::rehearse(Batch& batch) {
+  if (!plan_.channels_last) make_inputs_contiguous(batch);
   // No other rank may be there to average with.
   rehearses_ = true;
   if (strategy_ != nullptr) {
@@ -79,39 +86,35 @@ void TrainStep::rehearse(Batch& batch) {
   drop_gradients();
 }
 
-at::Tensor TrainStep::forward(const at::Tensor& images) {
+at::Tensor TrainStep::forward(const Batch& batch) {
   const at::NoGradGuard no_grad;
   const AutocastScope autocast(device_, plan_.precision);
-  return parts_.model.forward(plan_.channels_last ? images : images.contiguous());
+  return parts_.model.forward(batch);
 }
 
 at::Tensor TrainStep::forward_backward(Batch& batch, bool last) {
-  const at::Tensor& images = batch.images();
   // Nothing is captured in a rehearsal, whose gradients are dropped.
   const bool replays = graph_ && !rehearses_ && batch.size() == plan_.global_batch_size &&
-                       worth_capturing(graph_->mode(), batch.size(), images.size(2));
+                       worth_capturing(graph_->mode(), batch.size(), side_px(batch));
   // Only a single rank replays, which has nobody to average with.
-  const auto passes = [&](const at::Tensor& x, const at::Tensor& y) {
-    return forward_backward(x, y, (replays || last) && !rehearses_);
+  const auto both = [&](const Batch& same) {
+    return passes(same, (replays || last) && !rehearses_);
   };
-  at::Tensor loss =
-      replays ? graph_->run(images, batch.labels(), passes) : passes(images, batch.labels());
+  at::Tensor loss = replays ? graph_->run(batch, both) : both(batch);
   // Methods are not part of a rehearsal: it comes before their on_run().
   if (rehearses_) return loss;
   for (NamedMethod& method : parts_.methods) method.method->on_backward(parts_.model);
   return loss;
 }
 
-at::Tensor TrainStep::forward_backward(const at::Tensor& images, const at::Tensor& labels,
-                                       bool sync) {
+at::Tensor TrainStep::passes(const Batch& batch, bool sync) {
   drop_gradients();
   const std::int64_t parts = plan_.micro_batches;
-  require(images.size(0) % parts == 0, "a batch divides into its micro-batches");
-  const std::int64_t size = images.size(0) / parts;
+  require(batch.size() % parts == 0, "a batch divides into its micro-batches");
+  const std::int64_t size = batch.size() / parts;
   at::Tensor sum;
   for (std::int64_t part = 0; part < parts; ++part) {
-    at::Tensor loss =
-        micro_loss(images.narrow(0, part * size, size), labels.narrow(0, part * size, size));
+    at::Tensor loss = parts == 1 ? loss_of(batch) : loss_of(batch.narrow(part * size, size));
     if (parts > 1) loss = loss / static_cast<double>(parts);
     if (sync) parts_.sync.begin_backward(/*last=*/part + 1 == parts);
     (scaler_ ? scaler_->scale(loss) : loss).backward();
@@ -120,10 +123,9 @@ at::Tensor TrainStep::forward_backward(const at::Tensor& images, const at::Tenso
   return sum;
 }
 
-at::Tensor TrainStep::micro_loss(const at::Tensor& images, const at::Tensor& labels) {
+at::Tensor TrainStep::loss_of(const Batch& batch) {
   const AutocastScope autocast(device_, plan_.precision);
-  return parts_.loss(parts_.model.forward(plan_.channels_last ? images : images.contiguous()),
-                     labels);
+  return parts_.loss(parts_.model.forward(batch), batch);
 }
 
 std::optional<Optimizer::Scaled> TrainStep::unscale() {

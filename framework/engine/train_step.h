@@ -54,12 +54,12 @@ class PRECAST_API TrainStep : private StepPasses {
 
  private:
   at::Tensor forward_backward(Batch& batch, bool last) override;
-  [[nodiscard]] at::Tensor forward(const at::Tensor& images) override;
+  [[nodiscard]] at::Tensor forward(const Batch& batch) override;
   [[nodiscard]] Model& model() override { return parts_.model; }
   [[nodiscard]] const Loss& loss() const override { return parts_.loss; }
 
-  at::Tensor forward_backward(const at::Tensor& images, const at::Tensor& labels, bool sync);
-  at::Tensor micro_loss(const at::Tensor& images, const at::Tensor& labels);
+  at::Tensor passes(const Batch& batch, bool sync);
+  at::Tensor loss_of(const Batch& batch);
   [[nodiscard]] std::optional<Optimizer::Scaled> unscale();
   void drop_gradients();
 

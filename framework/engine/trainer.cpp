@@ -292,6 +292,7 @@ void Trainer::log_epoch(const std::optional<EvalResult>& eval) {
                    {"top_5", eval->top_5()},
                    {"val_time", eval->seconds},
                    {"val_loss", eval->loss}});
+    for (const auto& [name, value] : eval->metrics) record[name] = value;
   }
   record.update({{"train_loss", state_.train_loss},
                  {"epoch", state_.epoch},

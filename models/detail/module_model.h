@@ -18,14 +18,19 @@ namespace precast::models::detail {
 /// Keeps the identity of every tensor, so that optimisers built before stay valid; drops gradients.
 PRECAST_API void move(torch::nn::Module& module, at::Device device, bool channels_last);
 
-/// A Model whose work a torch::nn::Module with `at::Tensor forward(const at::Tensor&)` does.
+/// A Model whose work a torch::nn::Module does: one with `at::Tensor forward(const Batch&)`, or,
+/// for the first input alone, `at::Tensor forward(const at::Tensor&)`.
 template <typename Net>
 class ModuleModel final : public Model {
  public:
   explicit ModuleModel(std::shared_ptr<Net> net) : net_(std::move(net)) {}
 
-  [[nodiscard]] at::Tensor forward(const at::Tensor& images) override {
-    return net_->forward(images);
+  [[nodiscard]] at::Tensor forward(const Batch& batch) override {
+    if constexpr (requires { net_->forward(batch); }) {
+      return net_->forward(batch);
+    } else {
+      return net_->forward(batch.input());
+    }
   }
   [[nodiscard]] std::vector<NamedTensor> parameters() const override {
     return parameters_of(*net_);

@@ -11,18 +11,16 @@
 namespace precast::recipes {
 namespace {
 
-class Bce final : public Loss {
+class Bce final : public TargetLoss {
  public:
   explicit Bce(const BceOptions& options) : options_(options) {}
 
-  [[nodiscard]] at::Tensor operator()(const at::Tensor& logits,
-                                      const at::Tensor& labels) const override {
+  [[nodiscard]] at::Tensor mean(const at::Tensor& logits, const at::Tensor& labels) const override {
     const at::Tensor loss = elementwise(logits, labels);
     return options_.sum_classes ? loss.sum(1).mean() : loss.mean();
   }
 
-  [[nodiscard]] at::Tensor per_sample(const at::Tensor& logits,
-                                      const at::Tensor& labels) const override {
+  [[nodiscard]] at::Tensor each(const at::Tensor& logits, const at::Tensor& labels) const override {
     const at::Tensor loss = elementwise(logits, labels);
     return options_.sum_classes ? loss.sum(1) : loss.mean(1);
   }

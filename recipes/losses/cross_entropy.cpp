@@ -10,17 +10,15 @@ namespace {
 
 constexpr std::int64_t kIgnoreNone = -100;
 
-class CrossEntropy final : public Loss {
+class CrossEntropy final : public TargetLoss {
  public:
   explicit CrossEntropy(double label_smoothing) : label_smoothing_(label_smoothing) {}
 
-  [[nodiscard]] at::Tensor operator()(const at::Tensor& logits,
-                                      const at::Tensor& labels) const override {
+  [[nodiscard]] at::Tensor mean(const at::Tensor& logits, const at::Tensor& labels) const override {
     return reduced(logits, labels, at::Reduction::Mean);
   }
 
-  [[nodiscard]] at::Tensor per_sample(const at::Tensor& logits,
-                                      const at::Tensor& labels) const override {
+  [[nodiscard]] at::Tensor each(const at::Tensor& logits, const at::Tensor& labels) const override {
     return reduced(logits, labels, at::Reduction::None);
   }
 

@@ -59,18 +59,12 @@ class SelectiveBackprop final : public Method, private StepStrategy {
     return keep_ < 1 && done >= start_ && done < end_ && !plain;
   }
 
-  /// Images and labels alone: which samples they are is known to the device only, and to ask would
-  /// be to wait for it.
-  [[nodiscard]] Batch select(Batch& batch, StepPasses& passes) const {
-    const at::Tensor& images = batch.images();
-    const at::Tensor losses =
-        passes.loss().per_sample(passes.forward(small(images)), batch.labels()).detach();
-    const at::Tensor places =
-        losses.argsort().index_select(0, draw(images.size(0), images.device()));
-    return {.fields = {{"image",
-                        images.index_select(0, places).contiguous(images.suggest_memory_format())},
-                       {"label", batch.labels().index_select(0, places)}},
-            .sample_ids = {}};
+  [[nodiscard]] Batch select(const Batch& batch, StepPasses& passes) const {
+    Batch tried = batch;
+    tried.images() = small(batch.images());
+    const at::Tensor losses = passes.loss().per_sample(passes.forward(tried), batch).detach();
+    const at::Device device = losses.device();
+    return batch.index_select(losses.argsort().index_select(0, draw(batch.size(), device)));
   }
 
   [[nodiscard]] at::Tensor small(const at::Tensor& images) const {

@@ -20,7 +20,7 @@ precast() {
     train)
       # Several ranks need as many devices, ImageNet's recipes days.
       if [[ $all == *--dist.* || $all == *configs/imagenet/* ]]; then more=(--dry-run); fi
-      if [[ $all == *configs/quickstart.yaml* ]]; then more=(--data.subset=16 --training.batch_size=8 --training.epochs=1 --validation.resolution=8); fi
+      if [[ $all == *configs/quickstart.yaml* || $all == *rn18_16px.yaml* ]]; then more=(--data.subset=16 --training.batch_size=8 --training.epochs=1 --validation.resolution=8); fi
       ;;
     # One pass says whether it runs.
     bench)

@@ -45,10 +45,10 @@ class ExamplesTest : public testing::Test {
     shell("precast write images.bin images.beton --kind cifar --image.mode raw");
   }
 
-  /// Three steps of the quickstart's recipe, which knows nothing of the plug-in.
+  /// Three steps of a recipe that knows nothing of the plug-in.
   std::string train(const std::string& options) {
     return shell(
-        fmt::format("precast train {}/configs/quickstart.yaml --training.epochs=1 {} "
+        fmt::format("precast train {}/configs/fashion_mnist/rn18_16px.yaml --training.epochs=1 {} "
                     "--data.train_dataset=images.beton "
                     "--data.val_dataset=images.beton --training.batch_size=16 "
                     "--logging.folder=runs --resolution.min_res=32 --resolution.max_res=32",

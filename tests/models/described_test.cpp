@@ -70,10 +70,10 @@ TEST(DescribedModelTest, LogitsAndGradientsAreThoseOfPythonsSequential) {
   fill_by_formula(*model);
   const at::Tensor images = noise_tensor(1000, {4, 3, 32, 32}, 4);
   model->train(false);
-  EXPECT_LE(relative_error(model->forward(images), golden()["eval_logits"]), 2e-5);
+  EXPECT_LE(relative_error(model->forward(make_batch(images)), golden()["eval_logits"]), 2e-5);
   to_double(*model);
   model->train(true);
-  const at::Tensor logits = model->forward(images.to(at::kDouble));
+  const at::Tensor logits = model->forward(make_batch(images.to(at::kDouble)));
   EXPECT_LE(relative_error(logits, golden()["train_logits"]), kFloat64Error);
   at::cross_entropy_loss(logits, at::tensor({3, 1, 4, 1}, at::kLong)).backward();
   const auto norms = golden()["gradient_norms"].get<std::vector<double>>();
@@ -90,7 +90,7 @@ TEST(DescribedModelTest, AnyImageSizeFitsWhereTheEndIsPooled) {
   const auto model =
       described("{layers: [conv: {out: 8}, relu, global_avg_pool, flatten, linear]}");
   for (const std::int64_t side : {5, 32})
-    EXPECT_EQ(model->forward(noise_tensor(1, {2, 3, side, side})).sizes(),
+    EXPECT_EQ(model->forward(make_batch(noise_tensor(1, {2, 3, side, side}))).sizes(),
               (std::vector<std::int64_t>{2, 10}));
 }
 

@@ -64,9 +64,9 @@ TEST(ModuleModelTest, TrainingCountsBatchesAndEvaluationDoesNot) {
   const auto model = models::detail::as_model(std::make_shared<Net>());
   const at::Tensor images = noise_tensor(1, {2, 3, 8, 8});
   model->train(true);
-  (void)model->forward(images);
+  (void)model->forward(make_batch(images));
   model->train(false);
-  (void)model->forward(images);
+  (void)model->forward(make_batch(images));
   EXPECT_EQ(model->state().back().tensor.item<std::int64_t>(), 1);
 }
 

@@ -103,7 +103,8 @@ TEST(ResNetTest, LogBiasStartsEveryClassAtOneInSoMany) {
 
 TEST(ResNetTest, AcceptsAnyClassCount) {
   const auto model = make_model({.arch = "resnet18", .num_classes = 1});
-  EXPECT_EQ(model->forward(noise_tensor(1, {2, 3, 32, 32})).sizes(), (std::vector<int64_t>{2, 1}));
+  EXPECT_EQ(model->forward(make_batch(noise_tensor(1, {2, 3, 32, 32}))).sizes(),
+            (std::vector<int64_t>{2, 1}));
 }
 
 TEST(ResNetTest, RefusesAnImpossibleClassCount) {
@@ -139,12 +140,13 @@ class OutputTest : public ::testing::TestWithParam<OutputCase> {
 TEST_P(OutputTest, LogitsAndGradientsAreTorchvisions) {
   model_->train(false);
   const at::Tensor images = noise_tensor(1000, {4, 3, 72, 72}, 4).contiguous(layout_);
-  EXPECT_LE(relative_error(model_->forward(images).detach(), golden_["eval_logits"]), 2e-5);
+  EXPECT_LE(relative_error(model_->forward(make_batch(images)).detach(), golden_["eval_logits"]),
+            2e-5);
 
   to_double(*model_);
   model_->train(true);
   const at::Tensor few = noise_tensor(1001, {2, 3, 40, 40}, 4).to(at::kDouble);
-  const at::Tensor logits = model_->forward(few.contiguous(layout_));
+  const at::Tensor logits = model_->forward(make_batch(few.contiguous(layout_)));
   EXPECT_LE(relative_error(logits.detach(), golden_["train_logits"]), kFloat64Error);
 
   at::cross_entropy_loss(logits, at::tensor({3, 1}, at::kLong)).backward();

@@ -36,7 +36,7 @@ TEST(SqueezeExciteTest, LogitsAndParameterCountAreComposers) {
     for (const NamedTensor& parameter : model->parameters()) count += parameter.tensor.numel();
     EXPECT_EQ(count, item["parameters"].get<std::int64_t>());
     const at::NoGradGuard no_grad;
-    const at::Tensor logits = model->forward(noise_tensor(1000, {2, 3, 40, 40}, 4));
+    const at::Tensor logits = model->forward(make_batch(noise_tensor(1000, {2, 3, 40, 40}, 4)));
     const at::Tensor expected =
         at::tensor(item["logits"].get<std::vector<float>>()).view(logits.sizes());
     EXPECT_LE((logits - expected).abs().max().item<double>(), 1e-4);

@@ -51,10 +51,10 @@ TEST(StochasticDepthTest, ActsInTrainingAlone) {
   const auto drops = resnet18("{drop_rate: 0.9, distribution: uniform}");
   plain->train(false);
   drops->train(false);
-  EXPECT_TRUE(at::equal(plain->forward(images), drops->forward(images)));
+  EXPECT_TRUE(at::equal(plain->forward(make_batch(images)), drops->forward(make_batch(images))));
   plain->train(true);
   drops->train(true);
-  EXPECT_FALSE(at::equal(plain->forward(images), drops->forward(images)));
+  EXPECT_FALSE(at::equal(plain->forward(make_batch(images)), drops->forward(make_batch(images))));
 }
 
 TEST(StochasticDepthTest, RatesOverTheBlocksAreComposers) {

@@ -12,13 +12,13 @@ namespace precast::test {
 namespace {
 
 /// Parameters with resnet18's names, one number each.
-class NamesModel final : public Model {
+class NamesModel final : public ImageModel {
  public:
   NamesModel() {
     for (const auto& name : method_golden()["layer_freezing"]["parameters"])
       parameters_.push_back({name.get<std::string>(), at::zeros({1}).requires_grad_(true)});
   }
-  [[nodiscard]] at::Tensor forward(const at::Tensor& images) override { return images; }
+  [[nodiscard]] at::Tensor classify(const at::Tensor& images) override { return images; }
   [[nodiscard]] std::vector<NamedTensor> parameters() const override { return parameters_; }
   [[nodiscard]] std::vector<NamedTensor> state() const override { return parameters_; }
   void train(bool) override {}

@@ -12,9 +12,9 @@
 namespace precast::test {
 
 /// The state of a batch norm of 6 channels, as the goldens of averages have it.
-class NormModel final : public Model {
+class NormModel final : public ImageModel {
  public:
-  [[nodiscard]] at::Tensor forward(const at::Tensor& images) override { return images; }
+  [[nodiscard]] at::Tensor classify(const at::Tensor& images) override { return images; }
   [[nodiscard]] std::vector<NamedTensor> parameters() const override {
     return {state_.begin(), state_.begin() + 2};
   }

@@ -28,9 +28,9 @@ namespace {
 
 using ::testing::ThrowsMessage;
 
-class CrossEntropy final : public Loss {
+class CrossEntropy final : public TargetLoss {
  public:
-  at::Tensor operator()(const at::Tensor& logits, const at::Tensor& labels) const override {
+  at::Tensor mean(const at::Tensor& logits, const at::Tensor& labels) const override {
     return at::cross_entropy_loss(logits, labels);
   }
 };
@@ -43,14 +43,14 @@ class LinearPasses final : public StepPasses {
     labels = batch.labels();
     weights.push_back(net.weight.detach().clone());
     net.weight.mutable_grad().reset();
-    const at::Tensor loss = loss_(net.forward(batch.images()), labels);
+    const at::Tensor loss = loss_(net.forward(batch), batch);
     (loss * scale).backward();
     return loss.detach();
   }
-  at::Tensor forward(const at::Tensor& images) override {
+  at::Tensor forward(const Batch& batch) override {
     const at::NoGradGuard no_grad;
-    selected_from = images;
-    return net.forward(images);
+    selected_from = batch.images();
+    return net.forward(batch);
   }
   Model& model() override { return net; }
   [[nodiscard]] const Loss& loss() const override { return loss_; }
@@ -72,9 +72,9 @@ Batch batch_of(const at::Tensor& images, const at::Tensor& labels) {
 }
 
 /// Image i has the value of losses[i]; the loss of a sample is that value, its label i.
-class ValueLoss final : public Loss {
+class ValueLoss final : public TargetLoss {
  public:
-  at::Tensor operator()(const at::Tensor& logits, const at::Tensor& /*labels*/) const override {
+  at::Tensor mean(const at::Tensor& logits, const at::Tensor& /*labels*/) const override {
     return logits.mean();
   }
 };
@@ -85,7 +85,7 @@ class ValuePasses final : public StepPasses {
     kept = batch.labels();
     return batch.images().mean();
   }
-  at::Tensor forward(const at::Tensor& images) override { return images.mean({2, 3}); }
+  at::Tensor forward(const Batch& batch) override { return batch.images().mean({2, 3}); }
   Model& model() override { return net_; }
   [[nodiscard]] const Loss& loss() const override { return loss_; }
   at::Tensor kept;

@@ -11,10 +11,10 @@ namespace precast::test {
 
 /// A handful of parameters with a residual network's names and no forward pass, as
 /// make_torchvision_goldens.py has them.
-class ToyModel final : public Model {
+class ToyModel final : public ImageModel {
  public:
   ToyModel();
-  [[nodiscard]] at::Tensor forward(const at::Tensor& images) override { return images; }
+  [[nodiscard]] at::Tensor classify(const at::Tensor& images) override { return images; }
   [[nodiscard]] std::vector<NamedTensor> parameters() const override { return parameters_; }
   [[nodiscard]] std::vector<NamedTensor> state() const override;
   void train(bool) override {}

@@ -15,7 +15,7 @@ namespace precast::test {
 LinearModel::LinearModel(std::int64_t classes)
     : weight(at::zeros({classes, 3}).requires_grad_()), steps_seen(at::zeros({}, at::kLong)) {}
 
-at::Tensor LinearModel::forward(const at::Tensor& images) {
+at::Tensor LinearModel::classify(const at::Tensor& images) {
   return at::matmul(images.mean({2, 3}), weight.t());
 }
 

@@ -17,10 +17,10 @@ namespace precast::test {
 
 /// A linear classifier of the mean colour: logits = mean over pixels (images) * weight^T, [N, 3] x
 /// [3, classes].
-class LinearModel final : public Model {
+class LinearModel final : public ImageModel {
  public:
   explicit LinearModel(std::int64_t classes);
-  at::Tensor forward(const at::Tensor& images) override;
+  at::Tensor classify(const at::Tensor& images) override;
   [[nodiscard]] std::vector<NamedTensor> parameters() const override;
   [[nodiscard]] std::vector<NamedTensor> state() const override;
   void train(bool training) override { training_ = training; }

@@ -1,5 +1,6 @@
 #include "tools/app/assembly.h"
 
+#include "tools/app/model_probe.h"
 #include "tools/app/session.h"
 
 namespace precast::tools {
@@ -13,7 +14,7 @@ TrainPlan with_shared_statistics(TrainPlan plan, const TrainConfig& config, Comm
 }  // namespace
 
 Assembly::Assembly(Recipe& recipe, TrainPlan plan, const Registries& registries, RankSession& ranks,
-                   at::Device device)
+                   at::Device device, const data::BetonReader* data)
     : recipe_(recipe),
       ranks_(ranks),
       plan_(with_shared_statistics(std::move(plan), recipe.config, ranks.communicator())),
@@ -22,7 +23,12 @@ Assembly::Assembly(Recipe& recipe, TrainPlan plan, const Registries& registries,
       sync_(ranks.make_sync(recipe.config, trainable_parameters(*model_))),
       optimizer_(registries.optimizers.make(
           plan_.optimizer,
-          {ranks.updated_here(recipe.config, trainable_parameters(*model_)), plan_.peak_lr})) {}
+          {ranks.updated_here(recipe.config, trainable_parameters(*model_)), plan_.peak_lr})) {
+  const BatchMaker batches = make_batch_maker(data, recipe.train_pipeline, recipe, plan_, device);
+  const std::int64_t size_px =
+      plan_.image_size_px.empty() ? recipe.config.validation.resolution : plan_.image_size_px[0];
+  check_output(*model_, plan_.model, batches(2, size_px));
+}
 
 engine::StepParts Assembly::step_parts() {
   return {*model_, *loss_, *optimizer_, recipe_.methods, ranks_.communicator(), *sync_};

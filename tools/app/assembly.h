@@ -15,9 +15,12 @@ namespace precast::tools {
 class Assembly {
  public:
   /// @param plan as make_plan(); statistics of batch norms are shared by the ranks if the recipe
-  /// says so. @throws ConfigError for a model that does not fit the plan.
+  /// says so.
+  /// @param data the training set, borrowed while this is made: the model is tried on what the
+  /// recipe reads of it; null: on images and labels.
+  /// @throws ConfigError for a model that does not fit the plan or the data.
   Assembly(Recipe& recipe, TrainPlan plan, const Registries& registries, RankSession& ranks,
-           at::Device device);
+           at::Device device, const data::BetonReader* data = nullptr);
 
   [[nodiscard]] const TrainPlan& plan() const { return plan_; }
   [[nodiscard]] Model& model() { return *model_; }

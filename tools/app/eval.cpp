@@ -36,17 +36,19 @@ int evaluate_recipe(Recipe& recipe, const Registries& registries, bool json) {
         ExitCode::diverged);
   }
   if (json) {
-    const nlohmann::ordered_json figures = {{"top_1", result.top_1()},
-                                            {"top_5", result.top_5()},
-                                            {"val_loss", result.loss},
-                                            {"top_1_correct", result.top_1_correct},
-                                            {"top_5_correct", result.top_5_correct},
-                                            {"images", result.samples},
-                                            {"seconds", result.seconds}};
+    nlohmann::ordered_json figures = {{"top_1", result.top_1()},
+                                      {"top_5", result.top_5()},
+                                      {"val_loss", result.loss},
+                                      {"top_1_correct", result.top_1_correct},
+                                      {"top_5_correct", result.top_5_correct},
+                                      {"images", result.samples},
+                                      {"seconds", result.seconds}};
+    for (const auto& [name, value] : result.metrics) figures[name] = value;
     print_json(figures);
   } else {
     fmt::print("top-1 {:.4f}   top-5 {:.4f}   loss {:.4f}   ({} images in {})\n", result.top_1(),
                result.top_5(), result.loss, result.samples, format_duration(result.seconds));
+    for (const auto& [name, value] : result.metrics) fmt::print("{} {:.4f}\n", name, value);
   }
   return 0;
 }

@@ -8,9 +8,10 @@ namespace precast::tools {
 namespace {
 
 std::vector<ListedKind> all_kinds(const Registries& registries) {
-  std::vector<ListedKind> all = {list_parts(registries.models), list_parts(registries.methods),
-                                 list_parts(registries.losses), list_parts(registries.optimizers),
-                                 list_parts(registries.schedules)};
+  std::vector<ListedKind> all = {
+      list_parts(registries.models),     list_parts(registries.methods),
+      list_parts(registries.losses),     list_parts(registries.metrics),
+      list_parts(registries.optimizers), list_parts(registries.schedules)};
   for (ListedKind& kind : list_data_parts(registries)) all.push_back(std::move(kind));
   return all;
 }

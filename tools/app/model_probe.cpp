@@ -16,6 +16,7 @@
 
 #include "framework/api/single_rank.h"
 #include "framework/core/error.h"
+#include "tools/app/registries.h"
 
 namespace precast::tools {
 namespace {
@@ -48,7 +49,7 @@ at::Tensor logits(const ModelRegistry& models, const ModelSpec& spec, std::int64
   const std::unique_ptr<Model> model = make_model(models, spec);
   model->train(training);
   at::manual_seed(2);
-  return model->forward(at::randn({2, 3, size_px, size_px}));
+  return model->forward(make_batch(at::randn({2, 3, size_px, size_px})));
 }
 
 std::string first_line(std::string_view text) {
@@ -96,19 +97,39 @@ std::vector<std::string> find_unheeded(const ModelRegistry& models, const TrainP
   return unheeded;
 }
 
-void check_output(Model& model, const ModelSpec& spec, std::int64_t size_px, at::Device device) {
+void check_output(Model& model, const ModelSpec& spec, const Batch& batch) {
+  const at::Tensor& input = batch.input();
+  const bool images = batch.inputs.size() == 1 && input.dim() == 4 && input.size(1) == 3;
+  if (images && is_built_in(spec.arch)) return;
   const auto wrong = [&](const std::string& expected, const std::string& got) {
     throw ConfigError(fmt::format("model '{}': expected {}, got {}", spec.arch, expected, got));
   };
   if (model.parameters().empty()) wrong("parameters to train", "none");
   const at::NoGradGuard no_grad;
   model.train(false);
-  const at::Tensor output = model.forward(at::zeros({2, 3, size_px, size_px}, at::device(device)));
+  const auto shape = [](const at::Tensor& tensor) {
+    return fmt::format("[{}]", fmt::join(tensor.sizes(), ", "));
+  };
+  at::Tensor output;
+  try {
+    output = model.forward(batch);
+  } catch (const c10::NotImplementedError&) {
+    throw;  // of the device, not of the data
+  } catch (const c10::Error& error) {
+    wrong(
+        fmt::format("to work on inputs {}", shape(input)),
+        fmt::format("a failure: {}. See data.inputs", first_line(error.what_without_backtrace())));
+  }
+  const at::Tensor& target = batch.target();
+  const bool classifies = target.dim() == 1 && target.scalar_type() == at::kLong;
   const std::string expected =
-      fmt::format("logits [2, {}] for two images of {} px", spec.num_classes, size_px);
+      fmt::format("{} for inputs {}",
+                  classifies ? fmt::format("logits [2, {}]", spec.num_classes) : "outputs [2, ...]",
+                  shape(input));
   if (!output.defined()) wrong(expected, "an undefined tensor");
-  if (output.sizes() != at::IntArrayRef({2, spec.num_classes}))
-    wrong(expected, fmt::format("[{}]", fmt::join(output.sizes(), ", ")));
+  const bool fits = classifies ? output.sizes() == at::IntArrayRef({2, spec.num_classes})
+                               : output.dim() > 0 && output.size(0) == 2;
+  if (!fits) wrong(expected, shape(output));
   if (!output.is_floating_point()) wrong(expected, c10::toString(output.scalar_type()));
   model.train(true);
 }
@@ -122,7 +143,7 @@ std::string find_unfit_size(const ModelRegistry& models, const TrainPlan& plan,
   model->train(false);
   for (const std::int64_t size_px : sizes_px) {
     try {
-      static_cast<void>(model->forward(at::zeros({1, 3, size_px, size_px})));
+      static_cast<void>(model->forward(make_batch(at::zeros({1, 3, size_px, size_px}))));
     } catch (const c10::NotImplementedError&) {
       return {};
     } catch (const c10::Error& error) {

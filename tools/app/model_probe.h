@@ -10,8 +10,8 @@
 
 namespace precast::tools {
 
-/// Both functions make the model and run it on a made-up image on the CPU, and draw from libtorch's
-/// default generator.
+/// find_unheeded() and find_unfit_size() make the model and run it on a made-up image on the CPU,
+/// and draw from libtorch's default generator.
 
 /// What the plan asks of its model and the model takes no notice of, one sentence each: a model
 /// that reads neither ModelSpec::blurpool nor batch_norm_ranks would otherwise train without them
@@ -22,9 +22,12 @@ namespace precast::tools {
 [[nodiscard]] std::vector<std::string> find_unheeded(const ModelRegistry& models,
                                                      const TrainPlan& plan, bool sync_bn);
 
-/// Runs a model in evaluation mode on two made-up images of `size_px`.
-/// @throws ConfigError if it has no parameters, or its output is not [2, num_classes] of floats.
-void check_output(Model& model, const ModelSpec& spec, std::int64_t size_px, at::Device device);
+/// Runs a model in evaluation mode on a batch. Does nothing for an architecture of precast's own
+/// that gets images.
+/// @param batch two made-up samples of what the recipe reads.
+/// @throws ConfigError if the model has no parameters, fails on the batch, or its output is not
+/// floating point, [2, num_classes] where the targets are classes, and else [2, ...].
+void check_output(Model& model, const ModelSpec& spec, const Batch& batch);
 
 /// Why the plan's model cannot work on images of one of these sizes: a linear layer behind
 /// `flatten` knows one size. Empty: it works on all. What libtorch has no CPU code for is taken for

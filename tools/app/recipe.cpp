@@ -30,8 +30,8 @@ ConfigNode map_node(const std::vector<std::pair<std::string, std::string>>& valu
   return node;
 }
 
-/// One method to make: what it is called, its options, and where that was written.
-struct MethodRequest {
+/// One part of a list to make: what it is called, its options, and where that was written.
+struct PartRequest {
   std::string name;
   ConfigNode options;
   Origin origin;
@@ -41,8 +41,8 @@ struct MethodRequest {
 
 /// The methods that ffcv-imagenet's keys stand for. @param smooths_labels whether
 /// training.label_smoothing counts.
-std::vector<MethodRequest> legacy_methods(const TrainConfig& config, bool smooths_labels) {
-  std::vector<MethodRequest> requests;
+std::vector<PartRequest> legacy_methods(const TrainConfig& config, bool smooths_labels) {
+  std::vector<PartRequest> requests;
   if (config.training.use_blurpool != 0)
     requests.push_back({"blurpool", {}, {}, "training.use_blurpool"});
   if (config.training.channels_last)
@@ -65,17 +65,18 @@ std::vector<MethodRequest> legacy_methods(const TrainConfig& config, bool smooth
   return requests;
 }
 
-/// The recipe's own list: `ema`, or `ema: {decay: 0.999}`.
-std::vector<MethodRequest> listed_methods(const ConfigNode& list, Diagnostics& diagnostics) {
-  std::vector<MethodRequest> requests;
+/// A list of the recipe: `ema`, or `ema: {decay: 0.999}`.
+std::vector<PartRequest> listed_parts(const ConfigNode& list, std::string_view name,
+                                      Diagnostics& diagnostics) {
+  std::vector<PartRequest> requests;
   if (list.kind == ConfigNode::Kind::null) return requests;
   if (list.kind != ConfigNode::Kind::list) {
-    diagnostics.error(list.origin, "methods", fmt::format("expected a list, got {}", list.text()));
+    diagnostics.error(list.origin, name, fmt::format("expected a list, got {}", list.text()));
     return requests;
   }
   for (std::size_t i = 0; i < list.items.size(); ++i) {
     const ConfigNode& node = list.items[i];
-    const std::string key = fmt::format("methods[{}]", i);
+    const std::string key = fmt::format("{}[{}]", name, i);
     if (node.kind == ConfigNode::Kind::scalar) {
       requests.push_back({node.scalar, {}, node.origin, key});
     } else if (node.kind == ConfigNode::Kind::map && node.entries.size() == 1) {
@@ -93,8 +94,8 @@ constexpr std::string_view kSmoothing = "loss.label_smoothing";
 
 /// Legacy methods, unless the list names them too: the list then replaces a default and contradicts
 /// a key that was given.
-std::vector<MethodRequest> all_methods(const TrainConfig& config, const Schema& schema,
-                                       Diagnostics& diagnostics) {
+std::vector<PartRequest> all_methods(const TrainConfig& config, const Schema& schema,
+                                     Diagnostics& diagnostics) {
   const std::map<std::string, std::vector<std::string>> keys_of = {
       {"blurpool", {"training.use_blurpool"}},
       {"channels_last", {"training.channels_last"}},
@@ -102,8 +103,8 @@ std::vector<MethodRequest> all_methods(const TrainConfig& config, const Schema& 
       {"progressive_resize",
        {"resolution.min_res", "resolution.max_res", "resolution.start_ramp",
         "resolution.end_ramp"}}};
-  const std::vector<MethodRequest> listed = listed_methods(config.methods, diagnostics);
-  for (const MethodRequest& request : listed) {
+  const std::vector<PartRequest> listed = listed_parts(config.methods, "methods", diagnostics);
+  for (const PartRequest& request : listed) {
     const auto legacy_keys = keys_of.find(request.name);
     if (legacy_keys == keys_of.end()) continue;
     for (const std::string& key : legacy_keys->second) {
@@ -115,14 +116,14 @@ std::vector<MethodRequest> all_methods(const TrainConfig& config, const Schema& 
   }
   // Its default is not for a loss without that option, nor for one that was given a value of it.
   const bool has_option = schema.reads(kSmoothing) && !schema.given(kSmoothing);
-  std::vector<MethodRequest> all;
-  for (const MethodRequest& legacy :
+  std::vector<PartRequest> all;
+  for (const PartRequest& legacy :
        legacy_methods(config, has_option || schema.given("training.label_smoothing"))) {
-    if (std::ranges::find(listed, legacy.name, &MethodRequest::name) == listed.end())
+    if (std::ranges::find(listed, legacy.name, &PartRequest::name) == listed.end())
       all.push_back(legacy);
   }
   for (std::size_t i = 0; i < listed.size(); ++i) {
-    const auto first = std::ranges::find(listed, listed[i].name, &MethodRequest::name);
+    const auto first = std::ranges::find(listed, listed[i].name, &PartRequest::name);
     if (first != listed.begin() + static_cast<std::ptrdiff_t>(i)) {
       diagnostics.error(
           listed[i].origin, listed[i].key,
@@ -136,7 +137,7 @@ std::vector<MethodRequest> all_methods(const TrainConfig& config, const Schema& 
 void make_methods(Recipe& recipe, const Schema& schema, const Registries& registries,
                   Diagnostics& diagnostics) {
   auto described = ordered_json::array();
-  for (const MethodRequest& request : all_methods(recipe.config, schema, diagnostics)) {
+  for (const PartRequest& request : all_methods(recipe.config, schema, diagnostics)) {
     if (!registries.methods.contains(request.name)) {
       diagnostics.error(request.origin, request.key, registries.methods.unknown(request.name));
       continue;
@@ -151,6 +152,27 @@ void make_methods(Recipe& recipe, const Schema& schema, const Registries& regist
   for (const std::string& broken : broken_rules(recipe.methods))
     diagnostics.error(recipe.config.methods.origin, "methods", broken);
   recipe.resolved["methods"] = described;
+}
+
+void make_metrics(Recipe& recipe, const Registries& registries, Diagnostics& diagnostics) {
+  constexpr std::string_view kKey = "validation.metrics";
+  // What evaluations report anyway.
+  std::vector<std::string> names = {"top_1", "top_5", "loss", "val_loss"};
+  for (const PartRequest& request :
+       listed_parts(recipe.config.validation.metrics, kKey, diagnostics)) {
+    try {
+      Metrics::value_type metric = registries.metrics.make(
+          {request.name, request.options, fmt::format("{}.{}", request.key, request.name)});
+      if (std::ranges::find(names, metric->name()) != names.end()) {
+        diagnostics.error(request.origin, request.key,
+                          fmt::format("'{}' is reported already", metric->name()));
+      }
+      names.push_back(metric->name());
+      recipe.metrics.push_back(std::move(metric));
+    } catch (const ConfigError& error) {
+      diagnostics.error(request.origin, request.key, error.what());
+    }
+  }
 }
 
 /// Reports the transforms that cannot work on the images of some epoch, or of evaluation.
@@ -280,6 +302,7 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
   recipe.resolved["plugins"] = plugins.at("files");
   if (!plugins.at("xxh3").empty()) recipe.resolved["plugins.xxh3"] = plugins.at("xxh3");
   make_methods(recipe, schema, registries, diagnostics);
+  make_metrics(recipe, registries, diagnostics);
   if (diagnostics.errors().empty()) try_parts(recipe, registries, use, path, diagnostics);
   diagnostics.throw_if_errors();
   for (const std::string& warning : diagnostics.warnings()) log_warning("{}", warning);

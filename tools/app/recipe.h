@@ -21,6 +21,8 @@ struct Recipe {
   /// In the order in which they act. The legacy keys come first, in a fixed order (blurpool,
   /// channels_last, progressive_resize, label_smoothing), then the recipe's `methods`.
   std::vector<NamedMethod> methods;
+  /// Of validation.metrics.
+  Metrics metrics;
   data::Pipeline train_pipeline;
   data::Pipeline val_pipeline;
   /// Every key with its value, then the expanded methods.

@@ -12,6 +12,7 @@ Registries make_registries() {
   models::register_models(registries.models);
   recipes::register_methods(registries.methods);
   recipes::register_losses(registries.losses);
+  recipes::register_metrics(registries.metrics);
   recipes::register_optimizers(registries.optimizers);
   recipes::register_schedules(registries.schedules);
   return registries;
@@ -35,6 +36,7 @@ void add_plugin(const PluginFile& file, Registries& registries) {
   adopt<TrainGuards>(registries.models, added.models, name);
   adopt<TrainGuards>(registries.methods, added.methods, name);
   adopt<TrainGuards>(registries.losses, added.losses, name);
+  adopt<TrainGuards>(registries.metrics, added.metrics, name);
   adopt<TrainGuards>(registries.optimizers, added.optimizers, name);
   adopt<TrainGuards>(registries.schedules, added.schedules, name);
 }

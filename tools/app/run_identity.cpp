@@ -4,6 +4,8 @@
 #include <torch/version.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <string_view>
 
 #include "framework/core/archive/tensor_record.h"
@@ -41,6 +43,7 @@ constexpr std::string_view kMayChange[] = {
     "data.verify",
     "data.fields",
     "validation.batch_size",
+    "validation.metrics",
     // Their product with the number of ranks counts: global_batch_size below.
     "training.batch_size",
     "training.global_batch_size",
@@ -107,9 +110,17 @@ std::vector<std::string> compare_identities(const ordered_json& there, const ord
 }
 
 ordered_json resumable_part(const ordered_json& identity) {
+  // Keys that had another name and one value.
+  const std::map<std::string, std::string, std::less<>> now = {
+      {"data.image_field", "data.inputs"}, {"data.label_field", "data.targets"}};
   ordered_json part = ordered_json::object();
   for (const auto& [key, value] : identity.items()) {
-    if (!may_change(key)) part[key] = value;
+    const auto renamed = now.find(key);
+    if (renamed != now.end()) {
+      part[renamed->second] = value == "" ? ordered_json::array() : ordered_json::array({value});
+    } else if (!may_change(key)) {
+      part[key] = value;
+    }
   }
   return part;
 }

@@ -68,7 +68,12 @@ data::LoaderOptions train_loader_options(const data::BetonReader& reader, const 
 }
 
 data::FieldChoice field_choice(const TrainConfig& config) {
-  return {.image = config.data.image_field, .label = config.data.label_field};
+  return {.inputs = config.data.inputs, .targets = config.data.targets};
+}
+
+/// The field with the labels; empty: the file's first integer field.
+std::string label_field(const TrainConfig& config) {
+  return config.data.targets.empty() ? "" : config.data.targets.front();
 }
 
 /// Classes of the weights' last layer, or 0 where it is not called as torchvision calls it.
@@ -169,7 +174,7 @@ std::shared_ptr<const data::SampleOrder> make_train_order(const data::BetonReade
                              .subset = keys.subset,
                              .filter = keys.filter,
                              .repeats = keys.repeats,
-                             .label_field = keys.label_field,
+                             .label_field = label_field(recipe.config),
                              .part = recipe.order.options};
   options.window_pages = data::window_pages(
       keys.shuffle_window_mb, recipe.config.global_batch_size(), page_bytes, memory_limit_bytes());
@@ -196,7 +201,7 @@ TrainData make_train_data(const data::BetonReader& reader, Recipe& recipe,
 
 std::int64_t count_classes(const data::BetonReader& reader, const TrainConfig& config,
                            std::int64_t limit) {
-  const std::string& name = config.data.label_field;
+  const std::string name = label_field(config);
   const std::size_t field =
       name.empty() ? reader.first_field(data::FieldType::integer) : reader.field(name);
   if (field >= reader.fields().size() || reader.fields()[field].type != data::FieldType::integer) {
@@ -225,13 +230,19 @@ std::unique_ptr<Model> build_model(const Recipe& recipe, const TrainPlan& plan,
     engine::load_model_weights(*model, recipe.config.model.weights, head);
   }
   model->to(device, plan.channels_last);
-  if (!is_built_in(plan.model.arch)) {
-    const std::int64_t size_px =
-        plan.image_size_px.empty() ? recipe.config.validation.resolution : plan.image_size_px[0];
-    check_output(*model, plan.model, size_px, device);
-  }
   freeze_parameters(*model, recipe.config.training.freeze);
   return model;
+}
+
+BatchMaker make_batch_maker(const data::BetonReader* reader, const data::Pipeline& pipeline,
+                            const Recipe& recipe, const TrainPlan& plan, at::Device device) {
+  const at::ScalarType type = image_dtype(device, plan.precision);
+  if (reader != nullptr)
+    return data::make_batch_maker(*reader, pipeline, field_choice(recipe.config), device, type);
+  return [device, type](std::int64_t samples, std::int64_t size_px) {
+    return make_batch(at::zeros({samples, 3, size_px, size_px}, at::device(device).dtype(type)),
+                      at::zeros({samples}, at::device(device).dtype(at::kLong)));
+  };
 }
 
 std::vector<NamedTensor> trainable_parameters(const Model& model) {
@@ -288,21 +299,24 @@ engine::Evaluator make_evaluator(const Recipe& recipe, const TrainPlan& plan, at
                             .precision = plan.precision,
                             .channels_last = plan.channels_last,
                             .image_size_px = recipe.config.validation.resolution,
-                            .flip_tta = recipe.config.validation.lr_tta != 0});
+                            .flip_tta = recipe.config.validation.lr_tta != 0,
+                            .metrics = recipe.metrics});
 }
 
 void run_preflight(const Recipe& recipe, const TrainPlan& plan, const engine::StepParts& parts,
-                   const engine::Evaluator& evaluator, std::int64_t val_samples,
-                   at::Device device) {
+                   const engine::Evaluator& evaluator, const data::BetonReader& train,
+                   const data::BetonReader& val, std::int64_t val_samples, at::Device device) {
   const std::string& wanted = recipe.config.training.preflight;
   if (wanted == "off" || (wanted == "auto" && !device.is_cuda())) return;
-  engine::rehearse(plan, parts, evaluator,
-                   {.device = device,
-                    .image_dtype = image_dtype(device, plan.precision),
-                    .batches_ahead = device.is_cuda() ? data::kCopiedAhead : 0,
-                    .val_batch_size = recipe.config.validation.batch_size,
-                    .val_samples = val_samples,
-                    .evaluate_each_epoch = recipe.config.logging.log_level > 0});
+  engine::rehearse(
+      plan, parts, evaluator,
+      {.device = device,
+       .train_batch = make_batch_maker(&train, recipe.train_pipeline, recipe, plan, device),
+       .val_batch = make_batch_maker(&val, recipe.val_pipeline, recipe, plan, device),
+       .batches_ahead = device.is_cuda() ? data::kCopiedAhead : 0,
+       .val_batch_size = recipe.config.validation.batch_size,
+       .val_samples = val_samples,
+       .evaluate_each_epoch = recipe.config.logging.log_level > 0});
 }
 
 EvalSession make_eval_session(Recipe& recipe, const Registries& registries, bool labels_matter) {
@@ -319,6 +333,9 @@ EvalSession make_eval_session(Recipe& recipe, const Registries& registries, bool
   const at::Device device = prepare_device(config, /*local_rank=*/0, /*local_world=*/1);
   TrainPlan plan = make_plan(recipe, registries, 0, classes);
   auto model = build_model(recipe, plan, registries, device, engine::OtherHead::refuse);
+  const BatchMaker batches =
+      make_batch_maker(reader.get(), recipe.val_pipeline, recipe, plan, device);
+  check_output(*model, plan.model, batches(2, config.validation.resolution));
   auto source = make_val_source(*reader, recipe, plan, device);
   engine::Evaluator evaluator = make_evaluator(recipe, plan, device);
   return {std::move(reader), std::move(model), std::move(source), evaluator, std::move(plan)};

@@ -64,6 +64,11 @@ struct TrainData {
                                                  const Registries& registries, at::Device device,
                                                  engine::OtherHead head);
 
+/// Made-up batches of what the recipe reads of the file; without a reader, of images and labels.
+[[nodiscard]] BatchMaker make_batch_maker(const data::BetonReader* reader,
+                                          const data::Pipeline& pipeline, const Recipe& recipe,
+                                          const TrainPlan& plan, at::Device device);
+
 /// The parameters that are not frozen, in the model's order.
 [[nodiscard]] std::vector<NamedTensor> trainable_parameters(const Model& model);
 
@@ -87,7 +92,8 @@ struct TrainData {
 /// Tries every image size of the plan once, where `training.preflight` wants it: what does not fit
 /// in memory fails before the first epoch. @throws Error with ExitCode::out_of_memory
 void run_preflight(const Recipe& recipe, const TrainPlan& plan, const engine::StepParts& parts,
-                   const engine::Evaluator& evaluator, std::int64_t val_samples, at::Device device);
+                   const engine::Evaluator& evaluator, const data::BetonReader& train,
+                   const data::BetonReader& val, std::int64_t val_samples, at::Device device);
 [[nodiscard]] engine::Evaluator make_evaluator(const Recipe& recipe, const TrainPlan& plan,
                                                at::Device device);
 

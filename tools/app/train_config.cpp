@@ -79,10 +79,12 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
       .max(1e9);
   schema.add("data.batches_ahead", &data.batches_ahead, "batches loaded ahead").min(1).max(1024);
   add_order_keys(schema, config, registries);
-  schema.add("data.image_field", &data.image_field,
-             "name of the image field; empty: the first one");
-  schema.add("data.label_field", &data.label_field,
-             "name of the label field; empty: the first integer");
+  schema.add("data.inputs", &data.inputs,
+             "outputs that the model reads, by name; empty: the first image");
+  schema.add_alias("data.image_field", "data.inputs");
+  schema.add("data.targets", &data.targets,
+             "outputs that the loss reads, by name; empty: the first integer field");
+  schema.add_alias("data.label_field", "data.targets");
   schema.add_dead("data.gpu", "does nothing: the device is training.device");
   schema.add("pipeline.train", &config.train_pipeline, "transforms of training images");
   schema.add("pipeline.val", &config.val_pipeline, "transforms of evaluation images");
@@ -206,6 +208,8 @@ void add_run_keys(Schema& schema, TrainConfig& config) {
   schema.add("validation.lr_tta", &validation.lr_tta, "add the logits of the mirrored image")
       .min(0)
       .max(1);
+  schema.add("validation.metrics", &validation.metrics,
+             "metrics to report beside the loss, top-1 and top-5: [{top_k: {k: 3}}]");
   auto& logging = config.logging;
   schema.add("logging.folder", &logging.folder, "where run folders are made");
   schema.add("logging.run_id", &logging.run_id,

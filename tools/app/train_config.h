@@ -48,8 +48,8 @@ struct TrainConfig {
     std::string subset;
     std::string filter;
     std::int64_t repeats = 1;
-    std::string image_field;
-    std::string label_field;
+    std::vector<std::string> inputs;
+    std::vector<std::string> targets;
   } data;
   struct {
     double lr = 0.5;
@@ -66,6 +66,7 @@ struct TrainConfig {
     std::int64_t batch_size = 512;
     std::int64_t resolution = 224;
     std::int64_t lr_tta = 1;
+    ConfigNode metrics;
   } validation;
   struct {
     std::int64_t eval_only = 0;

@@ -18,8 +18,8 @@ class GuardedModel final : public Model {
  public:
   explicit GuardedModel(Guarded<Model> part) : part_(std::move(part)) {}
 
-  [[nodiscard]] at::Tensor forward(const at::Tensor& images) override {
-    return part_.during("forward", [&](auto& model) { return model.forward(images); });
+  [[nodiscard]] at::Tensor forward(const Batch& batch) override {
+    return part_.during("forward", [&](auto& model) { return model.forward(batch); });
   }
   [[nodiscard]] std::vector<NamedTensor> parameters() const override {
     return part_.during("parameters", [](auto& model) { return model.parameters(); });
@@ -101,17 +101,41 @@ class GuardedLoss final : public Loss {
  public:
   explicit GuardedLoss(Guarded<Loss> part) : part_(std::move(part)) {}
 
-  [[nodiscard]] at::Tensor operator()(const at::Tensor& logits,
-                                      const at::Tensor& labels) const override {
-    return part_.during("operator()", [&](auto& loss) { return loss(logits, labels); });
+  [[nodiscard]] at::Tensor operator()(const at::Tensor& outputs,
+                                      const Batch& batch) const override {
+    return part_.during("operator()", [&](auto& loss) { return loss(outputs, batch); });
   }
-  [[nodiscard]] at::Tensor per_sample(const at::Tensor& logits,
-                                      const at::Tensor& labels) const override {
-    return part_.during("per_sample", [&](auto& loss) { return loss.per_sample(logits, labels); });
+  [[nodiscard]] at::Tensor per_sample(const at::Tensor& outputs,
+                                      const Batch& batch) const override {
+    return part_.during("per_sample", [&](auto& loss) { return loss.per_sample(outputs, batch); });
   }
 
  private:
   Guarded<Loss> part_;
+};
+
+class GuardedMetric final : public Metric {
+ public:
+  explicit GuardedMetric(Guarded<Metric> part) : part_(std::move(part)) {}
+
+  [[nodiscard]] std::string name() const override {
+    return part_.before("name", [](auto& metric) { return metric.name(); });
+  }
+  [[nodiscard]] std::int64_t sums() const override {
+    return part_.before("sums", [](auto& metric) { return metric.sums(); });
+  }
+  [[nodiscard]] at::Tensor count(const at::Tensor& outputs, const Batch& batch) const override {
+    return part_.during("count", [&](auto& metric) { return metric.count(outputs, batch); });
+  }
+  [[nodiscard]] double value(const at::Tensor& sums, std::int64_t samples) const override {
+    return part_.during("value", [&](auto& metric) { return metric.value(sums, samples); });
+  }
+  [[nodiscard]] bool higher_is_better() const override {
+    return part_.before("higher_is_better", [](auto& metric) { return metric.higher_is_better(); });
+  }
+
+ private:
+  Guarded<Metric> part_;
 };
 
 class GuardedOptimizer final : public GuardedState<Optimizer> {
@@ -173,6 +197,10 @@ std::unique_ptr<Method> TrainGuards::guarded(std::unique_ptr<Method> method, std
 
 std::unique_ptr<Loss> TrainGuards::guarded(std::unique_ptr<Loss> loss, std::string where) {
   return std::make_unique<GuardedLoss>(Guarded<Loss>(std::move(loss), std::move(where)));
+}
+
+std::unique_ptr<Metric> TrainGuards::guarded(std::unique_ptr<Metric> metric, std::string where) {
+  return std::make_unique<GuardedMetric>(Guarded<Metric>(std::move(metric), std::move(where)));
 }
 
 std::unique_ptr<Optimizer> TrainGuards::guarded(std::unique_ptr<Optimizer> optimizer,

@@ -18,6 +18,7 @@ struct TrainGuards {
   static std::unique_ptr<Model> guarded(std::unique_ptr<Model> model, std::string where);
   static std::unique_ptr<Method> guarded(std::unique_ptr<Method> method, std::string where);
   static std::unique_ptr<Loss> guarded(std::unique_ptr<Loss> loss, std::string where);
+  static std::unique_ptr<Metric> guarded(std::unique_ptr<Metric> metric, std::string where);
   static std::unique_ptr<Optimizer> guarded(std::unique_ptr<Optimizer> optimizer,
                                             std::string where);
   static std::unique_ptr<Schedule> guarded(std::unique_ptr<Schedule> schedule, std::string where);

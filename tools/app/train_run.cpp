@@ -64,7 +64,7 @@ TrainRun::TrainRun(Recipe& recipe, const Registries& registries, RankSession& ra
           open_dataset("data.train_dataset", recipe.config.data.train_dataset, recipe.config)),
       val_reader_(open_dataset("data.val_dataset", recipe.config.data.val_dataset, recipe.config)),
       train_data_(make_train_data(*train_reader_, recipe, registries)),
-      parts_(recipe, checked_plan(registries), registries, ranks, device),
+      parts_(recipe, checked_plan(registries), registries, ranks, device, train_reader_.get()),
       train_source_(make_train_source(*train_reader_, train_data_, recipe, parts_.plan(), device_)),
       val_source_(make_val_source(*val_reader_, recipe, parts_.plan(), device_)),
       identity_(
@@ -214,8 +214,8 @@ int TrainRun::run(bool json) {
 }
 
 engine::TrainSummary TrainRun::train(engine::Trainer& trainer, const engine::Evaluator& evaluator) {
-  run_preflight(recipe_, parts_.plan(), parts_.step_parts(), evaluator, val_source_->samples(),
-                device_);
+  run_preflight(recipe_, parts_.plan(), parts_.step_parts(), evaluator, *train_reader_,
+                *val_reader_, val_source_->samples(), device_);
   trainer.start();
   // Not before the checkpoint has turned out to be this run's.
   if (ranks_.leads()) {
@@ -306,18 +306,19 @@ void TrainRun::report(const engine::TrainSummary& summary, bool json) const {
   const double rate = summary.train_seconds > 0
                           ? static_cast<double>(summary.images_trained) / summary.train_seconds
                           : 0;
-  const ordered_json figures = {{"run_folder", folder_.path().string()},
-                                {"top_1", eval.top_1()},
-                                {"top_5", eval.top_5()},
-                                {"val_loss", eval.loss},
-                                {"val_images", eval.samples},
-                                {"train_loss", summary.train_loss},
-                                {"train_minutes", summary.train_seconds / 60},
-                                {"eval_minutes", summary.eval_seconds / 60},
-                                {"wait_minutes", summary.wait_seconds / 60},
-                                {"images_per_second", rate},
-                                {"world_size", ranks_.communicator().world()},
-                                {"replaced_samples", data_facts(summary).replaced.size()}};
+  ordered_json figures = {{"run_folder", folder_.path().string()},
+                          {"top_1", eval.top_1()},
+                          {"top_5", eval.top_5()},
+                          {"val_loss", eval.loss},
+                          {"val_images", eval.samples},
+                          {"train_loss", summary.train_loss},
+                          {"train_minutes", summary.train_seconds / 60},
+                          {"eval_minutes", summary.eval_seconds / 60},
+                          {"wait_minutes", summary.wait_seconds / 60},
+                          {"images_per_second", rate},
+                          {"world_size", ranks_.communicator().world()},
+                          {"replaced_samples", data_facts(summary).replaced.size()}};
+  for (const auto& [name, value] : eval.metrics) figures[name] = value;
   write_file(folder_ / "summary.json", figures.dump(2) + "\n");
   write_page();
   if (json) {
@@ -328,6 +329,7 @@ void TrainRun::report(const engine::TrainSummary& summary, bool json) const {
       summary.train_seconds > 0 ? 100 * summary.wait_seconds / summary.train_seconds : 0;
   fmt::print("\ntop-1 {:.4f}   top-5 {:.4f}   ({} images{})\n", eval.top_1(), eval.top_5(),
              eval.samples, recipe_.config.validation.lr_tta != 0 ? ", flip TTA" : "");
+  for (const auto& [name, value] : eval.metrics) fmt::print("{} {:.4f}\n", name, value);
   fmt::print("training   {:>8}   {:.0f} img/s, {:.1f} % of it waiting for data\n",
              format_duration(summary.train_seconds), rate, share);
   fmt::print("evaluation {:>8}\n", format_duration(summary.eval_seconds));

@@ -63,7 +63,7 @@ def table_step(place, number, label, more, expected):
 def train_arguments(place, number):
     """A checkpoint every five steps."""
     batch = 4 if place.cpu else 64
-    return ["train", host.HOME / "configs/quickstart.yaml",
+    return ["train", host.HOME / "configs/fashion_mnist/rn18_16px.yaml",
             f"--data.train_dataset={place.data / 'train.beton'}",
             f"--data.val_dataset={place.data / 'val.beton'}",
             f"--data.subset=0:{STEPS_PER_EPOCH * number * batch}",

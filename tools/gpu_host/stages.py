@@ -101,7 +101,7 @@ def write_steps(place):
 
 
 def quickstart_arguments(place):
-    return [host.HOME / "configs/quickstart.yaml", f"--data.train_dataset={place.data / 'train.beton'}",
+    return [host.HOME / "configs/fashion_mnist/rn18_16px.yaml", f"--data.train_dataset={place.data / 'train.beton'}",
             f"--data.val_dataset={place.data / 'val.beton'}", f"--training.epochs={EPOCHS}",
             "--training.device=cuda", f"--logging.folder={place.state / 'runs'}", "--json"]
 

@@ -86,7 +86,10 @@ bool read_value(const ConfigNode& node, std::vector<double>* target) {
   return read_list(node, target);
 }
 bool read_value(const ConfigNode& node, std::vector<std::string>* target) {
-  return read_list(node, target);
+  if (node.kind != Kind::scalar) return read_list(node, target);
+  // One name is a list of it; none is an empty list.
+  *target = node.scalar.empty() ? std::vector<std::string>{} : std::vector{node.scalar};
+  return true;
 }
 
 nlohmann::ordered_json to_json(const ConfigNode& node) {

@@ -43,6 +43,40 @@ class BatchSourceTest : public ::testing::Test {
   std::optional<BetonReader> reader_;
 };
 
+/// A made-up batch is like a real one in all but its values.
+void expect_alike(const Batch& made_up, const Batch& real) {
+  ASSERT_EQ(made_up.fields.size(), real.fields.size());
+  EXPECT_EQ(made_up.inputs, real.inputs);
+  EXPECT_EQ(made_up.targets, real.targets);
+  EXPECT_EQ(made_up.sample_ids.size(), real.sample_ids.size());
+  for (std::size_t i = 0; i < real.fields.size(); ++i) {
+    EXPECT_EQ(made_up.fields[i].name, real.fields[i].name);
+    EXPECT_EQ(made_up.fields[i].tensor.sizes(), real.fields[i].tensor.sizes());
+    EXPECT_EQ(made_up.fields[i].tensor.strides(), real.fields[i].tensor.strides());
+    EXPECT_EQ(made_up.fields[i].tensor.scalar_type(), real.fields[i].tensor.scalar_type());
+  }
+}
+
+TEST_F(BatchSourceTest, MadeUpBatchesAreLikeRealOnes) {
+  open("img_jpg_w3");
+  const BatchMaker make =
+      make_batch_maker(*reader_, standard_train_pipeline(), {}, at::kCPU, at::kFloat);
+  const auto train = source(at::kCPU);
+  expect_alike(make(5, kSizePx), all(*train).at(0));
+}
+
+TEST_F(BatchSourceTest, InputsAndTargetsAreTakenByName) {
+  open("img_jpg_w3");
+  const std::string image = reader_->fields()[0].name, label = reader_->fields()[1].name;
+  // What a model reads may be any field.
+  const auto train = source(at::kCPU, {.inputs = {label, image}, .targets = {label}});
+  const Batch batch = all(*train).at(0);
+  EXPECT_EQ(batch.input(0).dim(), 1);
+  EXPECT_EQ(batch.input(1).dim(), 4);
+  EXPECT_THAT([&] { (void)source(at::kCPU, {.inputs = {"lable"}, .targets = {}}); },
+              testing::ThrowsMessage<DataError>(Names("lable", "x.beton", label)));
+}
+
 TEST_F(BatchSourceTest, ImagesAreChannelsLastViewsAndLabelsAreIntegers) {
   open("img_jpg_w3");
   const auto train = source(at::kCPU);
@@ -149,8 +183,8 @@ TEST_F(BatchSourceTest, MissingFieldsAreNamed) {
     EXPECT_THAT(error.what(), Names("x.beton", "image", "array", "text"));
   }
   open("img_jpg_w3");
-  EXPECT_THROW(source(at::kCPU, {.image = "", .label = "lable"}), DataError);
-  EXPECT_THROW(source(at::kCPU, {.image = "label", .label = ""}), DataError);
+  EXPECT_THROW(source(at::kCPU, {.inputs = {}, .targets = {"lable"}}), DataError);
+  EXPECT_THROW(source(at::kCPU, {.inputs = {"imgae"}, .targets = {}}), DataError);
 }
 
 }  // namespace

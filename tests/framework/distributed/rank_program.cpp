@@ -33,7 +33,7 @@ constexpr std::int64_t kClasses = 5;
 
 /// Two convolutions and a linear layer in float64, without batch statistics: the ranks' sum is the
 /// whole batch's.
-class PlainNet final : public Model {
+class PlainNet final : public ImageModel {
  public:
   PlainNet() {
     add("conv1.weight", {8, 3, 3, 3});
@@ -41,7 +41,7 @@ class PlainNet final : public Model {
     add("fc.weight", {kClasses, 16});
     add("fc.bias", {kClasses});
   }
-  at::Tensor forward(const at::Tensor& images) override {
+  at::Tensor classify(const at::Tensor& images) override {
     at::Tensor x = at::relu(at::conv2d(images.to(at::kDouble), weights_[0].tensor, {}, 2, 1));
     x = at::relu(at::conv2d(x, weights_[1].tensor, {}, 2, 1)).mean({2, 3});
     return at::linear(x, weights_[2].tensor, weights_[3].tensor);
@@ -60,9 +60,9 @@ class PlainNet final : public Model {
   std::vector<NamedTensor> weights_;
 };
 
-class MeanCrossEntropy final : public Loss {
+class MeanCrossEntropy final : public TargetLoss {
  public:
-  at::Tensor operator()(const at::Tensor& logits, const at::Tensor& labels) const override {
+  at::Tensor mean(const at::Tensor& logits, const at::Tensor& labels) const override {
     return at::cross_entropy_loss(logits, labels);
   }
 };

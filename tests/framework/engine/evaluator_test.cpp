@@ -2,6 +2,9 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/eq.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/sum.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
@@ -17,9 +20,9 @@ namespace {
 using test::ColourSource;
 using test::LinearModel;
 
-class MeanCrossEntropy final : public Loss {
+class MeanCrossEntropy final : public TargetLoss {
  public:
-  at::Tensor operator()(const at::Tensor& logits, const at::Tensor& labels) const override {
+  at::Tensor mean(const at::Tensor& logits, const at::Tensor& labels) const override {
     return at::cross_entropy_loss(logits, labels);
   }
 };
@@ -86,6 +89,27 @@ TEST(EvaluatorTest, NoSamplesCountAsNothing) {
   const EvalResult result = evaluate(model, source);
   EXPECT_EQ(result.samples, 0);
   EXPECT_EQ(result.top_1(), 0);
+}
+
+/// Counts samples of class 0, and the sum of all classes.
+class Classes final : public Metric {
+ public:
+  [[nodiscard]] std::string name() const override { return "classes"; }
+  [[nodiscard]] std::int64_t sums() const override { return 2; }
+  [[nodiscard]] at::Tensor count(const at::Tensor& /*outputs*/, const Batch& batch) const override {
+    return at::stack({batch.target().eq(0).sum(), batch.target().sum()}).to(at::kDouble);
+  }
+  [[nodiscard]] double value(const at::Tensor& sums, std::int64_t samples) const override {
+    return sums[1].item<double>() / static_cast<double>(samples) + 10 * sums[0].item<double>();
+  }
+};
+
+TEST(EvaluatorTest, MetricsAreComputedFromSumsOverAllBatches) {
+  LinearModel model(3);
+  ColourSource source({0, 1, 2, 0, 1}, 2);
+  const auto result = Evaluator({.metrics = {std::make_shared<Classes>()}})
+                          .evaluate(model, MeanCrossEntropy(), source, *make_single_rank(), go_on);
+  EXPECT_THAT(result->metrics, testing::ElementsAre(testing::Pair("classes", 4.0 / 5 + 20)));
 }
 
 TEST(EvaluatorTest, FlipSumsTheLogitsOfBothImages) {

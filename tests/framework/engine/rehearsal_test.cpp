@@ -4,6 +4,7 @@
 #include <ATen/ops/bernoulli.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/rand.h>
+#include <ATen/ops/zeros.h>
 #include <c10/util/Exception.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,9 +24,9 @@ using testing::ElementsAre;
 
 constexpr const char* kAllocatorsWords = "Tried to allocate 7 GiB";
 
-class MeanCrossEntropy final : public Loss {
+class MeanCrossEntropy final : public TargetLoss {
  public:
-  at::Tensor operator()(const at::Tensor& logits, const at::Tensor& labels) const override {
+  at::Tensor mean(const at::Tensor& logits, const at::Tensor& labels) const override {
     return at::cross_entropy_loss(logits, labels);
   }
 };
@@ -38,16 +39,16 @@ class NoUpdate final : public Optimizer {
 
 /// Counts what it sees in its state, draws random numbers as dropout does, and has memory for so
 /// many pixels.
-class FussyModel final : public Model {
+class FussyModel final : public ImageModel {
  public:
-  at::Tensor forward(const at::Tensor& images) override {
+  at::Tensor classify(const at::Tensor& images) override {
     seen.push_back((training_ ? "train " : "eval ") + std::to_string(images.size(0)) + " x " +
                    std::to_string(images.size(3)) + " px");
     if (images.size(0) * images.size(2) * images.size(3) > most_pixels)
       TORCH_CHECK_WITH(OutOfMemoryError, false, kAllocatorsWords);
     linear.steps_seen.add_(1);
     const at::Tensor kept = at::bernoulli(at::rand({images.size(0), 1, 1, 1}), 0.5);
-    return linear.forward(images.to(at::kFloat) * kept);
+    return linear.classify(images.to(at::kFloat) * kept);
   }
   [[nodiscard]] std::vector<NamedTensor> parameters() const override { return linear.parameters(); }
   [[nodiscard]] std::vector<NamedTensor> state() const override { return linear.state(); }
@@ -69,6 +70,9 @@ class RehearsalTest : public ::testing::Test {
     plan_.global_batch_size = 4;
     plan_.image_size_px = {8, 8, 16, 12};
     plan_.channels_last = true;
+    options_.train_batch = options_.val_batch = [](std::int64_t samples, std::int64_t size_px) {
+      return make_batch(at::zeros({samples, 3, size_px, size_px}), at::zeros({samples}, at::kLong));
+    };
     options_.val_batch_size = 5;
     options_.val_samples = 13;
   }

@@ -35,7 +35,7 @@ namespace {
 using test::ColourSource;
 
 /// A convolution, batch statistics and dropout: whatever a step can depend on.
-class SmallNet final : public Model {
+class SmallNet final : public ImageModel {
  public:
   SmallNet() {
     state_ = {{"conv.weight", test::noise_tensor(1, {4, 3, 3, 3}).requires_grad_(true)},
@@ -45,7 +45,7 @@ class SmallNet final : public Model {
               {"bn.running_var", at::ones({4})},
               {"fc.weight", test::noise_tensor(2, {3, 4}).requires_grad_(true)}};
   }
-  at::Tensor forward(const at::Tensor& images) override {
+  at::Tensor classify(const at::Tensor& images) override {
     at::Tensor x = at::conv2d(images, at("conv.weight"), {}, 1, 1);
     x = at::relu(at::batch_norm(x, at("bn.weight"), at("bn.bias"), at("bn.running_mean"),
                                 at("bn.running_var"), training_, 0.1, 1e-5, false));
@@ -71,9 +71,9 @@ class SmallNet final : public Model {
   bool training_ = false;
 };
 
-class MeanCrossEntropy final : public Loss {
+class MeanCrossEntropy final : public TargetLoss {
  public:
-  at::Tensor operator()(const at::Tensor& logits, const at::Tensor& labels) const override {
+  at::Tensor mean(const at::Tensor& logits, const at::Tensor& labels) const override {
     return at::cross_entropy_loss(logits.to(at::kFloat), labels);
   }
 };

@@ -31,11 +31,11 @@ constexpr int kReplays = 3;
 constexpr int kSteps = StepGraph::kWarmUps + kReplays;
 
 /// Dropout on the device, so that a step draws from its generator.
-class DropoutLoss : public Loss {
+class DropoutLoss : public TargetLoss {
  public:
   explicit DropoutLoss(std::unique_ptr<Loss> loss) : loss_(std::move(loss)) {}
-  at::Tensor operator()(const at::Tensor& logits, const at::Tensor& labels) const override {
-    return (*loss_)(at::dropout(logits, 0.2, /*train=*/true), labels);
+  at::Tensor mean(const at::Tensor& logits, const at::Tensor& labels) const override {
+    return (*loss_)(at::dropout(logits, 0.2, /*train=*/true), make_batch({}, labels));
   }
 
  private:
@@ -46,7 +46,7 @@ class DropoutLoss : public Loss {
 class WaitingLoss final : public DropoutLoss {
  public:
   using DropoutLoss::DropoutLoss;
-  at::Tensor operator()(const at::Tensor& logits, const at::Tensor& labels) const override {
+  at::Tensor mean(const at::Tensor& logits, const at::Tensor& labels) const override {
     const at::Tensor loss = DropoutLoss::operator()(logits, labels);
     EXPECT_GT(loss.item<double>(), 0);
     return loss;

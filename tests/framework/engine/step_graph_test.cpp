@@ -81,9 +81,9 @@ class FakeRecorder final : public GraphRecorder {
 };
 
 /// Draws random numbers on the host, as dropout does.
-class NoisyCrossEntropy final : public Loss {
+class NoisyCrossEntropy final : public TargetLoss {
  public:
-  at::Tensor operator()(const at::Tensor& logits, const at::Tensor& labels) const override {
+  at::Tensor mean(const at::Tensor& logits, const at::Tensor& labels) const override {
     return at::cross_entropy_loss(logits + at::rand_like(logits), labels);
   }
 };
@@ -100,7 +100,7 @@ class Descent final : public Optimizer {
   at::Tensor weight_;
 };
 
-Batch make_batch(std::int64_t size_px = 2) {
+Batch random_batch(std::int64_t size_px = 2) {
   return {.fields = {{"image", at::rand({kBatch, 3, size_px, size_px})},
                      {"label", at::randint(kClasses, {kBatch}, at::kLong)}},
           .sample_ids = std::vector<std::uint64_t>(kBatch)};
@@ -111,19 +111,19 @@ class StepGraphTest : public ::testing::Test {
  protected:
   StepGraphTest() { at::manual_seed(3); }
 
-  at::Tensor run(Batch batch) { return graph_.run(batch.images(), batch.labels(), passes_); }
+  at::Tensor run(const Batch& batch) { return graph_.run(batch, passes_); }
   void warm_up_and_record() {
-    for (int i = 0; i <= StepGraph::kWarmUps; ++i) static_cast<void>(run(make_batch()));
+    for (int i = 0; i <= StepGraph::kWarmUps; ++i) static_cast<void>(run(random_batch()));
   }
 
   at::Tensor scale_ = at::ones({3}).requires_grad_();
   at::Tensor weight_ = at::rand({kClasses, 3}).requires_grad_();
   RecorderLog log_;
-  StepGraph::Passes passes_ = [this](const at::Tensor& images, const at::Tensor& labels) {
+  StepGraph::Passes passes_ = [this](const Batch& batch) {
     scale_.mutable_grad().reset();
     weight_.mutable_grad().reset();
-    const at::Tensor logits = at::matmul(images.mean({2, 3}) * scale_, weight_.t());
-    const at::Tensor loss = at::cross_entropy_loss(logits, labels);
+    const at::Tensor logits = at::matmul(batch.images().mean({2, 3}) * scale_, weight_.t());
+    const at::Tensor loss = at::cross_entropy_loss(logits, batch.labels());
     loss.backward();
     return loss.detach();
   };
@@ -158,12 +158,12 @@ TEST(StepGraph, IsNotMadeForACpu) {
 }
 
 TEST_F(StepGraphTest, WarmsUpThenRecordsOnceThenReplays) {
-  for (int i = 0; i < StepGraph::kWarmUps; ++i) static_cast<void>(run(make_batch()));
+  for (int i = 0; i < StepGraph::kWarmUps; ++i) static_cast<void>(run(random_batch()));
   EXPECT_EQ(log_.warm_ups, StepGraph::kWarmUps);
   EXPECT_EQ(log_.recordings, 0);
   EXPECT_EQ(graph_.replays(), 0);
   // What is recorded is not executed: the step that records replays too.
-  for (int i = 0; i < 4; ++i) static_cast<void>(run(make_batch()));
+  for (int i = 0; i < 4; ++i) static_cast<void>(run(random_batch()));
   EXPECT_EQ(log_.warm_ups, StepGraph::kWarmUps);
   EXPECT_EQ(log_.recordings, 1);
   EXPECT_EQ(graph_.replays(), 4);
@@ -172,10 +172,10 @@ TEST_F(StepGraphTest, WarmsUpThenRecordsOnceThenReplays) {
 TEST_F(StepGraphTest, EachRunGivesLossAndGradientsOfItsOwnBatch) {
   std::vector<at::Tensor> losses, expected_losses;
   for (int i = 0; i < 7; ++i) {
-    Batch batch = make_batch();
+    Batch batch = random_batch();
     losses.push_back(run(batch));
     const at::Tensor gradient = weight_.grad().clone();
-    expected_losses.push_back(passes_(batch.images(), batch.labels()));
+    expected_losses.push_back(passes_(batch));
     EXPECT_TRUE(at::equal(gradient, weight_.grad())) << i;
   }
   // Later replays leave the losses that were returned as they are.
@@ -184,12 +184,12 @@ TEST_F(StepGraphTest, EachRunGivesLossAndGradientsOfItsOwnBatch) {
 
 TEST_F(StepGraphTest, AnotherShapeOrTypeStartsOver) {
   warm_up_and_record();
-  static_cast<void>(run(make_batch(/*size_px=*/3)));
+  static_cast<void>(run(random_batch(/*size_px=*/3)));
   EXPECT_EQ(log_.drops, 1);
   EXPECT_EQ(log_.warm_ups, StepGraph::kWarmUps + 1);
-  for (int i = 0; i < StepGraph::kWarmUps; ++i) static_cast<void>(run(make_batch(/*size_px=*/3)));
+  for (int i = 0; i < StepGraph::kWarmUps; ++i) static_cast<void>(run(random_batch(/*size_px=*/3)));
   EXPECT_EQ(log_.recordings, 2);
-  Batch mixed = make_batch(/*size_px=*/3);
+  Batch mixed = random_batch(/*size_px=*/3);
   mixed.labels() = at::full({kBatch, kClasses}, 1.0 / kClasses);
   static_cast<void>(run(mixed));
   EXPECT_EQ(log_.drops, 2);
@@ -211,7 +211,7 @@ TEST_F(StepGraphTest, ReleasingAParameterGivesItsGradientAgain) {
   warm_up_and_record();
   scale_.requires_grad_(true);
   for (int i = 0; i < 5; ++i) {
-    static_cast<void>(run(make_batch()));
+    static_cast<void>(run(random_batch()));
     EXPECT_TRUE(scale_.grad().defined()) << i;
   }
   EXPECT_EQ(log_.recordings, 2);
@@ -238,7 +238,7 @@ Training train(const std::function<std::unique_ptr<StepGraph>(const LinearModel&
   Training result;
   for (int i = 0; i < 8; ++i) {
     // Another size near the end: what has failed is not tried again.
-    Batch batch = make_batch(i < 6 ? 2 : 3);
+    Batch batch = random_batch(i < 6 ? 2 : 3);
     result.losses.push_back(step.run(batch, kLr).item<double>());
   }
   result.weight = model.weight.detach().clone();

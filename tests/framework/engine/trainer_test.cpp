@@ -20,9 +20,9 @@ using test::LinearModel;
 using test::MemorySink;
 using test::RecordingMethod;
 
-class MeanCrossEntropy final : public Loss {
+class MeanCrossEntropy final : public TargetLoss {
  public:
-  at::Tensor operator()(const at::Tensor& logits, const at::Tensor& labels) const override {
+  at::Tensor mean(const at::Tensor& logits, const at::Tensor& labels) const override {
     return at::cross_entropy_loss(logits, labels);
   }
 };

@@ -79,9 +79,9 @@ TEST_F(WeightsTest, ALastLayerForAnotherNumberOfClassesCanKeepWhatWasDrawn) {
 }
 
 TEST_F(WeightsTest, NamesOfThePublishedScriptAndOfDdpAreUnderstood) {
-  class Antialiased final : public Model {
+  class Antialiased final : public ImageModel {
    public:
-    at::Tensor forward(const at::Tensor& images) override { return images; }
+    at::Tensor classify(const at::Tensor& images) override { return images; }
     [[nodiscard]] std::vector<NamedTensor> parameters() const override {
       return {{"layer2.0.conv1.weight", weight}};
     }

@@ -1,5 +1,6 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -78,9 +79,9 @@ TEST_F(RecipePluginsTest, ListShowsAPluginsPartsWithTheirDefaults) {
 }
 
 /// Knows nothing of what a recipe may ask of a model.
-class Deaf final : public Model {
+class Deaf final : public ImageModel {
  public:
-  at::Tensor forward(const at::Tensor& images) override { return images.mean({2, 3}); }
+  at::Tensor classify(const at::Tensor& images) override { return images.mean({2, 3}); }
   [[nodiscard]] std::vector<NamedTensor> parameters() const override { return {}; }
   [[nodiscard]] std::vector<NamedTensor> state() const override { return {}; }
   void train(bool) override {}
@@ -100,11 +101,11 @@ TEST(ModelProbeTest, ModelsThatTakeNoNoticeOfAMethodAreTold) {
 }
 
 /// A model whose output is what a test says.
-class Answering final : public Model {
+class Answering final : public ImageModel {
  public:
   Answering(at::Tensor output, bool has_parameters)
       : output_(std::move(output)), has_parameters_(has_parameters) {}
-  at::Tensor forward(const at::Tensor& /*images*/) override { return output_; }
+  at::Tensor classify(const at::Tensor& /*images*/) override { return output_; }
   [[nodiscard]] std::vector<NamedTensor> parameters() const override {
     if (!has_parameters_) return {};
     return {{"w", at::ones({1})}};
@@ -122,7 +123,8 @@ TEST(ModelProbeTest, OutputsThatAreNoLogitsAreRefusedByTheModelsName) {
   const auto refusal = [](at::Tensor output, bool has_parameters = true) -> std::string {
     Answering model(std::move(output), has_parameters);
     try {
-      check_output(model, {.arch = "own", .num_classes = 3}, 32, at::kCPU);
+      check_output(model, {.arch = "own", .num_classes = 3},
+                   make_batch(at::zeros({2, 3, 32, 32}), at::zeros({2}, at::kLong)));
     } catch (const ConfigError& error) {
       return error.what();
     }
@@ -244,7 +246,7 @@ TEST_F(RecipePluginsTest, WhatAModelThrowsAtWorkNamesItAndIsNoMistakeOfTheRecipe
   static_cast<void>(load("plugins: [train_parts.so]\n"));
   const auto model = make_model(registries_.models, {.arch = "unlucky_forward"});
   try {
-    static_cast<void>(model->forward({}));
+    static_cast<void>(model->forward(make_batch({})));
     FAIL() << "accepted";
   } catch (...) {
     const Failure failure = plain_failure(std::current_exception());

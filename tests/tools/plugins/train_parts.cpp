@@ -112,9 +112,9 @@ std::unique_ptr<precast::Optimizer> make_sign(const precast::OptimizerInputs& in
 }
 
 /// Throws in its forward pass.
-class UnluckyNet final : public precast::Model {
+class UnluckyNet final : public precast::ImageModel {
  public:
-  at::Tensor forward(const at::Tensor&) override { fail("libtorch"); }
+  at::Tensor classify(const at::Tensor&) override { fail("libtorch"); }
   [[nodiscard]] std::vector<precast::NamedTensor> parameters() const override { return {}; }
   [[nodiscard]] std::vector<precast::NamedTensor> state() const override { return {}; }
   void train(bool) override {}

@@ -1,0 +1,60 @@
+#include "framework/api/batch.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "framework/core/error.h"
+#include "framework/core/suggest.h"
+
+namespace precast {
+
+const at::Tensor& Batch::field(std::string_view name) const {
+  std::vector<std::string> names;
+  for (const NamedTensor& field : fields) {
+    if (field.name == name) return field.tensor;
+    names.push_back(field.name);
+  }
+  throw ConfigError(fmt::format("batch: expected a field '{}', got none of that name. {}", name,
+                                suggest(name, names)));
+}
+
+std::int64_t Batch::size() const {
+  const at::Tensor& first = input();
+  return first.defined() && first.dim() > 0 ? first.size(0) : 0;
+}
+
+Batch Batch::narrow(std::int64_t first, std::int64_t count) const {
+  Batch part{.fields = fields, .sample_ids = {}, .inputs = inputs, .targets = targets};
+  for (NamedTensor& field : part.fields) {
+    if (field.tensor.defined()) field.tensor = field.tensor.narrow(0, first, count);
+  }
+  if (!sample_ids.empty()) {
+    const auto begin = sample_ids.begin() + first;
+    part.sample_ids.assign(begin, begin + count);
+  }
+  return part;
+}
+
+Batch Batch::index_select(const at::Tensor& places) const {
+  Batch chosen{.fields = fields, .sample_ids = {}, .inputs = inputs, .targets = targets};
+  for (NamedTensor& field : chosen.fields) {
+    if (!field.tensor.defined()) continue;
+    const at::MemoryFormat layout = field.tensor.suggest_memory_format();
+    field.tensor = field.tensor.index_select(0, places).contiguous(layout);
+  }
+  return chosen;
+}
+
+void make_inputs_contiguous(Batch& batch) {
+  for (const std::size_t place : batch.inputs) {
+    at::Tensor& input = batch.fields.at(place).tensor;
+    input = input.contiguous();
+  }
+}
+
+Batch make_batch(at::Tensor input, at::Tensor target) {
+  return {.fields = {{"image", std::move(input)}, {"label", std::move(target)}}, .sample_ids = {}};
+}
+
+}  // namespace precast

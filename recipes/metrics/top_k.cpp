@@ -1,0 +1,48 @@
+#include "recipes/metrics/top_k.h"
+
+#include <ATen/ops/eq.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/topk.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "framework/core/error.h"
+
+namespace precast::recipes {
+namespace {
+
+class TopK final : public Metric {
+ public:
+  explicit TopK(std::int64_t k) : k_(k) {}
+
+  [[nodiscard]] std::string name() const override { return fmt::format("top_{}", k_); }
+  [[nodiscard]] std::int64_t sums() const override { return 1; }
+  [[nodiscard]] at::Tensor count(const at::Tensor& outputs, const Batch& batch) const override {
+    const at::Tensor& classes = batch.target();
+    require(outputs.dim() == 2 && classes.dim() == 1 && classes.scalar_type() == at::kLong,
+            "top_k: logits are [N, classes] and targets [N] int64");
+    const at::Tensor best =
+        std::get<1>(at::topk(outputs, std::min(k_, outputs.size(1)), /*dim=*/1));
+    return at::eq(best, classes.unsqueeze(1)).sum(at::kDouble).unsqueeze(0);
+  }
+  [[nodiscard]] double value(const at::Tensor& sums, std::int64_t samples) const override {
+    return sums[0].item<double>() / static_cast<double>(samples);
+  }
+
+ private:
+  std::int64_t k_;
+};
+
+}  // namespace
+
+void TopKOptions::options(Schema& schema) {
+  schema.add("k", &k, "how many of the largest logits count").min(1);
+}
+
+std::unique_ptr<Metric> make_top_k(const TopKOptions& options) {
+  return std::make_unique<TopK>(options.k);
+}
+
+}  // namespace precast::recipes
