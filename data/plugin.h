@@ -1,6 +1,7 @@
 #pragma once
 
 #include "data/order/order.h"
+#include "data/sources/register.h"
 #include "data/transforms/register.h"
 #include "data/write/register.h"
 #include "framework/core/plugin.h"
@@ -13,6 +14,7 @@ struct DataParts {
   TransformRegistries pipeline;
   OrderRegistry orders{"order"};
   FieldRegistry fields{"field"};
+  SourceRegistry sources;
 };
 
 }  // namespace precast::data

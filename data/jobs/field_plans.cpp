@@ -10,21 +10,29 @@
 
 namespace precast::data {
 
+std::unique_ptr<Field> make_field(const FieldRegistry& registry, const std::string& type,
+                                  const FieldOptions& options, FieldInputs inputs) {
+  inputs.seed = options.seed;
+  const auto part = options.parts.find(type);
+  const ConfigNode none;
+  return registry.make(
+      {.name = type, .options = part == options.parts.end() ? none : part->second, .key = type},
+      inputs);
+}
+
 std::vector<FieldPlan> plan_fields(const std::vector<SourceField>& chosen, const Source& source,
                                    std::uint64_t first, const FieldOptions& options,
                                    const FieldRegistry& registry) {
   std::vector<FieldPlan> fields;
   for (const SourceField& field : chosen) {
-    FieldOptions own = options;
-    own.array = field.array;
-    own.tag = field.tag;
-    own.arguments = field.arguments;
-    own.first = [&source, first, place = fields.size()] {
+    FieldInputs inputs{.array = field.array, .tag = field.tag, .arguments = field.arguments};
+    inputs.first = [&source, first, place = fields.size()] {
       Sample sample = source.sample(first);
       return FirstValue{std::move(sample.name), std::move(sample.values.at(place))};
     };
-    fields.push_back(
-        {field.name, [&registry, own, type = field.type] { return registry.create(type, own); }});
+    fields.push_back({field.name, [&registry, options, inputs, type = field.type] {
+                        return make_field(registry, type, options, inputs);
+                      }});
   }
   return fields;
 }

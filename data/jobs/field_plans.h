@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "data/jobs/write_dataset.h"
@@ -9,6 +12,19 @@
 #include "data/write/register.h"
 
 namespace precast::data {
+
+/// What the user chose for fields: options by the field's registered type, and the seed of random
+/// choices.
+struct FieldOptions {
+  std::map<std::string, ConfigNode> parts = {};
+  std::uint64_t seed = 0;
+};
+
+/// A field as `options` say. @throws ConfigError for unknown or wrong options, naming TYPE.OPTION.
+[[nodiscard]] PRECAST_API std::unique_ptr<Field> make_field(const FieldRegistry& registry,
+                                                            const std::string& type,
+                                                            const FieldOptions& options,
+                                                            FieldInputs inputs = {});
 
 /// How the fields of a source are written.
 /// @param chosen its fields, in its order, with the kinds that they shall have.

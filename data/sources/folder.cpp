@@ -22,7 +22,7 @@ constexpr int kMaxDepth = 32;
 
 class FolderSource final : public Source {
  public:
-  FolderSource(const fs::path& root, const SourceOptions& options) : root_(root) {
+  FolderSource(const fs::path& root, const ImageListOptions& options) : root_(root) {
     std::vector<std::string> folders;
     list(paths_, folders);
     ClassFiles arranged = arrange_images(paths_, folders, options, root.string());
@@ -71,7 +71,7 @@ class FolderSource final : public Source {
 
 }  // namespace
 
-std::unique_ptr<Source> open_folder(const fs::path& path, const SourceOptions& options) {
+std::unique_ptr<Source> open_folder(const fs::path& path, const ImageListOptions& options) {
   return std::make_unique<FolderSource>(path, options);
 }
 

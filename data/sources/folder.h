@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "data/sources/label_list.h"
 #include "data/sources/source.h"
 
 namespace precast::data {
@@ -11,7 +12,7 @@ namespace precast::data {
 /// of images and a list of their classes (arrange_by_list). Links are followed. @throws IoError,
 /// DataError
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_folder(const std::filesystem::path& path,
-                                                              const SourceOptions& options);
+                                                              const ImageListOptions& options);
 [[nodiscard]] bool is_folder(const std::filesystem::path& path);
 
 }  // namespace precast::data

@@ -260,8 +260,17 @@ ClassFiles arrange_by_list(const std::vector<std::string>& paths, const fs::path
   return ListArranger(paths, list, classes, place).arrange();
 }
 
+void ImageListOptions::options(Schema& schema) {
+  schema.add("labels", &labels,
+             "the classes of images that are in no class folders: LOC_val_solution.csv, lines "
+             "`NAME CLASS`, or a class a line in the order of the images' names");
+  schema.add("classes", &classes,
+             "all classes, one a line: labels are those of a split that has them all, and numbers "
+             "in the list of labels are lines of it");
+}
+
 ClassFiles arrange_images(const std::vector<std::string>& paths,
-                          const std::vector<std::string>& folders, const SourceOptions& options,
+                          const std::vector<std::string>& folders, const ImageListOptions& options,
                           const std::string& place) {
   const std::vector<std::string> classes = options.classes.empty()
                                                ? std::vector<std::string>()

@@ -6,6 +6,7 @@
 
 #include "data/sources/class_files.h"
 #include "data/sources/source.h"
+#include "framework/core/config/schema.h"
 #include "framework/core/export.h"
 
 namespace precast::data {
@@ -35,9 +36,19 @@ namespace precast::data {
                                                      const std::vector<std::string>& classes,
                                                      const std::string& place);
 
+/// Of sources of image files.
+struct PRECAST_API ImageListOptions {
+  /// A list of the images' classes; empty: a class a folder.
+  std::string labels;
+  /// A list of all classes: a split that lacks some of them gets the labels of the others.
+  std::string classes;
+
+  void options(Schema& schema);
+};
+
 /// By a list where `options` have one, else by folder.
 [[nodiscard]] ClassFiles arrange_images(const std::vector<std::string>& paths,
                                         const std::vector<std::string>& folders,
-                                        const SourceOptions& options, const std::string& place);
+                                        const ImageListOptions& options, const std::string& place);
 
 }  // namespace precast::data

@@ -140,7 +140,7 @@ Value value_of(const Column& column, std::uint64_t i) {
 
 class NumpySource final : public Source {
  public:
-  NumpySource(const fs::path& path, const SourceOptions& options) : path_(path) {
+  NumpySource(const fs::path& path, const NumpyOptions& options) : path_(path) {
     if (path.extension() == kEnding) {
       add_file("array", path);
       if (const auto labels = labels_of(path, options)) add_file("label", *labels);
@@ -175,7 +175,7 @@ class NumpySource final : public Source {
   }
 
  private:
-  static std::optional<fs::path> labels_of(const fs::path& path, const SourceOptions& options) {
+  static std::optional<fs::path> labels_of(const fs::path& path, const NumpyOptions& options) {
     if (!options.labels.empty()) return options.labels;
     const std::string stem = path.stem().string();
     const std::string_view text = stem;
@@ -266,12 +266,15 @@ class NumpySource final : public Source {
 
 }  // namespace
 
-std::unique_ptr<Source> open_numpy(const fs::path& path, const SourceOptions& options) {
-  if (!options.classes.empty() || (!options.labels.empty() && path.extension() != kEnding)) {
-    throw ConfigError(
-        fmt::format("{}: expected no {}: arrays of labels are numbers that are written "
-                    "as they are",
-                    path.string(), options.classes.empty() ? "--labels for an .npz" : "--classes"));
+void NumpyOptions::options(Schema& schema) {
+  schema.add("labels", &labels, "of a .npy file, the .npy file with its labels");
+}
+
+std::unique_ptr<Source> open_numpy(const fs::path& path, const NumpyOptions& options) {
+  if (!options.labels.empty() && path.extension() != kEnding) {
+    throw ConfigError(fmt::format(
+        "{}: expected no --labels, got {}: an .npz has its labels as an array. Name it 'labels'",
+        path.string(), options.labels));
   }
   return std::make_unique<NumpySource>(path, options);
 }

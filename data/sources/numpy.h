@@ -4,8 +4,16 @@
 #include <memory>
 
 #include "data/sources/source.h"
+#include "framework/core/config/schema.h"
 
 namespace precast::data {
+
+struct PRECAST_API NumpyOptions {
+  /// A .npy file with the labels of a .npy file; empty: found by its name.
+  std::string labels;
+
+  void options(Schema& schema);
+};
 
 /// Arrays of NumPy whose first axis counts the samples: an .npz archive, in which an array is a
 /// field, or one .npy file with an array of labels beside it. What an array becomes:
@@ -25,9 +33,9 @@ namespace precast::data {
 /// characters count. Labels of `x_train.npy` are y_train.npy, of `train_images.npy`
 /// train_labels.npy, of any NAME.npy NAME_labels.npy, or what `options` say. Files are mapped,
 /// compressed members of an .npz are unpacked into memory.
-/// @throws IoError; DataError naming the array
+/// @throws IoError; DataError naming the array; ConfigError for labels of an .npz
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_numpy(const std::filesystem::path& path,
-                                                             const SourceOptions& options);
+                                                             const NumpyOptions& options);
 [[nodiscard]] bool is_numpy(const std::filesystem::path& path);
 
 }  // namespace precast::data

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cerrno>
 #include <string>
 #include <vector>
@@ -22,101 +21,92 @@
 namespace precast::data {
 namespace {
 
-/// For sources that bring their labels along.
-void refuse_lists(const std::filesystem::path& path, const SourceOptions& options) {
-  if (options.labels.empty() && options.classes.empty()) return;
-  const std::filesystem::path& given = options.labels.empty() ? options.classes : options.labels;
-  throw ConfigError(
-      fmt::format("{}: expected no --labels and no --classes, got {}. They are for images that lie "
-                  "in folders and tar files",
-                  path.string(), given.string()));
-}
-
-template <std::unique_ptr<Source> (*open)(const std::filesystem::path&)>
-std::unique_ptr<Source> open_plain(const std::filesystem::path& path,
-                                   const SourceOptions& options) {
-  refuse_lists(path, options);
-  return open(path);
-}
-
-std::unique_ptr<Source> open_list(const std::filesystem::path& path, const SourceOptions& options) {
-  refuse_lists(path, options);
-  return open_table(path, options);
-}
-
-std::unique_ptr<Source> open_shards(const std::vector<std::filesystem::path>& shards,
-                                    std::string_view kind, const SourceOptions& options) {
-  if (kind != "auto" && kind != "webdataset") {
-    throw ConfigError(
-        fmt::format("{}: expected one source of kind {}, got a list in braces, which is for "
-                    "WebDataset's shards",
-                    shards[0].string(), kind));
-  }
-  refuse_lists(shards[0], options);
-  return open_webdataset_shards(shards);
-}
-
-constexpr std::array kKinds = {
-    SourceKind{"beton", "another .beton file, to store it in another way", is_beton,
-               open_plain<open_beton>},
-    SourceKind{"cifar",
-               "CIFAR binary: a folder with data_batch_*.bin or train.bin, or one .bin file",
-               is_cifar, open_plain<open_cifar>},
-    SourceKind{"webdataset",
-               "a WebDataset shard, a folder of them, or a list as 'train-{000..127}.tar'",
-               is_webdataset, open_plain<open_webdataset>},
-    SourceKind{"folder",
-               "a folder with one folder of images (JPEG, PNG, WebP) a class, or of images with "
-               "--labels",
-               is_folder, open_folder},
-    SourceKind{"idx", "the images file of an IDX pair (MNIST family), plain or .gz", is_idx,
-               open_plain<open_idx>},
-    SourceKind{"numpy", "arrays of NumPy: .npz, or .npy with labels beside it", is_numpy,
-               open_numpy},
-    SourceKind{"table", "a list of samples: .csv, .tsv or .jsonl, a column a field", is_table,
-               open_list},
-    SourceKind{"tar",
-               "an uncompressed tar file of class folders, of a tar for each class, or of images "
-               "with --labels",
-               is_tar, open_tar},
-};
+constexpr const char* kShards = "webdataset";
 
 }  // namespace
 
 Source::~Source() = default;
 
-std::span<const SourceKind> source_kinds() {
-  return kKinds;
+std::string SourceRegistry::recognize(const std::filesystem::path& path) const {
+  for (std::size_t i = 0; i < entries().size(); ++i) {
+    if (recognizers_[i](path)) return entries()[i].name;
+  }
+  return {};
 }
 
-std::unique_ptr<Source> open_source(const std::filesystem::path& path, std::string_view kind,
-                                    const SourceOptions& options) {
-  std::vector<std::string> names = {"auto"};
-  std::string list;
-  for (const SourceKind& known : kKinds) {
-    names.emplace_back(known.name);
-    list += fmt::format("\n  {:<10} {}", known.name, known.help);
-  }
-  bool kind_exists = kind == "auto";
-  for (const SourceKind& known : kKinds) kind_exists = kind_exists || known.name == kind;
-  if (!kind_exists) {
-    throw ConfigError(
-        fmt::format("source: unknown kind '{}'. {}", kind, suggest(std::string(kind), names)));
+void register_sources(SourceRegistry& sources) {
+  using Open = std::unique_ptr<Source> (*)(const std::filesystem::path&);
+  sources.add("beton", "another .beton file, to store it in another way", is_beton,
+              static_cast<Open>(open_beton));
+  sources.add("cifar",
+              "CIFAR binary: a folder with data_batch_*.bin or train.bin, or one .bin file",
+              is_cifar, open_cifar);
+  sources.add(kShards, "a WebDataset shard, a folder of them, or a list as 'train-{000..127}.tar'",
+              is_webdataset, open_webdataset);
+  sources.add("folder",
+              "a folder with one folder of images (JPEG, PNG, WebP) a class, or of images with "
+              "--labels",
+              is_folder, open_folder);
+  sources.add("idx", "the images file of an IDX pair (MNIST family), plain or .gz", is_idx,
+              open_idx);
+  sources.add("numpy", "arrays of NumPy: .npz, or .npy with a .npy of labels", is_numpy,
+              open_numpy);
+  sources.add("table", "a list of samples: .csv, .tsv or .jsonl, a column a field", is_table,
+              open_table);
+  sources.add("tar",
+              "an uncompressed tar file of class folders, of a tar for each class, or of images "
+              "with --labels",
+              is_tar, open_tar);
+}
+
+SourceRegistry make_sources() {
+  SourceRegistry sources;
+  register_sources(sources);
+  return sources;
+}
+
+std::string kind_of_source(const SourceRegistry& sources, const std::filesystem::path& path,
+                           const std::string& kind) {
+  if (kind != "auto" && !sources.contains(kind)) {
+    std::vector<std::string> names = sources.names();
+    names.insert(names.begin(), "auto");
+    throw ConfigError(fmt::format("source: unknown kind '{}'. {}", kind, suggest(kind, names)));
   }
   const std::vector<std::filesystem::path> paths = source_paths(path);
-  if (paths.size() > 1) return open_shards(paths, kind, options);
-  const std::filesystem::path& only = paths[0];
-  std::error_code failure;
-  if (!std::filesystem::exists(only, failure))
-    throw IoError("cannot open", only.string(), failure ? failure.value() : ENOENT);
-  for (const SourceKind& known : kKinds) {
-    if (kind == "auto" ? known.recognizes(only) : known.name == kind)
-      return known.open(only, options);
+  if (paths.size() > 1) {
+    if (kind == "auto" || kind == kShards) return kShards;
+    throw ConfigError(
+        fmt::format("{}: expected one source of kind {}, got a list in braces, which is for "
+                    "WebDataset's shards",
+                    paths[0].string(), kind));
   }
+  std::error_code failure;
+  if (!std::filesystem::exists(paths[0], failure))
+    throw IoError("cannot open", paths[0].string(), failure ? failure.value() : ENOENT);
+  const std::string found = kind == "auto" ? sources.recognize(paths[0]) : kind;
+  if (!found.empty()) return found;
+  std::string list;
+  for (const auto& known : sources.entries())
+    list += fmt::format("\n  {:<10} {}", known.name, known.help);
   throw DataError(
       fmt::format("{}: expected a dataset of one of these kinds, got something else:{}\nIf it is "
                   "one, name its kind with --kind",
                   path.string(), list));
+}
+
+std::unique_ptr<Source> open_source(const SourceRegistry& sources,
+                                    const std::filesystem::path& path, const PartSpec& spec) {
+  const std::vector<std::filesystem::path> paths = source_paths(path);
+  // Shards have no options.
+  if (paths.size() > 1) return open_webdataset_shards(paths);
+  return sources.make(spec, paths[0]);
+}
+
+std::unique_ptr<Source> open_source(const std::filesystem::path& path, const std::string& kind,
+                                    const ConfigNode& options) {
+  const SourceRegistry sources = make_sources();
+  return open_source(sources, path,
+                     {.name = kind_of_source(sources, path, kind), .options = options});
 }
 
 }  // namespace precast::data

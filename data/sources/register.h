@@ -1,34 +1,73 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
-#include <span>
-#include <string_view>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "data/sources/source.h"
+#include "framework/core/config/part.h"
 #include "framework/core/export.h"
 
 namespace precast::data {
 
-/// One form of dataset that can be read.
-struct SourceKind {
-  std::string_view name;
-  std::string_view help;
-  /// Tells from names and first bytes whether `path` has this form.
-  bool (*recognizes)(const std::filesystem::path& path);
-  /// @throws ConfigError for options that say nothing to this kind.
-  std::unique_ptr<Source> (*open)(const std::filesystem::path& path, const SourceOptions& options);
+/// The kinds of datasets that can be read. A kind is a part that opens a path, with options of its
+/// own, and a function that recognises such a path.
+class PRECAST_API SourceRegistry : public PartRegistry<Source, const std::filesystem::path&> {
+  using Base = PartRegistry<Source, const std::filesystem::path&>;
+
+ public:
+  /// Whether `path`, which exists, has this form: by its name and first bytes.
+  using Recognizer = std::function<bool(const std::filesystem::path& path)>;
+
+  SourceRegistry() : Base("source") {}
+
+  /// @param open as PartRegistry::add: from a path, or from a path and options.
+  /// @throws std::logic_error if `name` is taken.
+  template <typename Open>
+  void add(std::string name, std::string help, Recognizer recognizes, Open open) {
+    recognizers_.push_back(std::move(recognizes));
+    Base::add(std::move(name), std::move(help), open);
+  }
+  void add_part(std::string name, std::string help, Recognizer recognizes, Factory factory) {
+    recognizers_.push_back(std::move(recognizes));
+    Base::add_part(std::move(name), std::move(help), std::move(factory));
+  }
+  /// Of an entry, in the order of entries().
+  [[nodiscard]] const Recognizer& recognizer(std::size_t entry) const {
+    return recognizers_.at(entry);
+  }
+  /// The kind of `path`: the first, in order of registration, that recognises it; empty: none.
+  [[nodiscard]] std::string recognize(const std::filesystem::path& path) const;
+
+ private:
+  std::vector<Recognizer> recognizers_;
 };
 
-/// All of them, in the order in which they are asked. To add one: a file pair and a line here.
-[[nodiscard]] PRECAST_API std::span<const SourceKind> source_kinds();
+/// Adds every kind of dataset that precast reads, in the order in which they are asked: beton,
+/// cifar, webdataset, folder, idx, numpy, table, tar.
+PRECAST_API void register_sources(SourceRegistry& sources);
+/// A registry of these.
+[[nodiscard]] PRECAST_API SourceRegistry make_sources();
 
-/// @param path where no file has this name, braces in it stand for a list of WebDataset shards
-/// (expand_braces): `shards/{000..127}.tar`.
-/// @param kind a name of source_kinds(), or `auto`. @throws ConfigError for an unknown kind;
-/// IoError for a missing path; DataError listing the kinds if none fits.
+/// The kind of the dataset at `path`. @param path where no file has this name, braces in it stand
+/// for a list of WebDataset shards (expand_braces): `shards/{000..127}.tar`.
+/// @param kind a registered name, or `auto`. @throws ConfigError for an unknown kind, or a list of
+/// shards of another kind; IoError for a missing path; DataError listing the kinds if none fits.
+[[nodiscard]] PRECAST_API std::string kind_of_source(const SourceRegistry& sources,
+                                                     const std::filesystem::path& path,
+                                                     const std::string& kind = "auto");
+
+/// Opens a dataset. @param spec its name is a registered one. @throws ConfigError for options that
+/// the kind does not have; as the kind.
+[[nodiscard]] PRECAST_API std::unique_ptr<Source> open_source(const SourceRegistry& sources,
+                                                              const std::filesystem::path& path,
+                                                              const PartSpec& spec);
+/// The same with the kinds that precast brings. @throws as kind_of_source(), too.
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_source(const std::filesystem::path& path,
-                                                              std::string_view kind = "auto",
-                                                              const SourceOptions& options = {});
+                                                              const std::string& kind = "auto",
+                                                              const ConfigNode& options = {});
 
 }  // namespace precast::data

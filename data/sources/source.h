@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,16 +12,6 @@
 #include "framework/core/export.h"
 
 namespace precast::data {
-
-/// What a user says about a source beyond its place.
-struct SourceOptions {
-  /// A list of the images' classes (label_list.h); of a .npy file, an array of labels.
-  std::filesystem::path labels = {};
-  /// A list of all classes: a split that lacks some of them gets the labels of the others.
-  std::filesystem::path classes = {};
-  /// Fields of a list of samples (table.h) that are wanted as the texts that stand there.
-  std::vector<std::string> texts = {};
-};
 
 /// A field that a source provides: its name in the file and its registered type.
 struct SourceField {

@@ -171,7 +171,7 @@ class TableSource : public Source {
 
 class DelimitedTable final : public TableSource {
  public:
-  DelimitedTable(const fs::path& path, char delimiter, const SourceOptions& options)
+  DelimitedTable(const fs::path& path, char delimiter, const TableOptions& options)
       : TableSource(path), delimiter_(delimiter) {
     DelimitedReader reader(text(), delimiter, place());
     std::vector<std::string> names;
@@ -199,7 +199,7 @@ class DelimitedTable final : public TableSource {
 
 class JsonTable final : public TableSource {
  public:
-  JsonTable(const fs::path& path, const SourceOptions& options) : TableSource(path) {
+  JsonTable(const fs::path& path, const TableOptions& options) : TableSource(path) {
     Row row;
     std::size_t at = 0;
     for (std::size_t line = 1; at < text().size(); ++line) {
@@ -264,7 +264,11 @@ class JsonTable final : public TableSource {
 
 }  // namespace
 
-std::unique_ptr<Source> open_table(const fs::path& path, const SourceOptions& options) {
+void TableOptions::options(Schema& schema) {
+  schema.add("texts", &texts, "columns of a list of samples to keep as the text in the file");
+}
+
+std::unique_ptr<Source> open_table(const fs::path& path, const TableOptions& options) {
   if (path.extension() == ".jsonl") return std::make_unique<JsonTable>(path, options);
   return std::make_unique<DelimitedTable>(path, path.extension() == ".tsv" ? '\t' : ',', options);
 }

@@ -4,8 +4,16 @@
 #include <memory>
 
 #include "data/sources/source.h"
+#include "framework/core/config/schema.h"
 
 namespace precast::data {
+
+struct PRECAST_API TableOptions {
+  /// Columns whose values are kept as the text in the file.
+  std::vector<std::string> texts;
+
+  void options(Schema& schema);
+};
 
 /// A list of samples: .csv and .tsv with a line of column names (RFC 4180: cells may be quoted), or
 /// .jsonl with an object a line. A column is a field. Its kind follows from all its values and
@@ -21,7 +29,7 @@ namespace precast::data {
 /// bytes a row, and the row that sample() reads.
 /// @throws IoError; DataError naming file, line and column
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_table(const std::filesystem::path& path,
-                                                             const SourceOptions& options = {});
+                                                             const TableOptions& options = {});
 [[nodiscard]] bool is_table(const std::filesystem::path& path);
 
 }  // namespace precast::data

@@ -26,7 +26,7 @@ constexpr std::size_t kMagicAt = 257;
 
 class TarSource final : public Source {
  public:
-  TarSource(const std::filesystem::path& path, const SourceOptions& options)
+  TarSource(const std::filesystem::path& path, const ImageListOptions& options)
       : file_(path),
         index_(open_inner_tars(index_tar(file_.bytes(), path.string()), path.string())) {
     std::vector<std::string> paths;
@@ -74,7 +74,8 @@ class TarSource final : public Source {
 
 }  // namespace
 
-std::unique_ptr<Source> open_tar(const std::filesystem::path& path, const SourceOptions& options) {
+std::unique_ptr<Source> open_tar(const std::filesystem::path& path,
+                                 const ImageListOptions& options) {
   const MappedFile file(path);
   if (is_gzip(file.bytes())) {
     throw DataError(fmt::format(

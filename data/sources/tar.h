@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "data/sources/label_list.h"
 #include "data/sources/source.h"
 
 namespace precast::data {
@@ -14,7 +15,7 @@ namespace precast::data {
 /// @throws IoError; DataError for a compressed or damaged tar, absolute paths, paths with `..`,
 /// links and devices.
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_tar(const std::filesystem::path& path,
-                                                           const SourceOptions& options);
+                                                           const ImageListOptions& options);
 [[nodiscard]] bool is_tar(const std::filesystem::path& path);
 
 }  // namespace precast::data

@@ -7,7 +7,6 @@
 
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
-#include "framework/core/suggest.h"
 
 namespace precast::data {
 namespace {
@@ -56,14 +55,32 @@ void describe(ImageMode mode, const ImageView& image, EncodedValue& out) {
 
 }  // namespace
 
-ImageWriteMode image_write_mode(std::string_view name) {
-  if (name == "raw") return ImageWriteMode::raw;
-  if (name == "jpg") return ImageWriteMode::jpg;
-  if (name == "smart") return ImageWriteMode::smart;
-  if (name == "proportion") return ImageWriteMode::proportion;
-  if (name == "keep") return ImageWriteMode::keep;
-  throw ConfigError(fmt::format("image.mode: unknown mode '{}'. {}", name,
-                                suggest(name, {"raw", "jpg", "smart", "proportion", "keep"})));
+void ImageFieldOptions::options(Schema& schema) {
+  schema.add("mode", &mode,
+             {{"raw", ImageWriteMode::raw},
+              {"jpg", ImageWriteMode::jpg},
+              {"smart", ImageWriteMode::smart},
+              {"proportion", ImageWriteMode::proportion},
+              {"keep", ImageWriteMode::keep}},
+             "how images are stored; keep: JPEGs as JPEG, all else raw");
+  schema
+      .add("max_resolution", &max_resolution_px,
+           "reduce the longer side to this many pixels; 0: never")
+      .min(0)
+      .max(kMaxSidePx);
+  schema.add("quality", &jpeg_quality, "JPEG quality").min(1).max(100);
+  schema
+      .add("compress_probability", &compress_probability,
+           "mode proportion: share of images stored as JPEG")
+      .min(0)
+      .max(1);
+  schema
+      .add("smart_threshold", &smart_threshold_bytes,
+           "mode smart: images of more bytes (height x width x 3) are stored as JPEG")
+      .min(0);
+  schema.add("passthrough", &passthrough,
+             "keep the bytes of grey and YCbCr JPEGs that need no resize and decode without a "
+             "warning");
 }
 
 ImageField::ImageField(const ImageFieldOptions& options) : options_(options) {
@@ -79,7 +96,7 @@ bool ImageField::stores_jpeg(const ImageView& image, std::uint64_t sample, bool 
     case ImageWriteMode::smart:
       return std::uint64_t{3} * static_cast<std::uint64_t>(image.width) *
                  static_cast<std::uint64_t>(image.height) >
-             options_.smart_threshold_bytes;
+             static_cast<std::uint64_t>(options_.smart_threshold_bytes);
     case ImageWriteMode::keep:
       return was_jpeg;
     case ImageWriteMode::proportion:
@@ -174,7 +191,7 @@ void ImageField::encode(const Value& value, std::uint64_t sample, EncodedValue& 
     out.blob.assign(input->file.begin(), input->file.end());
     count("kept_jpeg");
   } else {
-    encoder_.encode(image, options_.jpeg_quality, out.blob);
+    encoder_.encode(image, static_cast<int>(options_.jpeg_quality), out.blob);
   }
   count(jpeg ? "jpg" : "raw");
   describe(jpeg ? ImageMode::jpg : ImageMode::raw, image, out);

@@ -10,6 +10,7 @@
 #include "data/image/jpeg_encoder.h"
 #include "data/resample/resize.h"
 #include "data/write/field.h"
+#include "framework/core/config/schema.h"
 
 namespace precast::data {
 
@@ -27,18 +28,15 @@ enum class ImageWriteMode {
   keep,
 };
 
-/// @throws ConfigError for an unknown name.
-[[nodiscard]] PRECAST_API ImageWriteMode image_write_mode(std::string_view name);
-
-struct ImageFieldOptions {
+struct PRECAST_API ImageFieldOptions {
   ImageWriteMode mode = ImageWriteMode::jpg;
   /// The longer side is reduced to this by area averaging; smaller images stay as they are. 0: no
   /// limit.
-  int max_resolution_px = 0;
+  std::int64_t max_resolution_px = 0;
   /// 1 to 100.
-  int jpeg_quality = 90;
+  std::int64_t jpeg_quality = 90;
   double compress_probability = 0.5;
-  std::uint64_t smart_threshold_bytes = 0;
+  std::int64_t smart_threshold_bytes = 0;
   /// Keeps the bytes of a grey or YCbCr JPEG, baseline or progressive, that needs no resize and
   /// decodes without a warning, where a JPEG is to be stored. Such a file is read to its end all
   /// the same, so that a damaged one is found now and not in training. FFCV always encodes again,
@@ -46,6 +44,8 @@ struct ImageFieldOptions {
   bool passthrough = false;
   /// Keys the draws of `proportion`.
   std::uint64_t seed = 0;
+
+  void options(Schema& schema);
 };
 
 /// RGB images of any size up to 65535 px (FFCV's RGBImageField). Takes JPEG, PNG and WebP files

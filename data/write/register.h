@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -7,8 +8,7 @@
 #include "data/beton/dtype.h"
 #include "data/beton/field_tag.h"
 #include "data/write/field.h"
-#include "data/write/image_field.h"
-#include "framework/core/registry.h"
+#include "framework/core/config/part.h"
 
 namespace precast::data {
 
@@ -19,10 +19,9 @@ struct FirstValue {
   Value value;
 };
 
-/// What the user chose for the fields that have choices.
-struct FieldOptions {
-  ImageFieldOptions image;
-  /// Of ndarray and tensor fields; a source tells it.
+/// What a source says about a field, from which every field is made.
+struct FieldInputs {
+  /// Of ndarray and tensor fields.
   ArrayFormat array = {};
   /// Of pixels, ragged and custom fields that come from a .beton file; else Kind::none.
   FieldTag tag = {};
@@ -30,12 +29,16 @@ struct FieldOptions {
   std::vector<std::byte> arguments = {};
   /// Gives the first value that is to be written, for fields whose description follows from it.
   std::function<FirstValue()> first = {};
+  /// Keys the random choices of a field.
+  std::uint64_t seed = 0;
 };
 
-using FieldRegistry = Registry<Field, const FieldOptions&>;
+using FieldRegistry = PartRegistry<Field, const FieldInputs&>;
 
 /// Adds every field that a dataset can be written with: image, int, float, bytes, json, ndarray,
 /// tensor, pixels, ragged, custom.
 PRECAST_API void register_fields(FieldRegistry& fields);
+/// A registry of these.
+[[nodiscard]] PRECAST_API FieldRegistry make_fields();
 
 }  // namespace precast::data

@@ -1,9 +1,9 @@
 #pragma once
 
 /// What a plug-in is to the program that loads it. Authors include framework/api/plugin.h (models,
-/// methods, losses, metrics, optimisers, schedules) or data/plugin.h (transforms, orders, fields),
-/// which name the parts, and build with precast_add_plugin() of find_package(precast), which
-/// defines PRECAST_ABI, a digest of the headers taken when the plug-in is built.
+/// methods, losses, metrics, optimisers, schedules) or data/plugin.h (transforms, orders, fields,
+/// sources), which name the parts, and build with precast_add_plugin() of find_package(precast),
+/// which defines PRECAST_ABI, a digest of the headers taken when the plug-in is built.
 ///
 /// C++ has no stable binary interface: a plug-in must have been compiled against the very headers,
 /// libtorch and compiler that precast was. It therefore carries a text that says so, made of what

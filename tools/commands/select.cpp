@@ -19,7 +19,7 @@
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
 #include "tools/cli/custom_fields.h"
-#include "tools/cli/image_options.h"
+#include "tools/cli/field_options.h"
 #include "tools/cli/json_output.h"
 #include "tools/commands/dataset_output.h"
 #include "tools/commands/sample_choice.h"
@@ -55,7 +55,7 @@ Arguments declare() {
       "leave out checksums and class names, as FFCV's files have none")(
       "json", po::bool_switch(), "print the summary as JSON");
   add_layout_option(arguments.options());
-  add_image_options(arguments.options(), "keep");
+  add_field_options(arguments.options(), data::make_fields(), "keep");
   return arguments;
 }
 
@@ -148,7 +148,7 @@ class PartWriter {
   /// @param layouts with which `reader` was opened.
   PartWriter(const Arguments& arguments, const data::BetonReader& reader,
              const data::BetonOptions& layouts)
-      : reader_(reader), anew_(!given_image_option(arguments).empty()) {
+      : reader_(reader), anew_(!given_field_option(arguments, registry_).empty()) {
     options_.workers = worker_count(arguments);
     data::BetonLayout& layout = options_.layout;
     layout.checksums = !arguments.get<bool>("no_checksums");
@@ -160,11 +160,9 @@ class PartWriter {
       if (anew_) layout.page_bytes = std::max(layout.page_bytes, data::kDefaultPageBytes);
     }
     if (!anew_) return;
-    fields_.image = image_options(arguments);
-    data::register_fields(registry_);
-    (void)registry_.create("image", fields_);
+    fields_ = field_options(arguments, registry_);
     source_ = data::open_beton(reader.path(), layouts);
-    check_image_options(arguments, source_->fields());
+    check_field_options(arguments, registry_, source_->fields());
     data::FileInfo info = reader.info();
     for (const auto& [name, text] : arguments.texts())
       if (name.starts_with("image.") || name == "seed") info.written[name] = text;
@@ -201,9 +199,9 @@ class PartWriter {
 
   const data::BetonReader& reader_;
   data::WriteOptions options_;
+  data::FieldRegistry registry_ = data::make_fields();
   bool anew_;
   data::FieldOptions fields_;
-  data::FieldRegistry registry_{"field"};
   std::unique_ptr<data::Source> source_;
 };
 

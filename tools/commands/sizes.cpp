@@ -40,7 +40,7 @@ Arguments declare() {
   const auto text = [](const char* value) {
     return po::value<std::string>()->default_value(value);
   };
-  add_source_options(arguments.options());
+  add_source_options(arguments.options(), data::make_sources());
   add_layout_option(arguments.options());
   arguments.options().add_options()("images", number(0),
                                     "images of the dataset; 0: as many as SOURCE has")(
@@ -198,7 +198,7 @@ int run_sizes(const std::vector<std::string>& args) {
   const auto seed = static_cast<std::uint64_t>(integer(arguments, "seed", 0, INT64_MAX));
   auto images = static_cast<std::uint64_t>(integer(arguments, "images", 0, INT64_MAX));
   const std::string name = arguments.text("SOURCE");
-  const auto source = open_chosen_source(arguments, read_layouts(arguments));
+  const auto source = open_chosen_source(arguments, data::make_sources(), read_layouts(arguments));
   if (images == 0) images = source->size();
   options.samples = random_permutation(source->size(), seed, 0, RandomUse::split);
   options.samples.resize(std::min<std::uint64_t>(sample, source->size()));

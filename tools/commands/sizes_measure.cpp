@@ -29,7 +29,7 @@ struct Cost {
 /// Quality 0: as pixels.
 struct Encoding {
   int quality = 0;
-  int max_resolution_px = 0;
+  std::int64_t max_resolution_px = 0;
 };
 
 /// [resolution][quality, then raw]

@@ -1,45 +1,104 @@
 #include "tools/commands/source_options.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <boost/program_options/value_semantic.hpp>
-#include <string>
+#include <utility>
 
 #include "data/sources/beton.h"
-#include "data/sources/register.h"
 #include "framework/core/error.h"
 
 namespace precast::tools {
+namespace {
 
-void add_source_options(boost::program_options::options_description& options) {
-  const auto text = [](const char* value) {
-    return boost::program_options::value<std::string>()->default_value(value);
-  };
-  options.add_options()("kind", text("auto"), "what SOURCE is")(
-      "labels", text(""),
-      "the classes of images that lie in no class folders: LOC_val_solution.csv, lines `NAME "
-      "CLASS`, "
-      "or a class a line in the order of the images' names; of a .npy file, an array")(
-      "classes", text(""),
-      "all classes, one a line: labels are those of a split that has them all, and numbers in "
-      "--labels are lines of it")(
-      "on_corrupt", text("fail"),
+namespace po = boost::program_options;
+
+/// An option of sources, and the kinds that have it.
+struct SourceOption {
+  Schema::KeyHelp key;
+  std::vector<std::string> kinds;
+};
+
+std::vector<SourceOption> all_options(const data::SourceRegistry& sources) {
+  std::vector<SourceOption> all;
+  for (const auto& entry : sources.entries()) {
+    const auto part = entry.factory();
+    Schema schema;
+    part->options(schema);
+    for (Schema::KeyHelp& key : schema.keys()) {
+      auto same = std::ranges::find_if(
+          all, [&](const SourceOption& option) { return option.key.name == key.name; });
+      if (same == all.end()) same = all.insert(all.end(), {std::move(key), {}});
+      same->kinds.push_back(entry.name);
+    }
+  }
+  return all;
+}
+
+/// The options on the command line, for a source of this kind. @throws ConfigError for one that
+/// only other kinds have
+PartSpec chosen_options(const Arguments& arguments, const data::SourceRegistry& sources,
+                        const std::string& kind) {
+  PartSpec spec{.name = kind, .key = "source"};
+  spec.options.kind = ConfigNode::Kind::map;
+  for (const SourceOption& option : all_options(sources)) {
+    const std::string& name = option.key.name;
+    if (!arguments.given(name)) continue;
+    if (std::ranges::count(option.kinds, kind) == 0) {
+      throw ConfigError(fmt::format("--{}: expected a source of kind {}, got {} of kind {}", name,
+                                    fmt::join(option.kinds, ", "), arguments.text("SOURCE"), kind));
+    }
+    ConfigNode value;
+    value.kind = ConfigNode::Kind::scalar;
+    value.scalar = arguments.text(name);
+    value.origin = {"command line", 0, 0};
+    spec.options.entries.push_back({name, {}, std::move(value)});
+  }
+  return spec;
+}
+
+}  // namespace
+
+void add_source_options(po::options_description& options, const data::SourceRegistry& sources) {
+  options.add_options()("kind", po::value<std::string>()->default_value("auto"), "what SOURCE is");
+  for (const SourceOption& option : all_options(sources)) {
+    const std::string help =
+        fmt::format("of a {}: {}", fmt::join(option.kinds, ", "), option.key.help);
+    options.add_options()(option.key.name.c_str(), po::value<std::string>()->default_value(""),
+                          help.c_str());
+  }
+  options.add_options()(
+      "on_corrupt", po::value<std::string>()->default_value("fail"),
       "what becomes of damaged samples: fail ends the command, skip leaves them out and lists "
       "them");
 }
 
 std::unique_ptr<data::Source> open_chosen_source(const Arguments& arguments,
+                                                 const data::SourceRegistry& sources,
                                                  const data::BetonOptions& layouts,
                                                  const std::vector<std::string>& texts) {
   const std::string source = arguments.text("SOURCE");
   const std::string kind = arguments.text("kind");
-  const data::SourceOptions lists = {arguments.text("labels"), arguments.text("classes"), texts};
-  if (layouts.layouts.empty()) return data::open_source(source, kind, lists);
-  if (!lists.labels.empty() || !lists.classes.empty() || (kind != "auto" && kind != "beton"))
+  if (layouts.layouts.empty()) {
+    PartSpec spec = chosen_options(arguments, sources, data::kind_of_source(sources, source, kind));
+    if (spec.name == "table" && !texts.empty()) {
+      ConfigNode names;
+      names.kind = ConfigNode::Kind::list;
+      for (const std::string& text : texts) {
+        names.items.emplace_back().kind = ConfigNode::Kind::scalar;
+        names.items.back().scalar = text;
+      }
+      spec.options.entries.push_back({"texts", {}, std::move(names)});
+    }
+    return data::open_source(sources, source, spec);
+  }
+  (void)chosen_options(arguments, sources, "beton");
+  if (kind != "auto" && kind != "beton")
     throw ConfigError(fmt::format(
-        "--field {}=BYTES:ALIGNMENT: expected a .beton file without --kind, --labels and "
-        "--classes, got one of them",
-        layouts.layouts.begin()->first));
+        "--field {}=BYTES:ALIGNMENT: expected a .beton file without --kind, got --kind {}",
+        layouts.layouts.begin()->first, kind));
   return data::open_beton(source, layouts);
 }
 

@@ -6,19 +6,21 @@
 #include <vector>
 
 #include "data/beton/field_info.h"
-#include "data/sources/source.h"
+#include "data/sources/register.h"
 #include "tools/cli/arguments.h"
 
 namespace precast::tools {
 
-/// `--kind`, `--labels`, `--classes` and `--on_corrupt`: what SOURCE is, and how it is read.
-void add_source_options(boost::program_options::options_description& options);
+/// `--kind`, the options of all kinds of sources as each declares them (`--labels`), and
+/// `--on_corrupt`: what SOURCE is, and how it is read.
+void add_source_options(boost::program_options::options_description& options,
+                        const data::SourceRegistry& sources);
 
 /// Opens SOURCE. @param layouts of a .beton file's custom fields, if the user gave some: with them
-/// SOURCE is such a file. @param texts as SourceOptions::texts. @throws ConfigError, also for
-/// options that say nothing to it; as data::open_source.
+/// SOURCE is such a file. @param texts columns of a list of samples to be kept as text.
+/// @throws ConfigError, also for options that its kind does not have; as data::open_source.
 [[nodiscard]] std::unique_ptr<data::Source> open_chosen_source(
-    const Arguments& arguments, const data::BetonOptions& layouts,
-    const std::vector<std::string>& texts = {});
+    const Arguments& arguments, const data::SourceRegistry& sources,
+    const data::BetonOptions& layouts, const std::vector<std::string>& texts = {});
 
 }  // namespace precast::tools

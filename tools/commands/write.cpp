@@ -20,7 +20,7 @@
 #include "framework/core/suggest.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/custom_fields.h"
-#include "tools/cli/image_options.h"
+#include "tools/cli/field_options.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/version.h"
 #include "tools/commands/dataset_output.h"
@@ -32,20 +32,20 @@ namespace {
 
 namespace po = boost::program_options;
 
-std::string source_help() {
-  std::string text = "SOURCE is one of these, told from its name and content (or by --kind):";
-  for (const data::SourceKind& kind : data::source_kinds()) {
+std::string source_help(const data::SourceRegistry& sources) {
+  std::string text = "SOURCE is one of these, recognised by its name and content (or by --kind):";
+  for (const auto& kind : sources.entries()) {
     text += fmt::format("\n  {:<10} {}", kind.name, kind.help);
   }
   return text;
 }
 
-Arguments declare() {
-  Arguments arguments("write SOURCE OUT.beton [options]", source_help());
+Arguments declare(const data::DataParts& parts) {
+  Arguments arguments("write SOURCE OUT.beton [options]", source_help(parts.sources));
   arguments.positional("SOURCE", "the dataset to read");
   arguments.positional("OUT.beton", "the file to write; an older one is replaced when all is done");
-  add_source_options(arguments.options());
-  add_image_options(arguments.options());
+  add_source_options(arguments.options(), parts.sources);
+  add_field_options(arguments.options(), parts.fields);
   arguments.options().add_options()("workers", number(0), "threads; 0: one a core")(
       "page_size", number(static_cast<std::int64_t>(data::kDefaultPageBytes)),
       "bytes of a page: a power of two, 2 MiB to 2 GiB; a sample must fit in one")(
@@ -104,7 +104,7 @@ data::FileInfo describe_file(const Arguments& arguments, const data::Source& sou
     info.classes[label->name] = source.class_names();
   info.written = arguments.texts();
   for (const char* elsewhere :
-       {"SOURCE", "kind", "labels", "classes", "OUT.beton", "plugin", "workers", "json"})
+       {"SOURCE", "kind", "labels", "classes", "texts", "OUT.beton", "plugin", "workers", "json"})
     info.written.erase(elsewhere);
   info.written["precast"] = kVersion;
   return info;
@@ -170,23 +170,22 @@ void check_files(const Arguments& arguments) {
 }  // namespace
 
 int run_write(const std::vector<std::string>& args) {
-  Arguments arguments = declare();
-  if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
-  data::FieldOptions options;
-  options.image = image_options(arguments);
-  data::WriteOptions write = write_options(arguments);
   data::DataParts parts = make_data_parts();
-  add_data_plugins(open_plugins(arguments), parts);
-  // Wrong options are told before a large source is listed.
-  (void)parts.fields.create("image", options);
+  // Plug-ins first: their fields have options of their own on the command line.
+  add_data_plugins(open_plugins(args), parts);
+  Arguments arguments = declare(parts);
+  if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
+  const data::FieldOptions options = field_options(arguments, parts.fields);
+  data::WriteOptions write = write_options(arguments);
   std::vector<std::string> choices;
   if (arguments.has("field")) choices = arguments.get<std::vector<std::string>>("field");
   const data::BetonOptions layouts = take_layouts(choices, "--field");
   check_files(arguments);
-  const auto source = open_chosen_source(arguments, layouts, chosen_as_bytes(choices));
+  const auto source =
+      open_chosen_source(arguments, parts.sources, layouts, chosen_as_bytes(choices));
   const std::vector<std::uint64_t> order = choose_samples(arguments, source->size());
   const auto chosen = choose_fields(choices, source->fields(), parts.fields);
-  check_image_options(arguments, chosen);
+  check_field_options(arguments, parts.fields, chosen);
   const std::uint64_t first = write.on_corrupt == data::CorruptPolicy::skip
                                   ? first_sound(chosen, *source, order, options, parts.fields)
                                   : order[0];

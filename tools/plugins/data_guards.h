@@ -21,6 +21,11 @@ struct DataGuards {
       std::unique_ptr<data::LabelTransform> transform, std::string where);
   static std::unique_ptr<data::SampleOrder> guarded(std::unique_ptr<data::SampleOrder> order,
                                                     std::string where);
+  /// As it is: its errors name the file.
+  static std::unique_ptr<data::Source> guarded(std::unique_ptr<data::Source> source,
+                                               const std::string& /*where*/) {
+    return source;
+  }
   /// As it is: the writer names the field of each sample.
   static std::unique_ptr<data::Field> guarded(std::unique_ptr<data::Field> field,
                                               const std::string& /*where*/) {

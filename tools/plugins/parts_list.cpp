@@ -3,12 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <boost/program_options.hpp>
 
 #include "data/transforms/pipeline.h"
 #include "framework/core/error.h"
 #include "framework/core/suggest.h"
-#include "tools/cli/image_options.h"
 #include "tools/cli/json_output.h"
 #include "tools/plugins/plugins.h"
 
@@ -35,28 +33,6 @@ void print_as_json(const std::vector<ListedKind>& kinds) {
   print_json(report);
 }
 
-/// Fields, of which images have options: those of `precast write`.
-ListedKind list_fields(const data::FieldRegistry& fields) {
-  ListedKind all = list_parts(fields);
-  const auto image = std::ranges::find(all.parts, "image", &ListedPart::name);
-  if (image == all.parts.end()) return all;
-  boost::program_options::options_description options;
-  add_image_options(options);
-  for (const auto& option : options.options()) {
-    // `arg (=jpg)`; nothing for a switch.
-    const std::string parameter = option->format_parameter();
-    const std::size_t begin = parameter.find("(=");
-    const std::string value = begin == std::string::npos
-                                  ? "false"
-                                  : parameter.substr(begin + 2, parameter.rfind(')') - begin - 2);
-    const ordered_json parsed = ordered_json::parse(value, nullptr, /*allow_exceptions=*/false);
-    image->options[option->long_name()] = parsed.is_discarded() ? ordered_json(value) : parsed;
-    image->option_lines += fmt::format("      {:<30} {} (default {})\n", option->long_name(),
-                                       option->description(), value);
-  }
-  return all;
-}
-
 }  // namespace
 
 std::vector<ListedKind> list_data_parts(const data::DataParts& parts) {
@@ -67,7 +43,8 @@ std::vector<ListedKind> list_data_parts(const data::DataParts& parts) {
           list_parts(parts.pipeline.crops),
           list_parts(parts.pipeline.transforms),
           list_parts(parts.pipeline.labels),
-          list_fields(parts.fields),
+          list_parts(parts.fields),
+          list_parts(parts.sources),
           stages};
 }
 

@@ -44,7 +44,8 @@ template <typename Registry>
   return all;
 }
 
-/// Orders, crops, transforms, transforms of labels, fields, and what else a pipeline may hold.
+/// Orders, crops, transforms, transforms of labels, fields, sources, and what else a pipeline may
+/// hold.
 [[nodiscard]] std::vector<ListedKind> list_data_parts(const data::DataParts& parts);
 
 /// The command line of `precast list`.

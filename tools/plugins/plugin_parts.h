@@ -82,16 +82,22 @@ class PluginPart final : public Part<Product, Inputs...> {
   std::string where_;
 };
 
+/// A factory of PluginParts.
+template <typename Guards, typename Product, typename... Inputs>
+[[nodiscard]] auto plugin_part(std::function<std::unique_ptr<Part<Product, Inputs...>>()> factory,
+                               std::string where) {
+  return [factory = std::move(factory), where = std::move(where)] {
+    return std::make_unique<PluginPart<Guards, Product, Inputs...>>(factory(), where);
+  };
+}
+
 /// The same for parts with options.
 template <typename Guards, typename Product, typename... Inputs>
 void adopt(PartRegistry<Product, Inputs...>& into, const PartRegistry<Product, Inputs...>& from,
            const std::string& plugin) {
   for (const auto& entry : from.entries()) {
     into.add_part(entry.name, entry.help,
-                  [where = new_part(into, entry.name, plugin), factory = entry.factory] {
-                    return std::make_unique<PluginPart<Guards, Product, Inputs...>>(factory(),
-                                                                                    where);
-                  });
+                  plugin_part<Guards>(entry.factory, new_part(into, entry.name, plugin)));
   }
 }
 

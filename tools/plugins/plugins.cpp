@@ -36,6 +36,7 @@ data::DataParts make_data_parts() {
   data::register_transforms(parts.pipeline);
   data::register_orders(parts.orders);
   data::register_fields(parts.fields);
+  data::register_sources(parts.sources);
   return parts;
 }
 
@@ -48,6 +49,12 @@ void add_data_plugin(const PluginFile& file, data::DataParts& parts) {
   adopt<DataGuards>(parts.pipeline.labels, added.pipeline.labels, name);
   adopt<DataGuards>(parts.orders, added.orders, name);
   adopt<DataGuards>(parts.fields, added.fields, name);
+  for (std::size_t i = 0; i < added.sources.entries().size(); ++i) {
+    const auto& entry = added.sources.entries()[i];
+    parts.sources.add_part(
+        entry.name, entry.help, added.sources.recognizer(i),
+        plugin_part<DataGuards>(entry.factory, new_part(parts.sources, entry.name, name)));
+  }
 }
 
 std::vector<PluginFile> open_plugins(const ConfigNode& recipe,
@@ -90,6 +97,16 @@ std::vector<PluginFile> open_plugins(const Arguments& arguments) {
   if (!arguments.has("plugin")) return files;
   for (const std::string& path : arguments.get<std::vector<std::string>>("plugin"))
     files.emplace_back(path);
+  return files;
+}
+
+std::vector<PluginFile> open_plugins(const std::vector<std::string>& args) {
+  constexpr std::string_view kOption = "--plugin";
+  std::vector<PluginFile> files;
+  for (std::size_t i = 0; i < args.size() && args[i] != "--"; ++i) {
+    if (args[i] == kOption && i + 1 < args.size()) files.emplace_back(args[i + 1]);
+    if (args[i].starts_with("--plugin=")) files.emplace_back(args[i].substr(kOption.size() + 1));
+  }
   return files;
 }
 

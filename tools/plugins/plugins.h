@@ -28,6 +28,8 @@ void add_data_plugin(const PluginFile& file, data::DataParts& parts);
 /// `--plugin FILE.so ...`, for commands without a recipe, and the files that it names.
 void add_plugin_option(boost::program_options::options_description& options);
 [[nodiscard]] std::vector<PluginFile> open_plugins(const Arguments& arguments);
+/// Those of --plugin on a command line that is yet to be parsed.
+[[nodiscard]] std::vector<PluginFile> open_plugins(const std::vector<std::string>& args);
 
 /// For the torch-free commands: adds those that are data plug-ins; what only precast-train can load
 /// is left out.

@@ -18,14 +18,18 @@ using Kind = ConfigNode::Kind;
 
 std::string type_name(const Schema::Target& target) {
   constexpr const char* kNames[] = {"true or false",   "integer",       "number", "text",
-                                    "list of numbers", "list of names", "YAML"};
+                                    "list of numbers", "list of names", "YAML",   "name"};
   return kNames[target.index()];
 }
 
-nlohmann::ordered_json to_json(const Schema::Target& target) {
+nlohmann::ordered_json to_json(const Schema::Target& target,
+                               const std::vector<std::string>& choices) {
   return std::visit(
-      [](const auto* value) -> nlohmann::ordered_json {
-        if constexpr (std::is_same_v<decltype(value), const ConfigNode*>) {
+      [&](const auto& value) -> nlohmann::ordered_json {
+        using T = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<T, Schema::Choice>) {
+          return choices.at(value.get());
+        } else if constexpr (std::is_same_v<T, ConfigNode*>) {
           return to_json(*value);
         } else {
           return *value;
@@ -168,46 +172,71 @@ void Schema::assign(Key& key, const ConfigNode& value, Diagnostics& diagnostics,
     meant.given_as_ = key.name_;
     return;
   }
-  const Target& target = *key.target_;
-  const auto fail = [&](std::string_view expected) {
-    diagnostics.error(value.origin, shown,
-                      fmt::format("expected {}, got {}. {}", expected, value.text(), key.help_));
-  };
+  if (!take(key, value, shown, diagnostics)) return;
+  key.given_ = true;
+  key.given_as_ = key.name_;
+  key.written_ = value;
+  key.origin_ = value.origin;
+}
 
+bool Schema::Key::allows(double value) const {
+  const bool low = min_ && (min_excluded_ ? value <= *min_ : value < *min_);
+  const bool high = max_ && (max_excluded_ ? value >= *max_ : value > *max_);
+  return !low && !high;
+}
+
+std::string Schema::Key::bounds() const {
+  std::vector<std::string> all;
+  if (min_) all.push_back(fmt::format("{} {}", min_excluded_ ? ">" : ">=", *min_));
+  if (max_) all.push_back(fmt::format("{} {}", max_excluded_ ? "<" : "<=", *max_));
+  return fmt::format("{}", fmt::join(all, " and "));
+}
+
+bool Schema::take(Key& key, const ConfigNode& value, std::string_view shown,
+                  Diagnostics& diagnostics) {
+  const auto expected = [&](std::string_view what) {
+    diagnostics.error(value.origin, shown,
+                      fmt::format("expected {}, got {}. {}", what, value.text(), key.help_));
+    return false;
+  };
+  const auto is_choice = [&](const std::string& name) {
+    if (key.choices_.empty() || std::ranges::count(key.choices_, name) > 0) return true;
+    diagnostics.error(value.origin, shown,
+                      fmt::format("expected one of {}, got {}. {}", fmt::join(key.choices_, ", "),
+                                  value.text(), suggest(name, key.choices_)));
+    return false;
+  };
   // Checks happen on a copy, so that a wrong value never reaches the program.
-  std::visit(
-      [&]<typename T>(T* bound) {
-        T parsed = *bound;
-        if (!read_value(value, &parsed)) return fail(type_name(target));
-        if constexpr (std::is_same_v<T, std::int64_t> || std::is_same_v<T, double>) {
-          const auto number = static_cast<double>(parsed);
-          const bool low =
-              key.min_ && (key.min_excluded_ ? number <= *key.min_ : number < *key.min_);
-          const bool high =
-              key.max_ && (key.max_excluded_ ? number >= *key.max_ : number > *key.max_);
-          if (low || high) {
-            const char* sign =
-                low ? (key.min_excluded_ ? ">" : ">=") : (key.max_excluded_ ? "<" : "<=");
-            return fail(
-                fmt::format("{} {} {}", type_name(target), sign, low ? *key.min_ : *key.max_));
-          }
+  const auto take_value = [&]<typename T>(T* bound) {
+    T parsed = *bound;
+    if (!read_value(value, &parsed)) return expected(type_name(*key.target_));
+    if constexpr (std::is_same_v<T, std::int64_t> || std::is_same_v<T, double>) {
+      if (!key.allows(static_cast<double>(parsed)))
+        return expected(fmt::format("{} {}", type_name(*key.target_), key.bounds()));
+    }
+    if constexpr (std::is_same_v<T, std::string>) {
+      if (!is_choice(parsed)) return false;
+    }
+    *bound = std::move(parsed);
+    return true;
+  };
+  const auto take_choice = [&](const Choice& choice) {
+    std::string name;
+    if (!read_value(value, &name)) return expected(type_name(*key.target_));
+    if (!is_choice(name)) return false;
+    choice.set(
+        static_cast<std::size_t>(std::ranges::find(key.choices_, name) - key.choices_.begin()));
+    return true;
+  };
+  return std::visit(
+      [&](const auto& target) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(target)>, Choice>) {
+          return take_choice(target);
+        } else {
+          return take_value(target);
         }
-        if constexpr (std::is_same_v<T, std::string>) {
-          if (!key.choices_.empty() &&
-              std::ranges::find(key.choices_, parsed) == key.choices_.end()) {
-            return diagnostics.error(
-                value.origin, shown,
-                fmt::format("expected one of {}, got {}. {}", fmt::join(key.choices_, ", "),
-                            value.text(), suggest(parsed, key.choices_)));
-          }
-        }
-        *bound = std::move(parsed);
-        key.given_ = true;
-        key.given_as_ = key.name_;
-        key.written_ = value;
-        key.origin_ = value.origin;
       },
-      target);
+      *key.target_);
 }
 
 void Schema::report_unread(std::string_view name, std::string_view reason,
@@ -265,21 +294,31 @@ const ConfigNode& Schema::given_value(std::string_view name) const {
 nlohmann::ordered_json Schema::values() const {
   auto all = nlohmann::ordered_json::object();
   for (const Key& key : keys_) {
-    if (key.target_) all[key.name_] = to_json(*key.target_);
+    if (key.target_) all[key.name_] = to_json(*key.target_, key.choices_);
+  }
+  return all;
+}
+
+std::vector<Schema::KeyHelp> Schema::keys() const {
+  std::vector<KeyHelp> all;
+  for (const Key& key : keys_) {
+    if (!key.target_) continue;
+    all.push_back({.name = key.name_,
+                   .help = key.help_,
+                   .type = key.choices_.empty() ? type_name(*key.target_)
+                                                : fmt::format("{}", fmt::join(key.choices_, "|")),
+                   .value = to_json(*key.target_, key.choices_).dump(),
+                   .is_switch = std::holds_alternative<bool*>(*key.target_),
+                   .required = key.required_});
   }
   return all;
 }
 
 std::string Schema::help(std::string_view prefix) const {
   std::string text;
-  for (const Key& key : keys_) {
-    if (!key.target_) continue;
-    const std::string type = key.choices_.empty() ? type_name(*key.target_)
-                                                  : fmt::format("{}", fmt::join(key.choices_, "|"));
-    const std::string standard =
-        key.required_ ? "required" : "default " + to_json(*key.target_).dump();
-    text += fmt::format("  {:<34} {} ({}; {})\n", fmt::format("{}{}", prefix, key.name_), key.help_,
-                        type, standard);
+  for (const KeyHelp& key : keys()) {
+    text += fmt::format("  {:<34} {} ({}; {})\n", fmt::format("{}{}", prefix, key.name), key.help,
+                        key.type, key.required ? "required" : "default " + key.value);
   }
   return text;
 }

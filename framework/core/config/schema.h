@@ -1,11 +1,14 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -30,8 +33,24 @@ struct Override {
 /// the variables and must not outlive them. One thread.
 class PRECAST_API Schema {
  public:
+  /// A variable of an enumeration: its value as an index into Key::choices.
+  struct Choice {
+    std::function<std::size_t()> get;
+    std::function<void(std::size_t)> set;
+  };
   using Target = std::variant<bool*, std::int64_t*, double*, std::string*, std::vector<double>*,
-                              std::vector<std::string>*, ConfigNode*>;
+                              std::vector<std::string>*, ConfigNode*, Choice>;
+  /// A key as people read it.
+  struct KeyHelp {
+    std::string name;
+    std::string help;
+    /// `integer`, `raw|jpg|keep` ...
+    std::string type;
+    /// The default as it is written in a recipe.
+    std::string value;
+    bool is_switch = false;
+    bool required = false;
+  };
 
   /// What is allowed for one key. Setters return the key, so that a table reads as one line a key.
   class PRECAST_API Key {
@@ -49,6 +68,9 @@ class PRECAST_API Schema {
 
    private:
     friend class Schema;
+    [[nodiscard]] bool allows(double value) const;
+    /// `>= 1 and <= 100`.
+    [[nodiscard]] std::string bounds() const;
     std::string name_;
     std::string help_;
     std::optional<Target> target_;
@@ -69,6 +91,23 @@ class PRECAST_API Schema {
   /// @param name dotted: `lr.lr_peak_epoch`; without a dot for the options of one part.
   /// The reference stays valid until the next call.
   Key& add(std::string name, Target target, std::string help);
+  /// A variable of an enumeration, by the names of its values.
+  template <typename Enum>
+  Key& add(std::string name, Enum* target, const std::vector<std::pair<std::string, Enum>>& values,
+           std::string help) {
+    std::vector<std::string> names;
+    std::vector<Enum> meanings;
+    for (const auto& [value_name, value] : values) {
+      names.push_back(value_name);
+      meanings.push_back(value);
+    }
+    const Choice choice = {
+        [target, meanings] {
+          return static_cast<std::size_t>(std::ranges::find(meanings, *target) - meanings.begin());
+        },
+        [target, meanings](std::size_t place) { *target = meanings.at(place); }};
+    return add(std::move(name), choice, std::move(help)).choices(std::move(names));
+  }
   /// A key of old files that does nothing.
   Key& add_dead(std::string name, std::string reason);
   /// A key that nothing reads here: giving it is an error that says `reason`, or a warning after
@@ -104,6 +143,8 @@ class PRECAST_API Schema {
   [[nodiscard]] const ConfigNode& given_value(std::string_view name) const;
   /// The values as they are now, flat: {"data.num_workers": 12, ...}.
   [[nodiscard]] nlohmann::ordered_json values() const;
+  /// The keys that set something, in their order.
+  [[nodiscard]] std::vector<KeyHelp> keys() const;
   /// One line a key: name, type, default, allowed values, help.
   /// @param prefix stands before each name: "--" where keys are given on a command line.
   [[nodiscard]] std::string help(std::string_view prefix = "--") const;
@@ -113,6 +154,8 @@ class PRECAST_API Schema {
   void walk(const ConfigNode& map, const std::string& path, Diagnostics& diagnostics,
             std::string_view prefix);
   void assign(Key& key, const ConfigNode& value, Diagnostics& diagnostics, std::string_view prefix);
+  /// @return whether the value fits the key, and was taken; else it was reported as `shown`.
+  bool take(Key& key, const ConfigNode& value, std::string_view shown, Diagnostics& diagnostics);
   [[nodiscard]] std::string unknown(std::string_view name) const;
 
   void report_unread(const Origin& origin, std::string_view name, std::string_view reason,

@@ -70,12 +70,12 @@ class AnySize : public ::testing::Test {
     for (const auto& [name, kind] : kinds_) {
       const std::size_t place = plans.size();
       plans.push_back({name, [&registry, &first, place, kind = kind] {
-                         FieldOptions options;
+                         FieldInputs options;
                          options.array = {"<f2", {2}};
                          options.first = [&first, place] {
                            return FirstValue{first.name, first.values[place]};
                          };
-                         return registry.create(kind, options);
+                         return registry.make({kind}, options);
                        }});
     }
     (void)write_dataset(path_, plans, kSamples, sample, {});
@@ -320,7 +320,7 @@ TEST_F(AnySize, NumbersThatABatchCannotHoldAreErrorsAndDoNotWrap) {
   FieldRegistry registry("field");
   register_fields(registry);
   const auto plan = [&](const char* name, const char* kind) {
-    return FieldPlan{name, [&registry, kind] { return registry.create(kind, {}); }};
+    return FieldPlan{name, [&registry, kind] { return registry.make({kind}, {}); }};
   };
   (void)write_dataset(path_, {plan("i", "int"), plan("f", "float")}, 1,
                       [](std::uint64_t) {

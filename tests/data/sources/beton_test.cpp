@@ -9,6 +9,7 @@
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/part_spec.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
@@ -72,13 +73,13 @@ TEST(BetonSource, AFileOfFfcvIsWrittenAgainWithAllItsFields) {
     std::vector<FieldPlan> plans;
     for (const SourceField& field : source->fields()) {
       plans.push_back({field.name, [&registry, field] {
-                         FieldOptions options;
-                         options.image.mode =
-                             field.name == "image" ? ImageWriteMode::smart : ImageWriteMode::raw;
-                         options.image.smart_threshold_bytes = 10'000;
-                         options.image.passthrough = true;
-                         options.array = field.array;
-                         return registry.create(field.type, options);
+                         std::string options = "{}";
+                         if (field.type == "image" && field.name == "image")
+                           options = "{mode: smart, smart_threshold: 10000, passthrough: true}";
+                         if (field.type == "image" && field.name != "image")
+                           options = "{mode: raw}";
+                         return registry.make(test::part_spec(field.type, options),
+                                              {.array = field.array});
                        }});
     }
     WriteOptions options;

@@ -10,6 +10,7 @@
 #include "data/sources/register.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/data/sources/opened.h"
 #include "tests/data/sources/sample_images.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
@@ -126,7 +127,8 @@ TEST_F(LabelListTest, AValidationTarWithItsListIsTheTreeOfItsClassFolders) {
   put_text(folder_ / "list.txt", list);
   const auto tree = open_source(folder_ / "tree");
   for (const char* name : {"val.tar", "flat"}) {
-    const auto labelled = open_source(folder_ / name, "auto", {.labels = folder_ / "list.txt"});
+    const auto labelled =
+        open_source(folder_ / name, "auto", test::option("labels", folder_ / "list.txt"));
     EXPECT_EQ(labelled->class_names(), tree->class_names());
     ASSERT_EQ(labelled->size(), tree->size());
     for (std::uint64_t i = 0; i < tree->size(); ++i) {
@@ -146,20 +148,24 @@ TEST_F(LabelListTest, ASplitWithFewerClassesGetsTheLabelsOfAll) {
     test::put_file(folder_ / "tree" / name, test::jpeg_file(test::gradient(8, 8)));
   std::filesystem::create_directory(folder_ / "tree" / "c");
   put_text(folder_ / "classes", "d\nc\nb\na\n");
-  const auto source = open_source(folder_ / "tree", "auto", {.classes = folder_ / "classes"});
+  const auto source =
+      open_source(folder_ / "tree", "auto", test::option("classes", folder_ / "classes"));
   EXPECT_THAT(source->class_names(), ElementsAre("a", "b", "c", "d"));
   EXPECT_EQ(std::get<std::int64_t>(source->sample(0).values[1]), 1);
   EXPECT_EQ(std::get<std::int64_t>(source->sample(1).values[1]), 3);
   put_text(folder_ / "classes", "a\nb\n");
   EXPECT_THAT(
-      [&] { (void)open_source(folder_ / "tree", "auto", {.classes = folder_ / "classes"}); },
+      [&] {
+        (void)open_source(folder_ / "tree", "auto", test::option("classes", folder_ / "classes"));
+      },
       ThrowsMessage<DataError>(Names(2, "--classes", "'d'")));
 }
 
 TEST_F(LabelListTest, KindsThatBringTheirLabelsRefuseLists) {
   test::write_bytes(folder_ / "a.beton", test::golden_beton("scalars_only"));
-  EXPECT_THAT([&] { (void)open_source(folder_ / "a.beton", "auto", {.labels = "list.txt"}); },
-              ThrowsMessage<ConfigError>(Names("--labels", "--classes", "list.txt")));
+  EXPECT_THAT(
+      [&] { (void)open_source(folder_ / "a.beton", "auto", test::option("labels", "list.txt")); },
+      ThrowsMessage<ConfigError>(Names("beton", "labels")));
 }
 
 TEST_F(LabelListTest, ClassesCalledByNumbersAreTakenByTheirNames) {

@@ -14,6 +14,7 @@
 #include "framework/core/archive/npy.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/data/sources/opened.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
@@ -145,7 +146,7 @@ TEST(NumpySource, LabelsLieBesideOrAreNamed) {
   }
   put_npy(folder / "features.npy", {3, 4}, DType::f32);
   const auto source =
-      open_source(folder / "features.npy", "auto", {.labels = folder / "y_train.npy"});
+      open_source(folder / "features.npy", "auto", test::option("labels", folder / "y_train.npy"));
   ASSERT_EQ(source->fields().size(), 2U);
   EXPECT_EQ(source->fields()[0].name, "label");
   EXPECT_EQ(source->fields()[1].name, "array");
@@ -157,9 +158,13 @@ TEST(NumpySource, LabelsLieBesideOrAreNamed) {
   EXPECT_EQ(planes->fields()[1].type, "ndarray");
   put_npy(folder / "short.npy", {2});
   EXPECT_THAT(
-      [&] { (void)open_source(folder / "features.npy", "auto", {.labels = folder / "short.npy"}); },
+      [&] {
+        (void)open_source(folder / "features.npy", "auto",
+                          test::option("labels", folder / "short.npy"));
+      },
       ThrowsMessage<DataError>(Names(3, "'array'", 2, "'label'")));
-  EXPECT_THROW((void)open_source(kGolden / "stored.npz", "auto", {.labels = folder / "short.npy"}),
+  EXPECT_THROW((void)open_source(kGolden / "stored.npz", "auto",
+                                 test::option("labels", folder / "short.npy")),
                ConfigError);
 }
 

@@ -35,4 +35,15 @@ inline auto refusing(const std::filesystem::path& path, const std::string& kind 
   return [path, kind] { (void)data::open_source(path, kind); };
 }
 
+/// An option of a source.
+inline ConfigNode option(const std::string& name, const std::string& value) {
+  ConfigNode options;
+  options.kind = ConfigNode::Kind::map;
+  ConfigNode scalar;
+  scalar.kind = ConfigNode::Kind::scalar;
+  scalar.scalar = value;
+  options.entries.push_back({name, {}, scalar});
+  return options;
+}
+
 }  // namespace precast::test

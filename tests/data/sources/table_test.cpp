@@ -1,3 +1,5 @@
+#include "data/sources/table.h"
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -107,7 +109,7 @@ TEST(TableSource, AFieldWantedAsTextIsWhatStandsInTheList) {
   const test::TemporaryFolder folder;
   write_file(folder / "a.csv", "n,x,a_name_of_17_char\n1,1.50,a.jpg\n2,2,b.jpg\n");
   const auto source =
-      open_source(folder / "a.csv", "auto", {.texts = {"x", "a_name_of_17_cha", "another_list"}});
+      open_table(folder / "a.csv", {.texts = {"x", "a_name_of_17_cha", "another_list"}});
   EXPECT_THAT(kinds_of(*source), ElementsAre("int", "bytes", "bytes"));
   EXPECT_EQ(std::get<std::string>(source->sample(0).values[1]), "1.50");
   EXPECT_EQ(std::get<std::string>(source->sample(1).values[2]), "b.jpg");

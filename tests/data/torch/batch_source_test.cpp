@@ -139,12 +139,12 @@ TEST_F(BatchSourceTest, OutputsOfAPipelineComeAsItSays) {
 }
 
 TEST_F(BatchSourceTest, FilesWithoutImagesComeAsTensors) {
-  const auto write = [&](const char* kind, const FieldOptions& options, const auto& value) {
+  const auto write = [&](const char* kind, const FieldInputs& options, const auto& value) {
     FieldRegistry registry("field");
     register_fields(registry);
     (void)write_dataset(folder_ / "x.beton",
-                        {{"x", [&] { return registry.create(kind, options); }},
-                         {"y", [&] { return registry.create("int", options); }}},
+                        {{"x", [&] { return registry.make({kind}, options); }},
+                         {"y", [&] { return registry.make({"int"}, options); }}},
                         4,
                         [&](std::uint64_t i) {
                           return Sample{"x", {value(i), static_cast<std::int64_t>(i)}};
@@ -157,7 +157,7 @@ TEST_F(BatchSourceTest, FilesWithoutImagesComeAsTensors) {
         make_batch_source(*reader_, standard_train_pipeline(), loader, {}, at::kCPU, at::kFloat);
     return all(*source).at(0);
   };
-  FieldOptions options;
+  FieldInputs options;
   options.array = {"<f4", {3}};
   Batch table = write("ndarray", options, [](std::uint64_t i) -> Value {
     const std::vector<float> row(3, static_cast<float>(i));

@@ -117,11 +117,11 @@ void write_again(const Source& source, const std::filesystem::path& out) {
   std::vector<FieldPlan> plans;
   for (const SourceField& field : source.fields()) {
     plans.push_back({field.name, [&registry, field] {
-                       FieldOptions options;
+                       FieldInputs options;
                        options.array = field.array;
                        options.tag = field.tag;
                        options.arguments = field.arguments;
-                       return registry.create(field.type, options);
+                       return registry.make({field.type}, options);
                      }});
   }
   (void)write_dataset(out, plans, source.size(), [&](std::uint64_t i) { return source.sample(i); },

@@ -17,6 +17,7 @@
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/sample_images.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/part_spec.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
@@ -225,8 +226,9 @@ TEST(ImageField, RefusesWrongValuesAndOptions) {
   EXPECT_THROW(ImageField({.compress_probability = std::numeric_limits<double>::quiet_NaN()}),
                ConfigError);
   EXPECT_THROW(ImageField({.mode = ImageWriteMode::smart}), ConfigError);
-  EXPECT_THAT([] { (void)image_write_mode("jpeg"); },
-              testing::ThrowsMessage<ConfigError>(Names("mode", "'jpeg'")));
+  const FieldRegistry fields = make_fields();
+  EXPECT_THAT([&] { (void)fields.make(test::part_spec("image", "{mode: jpeg}"), {}); },
+              testing::ThrowsMessage<ConfigError>(Names("mode", "jpeg", "jpg")));
 }
 
 TEST(NumberFields, StoreTheirNumbersAndRefuseOthers) {
@@ -245,13 +247,12 @@ TEST(NumberFields, StoreTheirNumbersAndRefuseOthers) {
 }
 
 TEST(FieldRegistry, MakesEachFieldByName) {
-  FieldRegistry fields("field");
-  register_fields(fields);
-  const FieldOptions options;
-  EXPECT_EQ(fields.create("image", options)->type(), FieldType::image);
-  EXPECT_EQ(fields.create("int", options)->type(), FieldType::integer);
-  EXPECT_EQ(fields.create("float", options)->type(), FieldType::floating);
-  EXPECT_THROW((void)fields.create("imge", options), ConfigError);
+  const FieldRegistry fields = make_fields();
+  const FieldInputs options;
+  EXPECT_EQ(fields.make({"image"}, options)->type(), FieldType::image);
+  EXPECT_EQ(fields.make({"int"}, options)->type(), FieldType::integer);
+  EXPECT_EQ(fields.make({"float"}, options)->type(), FieldType::floating);
+  EXPECT_THROW((void)fields.make({"imge"}, options), ConfigError);
 }
 
 TEST(ImageField, KeepStoresJpegsAsJpegAndAllElseAsPixels) {

@@ -106,9 +106,9 @@ void write(const std::filesystem::path& path, const std::string& kind,
            const std::vector<Value>& values) {
   FieldRegistry registry("field");
   register_fields(registry);
-  FieldOptions options;
+  FieldInputs options;
   options.first = [&] { return FirstValue{"first", values[0]}; };
-  (void)write_dataset(path, {{"x", [&] { return registry.create(kind, options); }}}, values.size(),
+  (void)write_dataset(path, {{"x", [&] { return registry.make({kind}, options); }}}, values.size(),
                       [&](std::uint64_t i) {
                         return Sample{"x", {values[i]}};
                       },

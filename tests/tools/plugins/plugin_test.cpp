@@ -84,10 +84,17 @@ TEST_F(PluginTest, DatasetsAreWrittenWithItsFields) {
   // Two records of CIFAR-10's binary form, of the classes 3 and 4.
   std::ofstream(images, std::ios::binary)
       << '\3' << std::string(3072, 'a') << '\4' << std::string(3072, 'b');
-  const auto write = [&](const std::string& field) {
-    return run_write(
-        {images, file, "--kind", "cifar", "--plugin", built("transform"), "--field", field});
+  const auto write = [&](const std::string& field, std::vector<std::string> more = {}) {
+    std::vector<std::string> args = {
+        images, file, "--kind", "cifar", "--plugin", built("transform"), "--field", field};
+    args.insert(args.end(), more.begin(), more.end());
+    return run_write(args);
   };
+  ASSERT_EQ(write("label=tenfold", {"--tenfold.factor", "7"}), 0);
+  EXPECT_EQ(data::BetonReader(file).integer(0, 1), 21);
+  EXPECT_THAT(
+      refusal(ExitCode::usage, [&] { (void)write("label=tenfold", {"--tenfold.factor=0"}); }),
+      Names("tenfold.factor", "1", "0"));
   ASSERT_EQ(write("label=tenfold"), 0);
   const data::BetonReader reader(file);
   EXPECT_EQ(reader.integer(0, reader.field("label")), 30);
@@ -96,6 +103,23 @@ TEST_F(PluginTest, DatasetsAreWrittenWithItsFields) {
               Names("--field", "labels", "label"));
   EXPECT_THAT(refusal(ExitCode::usage, [&] { (void)write("label=tenfolds"); }),
               Names("--field", "tenfolds", "tenfold"));
+}
+
+TEST_F(PluginTest, DatasetsAreReadByItsSources) {
+  const std::string input = folder_ / "three.count", file = folder_ / "numbers.beton";
+  std::ofstream(input) << "abc";
+  ASSERT_EQ(run_write({input, file, "--plugin", built("transform"), "--step=5"}), 0);
+  const data::BetonReader reader(file);
+  EXPECT_EQ(reader.size(), 3U);
+  EXPECT_EQ(reader.integer(2, reader.field("number")), 10);
+  // Options of other kinds of sources, and of none.
+  for (const char* option : {"--labels=x.txt", "--stride=5"}) {
+    EXPECT_THAT(refusal(ExitCode::usage,
+                        [&] {
+                          (void)run_write({input, file, "--plugin", built("transform"), option});
+                        }),
+                Names(std::string(option).substr(0, 8)));
+  }
 }
 
 TEST_F(PluginTest, WhatIsNoPluginIsToldApart) {
@@ -182,9 +206,12 @@ TEST_F(PluginTest, WithoutLibtorchThePartsOfDataAreListed) {
   EXPECT_EQ(listed.at("transforms").back().at("options").at("white"), 255);
   EXPECT_EQ(listed.at("fields").back().at("name"), "tenfold");
   const auto& image = listed.at("fields").front().at("options");
-  EXPECT_EQ(image.at("image.mode"), "jpg");
-  EXPECT_EQ(image.at("image.quality"), 90);
-  EXPECT_EQ(image.at("image.passthrough"), false);
+  EXPECT_EQ(image.at("mode"), "jpg");
+  EXPECT_EQ(image.at("quality"), 90);
+  EXPECT_EQ(image.at("passthrough"), false);
+  EXPECT_EQ(listed.at("fields").back().at("options").at("factor"), 10);
+  EXPECT_EQ(listed.at("sources").back().at("name"), "count");
+  EXPECT_EQ(listed.at("sources").back().at("options").at("step"), 1);
   EXPECT_EQ(listed.at("orders").front().at("name"), "sequential");
 }
 

@@ -1,6 +1,8 @@
-// A plug-in as it should be: a transform with an option, a field.
+// A plug-in as it should be: a transform, a field and a source, each with an option.
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
+#include <string>
 
 #include "data/plugin.h"
 #include "data/write/number_fields.h"
@@ -23,24 +25,69 @@ class Invert final : public precast::data::Transform {
   std::int64_t white_ = 255;
 };
 
+struct TenfoldOptions {
+  std::int64_t factor = 10;
+
+  void options(precast::Schema& schema) { schema.add("factor", &factor, "times as large").min(1); }
+};
+
 /// Integers, ten times as large in the file.
 class Tenfold final : public precast::data::Field {
  public:
+  explicit Tenfold(std::int64_t factor) : factor_(factor) {}
   [[nodiscard]] precast::data::FieldType type() const override { return field_.type(); }
   void encode(const precast::data::Value& value, std::uint64_t sample,
               precast::data::EncodedValue& out) override {
-    field_.encode(std::get<std::int64_t>(value) * 10, sample, out);
+    field_.encode(std::get<std::int64_t>(value) * factor_, sample, out);
   }
 
  private:
+  std::int64_t factor_;
   precast::data::IntField field_;
 };
+
+std::unique_ptr<precast::data::Field> make_tenfold(const precast::data::FieldInputs& /*inputs*/,
+                                                   const TenfoldOptions& options) {
+  return std::make_unique<Tenfold>(options.factor);
+}
+
+struct CountOptions {
+  std::int64_t step = 1;
+
+  void options(precast::Schema& schema) { schema.add("step", &step, "from number to number"); }
+};
+
+/// As many numbers as the file has bytes.
+class Count final : public precast::data::Source {
+ public:
+  Count(const std::filesystem::path& path, std::int64_t step)
+      : size_(std::filesystem::file_size(path)), step_(step) {
+    fields_ = {{"number", "int"}};
+  }
+  [[nodiscard]] std::uint64_t size() const override { return size_; }
+  [[nodiscard]] precast::data::Sample sample(std::uint64_t i) const override {
+    return {.name = std::to_string(i), .values = {static_cast<std::int64_t>(i) * step_}};
+  }
+
+ private:
+  std::uint64_t size_;
+  std::int64_t step_;
+};
+
+std::unique_ptr<precast::data::Source> open_count(const std::filesystem::path& path,
+                                                  const CountOptions& options) {
+  return std::make_unique<Count>(path, options.step);
+}
+
+bool is_count(const std::filesystem::path& path) {
+  return path.extension() == ".count";
+}
 
 void add_parts(precast::data::DataParts& parts) {
   parts.pipeline.transforms.add("invert", "white - value",
                                 [] { return std::make_unique<Invert>(); });
-  parts.fields.add("tenfold", "an integer, ten times as large",
-                   [](const precast::data::FieldOptions&) { return std::make_unique<Tenfold>(); });
+  parts.fields.add("tenfold", "an integer, ten times as large", make_tenfold);
+  parts.sources.add("count", "a file of as many samples as it has bytes", is_count, open_count);
 }
 
 }  // namespace
