@@ -36,19 +36,8 @@ struct Keys {
   double retry_pause_s = 5;
 };
 
-Schema make_schema(Keys& keys) {
-  Schema schema;
-  schema.add("recipe", &keys.recipe, "the recipe that all trials share").required();
-  schema.add("folder", &keys.folder, "of results; default runs/<name of the sweep>");
-  schema.add("set", &keys.set, "recipe keys that are the same in all trials: {key: value}");
-  schema.add("axes", &keys.axes, "recipe keys and the values they take: {key: values}");
-  schema.add("zip", &keys.zip,
-             "axes that go together: [[key, key], ...]; others: every combination");
-  schema.add("seeds", &keys.seeds, "N: training.seed 0 to N - 1; or a list of seeds");
-  schema.add("seed", &keys.seed, "of axes that are drawn").min(0);
-  schema.add("metric", &keys.metric, "what trials are ranked by")
-      .choices({"top_1", "top_5", "val_loss", "train_loss", "images_per_second", "train_minutes"});
-  schema.add("early_stop", &keys.early_stop, "none, or median or asha: {options}");
+/// Where and how trials run.
+void add_grid_keys(Schema& schema, Keys& keys) {
   schema.add("grid.devices", &keys.devices, "auto (every GPU, else the CPU), cpu, or [0, 1]");
   schema.add("grid.slots_per_device", &keys.slots_per_device, "models that share a device")
       .min(1)
@@ -62,6 +51,22 @@ Schema make_schema(Keys& keys) {
   schema.add("grid.retry_pause_s", &keys.retry_pause_s, "before the first retry; then doubled")
       .min(0)
       .max(86400);
+}
+
+Schema make_schema(Keys& keys) {
+  Schema schema;
+  schema.add("recipe", &keys.recipe, "the recipe that all trials share").required();
+  schema.add("folder", &keys.folder, "of results; default runs/<name of the sweep>");
+  schema.add("set", &keys.set, "recipe keys that are the same in all trials: {key: value}");
+  schema.add("axes", &keys.axes, "recipe keys and the values they take: {key: values}");
+  schema.add("zip", &keys.zip,
+             "axes that go together: [[key, key], ...]; others: every combination");
+  schema.add("seeds", &keys.seeds, "N: training.seed 0 to N - 1; or a list of seeds");
+  schema.add("seed", &keys.seed, "of axes that are drawn").min(0);
+  schema.add("metric", &keys.metric, "what trials are ranked by")
+      .choices({"top_1", "top_5", "val_loss", "train_loss", "images_per_second", "train_minutes"});
+  schema.add("early_stop", &keys.early_stop, "none, or median or asha: {options}");
+  add_grid_keys(schema, keys);
   return schema;
 }
 
