@@ -229,29 +229,38 @@ void add_differences(HtmlPage& page, const ResultTable& table,
   page.table(html);
 }
 
-void add_published(HtmlPage& page, const ResultTable& table) {
-  HtmlTable figures{.columns = {{"system"},
-                                {"model"},
-                                {"top-1", true},
-                                {"minutes", true},
-                                {"hardware"},
-                                {"source"},
-                                {"note"}}};
+HtmlTable others_table(const ResultTable& table) {
+  HtmlTable others{.columns = {{"system"},
+                               {"model"},
+                               {"top-1", true},
+                               {"minutes", true},
+                               {"hardware"},
+                               {"source"},
+                               {"note"}}};
   for (const OtherSystem& other : table.others) {
-    figures.rows.push_back({{other.system},
-                            {other.model},
-                            {figure_text(other.figures.top_1, 4)},
-                            {figure_text(other.figures.minutes, 1)},
-                            {other.figures.hardware},
-                            {other.figures.source},
-                            {other.figures.note}});
+    others.rows.push_back({{other.system},
+                           {other.model},
+                           {figure_text(other.figures.top_1, 4)},
+                           {figure_text(other.figures.minutes, 1)},
+                           {other.figures.hardware},
+                           {other.figures.source},
+                           {other.figures.note}});
   }
-  page.section("Other systems and sources");
-  if (!figures.rows.empty()) page.table(figures);
+  return others;
+}
+
+HtmlTable sources_table(const ResultTable& table) {
   HtmlTable sources{.columns = {{"source"}, {"what"}, {"date"}, {"address"}}};
   for (const FigureSource& source : table.sources)
     sources.rows.push_back({{source.id}, {source.title}, {source.date}, {source.url}});
-  if (!sources.rows.empty()) page.table(sources);
+  return sources;
+}
+
+void add_published(HtmlPage& page, const ResultTable& table) {
+  page.section("Other systems and sources");
+  for (const HtmlTable& part : {others_table(table), sources_table(table)}) {
+    if (!part.rows.empty()) page.table(part);
+  }
 }
 
 }  // namespace
