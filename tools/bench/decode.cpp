@@ -133,15 +133,50 @@ std::vector<ordered_json> measure_all(const DecodeTask& task, const std::vector<
   return rows;
 }
 
-}  // namespace
-
-int run_bench_decode(const std::vector<std::string>& args) {
+Arguments decode_arguments() {
   Arguments arguments("bench decode FILE.beton|IMAGE... [options]",
                       "Decodes stored JPEGs that lie in memory, and resizes what came out. Times "
                       "are those of the\nthreads' CPU clocks. Lists (--region full,crop) make a "
                       "row each; rows take turns in each round.");
   arguments.positional_list("FILE", "a .beton file with images stored as JPEG, or JPEG files");
   add_options(arguments.options());
+  return arguments;
+}
+
+bool any_indexed(const std::vector<DecodeMode>& modes) {
+  return std::ranges::any_of(modes, [](const DecodeMode& mode) { return mode.decoder->indexed; });
+}
+
+/// @param index_bytes of the places that the indexed decoder knows; 0 without one.
+ordered_json decode_json(const StoredJpegs& jpegs, const DecodeTask& task, std::size_t index_bytes,
+                         const std::vector<ordered_json>& rows) {
+  return {{"jpegs", jpegs.all().size()},
+          {"raw", jpegs.raw()},
+          {"image_size", task.image_size_px},
+          {"threads", task.threads},
+          {"dct", task.accurate_dct ? "islow" : "ifast"},
+          {"interval", task.interval},
+          {"index_bytes", index_bytes},
+          {"processor", processor_name()},
+          {"rows", rows}};
+}
+
+void print_head(const StoredJpegs& jpegs, const DecodeTask& task, std::size_t index_bytes,
+                int rounds) {
+  fmt::print("{} JPEGs{}; resized to {} px; {} thread(s); medians of {} rounds; {}\n",
+             jpegs.all().size(),
+             jpegs.raw() > 0 ? fmt::format(" ({} raw images left out)", jpegs.raw()) : "",
+             task.image_size_px, task.threads, rounds, processor_name());
+  if (index_bytes > 0)
+    fmt::print("index: every {} MCUs, {:.0f} bytes an image\n", task.interval,
+               static_cast<double>(index_bytes) / static_cast<double>(jpegs.all().size()));
+  fmt::print("\n");
+}
+
+}  // namespace
+
+int run_bench_decode(const std::vector<std::string>& args) {
+  Arguments arguments = decode_arguments();
   if (!arguments.parse(args)) return 0;
   const auto rounds = arguments.get<int>("runs");
   const auto seconds = arguments.get<double>("seconds");
@@ -151,31 +186,13 @@ int run_bench_decode(const std::vector<std::string>& args) {
   const std::vector<DecodeMode> modes = read_modes(arguments);
   const StoredJpegs jpegs(arguments.get<std::vector<std::string>>("FILE"));
   DecodeTask task = read_task(arguments, jpegs.all());
-  std::size_t index_bytes = 0;
-  if (std::ranges::any_of(modes, [](const DecodeMode& mode) { return mode.decoder->indexed; }))
-    index_bytes = task.find_checkpoints();
+  const std::size_t index_bytes = any_indexed(modes) ? task.find_checkpoints() : 0;
   const std::vector<ordered_json> rows = measure_all(task, modes, rounds, seconds);
   if (arguments.has("json")) {
-    const ordered_json all = {{"jpegs", jpegs.all().size()},
-                              {"raw", jpegs.raw()},
-                              {"image_size", task.image_size_px},
-                              {"threads", task.threads},
-                              {"dct", arguments.text("dct")},
-                              {"interval", task.interval},
-                              {"index_bytes", index_bytes},
-                              {"processor", processor_name()},
-                              {"rows", rows}};
-    print_json(all);
+    print_json(decode_json(jpegs, task, index_bytes, rows));
     return 0;
   }
-  fmt::print("{} JPEGs{}; resized to {} px; {} thread(s); medians of {} rounds; {}\n",
-             jpegs.all().size(),
-             jpegs.raw() > 0 ? fmt::format(" ({} raw images left out)", jpegs.raw()) : "",
-             task.image_size_px, task.threads, rounds, processor_name());
-  if (index_bytes > 0)
-    fmt::print("index: every {} MCUs, {:.0f} bytes an image\n", task.interval,
-               static_cast<double>(index_bytes) / static_cast<double>(jpegs.all().size()));
-  fmt::print("\n");
+  print_head(jpegs, task, index_bytes, rounds);
   print_rows(rows);
   return 0;
 }

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <exception>
-#include <thread>
+#include <future>
+#include <vector>
 
 #include "data/decode/jpeg_decoder.h"
 #include "data/resample/resize.h"
@@ -42,35 +42,51 @@ data::ImageView decode_named(const StoredJpeg& jpeg, Decode decode) {
   }
 }
 
+/// What one thread decodes with.
+class DecodeThread {
+ public:
+  DecodeThread(const DecodeTask& task, const DecodeMode& mode)
+      : task_(task),
+        mode_(mode),
+        decoder_({.accurate_dct = task.accurate_dct, .libjpeg_only = mode.decoder->libjpeg_only}),
+        out_(static_cast<std::size_t>(task.image_size_px) *
+             static_cast<std::size_t>(task.image_size_px) * 3) {}
+
+  DecodeWork decode(std::size_t number, std::uint32_t round) {
+    const StoredJpeg& jpeg = task_.jpegs[number];
+    const data::Rect region = choose_region(mode_.crop, jpeg, round, number);
+    data::JpegCheckpoints checkpoints;
+    if (mode_.decoder->indexed) checkpoints = {task_.interval, task_.checkpoints[number]};
+    const double begin = thread_cpu_seconds();
+    const data::ImageView pixels = decode_named(jpeg, [&] {
+      return decoder_.decode(jpeg.bytes, jpeg.height, jpeg.width, region, checkpoints);
+    });
+    const double decoded = thread_cpu_seconds();
+    resizer_.resize(pixels, task_.image_size_px, task_.image_size_px, /*flip=*/false,
+                    data::ResizeFilter::area, {}, out_.data());
+    const double resized = thread_cpu_seconds();
+    return {1, static_cast<double>(jpeg.bytes.size()),
+            static_cast<double>(region.height) * region.width, decoded - begin, resized - decoded};
+  }
+
+ private:
+  const DecodeTask& task_;
+  const DecodeMode& mode_;
+  data::JpegDecoder decoder_;
+  data::Resizer resizer_;
+  std::vector<std::byte> out_;
+};
+
 /// One thread's share of the images, again and again until the time is over.
 DecodeWork decode_share(const DecodeTask& task, const DecodeMode& mode, std::uint32_t round,
                         double seconds, int thread) {
-  data::JpegDecoder decoder(
-      {.accurate_dct = task.accurate_dct, .libjpeg_only = mode.decoder->libjpeg_only});
-  data::Resizer resizer;
-  const auto side = static_cast<std::size_t>(task.image_size_px);
-  std::vector<std::byte> out(side * side * 3);
+  DecodeThread decoder(task, mode);
   DecodeWork work;
   const Stopwatch watch;
   do {
     for (auto i = static_cast<std::size_t>(thread); i < task.jpegs.size();
-         i += static_cast<std::size_t>(task.threads)) {
-      const StoredJpeg& jpeg = task.jpegs[i];
-      const data::Rect region = choose_region(mode.crop, jpeg, round, i);
-      data::JpegCheckpoints checkpoints;
-      if (mode.decoder->indexed) checkpoints = {task.interval, task.checkpoints[i]};
-      const double begin = thread_cpu_seconds();
-      const data::ImageView pixels = decode_named(jpeg, [&] {
-        return decoder.decode(jpeg.bytes, jpeg.height, jpeg.width, region, checkpoints);
-      });
-      const double decoded = thread_cpu_seconds();
-      resizer.resize(pixels, task.image_size_px, task.image_size_px, /*flip=*/false,
-                     data::ResizeFilter::area, {}, out.data());
-      const double resized = thread_cpu_seconds();
-      add(work,
-          {1, static_cast<double>(jpeg.bytes.size()),
-           static_cast<double>(region.height) * region.width, decoded - begin, resized - decoded});
-    }
+         i += static_cast<std::size_t>(task.threads))
+      add(work, decoder.decode(i, round));
   } while (watch.seconds() < seconds);
   return work;
 }
@@ -93,27 +109,15 @@ std::size_t DecodeTask::find_checkpoints() {
 
 DecodeWork decode_jpegs(const DecodeTask& task, const DecodeMode& mode, std::uint32_t round,
                         double seconds) {
-  std::vector<DecodeWork> shares(static_cast<std::size_t>(task.threads));
-  std::vector<std::exception_ptr> failures(shares.size());
   const Stopwatch watch;
-  {
-    std::vector<std::jthread> threads;
-    for (int thread = 0; thread < task.threads; ++thread) {
-      threads.emplace_back([&, thread] {
-        const auto place = static_cast<std::size_t>(thread);
-        try {
-          shares[place] = decode_share(task, mode, round, seconds, thread);
-        } catch (...) {
-          failures[place] = std::current_exception();
-        }
-      });
-    }
-  }
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
+  std::vector<std::future<DecodeWork>> shares;
+  for (int thread = 0; thread < task.threads; ++thread) {
+    shares.push_back(std::async(std::launch::async, [&, thread] {
+      return decode_share(task, mode, round, seconds, thread);
+    }));
   }
   DecodeWork all;
-  for (const DecodeWork& share : shares) add(all, share);
+  for (std::future<DecodeWork>& share : shares) add(all, share.get());
   all.seconds = watch.seconds();
   return all;
 }

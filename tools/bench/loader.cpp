@@ -68,6 +68,17 @@ std::string in_words(const std::vector<std::pair<std::string, std::string>>& val
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
+/// @param done of `all` measurements, in `seconds`; `setting` comes next
+std::string progress_text(std::size_t done, std::size_t all, double seconds,
+                          const LoaderSetting& setting) {
+  std::string text =
+      fmt::format("measurement {} of {} ({})", done + 1, all, in_words(setting.values()));
+  if (done == 0) return text;
+  const double each = seconds / static_cast<double>(done);
+  return text +
+         fmt::format(", about {} left", format_duration(each * static_cast<double>(all - done)));
+}
+
 /// Every point once a round.
 void measure_all(const std::string& file, const LoaderEffort& effort, int rounds,
                  std::vector<Point>& points) {
@@ -78,14 +89,7 @@ void measure_all(const std::string& file, const LoaderEffort& effort, int rounds
   for (int round = 0; round < rounds; ++round) {
     for (Point& point : points) {
       const auto show = [&] {
-        if (!progress.due()) return;
-        std::string text = fmt::format("measurement {} of {} ({})", done + 1, all,
-                                       in_words(point.setting.values()));
-        if (done > 0)
-          text += fmt::format(", about {} left",
-                              format_duration(watch.seconds() / static_cast<double>(done) *
-                                              static_cast<double>(all - done)));
-        progress.show(text);
+        if (progress.due()) progress.show(progress_text(done, all, watch.seconds(), point.setting));
       };
       show();
       // Far from the other rounds' passes: each has orders and crops of its own.
@@ -128,42 +132,38 @@ ordered_json as_json(const Point& point, const Point& first) {
   return all;
 }
 
-void print_points(const std::string& file, std::uint64_t samples,
-                  const std::vector<Point>& points) {
-  const int cores = usable_cores();
+bool has_more_threads_than_cores(const Point& point) {
+  return point.setting.processes * point.setting.workers > usable_cores();
+}
+
+std::vector<std::string> head_of(const std::vector<Point>& points) {
   std::vector<std::string> head;
   for (const auto& [name, value] : points[0].changing(points)) head.push_back(name);
   head.insert(head.end(), {"img/s", "least - most", "img/CPU-s", "least - most", "to first",
                            "to first/CPU-s", "cores busy", "own MB", "peak MB"});
-  std::vector<std::vector<std::string>> rows = {head};
-  bool crowded = false;
+  return head;
+}
+
+std::vector<std::string> row_of(const Point& point, const std::vector<Point>& points) {
   const auto span = [](const std::vector<double>& values) {
     return fmt::format("{:.0f} - {:.0f}", std::ranges::min(values), std::ranges::max(values));
   };
-  for (const Point& point : points) {
-    std::vector<std::string> row;
-    for (const auto& [name, value] : point.changing(points)) row.push_back(value);
-    const bool over = point.setting.processes * point.setting.workers > cores;
-    crowded = crowded || over;
-    const auto rate = "images_per_second", cpu_rate = "images_per_cpu_second";
-    const double busy = point.middle(rate) / point.middle(cpu_rate);
-    row.insert(row.end(),
-               {fmt::format("{:.0f}", point.middle(rate)), span(point.figures(rate)),
-                fmt::format("{:.0f}", point.middle(cpu_rate)), span(point.figures(cpu_rate)),
-                fmt::format("{:.2f}", point.ratio(rate, points[0])),
-                fmt::format("{:.2f}", point.ratio(cpu_rate, points[0])),
-                fmt::format("{:.2f}{}", busy, over ? "*" : ""),
-                fmt::format("{:.0f}", point.middle("anonymous_bytes") / 1e6),
-                fmt::format("{:.0f}", point.middle("peak_resident_bytes") / 1e6)});
-    rows.push_back(row);
-  }
-  auto same = points[0].setting.values();
-  for (const auto& value : points[0].changing(points)) std::erase(same, value);
-  fmt::print("{}: {} samples; {}; medians of {} rounds; {} cores of {}\n\n", file, samples,
-             in_words(same), points[0].runs.size(), cores, processor_name());
-  print_text_table(rows);
-  if (crowded) fmt::print("\n* more loader threads than cores\n");
-  const ordered_json replaced = all_replaced(points);
+  const auto rate = "images_per_second", cpu_rate = "images_per_cpu_second";
+  const double busy = point.middle(rate) / point.middle(cpu_rate);
+  std::vector<std::string> row;
+  for (const auto& [name, value] : point.changing(points)) row.push_back(value);
+  row.insert(row.end(),
+             {fmt::format("{:.0f}", point.middle(rate)), span(point.figures(rate)),
+              fmt::format("{:.0f}", point.middle(cpu_rate)), span(point.figures(cpu_rate)),
+              fmt::format("{:.2f}", point.ratio(rate, points[0])),
+              fmt::format("{:.2f}", point.ratio(cpu_rate, points[0])),
+              fmt::format("{:.2f}{}", busy, has_more_threads_than_cores(point) ? "*" : ""),
+              fmt::format("{:.0f}", point.middle("anonymous_bytes") / 1e6),
+              fmt::format("{:.0f}", point.middle("peak_resident_bytes") / 1e6)});
+  return row;
+}
+
+void print_replaced(const ordered_json& replaced) {
   if (replaced.empty()) return;
   fmt::print("\n{} samples cannot be decoded; the next sound ones took their place:\n",
              replaced.size());
@@ -172,13 +172,25 @@ void print_points(const std::string& file, std::uint64_t samples,
                entry[1].get<std::uint64_t>(), entry[2].get<std::string>());
 }
 
+void print_points(const std::string& file, std::uint64_t samples,
+                  const std::vector<Point>& points) {
+  std::vector<std::vector<std::string>> rows = {head_of(points)};
+  for (const Point& point : points) rows.push_back(row_of(point, points));
+  auto same = points[0].setting.values();
+  for (const auto& value : points[0].changing(points)) std::erase(same, value);
+  fmt::print("{}: {} samples; {}; medians of {} rounds; {} cores of {}\n\n", file, samples,
+             in_words(same), points[0].runs.size(), usable_cores(), processor_name());
+  print_text_table(rows);
+  if (std::ranges::any_of(points, has_more_threads_than_cores))
+    fmt::print("\n* more loader threads than cores\n");
+  print_replaced(all_replaced(points));
+}
+
 std::string chart(const std::string& file, const std::vector<Point>& points) {
   std::vector<Bar> bars;
   for (const Point& point : points) {
-    std::vector<std::string> values;
-    for (const auto& [name, value] : point.changing(points)) values.push_back(name + " " + value);
     bars.push_back(
-        {.label = fmt::format("{}", fmt::join(values, ", ")),
+        {.label = in_words(point.changing(points)),
          .value = point.middle("images_per_second"),
          .note = fmt::format("{:.0f} img/CPU-s", point.middle("images_per_cpu_second"))});
   }
@@ -221,9 +233,7 @@ void add_effort_options(po::options_description& options) {
       "json", "print every measurement as JSON");
 }
 
-}  // namespace
-
-int run_bench_loader(const std::vector<std::string>& args) {
+Arguments loader_arguments() {
   Arguments arguments(
       "bench loader FILE.beton [options]",
       "Loads the dataset and throws the batches away, as fast as they come. Options with several "
@@ -234,6 +244,28 @@ int run_bench_loader(const std::vector<std::string>& args) {
   add_sweep_options(arguments.options());
   add_effort_options(arguments.options());
   add_layout_option(arguments.options());
+  return arguments;
+}
+
+ordered_json sweep_json(const std::string& file, std::uint64_t samples, const LoaderEffort& effort,
+                        int rounds, const std::vector<Point>& points) {
+  ordered_json all = {{"file", file},
+                      {"samples", samples},
+                      {"processor", processor_name()},
+                      {"cores", usable_cores()},
+                      {"rounds", rounds},
+                      {"cold", effort.cold},
+                      {"val", effort.val},
+                      {"replaced", all_replaced(points)},
+                      {"points", ordered_json::array()}};
+  for (const Point& point : points) all["points"].push_back(as_json(point, points[0]));
+  return all;
+}
+
+}  // namespace
+
+int run_bench_loader(const std::vector<std::string>& args) {
+  Arguments arguments = loader_arguments();
   if (!arguments.parse(args)) return 0;
   const auto rounds = arguments.get<int>("runs");
   check_range("runs", rounds, 1, 10'000);
@@ -247,21 +279,11 @@ int run_bench_loader(const std::vector<std::string>& args) {
       data::BetonReader(file, data::BlobAccess::mapped, effort.layouts).size();
   measure_all(file, effort, rounds, points);
   if (arguments.has("svg")) write_file(arguments.text("svg"), chart(file, points));
-  if (!arguments.has("json")) {
+  if (arguments.has("json")) {
+    print_json(sweep_json(file, samples, effort, rounds, points));
+  } else {
     print_points(file, samples, points);
-    return 0;
   }
-  ordered_json all = {{"file", file},
-                      {"samples", samples},
-                      {"processor", processor_name()},
-                      {"cores", usable_cores()},
-                      {"rounds", rounds},
-                      {"cold", effort.cold},
-                      {"val", effort.val},
-                      {"replaced", all_replaced(points)},
-                      {"points", ordered_json::array()}};
-  for (const Point& point : points) all["points"].push_back(as_json(point, points[0]));
-  print_json(all);
   return 0;
 }
 

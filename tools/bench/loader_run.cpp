@@ -71,6 +71,24 @@ class MeasuredLoader {
   data::Loader loader_;
 };
 
+/// As many as `effort` asks for. @return the images that came.
+std::int64_t measured_passes(MeasuredLoader& loader, const LoaderEffort& effort, std::int64_t epoch,
+                             const Stopwatch& watch) {
+  std::int64_t images = 0;
+  for (std::int64_t pass = 0;
+       effort.passes > 0 ? pass < effort.passes : pass == 0 || watch.seconds() < effort.seconds;
+       ++pass)
+    images += loader.pass(epoch + pass);
+  return images;
+}
+
+ordered_json worker_seconds(const SourceTimes& after, const SourceTimes& before) {
+  return {{"worker_seconds_processing", after.processing - before.processing},
+          {"worker_seconds_reading", after.disk - before.disk},
+          {"worker_seconds_blocked", after.blocked - before.blocked},
+          {"worker_seconds_ahead", after.ahead - before.ahead}};
+}
+
 /// What one process measures. @param seed another one a process: each its own order and crops.
 ordered_json measure(const std::filesystem::path& file, const LoaderSetting& setting,
                      const LoaderEffort& effort, std::int64_t epoch, std::uint64_t seed,
@@ -82,29 +100,40 @@ ordered_json measure(const std::filesystem::path& file, const LoaderSetting& set
   const SourceTimes before = loader.times();
   start();
   const Stopwatch watch;
-  std::int64_t images = 0;
-  for (std::int64_t pass = 0;
-       effort.passes > 0 ? pass < effort.passes : pass == 0 || watch.seconds() < effort.seconds;
-       ++pass)
-    images += loader.pass(epoch + pass);
+  const std::int64_t images = measured_passes(loader, effort, epoch, watch);
   const double seconds = watch.seconds();
   const double cpu = watch.cpu_seconds();
   const ProcessMemory memory = process_memory();
-  return {{"images", images},
-          {"seconds", seconds},
-          {"cpu_seconds", cpu},
-          {"images_per_second", static_cast<double>(images) / seconds},
-          {"seconds_waited", loader.seconds_waited() - waited},
-          {"worker_seconds_processing", loader.times().processing - before.processing},
-          {"worker_seconds_reading", loader.times().disk - before.disk},
-          {"worker_seconds_blocked", loader.times().blocked - before.blocked},
-          {"worker_seconds_ahead", loader.times().ahead - before.ahead},
-          {"disk_bytes", loader.disk_bytes()},
-          {"planned_bytes", loader.planned_bytes()},
-          {"peak_resident_bytes", memory.peak_resident},
-          {"proportional_bytes", memory.proportional},
-          {"anonymous_bytes", memory.anonymous},
-          {"replaced", loader.replaced()}};
+  ordered_json figures = {{"images", images},
+                          {"seconds", seconds},
+                          {"cpu_seconds", cpu},
+                          {"images_per_second", static_cast<double>(images) / seconds},
+                          {"seconds_waited", loader.seconds_waited() - waited}};
+  figures.update(worker_seconds(loader.times(), before));
+  figures.update({{"disk_bytes", loader.disk_bytes()},
+                  {"planned_bytes", loader.planned_bytes()},
+                  {"peak_resident_bytes", memory.peak_resident},
+                  {"proportional_bytes", memory.proportional},
+                  {"anonymous_bytes", memory.anonymous},
+                  {"replaced", loader.replaced()}});
+  return figures;
+}
+
+/// Adds what another process measured at the same time: sums, but the longest of the times, and
+/// each replaced sample once.
+void add_process(ordered_json& all, const ordered_json& other) {
+  for (const auto& [key, value] : other.items()) {
+    if (key == "seconds") {
+      all[key] = std::max(all[key].get<double>(), value.get<double>());
+    } else if (value.is_array()) {
+      for (const ordered_json& entry : value)
+        if (std::ranges::find(all[key], entry) == all[key].end()) all[key].push_back(entry);
+    } else if (value.is_number_float()) {
+      all[key] = all[key].get<double>() + value.get<double>();
+    } else {
+      all[key] = all[key].get<std::int64_t>() + value.get<std::int64_t>();
+    }
+  }
 }
 
 }  // namespace
@@ -121,21 +150,7 @@ ordered_json run_loaders(const std::filesystem::path& file, const LoaderSetting&
       },
       waiting);
   ordered_json all = ordered_json::parse(told[0]);
-  for (std::size_t i = 1; i < told.size(); ++i) {
-    const ordered_json other = ordered_json::parse(told[i]);
-    for (const auto& [key, value] : other.items()) {
-      if (key == "seconds") {
-        all[key] = std::max(all[key].get<double>(), value.get<double>());
-      } else if (value.is_array()) {
-        for (const ordered_json& entry : value)
-          if (std::ranges::find(all[key], entry) == all[key].end()) all[key].push_back(entry);
-      } else if (value.is_number_float()) {
-        all[key] = all[key].get<double>() + value.get<double>();
-      } else {
-        all[key] = all[key].get<std::int64_t>() + value.get<std::int64_t>();
-      }
-    }
-  }
+  for (std::size_t i = 1; i < told.size(); ++i) add_process(all, ordered_json::parse(told[i]));
   all["images_per_cpu_second"] = all["images"].get<double>() / all["cpu_seconds"].get<double>();
   return all;
 }

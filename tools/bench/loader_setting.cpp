@@ -61,48 +61,54 @@ std::int64_t read_number(std::string_view option, const std::string& text, std::
   return value;
 }
 
+using SetAxis = std::function<void(LoaderSetting& setting, const std::string& value)>;
+
 /// An option that may hold several values, and how one of them gets into a setting.
 struct Axis {
   const char* option;
   std::string standard;
   const char* help;
-  std::function<void(LoaderSetting& setting, const std::string& value)> set;
+  SetAxis set;
 };
 
+template <typename Member>
+SetAxis number_axis(const char* option, std::int64_t low, std::int64_t high, Member member) {
+  return [=](LoaderSetting& setting, const std::string& text) {
+    using Value = std::remove_reference_t<decltype(setting.*member)>;
+    setting.*member = static_cast<Value>(read_number(option, text, low, high));
+  };
+}
+
+SetAxis name_axis(const char* option, std::vector<std::string_view> names,
+                  std::string LoaderSetting::*member) {
+  return [=](LoaderSetting& setting, const std::string& text) {
+    setting.*member = names[find_name(option, names, text)];
+  };
+}
+
 std::vector<Axis> axes() {
-  const auto number = [](const char* option, std::int64_t low, std::int64_t high, auto member) {
-    return [=](LoaderSetting& setting, const std::string& text) {
-      using Value = std::remove_reference_t<decltype(setting.*member)>;
-      setting.*member = static_cast<Value>(read_number(option, text, low, high));
-    };
-  };
-  const auto name = [](const char* option, std::vector<std::string_view> names, auto member) {
-    return [=](LoaderSetting& setting, const std::string& text) {
-      setting.*member = names[find_name(option, names, text)];
-    };
-  };
   return {
       {"processes", "1", "processes that load the file at once, as the ranks of a node do",
-       number("processes", 1, 1024, &LoaderSetting::processes)},
+       number_axis("processes", 1, 1024, &LoaderSetting::processes)},
       {"workers", std::to_string(usable_cores()), "loader threads of a process",
-       number("workers", 1, INT_MAX, &LoaderSetting::workers)},
+       number_axis("workers", 1, INT_MAX, &LoaderSetting::workers)},
       {"batch_size", "256", "samples a batch",
-       number("batch_size", 1, INT_MAX, &LoaderSetting::batch_size)},
+       number_axis("batch_size", 1, INT_MAX, &LoaderSetting::batch_size)},
       {"image_size", "176", "side of the images, px",
-       number("image_size", 1, 8192, &LoaderSetting::image_size_px)},
+       number_axis("image_size", 1, 8192, &LoaderSetting::image_size_px)},
       {"order", "random", "random, sequential, quasi_random and others: precast list orders",
-       name("order", order_names(), &LoaderSetting::order)},
+       name_axis("order", order_names(), &LoaderSetting::order)},
       {"format", "u8", "u8, or normalised: f32, f16, bf16",
-       name("format", format_names(), &LoaderSetting::format)},
+       name_axis("format", format_names(), &LoaderSetting::format)},
       {"layout", "nhwc", "nhwc (channels last) or nchw",
-       name("layout", {"nhwc", "nchw"}, &LoaderSetting::layout)},
+       name_axis("layout", {"nhwc", "nchw"}, &LoaderSetting::layout)},
       {"in_memory", "1", "1: through the page cache; 0: through --cache_mb of each process",
-       number("in_memory", 0, 1, &LoaderSetting::in_memory)},
+       number_axis("in_memory", 0, 1, &LoaderSetting::in_memory)},
       {"cache_mb", "256", "MiB, with --in_memory 0",
-       number("cache_mb", 1, INT_MAX, &LoaderSetting::cache_mb)},
+       number_axis("cache_mb", 1, INT_MAX, &LoaderSetting::cache_mb)},
       {"jpeg_index", "on",
        "on: places in JPEGs are kept in the warm-up pass, or come from the sidecar; off",
-       name("jpeg_index", {"on", "off"}, &LoaderSetting::jpeg_index)},
+       name_axis("jpeg_index", {"on", "off"}, &LoaderSetting::jpeg_index)},
   };
 }
 

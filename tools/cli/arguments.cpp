@@ -78,7 +78,7 @@ std::vector<std::string> Arguments::known() const {
   return names;
 }
 
-bool Arguments::parse(const std::vector<std::string>& args) {
+void Arguments::store(const std::vector<std::string>& args) {
   po::options_description all = options_;
   po::positional_options_description places;
   for (const Positional& place : positional_) {
@@ -91,13 +91,17 @@ bool Arguments::parse(const std::vector<std::string>& args) {
   }
   // Without `allow_guessing`: an option that is added later must not change what a script means.
   const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+  po::store(po::command_line_parser(in_own_spelling(args))
+                .options(all)
+                .positional(places)
+                .style(style)
+                .run(),
+            values_);
+}
+
+bool Arguments::parse(const std::vector<std::string>& args) {
   try {
-    po::store(po::command_line_parser(in_own_spelling(args))
-                  .options(all)
-                  .positional(places)
-                  .style(style)
-                  .run(),
-              values_);
+    store(args);
     // Before notify(), which insists on required options.
     if (has("help")) {
       print_help();
@@ -112,11 +116,15 @@ bool Arguments::parse(const std::vector<std::string>& args) {
   } catch (const po::error& error) {
     throw ConfigError(fmt::format("{}. See --help", error.what()));
   }
+  check_positionals();
+  return true;
+}
+
+void Arguments::check_positionals() const {
   for (const Positional& place : positional_) {
     if (place.optional || has(place.name)) continue;
     throw ConfigError(fmt::format("expected {}. usage: precast {}", place.name, usage_));
   }
-  return true;
 }
 
 std::map<std::string, std::string> Arguments::texts() const {

@@ -47,6 +47,10 @@ class Arguments {
   [[nodiscard]] std::map<std::string, std::string> texts() const;
 
  private:
+  /// Reads them into `values_`. @throws boost::program_options::error
+  void store(const std::vector<std::string>& args);
+  /// @throws ConfigError if one is missing
+  void check_positionals() const;
   void print_help() const;
   [[nodiscard]] std::vector<std::string> known() const;
   /// `--a-b` is `--a_b` where that is the option's name.

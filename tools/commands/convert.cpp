@@ -78,29 +78,31 @@ void print_text(const Summary& summary) {
   }
 }
 
+/// @throws ConfigError, IoError, DataError
+Summary convert(const std::string& in, const std::string& out) {
+  check_output(in, out);
+  const WeightsFile file = load_weights(in);
+  TorchvisionNames names = torchvision_names(file.records(), in);
+  save_weights(out, names.records, file.metadata());
+  Summary summary{.in = in,
+                  .out = out,
+                  .tensors = names.records.size(),
+                  .file_bytes = std::filesystem::file_size(out),
+                  .renamed = names.renamed,
+                  .left_out = std::move(names.left_out)};
+  for (const TensorRecord& record : names.records) summary.tensor_bytes += record.bytes.size();
+  if (std::filesystem::path(out).extension() != kSafetensors) {
+    for (const auto& [key, value] : file.metadata()) summary.left_out.push_back("metadata " + key);
+  }
+  return summary;
+}
+
 }  // namespace
 
 int run_convert(const std::vector<std::string>& args) {
   Arguments arguments = declare();
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
-  Summary summary;
-  summary.in = arguments.text("IN");
-  summary.out = arguments.text("OUT");
-  check_output(summary.in, summary.out);
-
-  const WeightsFile file = load_weights(summary.in);
-  TorchvisionNames names = torchvision_names(file.records(), summary.in);
-  const bool keeps_metadata = std::filesystem::path(summary.out).extension() == kSafetensors;
-  save_weights(summary.out, names.records, file.metadata());
-
-  summary.tensors = names.records.size();
-  for (const TensorRecord& record : names.records) summary.tensor_bytes += record.bytes.size();
-  summary.file_bytes = std::filesystem::file_size(summary.out);
-  summary.renamed = names.renamed;
-  summary.left_out = std::move(names.left_out);
-  if (!keeps_metadata) {
-    for (const auto& [key, value] : file.metadata()) summary.left_out.push_back("metadata " + key);
-  }
+  const Summary summary = convert(arguments.text("IN"), arguments.text("OUT"));
   arguments.get<bool>("json") ? print_as_json(summary) : print_text(summary);
   return static_cast<int>(ExitCode::done);
 }

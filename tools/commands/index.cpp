@@ -78,9 +78,7 @@ data::IndexSummary make_index(const data::BetonReader& reader, std::size_t inter
   return summary;
 }
 
-}  // namespace
-
-int run_index(const std::vector<std::string>& args) {
+Arguments index_arguments() {
   Arguments arguments(
       "index FILE.beton [options]",
       "Writes FILE.beton.jidx: places from which crops of the first image field's JPEGs can be\n"
@@ -92,6 +90,13 @@ int run_index(const std::vector<std::string>& args) {
       "workers", number(0), "threads; 0: one a core")("json", po::bool_switch(),
                                                       "print the result as JSON");
   add_layout_option(arguments.options());
+  return arguments;
+}
+
+}  // namespace
+
+int run_index(const std::vector<std::string>& args) {
+  Arguments arguments = index_arguments();
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
   const auto interval = integer(arguments, "interval", 1, data::JpegIndex::kMaxInterval);
   const int workers = worker_count(arguments);

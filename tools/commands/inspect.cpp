@@ -2,12 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <filesystem>
-#include <limits>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -21,6 +17,7 @@
 #include "tools/commands/inspect_export.h"
 #include "tools/commands/inspect_histogram.h"
 #include "tools/commands/inspect_order.h"
+#include "tools/commands/inspect_values.h"
 #include "tools/commands/sample_choice.h"
 
 namespace precast::tools {
@@ -30,88 +27,6 @@ namespace po = boost::program_options;
 using data::BetonReader;
 using data::FieldType;
 using Json = nlohmann::ordered_json;
-
-/// Smallest, mean and largest of a stream of whole numbers.
-struct Range {
-  std::int64_t min = INT64_MAX;
-  std::int64_t max = INT64_MIN;
-  double sum = 0;
-  std::uint64_t count = 0;
-
-  void add(std::int64_t value) {
-    min = std::min(min, value);
-    max = std::max(max, value);
-    sum += static_cast<double>(value);
-    ++count;
-  }
-  [[nodiscard]] double mean() const { return count == 0 ? 0 : sum / static_cast<double>(count); }
-  [[nodiscard]] Json json() const { return {{"min", min}, {"mean", mean()}, {"max", max}}; }
-};
-
-Json describe_images(const BetonReader& reader, std::size_t field) {
-  Range width;
-  Range height;
-  Range bytes;
-  std::uint64_t jpg = 0;
-  for (std::uint64_t i = 0; i < reader.size(); ++i) {
-    const data::ImageRecord image = reader.image(i, field);
-    width.add(image.width);
-    height.add(image.height);
-    bytes.add(static_cast<std::int64_t>(image.bytes.size()));
-    if (image.mode == data::ImageMode::jpg) ++jpg;
-  }
-  return {{"jpg", jpg},
-          {"raw", reader.size() - jpg},
-          {"width", width.json()},
-          {"height", height.json()},
-          {"blob_bytes", bytes.json()}};
-}
-
-Json describe_integers(const BetonReader& reader, std::size_t field, bool with_labels) {
-  Range values;
-  std::map<std::int64_t, std::int64_t> histogram;
-  std::vector<std::int64_t> labels;
-  for (std::uint64_t i = 0; i < reader.size(); ++i) {
-    const std::int64_t value = reader.integer(i, field);
-    values.add(value);
-    ++histogram[value];
-    if (with_labels) labels.push_back(value);
-  }
-  Range per_value;
-  for (const auto& [value, count] : histogram) per_value.add(count);
-  Json report = {{"min", values.min},
-                 {"max", values.max},
-                 {"distinct", histogram.size()},
-                 {"samples_per_value", per_value.json()}};
-  if (with_labels) report["labels"] = labels;
-  return report;
-}
-
-/// JSON has no other numbers than finite ones: the others are texts.
-Json number_json(double value) {
-  return std::isfinite(value) ? Json(value) : Json(fmt::to_string(value));
-}
-
-/// Of what is no number only how often it is there.
-Json describe_floats(const BetonReader& reader, std::size_t field) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  double low = kInfinity;
-  double high = -kInfinity;
-  std::uint64_t nan = 0;
-  for (std::uint64_t i = 0; i < reader.size(); ++i) {
-    const double value = reader.floating(i, field);
-    if (std::isnan(value)) {
-      ++nan;
-      continue;
-    }
-    low = std::min(low, value);
-    high = std::max(high, value);
-  }
-  Json report = Json::object();
-  if (nan < reader.size()) report = {{"min", number_json(low)}, {"max", number_json(high)}};
-  if (nan > 0) report["nan"] = nan;
-  return report;
-}
 
 /// What the descriptor says.
 Json describe_format(const data::FieldInfo& field) {
@@ -134,32 +49,6 @@ Json describe_format(const data::FieldInfo& field) {
   return report;
 }
 
-/// What all values are like. @param report gets it
-void describe_values(const BetonReader& reader, std::size_t index, bool with_labels, Json& report) {
-  const data::FieldInfo& field = reader.fields()[index];
-  switch (field.type) {
-    case FieldType::image:
-      report.update(describe_images(reader, index));
-      break;
-    case FieldType::integer:
-      report.update(describe_integers(reader, index, with_labels));
-      break;
-    case FieldType::floating:
-      report.update(describe_floats(reader, index));
-      break;
-    default: {
-      Range bytes;
-      for (std::uint64_t i = 0; i < reader.size(); ++i) {
-        std::uint64_t size = reader.blob_bytes(i, index);
-        if (field.type == FieldType::custom)
-          for (const data::Allocation& blob : reader.unclaimed(i)) size += blob.size;
-        bytes.add(static_cast<std::int64_t>(size));
-      }
-      report["blob_bytes"] = bytes.json();
-    }
-  }
-}
-
 /// @param with_values tells of all the file's values; else of the file alone.
 Json describe(const BetonReader& reader, bool with_values, bool with_labels) {
   const data::BetonHeader& header = reader.header();
@@ -174,7 +63,7 @@ Json describe(const BetonReader& reader, bool with_values, bool with_labels) {
                  {"table_offset", header.table_offset}, {"fields", Json::array()}};
   for (std::size_t i = 0; i < reader.fields().size(); ++i) {
     Json field = describe_format(reader.fields()[i]);
-    if (with_values) describe_values(reader, i, with_labels, field);
+    if (with_values) field.update(describe_values(reader, i, with_labels));
     report["fields"].push_back(std::move(field));
   }
   return report;
@@ -196,35 +85,42 @@ std::string floats_text(const Json& field) {
                                : range;
 }
 
+std::string content_text(const Json& field) {
+  return field.contains("content") ? field["content"].get<std::string>() + "," : "";
+}
+
+std::string array_text(const Json& field) {
+  if (!field.contains("dtype")) return {};
+  return fmt::format("{} {},", field["dtype"].get<std::string>(), field["shape"].dump());
+}
+
+/// @param samples how many the file has
+void print_field(const Json& field, double samples) {
+  fmt::print("{:<16} {:<8}", field["name"].get<std::string>(), field["type"].get<std::string>());
+  if (field.contains("jpg")) {
+    const double jpg = field["jpg"].get<double>();
+    fmt::print(" {:.0f} jpg ({:.1f} %), {:.0f} raw\n", jpg, 100 * jpg / samples, samples - jpg);
+    fmt::print("{:<25} width {}, height {}, bytes {} (min / mean / max)\n", "",
+               range_text(field["width"]), range_text(field["height"]),
+               range_text(field["blob_bytes"]));
+  } else if (field.contains("distinct")) {
+    fmt::print(" {} values from {} to {}; samples a value: {} (min / mean / max)\n",
+               field["distinct"].get<std::uint64_t>(), field["min"].get<std::int64_t>(),
+               field["max"].get<std::int64_t>(), range_text(field["samples_per_value"]));
+  } else if (field.contains("blob_bytes")) {
+    fmt::print(" {}{} bytes {} (min / mean / max)\n", content_text(field), array_text(field),
+               range_text(field["blob_bytes"]));
+  } else {
+    fmt::print(" {}\n", floats_text(field));
+  }
+}
+
 void print_report(const Json& report) {
   fmt::print("{}: .beton version {}, {}, {} samples, {} pages of {}\n",
              report["file"].get<std::string>(), report["version"].get<int>(),
              format_bytes(report["bytes"].get<double>()), report["samples"].get<std::uint64_t>(),
              report["pages"].get<std::uint64_t>(), format_bytes(report["page_size"].get<double>()));
-  for (const Json& field : report["fields"]) {
-    fmt::print("{:<16} {:<8}", field["name"].get<std::string>(), field["type"].get<std::string>());
-    if (field.contains("jpg")) {
-      const double jpg = field["jpg"].get<double>();
-      const double all = report["samples"].get<double>();
-      fmt::print(" {:.0f} jpg ({:.1f} %), {:.0f} raw\n", jpg, 100 * jpg / all, all - jpg);
-      fmt::print("{:<25} width {}, height {}, bytes {} (min / mean / max)\n", "",
-                 range_text(field["width"]), range_text(field["height"]),
-                 range_text(field["blob_bytes"]));
-    } else if (field.contains("distinct")) {
-      fmt::print(" {} values from {} to {}; samples a value: {} (min / mean / max)\n",
-                 field["distinct"].get<std::uint64_t>(), field["min"].get<std::int64_t>(),
-                 field["max"].get<std::int64_t>(), range_text(field["samples_per_value"]));
-    } else if (field.contains("blob_bytes")) {
-      fmt::print(" {}{} bytes {} (min / mean / max)\n",
-                 field.contains("content") ? field["content"].get<std::string>() + "," : "",
-                 field.contains("dtype") ? fmt::format("{} {},", field["dtype"].get<std::string>(),
-                                                       field["shape"].dump())
-                                         : std::string(),
-                 range_text(field["blob_bytes"]));
-    } else {
-      fmt::print(" {}\n", floats_text(field));
-    }
-  }
+  for (const Json& field : report["fields"]) print_field(field, report["samples"].get<double>());
 }
 
 /// What a custom field's metadata is and what may belong to it, and the shape of what has a tag.
@@ -251,28 +147,29 @@ std::string key_of(const data::FieldInfo& field) {
 }
 static_assert(std::string_view("field_named_sample").size() > data::kFieldNameBytes);
 
+/// The value itself if it is a number, else where and what it is.
+Json describe_value(const BetonReader& reader, std::uint64_t sample, std::size_t index) {
+  const data::FieldInfo& field = reader.fields()[index];
+  if (field.type == FieldType::integer) return reader.integer(sample, index);
+  if (field.type == FieldType::floating) return number_json(reader.floating(sample, index));
+  Json value;
+  if (field.has_pointer())
+    value = {{"offset", reader.blob_offset(sample, index)},
+             {"bytes", reader.blob_bytes(sample, index)}};
+  describe_beyond_type(reader, sample, index, value);
+  if (field.type == FieldType::image) {
+    const data::ImageRecord image = reader.image(sample, index);
+    value["mode"] = image.mode == data::ImageMode::jpg ? "jpg" : "raw";
+    value["width"] = image.width;
+    value["height"] = image.height;
+  }
+  return value;
+}
+
 Json describe_sample(const BetonReader& reader, std::uint64_t sample) {
   Json report = {{"sample", sample}};
-  for (std::size_t i = 0; i < reader.fields().size(); ++i) {
-    const data::FieldInfo& field = reader.fields()[i];
-    Json& value = report[key_of(field)];
-    if (field.type == FieldType::integer) {
-      value = reader.integer(sample, i);
-    } else if (field.type == FieldType::floating) {
-      value = number_json(reader.floating(sample, i));
-    } else {
-      if (field.has_pointer())
-        value = {{"offset", reader.blob_offset(sample, i)},
-                 {"bytes", reader.blob_bytes(sample, i)}};
-      describe_beyond_type(reader, sample, i, value);
-    }
-    if (field.type == FieldType::image) {
-      const data::ImageRecord image = reader.image(sample, i);
-      value["mode"] = image.mode == data::ImageMode::jpg ? "jpg" : "raw";
-      value["width"] = image.width;
-      value["height"] = image.height;
-    }
-  }
+  for (std::size_t i = 0; i < reader.fields().size(); ++i)
+    report[key_of(reader.fields()[i])] = describe_value(reader, sample, i);
   return report;
 }
 
@@ -328,9 +225,41 @@ void check_partners(const Arguments& arguments) {
   if (arguments.has("sample")) throw ConfigError("expected --labels or --sample, got both");
 }
 
-}  // namespace
+/// What --field says: layouts of custom fields, and with --out the field to write.
+struct FieldChoice {
+  data::BetonOptions layouts;
+  /// Empty: told by the name of the file.
+  std::string written;
+};
 
-int run_inspect(const std::vector<std::string>& args) {
+/// @throws ConfigError
+FieldChoice read_field_choice(const Arguments& arguments) {
+  std::vector<std::string> choices;
+  if (arguments.has("field")) choices = arguments.get<std::vector<std::string>>("field");
+  FieldChoice choice{.layouts = take_layouts(choices, "--field"), .written = {}};
+  if (choices.size() > 1) throw ConfigError("--field: expected one field to write, got several");
+  if (!choices.empty() && !arguments.has("out"))
+    throw ConfigError("--field: expected --out FILE beside it, got none");
+  if (!choices.empty()) choice.written = choices[0];
+  return choice;
+}
+
+void show_order(const BetonReader& reader, const Arguments& arguments) {
+  const Json report = describe_order(reader, arguments);
+  arguments.get<bool>("json") ? fmt::print("{}\n", report.dump(2)) : print_order(report);
+}
+
+/// The file, or what the samples are like that were chosen.
+void show_file(const BetonReader& reader, const Arguments& arguments) {
+  const auto chosen = choose_samples(arguments, reader);
+  Json report = describe(reader, !chosen, arguments.get<bool>("labels"));
+  report.update(describe_chosen(arguments, reader, chosen));
+  if (arguments.get<bool>("json")) return print_json(report);
+  if (!report.contains("ids")) print_report(report);
+  print_chosen(report);
+}
+
+Arguments inspect_arguments() {
   Arguments arguments(
       "inspect FILE.beton [options]",
       "Shows what a .beton file holds, after checking every size and pointer in it.");
@@ -350,30 +279,23 @@ int run_inspect(const std::vector<std::string>& args) {
           .c_str());
   add_choice_options(arguments);
   add_order_options(arguments);
+  return arguments;
+}
+
+}  // namespace
+
+int run_inspect(const std::vector<std::string>& args) {
+  Arguments arguments = inspect_arguments();
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
   check_partners(arguments);
-  std::vector<std::string> choices;
-  if (arguments.has("field")) choices = arguments.get<std::vector<std::string>>("field");
-  const data::BetonOptions layouts = take_layouts(choices, "--field");
-  if (choices.size() > 1) throw ConfigError("--field: expected one field to write, got several");
-  if (!choices.empty() && !arguments.has("out"))
-    throw ConfigError("--field: expected --out FILE beside it, got none");
-  const BetonReader reader(arguments.text("FILE.beton"), data::BlobAccess::mapped, layouts);
+  const FieldChoice choice = read_field_choice(arguments);
+  const BetonReader reader(arguments.text("FILE.beton"), data::BlobAccess::mapped, choice.layouts);
   if (arguments.has("sample")) {
-    show_sample(reader, arguments, choices.empty() ? "" : choices[0]);
+    show_sample(reader, arguments, choice.written);
   } else if (arguments.has("order")) {
-    const Json report = describe_order(reader, arguments);
-    arguments.get<bool>("json") ? fmt::print("{}\n", report.dump(2)) : print_order(report);
+    show_order(reader, arguments);
   } else {
-    const auto chosen = choose_samples(arguments, reader);
-    Json report = describe(reader, !chosen, arguments.get<bool>("labels"));
-    report.update(describe_chosen(arguments, reader, chosen));
-    if (arguments.get<bool>("json")) {
-      print_json(report);
-    } else {
-      if (!report.contains("ids")) print_report(report);
-      print_chosen(report);
-    }
+    show_file(reader, arguments);
   }
   return static_cast<int>(ExitCode::done);
 }

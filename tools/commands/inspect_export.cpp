@@ -48,6 +48,19 @@ data::Image decode(const data::ImageRecord& record, const std::string& place) {
   return image;
 }
 
+void write_jpeg(const data::Image& image, const std::string& out) {
+  std::vector<std::byte> encoded;
+  data::JpegEncoder().encode(image.view(), kExportQuality, encoded);
+  write_bytes(out, encoded);
+}
+
+void write_ppm(const data::Image& image, const std::string& out) {
+  AtomicFile file(out);
+  file.append(fmt::format("P6\n{} {}\n255\n", image.width, image.height));
+  file.append(std::as_bytes(std::span(image.pixels)));
+  file.commit();
+}
+
 void export_image(const data::ImageRecord& record, const std::string& out,
                   const std::string& place) {
   const std::string ending = std::filesystem::path(out).extension();
@@ -58,22 +71,13 @@ void export_image(const data::ImageRecord& record, const std::string& out,
   }
   if (jpeg && record.mode == data::ImageMode::jpg) return write_bytes(out, record.bytes);
   const data::Image image = decode(record, place);
-  const auto pixels = std::as_bytes(std::span(image.pixels));
-  if (jpeg) {
-    std::vector<std::byte> encoded;
-    data::JpegEncoder().encode(image.view(), kExportQuality, encoded);
-    write_bytes(out, encoded);
-  } else if (ending == ".png") {
-    write_png(out, image.pixels, static_cast<std::uint32_t>(image.height),
-              static_cast<std::uint32_t>(image.width));
-  } else if (ending == ".npy") {
-    write_npy(out, DType::u8, std::array<std::int64_t, 3>{image.height, image.width, 3}, pixels);
-  } else {
-    AtomicFile file(out);
-    file.append(fmt::format("P6\n{} {}\n255\n", image.width, image.height));
-    file.append(pixels);
-    file.commit();
-  }
+  if (jpeg) return write_jpeg(image, out);
+  if (ending == ".ppm") return write_ppm(image, out);
+  if (ending == ".png")
+    return write_png(out, image.pixels, static_cast<std::uint32_t>(image.height),
+                     static_cast<std::uint32_t>(image.width));
+  write_npy(out, DType::u8, std::array<std::int64_t, 3>{image.height, image.width, 3},
+            std::as_bytes(std::span(image.pixels)));
 }
 
 /// Whether the field's values are arrays, each of its own shape.
@@ -106,18 +110,9 @@ std::string_view ending_of(const BetonReader& reader, std::uint64_t sample, std:
   }
 }
 
-}  // namespace
-
-void export_field(const BetonReader& reader, std::uint64_t sample, std::size_t field,
-                  const std::string& out) {
+void export_value(const BetonReader& reader, std::uint64_t sample, std::size_t field,
+                  std::span<const std::byte> blob, const std::string& out) {
   const data::FieldInfo& info = reader.fields()[field];
-  if (!info.has_pointer())
-    throw ConfigError(fmt::format(
-        "--out: expected a field with bytes, got '{}', whose value is shown without --out",
-        info.name));
-  expect_other_file(out, reader.path());
-  const auto blob = reader.blob(sample, field);
-  reader.check_value(sample, field, blob);
   if (is_shaped(info)) {
     std::vector<std::uint64_t> shape;
     const auto elements = data::shaped_elements(info.tag, blob, shape);
@@ -136,6 +131,21 @@ void export_field(const BetonReader& reader, std::uint64_t sample, std::size_t f
     default:
       return write_bytes(out, blob);
   }
+}
+
+}  // namespace
+
+void export_field(const BetonReader& reader, std::uint64_t sample, std::size_t field,
+                  const std::string& out) {
+  const data::FieldInfo& info = reader.fields()[field];
+  if (!info.has_pointer())
+    throw ConfigError(fmt::format(
+        "--out: expected a field with bytes, got '{}', whose value is shown without --out",
+        info.name));
+  expect_other_file(out, reader.path());
+  const auto blob = reader.blob(sample, field);
+  reader.check_value(sample, field, blob);
+  export_value(reader, sample, field, blob, out);
 }
 
 void export_sample(const BetonReader& reader, std::uint64_t sample,

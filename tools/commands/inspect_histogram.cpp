@@ -91,16 +91,16 @@ void print_bars(const std::vector<Bar>& bars, std::uint64_t most) {
   }
 }
 
+std::string class_text(const Json& entry) {
+  const auto label = entry["label"].get<std::int64_t>();
+  if (!entry.contains("name")) return fmt::to_string(label);
+  return fmt::format("{} {}", label, entry["name"].get<std::string>());
+}
+
 void print_classes(const Json& classes) {
   std::vector<Bar> bars;
-  for (const Json& entry : classes) {
-    const auto label = entry["label"].get<std::int64_t>();
-    const auto count = entry["count"].get<std::uint64_t>();
-    bars.push_back({entry.contains("name")
-                        ? fmt::format("{} {}", label, entry["name"].get<std::string>())
-                        : fmt::to_string(label),
-                    count});
-  }
+  for (const Json& entry : classes)
+    bars.push_back({class_text(entry), entry["count"].get<std::uint64_t>()});
   const auto [fewest, largest] = std::ranges::minmax_element(bars, {}, &Bar::count);
   const std::uint64_t most = largest->count;
   if (fewest->count == most) {

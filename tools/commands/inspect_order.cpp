@@ -33,6 +33,26 @@ double pages_per_batch(const data::BetonReader& reader, const std::vector<std::u
   return static_cast<double>(pages) / static_cast<double>(batches);
 }
 
+std::int64_t shown_batch_size(const data::BetonReader& reader, const Arguments& arguments) {
+  const auto samples = static_cast<std::int64_t>(reader.size());
+  return arguments.given("batch_size")
+             ? integer(arguments, "batch_size", 1, samples)
+             : std::min(arguments.get<std::int64_t>("batch_size"), samples);
+}
+
+/// How the first int field's classes are mixed; an empty object without one.
+Json describe_mixing(const data::BetonReader& reader, const std::vector<std::uint64_t>& ids,
+                     std::uint64_t batch_size) {
+  const std::size_t field = reader.first_field(data::FieldType::integer);
+  if (field == reader.fields().size()) return Json::object();
+  std::vector<std::int64_t> labels;
+  for (const std::uint64_t id : ids) labels.push_back(reader.integer(id, field));
+  const data::ClassMixing mixing = data::class_mixing(labels, batch_size);
+  return {{"classes_per_batch", mixing.classes_per_batch},
+          {"classes_per_random_batch", mixing.of_random},
+          {"class_mixing", mixing.ratio()}};
+}
+
 }  // namespace
 
 void add_order_options(Arguments& arguments) {
@@ -46,10 +66,7 @@ void add_order_options(Arguments& arguments) {
 }
 
 Json describe_order(const data::BetonReader& reader, const Arguments& arguments) {
-  const auto samples = static_cast<std::int64_t>(reader.size());
-  const std::int64_t batch_size =
-      arguments.given("batch_size") ? integer(arguments, "batch_size", 1, samples)
-                                    : std::min(arguments.get<std::int64_t>("batch_size"), samples);
+  const std::int64_t batch_size = shown_batch_size(reader, arguments);
   const auto batch = static_cast<std::uint64_t>(batch_size);
   const std::uint64_t page_bytes = reader.header().page_bytes;
   const std::uint64_t window = data::window_pages(arguments.text("shuffle_window_mb"), batch_size,
@@ -65,15 +82,7 @@ Json describe_order(const data::BetonReader& reader, const Arguments& arguments)
                  {"seconds", watch.seconds()}};
   if (arguments.text("order") == "quasi_random") report["window_mb"] = window * page_bytes >> 20;
   report["pages_per_batch"] = pages_per_batch(reader, ids, batch);
-  const std::size_t field = reader.first_field(data::FieldType::integer);
-  if (field < reader.fields().size()) {
-    std::vector<std::int64_t> labels;
-    for (const std::uint64_t id : ids) labels.push_back(reader.integer(id, field));
-    const data::ClassMixing mixing = data::class_mixing(labels, batch);
-    report["classes_per_batch"] = mixing.classes_per_batch;
-    report["classes_per_random_batch"] = mixing.of_random;
-    report["class_mixing"] = mixing.ratio();
-  }
+  report.update(describe_mixing(reader, ids, batch));
   return report;
 }
 

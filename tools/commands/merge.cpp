@@ -99,45 +99,70 @@ std::string set_labels(const Arguments& arguments, data::DatasetCopy& copy, data
   return labels.dropped;
 }
 
-}  // namespace
+/// Files to read, and the one to write.
+struct MergeFiles {
+  std::vector<std::string> from;
+  std::string out;
+};
 
-int run_merge(const std::vector<std::string>& args) {
-  Arguments arguments = declare();
-  if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
-  auto names = arguments.get<std::vector<std::string>>("A.beton B.beton... OUT.beton");
-  const std::string out = names.back();
-  names.pop_back();
-  if (names.size() < 2)
+/// @throws ConfigError
+MergeFiles read_files(const Arguments& arguments) {
+  MergeFiles files{.from = arguments.get<std::vector<std::string>>("A.beton B.beton... OUT.beton"),
+                   .out = {}};
+  files.out = files.from.back();
+  files.from.pop_back();
+  if (files.from.size() < 2)
     throw ConfigError(
         "expected at least two files to merge and one to write. usage: precast merge "
         "A.beton B.beton... OUT.beton");
-  check_output(out, {names.begin(), names.end()});
+  check_output(files.out, {files.from.begin(), files.from.end()});
+  return files;
+}
 
-  const auto owned = open_all(names, read_layouts(arguments));
-  std::vector<const BetonReader*> files;
-  for (const auto& file : owned) files.push_back(file.get());
-  data::DatasetCopy copy = concatenation(files);
+data::WriteOptions read_options(const Arguments& arguments, const data::FileInfo& info,
+                                const std::vector<const BetonReader*>& files) {
   data::WriteOptions options;
-  data::FileInfo info = common_info(files);
-  const std::string dropped = set_labels(arguments, copy, info);
   options.layout.info = data::file_info_text(info);
   options.layout.checksums = !arguments.get<bool>("no_checksums");
   options.workers = worker_count(arguments);
   options.layout.page_bytes =
       static_cast<std::uint64_t>(integer(arguments, "page_size", 0, INT64_MAX));
   if (options.layout.page_bytes == 0) options.layout.page_bytes = data::copy_page_bytes(files);
-  const auto summary = WatchedWriting("merge").run(
-      out, copy.num_samples, options,
-      [&](const data::WriteOptions& watched) { return data::copy_dataset(out, copy, watched); });
-  if (arguments.get<bool>("json")) {
-    nlohmann::ordered_json report = written_json(out, summary);
-    report["from"] = names;
-    if (!dropped.empty()) report["names_left_out"] = dropped;
-    print_json(report);
-  } else {
-    print_written(out, summary);
+  return options;
+}
+
+/// @param dropped why names are left out, or nothing.
+void print_merged(const MergeFiles& files, const data::WriteSummary& summary,
+                  const std::string& dropped, bool json) {
+  if (!json) {
+    print_written(files.out, summary);
     if (!dropped.empty()) fmt::print("class names are left out: {}\n", dropped);
+    return;
   }
+  nlohmann::ordered_json report = written_json(files.out, summary);
+  report["from"] = files.from;
+  if (!dropped.empty()) report["names_left_out"] = dropped;
+  print_json(report);
+}
+
+}  // namespace
+
+int run_merge(const std::vector<std::string>& args) {
+  Arguments arguments = declare();
+  if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
+  const MergeFiles files = read_files(arguments);
+  const auto owned = open_all(files.from, read_layouts(arguments));
+  std::vector<const BetonReader*> readers;
+  for (const auto& file : owned) readers.push_back(file.get());
+  data::DatasetCopy copy = concatenation(readers);
+  data::FileInfo info = common_info(readers);
+  const std::string dropped = set_labels(arguments, copy, info);
+  const auto summary = WatchedWriting("merge").run(
+      files.out, copy.num_samples, read_options(arguments, info, readers),
+      [&](const data::WriteOptions& watched) {
+        return data::copy_dataset(files.out, copy, watched);
+      });
+  print_merged(files, summary, dropped, arguments.get<bool>("json"));
   return static_cast<int>(ExitCode::done);
 }
 

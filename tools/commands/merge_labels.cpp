@@ -79,24 +79,30 @@ MergedLabels offset(const Files& files, std::size_t field, const std::vector<Nam
   return merged;
 }
 
+/// @throws DataError if by-name is not possible
+void check_named(const BetonReader& file, std::size_t field, const Names& names) {
+  const auto count = static_cast<std::uint64_t>(label_count(file, field));
+  if (count > names.size())
+    throw DataError(fmt::format(
+        "{}: expected a name for each of {} classes, got {}. --labels by-name needs files that "
+        "`precast write` made of sources with names",
+        file.path().string(), count, names.size()));
+  const auto nameless = std::ranges::find(names, "");
+  if (nameless != names.end())
+    throw DataError(
+        fmt::format("{}: expected a name for each class, got an empty one for label {}. Use "
+                    "--labels keep or offset",
+                    file.path().string(), nameless - names.begin()));
+}
+
 MergedLabels by_name(const Files& files, std::size_t field, const std::vector<Names>& names) {
   MergedLabels merged;
   std::unordered_map<std::string, std::int64_t> numbers;
   std::vector<std::vector<std::int64_t>> maps;
   for (std::size_t file = 0; file < files.size(); ++file) {
-    const auto count = static_cast<std::uint64_t>(label_count(*files[file], field));
-    if (count > names[file].size())
-      throw DataError(fmt::format(
-          "{}: expected a name for each of {} classes, got {}. --labels by-name needs files that "
-          "`precast write` made of sources with names",
-          files[file]->path().string(), count, names[file].size()));
+    check_named(*files[file], field, names[file]);
     std::vector<std::int64_t>& map = maps.emplace_back();
     for (const std::string& name : names[file]) {
-      if (name.empty())
-        throw DataError(
-            fmt::format("{}: expected a name for each class, got an empty one for label {}. Use "
-                        "--labels keep or offset",
-                        files[file]->path().string(), map.size()));
       const auto [known, added] =
           numbers.try_emplace(name, static_cast<std::int64_t>(merged.names.size()));
       if (added) merged.names.push_back(name);

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 
 #include "data/beton/reader.h"
@@ -31,6 +32,46 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr std::uint64_t kShownByDefault = 16;
+
+/// How images are made.
+void add_view_options(po::options_description& options) {
+  options.add_options()("train", "as in training: random resized crop and flip")(
+      "val", "as in evaluation: centre crop (default)")(
+      "image_size", po::value<int>()->default_value(160), "side of the images, px")(
+      "ratio", po::value<double>(), "centre crop of this ratio")(
+      "crop", po::value<std::string>(), "the window R0:R1,C0:C1 (rows, columns) of every image")(
+      "pipeline", po::value<std::string>(),
+      "transforms as in a recipe: '[random_resized_crop: {scale: [0.25, 1]}, horizontal_flip]'")(
+      "config", po::value<std::string>(), "a recipe: its pipeline.train or pipeline.val")(
+      "view", po::value<std::string>(), "which image of a pipeline with several outputs");
+}
+
+/// Which samples are shown, and of which epoch.
+void add_epoch_options(po::options_description& options) {
+  options.add_options()("samples", po::value<std::string>(),
+                        "places in the epoch's order: 0,3,5 or all; default the first 16")(
+      "order", po::value<std::string>()->default_value("sequential"),
+      "sequential: places are the file's; random: the training order of seed and epoch")(
+      "seed", po::value<std::int64_t>()->default_value(0), "training.seed")(
+      "epoch", po::value<std::int64_t>()->default_value(0), "counted from 0");
+}
+
+Arguments preview_arguments() {
+  Arguments arguments(
+      "preview FILE.beton -o grid.png|pixels.npy [options]",
+      "What the model sees of a dataset: a picture to look at, or the pixels [n, H, W, 3] uint8.\n"
+      "Training images are those of the given seed and epoch, exactly as `precast train` loads "
+      "them.");
+  arguments.positional("FILE.beton", "the dataset");
+  po::options_description& options = arguments.options();
+  options.add_options()("output,o", po::value<std::string>()->required(), "a .png or a .npy");
+  add_view_options(options);
+  add_epoch_options(options);
+  options.add_options()("json", "print places, samples and labels as JSON");
+  add_plugin_option(options);
+  add_layout_option(options);
+  return arguments;
+}
 
 /// Reads numbers separated by single characters of `separators`, in that order: "3:9,0:4" with
 /// ":,:".
@@ -148,24 +189,34 @@ void replace_crop(const Arguments& arguments, data::ImagePipeline& image) {
     image.crop = std::make_shared<data::FixedCrop>(parse_window(arguments.text("crop")));
 }
 
+/// With the crop that the options ask for. @throws ConfigError, IoError
+data::Pipeline shown_pipeline(const Arguments& arguments) {
+  data::Pipeline pipeline = choose_pipeline(arguments);
+  replace_crop(arguments, pipeline.images);
+  for (data::OutputSpec& spec : pipeline.outputs) replace_crop(arguments, spec.image);
+  return pipeline;
+}
+
+/// The places that --samples names in an order of `size` samples; not checked against that.
+/// @throws ConfigError
+std::vector<std::uint64_t> chosen_positions(const Arguments& arguments, std::uint64_t size) {
+  const std::string choice = arguments.has("samples") ? arguments.text("samples") : "";
+  if (arguments.has("samples") && choice != "all") {
+    return parse_numbers(choice, "samples", "numbers separated by commas, or 'all'", std::nullopt);
+  }
+  std::vector<std::uint64_t> positions(choice == "all" ? size : std::min(size, kShownByDefault));
+  std::iota(positions.begin(), positions.end(), 0);
+  return positions;
+}
+
 /// Which samples of the epoch are shown: their place in its order, and their number in the file.
 std::vector<data::SamplePlace> choose_samples(const Arguments& arguments,
                                               const data::BetonReader& reader, std::uint64_t seed) {
   const std::int64_t epoch = not_negative(arguments, "epoch");
   const std::string& order_name = arguments.get<std::string>("order");
   const auto order = data::make_order(reader, {.name = order_name})->ids(seed, epoch);
-  std::vector<std::uint64_t> positions;
-  if (!arguments.has("samples")) {
-    for (std::uint64_t p = 0; p < std::min<std::uint64_t>(order.size(), kShownByDefault); ++p)
-      positions.push_back(p);
-  } else if (arguments.text("samples") == "all") {
-    for (std::uint64_t p = 0; p < order.size(); ++p) positions.push_back(p);
-  } else {
-    positions = parse_numbers(arguments.text("samples"), "samples",
-                              "numbers separated by commas, or 'all'", std::nullopt);
-  }
   std::vector<data::SamplePlace> places;
-  for (const std::uint64_t position : positions) {
+  for (const std::uint64_t position : chosen_positions(arguments, order.size())) {
     if (position >= order.size()) {
       throw ConfigError(
           fmt::format("--samples: expected numbers below {}, got {}", order.size(), position));
@@ -193,6 +244,32 @@ std::vector<std::uint8_t> decode(const data::BetonReader& reader, const data::Ou
   return pixels;
 }
 
+/// @throws ConfigError
+std::filesystem::path output_path(const Arguments& arguments) {
+  std::filesystem::path output = arguments.text("output");
+  if (output.extension() != ".png" && output.extension() != ".npy") {
+    throw ConfigError(
+        fmt::format("--output: expected a name ending in .png or .npy, got {}", output.string()));
+  }
+  return output;
+}
+
+/// @throws ConfigError
+int image_side_px(const Arguments& arguments) {
+  const auto size_px = arguments.get<int>("image_size");
+  if (size_px < 1 || size_px > 8192)
+    throw ConfigError(fmt::format("--image_size: expected 1 to 8192, got {}", size_px));
+  return size_px;
+}
+
+/// @param shape of one of the `count` images
+void write_pixels(const std::filesystem::path& output, const std::vector<std::uint8_t>& pixels,
+                  std::size_t count, const data::PixelShape& shape) {
+  if (output.extension() == ".png") return write_png_grid(output, pixels, shape.height);
+  const std::int64_t sides[] = {static_cast<std::int64_t>(count), shape.height, shape.width, 3};
+  write_npy(output, DType::u8, sides, std::as_bytes(std::span(pixels)));
+}
+
 void print_samples(const data::BetonReader& reader, const std::vector<data::SamplePlace>& places) {
   const std::size_t label = reader.first_field(data::FieldType::integer);
   auto listed = nlohmann::ordered_json::array();
@@ -207,44 +284,11 @@ void print_samples(const data::BetonReader& reader, const std::vector<data::Samp
 }  // namespace
 
 int run_preview(const std::vector<std::string>& args) {
-  Arguments arguments(
-      "preview FILE.beton -o grid.png|pixels.npy [options]",
-      "What the model sees of a dataset: a picture to look at, or the pixels [n, H, W, 3] uint8.\n"
-      "Training images are those of the given seed and epoch, exactly as `precast train` loads "
-      "them.");
-  arguments.positional("FILE.beton", "the dataset");
-  arguments.options().add_options()("output,o", po::value<std::string>()->required(),
-                                    "a .png or a .npy")(
-      "train", "as in training: random resized crop and flip")(
-      "val", "as in evaluation: centre crop (default)")(
-      "image_size", po::value<int>()->default_value(160), "side of the images, px")(
-      "ratio", po::value<double>(), "centre crop of this ratio")(
-      "crop", po::value<std::string>(), "the window R0:R1,C0:C1 (rows, columns) of every image")(
-      "pipeline", po::value<std::string>(),
-      "transforms as in a recipe: '[random_resized_crop: {scale: [0.25, 1]}, horizontal_flip]'")(
-      "config", po::value<std::string>(), "a recipe: its pipeline.train or pipeline.val")(
-      "view", po::value<std::string>(), "which image of a pipeline with several outputs")(
-      "samples", po::value<std::string>(),
-      "places in the epoch's order: 0,3,5 or all; default the first 16")(
-      "order", po::value<std::string>()->default_value("sequential"),
-      "sequential: places are the file's; random: the training order of seed and epoch")(
-      "seed", po::value<std::int64_t>()->default_value(0), "training.seed")(
-      "epoch", po::value<std::int64_t>()->default_value(0), "counted from 0")(
-      "json", "print places, samples and labels as JSON");
-  add_plugin_option(arguments.options());
-  add_layout_option(arguments.options());
+  Arguments arguments = preview_arguments();
   if (!arguments.parse(args)) return 0;
-  const std::filesystem::path output = arguments.text("output");
-  const auto size_px = arguments.get<int>("image_size");
-  if (output.extension() != ".png" && output.extension() != ".npy") {
-    throw ConfigError(
-        fmt::format("--output: expected a name ending in .png or .npy, got {}", output.string()));
-  }
-  if (size_px < 1 || size_px > 8192)
-    throw ConfigError(fmt::format("--image_size: expected 1 to 8192, got {}", size_px));
-  data::Pipeline pipeline = choose_pipeline(arguments);
-  replace_crop(arguments, pipeline.images);
-  for (data::OutputSpec& spec : pipeline.outputs) replace_crop(arguments, spec.image);
+  const std::filesystem::path output = output_path(arguments);
+  const int size_px = image_side_px(arguments);
+  const data::Pipeline pipeline = shown_pipeline(arguments);
   const data::BetonReader reader(arguments.text("FILE.beton"), data::BlobAccess::mapped,
                                  read_layouts(arguments));
   const data::Output shown =
@@ -257,13 +301,7 @@ int run_preview(const std::vector<std::string>& args) {
   const auto seed = static_cast<std::uint64_t>(not_negative(arguments, "seed"));
   const auto places = choose_samples(arguments, reader, seed);
   const auto pixels = decode(reader, shown, places, seed, size_px, shape);
-  if (output.extension() == ".png") {
-    write_png_grid(output, pixels, shape.height);
-  } else {
-    const std::int64_t sides[] = {static_cast<std::int64_t>(places.size()), shape.height,
-                                  shape.width, 3};
-    write_npy(output, DType::u8, sides, std::as_bytes(std::span(pixels)));
-  }
+  write_pixels(output, pixels, places.size(), shape);
   if (arguments.has("json")) print_samples(reader, places);
   log_info("{}: {} images of {} x {} px", output.string(), places.size(), shape.height,
            shape.width);

@@ -29,6 +29,27 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kGigabyte = 1e9;
 
+/// What is measured.
+void add_measure_options(po::options_description& options) {
+  const auto text = [](const char* value) {
+    return po::value<std::string>()->default_value(value);
+  };
+  options.add_options()("images", number(0), "images of the dataset; 0: as many as SOURCE has")(
+      "sample", number(200), "how many images are looked at, drawn at random")(
+      "seed", number(0), "of the draw")("quality", text("50,90,100"), "JPEG qualities")(
+      "resolution", text("256,384,512,0"), "longer sides in pixels, 0: as they are")(
+      "jpeg_share", text("1,0.5,0.1,0"),
+      "shares of images stored as JPEG: 1 is mode jpg, 0 raw, others proportion")(
+      "image_size", number(224), "side of the crops that are timed, px");
+}
+
+/// What the advice is for.
+void add_machine_options(po::options_description& options) {
+  options.add_options()("ram", po::value<double>(), "memory of the machine that trains, GB")(
+      "cores", number(0), "its cores for loading; 0: this machine's")(
+      "target_img_s", po::value<double>(), "images a second that it is to load");
+}
+
 Arguments declare() {
   Arguments arguments(
       "sizes SOURCE [options]",
@@ -37,24 +58,12 @@ Arguments declare() {
       "training images a core makes of each in a second; measured on some of its images, stored\n"
       "and decoded in memory. Advises a way for a machine.");
   arguments.positional("SOURCE", "the dataset to read, as for precast write");
-  const auto text = [](const char* value) {
-    return po::value<std::string>()->default_value(value);
-  };
   add_source_options(arguments.options(), data::make_sources());
   add_layout_option(arguments.options());
-  arguments.options().add_options()("images", number(0),
-                                    "images of the dataset; 0: as many as SOURCE has")(
-      "sample", number(200), "how many images are looked at, drawn at random")(
-      "seed", number(0), "of the draw")("quality", text("50,90,100"), "JPEG qualities")(
-      "resolution", text("256,384,512,0"), "longer sides in pixels, 0: as they are")(
-      "jpeg_share", text("1,0.5,0.1,0"),
-      "shares of images stored as JPEG: 1 is mode jpg, 0 raw, others proportion")(
-      "image_size", number(224), "side of the crops that are timed, px")(
-      "ram", po::value<double>(), "memory of the machine that trains, GB")(
-      "cores", number(0), "its cores for loading; 0: this machine's")(
-      "target_img_s", po::value<double>(), "images a second that it is to load")(
-      "workers", number(0), "threads that measure; 0: one a core")("json", po::bool_switch(),
-                                                                   "print JSON");
+  add_measure_options(arguments.options());
+  add_machine_options(arguments.options());
+  arguments.options().add_options()("workers", number(0), "threads that measure; 0: one a core")(
+      "json", po::bool_switch(), "print JSON");
   return arguments;
 }
 
@@ -133,6 +142,12 @@ Unit unit_of(double most_bytes) {
   return most_bytes >= 1e6 ? Unit{"MB", 1e6} : Unit{"kB", 1e3};
 }
 
+/// Size and rate. @param scale from bytes of an image to the unit of the table
+std::string cell_text(const MeasuredWay& way, double scale) {
+  return fmt::format("{:.1f} +- {:.1f}, {:.0f}/s", way.bytes * scale, way.bytes_error * scale,
+                     way.images_per_core_second);
+}
+
 void print_table(const std::vector<MeasuredWay>& ways, std::uint64_t images,
                  const std::vector<int>& sides) {
   const double most = std::ranges::max(ways, {}, &MeasuredWay::bytes).bytes;
@@ -149,11 +164,8 @@ void print_table(const std::vector<MeasuredWay>& ways, std::uint64_t images,
     const StorageWay& way = ways[row].way;
     fmt::print("{:<15} {:>7}", mode_text(way),
                way.quality == 0 ? std::string("-") : fmt::to_string(way.quality));
-    for (std::size_t side = 0; side < sides.size(); ++side) {
-      const MeasuredWay& cell = ways[side * rows + row];
-      fmt::print(" {:>24}", fmt::format("{:.1f} +- {:.1f}, {:.0f}/s", cell.bytes * scale,
-                                        cell.bytes_error * scale, cell.images_per_core_second));
-    }
+    for (std::size_t side = 0; side < sides.size(); ++side)
+      fmt::print(" {:>24}", cell_text(ways[side * rows + row], scale));
     fmt::print("\n");
   }
 }
@@ -187,6 +199,27 @@ std::string advised_command(const Arguments& arguments, const StorageWay& way) {
   return command;
 }
 
+/// Numbers of the samples that are looked at, drawn at random.
+std::vector<std::uint64_t> draw(std::uint64_t images, std::uint64_t sample, std::uint64_t seed) {
+  auto drawn = random_permutation(images, seed, 0, RandomUse::split);
+  drawn.resize(std::min(sample, images));
+  return drawn;
+}
+
+Json advice_json(const Advice& advice, const std::string& command) {
+  return {{"command", command},
+          {"fits", advice.fits},
+          {"keeps_up", advice.keeps_up},
+          {"why", advice.why}};
+}
+
+void print_advice(const Advice& advice, const std::string& command) {
+  fmt::print(
+      "{}{}\n  {}\n",
+      advice.fits && advice.keeps_up ? "advice: " : "no way does all that is wanted; nearest: ",
+      advice.why, command);
+}
+
 }  // namespace
 
 int run_sizes(const std::vector<std::string>& args) {
@@ -200,8 +233,7 @@ int run_sizes(const std::vector<std::string>& args) {
   const std::string name = arguments.text("SOURCE");
   const auto source = open_chosen_source(arguments, data::make_sources(), read_layouts(arguments));
   if (images == 0) images = source->size();
-  options.samples = random_permutation(source->size(), seed, 0, RandomUse::split);
-  options.samples.resize(std::min<std::uint64_t>(sample, source->size()));
+  options.samples = draw(source->size(), sample, seed);
 
   const auto [ways, skipped] = measure(*source, name, options);
   print_skipped(skipped);
@@ -209,26 +241,18 @@ int run_sizes(const std::vector<std::string>& args) {
   const std::string command = advised_command(arguments, advice.way.way);
   const bool asked =
       machine.ram_bytes || machine.target_images_per_second || arguments.given("cores");
-  if (arguments.get<bool>("json")) {
-    Json report = {{"source", name},
-                   {"images", images},
-                   {"measured", options.samples.size() - skipped.size()},
-                   {"skipped", skipped_json(skipped)}};
-    for (const MeasuredWay& way : ways) report["ways"].push_back(describe(way, images));
-    if (asked)
-      report["advice"] = {{"command", command},
-                          {"fits", advice.fits},
-                          {"keeps_up", advice.keeps_up},
-                          {"why", advice.why}};
-    print_json(report);
+  if (!arguments.get<bool>("json")) {
+    print_table(ways, images, options.resolutions_px);
+    if (asked) print_advice(advice, command);
     return static_cast<int>(ExitCode::done);
   }
-  print_table(ways, images, options.resolutions_px);
-  if (!asked) return static_cast<int>(ExitCode::done);
-  fmt::print(
-      "{}{}\n  {}\n",
-      advice.fits && advice.keeps_up ? "advice: " : "no way does all that is wanted; nearest: ",
-      advice.why, command);
+  Json report = {{"source", name},
+                 {"images", images},
+                 {"measured", options.samples.size() - skipped.size()},
+                 {"skipped", skipped_json(skipped)}};
+  for (const MeasuredWay& way : ways) report["ways"].push_back(describe(way, images));
+  if (asked) report["advice"] = advice_json(advice, command);
+  print_json(report);
   return static_cast<int>(ExitCode::done);
 }
 

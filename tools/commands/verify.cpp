@@ -122,6 +122,21 @@ Json verify_file(const std::string& file, const Job& job) {
   return report;
 }
 
+/// The report of one file, with what keeps it from being read. Raises `code` if something is wrong.
+/// @return nothing if a signal came
+Json try_file(const std::string& file, const Job& job, ExitCode& code) {
+  try {
+    if (StopSignals::requested()) return {};
+    Json report = verify_file(file, job);
+    if (report.is_object() && !report.value("damaged", Json::array()).empty())
+      code = std::max(code, ExitCode::dataset_invalid);
+    return report;
+  } catch (const Error& error) {
+    code = std::max(code, error.exit_code());
+    return {{"file", file}, {"error", error.what()}};
+  }
+}
+
 }  // namespace
 
 int run_verify(const std::vector<std::string>& args) {
@@ -136,18 +151,10 @@ int run_verify(const std::vector<std::string>& args) {
   ExitCode code = ExitCode::done;
   std::string stopped_at;
   for (const auto& file : arguments.get<std::vector<std::string>>("FILE.beton")) {
-    Json report;
-    try {
-      if (!StopSignals::requested()) report = verify_file(file, job);
-      if (report.is_null()) {
-        stopped_at = file;
-        break;
-      }
-      if (!report.value("damaged", Json::array()).empty())
-        code = std::max(code, ExitCode::dataset_invalid);
-    } catch (const Error& error) {
-      report = {{"file", file}, {"error", error.what()}};
-      code = std::max(code, error.exit_code());
+    Json report = try_file(file, job, code);
+    if (report.is_null()) {
+      stopped_at = file;
+      break;
     }
     if (!as_json) print(report);
     reports.push_back(std::move(report));

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "framework/core/error.h"
@@ -65,15 +66,27 @@ void print_report(const Json& facts, const std::vector<Finding>& findings) {
   }
 }
 
+Json findings_json(const std::vector<Finding>& findings) {
+  Json all = Json::array();
+  for (const Finding& finding : findings) {
+    all.push_back({{"severity", finding.problem ? "problem" : "warning"},
+                   {"what", finding.what},
+                   {"cure", finding.cure}});
+  }
+  return all;
+}
+
+constexpr const char* kHelp =
+    "usage: precast doctor [--json]\nShows versions, cores, memory and limits, and names what is "
+    "wrong with its cure.\n";
+
 }  // namespace
 
 int run_doctor(const std::vector<std::string>& args) {
   bool as_json = false;
   for (const std::string& arg : args) {
     if (arg == "--help" || arg == "-h") {
-      fmt::print(
-          "usage: precast doctor [--json]\nShows versions, cores, memory and limits, and names "
-          "what is wrong with its cure.\n");
+      fmt::print("{}", kHelp);
       return static_cast<int>(ExitCode::done);
     }
     if (arg != "--json") {
@@ -83,15 +96,9 @@ int run_doctor(const std::vector<std::string>& args) {
   }
   Json facts = gather_facts(std::filesystem::read_symlink("/proc/self/exe").parent_path());
   const std::vector<Finding> findings = judge_facts(facts);
-  bool problem = false;
-  for (const Finding& finding : findings) problem = problem || finding.problem;
+  const bool problem = std::ranges::any_of(findings, &Finding::problem);
   if (as_json) {
-    facts["findings"] = Json::array();
-    for (const Finding& finding : findings) {
-      facts["findings"].push_back({{"severity", finding.problem ? "problem" : "warning"},
-                                   {"what", finding.what},
-                                   {"cure", finding.cure}});
-    }
+    facts["findings"] = findings_json(findings);
     print_json(facts);
   } else {
     print_report(facts, findings);

@@ -70,6 +70,13 @@ std::string value_in(const fs::path& path, const std::string& key, char separato
   return "unknown";
 }
 
+Json shm_facts() {
+  struct statvfs shm {};
+  if (statvfs("/dev/shm", &shm) != 0) return {{"shm_bytes", nullptr}, {"shm_free_bytes", nullptr}};
+  return {{"shm_bytes", shm.f_blocks * shm.f_frsize},
+          {"shm_free_bytes", shm.f_bavail * shm.f_frsize}};
+}
+
 Json machine_facts() {
   utsname system{};
   uname(&system);
@@ -87,10 +94,7 @@ Json machine_facts() {
   facts["cgroup"] = {{"version", limits.version},
                      {"cpus", limits.cpus ? Json(*limits.cpus) : Json()},
                      {"memory_bytes", limits.memory_bytes ? Json(*limits.memory_bytes) : Json()}};
-  struct statvfs shm {};
-  const bool has_shm = statvfs("/dev/shm", &shm) == 0;
-  facts["shm_bytes"] = has_shm ? Json(shm.f_blocks * shm.f_frsize) : Json();
-  facts["shm_free_bytes"] = has_shm ? Json(shm.f_bavail * shm.f_frsize) : Json();
+  facts.update(shm_facts());
   facts["open_files"] = files.rlim_cur;
   facts["open_files_most"] = files.rlim_max;
   return facts;

@@ -31,7 +31,7 @@ int major_minor(const std::string& version) {
   return major * 1000 + minor;
 }
 
-void judge_machine(const Json& facts, Findings& findings) {
+void judge_cores(const Json& facts, Findings& findings) {
   const Json usable = at(facts, "machine/cores_usable");
   const Json online = at(facts, "machine/cores_online");
   if (usable.is_number() && online.is_number() && usable.get<int>() * 2 <= online.get<int>()) {
@@ -41,6 +41,9 @@ void judge_machine(const Json& facts, Findings& findings) {
                         "taskset, docker --cpus, Slurm --cpus-per-task or Kubernetes' cpu limit "
                         "say how many; raise it"});
   }
+}
+
+void judge_memory(const Json& facts, Findings& findings) {
   const Json memory = at(facts, "machine/memory_limit_bytes");
   if (memory.is_number() && memory.get<double>() > 0 && memory.get<double>() < 2e9) {
     findings.push_back({false,
@@ -56,6 +59,9 @@ void judge_machine(const Json& facts, Findings& findings) {
                                     shm.is_null() ? "no space" : format_bytes(shm.get<double>())),
                         "start the container with --shm-size=1g (or --ipc=host)"});
   }
+}
+
+void judge_open_files(const Json& facts, Findings& findings) {
   const Json files = at(facts, "machine/open_files");
   if (files.is_number() && files.get<std::uint64_t>() < 1024) {
     findings.push_back({false,
@@ -136,7 +142,9 @@ void judge_torch(const Json& facts, Findings& findings) {
 Findings judge_facts(const Json& facts) {
   Findings findings;
   judge_torch(facts, findings);
-  judge_machine(facts, findings);
+  judge_cores(facts, findings);
+  judge_memory(facts, findings);
+  judge_open_files(facts, findings);
   judge_simd(facts, findings);
   return findings;
 }

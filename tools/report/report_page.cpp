@@ -249,6 +249,26 @@ void add_files(HtmlPage& page, const std::vector<RunRecord>& runs,
   page.table(table);
 }
 
+ordered_json epochs_json(const RunRecord& run) {
+  auto epochs = ordered_json::array();
+  const auto speed = rates(run.epochs, &RunRow::images);
+  const auto waits = rates(run.epochs, &RunRow::wait_seconds);
+  for (std::size_t i = 0; i < run.epochs.size(); ++i) {
+    const RunRow& row = run.epochs[i];
+    epochs.push_back({{"epoch", row.epoch},
+                      {"top_1", row.top_1},
+                      {"top_5", row.top_5},
+                      {"train_loss", row.loss},
+                      {"val_loss", row.val_loss},
+                      {"lr", row.lr},
+                      {"resolution", row.resolution},
+                      {"train_seconds", row.train_seconds},
+                      {"images_per_second", speed[i]},
+                      {"wait_share", waits[i]}});
+  }
+  return epochs;
+}
+
 }  // namespace
 
 std::vector<std::string> differing_keys(const std::vector<RunRecord>& runs) {
@@ -282,22 +302,6 @@ std::string report_page(const std::vector<RunRecord>& runs,
 ordered_json report_json(const std::vector<RunRecord>& runs) {
   ordered_json all = {{"runs", ordered_json::array()}, {"differences", ordered_json::object()}};
   for (const RunRecord& run : runs) {
-    auto epochs = ordered_json::array();
-    const auto speed = rates(run.epochs, &RunRow::images);
-    const auto waits = rates(run.epochs, &RunRow::wait_seconds);
-    for (std::size_t i = 0; i < run.epochs.size(); ++i) {
-      const RunRow& row = run.epochs[i];
-      epochs.push_back({{"epoch", row.epoch},
-                        {"top_1", row.top_1},
-                        {"top_5", row.top_5},
-                        {"train_loss", row.loss},
-                        {"val_loss", row.val_loss},
-                        {"lr", row.lr},
-                        {"resolution", row.resolution},
-                        {"train_seconds", row.train_seconds},
-                        {"images_per_second", speed[i]},
-                        {"wait_share", waits[i]}});
-    }
     all["runs"].push_back({{"name", run.name},
                            {"folder", run.folder.string()},
                            {"finished", run.finished()},
@@ -306,7 +310,7 @@ ordered_json report_json(const std::vector<RunRecord>& runs) {
                            {"train_minutes", run.train_minutes()},
                            {"images_per_second", run.images_per_second()},
                            {"wait_share", run.wait_share()},
-                           {"epochs", epochs},
+                           {"epochs", epochs_json(run)},
                            {"notes", run.notes}});
   }
   for (const std::string& key : differing_keys(runs))

@@ -162,6 +162,17 @@ void stop_at_closed_rungs(GridWatcher& watcher, Journal& journal, States& states
   }
 }
 
+ExitCode train_all(const Sweep& sweep, const std::filesystem::path& program,
+                   const std::vector<Slot>& slots, Journal& journal, States& states) {
+  GridWatcher watcher(sweep, states, journal, slots.size());
+  TrialPool pool(pool_options(sweep, program, slots), journal, states, watcher);
+  journal.append({{"event", "begin"}, {"slots", slots.size()}, {"time", unix_seconds()}});
+  stop_at_closed_rungs(watcher, journal, states);
+  const ExitCode code = pool.run(sweep.trials);
+  journal.append({{"event", "finish"}, {"time", unix_seconds()}});
+  return code;
+}
+
 /// All trials of the sweep.
 int run_all(const Sweep& sweep, const std::filesystem::path& program, const Arguments& options) {
   const std::vector<Slot> slots = make_slots(sweep.slots, allowed_cores(), visible_gpus());
@@ -176,20 +187,12 @@ int run_all(const Sweep& sweep, const std::filesystem::path& program, const Argu
   check_new(sweep, file, program, slots.size());
   Journal journal(sweep.folder / "results.jsonl");
   States states = read_states(sweep, options.has("retry-failed"));
-  ExitCode code = ExitCode::done;
-  {
-    GridWatcher watcher(sweep, states, journal, slots.size());
-    TrialPool pool(pool_options(sweep, program, slots), journal, states, watcher);
-    journal.append({{"event", "begin"}, {"slots", slots.size()}, {"time", unix_seconds()}});
-    stop_at_closed_rungs(watcher, journal, states);
-    code = pool.run(sweep.trials);
-    journal.append({{"event", "finish"}, {"time", unix_seconds()}});
-  }
+  const ExitCode code = train_all(sweep, program, slots, journal, states);
   write_page(sweep, states);
+  if (code == ExitCode::usage)
+    throw ConfigError("a trial's recipe or keys were refused, as those of all would be; see above");
   if (code == ExitCode::preempted)
     log_info("stopped; the same command goes on");
-  else if (code == ExitCode::usage)
-    throw ConfigError("a trial's recipe or keys were refused, as those of all would be; see above");
   else
     show_results(sweep, states, options.has("json"));
   return static_cast<int>(code);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -132,6 +134,32 @@ std::vector<std::string> by_result(const ordered_json& grid,
   return trials;
 }
 
+/// Over the settings of the other axes.
+std::map<Places, double> means_by(const ordered_json& grid, const GridAxis& x, const GridAxis& y) {
+  std::map<Places, std::vector<double>> results;
+  for (const ordered_json& entry : grid.at("ranking")) {
+    if (entry.contains("mean")) results[places_of(entry, x, y)].push_back(entry.at("mean"));
+  }
+  std::map<Places, double> means;
+  for (const auto& [places, values] : results)
+    means[places] =
+        std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  return means;
+}
+
+/// Where a line crosses the axes, the last of which is the result.
+std::vector<double> line_values(const ordered_json& entry, const std::vector<GridAxis>& axes,
+                                const ParallelCoordinates& chart) {
+  std::vector<double> values;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const std::size_t place = axes[i].place(setting_of(entry, axes[i]));
+    values.push_back(chart.axes[i].names.empty() ? axes[i].numbers[place]
+                                                 : static_cast<double>(place));
+  }
+  values.push_back(entry.at("mean"));
+  return values;
+}
+
 }  // namespace
 
 std::size_t GridAxis::place(const std::string& value) const {
@@ -168,19 +196,13 @@ GridChart grid_heat_map(const ordered_json& grid) {
               .rows = {y.values.rbegin(), y.values.rend()},
               .values = {},
               .value_label = metric};
-  std::map<Places, std::pair<double, int>> sums;
-  for (const ordered_json& entry : grid.at("ranking")) {
-    if (!entry.contains("mean")) continue;
-    auto& [sum, count] = sums[places_of(entry, x, y)];
-    sum += entry.at("mean").get<double>();
-    ++count;
-  }
-  if (sums.empty()) return {};
+  const std::map<Places, double> means = means_by(grid, x, y);
+  if (means.empty()) return {};
   for (std::size_t row = y.values.size(); row-- > 0;) {
     map.values.emplace_back();
     for (std::size_t column = 0; column < x.values.size(); ++column) {
-      const auto& [sum, count] = sums[{column, row}];
-      map.values.back().push_back(count > 0 ? sum / count : std::nan(""));
+      const auto mean = means.find({column, row});
+      map.values.back().push_back(mean != means.end() ? mean->second : std::nan(""));
     }
   }
   return {heat_map_svg(map), averaged_over(axes, *shown)};
@@ -196,14 +218,9 @@ GridChart grid_parallel_coordinates(const ordered_json& grid) {
   for (const ordered_json& entry : grid.at("ranking")) {
     if (!entry.contains("mean") || ++results > kMostLines) continue;
     const bool best = results == 1 && entry.at("complete");
-    ParallelLine line{.label = settings_text(entry, axes), .emphasised = best};
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-      const std::size_t place = axes[i].place(setting_of(entry, axes[i]));
-      line.values.push_back(chart.axes[i].names.empty() ? axes[i].numbers[place]
-                                                        : static_cast<double>(place));
-    }
-    line.values.push_back(entry.at("mean"));
-    chart.lines.push_back(std::move(line));
+    chart.lines.push_back({.label = settings_text(entry, axes),
+                           .values = line_values(entry, axes, chart),
+                           .emphasised = best});
   }
   if (chart.lines.size() < 2 || axes.empty()) return {};
   GridChart drawn{parallel_coordinates_svg(chart), ""};

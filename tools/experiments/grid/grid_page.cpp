@@ -94,6 +94,17 @@ void add_rows(HtmlPage& page, HtmlTable table, const Rows& rows) {
   }
 }
 
+std::vector<HtmlCell> ranking_row(const ordered_json& entry, const std::string& rank) {
+  std::vector<HtmlCell> row = {{.text = rank}};
+  for (const auto& [key, value] : entry.at("settings").items()) row.push_back({.text = value});
+  row.push_back({.text = mean_text(entry, "±"), .bold = entry.at("complete")});
+  const ordered_json& trials = entry.at("trials");
+  const std::string statuses = statuses_text(entry.at("statuses"));
+  row.push_back(trials.size() == 1 ? HtmlCell{statuses, trial_link(trials.at(0)).link}
+                                   : HtmlCell{statuses});
+  return row;
+}
+
 void add_ranking(HtmlPage& page, const Sweep& sweep, const ordered_json& grid) {
   HtmlTable table{.columns = {{"rank", true}}};
   for (const std::string& key : sweep.varied) table.columns.push_back({key});
@@ -101,17 +112,8 @@ void add_ranking(HtmlPage& page, const Sweep& sweep, const ordered_json& grid) {
   table.columns.push_back({"trials"});
   Rows rows;
   int rank = 0;
-  for (const ordered_json& entry : grid.at("ranking")) {
-    const bool complete = entry.at("complete");
-    rows.push_back({{.text = complete ? std::to_string(++rank) : "-"}});
-    for (const auto& [key, value] : entry.at("settings").items())
-      rows.back().push_back({.text = value});
-    rows.back().push_back({.text = mean_text(entry, "±"), .bold = complete});
-    const ordered_json& trials = entry.at("trials");
-    const std::string statuses = statuses_text(entry.at("statuses"));
-    rows.back().push_back(trials.size() == 1 ? HtmlCell{statuses, trial_link(trials.at(0)).link}
-                                             : HtmlCell{statuses});
-  }
+  for (const ordered_json& entry : grid.at("ranking"))
+    rows.push_back(ranking_row(entry, entry.at("complete") ? std::to_string(++rank) : "-"));
   page.section("Ranking");
   page.paragraph(
       fmt::format("By {}, {} first; ± is half of a 95 % interval over seeds. Combinations with a "

@@ -13,6 +13,19 @@ struct Session {
   double slots = 0;
   std::map<std::string, double> running{};
 
+  /// What the grid itself does.
+  void apply(const std::string& event, const std::string& trial, double time, Occupancy& total) {
+    if (event == "start") {
+      running[trial] = last = time;
+    } else if (const auto start = running.find(trial); event == "end" && start != running.end()) {
+      last = time;
+      total.busy += time - start->second;
+      running.erase(start);
+    } else if (event == "finish") {
+      last = time;
+    }
+  }
+
   void close(Occupancy& total) const {
     total.wall += last - begin;
     total.slot_time += slots * (last - begin);
@@ -34,20 +47,11 @@ Occupancy occupancy(const std::vector<nlohmann::ordered_json>& records) {
       session = {.begin = time, .last = time, .slots = record.value("slots", 0.0)};
     }
     if (session.slots == 0) continue;
-    if (event == "start" && record.value("slot", "") == kTaskSlot) {
-      // A grid has no trial that a task has, too: it was killed before.
-      if (!session.running.contains(trial)) continue;
-      session.close(total);
-      session = {};
-    } else if (event == "start") {
-      session.running[trial] = session.last = time;
-    } else if (const auto start = session.running.find(trial);
-               event == "end" && start != session.running.end()) {
-      session.last = time;
-      total.busy += time - start->second;
-      session.running.erase(start);
-    } else if (event == "finish") {
-      session.last = time;
+    const bool by_task = event == "start" && record.value("slot", "") == kTaskSlot;
+    // A grid has no trial that a task has, too: it was killed before.
+    if (by_task && !session.running.contains(trial)) continue;
+    if (!by_task) session.apply(event, trial, time, total);
+    if (by_task || event == "finish") {
       session.close(total);
       session = {};
     }

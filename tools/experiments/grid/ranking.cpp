@@ -62,6 +62,16 @@ ordered_json describe_trial(const Sweep& sweep, const Trial& trial, const TrialS
   return entry;
 }
 
+ordered_json describe_trials(const Sweep& sweep, const std::map<std::string, TrialState>& states) {
+  auto trials = ordered_json::array();
+  for (const Trial& trial : sweep.trials) {
+    const auto state = states.find(trial.id);
+    trials.push_back(
+        describe_trial(sweep, trial, state == states.end() ? TrialState{} : state->second));
+  }
+  return trials;
+}
+
 /// Trials that differ in nothing but the seed.
 struct Group {
   std::vector<std::string> values;
@@ -100,17 +110,21 @@ std::vector<Group> gather(const Sweep& sweep, const ordered_json& trials) {
     if (trial.contains("value") && trial.at("value").is_number())
       group.results.push_back(trial.at("value"));
   }
-  // Stable, so that equals keep the sweep's order.
+  return groups;
+}
+
+/// Those with a result of every trial first, then those with some, then those with none.
+void rank(std::vector<Group>& groups, bool maximise) {
   const auto kind = [](const Group& group) {
     return group.is_complete() ? 0 : group.results.empty() ? 2 : 1;
   };
+  // Stable, so that equals keep the sweep's order.
   std::ranges::stable_sort(groups, [&](const Group& a, const Group& b) {
     if (kind(a) != kind(b)) return kind(a) < kind(b);
     if (kind(a) == 2) return false;
     const double left = mean_interval(a.results).mean, right = mean_interval(b.results).mean;
-    return sweep.maximise ? left > right : left < right;
+    return maximise ? left > right : left < right;
   });
-  return groups;
 }
 
 /// Columns as wide as their widest cell, numbers and text alike to the left.
@@ -132,18 +146,17 @@ std::string lay_out(const std::vector<std::vector<std::string>>& rows) {
 }  // namespace
 
 ordered_json describe_grid(const Sweep& sweep, const std::map<std::string, TrialState>& states) {
-  auto trials = ordered_json::array();
+  const ordered_json trials = describe_trials(sweep, states);
   std::map<std::string, int> counts;
   double seconds = 0;
-  for (const Trial& trial : sweep.trials) {
-    const auto state = states.find(trial.id);
-    trials.push_back(
-        describe_trial(sweep, trial, state == states.end() ? TrialState{} : state->second));
-    ++counts[trials.back().at("status")];
-    seconds += trials.back().at("seconds").get<double>();
+  for (const ordered_json& trial : trials) {
+    ++counts[trial.at("status")];
+    seconds += trial.at("seconds").get<double>();
   }
   auto ranking = ordered_json::array();
-  for (const Group& group : gather(sweep, trials)) ranking.push_back(describe_group(sweep, group));
+  std::vector<Group> groups = gather(sweep, trials);
+  rank(groups, sweep.maximise);
+  for (const Group& group : groups) ranking.push_back(describe_group(sweep, group));
   const Occupancy slots = occupancy(read_journals(sweep.folder, /*warns=*/false));
   return {{"folder", sweep.folder.string()},
           {"metric", sweep.metric},

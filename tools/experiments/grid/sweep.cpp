@@ -36,19 +36,8 @@ struct Keys {
   double retry_pause_s = 5;
 };
 
-Schema make_schema(Keys& keys) {
-  Schema schema;
-  schema.add("recipe", &keys.recipe, "the recipe that all trials share").required();
-  schema.add("folder", &keys.folder, "of results; default runs/<name of the sweep>");
-  schema.add("set", &keys.set, "recipe keys that are the same in all trials: {key: value}");
-  schema.add("axes", &keys.axes, "recipe keys and the values they take: {key: values}");
-  schema.add("zip", &keys.zip,
-             "axes that go together: [[key, key], ...]; others: every combination");
-  schema.add("seeds", &keys.seeds, "N: training.seed 0 to N - 1; or a list of seeds");
-  schema.add("seed", &keys.seed, "of axes that are drawn").min(0);
-  schema.add("metric", &keys.metric, "what trials are ranked by")
-      .choices({"top_1", "top_5", "val_loss", "train_loss", "images_per_second", "train_minutes"});
-  schema.add("early_stop", &keys.early_stop, "none, or median or asha: {options}");
+/// Where and how trials run.
+void add_grid_keys(Schema& schema, Keys& keys) {
   schema.add("grid.devices", &keys.devices, "auto (every GPU, else the CPU), cpu, or [0, 1]");
   schema.add("grid.slots_per_device", &keys.slots_per_device, "models that share a device")
       .min(1)
@@ -62,6 +51,22 @@ Schema make_schema(Keys& keys) {
   schema.add("grid.retry_pause_s", &keys.retry_pause_s, "before the first retry; then doubled")
       .min(0)
       .max(86400);
+}
+
+Schema make_schema(Keys& keys) {
+  Schema schema;
+  schema.add("recipe", &keys.recipe, "the recipe that all trials share").required();
+  schema.add("folder", &keys.folder, "of results; default runs/<name of the sweep>");
+  schema.add("set", &keys.set, "recipe keys that are the same in all trials: {key: value}");
+  schema.add("axes", &keys.axes, "recipe keys and the values they take: {key: values}");
+  schema.add("zip", &keys.zip,
+             "axes that go together: [[key, key], ...]; others: every combination");
+  schema.add("seeds", &keys.seeds, "N: training.seed 0 to N - 1; or a list of seeds");
+  schema.add("seed", &keys.seed, "of axes that are drawn").min(0);
+  schema.add("metric", &keys.metric, "what trials are ranked by")
+      .choices({"top_1", "top_5", "val_loss", "train_loss", "images_per_second", "train_minutes"});
+  schema.add("early_stop", &keys.early_stop, "none, or median or asha: {options}");
+  add_grid_keys(schema, keys);
   return schema;
 }
 
@@ -112,45 +117,62 @@ void add_seeds(const ConfigNode& node, std::vector<SweepAxis>& axes, Diagnostics
 /// Axes by number that take their n-th values together.
 using Group = std::vector<std::size_t>;
 
-/// Reads `zip`; axes that it does not name are groups of their own.
-std::vector<Group> read_groups(const ConfigNode& zip, const std::vector<SweepAxis>& axes,
-                               Diagnostics& diagnostics) {
-  std::vector<int> group_of_axis(axes.size(), -1);
-  std::vector<std::string> names;
-  for (const SweepAxis& axis : axes) names.push_back(axis.key);
-  const auto wrong = [&](const ConfigNode& node, const std::string& message) {
-    diagnostics.error(node.origin, "zip", message);
-  };
-  if (zip.kind != Kind::null && zip.kind != Kind::list)
-    wrong(zip, fmt::format("expected [[key, key], ...], got {}", zip.text()));
-  for (std::size_t i = 0; i < zip.items.size(); ++i) {
-    const ConfigNode& list = zip.items[i];
+/// Reads `zip`. @return for each axis which of the lists names it, or -1.
+class ZipReader {
+ public:
+  ZipReader(const std::vector<SweepAxis>& axes, Diagnostics& diagnostics)
+      : axes_(axes), diagnostics_(diagnostics), list_of_axis_(axes.size(), -1) {
+    for (const SweepAxis& axis : axes) names_.push_back(axis.key);
+  }
+
+  std::vector<int> read(const ConfigNode& zip) {
+    if (zip.kind != Kind::null && zip.kind != Kind::list)
+      wrong(zip, fmt::format("expected [[key, key], ...], got {}", zip.text()));
+    for (std::size_t i = 0; i < zip.items.size(); ++i) read_list(zip.items[i], static_cast<int>(i));
+    return list_of_axis_;
+  }
+
+ private:
+  void read_list(const ConfigNode& list, int number) {
     if (list.kind != Kind::list)
       wrong(list, fmt::format("expected [key, key], got {}", list.text()));
     std::optional<std::size_t> length;
     for (const ConfigNode& item : list.items) {
-      const auto found = std::ranges::find(names, item.scalar);
-      if (found == names.end()) {
-        wrong(item, fmt::format("no axis {}. {}", item.text(), suggest(item.scalar, names)));
+      const auto found = std::ranges::find(names_, item.scalar);
+      if (found == names_.end()) {
+        wrong(item, fmt::format("no axis {}. {}", item.text(), suggest(item.scalar, names_)));
         continue;
       }
-      const auto axis = static_cast<std::size_t>(found - names.begin());
-      const std::size_t values = axes[axis].values.size();
-      if (group_of_axis[axis] >= 0) wrong(item, item.scalar + " is given twice");
+      const auto axis = static_cast<std::size_t>(found - names_.begin());
+      const std::size_t values = axes_[axis].values.size();
+      if (list_of_axis_[axis] >= 0) wrong(item, item.scalar + " is given twice");
       if (length && *length != values)
         wrong(item, fmt::format("expected {} values as the others, got {}", *length, values));
       length = values;
-      group_of_axis[axis] = static_cast<int>(i);
+      list_of_axis_[axis] = number;
     }
   }
+
+  void wrong(const ConfigNode& node, const std::string& message) {
+    diagnostics_.error(node.origin, "zip", message);
+  }
+
+  const std::vector<SweepAxis>& axes_;
+  Diagnostics& diagnostics_;
+  std::vector<std::string> names_;
+  std::vector<int> list_of_axis_;
+};
+
+/// The axes of each list of `zip`; those that it does not name are groups of their own.
+std::vector<Group> group_axes(const std::vector<int>& list_of_axis) {
   std::vector<Group> groups;
   std::map<int, std::size_t> place;
-  for (std::size_t axis = 0; axis < axes.size(); ++axis) {
-    const int group = group_of_axis[axis];
-    if (group >= 0 && place.contains(group)) {
-      groups[place.at(group)].push_back(axis);
+  for (std::size_t axis = 0; axis < list_of_axis.size(); ++axis) {
+    const int list = list_of_axis[axis];
+    if (list >= 0 && place.contains(list)) {
+      groups[place.at(list)].push_back(axis);
     } else {
-      if (group >= 0) place[group] = groups.size();
+      if (list >= 0) place[list] = groups.size();
       groups.push_back({axis});
     }
   }
@@ -176,8 +198,10 @@ void check_keys(const std::vector<SweepAxis>& axes, Diagnostics& diagnostics) {
   }
 }
 
-void lay_out(Sweep& sweep, const std::vector<SweepAxis>& fixed, const std::vector<SweepAxis>& axes,
-             const std::vector<Group>& groups, Diagnostics& diagnostics) {
+/// How many trials the groups make. @return nothing, and an error, if that is too many.
+std::optional<std::size_t> count_trials(const Sweep& sweep, const std::vector<SweepAxis>& axes,
+                                        const std::vector<Group>& groups,
+                                        Diagnostics& diagnostics) {
   std::size_t count = 1;
   for (const Group& group : groups) {
     count *= axes[group[0]].values.size();
@@ -185,21 +209,33 @@ void lay_out(Sweep& sweep, const std::vector<SweepAxis>& fixed, const std::vecto
     // Told before the product can overflow.
     diagnostics.error({sweep.path.string(), 0, 0}, "axes",
                       fmt::format("expected at most {} trials, got more", kMostTrials));
-    return;
+    return std::nullopt;
   }
+  return count;
+}
+
+/// The axes' values in trial `number`; the last group changes fastest.
+std::vector<Setting> settings_of(std::size_t number, const std::vector<SweepAxis>& axes,
+                                 const std::vector<Group>& groups) {
+  std::vector<Setting> settings(axes.size());
+  for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
+    const std::size_t length = axes[group->front()].values.size();
+    for (const std::size_t axis : *group)
+      settings[axis] = {axes[axis].key, axes[axis].values[number % length].text};
+    number /= length;
+  }
+  return settings;
+}
+
+void lay_out(Sweep& sweep, const std::vector<SweepAxis>& fixed, const std::vector<SweepAxis>& axes,
+             const std::vector<Group>& groups, Diagnostics& diagnostics) {
+  const std::size_t count = count_trials(sweep, axes, groups, diagnostics).value_or(0);
   std::set<std::string> ids;
   for (std::size_t number = 0; number < count; ++number) {
-    std::map<std::size_t, std::size_t> value_of_axis;
-    std::size_t rest = number;
-    for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
-      const std::size_t length = axes[group->front()].values.size();
-      for (const std::size_t axis : *group) value_of_axis[axis] = rest % length;
-      rest /= length;
-    }
-    Trial trial{.id = {}, .recipe = sweep.recipe, .settings = {}, .folder = sweep.folder / "runs"};
-    for (std::size_t axis = 0; axis < axes.size(); ++axis) {
-      trial.settings.push_back({axes[axis].key, axes[axis].values[value_of_axis.at(axis)].text});
-    }
+    Trial trial{.id = {},
+                .recipe = sweep.recipe,
+                .settings = settings_of(number, axes, groups),
+                .folder = sweep.folder / "runs"};
     // Named after what differs, hashed over all.
     const std::string prefix = trial_id(trial.settings);
     for (const SweepAxis& axis : fixed) trial.settings.push_back({axis.key, axis.values[0].text});
@@ -253,6 +289,19 @@ void read_devices(const ConfigNode& node, SlotOptions& slots, Diagnostics& diagn
   }
 }
 
+EarlyStopOptions::Rule read_rule(const ConfigNode& node, const std::string& name,
+                                 Diagnostics& diagnostics) {
+  using Rule = EarlyStopOptions::Rule;
+  if (name == "median") return Rule::median;
+  if (name == "asha") return Rule::asha;
+  if (node.kind != Kind::null && name != "none") {
+    diagnostics.error(
+        node.origin, "early_stop",
+        fmt::format("expected none, median or asha: {{options}}, got {}", node.text()));
+  }
+  return Rule::none;
+}
+
 EarlyStopOptions read_early_stop(const ConfigNode& node, const std::string& metric,
                                  Diagnostics& diagnostics) {
   EarlyStopOptions options;
@@ -260,15 +309,7 @@ EarlyStopOptions read_early_stop(const ConfigNode& node, const std::string& metr
   if (logged) options.metric = metric;
   const bool named = node.kind == Kind::map && node.entries.size() == 1;
   const std::string rule = named ? node.entries[0].key : node.scalar;
-  if (node.kind != Kind::null && rule != "none") {
-    if (rule == "median") options.rule = EarlyStopOptions::Rule::median;
-    if (rule == "asha") options.rule = EarlyStopOptions::Rule::asha;
-    if (options.rule == EarlyStopOptions::Rule::none) {
-      diagnostics.error(
-          node.origin, "early_stop",
-          fmt::format("expected none, median or asha: {{options}}, got {}", node.text()));
-    }
-  }
+  options.rule = read_rule(node, rule, diagnostics);
   Schema schema;
   schema.add("metric", &options.metric, "a figure of each epoch")
       .choices({"top_1", "top_5", "val_loss", "train_loss"});
@@ -280,14 +321,8 @@ EarlyStopOptions read_early_stop(const ConfigNode& node, const std::string& metr
   return options;
 }
 
-}  // namespace
-
-Sweep read_sweep(const std::filesystem::path& path) {
-  Diagnostics diagnostics;
-  Keys keys;
-  Schema schema = make_schema(keys);
-  schema.apply(parse_yaml_file(path, diagnostics), diagnostics);
-  schema.check_required({path.string(), 0, 0}, diagnostics);
+/// All but the axes and the trials.
+Sweep sweep_of(const Keys& keys, const std::filesystem::path& path, Diagnostics& diagnostics) {
   Sweep sweep;
   sweep.path = path;
   sweep.recipe = keys.recipe;
@@ -302,15 +337,16 @@ Sweep read_sweep(const std::filesystem::path& path) {
       std::chrono::milliseconds(static_cast<std::int64_t>(keys.retry_pause_s * 1e3));
   read_devices(keys.devices, sweep.slots, diagnostics);
   sweep.early_stop = read_early_stop(keys.early_stop, keys.metric, diagnostics);
-  if (!keys.recipe.empty() && !std::filesystem::is_regular_file(sweep.recipe)) {
-    diagnostics.error(schema.origin("recipe"), "recipe",
-                      fmt::format("expected a file, got {}", keys.recipe));
-  }
+  return sweep;
+}
 
+/// @throws ConfigError if the file is wrong so far; errors in how many trials it makes go to the
+/// diagnostics
+void add_trials(Sweep& sweep, const Keys& keys, Diagnostics& diagnostics) {
   const std::vector<SweepAxis> fixed = read_set(keys.set, diagnostics);
   std::vector<SweepAxis> axes = read_axes(keys, diagnostics);
   add_seeds(keys.seeds, axes, diagnostics);
-  const std::vector<Group> groups = read_groups(keys.zip, axes, diagnostics);
+  const std::vector<Group> groups = group_axes(ZipReader(axes, diagnostics).read(keys.zip));
   sweep.axes = axes;
   for (const SweepAxis& axis : axes) {
     if (axis.key != kSeedKey) sweep.varied.push_back(axis.key);
@@ -319,6 +355,22 @@ Sweep read_sweep(const std::filesystem::path& path) {
   check_keys(sweep.axes, diagnostics);
   diagnostics.throw_if_errors();
   lay_out(sweep, fixed, axes, groups, diagnostics);
+}
+
+}  // namespace
+
+Sweep read_sweep(const std::filesystem::path& path) {
+  Diagnostics diagnostics;
+  Keys keys;
+  Schema schema = make_schema(keys);
+  schema.apply(parse_yaml_file(path, diagnostics), diagnostics);
+  schema.check_required({path.string(), 0, 0}, diagnostics);
+  Sweep sweep = sweep_of(keys, path, diagnostics);
+  if (!keys.recipe.empty() && !std::filesystem::is_regular_file(sweep.recipe)) {
+    diagnostics.error(schema.origin("recipe"), "recipe",
+                      fmt::format("expected a file, got {}", keys.recipe));
+  }
+  add_trials(sweep, keys, diagnostics);
   check_evaluated(sweep, diagnostics);
   diagnostics.throw_if_errors();
   return sweep;

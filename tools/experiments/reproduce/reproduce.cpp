@@ -183,12 +183,11 @@ int train_rows(const Reproduction& job, const std::filesystem::path& program,
   Journal journal(job.folder() / "results.jsonl");
   States states = fold_states(read_journals(job.folder()));
   if (options.has("retry-failed")) forget_failures(states);
-  ExitCode code = ExitCode::done;
-  {
+  const ExitCode code = [&] {
     TableDisplay display(job, begun, states, slots.size());
-    code =
-        TrialPool({.program = program, .slots = slots}, journal, states, display).run(job.trials());
-  }
+    return TrialPool({.program = program, .slots = slots}, journal, states, display)
+        .run(job.trials());
+  }();
   job.write_results(begun, states);
   if (code == ExitCode::preempted) {
     log_info("stopped; the same command goes on");

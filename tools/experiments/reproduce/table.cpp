@@ -58,25 +58,14 @@ class TableReader {
     schema.add("settings", &settings, "keys to set in it: {training.epochs: 3}");
     schema.add("published", &published, "figures, the ones to compare with first");
     read(schema, node, where);
-    if (schema.given("id") && !names_a_folder(row.id)) {
-      diagnostics_.error(
-          schema.origin("id"), where + ".id",
-          fmt::format("expected letters, digits, '_', '-' and '.', got '{}'", row.id));
-    } else if (!rows_.insert(row.id).second) {
-      diagnostics_.error(node.origin, where, fmt::format("row '{}' is there twice", row.id));
-    }
+    check_row_id(schema, row.id, node, where);
     row.recipe = folder / recipe;
     if (schema.given("recipe") && !std::filesystem::is_regular_file(row.recipe)) {
       diagnostics_.error(
           schema.origin("recipe"), where + ".recipe",
           fmt::format("expected a file, got '{}', which is none", row.recipe.string()));
     }
-    if (settings.kind == ConfigNode::Kind::map) {
-      for (const auto& [key, origin, value] : settings.entries)
-        row.settings.push_back({key, setting_text(value)});
-    } else {
-      expect(settings, ConfigNode::Kind::null, "a map of keys", where + ".settings");
-    }
+    row.settings = read_settings(settings, where + ".settings");
     each(published, where + ".published", [&](const ConfigNode& item, const std::string& at) {
       Schema figures;
       row.published.emplace_back();
@@ -113,6 +102,27 @@ class TableReader {
     if (node.kind != kind) {
       diagnostics_.error(node.origin, where, fmt::format("expected {}, got {}", what, node.text()));
     }
+  }
+
+  void check_row_id(const Schema& schema, const std::string& id, const ConfigNode& node,
+                    const std::string& where) {
+    if (schema.given("id") && !names_a_folder(id)) {
+      diagnostics_.error(schema.origin("id"), where + ".id",
+                         fmt::format("expected letters, digits, '_', '-' and '.', got '{}'", id));
+    } else if (!rows_.insert(id).second) {
+      diagnostics_.error(node.origin, where, fmt::format("row '{}' is there twice", id));
+    }
+  }
+
+  std::vector<Setting> read_settings(const ConfigNode& node, const std::string& where) {
+    std::vector<Setting> settings;
+    if (node.kind != ConfigNode::Kind::map) {
+      expect(node, ConfigNode::Kind::null, "a map of keys", where);
+      return settings;
+    }
+    for (const auto& [key, origin, value] : node.entries)
+      settings.push_back({key, setting_text(value)});
+    return settings;
   }
 
   void read(Schema& schema, const ConfigNode& node, const std::string& where) {
@@ -167,6 +177,18 @@ bool take_number(std::string_view& line, T& value) {
   return true;
 }
 
+/// Row, epoch, minutes, top_1. @return the row's name, or nothing if the line is not that.
+std::optional<std::string> read_point(std::string_view line, CurvePoint& point) {
+  std::string row(line.substr(0, line.find(',')));
+  line.remove_prefix(std::min(line.size(), row.size() + 1));
+  double epoch = 0;
+  if (!take_number(line, epoch) || !take_number(line, point.minutes) ||
+      !take_number(line, point.top_1))
+    return std::nullopt;
+  point.epochs = epoch + 1;
+  return row;
+}
+
 std::map<std::string, std::vector<CurvePoint>> read_curves(const std::filesystem::path& path) {
   const std::vector<std::byte> bytes = read_file(path, kMostCurveBytes);
   std::istringstream lines(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
@@ -177,20 +199,39 @@ std::map<std::string, std::vector<CurvePoint>> read_curves(const std::filesystem
     if (line.empty() || line[0] == '#') continue;
     // Of names.
     if (std::exchange(head, false)) continue;
-    std::string_view rest = line;
-    const std::string row(rest.substr(0, rest.find(',')));
-    rest.remove_prefix(std::min(rest.size(), row.size() + 1));
-    double epoch = 0;
     CurvePoint point;
-    if (!take_number(rest, epoch) || !take_number(rest, point.minutes) ||
-        !take_number(rest, point.top_1)) {
+    const std::optional<std::string> row = read_point(line, point);
+    if (!row) {
       throw ConfigError(fmt::format("{}:{}: expected row,epoch,minutes,top_1, got '{}'",
                                     path.string(), number, line));
     }
-    point.epochs = epoch + 1;
-    curves[row].push_back(point);
+    curves[*row].push_back(point);
   }
   return curves;
+}
+
+/// What a table's top level holds beside plain values, still to be read.
+struct TableLists {
+  ConfigNode sources;
+  ConfigNode rows;
+  ConfigNode others;
+  /// Of the CSV file, from the table's folder; empty: there is none.
+  std::string curves;
+};
+
+TableLists read_top(const ConfigNode& top, ResultTable& table, Diagnostics& diagnostics) {
+  TableLists lists;
+  Schema schema;
+  schema.add("title", &table.title, "what the table is about").required();
+  schema.add("sources", &lists.sources, "where the published figures come from");
+  schema.add("train_images", &table.train_images, "training images of the published runs").min(0);
+  schema.add("rows", &lists.rows, "trainings to run").required();
+  schema.add("others", &lists.others, "figures of other systems");
+  schema.add("curves", &lists.curves,
+             "CSV file of published accuracies, named from the table's folder");
+  schema.apply(top, diagnostics);
+  schema.check_required(top.origin, diagnostics);
+  return lists;
 }
 
 }  // namespace
@@ -207,34 +248,21 @@ ResultTable read_table(const std::filesystem::path& path) {
   const ConfigNode top = parse_yaml_file(path, diagnostics);
   diagnostics.throw_if_errors();
   ResultTable table;
-  ConfigNode sources;
-  ConfigNode rows;
-  ConfigNode others;
-  std::string curves;
-  Schema schema;
-  schema.add("title", &table.title, "what the table is about").required();
-  schema.add("sources", &sources, "where the published figures come from");
-  schema.add("train_images", &table.train_images, "training images of the published runs").min(0);
-  schema.add("rows", &rows, "trainings to run").required();
-  schema.add("others", &others, "figures of other systems");
-  schema.add("curves", &curves, "CSV file of published accuracies, named from the table's folder");
-  schema.apply(top, diagnostics);
-  schema.check_required(top.origin, diagnostics);
-
+  const TableLists lists = read_top(top, table, diagnostics);
   TableReader reader(diagnostics);
-  reader.each(sources, "sources", [&](const ConfigNode& node, const std::string& where) {
+  reader.each(lists.sources, "sources", [&](const ConfigNode& node, const std::string& where) {
     table.sources.push_back(reader.source(node, where));
   });
-  reader.each(rows, "rows", [&](const ConfigNode& node, const std::string& where) {
+  reader.each(lists.rows, "rows", [&](const ConfigNode& node, const std::string& where) {
     table.rows.push_back(reader.row(node, where, path.parent_path()));
   });
-  reader.each(others, "others", [&](const ConfigNode& node, const std::string& where) {
+  reader.each(lists.others, "others", [&](const ConfigNode& node, const std::string& where) {
     table.others.push_back(reader.other(node, where));
   });
-  if (rows.kind == ConfigNode::Kind::list && rows.items.empty())
-    diagnostics.error(rows.origin, "rows", "expected at least one, got none");
+  if (lists.rows.kind == ConfigNode::Kind::list && lists.rows.items.empty())
+    diagnostics.error(lists.rows.origin, "rows", "expected at least one, got none");
   diagnostics.throw_if_errors();
-  if (!curves.empty()) table.curves = read_curves(path.parent_path() / curves);
+  if (!lists.curves.empty()) table.curves = read_curves(path.parent_path() / lists.curves);
   return table;
 }
 

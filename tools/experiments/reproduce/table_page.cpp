@@ -44,32 +44,40 @@ ScatterSeries our_series(const std::vector<RowResult>& results, const std::strin
   return series;
 }
 
-/// Published figures by who published them: a source's rows, another system's points.
-std::vector<ScatterSeries> published_series(const ResultTable& table, const std::string& model) {
-  std::vector<ScatterSeries> all;
-  const auto add = [&](const std::string& label, const PublishedFigures& figures, bool joined,
-                       const std::string& point) {
+/// Published figures by who published them.
+class PublishedSeries {
+ public:
+  /// @param joined a source's rows; else another system's points
+  void add(const std::string& label, const PublishedFigures& figures, bool joined) {
     if (!figures.top_1 || !figures.minutes) return;
-    auto found = std::find_if(all.begin(), all.end(),
-                              [&](const ScatterSeries& series) { return series.label == label; });
-    if (found == all.end()) {
-      all.push_back({.label = label,
-                     .colour = kOurColour + 1 + static_cast<int>(all.size()),
-                     .mark = Mark::diamond,
-                     .joined = joined});
-      found = all.end() - 1;
+    auto found = std::ranges::find(all_, label, &ScatterSeries::label);
+    if (found == all_.end()) {
+      all_.push_back({.label = label,
+                      .colour = kOurColour + 1 + static_cast<int>(all_.size()),
+                      .mark = Mark::diamond,
+                      .joined = joined});
+      found = all_.end() - 1;
     }
-    found->points.push_back({.x = *figures.minutes, .y = *figures.top_1, .label = point});
-  };
+    found->points.push_back({.x = *figures.minutes, .y = *figures.top_1, .label = ""});
+  }
+
+  [[nodiscard]] const std::vector<ScatterSeries>& all() const { return all_; }
+
+ private:
+  std::vector<ScatterSeries> all_;
+};
+
+std::vector<ScatterSeries> published_series(const ResultTable& table, const std::string& model) {
+  PublishedSeries series;
   for (const TableRow& row : table.rows) {
     if (row.model != model) continue;
     for (const PublishedFigures& figures : row.published)
-      add(fmt::format("{}, {}", figures.source, figures.hardware), figures, true, "");
+      series.add(fmt::format("{}, {}", figures.source, figures.hardware), figures, true);
   }
   for (const OtherSystem& other : table.others) {
-    if (other.model == model) add(other.system, other.figures, false, "");
+    if (other.model == model) series.add(other.system, other.figures, false);
   }
-  return all;
+  return series.all();
 }
 
 std::string frontier_chart(const ResultTable& table, const std::vector<RowResult>& results,
@@ -82,6 +90,12 @@ std::string frontier_chart(const ResultTable& table, const std::vector<RowResult
   return scatter_chart_svg(chart);
 }
 
+std::vector<LinePoint> points_of(const std::vector<CurvePoint>& curve, double CurvePoint::*x) {
+  std::vector<LinePoint> line;
+  for (const CurvePoint& point : curve) line.push_back({point.*x, point.top_1});
+  return line;
+}
+
 /// One line a row, over epochs or minutes; published ones dashed in the row's colour.
 std::string curve_chart(const ResultTable& table, const std::vector<RowResult>& results,
                         const std::string& model, double CurvePoint::*x, const char* label) {
@@ -89,18 +103,14 @@ std::string curve_chart(const ResultTable& table, const std::vector<RowResult>& 
                   .x = {.label = label, .whole = x == &CurvePoint::epochs},
                   .y = {.label = "top-1"}};
   int colour = 0;
-  const auto points = [x](const std::vector<CurvePoint>& curve) {
-    std::vector<LinePoint> line;
-    for (const CurvePoint& point : curve) line.push_back({point.*x, point.top_1});
-    return line;
-  };
   for (const RowResult& result : results) {
     if (result.row->model != model) continue;
     if (const auto& ours = result.runs.front().curve; !ours.empty())
-      chart.series.push_back({.label = result.row->id, .points = points(ours), .colour = colour});
+      chart.series.push_back(
+          {.label = result.row->id, .points = points_of(ours, x), .colour = colour});
     if (const auto found = table.curves.find(result.row->id); found != table.curves.end()) {
       chart.series.push_back({.label = result.row->id + ", published",
-                              .points = points(found->second),
+                              .points = points_of(found->second, x),
                               .colour = colour,
                               .dashed = true});
     }
@@ -109,37 +119,49 @@ std::string curve_chart(const ResultTable& table, const std::vector<RowResult>& 
   return line_chart_svg(chart);
 }
 
-/// The answer: the best row, what was published as the best, how much is trained.
-void add_answer(HtmlPage& page, const std::vector<RowResult>& results) {
+HtmlFigure best_figure(const std::vector<RowResult>& results) {
   std::optional<MeanInterval> best;
-  std::string best_note;
-  PublishedFigures published;
-  std::string published_note;
-  double minutes = 0;
-  std::size_t done = 0;
+  std::string note;
   for (const RowResult& result : results) {
     const auto top_1 = result.figure("top_1");
-    const auto own_minutes = result.minutes();
-    if (top_1 && (!best || top_1->mean > best->mean)) {
-      best = top_1;
-      best_note = fmt::format("{} in {} minutes", result.row->id, figure_text(own_minutes, 1));
-    }
-    const PublishedFigures theirs = result.row->compared_with();
-    if (theirs.top_1 && theirs.top_1 > published.top_1) {
-      published = theirs;
-      published_note = fmt::format("{} in {} minutes, {}", result.row->id,
-                                   figure_text(theirs.minutes, 1), theirs.hardware);
-    }
-    if (own_minutes) minutes += own_minutes->mean * own_minutes->count;
-    if (std::ranges::all_of(result.runs,
-                            [](const SeedRun& run) { return run.status == TrialStatus::done; })) {
-      ++done;
-    }
+    if (!top_1 || (best && top_1->mean <= best->mean)) continue;
+    best = top_1;
+    note = fmt::format("{} in {} minutes", result.row->id, figure_text(result.minutes(), 1));
   }
-  std::vector<HtmlFigure> figures = {{figure_text(best, 4), "best top-1 here", best_note}};
-  if (published.top_1)
-    figures.push_back({figure_text(published.top_1, 4), "best published top-1", published_note});
-  figures.push_back({fmt::format("{} of {}", done, results.size()), "rows trained", ""});
+  return {figure_text(best, 4), "best top-1 here", note};
+}
+
+/// Nothing if no row has a published one.
+std::optional<HtmlFigure> best_published_figure(const std::vector<RowResult>& results) {
+  std::optional<double> best;
+  std::string note;
+  for (const RowResult& result : results) {
+    const PublishedFigures theirs = result.row->compared_with();
+    if (!theirs.top_1 || theirs.top_1 <= best) continue;
+    best = theirs.top_1;
+    note = fmt::format("{} in {} minutes, {}", result.row->id, figure_text(theirs.minutes, 1),
+                       theirs.hardware);
+  }
+  if (!best) return std::nullopt;
+  return HtmlFigure{figure_text(best, 4), "best published top-1", note};
+}
+
+bool is_trained(const RowResult& result) {
+  return std::ranges::all_of(result.runs,
+                             [](const SeedRun& run) { return run.status == TrialStatus::done; });
+}
+
+/// The answer: the best row, what was published as the best, how much is trained.
+void add_answer(HtmlPage& page, const std::vector<RowResult>& results) {
+  double minutes = 0;
+  for (const RowResult& result : results) {
+    if (const auto own = result.minutes()) minutes += own->mean * own->count;
+  }
+  std::vector<HtmlFigure> figures = {best_figure(results)};
+  if (const auto published = best_published_figure(results)) figures.push_back(*published);
+  figures.push_back(
+      {fmt::format("{} of {}", std::ranges::count_if(results, is_trained), results.size()),
+       "rows trained", ""});
   figures.push_back({fmt::format("{:.1f}", minutes), "minutes of training", "all runs together"});
   page.figures(figures);
 }
@@ -158,34 +180,42 @@ std::vector<Compared> compare(const RowResult& result) {
           {"minutes", figure_text(result.minutes(), 1), figure_text(theirs.minutes, 1)}};
 }
 
-/// Figures that nobody has published have no column for that.
-HtmlTable result_table(const std::vector<RowResult>& results) {
-  HtmlTable html{.columns = {{"row"}, {"model"}}};
-  if (results.empty()) return html;
+/// Which of the figures of compare() anybody has published.
+std::vector<bool> published_figures(const std::vector<RowResult>& results) {
   std::vector<bool> published(3, false);
   for (const RowResult& result : results) {
     const auto figures = compare(result);
     for (std::size_t i = 0; i < figures.size(); ++i)
       published[i] = published[i] || figures[i].theirs != kNoFigure;
   }
+  return published;
+}
+
+/// Figures that nobody has published have no column for that.
+std::vector<HtmlCell> result_row(const RowResult& result, const std::vector<bool>& published) {
+  // The page lies in the folder of the runs.
+  const std::string link = result.runs.front().trial.id + "/report.html";
+  std::vector<HtmlCell> row = {{.text = result.row->id, .link = link}, {result.row->model}};
+  const auto figures = compare(result);
+  for (std::size_t i = 0; i < figures.size(); ++i) {
+    row.push_back({.text = figures[i].ours, .bold = true});
+    if (published[i]) row.push_back({figures[i].theirs});
+  }
+  row.push_back({result.progress()});
+  return row;
+}
+
+HtmlTable result_table(const std::vector<RowResult>& results) {
+  HtmlTable html{.columns = {{"row"}, {"model"}}};
+  if (results.empty()) return html;
+  const std::vector<bool> published = published_figures(results);
   const auto names = compare(results.front());
   for (std::size_t i = 0; i < names.size(); ++i) {
     html.columns.push_back({names[i].name, true});
     if (published[i]) html.columns.push_back({"published", true});
   }
   html.columns.push_back({"seeds", true});
-  for (const RowResult& result : results) {
-    // The page lies in the folder of the runs.
-    const std::string link = result.runs.front().trial.id + "/report.html";
-    std::vector<HtmlCell> row = {{.text = result.row->id, .link = link}, {result.row->model}};
-    const auto figures = compare(result);
-    for (std::size_t i = 0; i < figures.size(); ++i) {
-      row.push_back({.text = figures[i].ours, .bold = true});
-      if (published[i]) row.push_back({figures[i].theirs});
-    }
-    row.push_back({result.progress()});
-    html.rows.push_back(std::move(row));
-  }
+  for (const RowResult& result : results) html.rows.push_back(result_row(result, published));
   return html;
 }
 
@@ -199,29 +229,38 @@ void add_differences(HtmlPage& page, const ResultTable& table,
   page.table(html);
 }
 
-void add_published(HtmlPage& page, const ResultTable& table) {
-  HtmlTable figures{.columns = {{"system"},
-                                {"model"},
-                                {"top-1", true},
-                                {"minutes", true},
-                                {"hardware"},
-                                {"source"},
-                                {"note"}}};
+HtmlTable others_table(const ResultTable& table) {
+  HtmlTable others{.columns = {{"system"},
+                               {"model"},
+                               {"top-1", true},
+                               {"minutes", true},
+                               {"hardware"},
+                               {"source"},
+                               {"note"}}};
   for (const OtherSystem& other : table.others) {
-    figures.rows.push_back({{other.system},
-                            {other.model},
-                            {figure_text(other.figures.top_1, 4)},
-                            {figure_text(other.figures.minutes, 1)},
-                            {other.figures.hardware},
-                            {other.figures.source},
-                            {other.figures.note}});
+    others.rows.push_back({{other.system},
+                           {other.model},
+                           {figure_text(other.figures.top_1, 4)},
+                           {figure_text(other.figures.minutes, 1)},
+                           {other.figures.hardware},
+                           {other.figures.source},
+                           {other.figures.note}});
   }
-  page.section("Other systems and sources");
-  if (!figures.rows.empty()) page.table(figures);
+  return others;
+}
+
+HtmlTable sources_table(const ResultTable& table) {
   HtmlTable sources{.columns = {{"source"}, {"what"}, {"date"}, {"address"}}};
   for (const FigureSource& source : table.sources)
     sources.rows.push_back({{source.id}, {source.title}, {source.date}, {source.url}});
-  if (!sources.rows.empty()) page.table(sources);
+  return sources;
+}
+
+void add_published(HtmlPage& page, const ResultTable& table) {
+  page.section("Other systems and sources");
+  for (const HtmlTable& part : {others_table(table), sources_table(table)}) {
+    if (!part.rows.empty()) page.table(part);
+  }
 }
 
 }  // namespace

@@ -60,6 +60,24 @@ std::string cell(std::string_view text) {
   return out;
 }
 
+void append_row(const RowResult& result, std::string& out) {
+  const PublishedFigures theirs = result.row->compared_with();
+  fmt::format_to(
+      std::back_inserter(out), "| {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", result.row->id,
+      cell(result.row->model), figure_text(result.figure("top_1"), kShareDigits),
+      figure_text(theirs.top_1, kShareDigits), figure_text(result.figure("top_5"), kShareDigits),
+      figure_text(theirs.top_5, kShareDigits), figure_text(result.minutes(), kMinuteDigits),
+      figure_text(theirs.minutes, kMinuteDigits), result.progress());
+}
+
+void append_sources(const ResultTable& table, std::string& out) {
+  if (!table.sources.empty()) out += "\n## Sources\n\n";
+  for (const FigureSource& source : table.sources) {
+    fmt::format_to(std::back_inserter(out), "- {}: {}, {} <{}>\n", cell(source.id),
+                   cell(source.title), cell(source.date), source.url);
+  }
+}
+
 void append_others(const ResultTable& table, std::string& out) {
   if (table.others.empty()) return;
   out += "\n## Other systems\n\n| system | model | top-1 | minutes | hardware | note |\n";
@@ -70,6 +88,39 @@ void append_others(const ResultTable& table, std::string& out) {
                    figure_text(other.figures.minutes, kMinuteDigits), cell(other.figures.hardware),
                    cell(other.figures.note));
   }
+}
+
+/// Those of a run that change its results and are not what was published.
+std::string keys_set(const TableRow& row, const std::vector<Setting>& settings) {
+  std::string keys;
+  for (const Setting& setting : settings) {
+    if (!changes_results(setting) || setting.key == "training.seed") continue;
+    if (belongs_to(row, setting)) continue;
+    fmt::format_to(std::back_inserter(keys), "{}{}={}", keys.empty() ? "" : ", ", setting.key,
+                   setting.value);
+  }
+  return keys;
+}
+
+ordered_json row_json(const ResultTable& table, const RowResult& result) {
+  ordered_json row = {{"id", result.row->id},
+                      {"model", result.row->model},
+                      {"recipe", result.row->recipe.string()},
+                      {"top_1", to_json(result.figure("top_1"))},
+                      {"top_5", to_json(result.figure("top_5"))},
+                      {"minutes", to_json(result.minutes())},
+                      {"published", ordered_json::array()},
+                      {"differences", differences(table, result)},
+                      {"runs", ordered_json::array()}};
+  for (const PublishedFigures& figures : result.row->published)
+    row["published"].push_back(to_json(figures));
+  for (const SeedRun& run : result.runs) {
+    row["runs"].push_back({{"seed", run.seed},
+                           {"status", name_of(run.status)},
+                           {"folder", run.trial.run_folder().string()},
+                           {"summary", run.summary}});
+  }
+  return row;
 }
 
 }  // namespace
@@ -100,13 +151,7 @@ std::vector<std::string> differences(const ResultTable& table, const RowResult& 
     lines.push_back(
         fmt::format("training images: {}, published with {}", images, table.train_images));
   }
-  std::string keys;
-  for (const Setting& setting : begun->trial.settings) {
-    if (!changes_results(setting) || setting.key == "training.seed") continue;
-    if (belongs_to(*result.row, setting)) continue;
-    fmt::format_to(std::back_inserter(keys), "{}{}={}", keys.empty() ? "" : ", ", setting.key,
-                   setting.value);
-  }
+  const std::string keys = keys_set(*result.row, begun->trial.settings);
   if (!keys.empty()) lines.push_back("keys set: " + keys);
   return lines;
 }
@@ -139,15 +184,7 @@ std::string table_markdown(const ResultTable& table, const std::vector<RowResult
   out +=
       "| row | model | top-1 | published | top-5 | published | minutes | published | seeds |\n"
       "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
-  for (const RowResult& result : results) {
-    const PublishedFigures theirs = result.row->compared_with();
-    fmt::format_to(
-        std::back_inserter(out), "| {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", result.row->id,
-        cell(result.row->model), figure_text(result.figure("top_1"), kShareDigits),
-        figure_text(theirs.top_1, kShareDigits), figure_text(result.figure("top_5"), kShareDigits),
-        figure_text(theirs.top_5, kShareDigits), figure_text(result.minutes(), kMinuteDigits),
-        figure_text(theirs.minutes, kMinuteDigits), result.progress());
-  }
+  for (const RowResult& result : results) append_row(result, out);
   out +=
       "\nMinutes are training and evaluation together. `±` is half of a 95 % interval over seeds "
       "(Student's t).\n";
@@ -156,36 +193,13 @@ std::string table_markdown(const ResultTable& table, const std::vector<RowResult
     fmt::format_to(std::back_inserter(differing), "- {}: {}\n", rows, cell(line));
   if (!differing.empty()) out += "\n## What differs from the published runs\n\n" + differing;
   append_others(table, out);
-  if (!table.sources.empty()) out += "\n## Sources\n\n";
-  for (const FigureSource& source : table.sources) {
-    fmt::format_to(std::back_inserter(out), "- {}: {}, {} <{}>\n", cell(source.id),
-                   cell(source.title), cell(source.date), source.url);
-  }
+  append_sources(table, out);
   return out;
 }
 
 ordered_json table_json(const ResultTable& table, const std::vector<RowResult>& results) {
   ordered_json json = {{"title", table.title}, {"rows", ordered_json::array()}};
-  for (const RowResult& result : results) {
-    ordered_json row = {{"id", result.row->id},
-                        {"model", result.row->model},
-                        {"recipe", result.row->recipe.string()},
-                        {"top_1", to_json(result.figure("top_1"))},
-                        {"top_5", to_json(result.figure("top_5"))},
-                        {"minutes", to_json(result.minutes())},
-                        {"published", ordered_json::array()},
-                        {"differences", differences(table, result)},
-                        {"runs", ordered_json::array()}};
-    for (const PublishedFigures& figures : result.row->published)
-      row["published"].push_back(to_json(figures));
-    for (const SeedRun& run : result.runs) {
-      row["runs"].push_back({{"seed", run.seed},
-                             {"status", name_of(run.status)},
-                             {"folder", run.trial.run_folder().string()},
-                             {"summary", run.summary}});
-    }
-    json["rows"].push_back(std::move(row));
-  }
+  for (const RowResult& result : results) json["rows"].push_back(row_json(table, result));
   json["others"] = ordered_json::array();
   for (const OtherSystem& other : table.others) {
     ordered_json figures = to_json(other.figures);

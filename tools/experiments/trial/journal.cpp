@@ -25,6 +25,22 @@ std::int64_t whole_lines(const std::filesystem::path& path) {
   return bytes.rend() - end;
 }
 
+void read_journal(const std::filesystem::path& path, bool warns,
+                  std::vector<ordered_json>& records) {
+  std::ifstream file(path);
+  int damaged = 0;
+  for (std::string line; std::getline(file, line) && !file.eof();) {
+    auto record = ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (record.is_object()) {
+      records.push_back(std::move(record));
+    } else {
+      ++damaged;
+    }
+  }
+  if (warns && damaged > 0)
+    log_warning("{}: {} line(s) are no records and are passed over", path.string(), damaged);
+}
+
 }  // namespace
 
 Journal::Journal(std::filesystem::path path)
@@ -63,20 +79,7 @@ std::vector<ordered_json> read_journals(const std::filesystem::path& folder, boo
   }
   std::ranges::sort(paths);
   std::vector<ordered_json> records;
-  for (const auto& path : paths) {
-    std::ifstream file(path);
-    int damaged = 0;
-    for (std::string line; std::getline(file, line) && !file.eof();) {
-      auto record = ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
-      if (record.is_object()) {
-        records.push_back(std::move(record));
-      } else {
-        ++damaged;
-      }
-    }
-    if (warns && damaged > 0)
-      log_warning("{}: {} line(s) are no records and are passed over", path.string(), damaged);
-  }
+  for (const auto& path : paths) read_journal(path, warns, records);
   // Array tasks and a grid write files of their own, in turns.
   std::ranges::stable_sort(records, {},
                            [](const ordered_json& record) { return record.value("time", 0.0); });

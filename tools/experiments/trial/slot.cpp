@@ -27,6 +27,28 @@ std::vector<std::string> entries_of(const std::filesystem::path& folder) {
   return names;
 }
 
+/// Whether it is `nvidia0`, `nvidia1` ...
+bool names_a_gpu(const std::string& device) {
+  constexpr std::string_view kPrefix = "nvidia";
+  return device.size() > kPrefix.size() && device.starts_with(kPrefix) &&
+         std::all_of(device.begin() + kPrefix.size(), device.end(),
+                     [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+std::size_t gpu_count(const std::filesystem::path& root) {
+  std::size_t count = entries_of(root / "proc/driver/nvidia/gpus").size();
+  // Containers may have the devices alone.
+  if (count == 0)
+    count = static_cast<std::size_t>(std::ranges::count_if(entries_of(root / "dev"), names_a_gpu));
+  std::error_code none;
+  // /dev/dxg stands for graphics of any make; CUDA's library for Nvidia's.
+  if (count == 0 && std::filesystem::exists(root / "dev/dxg", none) &&
+      std::filesystem::exists(root / "usr/lib/wsl/lib/libcuda.so.1", none)) {
+    count = 1;
+  }
+  return count;
+}
+
 }  // namespace
 
 std::vector<int> allowed_cores() {
@@ -51,22 +73,7 @@ std::vector<std::string> visible_gpus(const std::filesystem::path& root) {
     }
     return gpus;
   }
-  std::size_t count = entries_of(root / "proc/driver/nvidia/gpus").size();
-  if (count == 0) {
-    // Containers may have the devices alone: nvidia0, nvidia1 ...
-    count = static_cast<std::size_t>(
-        std::ranges::count_if(entries_of(root / "dev"), [](const std::string& name) {
-          return name.starts_with("nvidia") && name.size() > 6 &&
-                 std::all_of(name.begin() + 6, name.end(),
-                             [](unsigned char c) { return std::isdigit(c) != 0; });
-        }));
-  }
-  std::error_code none;
-  // /dev/dxg stands for graphics of any make; CUDA's library for Nvidia's.
-  if (count == 0 && std::filesystem::exists(root / "dev/dxg", none) &&
-      std::filesystem::exists(root / "usr/lib/wsl/lib/libcuda.so.1", none)) {
-    count = 1;
-  }
+  const std::size_t count = gpu_count(root);
   for (std::size_t gpu = 0; gpu < count; ++gpu) gpus.push_back(std::to_string(gpu));
   return gpus;
 }

@@ -77,13 +77,8 @@ std::string trial_id(const std::vector<Setting>& settings) {
 Verdict judge_end(int exit_code, int signal) {
   // 128 + N: a signal ended one of its ranks, or the shell that it ran in.
   if (signal != 0 || exit_code > 128) return Verdict::retry;
-  switch (exit_code) {
-    case 126:  // what shells make of a program that
-    case 127:  // cannot be started
-      return Verdict::fatal;
-    default:
-      break;
-  }
+  // What shells make of a program that cannot be started.
+  if (exit_code == 126 || exit_code == 127) return Verdict::fatal;
   switch (static_cast<ExitCode>(exit_code)) {
     case ExitCode::done:
       return Verdict::done;

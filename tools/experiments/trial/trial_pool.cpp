@@ -37,6 +37,12 @@ ordered_json settings_of(const Trial& trial) {
   return settings;
 }
 
+Verdict verdict_of(const ProcessEnd& end, bool has_summary) {
+  const Verdict verdict = judge_end(end.exit_code, end.signal);
+  // 0 without a summary: the program is not what it should be.
+  return verdict == Verdict::done && !has_summary ? Verdict::failed : verdict;
+}
+
 }  // namespace
 
 PoolWatcher::~PoolWatcher() = default;
@@ -61,18 +67,21 @@ ExitCode TrialPool::run(std::span<const Trial> trials) {
   try {
     run_all(signals);
   } catch (...) {
-    // Trainings are not to lose what they have done since their last checkpoint.
-    interrupted_ = true;
-    stop_all();
-    const auto patience = Clock::now() + kSavePatience;
-    while (!running_.empty() && Clock::now() < patience) {
-      wait_for_events(signals.fd());
-      handle(signals.take());
-      std::erase_if(running_, [](RunningTrial& one) { return one.process->poll().has_value(); });
-    }
+    save_running(signals);
     throw;
   }
   return result();
+}
+
+void TrialPool::save_running(SignalPipe& signals) {
+  interrupted_ = true;
+  stop_all();
+  const auto patience = Clock::now() + kSavePatience;
+  while (!running_.empty() && Clock::now() < patience) {
+    wait_for_events(signals.fd());
+    handle(signals.take());
+    std::erase_if(running_, [](RunningTrial& one) { return one.process->poll().has_value(); });
+  }
 }
 
 void TrialPool::run_all(SignalPipe& signals) {
@@ -152,19 +161,29 @@ bool TrialPool::start(Waiting& waiting, const Slot& slot) {
     return true;
   }
   if (!lock) {
-    // Mostly a child of a grid that was killed, on its way out.
-    waiting.ready = Clock::now() + kLockPause;
-    if (!waiting.locked_since) waiting.locked_since = Clock::now();
-    if (Clock::now() - *waiting.locked_since > kLockPatience) {
-      tell([&] { watcher_.say(trial.id + ": another process runs it; waiting for that"); });
-      waiting.locked_since = Clock::now() + std::chrono::hours(1);
-    }
+    wait_for_lock(waiting);
     return false;
   }
   if (const auto summary = read_summary(trial.run_folder())) {
     take_over(trial, *summary);
     return true;
   }
+  record_start(trial, slot);
+  launch(trial, slot, std::move(*lock));
+  return true;
+}
+
+void TrialPool::wait_for_lock(Waiting& waiting) {
+  // Mostly a child of a grid that was killed, on its way out.
+  waiting.ready = Clock::now() + kLockPause;
+  if (!waiting.locked_since) waiting.locked_since = Clock::now();
+  if (Clock::now() - *waiting.locked_since > kLockPatience) {
+    tell([&] { watcher_.say(waiting.trial->id + ": another process runs it; waiting for that"); });
+    waiting.locked_since = Clock::now() + std::chrono::hours(1);
+  }
+}
+
+void TrialPool::record_start(const Trial& trial, const Slot& slot) {
   TrialState& state = states_[trial.id];
   const ordered_json record = {{"event", "start"},
                                {"trial", trial.id},
@@ -173,23 +192,24 @@ bool TrialPool::start(Waiting& waiting, const Slot& slot) {
                                {"time", unix_seconds()}};
   journal_.append(record);
   state.apply(record);
+}
+
+void TrialPool::launch(const Trial& trial, const Slot& slot, FileLock lock) {
   std::vector<std::string> command = {options_.program.string()};
   for (std::string& argument : trial.train_arguments()) command.push_back(std::move(argument));
-  const int lock_fd = lock->fd();
+  const int lock_fd = lock.fd();
   const std::filesystem::path output = trial.run_folder() / "output";
   try {
     running_.push_back({.trial = &trial,
                         .slot = &slot,
-                        .attempt = state.starts,
-                        .lock = std::move(*lock),
+                        .attempt = states_[trial.id].starts,
+                        .lock = std::move(lock),
                         .process = std::make_unique<TrialProcess>(command, slot, output, lock_fd),
                         .stopped_early = false});
   } catch (const IoError& error) {
-    cannot_start(trial, error);
-    return true;
+    return cannot_start(trial, error);
   }
   tell([&] { watcher_.started(running_.back()); });
-  return true;
 }
 
 void TrialPool::cannot_start(const Trial& trial, const IoError& error) {
@@ -273,9 +293,7 @@ TrialStatus TrialPool::status_after(const Trial& trial, Verdict verdict, bool fa
 void TrialPool::conclude(const Trial& trial, int attempt, const ProcessEnd& end,
                          bool stopped_early) {
   const auto summary = read_summary(trial.run_folder());
-  Verdict verdict = judge_end(end.exit_code, end.signal);
-  // 0 without a summary: the program is not what it should be.
-  if (verdict == Verdict::done && !summary) verdict = Verdict::failed;
+  const Verdict verdict = verdict_of(end, summary.has_value());
   // A process that starts up does not catch our SIGTERM yet.
   const bool by_signal = end.signal != 0 || end.exit_code > 128;
   const bool failure = verdict == Verdict::retry && !stopped_early && !(stopping_ && by_signal);
@@ -293,10 +311,14 @@ void TrialPool::conclude(const Trial& trial, int attempt, const ProcessEnd& end,
     fatal_ = true;
     stop_all();
   } else if (status == TrialStatus::waiting && !stopping_) {
-    const int doublings = std::min(10, states_[trial.id].failures - 1);
-    const auto pause = failure ? options_.retry_pause * (1 << doublings) : kNoPause;
-    waiting_.push_front({&trial, Clock::now() + pause, std::nullopt});
+    queue_again(trial, failure);
   }
+}
+
+void TrialPool::queue_again(const Trial& trial, bool after_failure) {
+  const int doublings = std::min(10, states_[trial.id].failures - 1);
+  const auto pause = after_failure ? options_.retry_pause * (1 << doublings) : kNoPause;
+  waiting_.push_front({&trial, Clock::now() + pause, std::nullopt});
 }
 
 void TrialPool::record_end(const Trial& trial, ordered_json record) {

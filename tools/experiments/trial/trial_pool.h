@@ -88,12 +88,18 @@ class TrialPool {
   };
 
   void run_all(SignalPipe& signals);
+  /// Asks all trainings to save and end, so that none loses what it has done since its last
+  /// checkpoint, and waits for them.
+  void save_running(SignalPipe& signals);
   static void tell(const std::function<void()>& watcher);
   void fill_slots();
   void queue_resumed();
   void start_next(const Slot& slot);
   /// @return false if another process holds the trial.
   bool start(Waiting& waiting, const Slot& slot);
+  void wait_for_lock(Waiting& waiting);
+  void record_start(const Trial& trial, const Slot& slot);
+  void launch(const Trial& trial, const Slot& slot, FileLock lock);
   void take_over(const Trial& trial, const nlohmann::ordered_json& summary);
   [[nodiscard]] const Slot* free_slot() const;
   void wait_for_events(int fd) const;
@@ -102,6 +108,7 @@ class TrialPool {
   void finish_ended();
   void cannot_start(const Trial& trial, const IoError& error);
   void conclude(const Trial& trial, int attempt, const ProcessEnd& end, bool stopped_early);
+  void queue_again(const Trial& trial, bool after_failure);
   [[nodiscard]] TrialStatus status_after(const Trial& trial, Verdict verdict, bool failure,
                                          bool stopped_early) const;
   void record_end(const Trial& trial, nlohmann::ordered_json record);

@@ -84,9 +84,12 @@ void AxisMap::place_logarithmic(const Axis& axis, int ticks) {
       ticks_.push_back({factor * power(exponent), readable(factor * power(exponent))});
     }
   }
+  end_at_ticks(axis);
+}
+
+void AxisMap::end_at_ticks(const Axis& axis) {
   const auto before = [&](const Tick& tick) { return tick.value <= least_ * (1 + 1e-9); };
   const auto behind = [&](const Tick& tick) { return tick.value >= most_ * (1 - 1e-9); };
-  // The ends are the nearest ticks that hold the data between them.
   const auto low = std::find_if(ticks_.rbegin(), ticks_.rend(), before);
   if (!axis.least && low != ticks_.rend()) least_ = low->value;
   const auto high = std::find_if(ticks_.begin(), ticks_.end(), behind);

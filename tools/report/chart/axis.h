@@ -54,6 +54,8 @@ class AxisMap {
  private:
   void place_linear(const Axis& axis, int ticks);
   void place_logarithmic(const Axis& axis, int ticks);
+  /// Moves the ends to the nearest ticks that hold the data between them.
+  void end_at_ticks(const Axis& axis);
 
   Scale scale_;
   double from_px_;

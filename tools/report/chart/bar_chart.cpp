@@ -96,6 +96,33 @@ std::string share_row(const ShareChart& chart, const ShareChart::Row& row, doubl
   return out;
 }
 
+std::string parts_legend(const std::vector<std::string>& parts) {
+  std::string out;
+  double x = kEdge;
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    out += fmt::format(
+        "<g class=\"{}\"><rect class=\"fill\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"12\" "
+        "rx=\"2\"/></g><text class=\"ink halo\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
+        series_class(static_cast<int>(part)), x, kTop - 4, x + 18, kTop + 6, escaped(parts[part]));
+    x += 18 + text_width(parts[part]) + 16;
+  }
+  return out;
+}
+
+/// With its label before it and its value behind it.
+std::string drawn_bar(const BarChart& chart, const Bar& bar, const AxisMap& axis, double left,
+                      double y) {
+  const double end = std::isfinite(bar.value) ? axis.at(bar.value) : left;
+  const double wide = std::isnan(end) ? 0 : std::max(0.0, end - left);
+  return row_label(bar.label, left, y) +
+         fmt::format(
+             "<g class=\"{}\"><rect class=\"fill\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
+             "height=\"{}\" rx=\"2\"/></g><text class=\"ink halo\" x=\"{:.1f}\" "
+             "y=\"{:.1f}\">{}</text>\n",
+             series_class(bar.colour), left, y, wide, kBar, left + wide + 6, y + 14,
+             escaped(value_text(chart, bar)));
+}
+
 }  // namespace
 
 std::string bar_chart_svg(const BarChart& chart) {
@@ -110,17 +137,8 @@ std::string bar_chart_svg(const BarChart& chart) {
                     axis_lines(chart, axis, bottom, (left + right) / 2);
   if (chart.bars.empty()) out += no_data(chart.width, kTop + 20);
   for (std::size_t i = 0; i < chart.bars.size(); ++i) {
-    const Bar& bar = chart.bars[i];
     const double y = kTop + kRow * static_cast<double>(i) + (kRow - kBar) / 2;
-    const double end = std::isfinite(bar.value) ? axis.at(bar.value) : left;
-    const double wide = std::isnan(end) ? 0 : std::max(0.0, end - left);
-    out += row_label(bar.label, left, y);
-    out += fmt::format(
-        "<g class=\"{}\"><rect class=\"fill\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
-        "height=\"{}\" rx=\"2\"/></g><text class=\"ink halo\" x=\"{:.1f}\" "
-        "y=\"{:.1f}\">{}</text>\n",
-        series_class(bar.colour), left, y, wide, kBar, left + wide + 6, y + 14,
-        escaped(value_text(chart, bar)));
+    out += drawn_bar(chart, chart.bars[i], axis, left, y);
   }
   return out + "</svg>\n";
 }
@@ -130,15 +148,7 @@ std::string share_chart_svg(const ShareChart& chart) {
   double y = kTop + 24;
   const double bottom = y + kRow * static_cast<double>(std::max<std::size_t>(1, chart.rows.size()));
   std::string out = svg_head(chart.title, chart.width, bottom + 10);
-  double x = kEdge;
-  for (std::size_t part = 0; part < chart.parts.size(); ++part) {
-    out += fmt::format(
-        "<g class=\"{}\"><rect class=\"fill\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"12\" "
-        "rx=\"2\"/></g><text class=\"ink halo\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
-        series_class(static_cast<int>(part)), x, kTop - 4, x + 18, kTop + 6,
-        escaped(chart.parts[part]));
-    x += 18 + text_width(chart.parts[part]) + 16;
-  }
+  out += parts_legend(chart.parts);
   if (chart.rows.empty()) out += no_data(chart.width, y + 14);
   for (const ShareChart::Row& row : chart.rows) {
     out += row_label(row.label, left, y);

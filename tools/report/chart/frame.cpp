@@ -96,7 +96,17 @@ std::string Frame::legend() const {
 }
 
 std::string Frame::head(bool empty) const {
-  std::string out = svg_head(title_, width_, height_) + legend();
+  std::string out = svg_head(title_, width_, height_) + legend() + axes() + axis_labels();
+  if (empty)
+    out += fmt::format(
+        "<text class=\"soft empty\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">no "
+        "data</text>\n",
+        (left_ + right_) / 2, (top_ + bottom_) / 2);
+  return out;
+}
+
+std::string Frame::axes() const {
+  std::string out;
   for (const Tick& tick : y_.ticks()) {
     const double at = y_.at(tick.value);
     out += fmt::format(
@@ -111,23 +121,21 @@ std::string Frame::head(bool empty) const {
         "y=\"{2:.1f}\" text-anchor=\"middle\">{3}</text>\n",
         at, bottom_, bottom_ + 17, escaped(tick.text));
   }
-  const double middle = (left_ + right_) / 2;
-  out +=
-      fmt::format("<path class=\"axis\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>\n", left_, bottom_, right_);
+  return out + fmt::format("<path class=\"axis\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>\n", left_, bottom_,
+                           right_);
+}
+
+std::string Frame::axis_labels() const {
+  std::string out;
   if (!x_label_.empty())
     out += fmt::format(
-        "<text class=\"soft\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n", middle,
-        bottom_ + 34, escaped(x_label_));
+        "<text class=\"soft\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n",
+        (left_ + right_) / 2, bottom_ + 34, escaped(x_label_));
   if (!y_label_.empty())
     out += fmt::format(
         "<text class=\"soft\" transform=\"translate(17 {:.1f}) rotate(-90)\" "
         "text-anchor=\"middle\">{}</text>\n",
         (top_ + bottom_) / 2, escaped(y_label_));
-  if (empty)
-    out += fmt::format(
-        "<text class=\"soft empty\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">no "
-        "data</text>\n",
-        middle, (top_ + bottom_) / 2);
   return out;
 }
 

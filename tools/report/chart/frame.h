@@ -46,6 +46,8 @@ class Frame {
 
   static std::vector<Placed> place(const std::vector<LegendEntry>& legend, double width);
   [[nodiscard]] std::string legend() const;
+  [[nodiscard]] std::string axes() const;
+  [[nodiscard]] std::string axis_labels() const;
 
   std::string title_;
   std::string x_label_;

@@ -69,46 +69,70 @@ std::string scale_bar(const HeatMap& map, const Extent& extent, double x, double
   return out;
 }
 
+/// Where the cells lie.
+struct Grid {
+  double left, right, bottom;
+  /// How wide a cell is.
+  double cell;
+};
+
+Grid lay_out(const HeatMap& map) {
+  double room = 20, wide = kLeastCell;
+  for (const std::string& row : map.rows) room = std::max(room, text_width(row));
+  for (const std::string& column : map.columns) wide = std::max(wide, text_width(column) + 14);
+  const double left = kEdge + (map.y_label.empty() ? 0 : 20) + room + 8;
+  return {.left = left,
+          .right = left + wide * static_cast<double>(map.columns.size()),
+          .bottom = kTop + kCellHeight * static_cast<double>(map.rows.size()),
+          .cell = wide};
+}
+
+std::string drawn_row(const HeatMap& map, const Extent& extent, const Grid& grid, std::size_t row) {
+  const double y = kTop + kCellHeight * static_cast<double>(row);
+  std::string out =
+      fmt::format("<text class=\"ink\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n",
+                  grid.left - 8, y + kCellHeight / 2 + 4, escaped(map.rows[row]));
+  for (std::size_t column = 0; column < map.columns.size(); ++column)
+    out += cell(map, extent, row, column, grid.left + grid.cell * static_cast<double>(column), y,
+                grid.cell);
+  return out;
+}
+
+/// The columns' names and what the axes show.
+std::string axis_texts(const HeatMap& map, const Grid& grid) {
+  std::string out;
+  for (std::size_t column = 0; column < map.columns.size(); ++column)
+    out += fmt::format(
+        "<text class=\"ink\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n",
+        grid.left + grid.cell * (static_cast<double>(column) + 0.5), grid.bottom + 17,
+        escaped(map.columns[column]));
+  return out +
+         fmt::format(
+             "<text class=\"soft\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n"
+             "<text class=\"soft\" transform=\"translate(20 {:.1f}) rotate(-90)\" "
+             "text-anchor=\"middle\">{}</text>\n",
+             (grid.left + grid.right) / 2, grid.bottom + 36, escaped(map.x_label),
+             (kTop + grid.bottom) / 2, escaped(map.y_label));
+}
+
 }  // namespace
 
 std::string heat_map_svg(const HeatMap& map) {
   Extent extent(Scale::linear);
   for (const auto& row : map.values)
     for (const double value : row) extent.add(value);
-  double left = kEdge + (map.y_label.empty() ? 0 : 20), room = 20, wide = kLeastCell;
-  for (const std::string& row : map.rows) room = std::max(room, text_width(row));
-  for (const std::string& column : map.columns) wide = std::max(wide, text_width(column) + 14);
-  left += room + 8;
-  const double right = left + wide * static_cast<double>(map.columns.size());
-  const double bottom = kTop + kCellHeight * static_cast<double>(map.rows.size());
+  const Grid grid = lay_out(map);
   const bool empty = extent.empty() || map.rows.empty() || map.columns.empty();
   const double width =
-      std::max({right + kScale + 14, 2 * kEdge + 1.2 * text_width(map.title), 240.0});
-  std::string out = svg_head(map.title, width, bottom + kBelow);
+      std::max({grid.right + kScale + 14, 2 * kEdge + 1.2 * text_width(map.title), 240.0});
+  std::string out = svg_head(map.title, width, grid.bottom + kBelow);
   if (empty)
     return out +
            fmt::format("<text class=\"soft empty\" x=\"{}\" y=\"{}\">no data</text>\n</svg>\n",
                        kEdge, kTop + 12);
-  for (std::size_t row = 0; row < map.rows.size(); ++row) {
-    const double y = kTop + kCellHeight * static_cast<double>(row);
-    out +=
-        fmt::format("<text class=\"ink\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n",
-                    left - 8, y + kCellHeight / 2 + 4, escaped(map.rows[row]));
-    for (std::size_t column = 0; column < map.columns.size(); ++column)
-      out += cell(map, extent, row, column, left + wide * static_cast<double>(column), y, wide);
-  }
-  for (std::size_t column = 0; column < map.columns.size(); ++column)
-    out += fmt::format(
-        "<text class=\"ink\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n",
-        left + wide * (static_cast<double>(column) + 0.5), bottom + 17,
-        escaped(map.columns[column]));
-  out += fmt::format(
-      "<text class=\"soft\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n"
-      "<text class=\"soft\" transform=\"translate(20 {:.1f}) rotate(-90)\" "
-      "text-anchor=\"middle\">{}</text>\n",
-      (left + right) / 2, bottom + 36, escaped(map.x_label), (kTop + bottom) / 2,
-      escaped(map.y_label));
-  return out + scale_bar(map, extent, right + 14, kTop + 1, bottom - 1) + "</svg>\n";
+  for (std::size_t row = 0; row < map.rows.size(); ++row) out += drawn_row(map, extent, grid, row);
+  return out + axis_texts(map, grid) +
+         scale_bar(map, extent, grid.right + 14, kTop + 1, grid.bottom - 1) + "</svg>\n";
 }
 
 }  // namespace precast::tools

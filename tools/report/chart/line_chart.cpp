@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "tools/report/chart/frame.h"
 #include "tools/report/chart/svg.h"
@@ -14,28 +15,32 @@ namespace {
 /// Up to so many points are told apart and get dots.
 constexpr std::size_t kMostDots = 60;
 
-/// What a column of pixels shows of thousands of points: its first, least, most and last one.
+/// What a column of pixels shows of its points: the first, least, most and last one.
+void keep_telling(std::span<const LinePoint> column, std::vector<LinePoint>& out) {
+  // What is not a number is no extreme.
+  const auto least =
+      std::min_element(column.begin(), column.end(), [](const LinePoint& a, const LinePoint& b) {
+        return !std::isnan(a.y) && (std::isnan(b.y) || a.y < b.y);
+      });
+  const auto most =
+      std::max_element(column.begin(), column.end(), [](const LinePoint& a, const LinePoint& b) {
+        return !std::isnan(b.y) && (std::isnan(a.y) || a.y < b.y);
+      });
+  std::vector kept = {column.begin(), least, most, column.end() - 1};
+  std::ranges::sort(kept);
+  kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
+  for (const auto& place : kept) out.push_back(*place);
+}
+
+/// At most four of thousands of points in a column of pixels.
 std::vector<LinePoint> thinned(const std::vector<LinePoint>& points, double width) {
   const auto columns = static_cast<std::size_t>(width);
   if (points.size() <= 4 * columns) return points;
   std::vector<LinePoint> out;
   for (std::size_t column = 0; column < columns; ++column) {
-    const auto begin =
-        points.begin() + static_cast<std::ptrdiff_t>(column * points.size() / columns);
-    const auto end =
-        points.begin() + static_cast<std::ptrdiff_t>((column + 1) * points.size() / columns);
-    using Place = std::vector<LinePoint>::const_iterator;
-    // What is not a number is no extreme.
-    const auto least = std::min_element(begin, end, [](const LinePoint& a, const LinePoint& b) {
-      return !std::isnan(a.y) && (std::isnan(b.y) || a.y < b.y);
-    });
-    const auto most = std::max_element(begin, end, [](const LinePoint& a, const LinePoint& b) {
-      return !std::isnan(b.y) && (std::isnan(a.y) || a.y < b.y);
-    });
-    std::vector<Place> kept = {begin, least, most, end - 1};
-    std::ranges::sort(kept);
-    kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
-    for (const auto& place : kept) out.push_back(*place);
+    const std::size_t begin = column * points.size() / columns;
+    const std::size_t end = (column + 1) * points.size() / columns;
+    keep_telling(std::span(points).subspan(begin, end - begin), out);
   }
   return out;
 }

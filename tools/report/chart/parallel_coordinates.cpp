@@ -87,6 +87,30 @@ double share_of(const std::vector<Placed>& axes, const ParallelLine& line, doubl
   return (bottom - axes.back().map.at(line.values.back())) / (bottom - kTop);
 }
 
+std::vector<Placed> place_axes(const ParallelCoordinates& chart) {
+  const double between = chart.axes.size() < 2 ? 0
+                                               : (chart.width - 2 * kSide) /
+                                                     static_cast<double>(chart.axes.size() - 1);
+  std::vector<Placed> axes;
+  for (std::size_t i = 0; i < chart.axes.size(); ++i)
+    axes.push_back({kSide + between * static_cast<double>(i), map_axis(chart, i)});
+  return axes;
+}
+
+/// Nothing if none of its values can be shown.
+std::string drawn_line(const ParallelCoordinates& chart, const std::vector<Placed>& axes,
+                       const ParallelLine& line) {
+  const std::string path = path_of(axes, line);
+  if (path.empty()) return {};
+  // The ends of the scale cannot be seen on dark and white paper.
+  const double share = 0.2 + 0.66 * share_of(axes, line, chart.height - kBottom);
+  return fmt::format(
+      "<path fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" opacity=\"{}\" "
+      "d=\"{}\"><title>{}</title></path>\n",
+      scale_colour(share), line.emphasised ? 4 : 1.8, line.emphasised ? 1 : 0.75, path,
+      escaped(tooltip(chart, line)));
+}
+
 }  // namespace
 
 std::string parallel_coordinates_svg(const ParallelCoordinates& chart) {
@@ -95,26 +119,12 @@ std::string parallel_coordinates_svg(const ParallelCoordinates& chart) {
     return out + fmt::format(
                      "<text class=\"soft empty\" x=\"14\" y=\"{}\">no data</text>\n</svg>\n", kTop);
   const double bottom = chart.height - kBottom;
-  const double between = chart.axes.size() < 2 ? 0
-                                               : (chart.width - 2 * kSide) /
-                                                     static_cast<double>(chart.axes.size() - 1);
-  std::vector<Placed> axes;
-  for (std::size_t i = 0; i < chart.axes.size(); ++i)
-    axes.push_back({kSide + between * static_cast<double>(i), map_axis(chart, i)});
+  const std::vector<Placed> axes = place_axes(chart);
+  // Emphasised lines lie on top.
   std::vector<const ParallelLine*> order;
   for (const ParallelLine& line : chart.lines) order.push_back(&line);
   std::ranges::stable_sort(order, {}, &ParallelLine::emphasised);
-  for (const ParallelLine* line : order) {
-    const std::string path = path_of(axes, *line);
-    if (path.empty()) continue;
-    // The ends of the scale cannot be seen on dark and white paper.
-    const double share = 0.2 + 0.66 * share_of(axes, *line, bottom);
-    out += fmt::format(
-        "<path fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" opacity=\"{}\" "
-        "d=\"{}\"><title>{}</title></path>\n",
-        scale_colour(share), line->emphasised ? 4 : 1.8, line->emphasised ? 1 : 0.75, path,
-        escaped(tooltip(chart, *line)));
-  }
+  for (const ParallelLine* line : order) out += drawn_line(chart, axes, *line);
   for (std::size_t i = 0; i < axes.size(); ++i)
     out += drawn_axis(chart.axes[i], axes[i], i + 1 == axes.size(), bottom);
   return out + "</svg>\n";

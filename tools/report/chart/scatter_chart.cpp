@@ -90,13 +90,8 @@ std::string drawn(const ScatterChart& chart, const Frame& frame, const ScatterSe
   return out + "</g>\n";
 }
 
-}  // namespace
-
-std::string scatter_chart_svg(const ScatterChart& chart) {
-  Extent xs(chart.x.scale), ys(chart.y.scale);
-  std::vector<LegendEntry> legend;
+void measure(const ScatterChart& chart, Extent& xs, Extent& ys) {
   for (const ScatterSeries& series : chart.series) {
-    legend.push_back({series.label, series.colour, series.mark});
     for (const ScatterPoint& point : series.points) {
       if (!std::isfinite(point.x) || !std::isfinite(point.y)) continue;
       xs.add(point.x);
@@ -105,7 +100,22 @@ std::string scatter_chart_svg(const ScatterChart& chart) {
       if (point.y_high) ys.add(*point.y_high);
     }
   }
-  const Frame frame({chart.title, legend}, chart.x, xs, chart.y, ys, chart.width, chart.height);
+}
+
+std::vector<LegendEntry> legend_of(const ScatterChart& chart) {
+  std::vector<LegendEntry> legend;
+  for (const ScatterSeries& series : chart.series)
+    legend.push_back({series.label, series.colour, series.mark});
+  return legend;
+}
+
+}  // namespace
+
+std::string scatter_chart_svg(const ScatterChart& chart) {
+  Extent xs(chart.x.scale), ys(chart.y.scale);
+  measure(chart, xs, ys);
+  const Frame frame({chart.title, legend_of(chart)}, chart.x, xs, chart.y, ys, chart.width,
+                    chart.height);
   std::string out = frame.head(xs.empty() || ys.empty());
   Labels labels(frame);
   const auto each_point = [&](auto action) {

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json_fwd.hpp>
+
+#include "data/beton/reader.h"
+
+namespace precast::tools {
+
+/// JSON has no other numbers than finite ones: the others are texts.
+[[nodiscard]] nlohmann::ordered_json number_json(double value);
+
+/// What all values of a field are like: least, mean and largest of numbers and sizes.
+/// @param index of the field
+/// @param with_labels lists every value of an int field.
+[[nodiscard]] nlohmann::ordered_json describe_values(const data::BetonReader& reader,
+                                                     std::size_t index, bool with_labels);
+
+}  // namespace precast::tools
