@@ -208,6 +208,35 @@ TEST_F(RecipePluginsTest, AnOptimiserOfAPluginHasAnOptionOfItsOwn) {
   EXPECT_NEAR(weight[0].item<double>(), 1 - 0.1 * 0.25, 1e-6);
 }
 
+TEST_F(RecipePluginsTest, PartsOfAPluginHaveOptionsOfTheirOwnInARecipe) {
+  const Recipe recipe = load(
+      "plugins: [train_parts.so]\ntraining: {loss: margin}\nloss: {margin: 3}\n"
+      "lr: {lr: 8, lr_schedule_type: halving, every: 2}\n"
+      "validation: {metrics: [{share: {of: 1}}]}\n");
+  const TrainPlan plan = make_plan(recipe, registries_, 0, 10);
+  EXPECT_EQ(plan.schedule->lr(1), 8);
+  EXPECT_EQ(plan.schedule->lr(4), 2);
+  const Batch batch = make_batch(at::ones({4, 3, 2, 2}), at::ones({4}, at::kLong));
+  const auto loss = registries_.losses.make(plan.loss);
+  EXPECT_EQ((*loss)(at::ones({4, 10}), batch).item<double>(), 4);
+  EXPECT_EQ(loss->per_sample(at::ones({4, 10}), batch).sizes(), at::IntArrayRef({4}));
+  ASSERT_EQ(recipe.metrics.size(), 1U);
+  EXPECT_EQ(recipe.metrics[0]->name(), "share_of_1");
+  EXPECT_EQ(recipe.metrics[0]->count({}, batch)[0].item<double>(), 4);
+}
+
+TEST_F(RecipePluginsTest, MetricsAreCheckedBeforeTheStart) {
+  try {
+    static_cast<void>(
+        load("plugins: [train_parts.so]\n"
+             "validation: {metrics: [{share: {of: -1}}, shares, {top_k: {k: 5}}]}\n"));
+    FAIL() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), Names("validation.metrics[0]", "share.of", "'shares'", "'share'",
+                                    "validation.metrics[2]", "'top_5'"));
+  }
+}
+
 TEST_F(RecipePluginsTest, WrongOptionsOfAPluginsPartAreTold) {
   try {
     static_cast<void>(load("plugins: [train_parts.so]\nmethods: [half_epochs: {factors: 3}]\n"));

@@ -111,6 +111,12 @@ TEST_F(PluginTest, DatasetsAreReadByItsSources) {
   ASSERT_EQ(run_write({input, file, "--plugin", built("transform"), "--step=5"}), 0);
   const data::BetonReader reader(file);
   EXPECT_EQ(reader.size(), 3U);
+  add(built("transform"));
+  ConfigNode twice;
+  twice.kind = ConfigNode::Kind::map;
+  twice.entries.push_back({"twice", {}, {.kind = ConfigNode::Kind::scalar, .scalar = "yes"}});
+  const auto order = make_order(parts_.orders, reader, {.name = "backwards", .part = twice});
+  EXPECT_THAT(order->ids(0, 0), testing::ElementsAre(2, 2, 1, 1, 0, 0));
   EXPECT_EQ(reader.integer(2, reader.field("number")), 10);
   // Options of other kinds of sources, and of none.
   for (const char* option : {"--labels=x.txt", "--stride=5"}) {

@@ -1,6 +1,10 @@
 // A train plug-in: a method that works, and parts that throw in every way and place.
+#include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/eq.h>
+#include <ATen/ops/mean.h>
+#include <ATen/ops/sum.h>
 #include <ATen/ops/zeros.h>
 #include <c10/util/Exception.h>
 
@@ -111,6 +115,81 @@ std::unique_ptr<precast::Optimizer> make_sign(const precast::OptimizerInputs& in
   return std::make_unique<SignDescent>(inputs, options);
 }
 
+struct MarginOptions {
+  double margin = 1;
+
+  void options(precast::Schema& schema) { schema.add("margin", &margin, "added").min(0); }
+};
+
+/// The mean output plus a margin.
+class Margin final : public precast::Loss {
+ public:
+  explicit Margin(double margin) : margin_(margin) {}
+  [[nodiscard]] at::Tensor operator()(const at::Tensor& outputs,
+                                      const precast::Batch& /*batch*/) const override {
+    return outputs.mean() + margin_;
+  }
+
+ private:
+  double margin_;
+};
+
+std::unique_ptr<precast::Loss> make_margin(const MarginOptions& options) {
+  return std::make_unique<Margin>(options.margin);
+}
+
+struct ShareOptions {
+  std::int64_t of = 0;
+
+  void options(precast::Schema& schema) { schema.add("of", &of, "a class").min(0); }
+};
+
+/// The share of samples of a class.
+class Share final : public precast::Metric {
+ public:
+  explicit Share(std::int64_t of) : of_(of) {}
+  [[nodiscard]] std::string name() const override { return "share_of_" + std::to_string(of_); }
+  [[nodiscard]] std::int64_t sums() const override { return 1; }
+  [[nodiscard]] at::Tensor count(const at::Tensor& /*outputs*/,
+                                 const precast::Batch& batch) const override {
+    return batch.target().eq(of_).sum(at::kDouble).unsqueeze(0);
+  }
+  [[nodiscard]] double value(const at::Tensor& sums, std::int64_t samples) const override {
+    return sums[0].item<double>() / static_cast<double>(samples);
+  }
+
+ private:
+  std::int64_t of_;
+};
+
+std::unique_ptr<precast::Metric> make_share(const ShareOptions& options) {
+  return std::make_unique<Share>(options.of);
+}
+
+struct HalvingOptions {
+  std::int64_t every = 1;
+
+  void options(precast::Schema& schema) { schema.add("every", &every, "epochs").min(1); }
+};
+
+/// Half the rate every few epochs.
+class Halving final : public precast::Schedule {
+ public:
+  Halving(double lr, std::int64_t every) : lr_(lr), every_(every) {}
+  [[nodiscard]] double lr(std::int64_t epoch) const override {
+    return lr_ / static_cast<double>(std::int64_t{1} << epoch / every_);
+  }
+
+ private:
+  double lr_;
+  std::int64_t every_;
+};
+
+std::unique_ptr<precast::Schedule> make_halving(const precast::ScheduleInputs& inputs,
+                                                const HalvingOptions& options) {
+  return std::make_unique<Halving>(inputs.lr, options.every);
+}
+
 /// Throws in its forward pass.
 class UnluckyNet final : public precast::ImageModel {
  public:
@@ -130,6 +209,9 @@ void add_parts(precast::TrainParts& parts) {
         [kind](const precast::ModelSpec&) -> std::unique_ptr<precast::Model> { fail(kind); });
   }
   parts.optimizers.add("sign", "steps of one length", make_sign);
+  parts.losses.add("margin", "the mean output and a margin", make_margin);
+  parts.metrics.add("share", "share of the samples of a class", make_share);
+  parts.schedules.add("halving", "half the rate every few epochs", make_halving);
   parts.schedules.add("odd_warmup", "its rate is its number of epochs",
                       [](const precast::ScheduleInputs& inputs) {
                         return std::make_unique<OddWarmup>(inputs.epochs);

@@ -1,4 +1,4 @@
-// A plug-in as it should be: a transform, a field and a source, each with an option.
+// A plug-in as it should be: a transform, an order, a field and a source, each with an option.
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
@@ -83,7 +83,36 @@ bool is_count(const std::filesystem::path& path) {
   return path.extension() == ".count";
 }
 
+struct BackwardsOptions {
+  bool twice = false;
+
+  void options(precast::Schema& schema) { schema.add("twice", &twice, "each sample twice"); }
+};
+
+/// From the last sample to the first.
+class Backwards final : public precast::data::SampleOrder {
+ public:
+  Backwards(std::uint64_t members, bool twice) : members_(members), twice_(twice) {}
+  [[nodiscard]] std::uint64_t size() const override { return members_ * (twice_ ? 2 : 1); }
+  [[nodiscard]] std::vector<std::uint64_t> ids(std::uint64_t /*seed*/,
+                                               std::int64_t /*epoch*/) const override {
+    std::vector<std::uint64_t> all;
+    for (std::uint64_t i = size(); i > 0; --i) all.push_back((i - 1) / (twice_ ? 2 : 1));
+    return all;
+  }
+
+ private:
+  std::uint64_t members_;
+  bool twice_;
+};
+
+std::unique_ptr<precast::data::SampleOrder> make_backwards(const precast::data::OrderInputs& inputs,
+                                                           const BackwardsOptions& options) {
+  return std::make_unique<Backwards>(inputs.members.size(), options.twice);
+}
+
 void add_parts(precast::data::DataParts& parts) {
+  parts.orders.add("backwards", "from the last sample to the first", make_backwards);
   parts.pipeline.transforms.add("invert", "white - value",
                                 [] { return std::make_unique<Invert>(); });
   parts.fields.add("tenfold", "an integer, ten times as large", make_tenfold);
