@@ -68,13 +68,7 @@ std::optional<EvalResult> Evaluator::evaluate(Model& model, const Loss& loss, Ba
   const at::NoGradGuard no_grad;
   model.train(false);
   const auto start = std::chrono::steady_clock::now();
-  // On the device until the end: no sync in the loop.
-  const at::TensorOptions reals = at::device(options_.device).dtype(at::kDouble);
-  Counts counts{
-      at::zeros({3}, at::device(options_.device).dtype(at::kLong)), at::zeros({}, reals), {}};
-  for (const auto& metric : options_.metrics)
-    counts.metrics.push_back(at::zeros({metric->sums()}, reals));
-
+  Counts counts = no_counts();
   source.begin_epoch(
       {.image_size_px = options_.image_size_px, .rank = ranks.rank(), .world = ranks.world()});
   std::int64_t samples = 0;
@@ -92,19 +86,34 @@ std::optional<EvalResult> Evaluator::evaluate(Model& model, const Loss& loss, Ba
   sums.insert(sums.end(), counts.metrics.begin(), counts.metrics.end());
   ranks.all_reduce_sum(sums);
 
+  EvalResult result = result_of(counts);
+  require(result.samples == source.samples(), "every sample is evaluated once");
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+Evaluator::Counts Evaluator::no_counts() const {
+  // On the device until the end: no sync in the loop.
+  const at::TensorOptions reals = at::device(options_.device).dtype(at::kDouble);
+  Counts counts{
+      at::zeros({3}, at::device(options_.device).dtype(at::kLong)), at::zeros({}, reals), {}};
+  for (const auto& metric : options_.metrics)
+    counts.metrics.push_back(at::zeros({metric->sums()}, reals));
+  return counts;
+}
+
+EvalResult Evaluator::result_of(const Counts& counts) const {
   const at::Tensor integers = counts.integers.cpu();
   EvalResult result{.samples = integers[2].item<std::int64_t>(),
                     .top_1_correct = integers[0].item<std::int64_t>(),
                     .top_5_correct = integers[1].item<std::int64_t>()};
-  require(result.samples == source.samples(), "every sample is evaluated once");
-  if (result.samples > 0)
-    result.loss = counts.loss.item<double>() / static_cast<double>(result.samples);
-  for (std::size_t i = 0; i < options_.metrics.size() && result.samples > 0; ++i) {
+  if (result.samples == 0) return result;
+  result.loss = counts.loss.item<double>() / static_cast<double>(result.samples);
+  for (std::size_t i = 0; i < options_.metrics.size(); ++i) {
     const Metric& metric = *options_.metrics[i];
     result.metrics.emplace_back(metric.name(),
                                 metric.value(counts.metrics[i].cpu(), result.samples));
   }
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }
 

@@ -77,7 +77,10 @@ class PRECAST_API Evaluator {
     /// One a metric.
     std::vector<at::Tensor> metrics;
   };
+  [[nodiscard]] Counts no_counts() const;
   void count(Model& model, const Loss& loss, Batch& batch, Counts& counts) const;
+  /// @param counts over all ranks. Without the time it took.
+  [[nodiscard]] EvalResult result_of(const Counts& counts) const;
   [[nodiscard]] at::Tensor outputs(Model& model, Batch& batch) const;
 
   EvaluatorOptions options_;

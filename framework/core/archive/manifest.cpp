@@ -212,6 +212,23 @@ std::uint64_t digest(const nlohmann::ordered_json& body) {
   return XXH3_64bits(text.data(), text.size());
 }
 
+std::vector<ManifestFile> take_files(Fields& fields) {
+  fields.take("files", Value::Kind::list, "a list");
+  std::vector<ManifestFile> files;
+  std::set<std::string> names;
+  for (std::string place = "files[0]"; fields.has(place);
+       place = fmt::format("files[{}]", files.size())) {
+    files.push_back(take_file(fields, place));
+    const std::string& name = files.back().name;
+    if (!names.insert(name).second) fields.fail(place + ".name", "a name once", name + " again");
+  }
+  if (files.size() > kMaxManifestFiles) {
+    fields.fail("files", fmt::format("at most {}", kMaxManifestFiles),
+                fmt::format("{}", files.size()));
+  }
+  return files;
+}
+
 }  // namespace
 
 bool is_manifest_file_name(std::string_view name) {
@@ -259,18 +276,7 @@ Manifest parse_manifest(std::span<const std::byte> text, const std::string& sour
   if (fields.has("metric")) {
     manifest.metric = fields.take("metric", Value::Kind::real, "a number with a point").real;
   }
-  fields.take("files", Value::Kind::list, "a list");
-  std::set<std::string> names;
-  for (std::string place = "files[0]"; fields.has(place);
-       place = fmt::format("files[{}]", manifest.files.size())) {
-    manifest.files.push_back(take_file(fields, place));
-    const std::string& name = manifest.files.back().name;
-    if (!names.insert(name).second) fields.fail(place + ".name", "a name once", name + " again");
-  }
-  if (manifest.files.size() > kMaxManifestFiles) {
-    fields.fail("files", fmt::format("at most {}", kMaxManifestFiles),
-                fmt::format("{}", manifest.files.size()));
-  }
+  manifest.files = take_files(fields);
   const std::uint64_t stored = fields.digest("xxh3_64");
   fields.check_empty();
   const std::uint64_t computed = digest(body(manifest));

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <unordered_map>
 #include <utility>
 
 #include "framework/core/archive/byte_reader.h"
 #include "framework/core/archive/pickle_globals.h"
+#include "framework/core/archive/pickle_stack.h"
 
 namespace precast {
 namespace {
@@ -15,32 +15,27 @@ using Kind = PickleValue::Kind;
 using Role = PickleValue::Role;
 
 constexpr std::uint64_t kMaxPickleBytes = 64'000'000;
-constexpr std::size_t kMaxValues = 2'000'000;
 /// A tensor's description takes the room of this many values, besides its sizes.
 constexpr std::size_t kTensorCharge = 2;
-constexpr std::size_t kMaxStack = 1'000'000;
-constexpr std::size_t kMaxMarks = 1'000;
 constexpr std::size_t kMaxDimensions = 64;
 constexpr std::size_t kShownLength = 100;
 
+/// Does what the opcodes say.
 class Machine {
  public:
   Machine(std::span<const std::byte> bytes, const std::string& source, Pickle& pickle)
-      : reader_(bytes, source), pickle_(pickle) {}
+      : reader_(bytes, source), pickle_(pickle), stack_(reader_, pickle) {}
 
   void run() {
     for (;;) {
       const auto opcode = reader_.number<std::uint8_t>();
       if (opcode == '.') break;
-      const bool known = constant(opcode) || number_or_text(opcode) || container(opcode) ||
-                         memo(opcode) || call(opcode);
+      const bool known = constant(opcode) || number_or_text(opcode) || empty_container(opcode) ||
+                         filled_container(opcode) || memo(opcode) || call(opcode);
       if (!known) reader_.fail(fmt::format("pickle: opcode 0x{:02x} is not allowed", opcode));
-      expect(stack_.size() <= kMaxStack && marks_.size() <= kMaxMarks,
-             "a stack of at most {} values and {} marks, got {} and {}", kMaxStack, kMaxMarks,
-             stack_.size(), marks_.size());
+      stack_.check_limits();
     }
-    pickle_.top = pop();
-    if (!stack_.empty() || !marks_.empty()) reader_.fail("pickle: expected one value at the end");
+    pickle_.top = stack_.pop_last();
   }
 
  private:
@@ -49,59 +44,7 @@ class Machine {
     if (!holds) reader_.fail("pickle: expected " + fmt::format(what, values...));
   }
 
-  /// Bounds the memory that a few bytes of pickle can ask for.
-  void charge(std::size_t values) {
-    charged_ += values;
-    expect(charged_ <= kMaxValues, "at most {} values, got more", kMaxValues);
-  }
-
-  PickleValue& make(Kind kind) {
-    charge(1);
-    PickleValue& value = pickle_.values.emplace_back();
-    value.kind = kind;
-    return value;
-  }
-
-  PickleValue& push(Kind kind) {
-    PickleValue& value = make(kind);
-    stack_.push_back(&value);
-    return value;
-  }
-
-  /// Values below the last mark belong to an unfinished container.
-  PickleValue* pop() {
-    if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) reader_.fail("pickle: empty stack");
-    PickleValue* value = stack_.back();
-    stack_.pop_back();
-    return value;
-  }
-
-  PickleValue* pop(Kind kind, const char* expected) {
-    PickleValue* value = pop();
-    if (value->kind != kind) reader_.fail(fmt::format("pickle: expected {}", expected));
-    return value;
-  }
-
-  PickleValue& top() {
-    PickleValue* value = pop();
-    stack_.push_back(value);
-    return *value;
-  }
-
-  std::vector<PickleValue*> pop_to_mark() {
-    if (marks_.empty()) reader_.fail("pickle: expected a mark");
-    const auto first = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
-    std::vector<PickleValue*> items(first, stack_.end());
-    stack_.erase(first, stack_.end());
-    marks_.pop_back();
-    return items;
-  }
-
-  std::vector<PickleValue*> pop_many(std::size_t count) {
-    std::vector<PickleValue*> items(count);
-    while (count > 0) items[--count] = pop();
-    return items;
-  }
+  PickleValue& push(Kind kind) { return stack_.push(kind); }
 
   bool constant(std::uint8_t opcode) {
     switch (opcode) {
@@ -124,10 +67,10 @@ class Machine {
         push(Kind::boolean).integer = opcode == 0x88;
         return true;
       case '(':
-        marks_.push_back(stack_.size());
+        stack_.mark();
         return true;
       case '0':
-        pop();
+        stack_.pop();
         return true;
       default:
         return false;
@@ -190,7 +133,8 @@ class Machine {
     }
   }
 
-  void extend(PickleValue& target, const std::vector<PickleValue*>& items) {
+  void extend(const std::vector<PickleValue*>& items) {
+    PickleValue& target = stack_.top();
     if (target.kind == Kind::opaque) return;
     const bool pairs = target.kind == Kind::dict;
     if ((!pairs && target.kind != Kind::list) || (pairs && items.size() % 2 != 0)) {
@@ -199,7 +143,7 @@ class Machine {
     target.items.insert(target.items.end(), items.begin(), items.end());
   }
 
-  bool container(std::uint8_t opcode) {
+  bool empty_container(std::uint8_t opcode) {
     switch (opcode) {
       case ')':
         push(Kind::tuple);
@@ -213,63 +157,55 @@ class Machine {
       case 0x8f:  // EMPTY_SET
         push(Kind::opaque);
         return true;
-      case 't': {
-        auto items = pop_to_mark();
-        push(Kind::tuple).items = std::move(items);
-        return true;
-      }
-      case 0x85:  // TUPLE1, TUPLE2, TUPLE3
-      case 0x86:
-      case 0x87: {
-        auto items = pop_many(opcode - 0x84U);
-        push(Kind::tuple).items = std::move(items);
-        return true;
-      }
-      case 'a':    // APPEND
-      case 's': {  // SETITEM
-        const auto items = pop_many(opcode == 'a' ? 1 : 2);
-        extend(top(), items);
-        return true;
-      }
-      case 'e':     // APPENDS
-      case 'u':     // SETITEMS
-      case 0x90: {  // ADDITEMS
-        const auto items = pop_to_mark();
-        extend(top(), items);
-        return true;
-      }
       default:
         return false;
     }
   }
 
-  void remember(std::uint32_t index) {
-    expect(index < kMaxValues, "a memo index below {}, got {}", kMaxValues, index);
-    memo_[index] = &top();
-  }
+  void make_tuple(std::vector<PickleValue*> items) { push(Kind::tuple).items = std::move(items); }
 
-  void recall(std::uint32_t index) {
-    const auto found = memo_.find(index);
-    expect(found != memo_.end(), "a memo index that was set, got {}", index);
-    stack_.push_back(found->second);
+  bool filled_container(std::uint8_t opcode) {
+    switch (opcode) {
+      case 't':
+        make_tuple(stack_.pop_to_mark());
+        return true;
+      case 0x85:  // TUPLE1, TUPLE2, TUPLE3
+      case 0x86:
+      case 0x87:
+        make_tuple(stack_.pop_many(opcode - 0x84U));
+        return true;
+      case 'a':  // APPEND
+        extend(stack_.pop_many(1));
+        return true;
+      case 's':  // SETITEM
+        extend(stack_.pop_many(2));
+        return true;
+      case 'e':   // APPENDS
+      case 'u':   // SETITEMS
+      case 0x90:  // ADDITEMS
+        extend(stack_.pop_to_mark());
+        return true;
+      default:
+        return false;
+    }
   }
 
   bool memo(std::uint8_t opcode) {
     switch (opcode) {
       case 'q':
-        remember(reader_.number<std::uint8_t>());
+        stack_.remember(reader_.number<std::uint8_t>());
         return true;
       case 'r':
-        remember(reader_.number<std::uint32_t>());
+        stack_.remember(reader_.number<std::uint32_t>());
         return true;
       case 0x94:  // MEMOIZE
-        remember(static_cast<std::uint32_t>(memo_.size()));
+        stack_.remember_next();
         return true;
       case 'h':
-        recall(reader_.number<std::uint8_t>());
+        stack_.recall(reader_.number<std::uint8_t>());
         return true;
       case 'j':
-        recall(reader_.number<std::uint32_t>());
+        stack_.recall(reader_.number<std::uint32_t>());
         return true;
       default:
         return false;
@@ -307,7 +243,7 @@ class Machine {
                       args[1]->kind == Kind::integer;
     if (!fits) reader_.fail("pickle: expected the arguments of a tensor");
     // Six bytes can repeat a call whose result holds a kilobyte.
-    charge(kTensorCharge + args[2]->items.size() + args[3]->items.size());
+    stack_.charge(kTensorCharge + args[2]->items.size() + args[3]->items.size());
     auto tensor = std::make_unique<PickleValue::Tensor>();
     tensor->storage = *args[0]->storage;
     tensor->offset = args[1]->integer;
@@ -317,8 +253,8 @@ class Machine {
   }
 
   void reduce() {
-    const PickleValue* args = pop(Kind::tuple, "a tuple of arguments");
-    const PickleValue* callable = pop(Kind::global, "a function");
+    const PickleValue* args = stack_.pop(Kind::tuple, "a tuple of arguments");
+    const PickleValue* callable = stack_.pop(Kind::global, "a function");
     switch (callable->role) {
       case Role::make_dict:
         push(Kind::dict);
@@ -327,7 +263,7 @@ class Machine {
         return make_tensor(args->items);
       case Role::pass_first:
         if (args->items.empty()) break;
-        stack_.push_back(args->items[0]);
+        stack_.push_again(args->items[0]);
         return;
       case Role::opaque:
         push(Kind::opaque);
@@ -341,7 +277,7 @@ class Machine {
 
   /// ('storage', torch.FloatStorage, key, device, elements)
   void persistent_id() {
-    const auto& items = pop(Kind::tuple, "a tuple that names a storage")->items;
+    const auto& items = stack_.pop(Kind::tuple, "a tuple that names a storage")->items;
     const bool fits = items.size() == 5 && items[0]->kind == Kind::text &&
                       items[0]->text == "storage" && items[1]->role == Role::storage_type &&
                       items[2]->kind == Kind::text && items[4]->kind == Kind::integer &&
@@ -359,23 +295,23 @@ class Machine {
         return true;
       }
       case 0x93: {  // STACK_GLOBAL
-        const std::string_view name = pop(Kind::text, "a name")->text;
-        global(pop(Kind::text, "a module")->text, name);
+        const std::string_view name = stack_.pop(Kind::text, "a name")->text;
+        global(stack_.pop(Kind::text, "a module")->text, name);
         return true;
       }
       case 'R':
         reduce();
         return true;
       case 0x81:  // NEWOBJ
-        pop(Kind::tuple, "a tuple of arguments");
-        if (pop(Kind::global, "a class")->role != Role::opaque) {
+        stack_.pop(Kind::tuple, "a tuple of arguments");
+        if (stack_.pop(Kind::global, "a class")->role != Role::opaque) {
           reader_.fail("pickle: this class may not be made");
         }
         push(Kind::opaque);
         return true;
       case 'b': {  // BUILD sets attributes, such as an OrderedDict's _metadata: of no use to us
-        pop();
-        const Kind kind = top().kind;
+        stack_.pop();
+        const Kind kind = stack_.top().kind;
         if (kind != Kind::dict && kind != Kind::opaque) reader_.fail("pickle: unexpected state");
         return true;
       }
@@ -389,10 +325,7 @@ class Machine {
 
   ByteReader reader_;
   Pickle& pickle_;
-  std::size_t charged_ = 0;
-  std::vector<PickleValue*> stack_;
-  std::vector<std::size_t> marks_;
-  std::unordered_map<std::uint32_t, PickleValue*> memo_;
+  PickleStack stack_;
 };
 
 }  // namespace

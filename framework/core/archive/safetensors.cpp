@@ -215,21 +215,31 @@ json header_entry(const TensorRecord& record, std::uint64_t offset) {
           {"data_offsets", {offset, offset + record.bytes.size()}}};
 }
 
-}  // namespace
+/// Where the bytes of the records go: larger elements first, so that all are aligned.
+struct Layout {
+  std::vector<std::size_t> order;
+  /// Of each record, in the order of the records.
+  std::vector<std::uint64_t> offsets;
+};
 
-void write_safetensors(const std::filesystem::path& path, std::span<const TensorRecord> records,
-                       const std::map<std::string, std::string>& metadata, FileOps& ops) {
-  std::vector<std::size_t> layout(records.size());
-  std::iota(layout.begin(), layout.end(), 0);
-  std::ranges::stable_sort(layout, std::greater<>(),
+Layout lay_out(std::span<const TensorRecord> records) {
+  Layout layout{std::vector<std::size_t>(records.size()),
+                std::vector<std::uint64_t>(records.size())};
+  std::iota(layout.order.begin(), layout.order.end(), 0);
+  std::ranges::stable_sort(layout.order, std::greater<>(),
                            [&](std::size_t i) { return dtype_info(records[i].dtype).size_bytes; });
-  std::vector<std::uint64_t> offsets(records.size());
   std::uint64_t end = 0;
-  for (const std::size_t i : layout) {
-    offsets[i] = end;
+  for (const std::size_t i : layout.order) {
+    layout.offsets[i] = end;
     end += records[i].bytes.size();
   }
+  return layout;
+}
 
+/// As JSON, with blanks up to the alignment. @param path for messages
+std::string header_text(const std::filesystem::path& path, std::span<const TensorRecord> records,
+                        const std::map<std::string, std::string>& metadata,
+                        const std::vector<std::uint64_t>& offsets) {
   nlohmann::ordered_json header;
   header[kMetadataKey] = metadata;
   header[kMetadataKey][kDigestKey] = digest(records, metadata);
@@ -253,12 +263,20 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Tensor
     throw CheckpointError(fmt::format("{}: expected names in UTF-8", path.string()));
   }
   text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
+  return text;
+}
 
+}  // namespace
+
+void write_safetensors(const std::filesystem::path& path, std::span<const TensorRecord> records,
+                       const std::map<std::string, std::string>& metadata, FileOps& ops) {
+  const Layout layout = lay_out(records);
+  const std::string text = header_text(path, records, metadata, layout.offsets);
   AtomicFile file(path, ops);
   const std::uint64_t length = text.size();
   file.append(std::as_bytes(std::span(&length, 1)));
   file.append(text);
-  for (const std::size_t i : layout) file.append(records[i].bytes);
+  for (const std::size_t i : layout.order) file.append(records[i].bytes);
   file.commit();
 }
 

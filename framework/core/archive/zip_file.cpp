@@ -82,6 +82,38 @@ void read_zip64_extra(std::span<const std::byte> extra, const std::string& sourc
   }
 }
 
+/// An entry as the directory lists it.
+struct ListedEntry {
+  std::string name;
+  Zip64Fields fields{};
+  std::uint32_t crc = 0;
+  /// Its bytes lie in the file as they are.
+  bool stored = false;
+};
+
+ListedEntry read_entry(ByteReader& reader, const std::string& source) {
+  ListedEntry entry;
+  Zip64Fields& fields = entry.fields;
+  if (reader.number<std::uint32_t>() != kDirectoryEntry) reader.fail("expected a zip entry");
+  reader.skip(4);
+  const auto flags = reader.number<std::uint16_t>();
+  const auto method = reader.number<std::uint16_t>();
+  reader.skip(4);
+  entry.crc = reader.number<std::uint32_t>();
+  fields.stored_size = reader.number<std::uint32_t>();
+  fields.size = reader.number<std::uint32_t>();
+  const auto name_bytes = reader.number<std::uint16_t>();
+  const auto extra_bytes = reader.number<std::uint16_t>();
+  const auto comment_bytes = reader.number<std::uint16_t>();
+  reader.skip(8);
+  fields.offset = reader.number<std::uint32_t>();
+  entry.name = reader.text(name_bytes);
+  read_zip64_extra(reader.take(extra_bytes), source, fields);
+  reader.skip(comment_bytes);
+  entry.stored = (flags & kEncrypted) == 0 && method == 0 && fields.size == fields.stored_size;
+  return entry;
+}
+
 }  // namespace
 
 std::uint32_t crc32(std::span<const std::byte> bytes, std::uint32_t before) {
@@ -158,36 +190,20 @@ void ZipReader::read_directory(const Directory& directory) {
   }
   std::uint64_t stored_bytes_left = file_.size();
   for (std::uint64_t i = 0; i < directory.entries; ++i) {
-    if (reader.number<std::uint32_t>() != kDirectoryEntry) reader.fail("expected a zip entry");
-    reader.skip(4);
-    const auto flags = reader.number<std::uint16_t>();
-    const auto method = reader.number<std::uint16_t>();
-    reader.skip(4);
-    const auto crc = reader.number<std::uint32_t>();
-    Zip64Fields fields{};
-    fields.stored_size = reader.number<std::uint32_t>();
-    fields.size = reader.number<std::uint32_t>();
-    const auto name_bytes = reader.number<std::uint16_t>();
-    const auto extra_bytes = reader.number<std::uint16_t>();
-    const auto comment_bytes = reader.number<std::uint16_t>();
-    reader.skip(8);
-    fields.offset = reader.number<std::uint32_t>();
-    std::string name(reader.text(name_bytes));
-    read_zip64_extra(reader.take(extra_bytes), source_, fields);
-    reader.skip(comment_bytes);
+    const ListedEntry listed = read_entry(reader, source_);
+    const std::string& name = listed.name;
     // Entries that share bytes let a small file take hours to check.
-    if (fields.stored_size > stored_bytes_left) {
+    if (listed.fields.stored_size > stored_bytes_left) {
       throw CheckpointError(fmt::format(
           "{}: entry '{}': expected entries that do not overlap, got more bytes than the file has",
           source_, name));
     }
-    stored_bytes_left -= fields.stored_size;
-    const bool stored =
-        (flags & kEncrypted) == 0 && method == 0 && fields.size == fields.stored_size;
-    if (!entries_.emplace(name, Entry{fields.offset, fields.size, crc, stored}).second) {
+    stored_bytes_left -= listed.fields.stored_size;
+    const Entry entry{listed.fields.offset, listed.fields.size, listed.crc, listed.stored};
+    if (!entries_.emplace(name, entry).second) {
       throw CheckpointError(fmt::format("{}: entry '{}' is there twice", source_, name));
     }
-    names_.push_back(std::move(name));
+    names_.push_back(name);
   }
 }
 

@@ -101,6 +101,23 @@ cudaDeviceProp first_gpu() {
   return properties;
 }
 
+nlohmann::ordered_json measure(const KernelEntry& entry, KernelTimer& timer, int windows) {
+  const KernelCase kernel = entry.make();
+  const KernelTime time = timer.measure(kernel, windows);
+  const double us = median(time.us);
+  const double gb_per_s = static_cast<double>(kernel.bytes_moved) / us / 1e3;
+  const double copy = median(time.copy_gb_per_s);
+  return {{"name", entry.name},
+          {"shape", kernel.shape},
+          {"bytes_moved", kernel.bytes_moved},
+          {"us", us},
+          {"us_least", *std::ranges::min_element(time.us)},
+          {"us_most", *std::ranges::max_element(time.us)},
+          {"gb_per_s", gb_per_s},
+          {"copy_gb_per_s", copy},
+          {"share_of_copy", gb_per_s / copy}};
+}
+
 nlohmann::ordered_json report_of(const Request& request) {
   const cudaDeviceProp gpu = first_gpu();
   int driver = 0;
@@ -114,20 +131,7 @@ nlohmann::ordered_json report_of(const Request& request) {
                                    {"kernels", nlohmann::ordered_json::array()}};
   KernelTimer timer;
   for (const KernelEntry& entry : request.kernels) {
-    const KernelCase kernel = entry.make();
-    const KernelTime time = timer.measure(kernel, request.windows);
-    const double us = median(time.us);
-    const double gb_per_s = static_cast<double>(kernel.bytes_moved) / us / 1e3;
-    const double copy = median(time.copy_gb_per_s);
-    report["kernels"].push_back({{"name", entry.name},
-                                 {"shape", kernel.shape},
-                                 {"bytes_moved", kernel.bytes_moved},
-                                 {"us", us},
-                                 {"us_least", *std::ranges::min_element(time.us)},
-                                 {"us_most", *std::ranges::max_element(time.us)},
-                                 {"gb_per_s", gb_per_s},
-                                 {"copy_gb_per_s", copy},
-                                 {"share_of_copy", gb_per_s / copy}});
+    report["kernels"].push_back(measure(entry, timer, request.windows));
   }
   return report;
 }

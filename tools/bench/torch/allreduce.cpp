@@ -84,33 +84,55 @@ void report(const ordered_json& figures, bool json) {
   }
 }
 
-}  // namespace
-
-int run_bench_allreduce(const std::vector<std::string>& args) {
-  Arguments options(
+Arguments allreduce_arguments() {
+  Arguments arguments(
       "bench allreduce [options]",
       "How fast the ranks sum float32 tensors of each size: the tensor's bytes over the "
       "time (algorithm),\nand what a link carries for it, 2 (n - 1) / n times as much "
       "(bus). Under torchrun, srun or mpirun it\nmeasures those ranks.");
-  options.options().add_options()("ranks", po::value<std::int64_t>()->default_value(2),
-                                  "ranks to start on this host")(
+  arguments.options().add_options()("ranks", po::value<std::int64_t>()->default_value(2),
+                                    "ranks to start on this host")(
       "sizes", po::value<std::string>()->default_value("4KB,64KB,1MB,16MB,64MB"), "tensor sizes")(
       "repeats", po::value<std::int64_t>()->default_value(15),
       "sums of each size; the median counts")(
       "device", po::value<std::string>()->default_value("auto"), "auto, cpu (Gloo) or cuda (NCCL)")(
       "json", "print results as JSON");
+  return arguments;
+}
+
+/// @throws ConfigError
+std::string read_device(const Arguments& options) {
+  std::string device = options.text("device");
+  if (device != "auto" && device != "cpu" && device != "cuda")
+    throw ConfigError(fmt::format("--device: expected auto, cpu or cuda, got '{}'", device));
+  return device;
+}
+
+/// What one rank does; the first one reports.
+void measure_sums(RankSession& session, at::Device device, const std::vector<std::int64_t>& sizes,
+                  const Arguments& options) {
+  Communicator& ranks = session.communicator();
+  ordered_json figures = {{"ranks", ranks.world()},
+                          {"transport", device.is_cuda() ? "NCCL" : "Gloo"},
+                          {"device_name", device_name(device)},
+                          {"sums", ordered_json::array()}};
+  for (const std::int64_t size : sizes)
+    figures["sums"].push_back(time_sums(ranks, device, size, options.get<std::int64_t>("repeats")));
+  if (session.leads()) report(figures, options.has("json"));
+  static_cast<void>(ranks.all_gather("done"));
+}
+
+}  // namespace
+
+int run_bench_allreduce(const std::vector<std::string>& args) {
+  Arguments options = allreduce_arguments();
   if (!options.parse(args)) return 0;
   const std::vector<std::int64_t> sizes = parse_sizes(options.text("sizes"));
   const auto launched = options.get<std::int64_t>("ranks");
   check_range("ranks", launched, 2, 1024);
   check_range("repeats", options.get<std::int64_t>("repeats"), 1, INT_MAX);
   TrainConfig config;
-  config.training.device = options.text("device");
-  if (config.training.device != "auto" && config.training.device != "cpu" &&
-      config.training.device != "cuda") {
-    throw ConfigError(
-        fmt::format("--device: expected auto, cpu or cuda, got '{}'", config.training.device));
-  }
+  config.training.device = read_device(options);
   const RankInfo info = find_ranks(config);
   if (info.source == "single") {
     std::vector<std::string> command = {"bench", "allreduce"};
@@ -120,16 +142,7 @@ int run_bench_allreduce(const std::vector<std::string>& args) {
   const at::Device device = prepare_device(config, info.local_rank, info.local_world);
   RankSession session(config, info, device);
   return session.run([&] {
-    Communicator& ranks = session.communicator();
-    ordered_json figures = {{"ranks", ranks.world()},
-                            {"transport", device.is_cuda() ? "NCCL" : "Gloo"},
-                            {"device_name", device_name(device)},
-                            {"sums", ordered_json::array()}};
-    for (const std::int64_t size : sizes)
-      figures["sums"].push_back(
-          time_sums(ranks, device, size, options.get<std::int64_t>("repeats")));
-    if (session.leads()) report(figures, options.has("json"));
-    static_cast<void>(ranks.all_gather("done"));
+    measure_sums(session, device, sizes, options);
     return 0;
   });
 }

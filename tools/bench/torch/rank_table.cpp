@@ -58,6 +58,25 @@ struct Column {
   std::string update;
 };
 
+/// Every combination of --data and --variable_update.
+std::vector<Column> read_columns(const Arguments& options) {
+  std::vector<Column> columns;
+  const std::vector<std::string> updates =
+      options.has("variable_update")
+          ? split_list("variable_update", options.text("variable_update"))
+          : std::vector<std::string>{""};
+  for (const std::string& data : split_list("data", options.text("data"))) {
+    for (const std::string& update : updates) columns.push_back({data, update});
+  }
+  return columns;
+}
+
+std::vector<std::string> with_column(std::vector<std::string> command, const Column& column) {
+  command.insert(command.end(), {"--data", column.data});
+  if (!column.update.empty()) command.insert(command.end(), {"--variable_update", column.update});
+  return command;
+}
+
 /// Adds to each result what of the first row's images per second and rank it keeps.
 void add_efficiency(ordered_json& row, const ordered_json& first) {
   for (std::size_t i = 0; i < row.at("columns").size(); ++i) {
@@ -104,14 +123,7 @@ std::vector<std::string> without_options(const std::vector<std::string>& args,
 int run_rank_table(const std::vector<std::string>& args, const Arguments& options) {
   if (find_rank_info(process_environment()).source != "single")
     throw ConfigError("--ranks: expected to be started once, got one of several ranks");
-  std::vector<Column> columns;
-  const std::vector<std::string> updates =
-      options.has("variable_update")
-          ? split_list("variable_update", options.text("variable_update"))
-          : std::vector<std::string>{""};
-  for (const std::string& data : split_list("data", options.text("data"))) {
-    for (const std::string& update : updates) columns.push_back({data, update});
-  }
+  const std::vector<Column> columns = read_columns(options);
   const ResultFile result;
   std::vector<std::string> common =
       without_options(args, {"ranks", "data", "variable_update", "out", "profile"});
@@ -121,11 +133,7 @@ int run_rank_table(const std::vector<std::string>& args, const Arguments& option
   for (const int ranks : parse_ranks(options.text("ranks"))) {
     ordered_json row = {{"ranks", ranks}, {"columns", ordered_json::array()}};
     for (const Column& column : columns) {
-      std::vector<std::string> command = common;
-      command.insert(command.end(), {"--data", column.data});
-      if (!column.update.empty())
-        command.insert(command.end(), {"--variable_update", column.update});
-      if (const int code = launch_ranks(command, ranks); code != 0) return code;
+      if (const int code = launch_ranks(with_column(common, column), ranks); code != 0) return code;
       row["columns"].push_back(result.read());
     }
     add_efficiency(row, rows.empty() ? row : rows.front());

@@ -135,6 +135,21 @@ constexpr Stage kStages[] = {{"read", &Stages::read},
                              {"train on the data", &Stages::train_on_data},
                              {"train on one batch", &Stages::train_on_fixed_batch}};
 
+ordered_json stage_row(const Stage& stage, const std::vector<Pass>& passes) {
+  std::vector<double> rates, byte_rates;
+  for (const Pass& pass : passes) {
+    rates.push_back(static_cast<double>(pass.images) / pass.seconds);
+    byte_rates.push_back(static_cast<double>(pass.bytes) / pass.seconds);
+  }
+  ordered_json row = {{"stage", stage.name},
+                      {"images", passes.front().images},
+                      {"images_per_second", median(rates)},
+                      {"least", std::ranges::min(rates)},
+                      {"most", std::ranges::max(rates)}};
+  if (passes.front().bytes > 0) row["bytes_per_second"] = median(byte_rates);
+  return row;
+}
+
 /// The stages take turns, so that a bad minute of the machine hits all.
 ordered_json measure(Stages& stages, std::int64_t runs) {
   std::vector<std::vector<Pass>> passes(std::size(kStages));
@@ -144,19 +159,8 @@ ordered_json measure(Stages& stages, std::int64_t runs) {
       passes[i].push_back((stages.*kStages[i].run)());
   }
   auto rows = ordered_json::array();
-  for (std::size_t i = 0; i < std::size(kStages); ++i) {
-    std::vector<double> rates, byte_rates;
-    for (const Pass& pass : passes[i]) {
-      rates.push_back(static_cast<double>(pass.images) / pass.seconds);
-      byte_rates.push_back(static_cast<double>(pass.bytes) / pass.seconds);
-    }
-    rows.push_back({{"stage", kStages[i].name},
-                    {"images", passes[i].front().images},
-                    {"images_per_second", median(rates)},
-                    {"least", std::ranges::min(rates)},
-                    {"most", std::ranges::max(rates)}});
-    if (passes[i].front().bytes > 0) rows.back()["bytes_per_second"] = median(byte_rates);
-  }
+  for (std::size_t i = 0; i < std::size(kStages); ++i)
+    rows.push_back(stage_row(kStages[i], passes[i]));
   const double fixed = rows.back().at("images_per_second").get<double>();
   for (auto& row : rows)
     row["of_training_on_one_batch"] = row.at("images_per_second").get<double>() / fixed;
@@ -213,6 +217,23 @@ ordered_json describe(const ordered_json& rows, const Recipe& recipe, const Regi
           {"torch", torch_version()}};
 }
 
+void add_stage_options(po::options_description& options) {
+  options.add_options()("steps", po::value<std::int64_t>()->default_value(20),
+                        "training steps a run")(
+      "batches", po::value<std::int64_t>()->default_value(0),
+      "batches to process a run; 0: the whole training set")(
+      "runs", po::value<std::int64_t>()->default_value(3), "runs of each stage; the median counts")(
+      "cold", "drop the file from the page cache before each run that reads it")(
+      "svg", po::value<std::string>(), "draw the result into this file")("json",
+                                                                         "print results as JSON");
+}
+
+void check_stage_options(const Arguments& options) {
+  check_range("steps", options.get<std::int64_t>("steps"), 1, INT_MAX);
+  check_range("batches", options.get<std::int64_t>("batches"), 0, INT_MAX);
+  check_range("runs", options.get<std::int64_t>("runs"), 1, INT_MAX);
+}
+
 }  // namespace
 
 int run_bench_stages(const std::vector<std::string>& args) {
@@ -222,19 +243,10 @@ int run_bench_stages(const std::vector<std::string>& args) {
       "What slows training down: images per second when a recipe's training set "
       "is only read,\nread and processed, trained on, and when one batch is "
       "trained on again and again.");
-  command.arguments().options().add_options()("steps", po::value<std::int64_t>()->default_value(20),
-                                              "training steps a run")(
-      "batches", po::value<std::int64_t>()->default_value(0),
-      "batches to process a run; 0: the whole training set")(
-      "runs", po::value<std::int64_t>()->default_value(3), "runs of each stage; the median counts")(
-      "cold", "drop the file from the page cache before each run that reads it")(
-      "svg", po::value<std::string>(), "draw the result into this file")("json",
-                                                                         "print results as JSON");
+  add_stage_options(command.arguments().options());
   if (!command.parse(args, recipe_help(registries))) return 0;
   const Arguments& options = command.arguments();
-  check_range("steps", options.get<std::int64_t>("steps"), 1, INT_MAX);
-  check_range("batches", options.get<std::int64_t>("batches"), 0, INT_MAX);
-  check_range("runs", options.get<std::int64_t>("runs"), 1, INT_MAX);
+  check_stage_options(options);
   Recipe recipe = load_recipe(command.config_path(), command.overrides(), registries);
   // One rank: what several share is what `bench step --ranks` measures.
   recipe.config.training.distributed = 0;

@@ -54,6 +54,25 @@ void add_options(po::options_description& options) {
                                                                     "print results as JSON");
 }
 
+/// Options and the recipe's keys that they set.
+constexpr std::pair<const char*, const char*> kOptionKeys[] = {
+    {"model", "model.arch"},
+    {"batch_size", "training.batch_size"},
+    {"precision", "training.precision"},
+    {"device", "training.device"},
+    {"cuda_graphs", "training.cuda_graphs"},
+    {"optimizer", "training.optimizer"},
+    {"variable_update", "dist.variable_update"},
+    {"image_size", "resolution.min_res"},
+    {"image_size", "resolution.max_res"}};
+
+/// @throws ConfigError
+bool is_channels_last(const std::string& layout) {
+  if (layout != "channels_last" && layout != "nchw")
+    throw ConfigError(fmt::format("--layout: expected channels_last or nchw, got '{}'", layout));
+  return layout == "channels_last";
+}
+
 /// The keys that the options stand for.
 std::vector<Override> option_overrides(const Arguments& options, bool has_recipe) {
   const Origin origin{"command line", 0, 0};
@@ -63,25 +82,12 @@ std::vector<Override> option_overrides(const Arguments& options, bool has_recipe
     overrides.push_back({key, parse_override(value, origin, diagnostics)});
   };
   if (!has_recipe) set("training.batch_size", "64");
-  const std::pair<const char*, const char*> keys[] = {{"model", "model.arch"},
-                                                      {"batch_size", "training.batch_size"},
-                                                      {"precision", "training.precision"},
-                                                      {"device", "training.device"},
-                                                      {"cuda_graphs", "training.cuda_graphs"},
-                                                      {"optimizer", "training.optimizer"},
-                                                      {"variable_update", "dist.variable_update"},
-                                                      {"image_size", "resolution.min_res"},
-                                                      {"image_size", "resolution.max_res"}};
-  for (const auto& [option, key] : keys) {
+  for (const auto& [option, key] : kOptionKeys) {
     if (options.has(option)) set(key, options.text(option));
   }
   if (options.has("blurpool")) set("training.use_blurpool", "1");
-  if (options.has("layout")) {
-    const std::string layout = options.text("layout");
-    if (layout != "channels_last" && layout != "nchw")
-      throw ConfigError(fmt::format("--layout: expected channels_last or nchw, got '{}'", layout));
-    set("training.channels_last", layout == "nchw" ? "false" : "true");
-  }
+  if (options.has("layout"))
+    set("training.channels_last", is_channels_last(options.text("layout")) ? "true" : "false");
   if (options.text("data").ends_with(".beton")) set("data.train_dataset", options.text("data"));
   diagnostics.throw_if_errors();
   return overrides;
@@ -112,18 +118,7 @@ class StepBench {
       batches_ = make_fake_stream(options.text("data"), rig_->fake_shape());
       return;
     }
-    source_ = make_train_source(*reader_, make_train_data(*reader_, recipe, registries), recipe,
-                                rig_->plan(), device);
-    if (source_->size(ranks.communicator().world()) == 0) {
-      throw ConfigError(
-          fmt::format("training.batch_size: expected at most the {} samples of {}, "
-                      "got {}",
-                      reader_->size(), reader_->path().string(), rig_->plan().global_batch_size));
-    }
-    batches_ = make_epochs_stream(*source_, {.epoch = 0,
-                                             .image_size_px = rig_->plan().image_size_px.front(),
-                                             .rank = ranks.communicator().rank(),
-                                             .world = ranks.communicator().world()});
+    open_source(registries);
   }
 
   int run() {
@@ -142,6 +137,22 @@ class StepBench {
   }
 
  private:
+  void open_source(const Registries& registries) {
+    source_ = make_train_source(*reader_, make_train_data(*reader_, recipe_, registries), recipe_,
+                                rig_->plan(), device_);
+    const Communicator& all = ranks_.communicator();
+    if (source_->size(all.world()) == 0) {
+      throw ConfigError(
+          fmt::format("training.batch_size: expected at most the {} samples of {}, "
+                      "got {}",
+                      reader_->size(), reader_->path().string(), rig_->plan().global_batch_size));
+    }
+    batches_ = make_epochs_stream(*source_, {.epoch = 0,
+                                             .image_size_px = rig_->plan().image_size_px.front(),
+                                             .rank = all.rank(),
+                                             .world = all.world()});
+  }
+
   void trace() {
     if (ranks_.leads()) {
       write_step_trace(*rig_, *batches_, kTracedSteps, device_, options_.text("profile"));
@@ -202,14 +213,15 @@ class StepBench {
   void report(const ordered_json& figures) const {
     if (options_.has("out")) {
       write_file(options_.text("out"), figures.dump(2) + "\n");
-      return;
-    }
-    if (options_.has("json")) {
+    } else if (options_.has("json")) {
       print_json(figures);
-      return;
+    } else {
+      print(figures);
     }
-    const auto& settings = figures.at("settings");
-    for (const auto& [name, value] : settings.items())
+  }
+
+  static void print(const ordered_json& figures) {
+    for (const auto& [name, value] : figures.at("settings").items())
       fmt::print("{:<16} {}\n", name, value.is_string() ? value.get<std::string>() : value.dump());
     fmt::print("{:<16} {}, torch {}\n", "device name", figures.at("device_name").get<std::string>(),
                figures.at("torch").get<std::string>());

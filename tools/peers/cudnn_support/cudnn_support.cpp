@@ -300,6 +300,24 @@ std::string refusal(graph::Graph& of) {
   return of.get_execution_plan_count() > 0 ? "" : "no engine";
 }
 
+/// How many of the pattern's shapes have an engine. @param why gets a line for each that has none
+std::size_t count_supported(const Pattern& pattern,
+                            const std::shared_ptr<fe::DeviceProperties>& device, std::int64_t batch,
+                            Type type, std::string& why) {
+  std::size_t supported = 0;
+  for (const auto& build : pattern.shapes) {
+    Net net(device, batch, type, pattern.intermediate_is_float ? Type::FLOAT : type);
+    build(net);
+    const std::string refused = refusal(*net);
+    if (refused.empty()) {
+      ++supported;
+    } else {
+      why += pattern.name + (type == Type::HALF ? ", fp16: " : ", bf16: ") + refused + "\n";
+    }
+  }
+  return supported;
+}
+
 void print_table(const std::shared_ptr<fe::DeviceProperties>& device, std::int64_t batch,
                  bool reasons) {
   std::printf("cuDNN %zu, batch %lld, channels_last\n\n", cudnnGetVersion(),
@@ -309,17 +327,7 @@ void print_table(const std::shared_ptr<fe::DeviceProperties>& device, std::int64
   for (const Pattern& pattern : patterns()) {
     std::printf("| %s |", pattern.name.c_str());
     for (const Type type : {Type::HALF, Type::BFLOAT16}) {
-      std::size_t supported = 0;
-      for (const auto& build : pattern.shapes) {
-        Net net(device, batch, type, pattern.intermediate_is_float ? Type::FLOAT : type);
-        build(net);
-        const std::string refused = refusal(*net);
-        if (refused.empty()) {
-          ++supported;
-        } else {
-          why += pattern.name + (type == Type::HALF ? ", fp16: " : ", bf16: ") + refused + "\n";
-        }
-      }
+      const std::size_t supported = count_supported(pattern, device, batch, type, why);
       const std::size_t shapes = pattern.shapes.size();
       const std::string some =
           std::to_string(supported) + " of " + std::to_string(shapes) + " shapes";

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "framework/core/archive/byte_reader.h"
+#include "framework/core/archive/pickle_reader.h"
+
+namespace precast {
+
+/// Stack, marks and memo of a pickle that is being read, with limits on all three: what a pickle
+/// asks for is not trusted. Errors are those of ByteReader::fail(). One thread.
+class PickleStack {
+ public:
+  /// Borrows both. @param pickle gets the values
+  PickleStack(const ByteReader& reader, Pickle& pickle) : reader_(reader), pickle_(pickle) {}
+
+  /// Counts as that many values: bounds the memory that a few bytes of pickle can ask for.
+  void charge(std::size_t values);
+  /// A new value, which the pickle owns.
+  PickleValue& push(PickleValue::Kind kind);
+  /// A value that the pickle has.
+  void push_again(PickleValue* value) { values_.push_back(value); }
+  /// Values below the last mark belong to an unfinished container and are not popped.
+  PickleValue* pop();
+  /// @param expected the kind in words
+  PickleValue* pop(PickleValue::Kind kind, const char* expected);
+  /// The last `count`, the deepest first.
+  std::vector<PickleValue*> pop_many(std::size_t count);
+  std::vector<PickleValue*> pop_to_mark();
+  /// The one value that is left at the end.
+  PickleValue* pop_last();
+  PickleValue& top();
+
+  void mark() { marks_.push_back(values_.size()); }
+  /// Keeps the top under that number of the memo, or under the next one.
+  void remember(std::uint32_t index);
+  void remember_next() { remember(static_cast<std::uint32_t>(memo_.size())); }
+  /// Pushes what was kept.
+  void recall(std::uint32_t index);
+  /// To be called after each opcode.
+  void check_limits() const;
+
+ private:
+  const ByteReader& reader_;
+  Pickle& pickle_;
+  std::size_t charged_ = 0;
+  std::vector<PickleValue*> values_;
+  std::vector<std::size_t> marks_;
+  std::unordered_map<std::uint32_t, PickleValue*> memo_;
+};
+
+}  // namespace precast
