@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+#include <variant>
 
 #include "data/beton/format.h"
 #include "framework/core/error.h"
@@ -16,18 +17,35 @@ constexpr std::size_t kFieldAlignment = 64;
 /// More than any machine has; far from where sizes overflow.
 constexpr std::size_t kMaxBatchBytes = std::size_t{1} << 56;
 
-std::vector<std::int64_t> shape_of(const Output& output, std::int64_t image_size_px) {
-  if (output.kind == OutputKind::array || output.kind == OutputKind::bytes ||
-      output.kind == OutputKind::shaped || output.kind == OutputKind::extents)
-    return output.shape;
-  if (output.kind != OutputKind::image && output.kind != OutputKind::mask) return {};
-  const auto side = static_cast<int>(image_size_px);
-  const bool mask = output.kind == OutputKind::mask;
-  const PixelShape out = output.image.output({side, side, output.channels}, mask);
-  if (out.channels == 1) return {out.height, out.width};
-  if (output.channels_first) return {out.channels, out.height, out.width};
-  return {out.height, out.width, out.channels};
-}
+using Shape = std::vector<std::int64_t>;
+
+/// The shape of one sample of an output.
+class ShapeOf {
+ public:
+  explicit ShapeOf(std::int64_t image_size_px) : side_(static_cast<int>(image_size_px)) {}
+
+  Shape operator()(const ImageOutput& image) const {
+    const PixelShape out = image.pipeline.output({side_, side_, 3});
+    if (image.channels_first) return {out.channels, out.height, out.width};
+    return {out.height, out.width, out.channels};
+  }
+  Shape operator()(const MaskOutput& mask) const {
+    const PixelShape out = mask.pipeline.output({side_, side_, mask.channels}, /*mask=*/true);
+    if (out.channels == 1) return {out.height, out.width};
+    return {out.height, out.width, out.channels};
+  }
+  Shape operator()(const ArrayOutput& array) const { return array.shape; }
+  Shape operator()(const BytesOutput& bytes) const { return {bytes.room}; }
+  Shape operator()(const ShapedOutput& shaped) const { return shaped.shape; }
+  Shape operator()(const ExtentsOutput& extents) const {
+    return {static_cast<std::int64_t>(extents.dimensions)};
+  }
+  /// All others are numbers.
+  Shape operator()(const auto& /*number*/) const { return {}; }
+
+ private:
+  int side_;
+};
 
 }  // namespace
 
@@ -36,7 +54,7 @@ BatchLayout::BatchLayout(const std::vector<Output>& outputs, std::int64_t batch_
     : outputs_(outputs), image_size_px_(image_size_px) {
   const auto count = static_cast<std::size_t>(batch_size);
   for (const Output& output : outputs) {
-    OutputField field{.shape = shape_of(output, image_size_px),
+    OutputField field{.shape = std::visit(ShapeOf(image_size_px), output.kind),
                       .offset = bytes_,
                       .sample_bytes = element_size(output.type)};
     std::size_t all = 0;
@@ -91,7 +109,7 @@ std::vector<HostTensor> BatchLayout::finish(std::byte* memory, std::int64_t coun
                       .shape = {count},
                       .data = memory + field.offset};
     tensor.shape.insert(tensor.shape.end(), field.shape.begin(), field.shape.end());
-    if (outputs_[i].variable) tensor.shape = {count, pack(i, memory, count)};
+    if (is_packed(outputs_[i])) tensor.shape = {count, pack(i, memory, count)};
     tensors.push_back(std::move(tensor));
   }
   return tensors;

@@ -69,7 +69,7 @@ MemoryPlan plan_memory(const BetonReader& reader, const Pipeline& pipeline,
   const BatchLayout layout(outputs, options.batch_size, image_size_px);
   plan.batches = layout.bytes() * static_cast<std::uint64_t>(options.batches_ahead + 1);
   for (std::size_t i = 0; i < outputs.size(); ++i)
-    if (outputs[i].variable) plan.unbounded += layout.fields()[i].sample_bytes;
+    if (is_packed(outputs[i])) plan.unbounded += layout.fields()[i].sample_bytes;
   plan.unbounded *= static_cast<std::uint64_t>(options.batch_size * (options.batches_ahead + 1));
   plan.batches_locked = static_cast<bool>(options.allocator.allocate);
   plan.decoders = static_cast<std::uint64_t>(options.workers) *

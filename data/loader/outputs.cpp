@@ -89,13 +89,13 @@ class Resolver {
       Output output{.name = spec.name};
       failed_ = false;
       if (!resolve(spec, specs, output)) continue;
-      if (output.kind == OutputKind::image && std::exchange(image_seen, true)) {
-        output.view = spec.name;
-      }
+      if (auto* const image = std::get_if<ImageOutput>(&output.kind))
+        if (std::exchange(image_seen, true)) image->view = spec.name;
       outputs.push_back(std::move(output));
     }
     for (std::size_t i = 0; diagnostics_.errors().empty() && i < outputs.size(); ++i) {
-      if (outputs[i].kind == OutputKind::mask) follow(specs[i], outputs, outputs[i]);
+      if (auto* const mask = std::get_if<MaskOutput>(&outputs[i].kind))
+        follow(specs[i], outputs, *mask);
     }
     diagnostics_.throw_if_errors();
     return outputs;
@@ -107,15 +107,16 @@ class Resolver {
     std::vector<Output> all;
     for (const Output& output : outputs) {
       all.push_back(output);
-      const bool shaped = output.kind == OutputKind::shaped;
-      if (!shaped && output.kind != OutputKind::bytes) continue;
-      Output extents{.name = output.name + (shaped ? ".extents" : ".lengths"),
-                     .kind = OutputKind::extents,
-                     .field = output.field};
-      const FieldTag& tag = reader.fields()[output.field].tag;
-      const bool pixels = tag.kind == FieldTag::Kind::pixels;
-      if (shaped) extents.shape = {pixels ? 2 : static_cast<std::int64_t>(tag.dims)};
-      all.push_back(std::move(extents));
+      if (is<BytesOutput>(output)) {
+        all.push_back(
+            {.name = output.name + ".lengths", .field = output.field, .kind = LengthOutput{}});
+      } else if (is<ShapedOutput>(output)) {
+        const FieldTag& tag = reader.fields()[output.field].tag;
+        const std::size_t dimensions = tag.kind == FieldTag::Kind::pixels ? 2 : tag.dims;
+        all.push_back({.name = output.name + ".extents",
+                       .field = output.field,
+                       .kind = ExtentsOutput{.dimensions = dimensions}});
+      }
     }
     return all;
   }
@@ -139,7 +140,7 @@ class Resolver {
 
   bool resolve(const OutputSpec& spec, const std::vector<OutputSpec>& specs, Output& output) {
     if (spec.field == kSampleId) {
-      output.kind = OutputKind::sample_id;
+      output.kind = SampleIdOutput{};
       output.type = spec.type.value_or(ElementType::i64);
       return holds_numbers(spec, output.type);
     }
@@ -183,24 +184,16 @@ class Resolver {
       case FieldType::image:
         return fill_in_image(spec, output);
       case FieldType::integer:
-        output.kind = OutputKind::integer;
+        output.kind = IntegerOutput{.labels = spec.labels};
         output.type = spec.type.value_or(ElementType::i64);
-        output.labels = spec.labels;
         return holds_numbers(spec, output.type);
       case FieldType::floating:
-        output.kind = OutputKind::floating;
+        output.kind = FloatingOutput{};
         output.type = spec.type.value_or(ElementType::f64);
         return holds_numbers(spec, output.type);
       case FieldType::ndarray:
-      case FieldType::tensor: {
-        const std::optional<ElementType> type = element_type_of(info.dtype);
-        if (!type || spec.type.value_or(*type) != *type) return false;
-        output.kind = OutputKind::array;
-        output.type = *type;
-        output.shape.assign(info.shape.begin(), info.shape.end());
-        output.stored_bytes = info.value_bytes;
-        return true;
-      }
+      case FieldType::tensor:
+        return fill_in_array(spec, output);
       case FieldType::bytes:
         if (info.tag.kind != FieldTag::Kind::none) return fill_in_shaped(spec, output);
         return fill_in_bytes(spec, output);
@@ -217,15 +210,25 @@ class Resolver {
                 fmt::format("pad_to: expected {} numbers, got {}", expected, spec.pad_to.size()));
   }
 
+  bool fill_in_array(const OutputSpec& spec, Output& output) {
+    const FieldInfo& info = reader_.fields()[output.field];
+    const std::optional<ElementType> type = element_type_of(info.dtype);
+    if (!type || spec.type.value_or(*type) != *type) return false;
+    output.type = *type;
+    output.kind =
+        ArrayOutput{.shape = {info.shape.begin(), info.shape.end()}, .bytes = info.value_bytes};
+    return true;
+  }
+
   bool fill_in_bytes(const OutputSpec& spec, Output& output) {
     if (spec.type.value_or(ElementType::u8) != ElementType::u8) return false;
-    output.kind = OutputKind::bytes;
+    if (!has_dimensions(spec, 1)) return false;
     output.type = ElementType::u8;
-    output.shape = spec.pad_to;
-    output.variable = spec.pad_to.empty();
-    if (output.variable)
-      output.shape = {static_cast<std::int64_t>(largest_value(reader_, output.field))};
-    return has_dimensions(spec, 1);
+    BytesOutput bytes{.packed = spec.pad_to.empty()};
+    bytes.room = bytes.packed ? static_cast<std::int64_t>(largest_value(reader_, output.field))
+                              : spec.pad_to[0];
+    output.kind = bytes;
+    return true;
   }
 
   bool fill_in_shaped(const OutputSpec& spec, Output& output) {
@@ -234,41 +237,38 @@ class Resolver {
     const std::optional<ElementType> type = element_type_of(tag.dtype);
     if (!type || spec.type.value_or(*type) != *type) return false;
     if (!has_dimensions(spec, pixels ? 2 : tag.dims)) return false;
-    output.kind = OutputKind::shaped;
     output.type = *type;
-    output.shape = spec.pad_to;
+    ShapedOutput shaped{.shape = spec.pad_to};
     if (pixels && spec.pad_to.empty()) {
       const std::vector<std::uint64_t> first = first_extents(reader_, output.field);
-      output.shape.assign(first.begin(), first.end());
-      output.exact = true;
+      shaped = {.shape = {first.begin(), first.end()}, .size = ShapedOutput::Size::exact};
     } else if (pixels) {
-      output.shape.push_back(static_cast<std::int64_t>(tag.channels));
+      shaped.shape.push_back(static_cast<std::int64_t>(tag.channels));
     } else if (spec.pad_to.empty()) {
       const std::uint64_t largest = largest_value(reader_, output.field);
       const std::uint64_t header = 8 * tag.dims;
-      output.variable = true;
-      output.shape = {
-          static_cast<std::int64_t>((largest - std::min(largest, header)) / element_size(*type))};
+      const std::uint64_t elements = (largest - std::min(largest, header)) / element_size(*type);
+      shaped = {.shape = {static_cast<std::int64_t>(elements)}, .size = ShapedOutput::Size::packed};
     }
+    output.kind = std::move(shaped);
     return true;
   }
 
   bool fill_in_image(const OutputSpec& spec, Output& output) {
-    output.kind = OutputKind::image;
-    output.image = spec.image;
-    output.channels = 3;
+    ImageOutput image{.pipeline = spec.image};
+    ImagePipeline& pipeline = image.pipeline;
     // `convert` alone does not say that the field is an image.
-    if (spec.type) output.image.type = spec.type;
-    const bool chosen = output.image.type.has_value();
-    output.type = output.image.type.value_or(normalize_ ? ElementType::f32 : ElementType::u8);
+    if (spec.type) pipeline.type = spec.type;
+    const bool chosen = pipeline.type.has_value();
+    output.type = pipeline.type.value_or(normalize_ ? ElementType::f32 : ElementType::u8);
     if (output.type == ElementType::i32 || output.type == ElementType::i64 ||
         output.type == ElementType::f64) {
       return fail(spec, "convert: an image comes out as u8, f32, f16 or bf16");
     }
-    output.channels_first = output.image.channels_first && (chosen || normalize_);
-    if (chosen ? output.image.normalized : normalize_) {
-      output.normalize = std::make_shared<Normalize>(output.image.normalize);
-    }
+    image.channels_first = pipeline.channels_first && (chosen || normalize_);
+    if (chosen ? pipeline.normalized : normalize_)
+      image.normalize = std::make_shared<Normalize>(pipeline.normalize);
+    output.kind = std::move(image);
     return true;
   }
 
@@ -283,26 +283,27 @@ class Resolver {
                                     "one u8 channel, '{}' is of type {} with {} dimensions",
                                     info.name, type_name(info), info.shape.size()));
     }
-    output.kind = OutputKind::mask;
-    output.fill = spec.fill;
-    output.channels = plane ? 1 : 3;
+    MaskOutput mask{.fill = spec.fill, .channels = plane ? 1 : 3};
     output.type = spec.type.value_or(ElementType::u8);
-    output.stored_bytes = info.value_bytes;
-    if (plane && !grey) output.shape.assign(info.shape.begin(), info.shape.end());
+    if (plane && !grey) mask.sides.assign(info.shape.begin(), info.shape.end());
     if (output.type == ElementType::f16 || output.type == ElementType::bf16) {
       return fail(spec, "convert: a mask comes out as u8, i32, i64, f32 or f64");
     }
     const auto image = std::ranges::find(specs, spec.geometry_of, &OutputSpec::name);
-    return image != specs.end() && find(*image, image->field, output.image_field);
+    if (image == specs.end() || !find(*image, image->field, mask.image_field)) return false;
+    output.kind = std::move(mask);
+    return true;
   }
 
-  void follow(const OutputSpec& spec, const std::vector<Output>& outputs, Output& mask) {
-    const auto image = std::ranges::find(outputs, spec.geometry_of, &Output::name);
-    if (image == outputs.end() || image->kind != OutputKind::image) {
+  void follow(const OutputSpec& spec, const std::vector<Output>& outputs, MaskOutput& mask) {
+    const auto found = std::ranges::find(outputs, spec.geometry_of, &Output::name);
+    const auto* const image =
+        found == outputs.end() ? nullptr : std::get_if<ImageOutput>(&found->kind);
+    if (image == nullptr) {
       fail(spec, fmt::format("geometry_of: expected an image, '{}' is none", spec.geometry_of));
       return;
     }
-    mask.image = image->image;
+    mask.pipeline = image->pipeline;
     mask.view = image->view;
   }
 
@@ -314,6 +315,12 @@ class Resolver {
 };
 
 }  // namespace
+
+bool is_packed(const Output& output) {
+  if (const auto* const bytes = std::get_if<BytesOutput>(&output.kind)) return bytes->packed;
+  const auto* const shaped = std::get_if<ShapedOutput>(&output.kind);
+  return shaped != nullptr && shaped->size == ShapedOutput::Size::packed;
+}
 
 std::vector<Output> resolve_outputs(const BetonReader& reader, const Pipeline& pipeline,
                                     bool normalize) {

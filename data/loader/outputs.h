@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "data/beton/reader.h"
@@ -13,53 +14,102 @@
 
 namespace precast::data {
 
-enum class OutputKind {
-  image,
-  mask,
-  integer,
-  floating,
-  array,
-  sample_id,
-  /// The bytes of a bytes field, or of a JSON text without its last zero.
-  bytes,
-  /// Of a pixels or ragged field.
-  shaped,
-  /// How large each value of the output before is: its bytes, or its extents.
-  extents,
+/// An RGB image.
+struct ImageOutput {
+  ImagePipeline pipeline;
+  /// Names its random numbers; empty: the seed's own.
+  std::string view = {};
+  /// [3, H, W]. What the consumer normalises itself is left [H, W, 3] for it.
+  bool channels_first = false;
+  /// Applied to floats if set.
+  std::shared_ptr<const Normalize> normalize = {};
 };
 
-/// One tensor of every batch: a pipeline's output beside the dataset's field.
-struct Output {
-  std::string name;
-  OutputKind kind = OutputKind::integer;
-  /// Its field in the file (none for sample_id).
-  std::size_t field = 0;
-  /// What the values come out as.
-  ElementType type = ElementType::i64;
-  /// image and mask: the steps, and under which name they draw random numbers; empty: the seed's
-  /// own.
-  ImagePipeline image = {};
+/// A mask: it takes the same crop, flip and moves as its image.
+struct MaskOutput {
+  /// Pipeline and view of its image.
+  ImagePipeline pipeline = {};
   std::string view = {};
-  /// image: [3, H, W]. What the consumer normalises itself is left [H, W, 3] for it.
-  bool channels_first = false;
-  /// image: applied to floats if set.
-  std::shared_ptr<const Normalize> normalize = {};
-  /// mask: the field of the image that it follows; what comes in; 3 if it is stored as an image.
+  /// The field of its image.
   std::size_t image_field = 0;
+  /// The value that comes in where there was nothing.
   std::uint8_t fill = 0;
+  /// 3 if it is stored as an image, else 1.
   int channels = 1;
-  std::vector<std::shared_ptr<const LabelTransform>> labels = {};
-  /// array: of one sample. extents: [] for bytes, else [dimensions]. bytes, shaped: what each is
-  /// padded to.
-  std::vector<std::int64_t> shape = {};
-  /// bytes, shaped: nothing says what values are padded to, so it is the largest of each batch, and
-  /// `shape` holds the elements of the largest in the file. Such arrays come flat, [N, elements].
-  bool variable = false;
-  /// pixels of one size: others are an error and not padded.
-  bool exact = false;
-  /// array, mask of an ndarray: bytes of one sample in the file.
-  std::size_t stored_bytes = 0;
+  /// Of an ndarray or tensor: its height and width. Empty where each value has its own.
+  std::vector<std::uint64_t> sides = {};
 };
+
+/// An int field.
+struct IntegerOutput {
+  /// Applied in this order.
+  std::vector<std::shared_ptr<const LabelTransform>> labels = {};
+};
+
+/// A float field.
+struct FloatingOutput {};
+
+/// An ndarray or tensor field.
+struct ArrayOutput {
+  std::vector<std::int64_t> shape;
+  /// Bytes of one sample, in the file and in a batch.
+  std::size_t bytes = 0;
+};
+
+/// The bytes of a bytes field, or of a JSON text without its last zero.
+struct BytesOutput {
+  /// What values are padded to. If `packed`: the bytes of the largest value in the file.
+  std::int64_t room = 0;
+  /// Without pad_to, values are padded to the largest of each batch.
+  bool packed = false;
+};
+
+/// A pixels or ragged field.
+struct ShapedOutput {
+  enum class Size {
+    /// Values are padded to `shape`.
+    padded,
+    /// All values have this shape; others are an error. Pixels without pad_to.
+    exact,
+    /// Values come flat, [N, elements], padded to the largest of each batch; `shape` is the number
+    /// of elements of the largest value in the file. Ragged arrays without pad_to.
+    packed,
+  };
+  std::vector<std::int64_t> shape;
+  Size size = Size::padded;
+};
+
+/// How many bytes each value of the BytesOutput before has.
+struct LengthOutput {};
+
+/// The sides of each value of the ShapedOutput before.
+struct ExtentsOutput {
+  std::size_t dimensions = 0;
+};
+
+/// The sample's index in the dataset file.
+struct SampleIdOutput {};
+
+/// One tensor of every batch: an output of the pipeline and the field that it is made from.
+struct Output {
+  using Kind = std::variant<ImageOutput, MaskOutput, IntegerOutput, FloatingOutput, ArrayOutput,
+                            BytesOutput, ShapedOutput, LengthOutput, ExtentsOutput, SampleIdOutput>;
+
+  std::string name;
+  /// Index of its field in the file (0 for a sample's index).
+  std::size_t field = 0;
+  /// The type of the tensor's elements.
+  ElementType type = ElementType::i64;
+  Kind kind = IntegerOutput{};
+};
+
+template <typename Kind>
+[[nodiscard]] bool is(const Output& output) {
+  return std::holds_alternative<Kind>(output.kind);
+}
+
+/// Whether its values are padded to the largest of each batch.
+[[nodiscard]] bool is_packed(const Output& output);
 
 /// Finds the fields of `pipeline` in the file. Outputs of bytes and shaped values are followed by
 /// one of their extents: NAME.lengths, NAME.extents. Without a list of outputs there is one for

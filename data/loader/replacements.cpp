@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <utility>
+#include <variant>
 
 #include "data/beton/reader.h"
 #include "data/loader/sample_bytes.h"
@@ -15,13 +16,19 @@ namespace {
 /// Of the image that a sound sample is resized to, in vain: what counts is that it is decoded.
 constexpr std::int64_t kTrialSizePx = 16;
 
+/// Takes the crop and the transforms away.
+void simplify(ImagePipeline& pipeline) {
+  pipeline.crop = std::make_shared<WholeImage>();
+  pipeline.flip_probability = 0;
+  pipeline.steps.clear();
+}
+
 /// The same values without crops and transforms.
 std::vector<Output> whole(std::vector<Output> outputs) {
   for (Output& output : outputs) {
-    output.image.crop = std::make_shared<WholeImage>();
-    output.image.flip_probability = 0;
-    output.image.steps.clear();
-    output.labels.clear();
+    if (auto* const image = std::get_if<ImageOutput>(&output.kind)) simplify(image->pipeline);
+    if (auto* const mask = std::get_if<MaskOutput>(&output.kind)) simplify(mask->pipeline);
+    if (auto* const number = std::get_if<IntegerOutput>(&output.kind)) number->labels.clear();
   }
   return outputs;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <set>
+#include <variant>
 
 #include "data/beton/reader.h"
 
@@ -11,11 +12,11 @@ namespace precast::data {
 std::vector<std::size_t> blob_fields_of(const std::vector<Output>& outputs) {
   std::set<std::size_t> fields;
   for (const Output& output : outputs) {
-    const bool in_record = output.kind == OutputKind::integer ||
-                           output.kind == OutputKind::floating ||
-                           output.kind == OutputKind::sample_id;
+    const bool in_record =
+        is<IntegerOutput>(output) || is<FloatingOutput>(output) || is<SampleIdOutput>(output);
     if (!in_record) fields.insert(output.field);
-    if (output.kind == OutputKind::mask) fields.insert(output.image_field);
+    if (const auto* const mask = std::get_if<MaskOutput>(&output.kind))
+      fields.insert(mask->image_field);
   }
   return {fields.begin(), fields.end()};
 }

@@ -7,6 +7,7 @@
 #include <limits>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "data/beton/format.h"
 #include "data/beton/json_text.h"
@@ -75,17 +76,17 @@ void pad(std::span<const std::byte> elements, std::span<const std::uint64_t> ext
 SampleReader::SampleReader(const BetonReader& reader, const std::vector<Output>& outputs,
                            std::uint64_t seed, const JpegDecoding& jpeg, bool verify)
     : reader_(reader), outputs_(outputs), verify_(verify) {
-  for (const Output& output : outputs) {
-    const bool image = output.kind == OutputKind::image;
-    const bool mask = output.kind == OutputKind::mask;
+  decoders_.resize(outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
     JpegDecoding decoding = jpeg;
-    if (output.field != reader.first_field(FieldType::image)) decoding.index = nullptr;
-    images_.push_back(
-        image ? std::make_unique<SampleDecoder>(output.image, seed, output.view, decoding)
-              : nullptr);
-    masks_.push_back(
-        mask ? std::make_unique<MaskDecoder>(output.image, seed, output.view, output.fill, decoding)
-             : nullptr);
+    if (outputs[i].field != reader.first_field(FieldType::image)) decoding.index = nullptr;
+    if (const auto* const image = std::get_if<ImageOutput>(&outputs[i].kind)) {
+      decoders_[i].image =
+          std::make_unique<SampleDecoder>(image->pipeline, seed, image->view, decoding);
+    } else if (const auto* const mask = std::get_if<MaskOutput>(&outputs[i].kind)) {
+      decoders_[i].mask =
+          std::make_unique<MaskDecoder>(mask->pipeline, seed, mask->view, mask->fill, decoding);
+    }
   }
 }
 
@@ -98,8 +99,13 @@ void SampleReader::read(const SamplePlace& place, const BatchLayout& layout, std
       return fmt::format("{}: sample {}, field '{}': {}", reader_.path().string(), place.sample,
                          reader_.fields()[outputs_[i].field].name, error.what());
     };
+    const Item item{.output = outputs_[i],
+                    .decoders = decoders_[i],
+                    .place = place,
+                    .image_size_px = size_px,
+                    .out = memory + field.offset + row * field.sample_bytes};
     try {
-      read_output(i, place, size_px, memory + field.offset + row * field.sample_bytes);
+      std::visit([&](const auto& kind) { read_as(kind, item); }, item.output.kind);
     } catch (const DataError& error) {
       throw DataError(with_place(error));
     } catch (const ConfigError& error) {
@@ -108,143 +114,142 @@ void SampleReader::read(const SamplePlace& place, const BatchLayout& layout, std
   }
 }
 
-void SampleReader::read_output(std::size_t i, const SamplePlace& place, int image_size_px,
-                               std::byte* out) {
-  const Output& output = outputs_[i];
-  switch (output.kind) {
-    case OutputKind::image:
-      images_[i]->decode(image(output.field, place.sample), place, image_size_px,
-                         {.type = output.type,
-                          .channels_first = output.channels_first,
-                          .normalize = output.normalize.get()},
-                         out);
-      return;
-    case OutputKind::mask:
-      return read_mask(i, place, image_size_px, out);
-    case OutputKind::integer: {
-      std::int64_t label = reader_.integer(place.sample, output.field);
-      for (const auto& transform : output.labels) label = transform->apply(label, place.sample);
-      return store_as(out, output.type, label);
-    }
-    case OutputKind::floating:
-      return store_as(out, output.type, reader_.floating(place.sample, output.field));
-    case OutputKind::array:
-      std::memcpy(out, value(output.field, place.sample).data(), output.stored_bytes);
-      return;
-    case OutputKind::bytes:
-      return read_text(output, place.sample, out);
-    case OutputKind::shaped:
-      return read_shaped(output, place.sample, out);
-    case OutputKind::extents:
-      return read_extents(output, place.sample, out);
-    case OutputKind::sample_id:
-      return store_as(out, output.type, static_cast<std::int64_t>(place.sample));
+void SampleReader::read_as(const ImageOutput& image, const Item& item) {
+  item.decoders.image->decode(stored_image(item), item.place, item.image_size_px,
+                              {.type = item.output.type,
+                               .channels_first = image.channels_first,
+                               .normalize = image.normalize.get()},
+                              item.out);
+}
+
+void SampleReader::read_as(const MaskOutput& mask, const Item& item) {
+  const ElementType type = item.output.type;
+  const int size_px = item.image_size_px;
+  if (type == ElementType::u8)
+    return decode_mask(mask, item, reinterpret_cast<std::uint8_t*>(item.out));
+  const PixelShape shape = mask.pipeline.output({size_px, size_px, mask.channels}, /*mask=*/true);
+  mask_values_.resize(shape.values());
+  decode_mask(mask, item, mask_values_.data());
+  for (std::size_t v = 0; v < shape.values(); ++v)
+    store_as(item.out + v * element_size(type), type, mask_values_[v]);
+}
+
+void SampleReader::decode_mask(const MaskOutput& mask, const Item& item, std::uint8_t* out) {
+  if (mask.channels == 3) {
+    const ImageRecord image = stored_image(item);
+    check_mask_size(mask, item.place.sample, static_cast<std::uint64_t>(image.height),
+                    static_cast<std::uint64_t>(image.width));
+    return item.decoders.mask->decode(image, item.place, item.image_size_px, out);
   }
+  std::span<const std::byte> plane = stored_value(item);
+  extents_.assign(mask.sides.begin(), mask.sides.end());
+  if (extents_.empty()) plane = shaped_elements(tag_of(item), plane, extents_);
+  check_mask_size(mask, item.place.sample, extents_[0], extents_[1]);
+  item.decoders.mask->decode(reinterpret_cast<const std::uint8_t*>(plane.data()),
+                             static_cast<int>(extents_[0]), static_cast<int>(extents_[1]),
+                             item.place, item.image_size_px, out);
 }
 
-void SampleReader::read_mask(std::size_t i, const SamplePlace& place, int image_size_px,
-                             std::byte* out) {
-  const Output& output = outputs_[i];
-  const int channels = output.channels;
-  const PixelShape shape =
-      output.image.output({image_size_px, image_size_px, channels}, /*mask=*/true);
-  const bool direct = output.type == ElementType::u8;
-  if (!direct) mask_values_.resize(shape.values());
-  std::uint8_t* const values = direct ? reinterpret_cast<std::uint8_t*>(out) : mask_values_.data();
-  if (channels == 3) {
-    const ImageRecord mask = image(output.field, place.sample);
-    check_mask_size(output, place.sample, static_cast<std::uint64_t>(mask.height),
-                    static_cast<std::uint64_t>(mask.width));
-    masks_[i]->decode(mask, place, image_size_px, values);
-  } else {
-    std::span<const std::byte> plane = value(output.field, place.sample);
-    extents_.assign(output.shape.begin(), output.shape.end());
-    if (extents_.empty())
-      plane = shaped_elements(reader_.fields()[output.field].tag, plane, extents_);
-    check_mask_size(output, place.sample, extents_[0], extents_[1]);
-    masks_[i]->decode(reinterpret_cast<const std::uint8_t*>(plane.data()),
-                      static_cast<int>(extents_[0]), static_cast<int>(extents_[1]), place,
-                      image_size_px, values);
-  }
-  if (direct) return;
-  for (std::size_t v = 0; v < shape.values(); ++v) {
-    store_as(out + v * element_size(output.type), output.type, values[v]);
-  }
-}
-
-std::span<const std::byte> SampleReader::value(std::size_t field, std::uint64_t sample) const {
-  const std::span<const std::byte> bytes = reader_.blob(sample, field, window_);
-  if (verify_) reader_.check_value(sample, field, bytes);
-  return bytes;
-}
-
-ImageRecord SampleReader::image(std::size_t field, std::uint64_t sample) const {
-  const ImageRecord record = reader_.image(sample, field, window_);
-  if (verify_) reader_.check_value(sample, field, record.bytes);
-  return record;
-}
-
-std::span<const std::byte> SampleReader::text(std::size_t field, std::uint64_t sample) const {
-  const std::span<const std::byte> bytes = reader_.blob(sample, field, window_);
-  if (reader_.fields()[field].type != FieldType::json) return bytes;
-  return bytes.first(json_text(bytes).size());
-}
-
-void SampleReader::read_text(const Output& output, std::uint64_t sample, std::byte* out) const {
-  if (verify_) (void)value(output.field, sample);
-  const std::span<const std::byte> bytes = text(output.field, sample);
-  const auto room = static_cast<std::size_t>(output.shape[0]);
-  if (bytes.size() > room) {
-    throw ConfigError(fmt::format("expected at most {} bytes, as pad_to says, got {}. Raise pad_to",
-                                  room, bytes.size()));
-  }
-  std::ranges::copy(bytes, out);
-  if (!output.variable) std::memset(out + bytes.size(), 0, room - bytes.size());
-}
-
-void SampleReader::read_shaped(const Output& output, std::uint64_t sample, std::byte* out) {
-  const FieldTag& tag = reader_.fields()[output.field].tag;
-  const std::span<const std::byte> elements =
-      shaped_elements(tag, value(output.field, sample), extents_);
-  const std::size_t element_bytes = element_size(output.type);
-  if (output.variable) {
-    require(elements.size() <= static_cast<std::size_t>(output.shape[0]) * element_bytes,
-            "there is room for the largest value");
-    std::ranges::copy(elements, out);
-    return;
-  }
-  bool fits = true;
-  for (std::size_t i = 0; i < extents_.size(); ++i) {
-    const auto side = static_cast<std::uint64_t>(output.shape[i]);
-    fits = fits && (output.exact ? extents_[i] == side : extents_[i] <= side);
-  }
-  if (fits) return pad(elements, extents_, output.shape, element_bytes, out);
-  throw ConfigError(fmt::format(
-      "expected {} [{}], got [{}]. {}",
-      output.exact ? "images of the size of the first one," : "at most what pad_to says,",
-      fmt::join(output.shape, ", "), fmt::join(extents_, ", "),
-      output.exact ? "Say pad_to: [height, width]" : "Raise pad_to"));
-}
-
-void SampleReader::read_extents(const Output& output, std::uint64_t sample, std::byte* out) {
-  if (output.shape.empty())
-    return store(out, static_cast<std::int64_t>(text(output.field, sample).size()));
-  const FieldTag& tag = reader_.fields()[output.field].tag;
-  (void)shaped_elements(tag, reader_.blob(sample, output.field, window_), extents_);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(output.shape[0]); ++i)
-    store(out + 8 * i, static_cast<std::int64_t>(extents_[i]));
-}
-
-void SampleReader::check_mask_size(const Output& output, std::uint64_t sample, std::uint64_t height,
-                                   std::uint64_t width) const {
-  const BetonReader::ImageSize image = reader_.image_size(sample, output.image_field);
+void SampleReader::check_mask_size(const MaskOutput& mask, std::uint64_t sample,
+                                   std::uint64_t height, std::uint64_t width) const {
+  const BetonReader::ImageSize image = reader_.image_size(sample, mask.image_field);
   if (static_cast<std::uint64_t>(image.height) == height &&
       static_cast<std::uint64_t>(image.width) == width)
     return;
   throw ConfigError(fmt::format(
       "expected a mask of {} x {} px (height x width) as its image '{}' has, "
       "got {} x {}",
-      image.height, image.width, reader_.fields()[output.image_field].name, height, width));
+      image.height, image.width, reader_.fields()[mask.image_field].name, height, width));
+}
+
+void SampleReader::read_as(const IntegerOutput& integer, const Item& item) const {
+  const std::uint64_t sample = item.place.sample;
+  std::int64_t label = reader_.integer(sample, item.output.field);
+  for (const auto& transform : integer.labels) label = transform->apply(label, sample);
+  store_as(item.out, item.output.type, label);
+}
+
+void SampleReader::read_as(const FloatingOutput& /*floating*/, const Item& item) const {
+  store_as(item.out, item.output.type, reader_.floating(item.place.sample, item.output.field));
+}
+
+void SampleReader::read_as(const ArrayOutput& array, const Item& item) const {
+  std::memcpy(item.out, stored_value(item).data(), array.bytes);
+}
+
+void SampleReader::read_as(const BytesOutput& bytes, const Item& item) const {
+  const std::span<const std::byte> text = text_of(item, stored_value(item));
+  const auto room = static_cast<std::size_t>(bytes.room);
+  if (text.size() > room) {
+    throw ConfigError(fmt::format("expected at most {} bytes, as pad_to says, got {}. Raise pad_to",
+                                  room, text.size()));
+  }
+  std::ranges::copy(text, item.out);
+  if (!bytes.packed) std::memset(item.out + text.size(), 0, room - text.size());
+}
+
+void SampleReader::read_as(const ShapedOutput& shaped, const Item& item) {
+  const std::span<const std::byte> elements =
+      shaped_elements(tag_of(item), stored_value(item), extents_);
+  const std::size_t element_bytes = element_size(item.output.type);
+  if (shaped.size == ShapedOutput::Size::packed) {
+    require(elements.size() <= static_cast<std::size_t>(shaped.shape[0]) * element_bytes,
+            "there is room for the largest value");
+    std::ranges::copy(elements, item.out);
+    return;
+  }
+  const bool exact = shaped.size == ShapedOutput::Size::exact;
+  bool fits = true;
+  for (std::size_t i = 0; i < extents_.size(); ++i) {
+    const auto side = static_cast<std::uint64_t>(shaped.shape[i]);
+    fits = fits && (exact ? extents_[i] == side : extents_[i] <= side);
+  }
+  if (fits) return pad(elements, extents_, shaped.shape, element_bytes, item.out);
+  throw ConfigError(
+      fmt::format("expected {} [{}], got [{}]. {}",
+                  exact ? "images of the size of the first one," : "at most what pad_to says,",
+                  fmt::join(shaped.shape, ", "), fmt::join(extents_, ", "),
+                  exact ? "Say pad_to: [height, width]" : "Raise pad_to"));
+}
+
+void SampleReader::read_as(const LengthOutput& /*length*/, const Item& item) const {
+  store(item.out, static_cast<std::int64_t>(text_of(item, unchecked_value(item)).size()));
+}
+
+void SampleReader::read_as(const ExtentsOutput& extents, const Item& item) {
+  (void)shaped_elements(tag_of(item), unchecked_value(item), extents_);
+  for (std::size_t i = 0; i < extents.dimensions; ++i)
+    store(item.out + 8 * i, static_cast<std::int64_t>(extents_[i]));
+}
+
+void SampleReader::read_as(const SampleIdOutput& /*id*/, const Item& item) const {
+  store_as(item.out, item.output.type, static_cast<std::int64_t>(item.place.sample));
+}
+
+const FieldTag& SampleReader::tag_of(const Item& item) const {
+  return reader_.fields()[item.output.field].tag;
+}
+
+std::span<const std::byte> SampleReader::unchecked_value(const Item& item) const {
+  return reader_.blob(item.place.sample, item.output.field, window_);
+}
+
+std::span<const std::byte> SampleReader::stored_value(const Item& item) const {
+  const std::span<const std::byte> bytes = unchecked_value(item);
+  if (verify_) reader_.check_value(item.place.sample, item.output.field, bytes);
+  return bytes;
+}
+
+ImageRecord SampleReader::stored_image(const Item& item) const {
+  const ImageRecord record = reader_.image(item.place.sample, item.output.field, window_);
+  if (verify_) reader_.check_value(item.place.sample, item.output.field, record.bytes);
+  return record;
+}
+
+std::span<const std::byte> SampleReader::text_of(const Item& item,
+                                                 std::span<const std::byte> bytes) const {
+  if (reader_.fields()[item.output.field].type != FieldType::json) return bytes;
+  return bytes.first(json_text(bytes).size());
 }
 
 }  // namespace precast::data

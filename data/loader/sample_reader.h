@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -32,24 +33,51 @@ class SampleReader {
             std::byte* memory);
 
  private:
-  /// The value's bytes, checked if that is asked for.
-  [[nodiscard]] std::span<const std::byte> value(std::size_t field, std::uint64_t sample) const;
-  [[nodiscard]] ImageRecord image(std::size_t field, std::uint64_t sample) const;
-  /// Of a bytes or JSON field, without the zero behind a text.
-  [[nodiscard]] std::span<const std::byte> text(std::size_t field, std::uint64_t sample) const;
-  void read_text(const Output& output, std::uint64_t sample, std::byte* out) const;
-  void read_shaped(const Output& output, std::uint64_t sample, std::byte* out);
-  void read_extents(const Output& output, std::uint64_t sample, std::byte* out);
-  void read_output(std::size_t output, const SamplePlace& place, int image_size_px, std::byte* out);
-  void read_mask(std::size_t output, const SamplePlace& place, int image_size_px, std::byte* out);
-  void check_mask_size(const Output& output, std::uint64_t sample, std::uint64_t height,
+  /// Of one output; null where it needs none.
+  struct Decoders {
+    std::unique_ptr<SampleDecoder> image;
+    std::unique_ptr<MaskDecoder> mask;
+  };
+  /// One output of one sample, and where its value goes.
+  struct Item {
+    const Output& output;
+    Decoders& decoders;
+    const SamplePlace& place;
+    int image_size_px;
+    std::byte* out;
+  };
+
+  /// Writes the item's value. @{
+  void read_as(const ImageOutput& image, const Item& item);
+  void read_as(const MaskOutput& mask, const Item& item);
+  void read_as(const IntegerOutput& integer, const Item& item) const;
+  void read_as(const FloatingOutput& floating, const Item& item) const;
+  void read_as(const ArrayOutput& array, const Item& item) const;
+  void read_as(const BytesOutput& bytes, const Item& item) const;
+  void read_as(const ShapedOutput& shaped, const Item& item);
+  void read_as(const LengthOutput& length, const Item& item) const;
+  void read_as(const ExtentsOutput& extents, const Item& item);
+  void read_as(const SampleIdOutput& id, const Item& item) const;
+  /// @}
+  void decode_mask(const MaskOutput& mask, const Item& item, std::uint8_t* out);
+  void check_mask_size(const MaskOutput& mask, std::uint64_t sample, std::uint64_t height,
                        std::uint64_t width) const;
+
+  [[nodiscard]] const FieldTag& tag_of(const Item& item) const;
+  /// The value's bytes in the file.
+  [[nodiscard]] std::span<const std::byte> unchecked_value(const Item& item) const;
+  /// The same, held against their checksum if that is asked for. @{
+  [[nodiscard]] std::span<const std::byte> stored_value(const Item& item) const;
+  [[nodiscard]] ImageRecord stored_image(const Item& item) const;
+  /// @}
+  /// `bytes` of a bytes or JSON field, without the zero behind a text.
+  [[nodiscard]] std::span<const std::byte> text_of(const Item& item,
+                                                   std::span<const std::byte> bytes) const;
 
   const BetonReader& reader_;
   const std::vector<Output>& outputs_;
-  /// One an output; null where it needs none.
-  std::vector<std::unique_ptr<SampleDecoder>> images_;
-  std::vector<std::unique_ptr<MaskDecoder>> masks_;
+  /// One an output.
+  std::vector<Decoders> decoders_;
   std::vector<std::uint8_t> mask_values_;
   FileWindow window_;
   bool verify_;

@@ -10,6 +10,7 @@
 #include <array>
 #include <span>
 #include <utility>
+#include <variant>
 
 #include "data/loader/batch_layout.h"
 #include "data/torch/batch_views.h"
@@ -26,11 +27,13 @@ at::ScalarType scalar_type(ElementType type) {
   return kTypes[static_cast<int>(type)];
 }
 
+using IsOfKind = bool (*)(const Output&);
+
 /// The places of the outputs of those names; without names, of the first whose kind comes first in
 /// `kinds`. @throws DataError if there is none
 std::vector<std::size_t> find_outputs(const BetonReader& reader, const std::vector<Output>& outputs,
                                       const std::vector<std::string>& names,
-                                      std::span<const OutputKind> kinds, std::string_view what) {
+                                      std::span<const IsOfKind> kinds, std::string_view what) {
   const auto place_of = [&](auto found) {
     return static_cast<std::size_t>(found - outputs.begin());
   };
@@ -45,9 +48,9 @@ std::vector<std::size_t> find_outputs(const BetonReader& reader, const std::vect
     }
     places.push_back(place_of(found));
   }
-  for (const OutputKind kind : kinds) {
+  for (const IsOfKind kind : kinds) {
     if (!places.empty()) break;
-    const auto found = std::ranges::find(outputs, kind, &Output::kind);
+    const auto found = std::ranges::find_if(outputs, kind);
     if (found != outputs.end()) places.push_back(place_of(found));
   }
   if (!places.empty()) return places;
@@ -56,9 +59,9 @@ std::vector<std::size_t> find_outputs(const BetonReader& reader, const std::vect
 
 /// What a model reads, and what the loss compares its outputs with, unless the recipe names them. A
 /// file of texts or tables has no image.
-constexpr std::array kInputs = {OutputKind::image, OutputKind::shaped, OutputKind::array,
-                                OutputKind::bytes};
-constexpr std::array kTargets = {OutputKind::integer, OutputKind::floating};
+constexpr std::array<IsOfKind, 4> kInputs = {is<ImageOutput>, is<ShapedOutput>, is<ArrayOutput>,
+                                             is<BytesOutput>};
+constexpr std::array<IsOfKind, 2> kTargets = {is<IntegerOutput>, is<FloatingOutput>};
 
 /// [samples, shape...]: in each sample values that rise from -2 to 2.
 at::Tensor ramps(std::int64_t samples, std::vector<std::int64_t> shape, at::Device device,
@@ -86,8 +89,8 @@ class CpuBatchSource final : public BatchSource {
     if (!host) return std::nullopt;
     Batch batch = view_host_batch(*host, fields_);
     for (std::size_t i = 0; i < batch.fields.size(); ++i) {
-      const Output& output = fields_.outputs[i];
-      if (output.kind != OutputKind::image || output.channels_first) continue;
+      const auto* const image = std::get_if<ImageOutput>(&fields_.outputs[i].kind);
+      if (image == nullptr || image->channels_first) continue;
       // [N, H, W, 3] in memory is [N, 3, H, W] in channels_last: no copy.
       batch.fields[i].tensor = batch.fields[i].tensor.permute({0, 3, 1, 2});
     }
@@ -151,10 +154,10 @@ BatchMaker make_batch_maker(const BetonReader& reader, const Pipeline& pipeline,
       const Output& output = found->outputs[i];
       std::vector<std::int64_t> shape = layout.fields()[i].shape;
       at::Tensor values;
-      if (output.kind == OutputKind::image) {
+      if (const auto* const image = std::get_if<ImageOutput>(&output.kind)) {
         values = ramps(samples, shape, device,
-                       output.image.type ? scalar_type(output.type) : image_dtype);
-        if (!output.channels_first) values = values.permute({0, 3, 1, 2});
+                       image->pipeline.type ? scalar_type(output.type) : image_dtype);
+        if (!image->channels_first) values = values.permute({0, 3, 1, 2});
       } else {
         shape.insert(shape.begin(), samples);
         values = at::zeros(shape, at::device(device).dtype(scalar_type(output.type)));

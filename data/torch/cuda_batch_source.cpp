@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "data/torch/batch_views.h"
@@ -68,8 +69,8 @@ class CudaCopies {
     Batch batch = view_host_batch(host, fields_);
     for (std::size_t i = 0; i < batch.fields.size(); ++i) {
       at::Tensor& tensor = batch.fields[i].tensor;
-      const Output& output = fields_.outputs[i];
-      tensor = output.kind == OutputKind::image ? copy_images(tensor, output) : copy(tensor);
+      const auto* const image = std::get_if<ImageOutput>(&fields_.outputs[i].kind);
+      tensor = image != nullptr ? copy_images(tensor, *image) : copy(tensor);
     }
     return batch;
   }
@@ -103,18 +104,18 @@ class CudaCopies {
 
   /// To [N, 3, H, W] on the device: as the loader made them if the pipeline says what they come out
   /// as, else from [N, H, W, 3] uint8 to normalised floats.
-  at::Tensor copy_images(const at::Tensor& host, const Output& output) {
+  at::Tensor copy_images(const at::Tensor& host, const ImageOutput& image) {
     const at::Tensor bytes = copy(host);
-    if (output.image.type) {
-      return output.channels_first ? bytes : bytes.permute({0, 3, 1, 2});
+    if (image.pipeline.type) {
+      return image.channels_first ? bytes : bytes.permute({0, 3, 1, 2});
     }
     at::Tensor images = at::empty(host.sizes(), at::device(device_).dtype(image_dtype_));
     const auto pixels = static_cast<std::size_t>(host.numel() / 3);
-    normalize(bytes.const_data_ptr<std::uint8_t>(), pixels, constants_of(output.image.normalize),
+    normalize(bytes.const_data_ptr<std::uint8_t>(), pixels, constants_of(image.pipeline.normalize),
               output_type_, images.mutable_data_ptr(), stream_);
     C10_CUDA_KERNEL_LAUNCH_CHECK();
     const at::Tensor planes = images.permute({0, 3, 1, 2});
-    return output.image.channels_first ? planes.contiguous() : planes;
+    return image.pipeline.channels_first ? planes.contiguous() : planes;
   }
 
   BatchFields fields_;

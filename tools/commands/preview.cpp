@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
+#include <variant>
 
 #include "data/beton/reader.h"
 #include "data/loader/outputs.h"
@@ -129,7 +130,7 @@ data::Output image_of(const data::BetonReader& reader, const data::Pipeline& pip
                       const std::string& view) {
   std::string found;
   for (const data::Output& output : data::resolve_outputs(reader, pipeline, /*normalize=*/false)) {
-    if (output.kind != data::OutputKind::image) continue;
+    if (!data::is<data::ImageOutput>(output)) continue;
     if (view.empty() || view == output.name) return output;
     found += (found.empty() ? "" : ", ") + output.name;
   }
@@ -231,7 +232,8 @@ std::vector<std::uint8_t> decode(const data::BetonReader& reader, const data::Ou
                                  const std::vector<data::SamplePlace>& places, std::uint64_t seed,
                                  int size_px, const data::PixelShape& shape) {
   std::vector<std::uint8_t> pixels(shape.values() * places.size());
-  data::SampleDecoder decoder(shown.image, seed, shown.view);
+  const auto& image = std::get<data::ImageOutput>(shown.kind);
+  data::SampleDecoder decoder(image.pipeline, seed, image.view);
   for (std::size_t i = 0; i < places.size(); ++i) {
     try {
       decoder.decode(reader.image(places[i].sample, shown.field), places[i], size_px,
@@ -293,7 +295,8 @@ int run_preview(const std::vector<std::string>& args) {
                                  read_layouts(arguments));
   const data::Output shown =
       image_of(reader, pipeline, arguments.has("view") ? arguments.text("view") : "");
-  const data::PixelShape shape = shown.image.output({size_px, size_px, 3});
+  const data::PixelShape shape =
+      std::get<data::ImageOutput>(shown.kind).pipeline.output({size_px, size_px, 3});
   if (output.extension() == ".png" && shape.height != shape.width) {
     throw ConfigError(fmt::format("--output: expected a .npy for images of {} x {} px, got {}",
                                   shape.height, shape.width, output.string()));

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "data/loader/buffer_pool.h"
+
+namespace precast::data {
+
+/// One batch being filled. Its atomics are on separate cache lines.
+class BatchSlot {
+ public:
+  /// For workers: memory of the batch, and the sample of each row. A row belongs to the worker that
+  /// fills it. @{
+  [[nodiscard]] std::byte* memory() const { return memory_.get(); }
+  void set_sample(std::size_t row, std::uint64_t sample) { sample_ids_[row] = sample; }
+  /// @}
+  /// Notes the exception being handled. That of the lowest sample wins, so that the message does
+  /// not depend on the threads. @param index counts the samples of the pass.
+  void fail(std::int64_t index);
+  /// `count` more samples are done, or failed.
+  void finish(std::int64_t count);
+
+ private:
+  friend class BatchRing;
+
+  alignas(64) std::atomic<std::int64_t> remaining_{0};
+  std::shared_ptr<std::byte> memory_;
+  std::mutex error_mutex_;
+  std::int64_t error_index_ = std::numeric_limits<std::int64_t>::max();
+  std::exception_ptr error_;
+  std::vector<std::uint64_t> sample_ids_;
+};
+
+/// The batches of one pass that are being filled or wait for the consumer. Batch b is filled in
+/// slot b % slots. take() gets the finished batch out of its slot and opens the slot for batch b +
+/// slots with other memory. So a consumer that keeps batches costs memory and causes no stall.
+class BatchRing {
+ public:
+  /// Borrows both. @param batch_bytes memory of a batch. @param ids the samples of the pass in
+  /// order.
+  BatchRing(BufferPool& pool, std::size_t batch_bytes, std::span<const std::uint64_t> ids,
+            std::int64_t batch_size, std::int64_t first_batch, int slots);
+
+  /// Samples before batch `batch`, and in it.
+  [[nodiscard]] std::int64_t start_of(std::int64_t batch) const { return batch * batch_size_; }
+  [[nodiscard]] std::int64_t samples_of(std::int64_t batch) const;
+
+  /// For workers: a batch may be filled once it is open. After stop() all count as open. @{
+  [[nodiscard]] bool is_open(std::int64_t batch) const { return opened_ > batch; }
+  void wait_until_open(std::int64_t batch) const;
+  [[nodiscard]] BatchSlot& slot(std::int64_t batch);
+  /// @}
+
+  /// For the consumer's thread. @{
+  struct Filled {
+    std::shared_ptr<std::byte> memory;
+    /// The sample of each row.
+    std::vector<std::uint64_t> sample_ids;
+  };
+  /// Whether take() would return at once.
+  [[nodiscard]] bool ready();
+  /// The next batch, once it is full; nothing at the end of the pass and after stop().
+  /// @param seconds_waited grows by the time that it waited. @throws the error of a sample in the
+  /// batch; the pass is then over.
+  std::optional<Filled> take(double& seconds_waited);
+  /// Ends the pass: wakes the workers that wait.
+  void stop();
+  /// @}
+  [[nodiscard]] bool stopping() const { return stopping_; }
+
+ private:
+  void open_next();
+
+  BufferPool& pool_;
+  std::span<const std::uint64_t> ids_;
+  std::int64_t batch_size_;
+  std::int64_t batches_;
+  std::vector<BatchSlot> slots_;
+  /// Batches that the consumer has taken. No other thread uses it.
+  std::int64_t delivered_;
+  /// Batches below this number have a slot with memory.
+  alignas(64) std::atomic<std::int64_t> opened_;
+  alignas(64) std::atomic<bool> stopping_{false};
+};
+
+}  // namespace precast::data

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "data/beton/reader.h"
+#include "data/cache/page_cache.h"
+#include "data/cache/read_ahead.h"
+#include "data/loader/batch_layout.h"
+#include "data/loader/batch_ring.h"
+#include "data/loader/loader.h"
+#include "data/loader/order_ahead.h"
+#include "data/loader/replacements.h"
+#include "data/loader/sample_reader.h"
+#include "data/loader/worker_clock.h"
+
+namespace precast::data {
+
+/// What stays the same over all passes of a loader.
+struct Loader::Shared {
+  /// @throws ConfigError as Loader
+  Shared(const BetonReader& beton, const Pipeline& pipeline, LoaderOptions loader_options);
+
+  const BetonReader& reader;
+  const LoaderOptions options;
+  const std::vector<Output> outputs;
+  const std::vector<std::size_t> blob_fields;
+  const std::shared_ptr<const SampleOrder> order;
+  OrderAhead orders;
+  BufferPool pool;
+  /// One a worker, kept over passes: scratch memory, and where time goes.
+  std::vector<SampleReader> readers;
+  std::vector<WorkerClock> clocks;
+  /// For a reader with on_disk access.
+  std::optional<PageCache> cache;
+  /// Where damaged samples are replaced.
+  std::optional<Replacements> replacements;
+  double seconds_waited = 0;
+};
+
+/// One pass. start() starts the workers, the destructor stops and joins them.
+///
+/// Workers draw tickets (runs of the pass's samples, in order, none across two batches) from one
+/// counter and wait while their batch is not yet open in the ring.
+class Loader::Pass {
+ public:
+  /// @param samples of this rank.
+  Pass(Shared& shared, const EpochRequest& request, std::int64_t samples, std::int64_t batches);
+  Pass(const Pass&) = delete;
+  Pass& operator=(const Pass&) = delete;
+  ~Pass();
+
+  /// Not in the constructor: when a thread cannot be started, only the destructor of a complete
+  /// object ends those that run already. @throws DeviceError
+  void start();
+  [[nodiscard]] bool ready() { return ring_.ready(); }
+  std::optional<HostBatch> next();
+
+ private:
+  /// The place in the global order of this rank's sample number `index`.
+  [[nodiscard]] std::uint64_t position(std::int64_t index) const {
+    return static_cast<std::uint64_t>(index * request_.world + request_.rank);
+  }
+  [[nodiscard]] std::uint64_t id(std::int64_t index) const {
+    return ids_[static_cast<std::size_t>(index)];
+  }
+  [[nodiscard]] std::int64_t first_sample() const;
+  [[nodiscard]] std::vector<std::uint64_t> ids_of_rank() const;
+
+  /// Plans the rest of the pass and starts to read it.
+  void start_reading();
+  void work(SampleReader& reader, WorkerClock& clock);
+  /// One run: the batch's samples from `first` on.
+  void fill(SampleReader& reader, WorkerClock& clock, std::int64_t batch, std::int64_t first);
+  void read_sample(SampleReader& reader, std::int64_t index, std::size_t row, BatchSlot& slot);
+  /// The bytes come from the mapping, or from the page that is being held for this sample.
+  void read_planned(SampleReader& reader, const SamplePlace& place, std::int64_t index,
+                    std::size_t row, const BatchSlot& slot);
+
+  Shared& shared_;
+  const EpochRequest request_;
+  const std::int64_t samples_;
+  const std::int64_t batches_;
+  /// Of this rank, in order.
+  const std::vector<std::uint64_t> ids_;
+  const BatchLayout layout_;
+  BatchRing ring_;
+  /// For a mapped file.
+  std::optional<ReadAhead> read_ahead_;
+  /// Samples a ticket, and tickets a batch.
+  const std::int64_t run_;
+  const std::int64_t runs_per_batch_;
+  alignas(64) std::atomic<std::int64_t> next_ticket_{0};
+  std::vector<std::jthread> workers_;
+};
+
+}  // namespace precast::data
