@@ -47,7 +47,7 @@ class WaitingLoss final : public DropoutLoss {
  public:
   using DropoutLoss::DropoutLoss;
   at::Tensor mean(const at::Tensor& logits, const at::Tensor& labels) const override {
-    const at::Tensor loss = DropoutLoss::operator()(logits, labels);
+    const at::Tensor loss = DropoutLoss::mean(logits, labels);
     EXPECT_GT(loss.item<double>(), 0);
     return loss;
   }

@@ -11,6 +11,7 @@
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/part_spec.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/cli/command.h"
 #include "tools/commands/write.h"
@@ -112,9 +113,7 @@ TEST_F(PluginTest, DatasetsAreReadByItsSources) {
   const data::BetonReader reader(file);
   EXPECT_EQ(reader.size(), 3U);
   add(built("transform"));
-  ConfigNode twice;
-  twice.kind = ConfigNode::Kind::map;
-  twice.entries.push_back({"twice", {}, {.kind = ConfigNode::Kind::scalar, .scalar = "yes"}});
+  const ConfigNode twice = test::part_spec("backwards", "{twice: yes}").options;
   const auto order = make_order(parts_.orders, reader, {.name = "backwards", .part = twice});
   EXPECT_THAT(order->ids(0, 0), testing::ElementsAre(2, 2, 1, 1, 0, 0));
   EXPECT_EQ(reader.integer(2, reader.field("number")), 10);
