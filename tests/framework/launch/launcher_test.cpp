@@ -18,6 +18,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <regex>
 #include <sstream>
@@ -60,9 +61,9 @@ class Shells : public test::Program {
                 std::move(environment)) {}
 };
 
-/// As ps shows it: 'T' is stopped, 'Z' ended and not reaped.
-char state_of(pid_t process) {
-  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+/// Of a process or thread, as ps shows it: 'T' is stopped, 'Z' ended and not reaped.
+char state_of(const std::filesystem::path& folder) {
+  std::ifstream file(folder / "stat");
   std::string number;
   std::string name;
   char state = '?';
@@ -89,8 +90,14 @@ bool comes_true(Condition condition) {
   return condition();
 }
 
+/// Of all threads: a process is stopped once the last of them is.
 bool reaches_state(pid_t process, char state) {
-  return comes_true([&] { return state_of(process) == state; });
+  const std::filesystem::path threads = "/proc/" + std::to_string(process) + "/task";
+  return comes_true([&] {
+    const std::filesystem::directory_iterator all(threads);
+    return std::all_of(begin(all), end(all),
+                       [&](const auto& thread) { return state_of(thread.path()) == state; });
+  });
 }
 
 std::vector<std::string> lines_of(const std::string& text) {
