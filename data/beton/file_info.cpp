@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "data/beton/json_text.h"
+#include "data/beton/reader.h"
+#include "framework/core/error.h"
 
 namespace precast::data {
 namespace {
@@ -48,6 +50,15 @@ FileInfo parse_file_info(std::string_view text) {
     if (value.is_string()) info.written[option] = value;
   }
   return info;
+}
+
+FileInfo file_info_of(const BetonReader& reader) {
+  return parse_file_info(reader.sums().info());
+}
+
+std::vector<std::string> class_names_of(const BetonReader& reader, std::size_t field) {
+  require(field < reader.fields().size(), "the field exists");
+  return file_info_of(reader).classes[reader.fields()[field].name];
 }
 
 }  // namespace precast::data

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <string_view>
@@ -8,6 +9,8 @@
 #include "framework/core/export.h"
 
 namespace precast::data {
+
+class BetonReader;
 
 /// What a file tells of itself beside its samples; stands as JSON beside the checksums (sums.h).
 struct FileInfo {
@@ -22,5 +25,11 @@ struct FileInfo {
 /// What of `text` is as file_info_text() gives it; never throws for what is not, nor for
 /// a text above 4 MiB, of which it takes nothing.
 [[nodiscard]] PRECAST_API FileInfo parse_file_info(std::string_view text);
+
+/// What the writer of a file noted; empty where the file has no checksums. Parses it at each call.
+[[nodiscard]] PRECAST_API FileInfo file_info_of(const BetonReader& reader);
+/// The name of each value of an int field; empty if nobody noted them.
+[[nodiscard]] PRECAST_API std::vector<std::string> class_names_of(const BetonReader& reader,
+                                                                  std::size_t field);
 
 }  // namespace precast::data

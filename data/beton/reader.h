@@ -3,17 +3,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "data/beton/allocation_table.h"
+#include "data/beton/blob_index.h"
+#include "data/beton/bytes.h"
 #include "data/beton/disk_file.h"
 #include "data/beton/field_info.h"
-#include "data/beton/file_info.h"
 #include "data/beton/format.h"
+#include "data/beton/metadata.h"
+#include "data/beton/stored_sums.h"
 #include "data/beton/sums.h"
 #include "framework/core/export.h"
 #include "framework/core/file.h"
@@ -28,23 +30,6 @@ struct ImageRecord {
   int height = 0;
   /// raw: [height, width, 3] uint8 RGB. jpg: a JPEG file.
   std::span<const std::byte> bytes;
-};
-
-/// Where the bytes of images and other blobs come from.
-enum class BlobAccess {
-  /// The whole file is mapped: from the page cache, shared with every process that maps it.
-  mapped,
-  /// Metadata is read into memory (40 to 60 bytes a sample); whoever wants blobs reads disk().
-  /// Nothing is mapped, so a file that shrinks while it is used is an error and no SIGBUS.
-  on_disk,
-  /// The same, past the page cache (O_DIRECT).
-  on_disk_direct,
-};
-
-/// What a file must keep to be taken for one.
-struct BetonLimits {
-  /// FFCV writes no smaller pages; tests of many small files may.
-  std::uint64_t min_page_bytes = kMinPageBytes;
 };
 
 /// A .beton version 2 file, as FFCV or precast wrote it, mapped read-only or in memory. Opening
@@ -65,25 +50,25 @@ class PRECAST_API BetonReader {
   BetonReader(std::span<const std::byte> bytes, std::filesystem::path path,
               const BetonLimits& limits = {}, const BetonOptions& options = {});
 
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] const std::filesystem::path& path() const { return file_.path(); }
   /// The whole file; without on_disk access only.
   [[nodiscard]] std::span<const std::byte> bytes() const;
-  [[nodiscard]] std::uint64_t file_bytes() const { return file_bytes_; }
+  [[nodiscard]] std::uint64_t file_bytes() const { return file_.size(); }
   /// The file to read blobs from, or null where they are mapped or in memory.
-  [[nodiscard]] const DiskFile* disk() const { return disk_.get(); }
+  [[nodiscard]] const DiskFile* disk() const { return file_.disk(); }
   /// The mapping of the file, or null.
-  [[nodiscard]] const MappedFile* mapping() const { return file_.get(); }
+  [[nodiscard]] const MappedFile* mapping() const { return file_.mapping(); }
   /// Bytes that the reader itself keeps in memory.
   [[nodiscard]] std::uint64_t memory_bytes() const;
-  [[nodiscard]] const BetonHeader& header() const { return header_; }
+  [[nodiscard]] const BetonHeader& header() const { return metadata_.header(); }
   /// In file order.
-  [[nodiscard]] const std::vector<FieldInfo>& fields() const { return fields_; }
+  [[nodiscard]] const std::vector<FieldInfo>& fields() const { return metadata_.fields(); }
   /// Index of the field of that name. @throws DataError listing the names there are.
   [[nodiscard]] std::size_t field(std::string_view name) const;
   /// Index of the first field of that type, or fields().size().
   [[nodiscard]] std::size_t first_field(FieldType type) const;
   /// Number of samples, at least 1.
-  [[nodiscard]] std::uint64_t size() const { return header_.num_samples; }
+  [[nodiscard]] std::uint64_t size() const { return metadata_.size(); }
 
   /// @param window with on_disk access: bytes of the file, among them the image's; else not looked
   /// at.
@@ -124,71 +109,36 @@ class PRECAST_API BetonReader {
                                                 const FileWindow& window = {}) const;
   /// How many they are; 0 for a number. Others than 0 have a blob_offset().
   [[nodiscard]] std::uint64_t blob_bytes(std::uint64_t sample, std::size_t field) const {
-    return blob_bytes_[field].empty() ? 0 : blob_bytes_[field][sample];
+    return blobs_.bytes(sample, field);
   }
   /// Where blob() lies in the file. Its page is this divided by header().page_bytes.
-  [[nodiscard]] std::uint64_t blob_offset(std::uint64_t sample, std::size_t field) const;
+  [[nodiscard]] std::uint64_t blob_offset(std::uint64_t sample, std::size_t field) const {
+    return metadata_.pointer(sample, field);
+  }
 
   /// Where its pages end (or its records, where it has no pages).
   [[nodiscard]] std::uint64_t pages_end() const {
-    return header_.table_offset - sums_inside_bytes_;
+    return header().table_offset - sums_.bytes_inside();
   }
   /// Its checksums; empty() where it has none.
-  [[nodiscard]] const FileSums& sums() const { return sums_; }
+  [[nodiscard]] const FileSums& sums() const { return sums_.sums(); }
   /// Whether they lie in the file, and not beside it.
-  [[nodiscard]] bool sums_are_inside() const { return sums_inside_bytes_ > 0; }
+  [[nodiscard]] bool sums_are_inside() const { return sums_.bytes_inside() > 0; }
   /// Hashes what their trailer covers. @param table the allocation table's bytes.
   [[nodiscard]] SumsTrailer hash_extents(std::span<const std::byte> table) const;
   /// Holds the bytes of a field with blobs against their checksum. Without checksums it does
   /// nothing. @param value what blob() gave. @throws DataError naming file, sample and field.
   void check_value(std::uint64_t sample, std::size_t field, std::span<const std::byte> value) const;
-  /// What the writer noted; empty where it has no checksums. Parses it anew.
-  [[nodiscard]] FileInfo info() const { return parse_file_info(sums_.info()); }
-  /// The name of each value of an int field; empty if nobody noted them.
-  [[nodiscard]] std::vector<std::string> class_names(std::size_t field) const;
 
  private:
-  [[nodiscard]] std::string place() const { return path_.string(); }
-  void open(const BetonLimits& limits, const BetonOptions& options);
-  /// Finds the checksums, and holds against them all that has been read.
-  void open_sums(std::span<const std::byte> table);
-  /// The block of checksums in the file, or beside it; empty where there is none. @{
-  [[nodiscard]] std::span<const std::byte> sums_inside();
-  [[nodiscard]] std::span<const std::byte> sums_beside();
-  /// @}
-  [[nodiscard]] FileSums sums_of(std::span<const std::byte> block, bool inside) const;
-  /// How many fields before `field` have blobs.
-  [[nodiscard]] std::size_t value_field(std::size_t field) const;
-  void bring(std::uint64_t end);
-  [[nodiscard]] std::uint64_t check_extents(const BetonOptions& options);
-  void resolve_blobs(std::size_t field, const AllocationTable& table, std::vector<bool>& claimed);
-  void resolve_custom(std::size_t field, const AllocationTable& table, std::vector<bool>& claimed);
-  void keep_unclaimed(const AllocationTable& table, const std::vector<bool>& claimed);
-  /// Where the metadata of one field of one sample begins.
-  [[nodiscard]] const std::byte* record(std::uint64_t sample, std::size_t field) const;
-  [[nodiscard]] std::uint64_t expected_size(std::uint64_t sample, std::size_t field) const;
+  BetonReader(BetonBytes file, const BetonLimits& limits, const BetonOptions& options);
+  /// The path, for messages.
+  [[nodiscard]] std::string place() const { return file_.place(); }
 
-  std::filesystem::path path_;
-  /// Null for a file in memory or on disk.
-  std::unique_ptr<MappedFile> file_;
-  /// With on_disk access.
-  std::unique_ptr<DiskFile> disk_;
-  std::vector<std::byte> head_;
-  /// The whole file, or its begin as far as the metadata goes.
-  std::span<const std::byte> bytes_;
-  std::uint64_t file_bytes_ = 0;
-  BetonHeader header_;
-  std::vector<FieldInfo> fields_;
-  std::size_t record_bytes_ = 0;
-  std::size_t metadata_begin_ = 0;
-  /// [field][sample]: bytes of the blob; empty for numbers. A page is below 4 GiB, so 32 bits do.
-  std::vector<std::vector<std::uint32_t>> blob_bytes_;
-  /// What sums_ refers to where the file is not mapped.
-  std::vector<std::byte> sums_bytes_;
-  FileSums sums_;
-  std::uint64_t sums_inside_bytes_ = 0;
-  /// By sample, then by place. Empty where there is no custom field.
-  std::vector<Allocation> unclaimed_;
+  BetonBytes file_;
+  BetonMetadata metadata_;
+  StoredSums sums_;
+  BlobIndex blobs_;
 };
 
 /// Hashes all of a mapped file and writes FILE.sum beside it, atomically. @throws

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "data/beton/file_info.h"
 #include "data/beton/json_text.h"
 #include "data/beton/layout.h"
 #include "data/beton/reader.h"
@@ -44,7 +45,7 @@ class BetonSource final : public Source {
                          field.arguments});
     }
     const std::size_t label = reader_.first_field(FieldType::integer);
-    if (label < fields_.size()) class_names_ = reader_.class_names(label);
+    if (label < fields_.size()) class_names_ = class_names_of(reader_, label);
   }
 
   [[nodiscard]] std::uint64_t size() const override { return reader_.size(); }

@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "data/beton/file_info.h"
 #include "framework/core/progress.h"
 #include "tools/commands/sample_choice.h"
 
@@ -33,7 +34,7 @@ constexpr double kBarWidth = 40;
 Json count_classes(const BetonReader& reader, const Ids& ids, std::size_t field) {
   std::map<std::int64_t, std::uint64_t> counts;
   for (const std::uint64_t id : ids) ++counts[reader.integer(id, field)];
-  const std::vector<std::string> names = reader.class_names(field);
+  const std::vector<std::string> names = data::class_names_of(reader, field);
   Json classes = Json::array();
   if (counts.size() > kMostClasses) return classes;
   for (const auto& [label, count] : counts) {

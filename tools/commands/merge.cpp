@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "data/beton/file_info.h"
 #include "data/jobs/copy_dataset.h"
 #include "data/order/labels.h"
 #include "framework/core/error.h"
@@ -68,7 +69,7 @@ data::DatasetCopy concatenation(const std::vector<const BetonReader*>& files) {
 
 /// What all files say of themselves alike.
 data::FileInfo common_info(const std::vector<const BetonReader*>& files) {
-  data::FileInfo info = files.front()->info();
+  data::FileInfo info = data::file_info_of(*files.front());
   const auto keep_equal = [](auto& entries, const auto& others) {
     std::erase_if(entries, [&](const auto& entry) {
       const auto other = others.find(entry.first);
@@ -76,7 +77,7 @@ data::FileInfo common_info(const std::vector<const BetonReader*>& files) {
     });
   };
   for (const BetonReader* file : std::span(files).subspan(1)) {
-    const data::FileInfo other = file->info();
+    const data::FileInfo other = data::file_info_of(*file);
     keep_equal(info.classes, other.classes);
     keep_equal(info.written, other.written);
   }

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "data/beton/file_info.h"
 #include "framework/core/error.h"
 
 namespace precast::tools {
@@ -119,7 +120,7 @@ MergedLabels by_name(const Files& files, std::size_t field, const std::vector<Na
 
 MergedLabels merge_labels(const Files& files, std::size_t field, LabelRule rule, bool insist) {
   std::vector<Names> names;
-  for (const BetonReader* file : files) names.push_back(file->class_names(field));
+  for (const BetonReader* file : files) names.push_back(class_names_of(*file, field));
   if (rule == LabelRule::offset) return offset(files, field, names);
   if (rule == LabelRule::by_name) return by_name(files, field, names);
   return keep(files, names, insist);

@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "data/beton/file_info.h"
 #include "data/order/filter.h"
 #include "data/order/labels.h"
 #include "framework/core/error.h"
@@ -60,7 +61,7 @@ Ids of_classes(const Arguments& arguments, const data::BetonReader& reader) {
   const std::size_t field = chosen_label_field(arguments, reader);
   const Ids present = labels_in(reader, field);
   const std::uint64_t end = std::max<std::uint64_t>(present.empty() ? 1 : present.back() + 1,
-                                                    reader.class_names(field).size());
+                                                    data::class_names_of(reader, field).size());
   std::unordered_set<std::uint64_t> classes;
   for (const std::string& part : split_list("classes", arguments.text("classes"))) {
     const auto [first, last] = parse_range("classes", part, end);

@@ -11,6 +11,7 @@
 #include <numeric>
 #include <utility>
 
+#include "data/beton/file_info.h"
 #include "data/jobs/copy_dataset.h"
 #include "data/jobs/field_plans.h"
 #include "data/order/split.h"
@@ -163,7 +164,7 @@ class PartWriter {
     fields_ = field_options(arguments, registry_);
     source_ = data::open_beton(reader.path(), layouts);
     check_field_options(arguments, registry_, source_->fields());
-    data::FileInfo info = reader.info();
+    data::FileInfo info = data::file_info_of(reader);
     for (const auto& [name, text] : arguments.texts())
       if (name.starts_with("image.") || name == "seed") info.written[name] = text;
     layout.info = data::file_info_text(info);

@@ -6,6 +6,7 @@
 
 #include <fstream>
 
+#include "data/beton/file_info.h"
 #include "data/beton/reader.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"

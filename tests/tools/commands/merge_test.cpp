@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "data/beton/file_info.h"
 #include "data/beton/reader.h"
 #include "data/write/writer.h"
 #include "tests/support/message_matchers.h"
@@ -44,7 +45,9 @@ class MergeTest : public SubsetTest {
     for (std::uint64_t i = 0; i < reader.size(); ++i) labels.push_back(reader.integer(i, 0));
     return labels;
   }
-  [[nodiscard]] Names names_of_merged() const { return data::BetonReader(out()).class_names(0); }
+  [[nodiscard]] Names names_of_merged() const {
+    return data::class_names_of(data::BetonReader(out()), 0);
+  }
 
   static nlohmann::json merge(std::vector<std::string> arguments) {
     return json_of("merge", std::move(arguments));
@@ -103,7 +106,7 @@ TEST_F(MergeTest, LabelsThatFilesNameDifferentlyAreKeptOnlyIfThatIsAskedFor) {
   merge({a, named("c.beton", {"cat", "dog", "fish"}), out()});
   EXPECT_EQ(names_of_merged(), (Names{"cat", "dog", "fish"}));
   select({out(), out("d"), "--samples", "1"});
-  EXPECT_EQ(data::BetonReader(out("d")).class_names(0), (Names{"cat", "dog", "fish"}));
+  EXPECT_EQ(data::class_names_of(data::BetonReader(out("d")), 0), (Names{"cat", "dog", "fish"}));
 }
 
 TEST_F(MergeTest, NamesAreKeptOnlyIfAllFilesHaveThem) {
@@ -124,7 +127,7 @@ TEST_F(MergeTest, NamesAreKeptOnlyIfAllFilesHaveThem) {
 TEST_F(MergeTest, WhatFilesNoteAlikeIsKept) {
   merge({named("a.beton", {"cat"}, {{"seed", "0"}, {"image.mode", "jpg"}, {"shuffle", "true"}}),
          named("b.beton", {"cat"}, {{"seed", "0"}, {"image.mode", "raw"}}), out()});
-  const auto written = data::BetonReader(out()).info().written;
+  const auto written = data::file_info_of(data::BetonReader(out())).written;
   EXPECT_EQ(written, (std::map<std::string, std::string>{{"seed", "0"}}));
 }
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "data/beton/file_info.h"
 #include "data/beton/reader.h"
 #include "data/write/writer.h"
 #include "tests/support/message_matchers.h"

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "data/beton/file_info.h"
 #include "data/beton/reader.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
@@ -162,7 +163,7 @@ TEST_F(WriteTest, AListOfLabelsAndOneOfClassesAreReadFromTheirFiles) {
             0)
       << error;
   const data::BetonReader reader(out_);
-  EXPECT_EQ(reader.class_names(1), (std::vector<std::string>{"ape", "cat", "dog"}));
+  EXPECT_EQ(data::class_names_of(reader, 1), (std::vector<std::string>{"ape", "cat", "dog"}));
   EXPECT_EQ(reader.integer(0, 1), 0);
   EXPECT_EQ(reader.integer(1, 1), 2);
   EXPECT_EQ(write(flat, {"--labels", (folder_ / "labels.txt").string()}), 3);
@@ -248,9 +249,9 @@ TEST_F(WriteTest, NoFileButADatasetIsReplaced) {
 
 TEST_F(WriteTest, NoPathsAreNotedInTheFile) {
   ASSERT_EQ(write(tree(), {"--on-corrupt", "skip"}), 0) << error;
-  for (const auto& [name, text] : data::BetonReader(out_).info().written)
+  for (const auto& [name, text] : data::file_info_of(data::BetonReader(out_)).written)
     EXPECT_THAT(text, Not(HasSubstr("/"))) << name;
-  EXPECT_EQ(data::BetonReader(out_).info().written.at("on_corrupt"), "skip");
+  EXPECT_EQ(data::file_info_of(data::BetonReader(out_)).written.at("on_corrupt"), "skip");
 }
 
 TEST_F(WriteTest, AProcessKilledAnywhereLeavesNoFileUnderTheFinalName) {

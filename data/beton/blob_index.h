@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/beton/allocation_table.h"
+#include "data/beton/metadata.h"
+
+namespace precast::data {
+
+/// How large each sample's blobs are, and which of them no pointer of a known place points to (in
+/// files with custom fields). Immutable.
+class BlobIndex {
+ public:
+  BlobIndex() = default;
+  /// Checks every pointer of the metadata against the table. @param place names the file in
+  /// messages. @throws DataError for a pointer or a size that the table does not have, for an image
+  /// of unknown mode or without pixels.
+  BlobIndex(const BetonMetadata& metadata, const AllocationTable& table, const std::string& place);
+
+  /// Whether blobs of the field are known.
+  [[nodiscard]] bool has_blobs(std::size_t field) const { return !sizes_[field].empty(); }
+  /// Bytes of a blob; 0 where there is none.
+  [[nodiscard]] std::uint64_t bytes(std::uint64_t sample, std::size_t field) const {
+    return sizes_[field].empty() ? 0 : sizes_[field][sample];
+  }
+  /// Entries of the table for this sample that no field with a known pointer claims. By place.
+  [[nodiscard]] std::span<const Allocation> unclaimed(std::uint64_t sample) const;
+  /// Bytes that this keeps in memory.
+  [[nodiscard]] std::uint64_t memory_bytes() const;
+
+ private:
+  /// [field][sample]: bytes of the blob; empty for numbers. A page is below 4 GiB, so 32 bits do.
+  std::vector<std::vector<std::uint32_t>> sizes_;
+  /// By sample, then by place. Empty where there is no custom field.
+  std::vector<Allocation> unclaimed_;
+};
+
+}  // namespace precast::data

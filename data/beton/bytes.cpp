@@ -1,0 +1,39 @@
+#include "data/beton/bytes.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace precast::data {
+
+BetonBytes::BetonBytes(const std::filesystem::path& path, BlobAccess access) : path_(path) {
+  if (access != BlobAccess::mapped) {
+    disk_ = std::make_unique<DiskFile>(path);
+    size_ = disk_->size();
+  } else {
+    mapping_ = std::make_unique<MappedFile>(path);
+    known_ = mapping_->bytes();
+    size_ = known_.size();
+  }
+}
+
+BetonBytes::BetonBytes(std::span<const std::byte> bytes, std::filesystem::path path)
+    : path_(std::move(path)), known_(bytes), size_(bytes.size()) {}
+
+void BetonBytes::load(std::uint64_t end) {
+  end = std::min(end, size_);
+  if (disk_ == nullptr || end <= head_.size()) return;
+  const std::uint64_t there = head_.size();
+  head_.resize(end);
+  disk_->read(there, std::span(head_).subspan(there));
+  known_ = head_;
+}
+
+std::span<const std::byte> BetonBytes::read(std::uint64_t offset, std::uint64_t bytes,
+                                            std::vector<std::byte>& memory) const {
+  if (disk_ == nullptr) return known_.subspan(offset, bytes);
+  memory.resize(bytes);
+  disk_->read(offset, memory);
+  return memory;
+}
+
+}  // namespace precast::data

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/beton/disk_file.h"
+#include "framework/core/file.h"
+
+namespace precast::data {
+
+/// Where the bytes of images and other blobs come from.
+enum class BlobAccess {
+  /// The whole file is mapped: from the page cache, shared with every process that maps it.
+  mapped,
+  /// Metadata is read into memory (40 to 60 bytes a sample); whoever wants blobs reads disk().
+  /// Nothing is mapped, so a file that shrinks while it is used is an error and no SIGBUS.
+  on_disk,
+  /// The same, past the page cache (O_DIRECT).
+  on_disk_direct,
+};
+
+/// The bytes of a .beton file, which is mapped, on disk, or in memory. Spans live as long as this,
+/// also when it is moved.
+class BetonBytes {
+ public:
+  /// @throws IoError if the file cannot be opened.
+  BetonBytes(const std::filesystem::path& path, BlobAccess access);
+  /// A file that lies in memory. Borrows `bytes`. @param path names it in messages.
+  BetonBytes(std::span<const std::byte> bytes, std::filesystem::path path);
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  /// The path, for messages.
+  [[nodiscard]] std::string place() const { return path_.string(); }
+  [[nodiscard]] std::uint64_t size() const { return size_; }
+  /// The file to read blobs from, or null where it is mapped or in memory.
+  [[nodiscard]] const DiskFile* disk() const { return disk_.get(); }
+  /// The mapping, or null.
+  [[nodiscard]] const MappedFile* mapping() const { return mapping_.get(); }
+
+  /// Makes the first `end` bytes of the file (or all, where it is shorter) part of known().
+  void load(std::uint64_t end);
+  /// The whole file; on disk what load() has read.
+  [[nodiscard]] std::span<const std::byte> known() const { return known_; }
+  /// Bytes of the file. @param memory holds them where the file is on disk.
+  [[nodiscard]] std::span<const std::byte> read(std::uint64_t offset, std::uint64_t bytes,
+                                                std::vector<std::byte>& memory) const;
+  /// Bytes that load() keeps in memory.
+  [[nodiscard]] std::uint64_t memory_bytes() const { return head_.size(); }
+  /// From now on disk() reads past the page cache.
+  void read_directly() { disk_->read_directly(); }
+
+ private:
+  std::filesystem::path path_;
+  std::unique_ptr<MappedFile> mapping_;
+  std::unique_ptr<DiskFile> disk_;
+  std::vector<std::byte> head_;
+  std::span<const std::byte> known_;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace precast::data

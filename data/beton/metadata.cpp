@@ -1,0 +1,89 @@
+#include "data/beton/metadata.h"
+
+#include <fmt/core.h>
+
+#include <bit>
+#include <span>
+
+#include "framework/core/error.h"
+
+namespace precast::data {
+namespace {
+
+BetonHeader parse_header(std::span<const std::byte> file, const BetonLimits& limits,
+                         const std::string& place) {
+  if (file.size() < kHeaderBytes) {
+    throw DataError(fmt::format("{}: header: expected {} bytes, got {}. The file is cut off", place,
+                                kHeaderBytes, file.size()));
+  }
+  BetonHeader header;
+  header.version = load<std::uint16_t>(file.data());
+  header.num_fields = load<std::uint16_t>(file.data() + 2);
+  header.page_bytes = load<std::uint32_t>(file.data() + 4);
+  header.num_samples = load<std::uint64_t>(file.data() + 8);
+  header.table_offset = load<std::uint64_t>(file.data() + 16);
+  if (header.version != kBetonVersion) {
+    throw DataError(fmt::format("{}: header: expected version {}, got {}. Is this a .beton file?",
+                                place, kBetonVersion, header.version));
+  }
+  if (header.num_fields == 0 || header.num_fields > kMaxFields) {
+    throw DataError(fmt::format("{}: header: expected 1 to {} fields, got {}", place, kMaxFields,
+                                header.num_fields));
+  }
+  if (!std::has_single_bit(header.page_bytes) || header.page_bytes < limits.min_page_bytes) {
+    throw DataError(fmt::format(
+        "{}: header: expected a page size that is a power of two of at least {}, got {}", place,
+        limits.min_page_bytes, header.page_bytes));
+  }
+  if (header.num_samples == 0) {
+    throw DataError(fmt::format("{}: header: expected samples, got none", place));
+  }
+  return header;
+}
+
+}  // namespace
+
+BetonMetadata::BetonMetadata(BetonBytes& file, const BetonLimits& limits,
+                             const BetonOptions& options) {
+  file.load(kHeaderBytes);
+  header_ = parse_header(file.known(), limits, file.place());
+  begin_ = kHeaderBytes + std::size_t{header_.num_fields} * kFieldBytes;
+  if (file.size() < begin_) {
+    throw DataError(fmt::format(
+        "{}: field descriptors: expected {} bytes for {} fields, got a file of {}. It is cut off",
+        file.place(), begin_, header_.num_fields, file.size()));
+  }
+  if (header_.table_offset == 0) {
+    throw DataError(fmt::format(
+        "{}: header: expected the place of the allocation table, got 0. The program that wrote the "
+        "file was stopped before it had finished; write the file again",
+        file.place()));
+  }
+  file.load(begin_);
+  fields_ =
+      parse_fields(file.known().subspan(kHeaderBytes), header_.num_fields, file.place(), options);
+  record_bytes_ = record_bytes(fields_);
+  check_extents(file);
+  file.load(end());
+  records_ = file.known().data() + begin_;
+}
+
+/// Checks that the records and the allocation table follow each other inside the file.
+void BetonMetadata::check_extents(const BetonBytes& file) const {
+  std::uint64_t end = 0;
+  if (__builtin_mul_overflow(header_.num_samples, std::uint64_t{record_bytes_}, &end) ||
+      __builtin_add_overflow(end, begin_, &end) || end > file.size()) {
+    throw DataError(fmt::format(
+        "{}: metadata: expected {} records of {} bytes from {} on, got a file of {} bytes. It is "
+        "cut off, or its header is damaged",
+        file.place(), header_.num_samples, record_bytes_, begin_, file.size()));
+  }
+  if (header_.table_offset < end || header_.table_offset > file.size()) {
+    throw DataError(fmt::format(
+        "{}: header: expected an allocation table inside [{}, {}], got one at {}. The file is cut "
+        "off, or its header is damaged",
+        file.place(), end, file.size(), header_.table_offset));
+  }
+}
+
+}  // namespace precast::data

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/beton/bytes.h"
+#include "data/beton/metadata.h"
+#include "data/beton/sums.h"
+
+namespace precast::data {
+
+/// The checksums of a .beton file: in the file, in FILE.sum next to it, or none.
+class StoredSums {
+ public:
+  StoredSums() = default;
+  /// Finds them, and checks header, fields, metadata and table against them. Refers to the bytes of
+  /// `file`. @param table the allocation table's bytes. @throws DataError if something does not
+  /// match, or if the checksums are damaged or of another file.
+  StoredSums(const BetonBytes& file, const BetonMetadata& metadata,
+             std::span<const std::byte> table);
+
+  /// empty() where there are none.
+  [[nodiscard]] const FileSums& sums() const { return sums_; }
+  /// What they take of the file; 0 where they are not in it.
+  [[nodiscard]] std::uint64_t bytes_inside() const { return bytes_inside_; }
+  /// Bytes that this keeps in memory.
+  [[nodiscard]] std::uint64_t memory_bytes() const { return memory_.size(); }
+
+ private:
+  /// The block of checksums in the file, or next to it; empty where there is none. @{
+  [[nodiscard]] std::span<const std::byte> find_inside(const BetonBytes& file,
+                                                       const BetonMetadata& metadata);
+  [[nodiscard]] std::span<const std::byte> find_beside(const BetonBytes& file);
+  /// @}
+
+  /// What sums_ refers to where the file is not mapped.
+  std::vector<std::byte> memory_;
+  FileSums sums_;
+  std::uint64_t bytes_inside_ = 0;
+};
+
+/// How many of the fields before `field` have values in pages.
+[[nodiscard]] std::size_t value_field(const BetonMetadata& metadata, std::size_t field);
+
+/// Hashes what the trailer of checksums covers. @param table the allocation table's bytes.
+[[nodiscard]] SumsTrailer hash_extents(const BetonBytes& file, const BetonMetadata& metadata,
+                                       std::span<const std::byte> table);
+
+}  // namespace precast::data
