@@ -72,7 +72,7 @@ std::string in_standard_json(std::string_view text) {
     if (number == std::end(kNumbers)) {
       standard += rest[0];
     } else {
-      standard += "null";  // Not a digit: a zero may precede it.
+      standard += "null";  // Not a digit: it could extend a number.
       at += number->size() - 1;
     }
   }
