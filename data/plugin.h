@@ -26,6 +26,6 @@ struct DataParts {
 ///     }
 ///     PRECAST_DATA_PLUGIN(add_parts)
 ///
-/// The function is called once, with empty registries; what it throws refuses the plug-in.
+/// The function is called once, with empty registries; if it throws, the plug-in is rejected.
 #define PRECAST_DATA_PLUGIN(function) \
   PRECAST_PLUGIN_DESCRIPTOR("data", ::precast::data::DataParts, "none", function)

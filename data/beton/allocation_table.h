@@ -18,23 +18,23 @@ struct Allocation {
   std::uint64_t size = 0;
 };
 
-/// The table, checked and sorted by pointer. FFCV writes it in the order in which its workers
-/// finished. Entries of size 0 are dropped: FFCV gives them pointers that mean nothing. Immutable.
+/// The allocation table, checked and sorted by pointer (FFCV writes it in the order in which its
+/// workers finished). Drops entries of size 0: FFCV gives them meaningless pointers. Immutable.
 class AllocationTable {
  public:
   AllocationTable() = default;
   /// @param table          the bytes from the header's table offset to the end of the file.
-  /// @param metadata_end   the first byte where a blob may lie.
+  /// @param metadata_end   the first byte where a blob may be.
   /// @param place          names the file in messages.
-  /// @throws DataError for an entry of an unknown sample, outside [metadata_end, table), across a
-  /// page's border, or over another entry.
+  /// @throws DataError for an entry that belongs to an unknown sample, is outside [metadata_end,
+  /// table), crosses a page boundary, or overlaps another entry.
   AllocationTable(std::span<const std::byte> table, const BetonHeader& header,
                   std::uint64_t metadata_end, const std::string& place);
 
   [[nodiscard]] std::span<const Allocation> entries() const { return entries_; }
 
-  /// The entry that begins at `pointer`, or nullptr. @param hint where the search begins: 0 at
-  /// first; is moved behind the entry found, so that a walk in file order takes constant time a
+  /// Returns the entry that begins at `pointer`, or nullptr. @param hint where the search begins: 0
+  /// at first. Is moved past the entry found, so that a walk in file order takes constant time per
   /// step.
   [[nodiscard]] const Allocation* find(std::uint64_t pointer, std::size_t& hint) const;
 

@@ -34,8 +34,8 @@ class Resolver {
     return sizes;
   }
 
-  /// A custom field's values may be empty, and its pointer may then hold anything: only one that
-  /// points exactly at bytes of its sample is followed. @return the sizes.
+  /// A custom field's values may be empty, and its pointer may then hold anything: follows only
+  /// pointers that match the start of a table entry of the same sample. @return the sizes.
   std::vector<std::uint32_t> found(std::size_t field) {
     std::vector<std::uint32_t> sizes(metadata_.size());
     std::size_t hint = 0;
@@ -46,7 +46,7 @@ class Resolver {
     return sizes;
   }
 
-  /// What no pointer has claimed.
+  /// Table entries that no pointer has claimed.
   [[nodiscard]] std::vector<Allocation> unclaimed() const {
     std::vector<Allocation> rest;
     for (std::size_t i = 0; i < claimed_.size(); ++i)
@@ -61,8 +61,8 @@ class Resolver {
     return static_cast<std::uint32_t>(entry.size);
   }
 
-  /// What the metadata says a blob's size must be. @throws DataError for an image of unknown mode
-  /// or without pixels.
+  /// The size that a blob must have according to the metadata. @throws DataError for an image of
+  /// unknown mode or without pixels.
   [[nodiscard]] std::uint64_t expected_size(std::uint64_t sample, std::size_t field) const {
     const FieldInfo& info = metadata_.fields()[field];
     const std::byte* at = metadata_.record(sample, field);
@@ -102,7 +102,7 @@ class Resolver {
   const BetonMetadata& metadata_;
   const AllocationTable& table_;
   const std::string& place_;
-  /// Of the table's entries.
+  /// One per entry of the table.
   std::vector<bool> claimed_;
 };
 

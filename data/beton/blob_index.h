@@ -11,31 +11,33 @@
 
 namespace precast::data {
 
-/// How large each sample's blobs are, and which of them no pointer of a known place points to (in
-/// files with custom fields). Immutable.
+/// The size of each sample's blobs, and, in files with custom fields, which blobs no known pointer
+/// refers to. Immutable.
 class BlobIndex {
  public:
   BlobIndex() = default;
   /// Checks every pointer of the metadata against the table. @param place names the file in
-  /// messages. @throws DataError for a pointer or a size that the table does not have, for an image
-  /// of unknown mode or without pixels.
+  /// messages. @throws DataError for a pointer or a size that the table does not have, and for an
+  /// image of unknown mode or without pixels.
   BlobIndex(const BetonMetadata& metadata, const AllocationTable& table, const std::string& place);
 
-  /// Whether blobs of the field are known.
+  /// Whether the field's blobs are known.
   [[nodiscard]] bool has_blobs(std::size_t field) const { return !sizes_[field].empty(); }
   /// Bytes of a blob; 0 where there is none.
   [[nodiscard]] std::uint64_t bytes(std::uint64_t sample, std::size_t field) const {
     return sizes_[field].empty() ? 0 : sizes_[field][sample];
   }
-  /// Entries of the table for this sample that no field with a known pointer claims. By place.
+  /// Entries of the table for this sample that no field with a known pointer claims, sorted by
+  /// pointer.
   [[nodiscard]] std::span<const Allocation> unclaimed(std::uint64_t sample) const;
-  /// Bytes that this keeps in memory.
+  /// Bytes of memory that this object holds.
   [[nodiscard]] std::uint64_t memory_bytes() const;
 
  private:
-  /// [field][sample]: bytes of the blob; empty for numbers. A page is below 4 GiB, so 32 bits do.
+  /// [field][sample]: bytes of the blob; empty for numbers. A page is below 4 GiB, so 32 bits
+  /// suffice.
   std::vector<std::vector<std::uint32_t>> sizes_;
-  /// By sample, then by place. Empty where there is no custom field.
+  /// Sorted by sample, then by pointer. Empty if there is no custom field.
   std::vector<Allocation> unclaimed_;
 };
 

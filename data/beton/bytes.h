@@ -15,22 +15,22 @@ namespace precast::data {
 
 /// Where the bytes of images and other blobs come from.
 enum class BlobAccess {
-  /// The whole file is mapped: from the page cache, shared with every process that maps it.
+  /// The whole file is mapped: read through the page cache, shared with every process that maps it.
   mapped,
-  /// Metadata is read into memory (40 to 60 bytes a sample); whoever wants blobs reads disk().
-  /// Nothing is mapped, so a file that shrinks while it is used is an error and no SIGBUS.
+  /// Metadata is read into memory (40 to 60 bytes a sample); callers read blobs through disk().
+  /// Nothing is mapped, so a file that shrinks while in use causes an error and not a SIGBUS.
   on_disk,
-  /// The same, past the page cache (O_DIRECT).
+  /// The same, bypassing the page cache (O_DIRECT).
   on_disk_direct,
 };
 
-/// The bytes of a .beton file, which is mapped, on disk, or in memory. Spans live as long as this,
-/// also when it is moved.
+/// The bytes of a .beton file that is mapped, on disk, or in memory. Spans stay valid as long as
+/// this object exists, also after it is moved.
 class BetonBytes {
  public:
   /// @throws IoError if the file cannot be opened.
   BetonBytes(const std::filesystem::path& path, BlobAccess access);
-  /// A file that lies in memory. Borrows `bytes`. @param path names it in messages.
+  /// A file that is in memory. Borrows `bytes`. @param path names it in messages.
   BetonBytes(std::span<const std::byte> bytes, std::filesystem::path path);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
@@ -42,16 +42,16 @@ class BetonBytes {
   /// The mapping, or null.
   [[nodiscard]] const MappedFile* mapping() const { return mapping_.get(); }
 
-  /// Makes the first `end` bytes of the file (or all, where it is shorter) part of known().
+  /// Makes the first `end` bytes of the file (all of a shorter file) part of known().
   void load(std::uint64_t end);
-  /// The whole file; on disk what load() has read.
+  /// The whole file; for a file on disk, what load() has read.
   [[nodiscard]] std::span<const std::byte> known() const { return known_; }
-  /// Bytes of the file. @param memory holds them where the file is on disk.
+  /// Bytes of the file. @param memory receives them if the file is on disk.
   [[nodiscard]] std::span<const std::byte> read(std::uint64_t offset, std::uint64_t bytes,
                                                 std::vector<std::byte>& memory) const;
-  /// Bytes that load() keeps in memory.
+  /// Bytes that load() holds in memory.
   [[nodiscard]] std::uint64_t memory_bytes() const { return head_.size(); }
-  /// From now on disk() reads past the page cache.
+  /// Makes disk() bypass the page cache from now on.
   void read_directly() { disk_->read_directly(); }
 
  private:

@@ -10,18 +10,18 @@
 
 namespace precast::data {
 
-/// A stretch of a file that lies in memory.
+/// A part of a file that is in memory.
 struct FileWindow {
-  /// Of bytes[0] in the file.
+  /// Offset of bytes[0] in the file.
   std::uint64_t offset = 0;
   std::span<const std::byte> bytes;
 };
 
-/// A file that is read with pread, never mapped: one that shrinks or fails while it is read gives
-/// an error and no SIGBUS. Thread-safe.
+/// A file that is read with pread and never mapped: if it shrinks or fails while it is read, the
+/// result is an error and not a SIGBUS. Thread-safe.
 class PRECAST_API DiskFile {
  public:
-  /// As ::pread; a test puts one that fails here.
+  /// Same as ::pread; tests pass one that fails.
   using Pread =
       std::function<std::ptrdiff_t(int fd, void* to, std::size_t bytes, std::int64_t offset)>;
 
@@ -31,21 +31,21 @@ class PRECAST_API DiskFile {
   DiskFile& operator=(const DiskFile&) = delete;
   ~DiskFile();
 
-  /// From now on past the page cache (O_DIRECT): for files that no other process reads and that
-  /// would only push other things out of it. Before threads read. @throws IoError if the file
-  /// system cannot.
+  /// Bypasses the page cache from now on (O_DIRECT): for files that no other process reads and that
+  /// would only evict other data from it. Call before threads read. @throws IoError if the file
+  /// system does not support it.
   void read_directly();
 
-  /// When it was opened.
+  /// Size when the file was opened.
   [[nodiscard]] std::uint64_t size() const { return size_; }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  /// What offset, length and memory of a read must be multiples of: 1 without O_DIRECT.
+  /// Offset, length and memory address of a read must be multiples of this: 1 without O_DIRECT.
   [[nodiscard]] std::uint64_t alignment() const { return direct_ ? kDirectAlignment : 1; }
 
-  /// Reads [offset, offset + to.size()), in several calls where one gives less. What lies behind
-  /// the end of the file as it was opened is left as it is, so that aligned reads may reach over
-  /// it. @throws IoError naming file and offset if a read fails; DataError if the file has become
-  /// shorter.
+  /// Reads [offset, offset + to.size()), in several calls if one returns less. Bytes of `to` past
+  /// the end of the file (as it was when opened) are left unchanged, so that aligned reads may
+  /// extend past it. @throws IoError naming file and offset if a read fails; DataError if the file
+  /// has become shorter.
   void read(std::uint64_t offset, std::span<std::byte> to) const;
 
   static constexpr std::uint64_t kDirectAlignment = 4096;

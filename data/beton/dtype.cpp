@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMaxTimeText = 16;
 constexpr std::size_t kTextRoom = kFieldArgumentsBytes - kDtypeTextAt;
 
-/// Dates and spans of time, of 8 bytes: `<M8[ns]`.
+/// Dates and time spans of 8 bytes: `<M8[ns]`.
 bool is_time(std::string_view dtype) {
   return dtype.size() > 5 && dtype.size() <= kMaxTimeText && (dtype[1] == 'M' || dtype[1] == 'm') &&
          dtype.substr(2, 2) == "8[" && dtype.back() == ']' &&
@@ -36,7 +36,7 @@ std::uint64_t dtype_bytes(std::string_view dtype) {
   const char* end = dtype.data() + dtype.size();
   const auto [stopped, failed] = std::from_chars(dtype.data() + 2, end, bytes);
   if (failed != std::errc() || stopped != end) return 0;
-  // Letters are of 4 bytes.
+  // Characters take 4 bytes.
   return dtype[1] == 'U' ? std::uint64_t{4} * bytes : bytes;
 }
 

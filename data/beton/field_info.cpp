@@ -35,7 +35,7 @@ FieldType parse_type(std::byte byte, const std::string& place) {
   return static_cast<FieldType>(id);
 }
 
-/// What the field's tag says, or the user where it has none.
+/// The layout from the field's tag, or from the user if it has none.
 FieldLayout custom_layout(const FieldInfo& field, const BetonOptions& options,
                           const std::string& place) {
   const auto told = options.layouts.find(field.name);
@@ -57,13 +57,13 @@ FieldLayout custom_layout(const FieldInfo& field, const BetonOptions& options,
                   place, field.name));
 }
 
-/// Fills in what the descriptor's arguments say. @param arguments kFieldArgumentsBytes.
+/// Fills in what the descriptor's arguments contain. @param arguments kFieldArgumentsBytes.
 void read_arguments(const std::byte* arguments, const BetonOptions& options,
                     const std::string& place, FieldInfo& field) {
   const std::string here = fmt::format("{} ('{}')", place, field.name);
   if (field.type == FieldType::bytes || field.type == FieldType::custom) {
     field.tag = parse_tag(arguments, here);
-    // Another type's tag means nothing here.
+    // A tag of another type is ignored here.
     if ((field.tag.kind == FieldTag::Kind::custom) != (field.type == FieldType::custom))
       field.tag = {};
   }

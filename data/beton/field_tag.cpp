@@ -47,7 +47,7 @@ json as_json(const FieldTag& tag) {
   return text;
 }
 
-/// A whole number that the text must have; a very large one for anything else.
+/// A required integer in the text; a very large number for anything else.
 std::size_t number(const json& text, const char* key) {
   const auto found = text.find(key);
   return found != text.end() && found->is_number_unsigned()
@@ -71,7 +71,7 @@ FieldTag from_json(const json& text) {
   return tag;
 }
 
-/// Bytes of so many elements; nothing if they are more than 2^64.
+/// Bytes of an array with these extents; nothing if they exceed 64 bits.
 std::optional<std::uint64_t> bytes_of(const FieldTag& tag, std::span<const std::uint64_t> extents) {
   std::uint64_t bytes = dtype_bytes(tag.dtype);
   for (const std::uint64_t extent : extents)

@@ -11,24 +11,24 @@
 
 namespace precast::data {
 
-/// Where in a descriptor's arguments a tag stands: behind all that FFCV looks at in bytes fields.
+/// Offset of the tag in a descriptor's arguments: past everything that FFCV reads in bytes fields.
 inline constexpr std::size_t kTagAt = 768;
 inline constexpr std::size_t kTagBytes = kFieldArgumentsBytes - kTagAt;
 
-/// What precast adds to a field that FFCV has no type for: FFCV reads such a field as bytes (or as
-/// a custom one), and ignores this. data/FORMAT.md has its bytes.
+/// Describes a field that FFCV has no type for. FFCV reads such a field as bytes (or as a custom
+/// field) and ignores the tag. data/FORMAT.md has its layout.
 struct FieldTag {
   enum class Kind {
     none,
-    /// A bytes field; each value is an image [height, width, channels] of its own size.
+    /// A bytes field; each value is an image [height, width, channels] with its own size.
     pixels,
-    /// A bytes field; each value is an array of its own shape.
+    /// A bytes field; each value is an array with its own shape.
     ragged,
-    /// A custom field; the tag tells its layout.
+    /// A custom field; the tag contains its layout.
     custom,
   };
   Kind kind = Kind::none;
-  /// pixels, ragged: numpy's type string, as `<u2`.
+  /// pixels, ragged: numpy's type string, such as `<u2`.
   std::string dtype = {};
   /// pixels: 1 to 4.
   std::size_t channels = 0;
@@ -43,24 +43,24 @@ struct FieldTag {
 /// `pixels`, `ragged`, `custom`; empty for none.
 [[nodiscard]] PRECAST_API std::string_view tag_kind_name(FieldTag::Kind kind);
 
-/// Puts the tag into a descriptor's arguments, which are made kFieldArgumentsBytes long.
-/// @throws ConfigError for a tag that check_tag() refuses.
+/// Writes the tag into a descriptor's arguments, which are resized to kFieldArgumentsBytes. @throws
+/// ConfigError for a tag that check_tag() rejects.
 PRECAST_API void put_tag(const FieldTag& tag, std::vector<std::byte>& arguments);
 
-/// The tag in a descriptor's arguments (kFieldArgumentsBytes); Kind::none where there is no tag, or
-/// one of a kind that this version does not know. @throws DataError behind `place` for one that is
-/// damaged.
+/// Reads the tag from a descriptor's arguments (kFieldArgumentsBytes). Returns Kind::none if there
+/// is no tag, or one of a kind that this version does not know. @throws DataError prefixed with
+/// `place` for a damaged tag.
 [[nodiscard]] PRECAST_API FieldTag parse_tag(const std::byte* arguments, const std::string& place);
 
-/// The elements, in C order, of one value of a pixels or ragged field.
-/// @param blob    as it is stored; checked.
-/// @param extents becomes [height, width, channels], or the shape of a ragged array.
+/// Returns the elements, in C order, of one value of a pixels or ragged field.
+/// @param blob    as stored; is checked.
+/// @param extents is set to [height, width, channels], or to the shape of a ragged array.
 /// @throws DataError if blob and extents do not agree.
 [[nodiscard]] PRECAST_API std::span<const std::byte> shaped_elements(
     const FieldTag& tag, std::span<const std::byte> blob, std::vector<std::uint64_t>& extents);
 
-/// The other way round. @param blob overwritten. @throws DataError if an image has no pixel or a
-/// side above 2^32 - 1.
+/// The inverse of shaped_elements(). @param blob overwritten. @throws DataError if an image has no
+/// pixels or a side above 2^32 - 1.
 PRECAST_API void store_shaped(const FieldTag& tag, std::span<const std::uint64_t> extents,
                               std::span<const std::byte> elements, std::vector<std::byte>& blob);
 

@@ -8,10 +8,10 @@
 
 namespace precast::data {
 
-/// The bytes of FFCV's .beton version 2 (libffcv/ffcv, ffcv/types.py and ffcv/fields): header,
-/// field descriptors, metadata records, pages of blobs, allocation table. data/FORMAT.md tells it
-/// in prose. All numbers are little-endian and most are unaligned, so they are copied with load()
-/// and store(), never cast.
+/// The binary layout of FFCV's .beton version 2 (libffcv/ffcv, ffcv/types.py and ffcv/fields):
+/// header, field descriptors, metadata records, pages of blobs, allocation table. data/FORMAT.md
+/// describes it. All numbers are little-endian and most are unaligned, so they are copied with
+/// load() and store(), never cast.
 static_assert(std::endian::native == std::endian::little,
               "the .beton code copies little-endian numbers as they are");
 
@@ -21,7 +21,7 @@ inline constexpr std::size_t kFieldNameBytes = 16;
 inline constexpr std::size_t kFieldArgumentsBytes = 1024;
 inline constexpr std::size_t kFieldBytes = 1 + kFieldNameBytes + kFieldArgumentsBytes;
 inline constexpr std::size_t kAllocationBytes = 24;
-/// More fields than this are a damaged header, not a dataset.
+/// A count above this means a damaged header, not a dataset.
 inline constexpr std::size_t kMaxFields = 4096;
 inline constexpr std::uint64_t kMinPageBytes = std::uint64_t{1} << 21;
 inline constexpr std::uint64_t kDefaultPageBytes = std::uint64_t{1} << 23;
@@ -52,14 +52,14 @@ struct BetonHeader {
   std::uint64_t table_offset = 0;
 };
 
-/// Places inside the 13 bytes of an image's metadata: mode u8, width u16, height u16, pointer u64.
+/// Offsets in the 13 bytes of an image's metadata: mode u8, width u16, height u16, pointer u64.
 inline constexpr std::size_t kImageWidthAt = 1;
 inline constexpr std::size_t kImageHeightAt = 3;
 inline constexpr std::size_t kImagePointerAt = 5;
 inline constexpr std::size_t kImageMetadataBytes = 13;
 
-/// Places inside the arguments of an ndarray or tensor field: shape u64[32], then the length and
-/// the text of numpy's dtype description.
+/// Offsets in the arguments of an ndarray or tensor field: shape u64[32], then the length and the
+/// text of numpy's dtype description.
 inline constexpr std::size_t kMaxDimensions = 32;
 inline constexpr std::size_t kDtypeLengthAt = 8 * kMaxDimensions;
 inline constexpr std::size_t kDtypeTextAt = kDtypeLengthAt + 8;

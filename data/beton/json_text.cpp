@@ -11,14 +11,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Goes over a document without building it; stops, with false, where it leaves the limits.
+/// Walks over a document without building it; stops and returns false when it exceeds the limits.
 class LimitCheck final : public nlohmann::json_sax<Json> {
  public:
   bool null() override { return true; }
   bool boolean(bool /*value*/) override { return true; }
   bool number_integer(number_integer_t /*value*/) override { return true; }
   bool number_unsigned(number_unsigned_t /*value*/) override { return true; }
-  /// nlohmann takes whole numbers of more than 64 bits for floats.
+  /// nlohmann parses integers of more than 64 bits as floats.
   bool number_float(number_float_t /*value*/, const string_t& text) override {
     return text.find_first_of(".eE") != string_t::npos;
   }
@@ -46,8 +46,8 @@ bool is_hex(char c) {
   return std::isxdigit(static_cast<unsigned char>(c)) != 0;
 }
 
-/// The same document, if it is one, with numbers and letters of the standard in place of Python's
-/// own.
+/// The same document, if it is one, with Python's extensions replaced by standard numbers and
+/// letters.
 std::string in_standard_json(std::string_view text) {
   constexpr std::string_view kNumbers[] = {"-Infinity", "Infinity", "NaN"};
   std::string standard;
@@ -72,7 +72,7 @@ std::string in_standard_json(std::string_view text) {
     if (number == std::end(kNumbers)) {
       standard += rest[0];
     } else {
-      standard += "null";  // Not a digit: one may stand before it.
+      standard += "null";  // Not a digit: it could extend a number.
       at += number->size() - 1;
     }
   }

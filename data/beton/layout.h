@@ -12,32 +12,33 @@
 
 namespace precast::data {
 
-/// What one field's metadata takes of a sample's record.
+/// The layout of one field's metadata in a sample's record.
 struct FieldLayout {
   std::size_t bytes = 0;
-  /// What its place in the record is a multiple of.
+  /// Its offset in the record is a multiple of this.
   std::size_t alignment = 1;
-  /// Where in it the pointer (u64) to a large value stands; nothing where there is none, or none
-  /// that is known.
+  /// Offset in the metadata of the pointer (u64) to a large value; nothing if there is none, or
+  /// none that is known.
   std::optional<std::size_t> pointer_at = {};
 
   bool operator==(const FieldLayout&) const = default;
 };
 
-/// Where each field lies in a sample's metadata record.
+/// Where each field is in a sample's metadata record.
 struct RecordLayout {
   std::vector<std::size_t> offsets;
-  /// From one record to the next.
+  /// Bytes from the start of one record to the start of the next.
   std::size_t bytes = 0;
 };
 
 /// The layout of a type's metadata. @throws std::logic_error for FieldType::custom, whose layout
-/// the type does not tell.
+/// does not follow from the type.
 [[nodiscard]] PRECAST_API FieldLayout field_layout(FieldType type);
 
-/// numpy's rule for `np.dtype(list, align=True)` (numpy/core/src/multiarray/descriptor.c): numbers
-/// are aligned to 8, the packed structs of images, bytes and JSON to 1, and a record's size is a
-/// multiple of the largest alignment in it. @throws std::logic_error for FieldType::custom. @{
+/// Computes the layout with numpy's rule for `np.dtype(list, align=True)`
+/// (numpy/core/src/multiarray/descriptor.c): numbers are aligned to 8, the packed structs of
+/// images, bytes and JSON to 1, and a record's size is a multiple of its largest alignment. @throws
+/// std::logic_error for FieldType::custom. @{
 [[nodiscard]] PRECAST_API RecordLayout record_layout(std::span<const FieldLayout> fields);
 [[nodiscard]] PRECAST_API RecordLayout record_layout(std::span<const FieldType> fields);
 /// @}
@@ -48,16 +49,16 @@ struct RecordLayout {
 /// `image`, `int`, `ndarray` ...
 [[nodiscard]] PRECAST_API std::string_view field_type_name(FieldType type);
 
-/// The layout of a custom field as a user states it: `BYTES:ALIGNMENT`, as `16:8`, or
-/// `BYTES:ALIGNMENT:POINTER`, POINTER being the place in the metadata where the pointer to its
-/// large value stands. @param place names the text in messages. @throws ConfigError
+/// Parses the layout of a custom field as a user writes it: `BYTES:ALIGNMENT`, such as `16:8`, or
+/// `BYTES:ALIGNMENT:POINTER`, where POINTER is the offset in the metadata of the pointer to its
+/// large value. @param place names the text in messages. @throws ConfigError
 [[nodiscard]] PRECAST_API FieldLayout parse_field_layout(std::string_view text,
                                                          std::string_view place);
-/// The text of which parse_field_layout() makes this layout.
+/// Formats a layout so that parse_field_layout() reads it back.
 [[nodiscard]] std::string layout_text(const FieldLayout& layout);
 
-/// Whether numpy could have laid metadata out like that: 1 to 65536 bytes, an alignment of 1, 2, 4,
-/// 8 or 16, the pointer inside.
+/// Whether numpy could have produced this layout: 1 to 65536 bytes, an alignment of 1, 2, 4, 8 or
+/// 16, and the pointer inside.
 [[nodiscard]] PRECAST_API bool is_possible(const FieldLayout& layout);
 
 }  // namespace precast::data

@@ -12,9 +12,9 @@
 
 namespace precast::data {
 
-/// What a file must keep to be taken for one.
+/// Limits that a file must respect to be accepted.
 struct BetonLimits {
-  /// FFCV writes no smaller pages; tests of many small files may.
+  /// FFCV writes no smaller pages; tests with many small files may.
   std::uint64_t min_page_bytes = kMinPageBytes;
 };
 
@@ -31,7 +31,7 @@ class BetonMetadata {
   [[nodiscard]] const std::vector<FieldInfo>& fields() const { return fields_; }
   /// Number of samples.
   [[nodiscard]] std::uint64_t size() const { return header_.num_samples; }
-  /// The place of the records in the file.
+  /// Offset of the records in the file.
   [[nodiscard]] std::uint64_t begin() const { return begin_; }
   [[nodiscard]] std::uint64_t end() const { return begin_ + header_.num_samples * record_bytes_; }
 
@@ -41,7 +41,7 @@ class BetonMetadata {
     require(field < fields_.size(), "the field exists");
     return records_ + sample * record_bytes_ + fields_[field].offset;
   }
-  /// The pointer to the value of a field that has one.
+  /// The pointer to the value of a field that has a pointer.
   [[nodiscard]] std::uint64_t pointer(std::uint64_t sample, std::size_t field) const {
     const std::byte* at = record(sample, field);
     const auto pointer_at = fields_[field].layout.pointer_at;

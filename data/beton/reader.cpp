@@ -82,7 +82,7 @@ ImageRecord BetonReader::image(std::uint64_t sample, std::size_t field,
   require(fields()[field].type == FieldType::image, "image() is asked for an image field");
   const ImageRecord record{static_cast<ImageMode>(*at), load<std::uint16_t>(at + kImageWidthAt),
                            load<std::uint16_t>(at + kImageHeightAt), blob(sample, field, window)};
-  // The mapping shows a change that another process makes after the checks of the constructor.
+  // Another process may have changed the mapped file after the constructor's checks.
   if (record.mode != ImageMode::jpg &&
       record.bytes.size() !=
           static_cast<std::size_t>(record.width) * static_cast<std::size_t>(record.height) * 3) {

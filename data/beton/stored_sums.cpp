@@ -12,12 +12,12 @@
 namespace precast::data {
 namespace {
 
-/// Whether the writer of these descriptors says that the file has sums inside.
+/// Whether the descriptors say that the file has checksums inside.
 bool announces_sums(std::span<const std::byte> descriptors) {
   return load<std::uint64_t>(descriptors.data() + 1 + kFieldNameBytes + kSumsFlagAt) == kSumsFlag;
 }
 
-/// @throws DataError that also says what to do about those of another file.
+/// @throws DataError that also says what to do about checksums of another file.
 FileSums parse_sums(const BetonBytes& file, const BetonMetadata& metadata,
                     std::span<const std::byte> block, bool inside) {
   const std::string where = inside ? file.place() : sums_sidecar(file.path()).string();

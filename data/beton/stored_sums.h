@@ -15,17 +15,17 @@ namespace precast::data {
 class StoredSums {
  public:
   StoredSums() = default;
-  /// Finds them, and checks header, fields, metadata and table against them. Refers to the bytes of
-  /// `file`. @param table the allocation table's bytes. @throws DataError if something does not
-  /// match, or if the checksums are damaged or of another file.
+  /// Finds the checksums and checks header, fields, metadata and table against them. Refers to the
+  /// bytes of `file`. @param table the allocation table's bytes. @throws DataError if something
+  /// does not match, or if the checksums are damaged or belong to another file.
   StoredSums(const BetonBytes& file, const BetonMetadata& metadata,
              std::span<const std::byte> table);
 
   /// empty() where there are none.
   [[nodiscard]] const FileSums& sums() const { return sums_; }
-  /// What they take of the file; 0 where they are not in it.
+  /// Bytes of the file that they take; 0 if they are not in it.
   [[nodiscard]] std::uint64_t bytes_inside() const { return bytes_inside_; }
-  /// Bytes that this keeps in memory.
+  /// Bytes of memory that this object holds.
   [[nodiscard]] std::uint64_t memory_bytes() const { return memory_.size(); }
 
  private:
@@ -35,16 +35,16 @@ class StoredSums {
   [[nodiscard]] std::span<const std::byte> find_beside(const BetonBytes& file);
   /// @}
 
-  /// What sums_ refers to where the file is not mapped.
+  /// The bytes that sums_ refers to if the file is not mapped.
   std::vector<std::byte> memory_;
   FileSums sums_;
   std::uint64_t bytes_inside_ = 0;
 };
 
-/// How many of the fields before `field` have values in pages.
+/// Number of fields before `field` that have values in pages.
 [[nodiscard]] std::size_t value_field(const BetonMetadata& metadata, std::size_t field);
 
-/// Hashes what the trailer of checksums covers. @param table the allocation table's bytes.
+/// Hashes the parts that the checksums' trailer covers. @param table the allocation table's bytes.
 [[nodiscard]] SumsTrailer hash_extents(const BetonBytes& file, const BetonMetadata& metadata,
                                        std::span<const std::byte> table);
 

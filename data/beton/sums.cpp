@@ -16,11 +16,11 @@
 namespace precast::data {
 namespace {
 
-/// Reads `PCSUMS01` in a file.
+/// Spells `PCSUMS01` in a file.
 constexpr std::uint64_t kMagic = 0x3130534d55534350;
-/// Places in the trailer: the numbers of SumsTrailer, one that is 0, then these two.
+/// Offsets in the trailer: the numbers of SumsTrailer, one that is 0, then these two.
 constexpr std::size_t kSpareAt = sizeof(SumsTrailer);
-/// Of all that stands before.
+/// Hash of everything before it.
 constexpr std::size_t kOwnAt = kSpareAt + 8;
 constexpr std::size_t kMagicAt = kOwnAt + 8;
 static_assert(kMagicAt + 8 == kSumsTrailerBytes && sizeof(SumsTrailer) == 48);
@@ -29,7 +29,7 @@ XXH3_state_t* state_of(void* state) {
   return static_cast<XXH3_state_t*>(state);
 }
 
-/// Whether a file ends as checksums do. An empty one is what is left of some.
+/// Whether a file ends like a block of checksums. An empty file counts as the remains of one.
 bool ends_as_sums(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (file.tellg() == 0) return true;

@@ -13,45 +13,46 @@
 
 namespace precast::data {
 
-/// What precast knows about a .beton file beyond FFCV's format: hashes (XXH3-64) of everything in
-/// it that a reader looks at, and a text. It lies between the last page and the allocation table,
-/// where FFCV's readers do not look, or in the sidecar FILE.beton.sum of a file that someone else
-/// wrote. FORMAT.md has the layout.
+/// What precast stores about a .beton file beyond FFCV's format: hashes (XXH3-64) of everything in
+/// it that a reader looks at, and a text. They are stored between the last page and the allocation
+/// table, where FFCV's readers do not look, or, for a file that another program wrote, in the
+/// sidecar FILE.beton.sum. FORMAT.md has the layout.
 ///
 ///     hash of each large value u64[samples][value fields], text, trailer
 struct SumsTrailer {
   std::uint64_t samples = 0;
-  /// Fields whose values lie in pages.
+  /// Fields whose values are in pages.
   std::uint64_t value_fields = 0;
   std::uint64_t info_bytes = 0;
-  /// Of header and field descriptors.
+  /// Hash of header and field descriptors.
   std::uint64_t head = 0;
-  /// Of all metadata records.
+  /// Hash of all metadata records.
   std::uint64_t records = 0;
-  /// Of the allocation table.
+  /// Hash of the allocation table.
   std::uint64_t table = 0;
 };
 
 inline constexpr std::size_t kSumsTrailerBytes = 72;
-/// Marks a file that has sums inside, so that it cannot be taken for one without when its trailer
-/// is damaged: at this place of the first field's arguments stands kSumsFlag.
+/// Offset in the first field's arguments where kSumsFlag marks a file that has checksums inside, so
+/// that a file with a damaged trailer cannot be mistaken for one without checksums.
 inline constexpr std::size_t kSumsFlagAt = 760;
 inline constexpr std::uint64_t kSumsFlag = 0x31304d5553434250;  // "PBCSUM01"
 
 /// FILE.sum.
 [[nodiscard]] PRECAST_API std::filesystem::path sums_sidecar(const std::filesystem::path& file);
 
-/// What stands before writing a file: one of its own kind beside it goes with the older file,
-/// another is not ours to remove. @throws ConfigError if FILE.sum is there and holds no checksums
+/// Call before writing a file. An existing FILE.sum with checksums is removed together with the
+/// older file; any other FILE.sum is not ours to remove. @throws ConfigError if FILE.sum exists and
+/// holds no checksums
 PRECAST_API void check_sums_sidecar(const std::filesystem::path& file);
-/// Removes FILE.sum, if it is there, unless it holds no checksums. @throws IoError
+/// Removes FILE.sum if it exists, unless it holds no checksums. @throws IoError
 PRECAST_API void remove_sums_sidecar(const std::filesystem::path& file,
                                      FileOps& ops = posix_file_ops());
 
 /// Hash of a large value, and of the other parts.
 [[nodiscard]] PRECAST_API std::uint64_t hash_of(std::span<const std::byte> bytes);
 
-/// Hashes bytes that come in pieces.
+/// Hashes bytes that arrive in pieces.
 class PRECAST_API RunningHash {
  public:
   RunningHash();
@@ -62,7 +63,7 @@ class PRECAST_API RunningHash {
   [[nodiscard]] std::uint64_t value() const;
 
  private:
-  /// XXH3_state_t, which is large and wants alignment.
+  /// XXH3_state_t, which is large and has an alignment requirement.
   void* state_;
 };
 
@@ -76,23 +77,23 @@ class PRECAST_API RunningHash {
                                                              std::span<const std::uint64_t> values,
                                                              std::string_view info);
 
-/// How many bytes the block has that ends with these kSumsTrailerBytes; 0 if they are no trailer,
-/// UINT64_MAX if their numbers make no sense.
+/// Size of the block that ends with these kSumsTrailerBytes; 0 if they are not a trailer,
+/// UINT64_MAX if its numbers are inconsistent.
 [[nodiscard]] PRECAST_API std::uint64_t sums_bytes_of(std::span<const std::byte> trailer);
 
-/// A block that has been checked against its own hash. Refers to the bytes it was made of.
+/// A block that has been checked against its own hash. Refers to the bytes it was constructed from.
 /// Immutable and thread-safe.
 class PRECAST_API FileSums {
  public:
   FileSums() = default;
-  /// @throws DataError behind `place` if the block is cut off, damaged, or of another number of
-  /// samples or fields than `samples` x `value_fields`.
+  /// @throws DataError prefixed with `place` if the block is cut off, damaged, or made for other
+  /// numbers of samples or fields than `samples` x `value_fields`.
   FileSums(std::span<const std::byte> block, std::uint64_t samples, std::uint64_t value_fields,
            const std::string& place);
 
   [[nodiscard]] bool empty() const { return block_.empty(); }
   [[nodiscard]] const SumsTrailer& trailer() const { return trailer_; }
-  /// @param value_field counts the fields whose values lie in pages.
+  /// @param value_field counts the fields whose values are in pages.
   [[nodiscard]] std::uint64_t value(std::uint64_t sample, std::size_t value_field) const;
   /// A JSON object, or empty.
   [[nodiscard]] std::string_view info() const;

@@ -14,7 +14,7 @@ namespace precast::data {
 namespace {
 
 constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
-/// Whole pages are read where they bring at most so many times the bytes that samples need.
+/// Whole pages are read if they have at most this many times the bytes that samples need.
 constexpr std::uint64_t kWorthWhile = 2;
 constexpr std::uint64_t kSmallestBuffer = std::uint64_t{64} << 10;
 constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
@@ -42,7 +42,7 @@ ExtentPlan plan_samples(std::span<const FileRange> ranges) {
   return plan;
 }
 
-/// For each sample in one page, the next one in that page, or kNever.
+/// For each sample in one page, the next sample in that page, or kNever.
 std::vector<std::size_t> next_uses(std::span<const FileRange> ranges, std::uint64_t page_bytes) {
   std::vector<std::size_t> next(ranges.size(), kNever);
   std::unordered_map<std::uint64_t, std::size_t> seen;
@@ -54,7 +54,7 @@ std::vector<std::size_t> next_uses(std::span<const FileRange> ranges, std::uint6
   return next;
 }
 
-/// Walks the samples and keeps pages as long as they fit.
+/// Walks over the samples and keeps pages as long as they fit.
 class PagePlanner {
  public:
   PagePlanner(std::uint64_t page_bytes, std::uint64_t file_bytes, std::uint64_t capacity_bytes)
@@ -92,7 +92,7 @@ class PagePlanner {
   };
   using LivePages = std::unordered_map<std::uint64_t, Live>;
 
-  /// Lets pages go until `bytes` more fit, or none is left.
+  /// Drops pages until `bytes` more fit, or none is left.
   void make_room(std::uint64_t bytes) {
     while (!live_.empty() && live_bytes_ + bytes > capacity_bytes_)
       drop(live_.find(by_next_use_.rbegin()->second));

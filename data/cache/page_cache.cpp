@@ -23,7 +23,7 @@ namespace precast::data {
 namespace {
 
 constexpr std::align_val_t kAlignment{DiskFile::kDirectAlignment};
-/// Reads ahead of the one in use that a plan leaves room for.
+/// Reads ahead of the one in use for which a plan leaves room.
 constexpr std::uint64_t kReadsAhead = 8;
 
 /// Memory for one read.
@@ -53,7 +53,7 @@ struct Idle {
 
 enum Stage : std::uint32_t { kPending, kLoaded, kFailed, kInterrupted };
 
-/// An extent on its way.
+/// An extent that is being read.
 struct Slot {
   std::atomic<std::uint32_t> stage{kPending};
   std::atomic<std::uint32_t> uses_left{0};
@@ -155,7 +155,7 @@ class PageCache::State {
   }
 
  private:
-  /// What is read for an extent: its range, aligned.
+  /// The range that is read for an extent: its own, aligned.
   [[nodiscard]] FileRange read_range(const Extent& extent) const {
     const std::uint64_t unit = file_.alignment();
     return {extent.range.begin / unit * unit, round_up(extent.range.end, unit)};
@@ -201,7 +201,7 @@ class PageCache::State {
     slots_[e].stage.notify_all();
   }
 
-  /// A failed extent's memory is free for the others, which must come on.
+  /// Frees a failed extent's memory for the others, which must continue.
   void give_up(std::size_t e) {
     {
       const std::scoped_lock lock(mutex_);
@@ -210,7 +210,8 @@ class PageCache::State {
     room_.notify_all();
   }
 
-  /// Gives the extent memory, freeing what idles. @return whether its bytes are in it already.
+  /// Assigns memory to the extent, freeing idle memory if needed. @return whether it already holds
+  /// the bytes.
   bool take_buffer(std::size_t e) {
     const FileRange range = read_range(plan_.extents[e]);
     const std::uint64_t capacity = buffer_bytes(plan_.extents[e].range);
@@ -219,7 +220,7 @@ class PageCache::State {
       adopt(e, same->second);
       return true;
     }
-    // New memory as long as there is room: what idles may be asked for again in the next epoch.
+    // Allocate while there is room: idle bytes may be needed again in the next epoch.
     if (busy_bytes_ + idle_bytes_ + capacity > options_.budget_bytes) {
       const auto fits = std::ranges::find_if(
           idle_, [&](const Idle& idle) { return idle.buffer.capacity() == capacity; });
@@ -256,7 +257,7 @@ class PageCache::State {
     peak_bytes_ = std::max(peak_bytes_, busy_bytes_ + idle_bytes_);
   }
 
-  /// The extent's memory idles from now on, the last to be used again.
+  /// Makes the extent's memory idle; it is reused after all other idle memory.
   void retire(std::size_t e) {
     Slot& slot = slots_[e];
     const std::uint64_t capacity = slot.buffer.capacity();
@@ -280,7 +281,7 @@ class PageCache::State {
   /// Guards all below.
   mutable std::mutex mutex_;
   std::condition_variable room_;
-  /// The extent to be read next.
+  /// The extent to read next.
   std::size_t next_ = 0;
   std::uint64_t busy_bytes_ = 0;
   std::uint64_t idle_bytes_ = 0;

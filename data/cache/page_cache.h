@@ -11,19 +11,19 @@
 namespace precast::data {
 
 struct PageCacheOptions {
-  /// Memory for what is read; never more.
+  /// Upper limit of the memory for what is read.
   std::uint64_t budget_bytes = std::uint64_t{256} << 20;
-  /// Reads that may be under way at once, each in a thread.
+  /// Reads that may run at once, each in its own thread.
   int readers = 4;
 };
 
-/// Brings what a pass needs into memory of a stated size, ahead of its use, by threads that read in
-/// the order of the plan. What was used stays until its memory is needed, so that a file smaller
-/// than the budget is read once, not once an epoch.
+/// Reads what a pass needs into a fixed amount of memory, ahead of its use, with threads that read
+/// in the order of the plan. Bytes that were used stay until their memory is needed, so that a file
+/// smaller than the budget is read once, not once an epoch.
 ///
-/// Cannot get stuck: reads get memory in the order of their first use, so where none is free, every
-/// sample before the next read's is served and its memory comes back; the plan's most_live_bytes
-/// are at most the budget. begin() and end() by one thread; a Use by any.
+/// Cannot deadlock: reads get memory in the order of their first use, so if none is free, every
+/// sample before the next read's is served and its memory is released; the plan's most_live_bytes
+/// are at most the budget. One thread calls begin() and end(); any thread may hold a Use.
 class PRECAST_API PageCache {
  public:
   /// Borrows `file`.
@@ -32,22 +32,22 @@ class PRECAST_API PageCache {
   PageCache& operator=(const PageCache&) = delete;
   ~PageCache();
 
-  /// What plan_extents() may count on: leaves room to read ahead.
+  /// The capacity to pass to plan_extents(): leaves room to read ahead.
   [[nodiscard]] std::uint64_t plan_capacity_bytes(std::uint64_t page_bytes) const;
 
-  /// Starts a pass. end() comes first if one is running. @throws ConfigError naming the budget that
-  /// would do if one read is larger than the budget; DeviceError if a thread cannot be started.
+  /// Starts a pass; ends one that is still running. @throws ConfigError naming a sufficient budget
+  /// if one read is larger than the budget; DeviceError if a thread cannot be started.
   void begin(ExtentPlan plan);
-  /// Lets every Use come without bytes, now and later in this pass; readers stop.
+  /// Makes every Use return without bytes, now and later in this pass; readers stop.
   void interrupt();
-  /// Ends a pass. No Use may be left: first interrupt(), then join their threads.
+  /// Ends a pass. No Use may exist: first call interrupt(), then join the threads that hold them.
   void end();
 
   /// The bytes of one sample while they are in use.
   class PRECAST_API Use {
    public:
-    /// Waits until the bytes of sample number `index` of the pass are there. @throws what the read
-    /// threw: IoError, DataError.
+    /// Waits until the bytes of sample number `index` of the pass are in memory. @throws what the
+    /// read threw: IoError, DataError.
     Use(PageCache& cache, std::size_t index);
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
@@ -62,10 +62,10 @@ class PRECAST_API PageCache {
   };
 
   [[nodiscard]] std::uint64_t bytes_read() const;
-  /// How often a Use had to wait, and how long in all.
+  /// How often a Use had to wait, and for how long in total.
   [[nodiscard]] std::uint64_t waits() const;
   [[nodiscard]] double seconds_waited() const;
-  /// Memory in use at most so far.
+  /// Peak memory so far.
   [[nodiscard]] std::uint64_t peak_bytes() const;
 
  private:

@@ -13,9 +13,9 @@ namespace {
 
 /// Room for what the longest MCU takes: 6 blocks of at most 27 + 63 * 26 bits.
 constexpr std::size_t kMcuBytes = 2048;
-/// Room left of a row, for the sample beside the first.
+/// Room to the left of a row, for the sample before the first.
 constexpr std::size_t kLeftSlack = 16;
-/// Behind 0xFF: the marker that ends a file.
+/// After 0xFF: the marker that ends a file.
 constexpr std::uint8_t kEndOfImage = 0xD9;
 
 template <typename T>
@@ -23,8 +23,8 @@ void grow(std::vector<T>& memory, std::size_t size) {
   if (memory.size() < size) memory.resize(size);
 }
 
-/// The MCUs along one axis that pixels [first, end) of `size` need. Between subsampled chroma
-/// samples lie pixels that are mixed of both, so there a sample more on each side counts.
+/// The MCUs along one axis that pixels [first, end) of `size` need. Pixels between subsampled
+/// chroma samples mix both, so one more sample on each side counts.
 std::pair<std::size_t, std::size_t> mcu_range(int first, int end, int size, int sampling) {
   if (sampling == 1) {
     return {static_cast<std::size_t>(first / 8), static_cast<std::size_t>((end - 1) / 8 + 1)};
@@ -83,7 +83,7 @@ bool BaselineDecoder::in_order(std::span<const std::byte> jpeg, const BaselineHe
   scan_ = scan_of(jpeg, header);
   find_window(header, {0, 0, 1, 1});
   if (!seek({}, scan_.size())) return false;
-  bytes_.extend_to(scan_.size());  // They may lie elsewhere now.
+  bytes_.extend_to(scan_.size());  // They may have moved.
   state_.reader.start(bytes_.data(), 0);
   extend();
   if (!skip_scan(state_, window_.rows * window_.columns * state_.blocks) || ran_out()) return false;
@@ -146,7 +146,7 @@ void BaselineDecoder::prepare_strips(const BaselineHeader& header) {
 
 // ---- The scan ----
 
-/// Goes on at `point`. @param end bytes of the scan that are known to do for what is read next.
+/// Continues at `point`. @param end bytes of the scan that suffice for what is read next.
 bool BaselineDecoder::seek(const ScanCheckpoint& point, std::size_t end) {
   if (point.bit / 8 >= end) return false;
   scan_end_ = end;
@@ -157,18 +157,18 @@ bool BaselineDecoder::seek(const ScanCheckpoint& point, std::size_t end) {
   return true;
 }
 
-/// Makes sure that the next MCU lies in memory whole.
+/// Makes sure that the next MCU is completely in memory.
 void BaselineDecoder::extend() {
   const auto read = static_cast<std::size_t>(state_.reader.next - bytes_.data());
   if (!bytes_.ended()) bytes_.extend_to(read + 2 * kMcuBytes);
   state_.reader.next = bytes_.data() + read;
-  // At the scan's end an MCU may run on into zeros; whether it did is seen afterwards.
+  // At the scan's end an MCU may continue into zeros; ran_out() detects that afterwards.
   state_.limit = bytes_.data() + bytes_.size();
   state_.limit = bytes_.ended() ? state_.limit + sizeof(std::uint64_t) : state_.limit - kMcuBytes;
 }
 
-/// Whether bits were read that the scan does not have. Of a scan without an end libjpeg would want
-/// more than those that are needed.
+/// Whether bits were read that the scan does not have. If a scan has no end, libjpeg would want
+/// more than the needed bits.
 bool BaselineDecoder::ran_out() const {
   const bool is_whole = scan_end_ == scan_.size();
   return (bytes_.cut_off() && is_whole) ||
@@ -186,7 +186,7 @@ bool BaselineDecoder::read_mcus(std::size_t mcus, const Run& run) {
   return true;
 }
 
-/// Reads over MCUs [first, end) of a row, noting checkpoints on the way where they are wanted.
+/// Skips over MCUs [first, end) of a row and records checkpoints on the way if they are wanted.
 bool BaselineDecoder::skip(std::size_t row, std::size_t first, std::size_t end) {
   return walk(row, first, end, [this](std::size_t mcus) { return skip_mcus(state_, mcus); });
 }
@@ -217,7 +217,7 @@ bool BaselineDecoder::decode_row(std::size_t row, JpegDct dct, JpegCheckpoints c
   return is_last || !checkpoints.empty() || skip(row, end, window_.columns);
 }
 
-/// Goes to the window's first MCU in a row by the nearest checkpoint before it.
+/// Seeks to the window's first MCU in a row from the nearest checkpoint before it.
 bool BaselineDecoder::enter_row(std::size_t row, JpegCheckpoints checkpoints) {
   const std::size_t in_row = checkpoints_in_row(window_.columns, checkpoints.interval);
   const std::size_t start = window_.first_column / checkpoints.interval;
@@ -225,7 +225,7 @@ bool BaselineDecoder::enter_row(std::size_t row, JpegCheckpoints checkpoints) {
       row * in_row + std::min(in_row, checkpoints_in_row(window_.end_column, checkpoints.interval));
   std::size_t end = scan_.size();
   if (past < checkpoints.points.size()) {
-    // The byte in which the next part begins, and a zero that may be stuffed behind it.
+    // The byte in which the next part begins, and a zero that may be stuffed after it.
     end = std::min(end, ScanCheckpoint::unpacked(checkpoints.points[past]).bit / 8 + 2);
   }
   return seek(ScanCheckpoint::unpacked(checkpoints.points[row * in_row + start]), end) &&
@@ -239,7 +239,7 @@ void BaselineDecoder::note_checkpoint(std::size_t row, std::size_t column) {
   const ScanCheckpoint point{.bit = bytes_.place_in_scan(position / 8) * 8 + position % 8,
                              .dc = state_.dc};
   const std::optional<std::uint64_t> packed = point.packed();
-  // Without one of them the others are of no use.
+  // If one checkpoint is missing, the others are useless.
   if (packed && request_.points->size() == index) request_.points->push_back(*packed);
 }
 
@@ -280,7 +280,7 @@ void BaselineDecoder::emit_rows(const BaselineHeader& header, const Rect& region
   const int top = static_cast<int>(mcu_row) * mcu_height;
   int first = top, end = top + mcu_height;
   if (header.luma_rows == 2) {
-    // The last row mixes in chroma of the next MCUs: it waits for them.
+    // The last row mixes in chroma of the next MCUs, so it waits for them.
     first -= 1;
     if (mcu_row + 1 < window_.rows) end -= 1;
   }
@@ -307,7 +307,7 @@ void BaselineDecoder::emit_row(const BaselineHeader& header, const Rect& region,
              chroma_row(header, 2, y, mcu_row) + left, width, out);
 }
 
-/// The chroma samples of image row y, one a pixel, from the window's first column on.
+/// The chroma samples of image row y, one per pixel, from the window's first column on.
 const std::uint8_t* BaselineDecoder::chroma_row(const BaselineHeader& header, std::size_t component,
                                                 int y, std::size_t mcu_row) {
   Strip& strip = strips_[component];

@@ -15,27 +15,28 @@
 
 namespace precast::data {
 
-/// What finding checkpoints costs a decoder: the rest of the scan is read over once.
+/// A request for checkpoints. It makes the decoder read the rest of the scan once.
 struct CheckpointRequest {
   std::size_t interval = 0;
   /// Overwritten; left empty where there can be none.
   std::vector<std::uint64_t>* points = nullptr;
 };
 
-/// Decodes a region of a JPEG of the common kind (baseline_header.h). It works down the image one
-/// row of MCUs after the other: bits to samples, upsampling and colour while they are in the cache.
-/// MCUs outside the region are only read over, and with checkpoints not even that; below the region
-/// it stops. Pixels are bit for bit libjpeg-turbo's. Keeps its scratch memory: one a thread.
+/// Decodes a region of a JPEG of the common kind (baseline_header.h). Works through the image one
+/// row of MCUs at a time: bits to samples, upsampling and colour while they are in the cache. Skips
+/// over MCUs outside the region (seeks past them if there are checkpoints) and stops below the
+/// region. Pixels are equal bit for bit to libjpeg-turbo's. Keeps scratch memory: use one per
+/// thread.
 class BaselineDecoder {
  public:
-  /// @param region lies inside the image.
-  /// @return the pixels, valid until the next call; empty for what libjpeg shall decode or refuse:
-  /// whatever is not in order up to the region's end.
+  /// @param region inside the image.
+  /// @return the pixels, valid until the next call; empty for what libjpeg has to decode or reject:
+  /// anything irregular up to the region's end.
   std::optional<ImageView> decode(std::span<const std::byte> jpeg, const BaselineHeader& header,
                                   const Rect& region, JpegDct dct, JpegCheckpoints checkpoints,
                                   CheckpointRequest request);
-  /// Whether all of the image is in order, and ends where its data do: nothing that libjpeg would
-  /// refuse or complain of. Reads over it, which takes a fraction of decoding it.
+  /// Whether the whole image is intact and ends where its data does: nothing that libjpeg would
+  /// reject or warn about. Skips over the data, which takes a fraction of the time of decoding it.
   bool in_order(std::span<const std::byte> jpeg, const BaselineHeader& header);
 
  private:
@@ -45,11 +46,11 @@ class BaselineDecoder {
     std::size_t rows = 0, columns = 0;
   };
   /// One component's samples: a row of MCUs within the window's columns, and above it the last rows
-  /// of the one before.
+  /// of the previous one.
   struct Strip {
     std::vector<std::uint8_t> samples;
     std::size_t stride = 0;
-    /// Rows kept of the MCU row before.
+    /// Rows kept of the previous MCU row.
     std::size_t kept = 0;
     std::size_t rows = 0;
 

@@ -22,7 +22,7 @@ enum Marker : std::uint8_t {
 };
 
 constexpr int kTables = 4;
-/// Below this libjpeg may choose plain upsampling.
+/// Below this libjpeg may choose simple upsampling.
 constexpr int kMinSidePx = 8;
 
 int big_endian_16(Bytes bytes, std::size_t at) {
@@ -35,7 +35,7 @@ bool starts_with(Bytes segment, std::string_view text) {
                     [](char c, std::uint8_t byte) { return static_cast<std::uint8_t>(c) == byte; });
 }
 
-/// Reads one segment after the other. Every read_* is false for what libjpeg shall see to.
+/// Reads one segment after the other. Every read_* returns false for what is left to libjpeg.
 class HeaderParser {
  public:
   explicit HeaderParser(Bytes jpeg) : jpeg_(jpeg) {}
@@ -77,7 +77,7 @@ class HeaderParser {
         if (segment.size() < 14 || !starts_with(segment, std::string_view("JFIF\0", 5)))
           return true;
         has_jfif_ = true;
-        return segment[5] == 1;  // of another revision libjpeg warns
+        return segment[5] == 1;  // for other revisions libjpeg warns
       case kApplication14:
         if (segment.size() >= 12 && starts_with(segment, "Adobe")) adobe_transform_ = segment[11];
         return true;
@@ -156,8 +156,8 @@ class HeaderParser {
     return spectrum[0] == 0 && spectrum[1] == 63 && spectrum[2] == 0;
   }
 
-  /// Three components mean YCbCr by the rules of libjpeg: JFIF says so, else Adobe does, else their
-  /// numbers.
+  /// Whether three components mean YCbCr by libjpeg's rules: JFIF decides, else Adobe's marker,
+  /// else the component ids.
   [[nodiscard]] bool is_ycc() const {
     if (ids_[1] == 0 && ids_[2] == 0) return true;  // grey
     if (ids_[0] == ids_[1] || ids_[1] == ids_[2] || ids_[0] == ids_[2]) return false;

@@ -17,7 +17,7 @@ struct HuffmanSpec {
   std::span<const std::uint8_t> symbols;
 };
 
-/// What a JPEG of the common kind says before its image data: 8-bit baseline, grey or YCbCr, in one
+/// The contents of the header of a JPEG of the common kind: 8-bit baseline, grey or YCbCr, in one
 /// scan, without restart markers. Borrows the file's bytes.
 struct BaselineHeader {
   struct Component {
@@ -37,16 +37,16 @@ struct BaselineHeader {
   std::size_t scan_begin = 0;
 };
 
-/// JPEG's zigzag order: the natural place of the k-th coefficient.
+/// JPEG's zigzag order: the natural index of the k-th coefficient.
 inline constexpr std::array<std::uint8_t, 64> kZigzag = {
     0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
     41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
     30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
 
-/// Reads the markers up to the image data. Empty for every other kind of JPEG (progressive, 12
-/// bits, CMYK, RGB, restart markers, other sampling than 4:4:4, 4:2:2 and 4:2:0), for tiny images,
-/// which libjpeg upsamples otherwise, and for whatever is not in order: those are libjpeg's, to
-/// decode or to refuse.
+/// Reads the markers up to the image data. Returns nothing for every other kind of JPEG
+/// (progressive, 12 bits, CMYK, RGB, restart markers, other sampling than 4:4:4, 4:2:2 and 4:2:0),
+/// for tiny images, which libjpeg upsamples differently, and for anything irregular: libjpeg
+/// decodes or rejects those.
 [[nodiscard]] PRECAST_API std::optional<BaselineHeader> parse_baseline_header(
     std::span<const std::byte> jpeg);
 

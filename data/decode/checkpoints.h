@@ -10,21 +10,22 @@
 
 namespace precast::data {
 
-/// A place in a JPEG's scan from which decoding can go on: an MCU's first bit, and the DC
-/// coefficients that its own are differences to (as Android's BitmapRegionDecoder and OpenSlide
-/// keep them). Packed into 64 bits.
+/// A position in a JPEG's scan from which decoding can continue: the first bit of an MCU, and the
+/// DC coefficients that its own are differences to (as in Android's BitmapRegionDecoder and
+/// OpenSlide). Packed into 64 bits.
 struct PRECAST_API ScanCheckpoint {
   /// From the first entropy-coded byte, stuffed zeros counted.
   std::uint64_t bit = 0;
   std::array<int, 3> dc{};
 
-  /// Empty if the numbers are too large: scans above 32 MiB, coefficients that no encoder makes.
+  /// Returns nothing if the numbers are too large: scans above 32 MiB, coefficients that no encoder
+  /// produces.
   [[nodiscard]] std::optional<std::uint64_t> packed() const;
   [[nodiscard]] static ScanCheckpoint unpacked(std::uint64_t packed);
 };
 
-/// The checkpoints of one JPEG: every `interval` MCUs, beginning anew in each row of MCUs. Borrows
-/// them. Empty where they are not known.
+/// The checkpoints of one JPEG: one every `interval` MCUs, starting over in each row of MCUs.
+/// Borrows them. Empty if they are not known.
 struct JpegCheckpoints {
   std::size_t interval = 0;
   std::span<const std::uint64_t> points;
@@ -32,7 +33,7 @@ struct JpegCheckpoints {
   [[nodiscard]] bool empty() const { return points.empty(); }
 };
 
-/// Checkpoints in a row of so many MCUs.
+/// Number of checkpoints in a row of `mcus` MCUs.
 [[nodiscard]] constexpr std::size_t checkpoints_in_row(std::size_t mcus, std::size_t interval) {
   return (mcus + interval - 1) / interval;
 }

@@ -24,7 +24,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Eight vectors: the rows of blocks that lie side by side.
+/// Eight vectors: the rows of adjacent blocks.
 template <class D>
 struct Rows {
   hn::Vec<D> v[8];
@@ -152,7 +152,7 @@ HWY_INLINE void ifast_pair(const std::int16_t* in, PairSamples& out) {
   transform_pair(d, in, pass1, pass2, out);
 }
 #else
-/// Transposes each 8 x 8 block of 16-bit numbers; blocks lie side by side in 128 bits each.
+/// Transposes each 8 x 8 block of 16-bit numbers; adjacent blocks take 128 bits each.
 template <class D>
 HWY_INLINE void transpose_blocks(D d, Rows<D>& rows) {
   const hn::Repartition<std::int32_t, D> d32;

@@ -29,7 +29,7 @@ HuffmanTable::Entry HuffmanTable::entry_of(std::uint8_t symbol, int code_length,
 HuffmanTable::SkipEntry HuffmanTable::skip_entry_of(std::uint32_t bits) const {
   unsigned taken = 0, places = 0;
   while (taken < kSkipBits) {
-    // Bits behind the last one are zeros that were made up: an entry that needs them does not
+    // Bits after the last one are zeros that are not in the data: an entry that needs them does not
     // count.
     const Entry entry =
         lookup_[(bits << taken & ((1U << kSkipBits) - 1)) >> (kSkipBits - kLookupBits)];
@@ -61,7 +61,7 @@ bool HuffmanTable::build(const HuffmanSpec& spec, Kind kind) {
   std::uint32_t place = 0;
   for (int length = 1; length <= 16; ++length) {
     const std::uint32_t count = spec.counts[static_cast<std::size_t>(length - 1)];
-    // Also refuses the code of all ones, which T.81 reserves and libjpeg accepts: rare enough.
+    // Also rejects the code of all ones, which T.81 reserves and libjpeg accepts: rare enough.
     if (code + count > (1U << length) - 1 && count > 0) return false;
     symbol_offset_[static_cast<std::size_t>(length)] =
         static_cast<std::int32_t>(place) - static_cast<std::int32_t>(code);

@@ -9,16 +9,16 @@
 
 namespace precast::data {
 
-/// One Huffman table of a JPEG, ready for decoding: what the next kLookupBits bits mean is one
-/// read.
+/// One Huffman table of a JPEG, prepared for decoding: one lookup decodes the next kLookupBits
+/// bits.
 class PRECAST_API HuffmanTable {
  public:
   static constexpr int kLookupBits = 9;
 
-  /// What a code says (T.81, F.1.2), in 32 bits so that it stays in a register: the bits of code
-  /// and coefficient in bits 0-7, places to go on in the block (zeros before the coefficient, and
+  /// The meaning of a code (T.81, F.1.2), in 32 bits so that it stays in a register: the bits of
+  /// code and coefficient in bits 0-7, the advance in the block (zeros before the coefficient, and
   /// one) in bits 8-15, the bits of the code alone in 16-23, those of the coefficient in 24-31. 0:
-  /// the code is longer than the lookup, or there is none.
+  /// the code is longer than the lookup, or does not exist.
   using Entry = std::uint32_t;
   [[nodiscard]] static constexpr unsigned length(Entry entry) { return entry & 0xFFU; }
   [[nodiscard]] static constexpr unsigned advance(Entry entry) { return entry >> 8 & 0xFFU; }
@@ -27,10 +27,10 @@ class PRECAST_API HuffmanTable {
   /// The advance of the symbol that ends a block.
   static constexpr unsigned kEndOfBlock = 96;
 
-  /// For reading over a block: as many symbols as kSkipBits bits hold, at least one. Bits of codes
-  /// and coefficients in bits 0-7, places to go on in bits 8-15: at most kMostSkipped, and
-  /// kEndOfBlock where the last symbol is that. kNotSkipped: no symbol can be told, or it takes
-  /// more than kMostSkippedBits.
+  /// For skipping over a block: as many symbols as kSkipBits bits hold, at least one. Bits of codes
+  /// and coefficients in bits 0-7, the advance in the block in bits 8-15: at most kMostSkipped, or
+  /// kEndOfBlock if the last symbol ends the block. kNotSkipped: no symbol can be determined, or it
+  /// takes more than kMostSkippedBits.
   using SkipEntry = std::uint16_t;
   static constexpr int kSkipBits = 11;
   static constexpr unsigned kMostSkippedBits = 18;
@@ -39,11 +39,11 @@ class PRECAST_API HuffmanTable {
 
   enum class Kind { dc, ac };
 
-  /// Builds the table, or keeps it where it is that of `spec` already: most files share theirs.
-  /// @return false if no baseline file may have it.
+  /// Builds the table, or keeps it if it was built from `spec` already: most files share theirs.
+  /// @return false if the table is not valid in a baseline file.
   bool build(const HuffmanSpec& spec, Kind kind);
 
-  /// Built from the same codes.
+  /// Whether both were built from the same codes.
   [[nodiscard]] bool decodes_like(const HuffmanTable& other) const {
     return kind_ == other.kind_ && spec_ == other.spec_;
   }
@@ -51,7 +51,8 @@ class PRECAST_API HuffmanTable {
   [[nodiscard]] const Entry* lookup() const { return lookup_.data(); }
   /// Only in AC tables.
   [[nodiscard]] const SkipEntry* skip_lookup() const { return skip_lookup_.data(); }
-  /// For codes longer than the lookup. @param bits the next 16. @return 0 if there is no such code.
+  /// For codes longer than the lookup. @param bits the next 16. @return 0 if the code does not
+  /// exist.
   [[nodiscard]] Entry find_long(std::uint32_t bits) const;
 
  private:
@@ -61,8 +62,8 @@ class PRECAST_API HuffmanTable {
 
   std::array<Entry, 1U << kLookupBits> lookup_{};
   std::array<SkipEntry, 1U << kSkipBits> skip_lookup_{};
-  /// Per length: the first code, left-aligned to 16 bits, that is too large to have that length;
-  /// and what to add to a code of that length to get the place of its symbol.
+  /// Per length: the first code, left-aligned to 16 bits, that is too large for that length, and
+  /// the offset from a code of that length to the index of its symbol.
   std::array<std::uint32_t, 18> past_codes_{};
   std::array<std::int32_t, 17> symbol_offset_{};
   std::vector<std::uint8_t> spec_;

@@ -11,18 +11,18 @@ namespace precast::data {
 /// How the JPEGs of a dataset are decoded.
 struct JpegDecoding {
   JpegOptions options;
-  /// Read and filled; null: none. Borrowed.
+  /// Read and filled; null: no index. Borrowed.
   JpegIndex* index = nullptr;
 };
 
-/// A JpegDecoder that uses a dataset's index, and adds to it what it finds on a sample's first
-/// visit. One a thread; the index is shared.
+/// A JpegDecoder that uses a dataset's index and adds to it what it finds on the first visit of a
+/// sample. One per thread; the index is shared.
 class IndexedDecoder {
  public:
   explicit IndexedDecoder(const JpegDecoding& decoding)
       : decoder_(decoding.options), index_(decoding.index) {}
 
-  /// As JpegDecoder::decode(). @param sample of the index.
+  /// See JpegDecoder::decode(). @param sample the sample's number in the index.
   ImageView decode(std::span<const std::byte> jpeg, std::uint64_t sample, int height, int width,
                    const Rect& region) {
     if (index_ == nullptr) return decoder_.decode(jpeg, height, width, region);

@@ -13,19 +13,19 @@
 namespace precast::data {
 
 struct JpegOptions {
-  /// The accurate inverse DCT (libjpeg's `islow`, Pillow's and torchvision's) in place of the fast
-  /// one, which is FFCV's.
+  /// Use the accurate inverse DCT (libjpeg's `islow`, as in Pillow and torchvision) instead of the
+  /// fast one (as in FFCV).
   bool accurate_dct = false;
-  /// Only libjpeg-turbo, for comparison.
+  /// Use only libjpeg-turbo, for comparison.
   bool libjpeg_only = false;
 };
 
 /// Decodes a region of a JPEG. The common kind (baseline, 8 bits, grey or YCbCr 4:4:4, 4:2:2,
-/// 4:2:0, one scan) goes through BaselineDecoder, which reads over what lies outside the region;
-/// every other, and whatever is not in order, through libjpeg-turbo. The pixels are bit for bit
-/// those of libjpeg-turbo's full decode with fancy upsampling, so with the fast DCT those of FFCV
-/// (TurboJPEG FASTDCT). Grey images come out as RGB. The pixels depend on nothing that was
-/// decoded before. Holds scratch memory: one decoder a thread.
+/// 4:2:0, one scan) is decoded by BaselineDecoder, which skips over everything outside the region;
+/// all other kinds, and anything irregular, by libjpeg-turbo. The pixels are equal bit for bit to
+/// those of libjpeg-turbo's full decode with fancy upsampling, and so, with the fast DCT, to FFCV's
+/// (TurboJPEG FASTDCT). Grey images become RGB. The pixels do not depend on what was decoded
+/// before. Holds scratch memory: use one decoder per thread.
 class PRECAST_API JpegDecoder {
  public:
   explicit JpegDecoder(JpegOptions options = {});
@@ -33,26 +33,26 @@ class PRECAST_API JpegDecoder {
   JpegDecoder& operator=(JpegDecoder&&) noexcept;
   ~JpegDecoder();
 
-  /// @param height,width the size that the dataset promises.
+  /// @param height,width the size that the dataset states.
   /// @param region       inside height x width, not empty.
   /// @param checkpoints  of this JPEG, or none.
   /// @return the region's pixels, valid until the next call.
   /// @throws DataError if the bytes are not a JPEG of that size, are damaged (libjpeg's warnings
-  /// count: a JPEG cut short is only a warning to it), or are made to cost far more time or memory
-  /// than their size: above kMaxPixels, a progressive JPEG of more than 256 MiB of coefficients (89
-  /// megapixels in 4:2:0) or 200 scans, arithmetic coding. What lies below the region is not looked
-  /// at. The decoder stays usable.
+  /// count: a JPEG cut short is only a warning to it), or are crafted to cost far more time or
+  /// memory than their size suggests: above kMaxPixels, a progressive JPEG of more than 256 MiB of
+  /// coefficients (89 megapixels in 4:2:0) or 200 scans, arithmetic coding. Data below the region
+  /// is not checked. The decoder stays usable.
   ImageView decode(std::span<const std::byte> jpeg, int height, int width, const Rect& region,
                    const JpegCheckpoints& checkpoints = {});
-  /// The same, and on the way finds the checkpoints, every `interval` MCUs.
+  /// The same, and also finds the checkpoints, one every `interval` MCUs.
   /// @param found overwritten; empty for an image that libjpeg has to decode or that is damaged
   /// below the region.
   ImageView decode(std::span<const std::byte> jpeg, int height, int width, const Rect& region,
                    std::size_t interval, std::vector<std::uint64_t>& found);
 
-  /// Whether a JPEG of the common kind has that size and decodes without a complaint to its end.
-  /// Makes no pixels, and so takes a fraction of decode(). False for every other kind, too: only
-  /// decode() tells of those.
+  /// Whether a JPEG of the common kind has that size and decodes to its end without a warning.
+  /// Produces no pixels, and so takes a fraction of the time of decode(). Also false for every
+  /// other kind of JPEG: use decode() to check those.
   [[nodiscard]] bool in_order(std::span<const std::byte> jpeg, int height, int width);
 
  private:

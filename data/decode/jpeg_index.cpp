@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kBlockNumbers = std::size_t{1} << 16;
 constexpr std::uint64_t kMagic = 0x3130584449474A50;  // "PJGIDX01", little-endian
 
-/// The numbers at the head of a sidecar; behind them, for each sample, the number of its
+/// The numbers at the start of a sidecar; after them, for each sample, the number of its
 /// checkpoints and the checkpoints. All are 64 bits, little-endian.
 struct SidecarHeader {
   std::uint64_t magic = kMagic;
@@ -82,7 +82,7 @@ std::uint64_t JpegIndex::bytes() const {
 std::uint64_t JpegIndex::bytes_at_most() const {
   const std::uint64_t pointers = entries_.size() * sizeof(Entry);
   if (file_ || max_bytes_ == UINT64_MAX) return bytes_ + pointers;
-  // The last block may be empty but for its begin.
+  // The last block may be empty except for its start.
   return max_bytes_ + kBlockNumbers * sizeof(std::uint64_t) + pointers;
 }
 
@@ -102,7 +102,7 @@ bool JpegIndex::write(const std::filesystem::path& path, const std::string& fing
   };
   file.append(std::as_bytes(std::span(&header.magic, 2)));
   append(std::span(&header.fingerprint, 3));
-  // Entries that lie side by side in a block are written by the thousand.
+  // Adjacent entries of a block are written a thousand at a time.
   std::vector<std::uint64_t> numbers;
   for (const std::atomic<Entry>& entry : entries_) {
     const Entry at = entry.load(std::memory_order_acquire);

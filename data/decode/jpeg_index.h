@@ -16,54 +16,54 @@
 
 namespace precast::data {
 
-/// Checkpoints of a dataset's JPEGs, so that a crop is decoded without reading over what lies
-/// before it (BaselineDecoder). Filled sample by sample while an epoch decodes them for the first
-/// time, or opened from a sidecar file that `precast index` wrote, which processes share.
-/// Thread-safe but for write(), which wants no add() beside it.
+/// Checkpoints of a dataset's JPEGs, so that a crop is decoded without reading what comes before it
+/// (BaselineDecoder). Filled sample by sample while an epoch decodes the samples for the first
+/// time, or opened from a sidecar file that `precast index` wrote and that processes share.
+/// Thread-safe, except that add() must not be called during write().
 class PRECAST_API JpegIndex {
  public:
   /// MCUs from one checkpoint to the next: about 700 bytes for an image of 512 px.
   static constexpr std::size_t kDefaultInterval = 8;
   static constexpr std::size_t kMaxInterval = 65536;
 
-  /// An empty index. @param max_bytes beyond it nothing is added.
+  /// An empty index. @param max_bytes once it has reached this size, nothing is added.
   JpegIndex(std::uint64_t samples, std::size_t interval, std::uint64_t max_bytes);
   /// Maps a sidecar file. @param fingerprint of the dataset (BetonReader::fingerprint()).
   /// @throws IoError; DataError if it is damaged or belongs to another dataset.
   [[nodiscard]] static std::unique_ptr<JpegIndex> open(const std::filesystem::path& path,
                                                        const std::string& fingerprint,
                                                        std::uint64_t samples);
-  /// Where the sidecar of a dataset lies: beside it, `.jidx` appended.
+  /// Path of a dataset's sidecar: next to it, with `.jidx` appended.
   [[nodiscard]] static std::filesystem::path sidecar(const std::filesystem::path& dataset);
 
-  /// What is known of a sample; empty: nothing.
+  /// The known checkpoints of a sample; empty if there are none.
   [[nodiscard]] JpegCheckpoints find(std::uint64_t sample) const;
-  /// Whether add() would keep what it is given: finding checkpoints costs time.
+  /// Whether add() would keep a sample's checkpoints; ask first, as finding them costs time.
   [[nodiscard]] bool wants(std::uint64_t sample) const;
-  /// @param points may be empty, for a JPEG that has none; it is not asked for again.
+  /// @param points may be empty, for a JPEG that has none; it is not requested again.
   void add(std::uint64_t sample, std::span<const std::uint64_t> points);
 
-  /// Writes the sidecar, whole or not at all. @param cancel set by anybody to stop early.
-  /// @return false if it was cancelled. @throws IoError
+  /// Writes the sidecar, completely or not at all. @param cancel may be set by any thread to stop
+  /// early. @return false if it was cancelled. @throws IoError
   bool write(const std::filesystem::path& path, const std::string& fingerprint,
              const std::atomic<bool>* cancel = nullptr) const;
 
   [[nodiscard]] std::size_t interval() const { return interval_; }
   [[nodiscard]] std::uint64_t samples() const { return entries_.size(); }
-  /// Memory taken, in this process or mapped.
+  /// Memory in use, allocated by this process or mapped.
   [[nodiscard]] std::uint64_t bytes() const;
-  /// Memory of this process that it may come to take.
+  /// Upper limit of the memory that this process allocates for it.
   [[nodiscard]] std::uint64_t bytes_at_most() const;
 
  private:
-  /// Points to the number of checkpoints, which follow it.
+  /// Points to the number of checkpoints, which is followed by the checkpoints.
   using Entry = const std::uint64_t*;
 
   std::size_t interval_;
   std::uint64_t max_bytes_;
   std::vector<std::atomic<Entry>> entries_;
   std::atomic<std::uint64_t> bytes_{0};
-  /// Something did not fit any more.
+  /// Something no longer fit.
   std::atomic<bool> full_{false};
   std::mutex mutex_;
   std::uint64_t used_bytes_ = 0;

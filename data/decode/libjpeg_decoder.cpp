@@ -16,12 +16,12 @@ namespace {
 /// Fancy upsampling treats the border of a cropped scanline as the border of the image; one pixel
 /// more on each inner side keeps the region's own pixels exact.
 constexpr int kFancyMargin = 1;
-/// It also upsamples a scanline of a few pixels plainly; so that a narrow region is not one, more
-/// of the image is decoded.
+/// libjpeg uses simple upsampling for a scanline of a few pixels; to avoid that for a narrow
+/// region, more of the image is decoded.
 constexpr int kLeastColumns = 16;
 
-/// Where scans are missing, libjpeg smooths between blocks, and a crop would change what the blocks
-/// at its border are smoothed with.
+/// If scans are missing, libjpeg smooths between blocks, and a crop would change the neighbours
+/// with which the blocks at its border are smoothed.
 bool is_smoothed(const jpeg_decompress_struct& decompress) {
   if (decompress.progressive_mode == FALSE || decompress.coef_bits == nullptr) return false;
   for (int i = 0; i < decompress.num_components; ++i) {
@@ -51,7 +51,7 @@ struct LibjpegDecoder::State {
       info->err->format_message(info, state->text);
       std::longjmp(state->jump, 1);
     };
-    // A warning ends the decoding at once: a few bytes would do for gigapixels of warnings.
+    // A warning ends the decoding at once: a few bytes can cause gigapixels of warnings.
     errors.emit_message = [](j_common_ptr info, int level) {
       if (level < 0) info->err->error_exit(info);
     };
@@ -61,13 +61,13 @@ struct LibjpegDecoder::State {
   State& operator=(const State&) = delete;
   ~State() { jpeg_destroy_decompress(&decompress); }
 
-  /// Reads the header. False with `text` set if libjpeg refuses. No C++ object may live across
-  /// the jump, so these functions hold plain values only.
+  /// Reads the header. Returns false and sets `text` if libjpeg rejects it. No C++ object may live
+  /// across the jump, so these functions hold plain values only.
   bool read_header(std::span<const std::byte> jpeg) {
     if (setjmp(jump) != 0) return false;
-    // A new decompressor for each image, which takes microseconds: libjpeg keeps tables, so a file
-    // that lacks its own would be decoded with those of whatever came before, and one that failed
-    // can make it refuse the next good image.
+    // Creates a new decompressor for each image, which takes microseconds: libjpeg keeps tables, so
+    // a file without its own would be decoded with those of an earlier image, and a failed image
+    // can make it reject the next intact one.
     jpeg_destroy_decompress(&decompress);
     jpeg_create_decompress(&decompress);
     decompress.progress = &progress;
@@ -76,21 +76,21 @@ struct LibjpegDecoder::State {
     return true;
   }
 
-  /// @throws DataError for what would take far more time or memory than its size suggests.
+  /// @throws DataError for a JPEG that would take far more time or memory than its size suggests.
   void check_cost() {
     const std::uint64_t whole = std::uint64_t{decompress.image_width} * decompress.image_height;
     if (whole > kMaxPixels) {
       throw DataError(
           fmt::format("expected a JPEG of at most {} pixels, got {}", kMaxPixels, whole));
     }
-    // Made-up bits cost nothing in an arithmetic-coded file: it can be all image and no data.
+    // Missing bits cost nothing in an arithmetic-coded file: it can be all image and no data.
     if (decompress.arith_code != FALSE) {
       throw DataError("expected a JPEG with Huffman coding, got arithmetic coding");
     }
     check_coefficients(decompress);
   }
 
-  /// Starts decoding and narrows it to the region's columns: `first_column` becomes the column at
+  /// Starts decoding and narrows it to the region's columns: sets `first_column` to the column at
   /// which the decoded rows begin.
   bool start(const Rect& region, JpegDct dct, int* first_column) {
     if (setjmp(jump) != 0) return false;

@@ -9,9 +9,9 @@
 
 namespace precast::data {
 
-/// Decodes a region of any JPEG with libjpeg-turbo: only the needed columns are transformed, rows
-/// above the region are skipped, and decoding stops at its last row. Fancy upsampling. The pixels
-/// depend on nothing that was decoded before. Holds scratch memory: one a thread.
+/// Decodes a region of any JPEG with libjpeg-turbo: transforms only the needed columns, skips rows
+/// above the region, and stops at its last row. Fancy upsampling. The pixels do not depend on what
+/// was decoded before. Holds scratch memory: use one per thread.
 class LibjpegDecoder {
  public:
   LibjpegDecoder();
@@ -19,7 +19,7 @@ class LibjpegDecoder {
   LibjpegDecoder& operator=(LibjpegDecoder&&) noexcept;
   ~LibjpegDecoder();
 
-  /// As JpegDecoder::decode(), which see.
+  /// See JpegDecoder::decode().
   ImageView decode(std::span<const std::byte> jpeg, int height, int width, const Rect& region,
                    JpegDct dct);
 

@@ -40,7 +40,7 @@ void blend_rows_simd(const std::uint8_t* HWY_RESTRICT near, const std::uint8_t* 
   }
 }
 
-/// Two samples, each below 256, side by side in memory.
+/// Interleaves two vectors of samples, each below 256, in memory.
 template <class D>
 void store_pairs(hn::Vec<D> even, hn::Vec<D> odd, D d, std::uint8_t* out) {
 #if HWY_TARGET == HWY_SCALAR

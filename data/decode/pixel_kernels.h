@@ -6,9 +6,9 @@
 namespace precast::data {
 
 /// The inner loops between coefficients and RGB, compiled for each SIMD level and chosen at run
-/// time (Highway). All give bit for bit what libjpeg-turbo's decoder gives (jdsample.c, jdcolor.c).
+/// time (Highway). All are equal bit for bit to libjpeg-turbo's decoder (jdsample.c, jdcolor.c).
 
-/// Bytes that a kernel may read and write behind the last one it is asked for.
+/// Bytes that a kernel may read and write past the last one it is asked for.
 inline constexpr std::size_t kKernelSlack = 256;
 
 /// Copies bytes up to the first 0xFF, which is not copied. @return their number. May write up to 64
@@ -21,7 +21,7 @@ void blend_rows(const std::uint8_t* near, const std::uint8_t* far, std::size_t c
 /// Second half: each of `count` blended samples becomes two. Reads in[-1] and in[count].
 void widen_blended(const std::uint16_t* in, std::size_t count, std::uint8_t* out);
 /// "Fancy" horizontal upsampling (h2v1): each of `count` samples becomes two. Reads in[-1] and
-/// in[count], which at an image's edge repeat the sample beside them.
+/// in[count], which at an image's edge repeat the sample next to them.
 void widen(const std::uint8_t* in, std::size_t count, std::uint8_t* out);
 
 /// [count] Y, Cb, Cr -> [count, 3] RGB (JFIF).

@@ -1,5 +1,5 @@
-// What decoding a scan and reading over it have in common, for each SIMD target that the including
-// source is compiled for: the next bits, and codes and coefficients in them.
+// What decoding a scan and skipping over it have in common, for each SIMD target that the including
+// source is compiled for: reading the next bits, and the codes and coefficients in them.
 
 #if defined(PRECAST_DATA_DECODE_SCAN_BITS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRECAST_DATA_DECODE_SCAN_BITS_INL_H_
@@ -24,17 +24,17 @@ namespace {
 using Entry = HuffmanTable::Entry;
 
 constexpr unsigned kLast = 63;
-/// Zigzag indices between the last one and this come from runs beyond the block.
+/// Zigzag indices from the last one up to this come from runs that exceed the block.
 constexpr unsigned kFirstOfEnd = HuffmanTable::kEndOfBlock;
-/// So many at least, in whole bytes, fit behind what is left of one.
+/// At least this many bits, in whole bytes, fit after the rest of a partly used byte.
 constexpr unsigned kRefilledBits = 56;
 
-/// Member by member: a copy in one vector of what was just stored in pieces would stall.
+/// Member by member: copying as one vector what was just stored in pieces would stall.
 HWY_INLINE BitReader copy_of(const BitReader& reader) {
   return {reader.next, reader.bits, reader.count};
 }
 
-/// Makes at least kRefilledBits bits count, without a branch (Giesen, "Reading bits in far too many
+/// Makes at least kRefilledBits bits valid, without a branch (Giesen, "Reading bits in far too many
 /// ways").
 HWY_INLINE void refill(BitReader& reader) {
   std::uint64_t next = 0;
@@ -45,9 +45,9 @@ HWY_INLINE void refill(BitReader& reader) {
   reader.count |= kRefilledBits;
 }
 
-/// The coefficient behind a code: its bits, where those that begin with 0 stand for negative
-/// numbers (T.81, F.2.2.1). Without a branch, as none could be foretold; shifts look at six bits of
-/// their counts alone, so the fields of `entry` need no masks.
+/// The coefficient after a code: its bits, where those that begin with 0 mean negative numbers
+/// (T.81, F.2.2.1). Without a branch, since it would be unpredictable. Shifts use only six bits of
+/// their counts, so the fields of `entry` need no masks.
 HWY_INLINE int coefficient(Entry entry, std::uint64_t bits) {
   const std::uint64_t behind = bits << (entry >> 16 & 63U);
   const unsigned size = HuffmanTable::size(entry);
@@ -57,12 +57,12 @@ HWY_INLINE int coefficient(Entry entry, std::uint64_t bits) {
   return static_cast<int>(value + (~is_positive & to_negative));
 }
 
-/// Made-up files can add up differences without an end.
+/// Crafted files can add up differences without limit.
 HWY_INLINE int wrapped_sum(int a, int b) {
   return static_cast<int>(static_cast<unsigned>(a) + static_cast<unsigned>(b));
 }
 
-/// Takes the entry of the next code. False if there is none.
+/// Looks up the entry of the next code. Returns false if there is none.
 HWY_INLINE bool look_up(const HuffmanTable& table, const BitReader& reader, Entry& entry) {
   entry = table.lookup()[reader.bits >> (64 - HuffmanTable::kLookupBits)];
   if (HWY_LIKELY(entry != 0)) return true;
@@ -70,7 +70,7 @@ HWY_INLINE bool look_up(const HuffmanTable& table, const BitReader& reader, Entr
   return entry != 0;
 }
 
-/// @param entry its low six bits are a number of bits: a shift looks at no others.
+/// @param entry its low six bits are a number of bits: a shift uses only those.
 HWY_INLINE void drop(BitReader& reader, std::uint32_t entry) {
   reader.bits <<= entry & 63U;
   reader.count -= entry & 63U;

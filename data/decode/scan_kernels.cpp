@@ -17,8 +17,8 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Places of the coefficients in a BlockPair, by zigzag index. Indices that no block has lead
-/// behind the pair: what ends a block is stored without asking.
+/// Places of the coefficients in a BlockPair, by zigzag index. Invalid indices map to a place after
+/// the pair, so that the symbol that ends a block is stored without a check.
 struct PairPlaces {
   std::uint8_t at[64 + HuffmanTable::kEndOfBlock] = {};
   constexpr PairPlaces() {
@@ -30,7 +30,7 @@ struct PairPlaces {
 };
 constexpr PairPlaces kPlaces;
 
-/// @param out where the block's coefficients go, all zero before.
+/// @param out receives the block's coefficients; all zero before.
 HWY_INLINE bool read_block(BitReader& reader, const ScanBlock& block, int& dc, std::int16_t* out) {
   if (!read_dc(reader, *block.dc, dc)) return false;
   out[0] = static_cast<std::int16_t>(dc);
@@ -131,8 +131,8 @@ ScanProgress decode_mcus(ScanState& state, std::size_t mcus, JpegDct dct,
 
 void scale_quantizers(const std::array<std::uint8_t, 64>& quantizers, JpegDct dct,
                       std::array<std::int16_t, 64>& out) {
-  // The fast DCT leaves a factor of each row and column to the quantisation, with 2 bits behind the
-  // point (libjpeg's jddctmgr.c); libjpeg rounds the factors to 14 bits first.
+  // The fast DCT leaves one factor per row and column to the quantisation, with 2 fractional bits
+  // (libjpeg's jddctmgr.c); libjpeg rounds the factors to 14 bits first.
   constexpr double kFactors[8] = {1.0, 1.387039845, 1.306562965, 1.175875602,
                                   1.0, 0.785694958, 0.541196100, 0.275899379};
   for (std::size_t i = 0; i < 64; ++i) {

@@ -10,13 +10,13 @@
 
 namespace precast::data {
 
-/// Which inverse DCT: libjpeg's fast integer one (FFCV's), or its accurate one.
+/// The inverse DCT to use: libjpeg's fast integer one (as in FFCV), or its accurate one.
 enum class JpegDct { ifast, islow };
 
 inline constexpr std::size_t kMaxMcuBlocks = 6;
 
-/// Coefficients of two blocks side by side: [8 rows][2 blocks][8 columns], and places behind them
-/// that take what is not a coefficient.
+/// Coefficients of two blocks side by side: [8 rows][2 blocks][8 columns], followed by places for
+/// values that are not coefficients.
 struct alignas(64) BlockPair {
   std::int16_t values[128 + 32] = {};
 };
@@ -28,21 +28,21 @@ struct ScanBlock {
   std::size_t component = 0;
 };
 
-/// What the decoding of MCUs (minimum coded units, T.81) works on.
+/// The state of decoding MCUs (minimum coded units, T.81).
 struct ScanState {
   BitReader reader;
   /// Decoding of MCUs stops before one that begins here or later.
   const std::uint8_t* limit = nullptr;
-  /// Of the previous block of each component.
+  /// DC coefficient of the previous block of each component.
   std::array<int, 3> dc{};
   std::array<ScanBlock, kMaxMcuBlocks> block{};
   std::size_t blocks = 0;
-  /// Each pair's quantisation, laid out as the pair. In order of the blocks, two and two.
+  /// The quantisation of each pair of blocks, laid out like the pair, in the order of the blocks.
   std::array<BlockPair, kMaxMcuBlocks / 2> quantizers{};
   std::array<BlockPair, kMaxMcuBlocks / 2> coefficients{};
 };
 
-/// Where the samples of each block of the next MCU go; moves on by `step` bytes an MCU.
+/// Where the samples of each block of the next MCU go; advances by `step` bytes per MCU.
 struct BlockTarget {
   std::uint8_t* samples = nullptr;
   std::size_t stride = 0;
@@ -59,7 +59,7 @@ struct ScanProgress {
 PRECAST_API ScanProgress decode_mcus(ScanState& state, std::size_t mcus, JpegDct dct,
                                      std::array<BlockTarget, kMaxMcuBlocks>& targets);
 
-/// The quantisation of a block as `dct` wants it: [64] in natural order.
+/// The quantisation of a block in the form that `dct` needs: [64] in natural order.
 void scale_quantizers(const std::array<std::uint8_t, 64>& quantizers, JpegDct dct,
                       std::array<std::int16_t, 64>& out);
 

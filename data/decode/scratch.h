@@ -6,11 +6,11 @@
 
 namespace precast::data {
 
-/// Memory that is kept between images and never cleared: what a file merely claims to be large
-/// costs nothing before it is written.
+/// Memory that is kept between images and never cleared: a file that claims to be large costs
+/// nothing until its data is written.
 class Scratch {
  public:
-  /// At least so many bytes; what was in them is lost when there were fewer.
+  /// Returns at least `bytes` bytes; if the memory has to grow, its content is lost.
   std::uint8_t* at_least(std::size_t bytes) {
     if (bytes > size_) {
       memory_.reset();

@@ -16,23 +16,23 @@ namespace {
 
 using Table = HuffmanTable;
 
-/// Lookups of several symbols to a refill.
+/// Lookups of several symbols per refill.
 constexpr int kLookups = 3;
 static_assert(kLookups * Table::kMostSkippedBits <= kRefilledBits);
-/// Where the sum of places leads tells what ended a block: its last place; its last symbol; symbols
-/// of the next block, taken for this one's, without an end (below kFirstOfEnd) or with one (from
-/// kPastEnd on); or that nothing could be told (from kNotSkipped on).
+/// The sum of places says what ended a block: its last place; its last symbol; symbols of the next
+/// block counted as this one's, without an end-of-block (below kFirstOfEnd) or with one (from
+/// kPastEnd on); or a symbol that could not be determined (from kNotSkipped on).
 constexpr unsigned kPastEnd = kFirstOfEnd + kLast;
 static_assert(kLast - 1 + Table::kMostSkipped < kFirstOfEnd &&
               kLast - 1 + Table::kMostSkipped + kFirstOfEnd < Table::kNotSkipped);
 
-/// A stream of blocks that are read over, mostly several symbols at a time.
+/// A stream of blocks that are skipped, mostly several symbols at a time.
 struct Skipper {
   BitReader reader;
-  /// Blocks so far, and which one of its MCU the next is.
+  /// Blocks so far, and the next block's index in its MCU.
   std::size_t read = 0, block = 0;
   const HuffmanTable* table = nullptr;
-  /// Places gone on in the block; kLast and more: what ended it.
+  /// Places advanced in the block; from kLast on: what ended it.
   unsigned k = 0;
   Table::SkipEntry last_entry = 0;
 };
@@ -49,7 +49,7 @@ HWY_INLINE void take_several(Skipper& skipper) {
   drop(skipper.reader, skipper.last_entry);
 }
 
-/// Goes back by bits that were dropped since the last refill.
+/// Returns bits to the reader that were dropped since the last refill.
 HWY_INLINE void take_back(BitReader& reader, unsigned bits) {
   const unsigned unread = reader.count + bits;
   reader.start(reader.next - (unread + 7) / 8, (8 - unread % 8) % 8);
@@ -57,11 +57,11 @@ HWY_INLINE void take_back(BitReader& reader, unsigned bits) {
 
 enum class BlockEnd { none, here, damaged };
 
-/// To be asked when take_several() has led to the block's last place or beyond.
+/// Call when take_several() has reached the block's last place or gone past it.
 HWY_INLINE BlockEnd end_block(Skipper& skipper) {
   const unsigned k = skipper.k;
   if (k == kLast || (k >= kFirstOfEnd && k < kPastEnd)) return BlockEnd::here;
-  // Once more, and one symbol alone.
+  // Again, one symbol alone.
   take_back(skipper.reader, skipper.last_entry & 63U);
   skipper.k -= skipper.last_entry >> 8;
   refill(skipper.reader);
@@ -83,8 +83,7 @@ HWY_INLINE void count_block(const ScanState& state, Skipper& skipper) {
   ++skipper.read;
 }
 
-/// Reads over what is left of a block, of which the end was not seen (k < kLast). @return false for
-/// a damaged one.
+/// Skips the rest of a block whose end was not seen (k < kLast). @return false for a damaged block.
 HWY_INLINE bool finish_block(Skipper& skipper) {
   BlockEnd end = BlockEnd::none;
   while (end == BlockEnd::none) {
@@ -111,27 +110,27 @@ ScanProgress skip_run(ScanState& state, std::size_t mcus) {
   return progress;
 }
 
-// ---- Two places of a scan in turns ----
+// ---- Two positions of a scan in turns ----
 
 /// Scans of fewer bytes are not worth two streams.
 constexpr std::ptrdiff_t kLeastBytes = 1024;
-/// Room for the longest block: 27 + 63 * 26 bits, and what was read ahead.
+/// Room for the longest block, 27 + 63 * 26 bits, and the bytes that were read ahead.
 constexpr std::ptrdiff_t kBlockBytes = 256;
 
-/// The stream that is begun inside the scan, as if an MCU began there.
+/// The stream that starts inside the scan, as if an MCU began there.
 struct Guess {
   Skipper skipper;
-  /// Moves on behind what cannot have been a block.
+  /// Moves past positions that cannot have been the start of a block.
   const std::uint8_t* begin = nullptr;
   const std::uint8_t* limit = nullptr;
-  /// Bits from the scan's start up to the end of each of the first blocks. So few, as streams that
-  /// are not in step by then hardly ever will be.
+  /// Bits from the scan's start to the end of each of the first blocks. Limited, because streams
+  /// that are not in step by then hardly ever will be.
   std::array<std::size_t, 1024> ends;
 };
 
-/// @return false if there is no place left.
+/// @return false if there is no position left.
 HWY_INLINE bool begin_guess(const ScanState& state, Guess& guess) {
-  guess.skipper = {};  // Without a place left there is nothing to join.
+  guess.skipper = {};  // Without a position left there is nothing to join.
   for (; guess.begin < guess.limit; ++guess.begin) {
     guess.skipper.reader.start(guess.begin, 0);
     if (begin_next(state, guess.skipper)) return true;
@@ -145,7 +144,7 @@ HWY_INLINE void count_guessed(const ScanState& state, const std::uint8_t* origin
   count_block(state, skipper);
 }
 
-/// Behind the last place of a block, or what is taken for one. @return false at the limit.
+/// Call at the end of a block, or what is taken for one. @return false at the limit.
 HWY_INLINE bool go_on(const ScanState& state, const std::uint8_t* origin, Guess& guess) {
   const BlockEnd end = end_block(guess.skipper);
   if (end == BlockEnd::none) return true;
@@ -158,7 +157,7 @@ HWY_INLINE bool go_on(const ScanState& state, const std::uint8_t* origin, Guess&
   return begin_guess(state, guess);
 }
 
-/// Takes from both until a block of one of them may have ended.
+/// Reads from both until a block of one of them may have ended.
 HWY_INLINE void take_from_both(Skipper& a, Skipper& b) {
   while (true) {
     refill(a.reader);
@@ -171,7 +170,7 @@ HWY_INLINE void take_from_both(Skipper& a, Skipper& b) {
   }
 }
 
-/// Reads over blocks of both until the first stream is where the guess began, or the guess at its
+/// Skips blocks of both until the first stream has reached the guess's start, or the guess its
 /// limit. @return false if the first one is damaged.
 bool skip_both(const ScanState& state, const std::uint8_t* origin, Skipper& first, Guess& guess) {
   if (!begin_next(state, first)) return false;
@@ -209,7 +208,7 @@ bool skip_one(const ScanState& state, Skipper& skipper) {
   return true;
 }
 
-/// Whether it does not matter which block of an MCU one is.
+/// Whether all blocks of an MCU use the same tables, so that a block's index does not matter.
 bool all_alike(const ScanState& state) {
   const ScanBlock& first = state.block[0];
   return std::all_of(state.block.begin(), state.block.begin() + state.blocks,
@@ -219,8 +218,8 @@ bool all_alike(const ScanState& state) {
                      });
 }
 
-/// Goes on until a block ends where one of the guess did, as the same block of an MCU: from there
-/// they are the same stream.
+/// Continues until a block ends where a block of the guess ended, at the same index in an MCU: from
+/// there on both are the same stream.
 bool join(const ScanState& state, const std::uint8_t* origin, Skipper& first, const Guess& guess) {
   const std::size_t period = all_alike(state) ? 1 : state.blocks;
   const std::size_t ends = std::min(guess.skipper.read, guess.ends.size());

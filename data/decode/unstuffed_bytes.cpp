@@ -24,7 +24,7 @@ void UnstuffedBytes::start(std::span<const std::uint8_t> scan, std::size_t first
 void UnstuffedBytes::extend_to(std::size_t bytes) {
   while (size_ < bytes && !ended_) {
     const std::size_t count = std::min(kPiece, scan_.size() - read_);
-    // Vectors are copied whole, so there is room for one more.
+    // Vectors are copied completely, so there is room for one more.
     if (bytes_.size() < size_ + count + kPadding + 64)
       bytes_.resize(std::max(2 * bytes_.size(), size_ + count + kPadding + 64));
     const std::uint8_t* const from = scan_.data() + read_;

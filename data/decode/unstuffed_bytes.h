@@ -7,26 +7,26 @@
 
 namespace precast::data {
 
-/// The entropy-coded bytes of a scan without the zeros that JPEG stuffs behind each 0xFF, made
-/// piece by piece as the decoder gets on. Behind the end lie zeros to read on into.
+/// The entropy-coded bytes of a scan without the zeros that JPEG stuffs after each 0xFF, produced
+/// piece by piece as the decoder advances. The end is followed by zeros that may be read.
 class UnstuffedBytes {
  public:
-  /// Bytes that may be read behind the end.
+  /// Bytes that may be read past the end.
   static constexpr std::size_t kPadding = 4096;
 
-  /// Starts at a byte of `scan`, which is borrowed.
+  /// Starts at byte `first_byte` of `scan`, which is borrowed.
   void start(std::span<const std::uint8_t> scan, std::size_t first_byte);
-  /// Goes on until at least `bytes` are there, or the scan ends at a marker or with its file.
+  /// Continues until at least `bytes` are available, or the scan ends at a marker or with its file.
   void extend_to(std::size_t bytes);
 
   [[nodiscard]] const std::uint8_t* data() const { return bytes_.data(); }
-  /// Bytes there so far.
+  /// Bytes available so far.
   [[nodiscard]] std::size_t size() const { return size_; }
-  /// The scan is over: size() is final.
+  /// The scan has ended: size() is final.
   [[nodiscard]] bool ended() const { return ended_; }
   /// No marker ended the scan: its file is cut off.
   [[nodiscard]] bool cut_off() const { return ended_ && read_ >= scan_.size(); }
-  /// Where byte `at` (<= size()) lies in the scan. `at` must not fall between calls.
+  /// Position of byte `at` (<= size()) in the scan. `at` must not decrease between calls.
   [[nodiscard]] std::size_t place_in_scan(std::size_t at);
 
  private:
@@ -36,7 +36,7 @@ class UnstuffedBytes {
   std::vector<std::uint8_t> bytes_;
   std::size_t size_ = 0;
   bool ended_ = false;
-  /// Sizes at which a stuffed zero was left out.
+  /// Sizes at which a stuffed zero was removed.
   std::vector<std::uint32_t> removed_at_;
   std::size_t removed_before_ = 0;
 };

@@ -4,7 +4,7 @@
 
 namespace precast::data {
 
-/// What the values of a tensor in host memory are. f16 is IEEE half, bf16 the upper half of an f32,
+/// The element type of a tensor in host memory. f16 is IEEE half, bf16 the upper half of an f32,
 /// boolean a byte of 0 or 1.
 enum class ElementType { u8, f32, i64, f64, f16, bf16, i8, i16, i32, u16, u32, u64, boolean };
 

@@ -5,11 +5,11 @@
 
 namespace precast::data {
 
-/// How a camera was held, as the first directory of an EXIF block says it (tag 0x0112): 2 to 8 for
-/// pictures that are to be turned or mirrored before they are shown, 1 for all others, also where
-/// the block says nothing or is damaged.
+/// Returns the orientation of the camera from the first directory of an EXIF block (tag 0x0112): 2
+/// to 8 for images to be rotated or mirrored before they are shown, 1 for all others, also if the
+/// block does not contain it or is damaged.
 /// @param tiff the block from its byte order mark (`II` or `MM`) on; `Exif` and two zeros, with
-/// which JPEGs begin it, may stand before that.
+/// which it begins in a JPEG, may precede it.
 [[nodiscard]] int exif_orientation(std::span<const std::byte> tiff);
 
 }  // namespace precast::data

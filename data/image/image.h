@@ -6,8 +6,8 @@
 
 namespace precast::data {
 
-/// Largest image accepted (Pillow's limit too); a small file can claim to hold far more than memory
-/// does.
+/// Largest image accepted (Pillow's limit too); a small file can claim to hold far more pixels than
+/// memory can.
 inline constexpr std::uint64_t kMaxPixels = 178'956'970;
 
 /// Kinds of image files that can be decoded.

@@ -77,8 +77,7 @@ void JpegEncoder::encode(const ImageView& image, int quality, std::vector<std::b
     throw DataError(fmt::format("JPEG encoder: expected to encode {} x {} pixels, got: {}",
                                 image.width, image.height, codec_->errors.text));
   }
-  // libjpeg puts an enlarged buffer, to be freed by the caller, in the place of one that it
-  // outgrows.
+  // libjpeg replaces a buffer that is too small by a larger one, which the caller has to free.
   struct Free {
     void operator()(unsigned char* memory) const { std::free(memory); }
   };

@@ -9,9 +9,9 @@
 
 namespace precast::data {
 
-/// Encodes baseline JPEGs as OpenCV's imencode does, which is what FFCV writes with: JFIF, 4:2:0,
-/// accurate integer DCT, default Huffman tables (libjpeg-turbo). Keeps its codec between calls: one
-/// object a thread.
+/// Encodes baseline JPEGs as OpenCV's imencode does, which FFCV writes with: JFIF, 4:2:0, accurate
+/// integer DCT, default Huffman tables (libjpeg-turbo). Keeps its codec between calls: use one
+/// object per thread.
 class PRECAST_API JpegEncoder {
  public:
   JpegEncoder();

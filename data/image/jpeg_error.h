@@ -11,8 +11,8 @@
 namespace precast::data {
 
 /// libjpeg's error handling without its exit(): a fatal error jumps to `jump`, warnings are
-/// counted. Private to data/image. Between setjmp() and the last call of libjpeg
-/// a function holds no object with a destructor, because longjmp() would skip it.
+/// counted. Private to data/image. Between setjmp() and the last call of libjpeg a function must
+/// not hold an object with a destructor, because longjmp() would skip it.
 struct JpegErrors {
   jpeg_error_mgr base{};
   std::jmp_buf jump{};
@@ -21,7 +21,7 @@ struct JpegErrors {
   bool cut_off = false;
   char text[JMSG_LENGTH_MAX] = {};
 
-  /// Puts this in charge of `codec`, which must not move afterwards.
+  /// Installs this object in `codec`, which must not move afterwards.
   void install(j_common_ptr codec);
 };
 

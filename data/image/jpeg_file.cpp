@@ -16,7 +16,7 @@ namespace {
 /// The largest that a JPEG's segment can be.
 constexpr unsigned kMaxMarkerBytes = 0xFFFF;
 
-/// The decompressor and the only things that libjpeg's jumps may leave behind.
+/// The decompressor and everything else that may be left behind when libjpeg jumps.
 struct Decoder {
   jpeg_decompress_struct state{};
   JpegErrors errors;
@@ -31,7 +31,7 @@ unsigned multiply_255(unsigned a, unsigned b) {
   return ((product >> 8) + product) >> 8;
 }
 
-/// Adobe's JPEGs hold 255 - ink, which is how Pillow takes every CMYK JPEG.
+/// Adobe's JPEGs hold 255 - ink, and Pillow assumes that for every CMYK JPEG.
 /// @param inverted [width][4]. @param rgb [width][3]
 void cmyk_to_rgb(const unsigned char* inverted, std::size_t width, unsigned char* rgb) {
   for (std::size_t i = 0; i < width; ++i) {
@@ -84,8 +84,8 @@ int orientation_of(const jpeg_decompress_struct& state) {
   return orientation;
 }
 
-/// Colours sampled as much as the light or 1/2 (1/4) as often across, and as often or 1/2 down:
-/// what TurboJPEG knows, and with it FFCV.
+/// Whether chroma is sampled 1, 1/2 or 1/4 as often as luma across, and 1 or 1/2 as often down:
+/// what TurboJPEG, and so FFCV, supports.
 bool subsampled_as_usual(const jpeg_decompress_struct& state) {
   const jpeg_component_info& light = state.comp_info[0];
   for (int i = 1; i < state.num_components; ++i) {

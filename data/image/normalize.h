@@ -15,15 +15,16 @@ struct NormalizeOptions {
   std::vector<double> std = {0.229 * 255, 0.224 * 255, 0.225 * 255};
 };
 
-/// (pixel - mean) / std in float32, as FFCV's NormalizeImage: bit for bit the same expression on a
-/// torch tensor. A half or bfloat16 is that float32 rounded to nearest even. There are only 3 x 256
-/// results, so all of them are computed here, once, and a cheaper formula is used only where it has
-/// been seen to give every one of them (data/image/pixel_format.h applies it). Thread-safe.
+/// (pixel - mean) / std in float32, as FFCV's NormalizeImage: equal bit for bit to the same
+/// expression on a torch tensor. A half or bfloat16 is that float32 rounded to nearest even. There
+/// are only 3 x 256 results, so all of them are computed here, once, and a cheaper formula is used
+/// only if it has been verified to give every one of them (data/image/pixel_format.h applies it).
+/// Thread-safe.
 class PRECAST_API Normalize {
  public:
   /// How vectors compute a result.
   enum class Formula {
-    /// One multiply-add, value * slope + offset: mostly enough for half and bfloat16.
+    /// One multiply-add, value * slope + offset: usually enough for half and bfloat16.
     line,
     /// (value - mean) * reciprocal, then one step of Newton's method on the remainder (Markstein,
     /// "Computation of elementary functions on the IBM RISC System/6000 processor", 1990).
@@ -36,7 +37,7 @@ class PRECAST_API Normalize {
   static constexpr std::size_t kLanes = 3 * 16;
   using Lanes = std::array<float, kLanes>;
 
-  /// Constants of successive values: either of one channel, or of the three channels in turn.
+  /// Constants of successive values: either for one channel, or for the three channels in turn.
   struct Constants {
     alignas(64) Lanes mean, std, reciprocal, slope, offset;
   };
@@ -47,7 +48,7 @@ class PRECAST_API Normalize {
 
   explicit Normalize(const NormalizeOptions& options);
 
-  /// Leaves pixels as they are.
+  /// Leaves pixels unchanged.
   [[nodiscard]] static const Normalize& identity();
 
   [[nodiscard]] const Table<float>& f32() const { return f32_; }
@@ -59,7 +60,7 @@ class PRECAST_API Normalize {
   [[nodiscard]] Formula f16_formula() const { return f16_formula_; }
   [[nodiscard]] Formula bf16_formula() const { return bf16_formula_; }
 
-  /// Of pixels whose channels lie side by side.
+  /// For pixels with interleaved channels.
   [[nodiscard]] const Constants& interleaved() const { return constants_[3]; }
   [[nodiscard]] const Constants& channel(std::size_t c) const { return constants_[c]; }
 

@@ -20,8 +20,8 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 using Formula = Normalize::Formula;
 
-/// Normalize has checked its formulas with fused multiply-adds. Highway's own conversion to half
-/// does not round to nearest where the CPU has none.
+/// Normalize has verified its formulas with fused multiply-adds. Highway's own conversion to half
+/// does not round to nearest on CPUs without such an instruction.
 #if HWY_NATIVE_FMA && (HWY_ARCH_X86 || HWY_ARCH_ARM_A64)
 
 template <class D>
@@ -78,7 +78,7 @@ HWY_INLINE void convert_three(D d, const std::uint8_t* in, const Normalize::Cons
   }
 }
 
-/// @return values done: all, or none where there are too few for one step.
+/// @return values converted: all, or none if there are too few for one step.
 template <Formula kFormula, typename Out>
 std::size_t convert_vectors(const std::uint8_t* in, std::size_t count,
                             const Normalize::Constants& constants, Out* out) {
@@ -87,8 +87,8 @@ std::size_t convert_vectors(const std::uint8_t* in, std::size_t count,
   if (count < step) return 0;
   std::size_t i = 0;
   for (; i + step <= count; i += step) convert_three<kFormula>(d, in + i, constants, out + i);
-  // The rest again with some values before it. `count` and `step` are whole pixels, so the
-  // constants fit there too.
+  // Convert the rest again together with some values before it. `count` and `step` are whole
+  // pixels, so the constants match there too.
   if (i < count) convert_three<kFormula>(d, in + count - step, constants, out + count - step);
   return count;
 }
@@ -113,7 +113,7 @@ std::size_t convert_vectors(const std::uint8_t*, std::size_t, Formula, const Nor
 
 #endif
 
-/// @param channel of all values, or 3: they are whole pixels.
+/// @param channel of all values, or 3 for whole pixels.
 template <typename VectorOut, typename T>
 void convert(const std::uint8_t* in, std::size_t count, const Normalize& normalize,
              std::size_t channel, const Normalize::Table<T>& table, Formula formula, T* out) {
@@ -144,7 +144,7 @@ void convert_values(const std::uint8_t* in, std::size_t count, const Normalize& 
   }
 }
 
-/// One plane for each channel.
+/// Splits pixels into one plane per channel.
 void split_channels(const std::uint8_t* in, std::size_t pixels, std::uint8_t* const* planes) {
   const hn::ScalableTag<std::uint8_t> d;
   const std::size_t lanes = hn::Lanes(d);
@@ -172,7 +172,7 @@ namespace {
 HWY_EXPORT(convert_values);
 HWY_EXPORT(split_channels);
 
-/// Pixels of a row that are split at a time, to stay in the fastest cache.
+/// Pixels of a row that are split at a time, to stay in the first-level cache.
 constexpr std::size_t kPiece = 512;
 
 void write_planes(const std::uint8_t* row, std::size_t width, std::size_t plane_bytes,

@@ -10,7 +10,7 @@ namespace precast::data {
 
 class Normalize;
 
-/// How finished pixels lie in a batch.
+/// How finished pixels are stored in a batch.
 struct PixelFormat {
   /// u8, f32, f16 or bf16. A float is the pixel's value, 0 to 255, unless `normalize` is given.
   ElementType type = ElementType::u8;
@@ -26,7 +26,7 @@ struct PixelFormat {
 };
 
 /// Writes an image as `format` says, without gaps: format.image_bytes() at `out`, of any alignment.
-/// Equal results on every CPU. Thread-safe.
+/// Results are equal on every CPU. Thread-safe.
 PRECAST_API void write_pixels(const ImageView& image, const PixelFormat& format, std::byte* out);
 
 /// The same for some rows, [first_row, first_row + rows.height) of an image of `height` rows at

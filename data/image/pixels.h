@@ -18,7 +18,7 @@ struct PixelShape {
   bool operator==(const PixelShape&) const = default;
 };
 
-/// Borrowed pixels to be changed: [height, width, channels] uint8, rows without gaps.
+/// Borrowed pixels that may be modified: [height, width, channels] uint8, rows without gaps.
 struct Pixels {
   std::uint8_t* data = nullptr;
   PixelShape shape;

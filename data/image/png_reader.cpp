@@ -14,11 +14,11 @@ namespace precast::data {
 namespace {
 
 constexpr std::size_t kSignatureBytes = 8;
-/// Length, type and checksum around what a chunk holds.
+/// Length, type and checksum around a chunk's data.
 constexpr std::size_t kChunkFrameBytes = 12;
 
-/// Names, each with a zero, of chunks that are passed over unread: they say nothing about pixels as
-/// Pillow gives them, and the compressed ones may unfold to a thousand times their size. (An
+/// Names, each with a zero, of chunks that are skipped unread: they do not affect the pixels that
+/// Pillow returns, and the compressed ones may expand to a thousand times their size. (An
 /// orientation that ImageMagick wrote as text is not looked for.)
 constexpr std::size_t kNameBytes = 5;
 constexpr png_byte kIgnored[] =
@@ -26,7 +26,7 @@ constexpr png_byte kIgnored[] =
     "sBIT\0sCAL\0sPLT\0sRGB\0tEXt\0tIME\0zTXt";
 static_assert(sizeof kIgnored % kNameBytes == 0);
 
-/// Whether every chunk up to IEND lies in the file. libpng takes memory for what a length claims.
+/// Whether every chunk up to IEND is in the file. libpng allocates memory for the claimed length.
 bool chunks_are_whole(std::span<const std::byte> file) {
   if (file.size() < kSignatureBytes) return false;
   file = file.subspan(kSignatureBytes);
@@ -79,7 +79,7 @@ PngReader::~PngReader() {
   png_destroy_read_struct(&png_, &info_, nullptr);
 }
 
-/// Both are jumped back to by libpng's errors: nothing between has a destructor. @{
+/// libpng's errors jump back to both: nothing in between has a destructor. @{
 bool PngReader::read_header(PngLayout layout) {
   if (setjmp(png_jmpbuf(png_)) != 0) return false;
   png_set_read_fn(png_, &input_, Callbacks::read_bytes);

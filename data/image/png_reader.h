@@ -11,21 +11,20 @@ struct png_info_def;
 
 namespace precast::data {
 
-/// What libpng makes of a file's rows. Fewer than 8 bits are widened to 8 (0 to 255), a palette
-/// becomes its colours, colours declared transparent an alpha channel.
+/// The form in which libpng returns a file's rows. Fewer than 8 bits are widened to 8 (0 to 255), a
+/// palette becomes its colours, colours declared transparent become an alpha channel.
 enum class PngLayout {
   /// 3 channels of 8 bits: grey repeated, alpha dropped, 16 bits cut to 8.
   rgb8,
-  /// 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha; 8 or 16 bits (little-endian) as the file
-  /// has.
+  /// 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha; 8 or 16 bits (little-endian) as in the file.
   as_stored,
 };
 
-/// A PNG file in memory, by libpng. @throws DataError from any member for a damaged or cut-off
-/// file. Not thread-safe; use one a thread. The file's bytes must outlive it.
+/// Reads a PNG file in memory with libpng. Every member throws DataError for a damaged or cut-off
+/// file. Not thread-safe; use one per thread. The file's bytes must outlive it.
 class PRECAST_API PngReader {
  public:
-  /// Reads what stands before the pixels.
+  /// Reads everything before the pixels.
   PngReader(std::span<const std::byte> file, PngLayout layout);
   PngReader(const PngReader&) = delete;
   PngReader& operator=(const PngReader&) = delete;
@@ -33,26 +32,26 @@ class PRECAST_API PngReader {
 
   [[nodiscard]] std::uint64_t height() const;
   [[nodiscard]] std::uint64_t width() const;
-  /// As they are read: after PngLayout. @{
+  /// Properties of the pixels that are read, after PngLayout. @{
   [[nodiscard]] std::uint64_t channels() const;
   [[nodiscard]] bool deep() const;
   [[nodiscard]] std::size_t row_bytes() const;
   /// @}
 
-  /// As the file has them. @{
+  /// Properties of the file. @{
   [[nodiscard]] bool stored_grey() const { return stored_grey_; }
   [[nodiscard]] bool stored_alpha() const { return stored_alpha_; }
   [[nodiscard]] bool stored_deep() const { return stored_deep_; }
   /// @}
 
-  /// @param pixels height() rows of row_bytes(), one behind the other.
+  /// @param pixels height() rows of row_bytes(), without gaps.
   void read(std::span<std::byte> pixels);
 
-  /// The EXIF block, empty without one; it may stand behind the pixels, so ask after read().
+  /// The EXIF block, or empty; it may come after the pixels, so call this after read().
   [[nodiscard]] std::span<const std::byte> exif() const;
 
  private:
-  /// Where libpng reads from and leaves its complaint.
+  /// Where libpng reads from and where it stores its error message.
   struct Input {
     std::span<const std::byte> left;
     char complaint[256] = {};

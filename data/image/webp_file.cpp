@@ -34,15 +34,14 @@ int orientation_of(const WebPDemuxer* demuxer) {
   return orientation;
 }
 
-/// Whether a frame's bitstream has as many pixels as its place.
+/// Whether a frame's bitstream has as many pixels as the frame's header says.
 bool has_size_of(const WebPIterator& frame) {
   WebPBitstreamFeatures found;
   return WebPGetFeatures(frame.fragment.bytes, frame.fragment.size, &found) == VP8_STATUS_OK &&
          found.width == frame.width && found.height == frame.height;
 }
 
-/// An animation's canvas after its first frame, the alpha of both dropped: the frame, and black
-/// round it.
+/// An animation's canvas after its first frame, without alpha: the frame surrounded by black.
 void decode_first_frame(const WebPDemuxer* demuxer, Image& out) {
   WebPIterator frame;
   bool decoded = WebPDemuxGetFrame(demuxer, 1, &frame) != 0;

@@ -15,8 +15,8 @@
 namespace precast::data {
 namespace {
 
-/// The bytes behind type and name in a field's descriptor as a copy has them: without the mark of a
-/// file that has checksums, which the new one may not have, and with the layout of a custom field.
+/// The arguments of a field's descriptor for the copy: without the mark of a file that has
+/// checksums, which the new file may not have, and with the layout of a custom field.
 std::vector<std::byte> arguments_of(const BetonReader& file, std::size_t field) {
   const auto bytes = file.bytes().subspan(kHeaderBytes + field * kFieldBytes + 1 + kFieldNameBytes,
                                           kFieldArgumentsBytes);
@@ -34,8 +34,8 @@ std::string describe(const FieldInfo& field) {
   return fmt::format("'{}' {}{}", field.name, field_type_name(field.type), array);
 }
 
-/// Takes a place of the new file for a value, and gives what stands in the field of the sample that
-/// is to stand there.
+/// Takes a place in the new file as its value, and returns the content of the field of the sample
+/// that belongs there.
 class CopiedField final : public Field {
  public:
   CopiedField(const DatasetCopy& copy, std::size_t field)

@@ -66,7 +66,7 @@ class Round {
   }
 
   std::atomic<std::uint64_t> next_{0}, done_{0};
-  /// Samples from here on need not be looked at any more: all before a failure are.
+  /// Samples from here on need not be processed: only those before a failure are.
   std::atomic<std::uint64_t> end_;
   std::mutex mutex_;
   std::condition_variable ended_;

@@ -11,20 +11,20 @@ namespace precast::data {
 /// What one thread does with a sample.
 using SampleWork = std::function<void(std::uint64_t sample)>;
 
-/// How for_each_sample() goes about it.
+/// How for_each_sample() works.
 struct EachSample {
   /// At least 1.
   int workers = 1;
-  /// Called on the calling thread, about 50 times a second, with how many samples are done.
+  /// Called on the calling thread, about 50 times a second, with the number of finished samples.
   std::function<void(std::uint64_t)> on_progress = {};
-  /// Set by anybody to stop early.
+  /// May be set by any thread to stop early.
   const std::atomic<bool>* cancel = nullptr;
 };
 
-/// Gives each sample from 0 to `count` - 1 to one of the threads, in any order.
-/// @param make_work called once a thread, before it begins: each may have scratch of its own.
-/// @return false if it was cancelled. @throws of all that a work threw, what belongs to the first
-/// sample; DeviceError if a thread cannot be started.
+/// Passes each sample from 0 to `count` - 1 to one of the threads, in any order.
+/// @param make_work called once per thread, before it begins: each may have its own scratch memory.
+/// @return false if it was cancelled. @throws the exception of the lowest sample that failed;
+/// DeviceError if a thread cannot be started.
 PRECAST_API bool for_each_sample(std::uint64_t count, const EachSample& how,
                                  const std::function<SampleWork()>& make_work);
 

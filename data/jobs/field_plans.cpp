@@ -65,7 +65,7 @@ void check_kinds(const std::vector<FieldPlan>& plans, const std::vector<SourceFi
       sample = source.sample(first);
       own[i].make()->encode(sample.values.at(i), first, encoded);
     } catch (const DataError&) {
-      continue;  // It is damaged, whatever its kind; writing it tells so.
+      continue;  // It is damaged, whatever its kind; writing it reports that.
     }
     try {
       plans[i].make()->encode(sample.values.at(i), first, encoded);

@@ -13,21 +13,22 @@
 
 namespace precast::data {
 
-/// What the user chose for fields: options by the field's registered type, and the seed of random
+/// The user's choices for fields: options by the field's registered type, and the seed of random
 /// choices.
 struct FieldOptions {
   std::map<std::string, ConfigNode> parts = {};
   std::uint64_t seed = 0;
 };
 
-/// A field as `options` say. @throws ConfigError for unknown or wrong options, naming TYPE.OPTION.
+/// Creates a field as `options` say. @throws ConfigError for unknown or wrong options, naming
+/// TYPE.OPTION.
 [[nodiscard]] PRECAST_API std::unique_ptr<Field> make_field(const FieldRegistry& registry,
                                                             const std::string& type,
                                                             const FieldOptions& options,
                                                             FieldInputs inputs = {});
 
 /// How the fields of a source are written.
-/// @param chosen its fields, in its order, with the kinds that they shall have.
+/// @param chosen its fields, in its order, with the kinds to write them as.
 /// @param first a sample to look at, where a kind depends on it.
 /// @param options of all fields; `source` and `registry` outlive the plans.
 [[nodiscard]] PRECAST_API std::vector<FieldPlan> plan_fields(const std::vector<SourceField>& chosen,
@@ -36,17 +37,17 @@ struct FieldOptions {
                                                              const FieldOptions& options,
                                                              const FieldRegistry& registry);
 
-/// The first of the samples of which all kinds of fields can be made that look at one: damaged ones
-/// are passed over. After a thousand of these, the first.
+/// The first sample from which all fields can be made whose kind depends on a sample; skips damaged
+/// ones. After a thousand damaged ones, returns the first sample.
 [[nodiscard]] PRECAST_API std::uint64_t first_sound(const std::vector<SourceField>& chosen,
                                                     const Source& source,
                                                     std::span<const std::uint64_t> samples,
                                                     const FieldOptions& options,
                                                     const FieldRegistry& registry);
 
-/// Tries the kinds that are not the source's own on a sample. @param plans those of `chosen`, as
-/// plan_fields() makes them of the other arguments. @throws ConfigError for one that does not take
-/// such values
+/// Tries the kinds that differ from the source's on a sample. @param plans those of `chosen`, as
+/// plan_fields() makes them from the other arguments. @throws ConfigError for a kind that does not
+/// accept such values
 PRECAST_API void check_kinds(const std::vector<FieldPlan>& plans,
                              const std::vector<SourceField>& chosen, const Source& source,
                              std::uint64_t first, const FieldOptions& options,

@@ -35,12 +35,12 @@ class Indexing {
     if (image.mode != ImageMode::jpg) return;
     ++own_.jpegs;
     try {
-      // One pixel is decoded, and the rest only read over.
+      // One pixel is decoded, and the rest only skipped.
       decoder_.decode(image.bytes, image.height, image.width, {0, 0, 1, 1}, index_.interval(),
                       points_);
       if (points_.empty()) ++own_.without;
     } catch (const DataError& error) {
-      // What to do with it is for those who decode it.
+      // Whoever decodes the image handles the error.
       points_.clear();
       own_.damaged.push_back({sample, error.what()});
     }
@@ -58,14 +58,15 @@ class Indexing {
   std::mutex& mutex_;
 };
 
-/// Pixels of an MCU of a JPEG: 256 in most files, and where they cannot be looked at.
+/// Pixels of an MCU of a JPEG: 256 in most files, and if they cannot be inspected.
 double mcu_pixels(const BetonReader& reader, std::uint64_t sample, std::size_t field) {
   if (reader.disk() != nullptr) return 256;
   const auto header = parse_baseline_header(reader.image(sample, field).bytes);
   return header ? 64.0 * header->luma_columns * header->luma_rows : 256;
 }
 
-/// Bytes of an index with the usual distance of checkpoints, from some samples; 0: no JPEGs.
+/// Estimated size in bytes of an index with the usual distance of checkpoints, from some samples;
+/// 0: no JPEGs.
 std::uint64_t estimated_bytes(const BetonReader& reader, std::size_t field) {
   constexpr std::uint64_t kProbes = 1000;
   constexpr double kCheckpointBytes = 8;
@@ -99,9 +100,9 @@ std::shared_ptr<JpegIndex> open_jpeg_index(const BetonReader& reader, std::uint6
     }
   }
   if (max_bytes == 0) return nullptr;
-  // Rows begin with a checkpoint of their own, whatever the distance.
+  // Each row begins with its own checkpoint, whatever the distance.
   const std::uint64_t enough = bytes + bytes / 2;
-  // Where that is too much, one checkpoint a row of MCUs.
+  // If that is too much, one checkpoint per row of MCUs.
   constexpr std::size_t kWholeRows = 4096;
   return enough <= max_bytes
              ? std::make_shared<JpegIndex>(reader.size(), JpegIndex::kDefaultInterval, enough)

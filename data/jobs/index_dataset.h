@@ -20,26 +20,26 @@ struct DamagedJpeg {
   std::string error;
 };
 
-/// What indexing has found.
+/// The result of indexing.
 struct IndexSummary {
   std::uint64_t jpegs = 0;
-  /// Sound JPEGs without checkpoints: such as libjpeg has to decode.
+  /// Intact JPEGs without checkpoints, such as those that libjpeg has to decode.
   std::uint64_t without = 0;
   /// By sample; they have no checkpoints either.
   std::vector<DamagedJpeg> damaged;
   bool cancelled = false;
 };
 
-/// The index for a dataset's first image field: its sidecar, or an empty one that loaders fill,
-/// with so many MCUs from one checkpoint to the next that it should fit. A sidecar of another
-/// dataset is warned of and left.
-/// @param max_bytes of the one that is filled; 0: none.
+/// Opens the index for a dataset's first image field: its sidecar, or an empty index that loaders
+/// fill, with the distance between checkpoints chosen so that it should fit. A sidecar of another
+/// dataset is ignored with a warning.
+/// @param max_bytes limit of the index that loaders fill; 0: none.
 /// @return null if there are no JPEGs, or nothing is to be kept.
 [[nodiscard]] PRECAST_API std::shared_ptr<JpegIndex> open_jpeg_index(const BetonReader& reader,
                                                                      std::uint64_t max_bytes);
 
-/// Reads over every JPEG of one field once.
-/// @return what is of no use if it was cancelled. @throws DeviceError
+/// Reads every JPEG of one field once.
+/// @return the index; useless if it was cancelled. @throws DeviceError
 [[nodiscard]] PRECAST_API std::unique_ptr<JpegIndex> index_dataset(const BetonReader& reader,
                                                                    std::size_t field,
                                                                    std::size_t interval,

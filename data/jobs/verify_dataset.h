@@ -10,7 +10,7 @@
 
 namespace precast::data {
 
-/// A value that is not what its file promises.
+/// A value that does not match what its file states.
 struct DamagedValue {
   std::uint64_t sample = 0;
   std::size_t field = 0;
@@ -21,7 +21,7 @@ struct VerifySummary {
   /// Values in pages, and their bytes.
   std::uint64_t values = 0;
   std::uint64_t bytes = 0;
-  /// JPEGs that were decoded whole, and JSON texts that were parsed.
+  /// JPEGs that were decoded completely, and JSON texts that were parsed.
   std::uint64_t jpegs = 0;
   std::uint64_t json = 0;
   /// By sample and field.
@@ -29,9 +29,9 @@ struct VerifySummary {
   bool cancelled = false;
 };
 
-/// Reads every value of a mapped file: holds it against its checksum (if the file has some),
-/// decodes JPEGs whole with libjpeg's warnings taken for errors, parses JSON. What opening a file
-/// checks is not checked again. @throws DeviceError
+/// Reads every value of a mapped file: compares it with its checksum (if the file has any), decodes
+/// JPEGs completely, treating libjpeg's warnings as errors, and parses JSON. Does not repeat the
+/// checks that opening a file makes. @throws DeviceError
 [[nodiscard]] PRECAST_API VerifySummary verify_dataset(const BetonReader& reader,
                                                        const EachSample& how);
 

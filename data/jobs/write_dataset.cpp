@@ -23,12 +23,12 @@ using Encoders = std::vector<std::unique_ptr<Field>>;
 
 /// Runs that may be encoded and not yet laid out, for each worker.
 constexpr std::uint64_t kRunsPerWorker = 4;
-/// A run is as long as brings the costs of handing it over (some microseconds) down to nothing
-/// beside it, and no longer: the last runs do not keep a worker busy while others have none. @{
+/// A run is just long enough to make the cost of handing it over (some microseconds) negligible, so
+/// that the last runs do not keep one worker busy while others are idle. @{
 constexpr std::uint64_t kMaxRunSamples = 32;
 constexpr double kRunSeconds = 1e-3;
 /// @}
-/// A run that has become as large is handed over in pieces.
+/// A run that has grown to this size is handed over in pieces.
 constexpr std::size_t kRunBytes = std::size_t{1} << 20;
 /// How soon a cancel request is seen at the latest.
 constexpr auto kCancelPoll = std::chrono::milliseconds(50);
@@ -37,13 +37,13 @@ constexpr auto kCancelPoll = std::chrono::milliseconds(50);
 struct EncodedSample {
   std::uint64_t index = 0;
   std::vector<EncodedValue> values;
-  /// Of a damaged one, to be left out.
+  /// Set for a damaged sample that is left out.
   std::optional<SkippedSample> skipped;
   /// Nothing follows such a sample.
   std::exception_ptr failure;
 };
 
-/// Samples that follow each other, encoded by one worker.
+/// A range of consecutive samples, encoded by one worker.
 struct Run {
   /// Whether it is the calling thread's; a worker's else.
   bool ready = false;

@@ -16,9 +16,8 @@
 
 namespace precast::data {
 
-/// What becomes of a sample that is damaged: one for which the source or a field throws a
-/// DataError. What the system refuses (IoError), and a sample larger than a page, end the writing
-/// always.
+/// What happens to a damaged sample: one for which the source or a field throws a DataError. An
+/// IoError and a sample larger than a page always stop the writing.
 enum class CorruptPolicy {
   fail,
   /// Left out, and listed in the summary.
@@ -28,7 +27,7 @@ enum class CorruptPolicy {
 /// @throws ConfigError for an unknown name.
 [[nodiscard]] PRECAST_API CorruptPolicy corrupt_policy(std::string_view name);
 
-/// How a dataset is written. Nothing here but `layout` and `on_corrupt` changes the file.
+/// How a dataset is written. Of these options only `layout` and `on_corrupt` change the file.
 struct WriteOptions {
   BetonLayout layout;
   /// Threads that read and encode samples; at least 1.
@@ -36,16 +35,16 @@ struct WriteOptions {
   CorruptPolicy on_corrupt = CorruptPolicy::fail;
   /// Called after each sample, on the calling thread, with the samples and bytes laid out so far.
   std::function<void(std::uint64_t samples, std::uint64_t bytes)> on_progress;
-  /// Set by anybody (a signal handler) to stop: write_dataset throws Cancelled.
+  /// May be set by any thread or signal handler to stop: write_dataset throws Cancelled.
   const std::atomic<bool>* cancel = nullptr;
   FileOps* ops = &posix_file_ops();
 };
 
 /// A damaged sample that is not in the file.
 struct SkippedSample {
-  /// As the provider was asked for it.
+  /// Index with which the provider was called.
   std::uint64_t index = 0;
-  /// Sample::name; empty if the source could not give it.
+  /// Sample::name; empty if the source could not provide it.
   std::string name;
   std::string error;
 };
@@ -58,11 +57,12 @@ struct WriteSummary {
   std::uint64_t pages = 0;
   std::uint64_t file_bytes = 0;
   double seconds = 0;
-  /// Sum over the fields and threads. Of a skipped sample, what fields before the damaged one did.
+  /// Sum over the fields and threads. Includes what a skipped sample's fields before the damaged
+  /// one counted.
   Tally tally;
 };
 
-/// Someone asked to stop; nothing was left behind.
+/// Thrown when someone asked to stop; no file is left.
 class PRECAST_API Cancelled : public Error {
  public:
   Cancelled() : Error("stopped before the file was complete; nothing was written") {}
@@ -75,17 +75,17 @@ struct FieldPlan {
   std::function<std::unique_ptr<Field>()> make;
 };
 
-/// Gives the sample for place `i` of the file (if none before it is skipped). Called from all
-/// workers at once.
+/// Returns the sample for place `i` of the file (if none before it is skipped). Called from all
+/// workers concurrently.
 using SampleProvider = std::function<Sample(std::uint64_t i)>;
 
-/// Writes `num_samples` samples, or those of them that are sound. Workers encode ahead, in runs of
-/// up to 32 samples that follow each other, at most 4 runs a worker, none larger than 1 MiB and one
-/// more sample; the calling thread lays them out in order, so the file is the same, byte for byte,
-/// for any number of workers.
+/// Writes `num_samples` samples, or those of them that are intact. Workers encode ahead, in runs of
+/// up to 32 consecutive samples, at most 4 runs per worker, none larger than 1 MiB plus one sample;
+/// the calling thread lays them out in order, so the file is the same, byte for byte, for any
+/// number of workers.
 /// @throws the first error in file order, with the sample's index and name; DataError if all are
 /// damaged; ConfigError as BetonWriter; IoError; Cancelled; DeviceError if a worker cannot be
-/// started. On any of them no file and no temporary file is left.
+/// started. After any of them no file and no temporary file is left.
 PRECAST_API WriteSummary write_dataset(const std::filesystem::path& path,
                                        const std::vector<FieldPlan>& fields,
                                        std::uint64_t num_samples, const SampleProvider& provider,

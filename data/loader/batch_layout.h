@@ -11,31 +11,31 @@
 
 namespace precast::data {
 
-/// Where one output lies in a batch.
+/// Where one output is in a batch.
 struct OutputField {
-  /// Of one sample: [H, W, 3] or [3, H, W] for an image, nothing for a number. Of values of
-  /// different sizes: the elements that there is room for.
+  /// Shape of one sample: [H, W, 3] or [3, H, W] for an image, empty for a number. For values of
+  /// different sizes: the number of elements that there is room for.
   std::vector<std::int64_t> shape = {};
-  /// Where the output starts in a batch's memory, and the bytes of one sample there.
+  /// Offset of the output in a batch's memory, and the bytes of one sample there.
   std::size_t offset = 0;
   std::size_t sample_bytes = 0;
 };
 
-/// Where everything lies in the memory of one pass's batches. Const, thread-safe.
+/// The layout of the memory of one pass's batches. Const, thread-safe.
 class PRECAST_API BatchLayout {
  public:
-  /// Borrows `outputs`. @throws ConfigError if a transform cannot work on images of that
-  /// size, and for sizes that no memory has.
+  /// Borrows `outputs`. @throws ConfigError if a transform cannot work on images of that size, and
+  /// for sizes that exceed any memory.
   BatchLayout(const std::vector<Output>& outputs, std::int64_t batch_size,
               std::int64_t image_size_px);
 
   [[nodiscard]] std::int64_t image_size_px() const { return image_size_px_; }
-  /// One an output, in its order.
+  /// One per output, in the same order.
   [[nodiscard]] const std::vector<OutputField>& fields() const { return fields_; }
-  /// Memory that a batch takes.
+  /// Memory per batch.
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
-  /// The first `count` samples in `memory` as tensors. Values that are padded to the largest of
-  /// their batch are moved together, [count, largest], with zeros behind the others.
+  /// Returns the first `count` samples in `memory` as tensors. Values that are padded to the
+  /// largest of their batch are moved together, [count, largest], and filled up with zeros.
   [[nodiscard]] std::vector<HostTensor> finish(std::byte* memory, std::int64_t count) const;
 
  private:

@@ -18,15 +18,15 @@ namespace precast::data {
 /// One batch being filled. Its atomics are on separate cache lines.
 class BatchSlot {
  public:
-  /// For workers: memory of the batch, and the sample of each row. A row belongs to the worker that
+  /// For workers: the batch's memory, and the sample of each row. A row belongs to the worker that
   /// fills it. @{
   [[nodiscard]] std::byte* memory() const { return memory_.get(); }
   void set_sample(std::size_t row, std::uint64_t sample) { sample_ids_[row] = sample; }
   /// @}
-  /// Notes the exception being handled. That of the lowest sample wins, so that the message does
+  /// Records the exception being handled. That of the lowest sample wins, so that the message does
   /// not depend on the threads. @param index counts the samples of the pass.
   void fail(std::int64_t index);
-  /// `count` more samples are done, or failed.
+  /// Reports that `count` more samples are done, or failed.
   void finish(std::int64_t count);
 
  private:
@@ -41,16 +41,16 @@ class BatchSlot {
 };
 
 /// The batches of one pass that are being filled or wait for the consumer. Batch b is filled in
-/// slot b % slots. take() gets the finished batch out of its slot and opens the slot for batch b +
-/// slots with other memory. So a consumer that keeps batches costs memory and causes no stall.
+/// slot b % slots. take() removes the finished batch from its slot and opens the slot for batch b +
+/// slots with other memory. So a consumer that keeps batches costs memory but causes no stall.
 class BatchRing {
  public:
-  /// Borrows both. @param batch_bytes memory of a batch. @param ids the samples of the pass in
+  /// Borrows both. @param batch_bytes memory per batch. @param ids the samples of the pass in
   /// order.
   BatchRing(BufferPool& pool, std::size_t batch_bytes, std::span<const std::uint64_t> ids,
             std::int64_t batch_size, std::int64_t first_batch, int slots);
 
-  /// Samples before batch `batch`, and in it.
+  /// Number of samples before batch `batch`, and in it.
   [[nodiscard]] std::int64_t start_of(std::int64_t batch) const { return batch * batch_size_; }
   [[nodiscard]] std::int64_t samples_of(std::int64_t batch) const;
 
@@ -68,11 +68,11 @@ class BatchRing {
   };
   /// Whether take() would return at once.
   [[nodiscard]] bool ready();
-  /// The next batch, once it is full; nothing at the end of the pass and after stop().
-  /// @param seconds_waited grows by the time that it waited. @throws the error of a sample in the
+  /// Returns the next batch, once it is full; nothing at the end of the pass and after stop().
+  /// @param seconds_waited grows by the time spent waiting. @throws the error of a sample in the
   /// batch; the pass is then over.
   std::optional<Filled> take(double& seconds_waited);
-  /// Ends the pass: wakes the workers that wait.
+  /// Ends the pass: wakes the waiting workers.
   void stop();
   /// @}
   [[nodiscard]] bool stopping() const { return stopping_; }

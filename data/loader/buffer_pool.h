@@ -17,8 +17,8 @@ struct BufferAllocator {
 /// Ordinary memory, aligned to 64 bytes.
 [[nodiscard]] BufferAllocator heap_allocator();
 
-/// Recycles buffers of one size. A buffer comes back when its last owner lets go, from any thread,
-/// also after the pool itself is gone. Thread-safe.
+/// Recycles buffers of one size. A buffer returns when its last owner releases it, from any thread,
+/// even after the pool itself is destroyed. Thread-safe.
 class BufferPool {
  public:
   explicit BufferPool(BufferAllocator allocator);

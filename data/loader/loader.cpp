@@ -41,7 +41,7 @@ std::int64_t Loader::batches(int world, int rank) const {
 std::int64_t Loader::samples(int world, int rank) const {
   const auto all = static_cast<std::int64_t>(shared_->order->size());
   if (shared_->options.drop_last) {
-    // Every rank takes the steps that the shortest one can take.
+    // Every rank takes the number of steps that the shortest one can take.
     return all / world / shared_->options.batch_size * shared_->options.batch_size;
   }
   return (all - rank + world - 1) / world;

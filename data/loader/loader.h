@@ -20,37 +20,39 @@ namespace precast::data {
 
 class BetonReader;
 
-/// What becomes of a sample that cannot be decoded.
+/// What happens to a sample that cannot be decoded.
 enum class OnCorrupt {
-  /// An error of the batch it belongs to.
+  /// The batch that it belongs to fails with an error.
   fail,
-  /// The next sound sample of the file takes its place (replacements.h), and its id in the batch.
+  /// It is replaced by the next intact sample of the file (replacements.h), whose id is in the
+  /// batch.
   replace,
 };
 
-/// Threads for the loader of one of `local_ranks` processes that share `usable_cores` cores: its
-/// share of them, at least 1. On a host with GPUs two cores of the share are left to the thread
-/// that launches kernels and to the one of the backward pass; on a CPU, whose training computes on
-/// the same cores, none. Torch's thread count says nothing here: torchrun sets OMP_NUM_THREADS=1.
+/// The number of threads for the loader of one of `local_ranks` processes that share `usable_cores`
+/// cores: its share of them, at least 1. On a host with GPUs, two cores of the share are left for
+/// the thread that launches kernels and the thread of the backward pass; on a CPU, whose training
+/// computes on the same cores, none. Torch's thread count is no guide: torchrun sets
+/// OMP_NUM_THREADS=1.
 [[nodiscard]] constexpr int loader_threads(int usable_cores, int local_ranks, bool gpu_host) {
   return std::max(1, usable_cores / local_ranks - (gpu_host ? 2 : 0));
 }
 
 struct LoaderOptions {
-  /// Samples a batch, on this rank.
+  /// Samples per batch, on this rank.
   std::int64_t batch_size = 512;
-  /// Threads; loader_threads() says how many suit the host.
+  /// Threads; loader_threads() returns a suitable number for the host.
   int workers = 1;
-  /// Batches being filled or waiting, beside those that the consumer holds.
+  /// Batches being filled or waiting, in addition to those that the consumer holds.
   int batches_ahead = 3;
-  /// Which sample stands where; null: as in the file.
+  /// The order of the samples; null: as in the file.
   std::shared_ptr<const SampleOrder> order;
   /// Leaves out the last, smaller batch (training), so that all ranks take the same number of
   /// steps.
   bool drop_last = false;
   std::uint64_t seed = 0;
-  /// Whether images come out as float32, normalised (for CPUs), or as uint8 (for GPUs, which
-  /// normalise themselves).
+  /// Whether images are float32, normalised (for CPUs), or uint8 (for GPUs, which normalise
+  /// themselves).
   bool normalize = false;
   BufferAllocator allocator;
   JpegOptions jpeg;
@@ -58,7 +60,7 @@ struct LoaderOptions {
   /// null: none are kept.
   std::shared_ptr<JpegIndex> jpeg_index;
   OnCorrupt on_corrupt = OnCorrupt::fail;
-  /// Holds each value against its checksum before it is used, where the file has checksums.
+  /// Checks each value against its checksum before use, if the file has checksums.
   bool verify = false;
   /// For a reader with on_disk access: memory for pages.
   std::uint64_t cache_bytes = std::uint64_t{256} << 20;
@@ -66,22 +68,22 @@ struct LoaderOptions {
 
 /// What one worker has done so far, in seconds.
 struct WorkerStatistics {
-  /// Not waiting for a batch to be opened.
+  /// Time not spent waiting for a batch to be opened.
   double busy = 0;
-  /// All batches ahead were full: the consumer is slower.
+  /// Time while all batches ahead were full: the consumer is slower.
   double waiting = 0;
-  /// CPU time. Well below `busy`: it waited for the disk, or for a core.
+  /// CPU time. Well below `busy`: the worker waited for the disk, or for a core.
   double cpu = 0;
 };
 
 struct LoaderStatistics {
-  /// One a worker.
+  /// One per worker.
   std::vector<WorkerStatistics> workers;
   std::int64_t samples = 0;
-  /// Of blobs that samples were made from.
+  /// Bytes of the blobs that samples were made from.
   std::uint64_t stored_bytes = 0;
-  /// With on_disk access: bytes read, how often a worker waited for one of these reads and how many
-  /// seconds in all, most memory that pages took.
+  /// With on_disk access: bytes read, how often and for how many seconds in total workers waited
+  /// for one of these reads, and peak memory of the pages.
   std::uint64_t disk_bytes = 0;
   std::uint64_t disk_waits = 0;
   double seconds_for_disk = 0;
@@ -90,10 +92,10 @@ struct LoaderStatistics {
   std::vector<ReplacedSample> replaced;
 };
 
-/// Reads batches of a .beton file with worker threads. Threads take one sample after the other from
-/// one counter, across the borders of batches, so none waits for a slower one. The batches' content
-/// depends on the seed, the epoch and the order alone, not on the threads. One thread may use a
-/// loader.
+/// Reads batches of a .beton file with worker threads. Threads take one sample at a time from a
+/// shared counter, across the boundaries of batches, so none waits for a slower one. The batches'
+/// content depends only on the seed, the epoch and the order, not on the threads. A loader must be
+/// used by one thread.
 class PRECAST_API Loader {
  public:
   /// Borrows `reader`, which outlives the loader and the batches. @throws ConfigError if an option
@@ -104,25 +106,25 @@ class PRECAST_API Loader {
   /// Stops and joins the workers, also in the middle of a pass.
   ~Loader();
 
-  /// Starts a pass and gives up one that is still running. @throws DeviceError if a worker cannot
-  /// be started, ConfigError if cache_bytes are too few for one page; there is no pass then.
+  /// Starts a pass and cancels one that is still running. @throws DeviceError if a worker cannot be
+  /// started, ConfigError if cache_bytes is too small for one page; then there is no pass.
   void begin_epoch(const EpochRequest& request);
-  /// The next batch in order, or nothing at the end of the pass.
-  /// @throws DataError naming file and sample if a sample of that batch is damaged, or, where
-  /// damaged ones are replaced, if all of the file are; ConfigError for a sound sample that does
-  /// not fit its output (larger than pad_to), which is never replaced. The pass is then over.
+  /// Returns the next batch in order, or nothing at the end of the pass.
+  /// @throws DataError naming file and sample if a sample of that batch is damaged, or, if damaged
+  /// samples are replaced, if all samples of the file are; ConfigError for an intact sample that
+  /// does not fit its output (larger than pad_to), which is never replaced. The pass is then over.
   [[nodiscard]] std::optional<HostBatch> next();
   /// Whether next() would return at once.
   [[nodiscard]] bool ready() const;
 
-  /// Batches and samples of a whole pass of one rank.
+  /// Number of batches and samples of a whole pass of one rank.
   [[nodiscard]] std::int64_t batches(int world = 1, int rank = 0) const;
   [[nodiscard]] std::int64_t samples(int world = 1, int rank = 0) const;
-  /// The statistics in the terms of a source of batches.
+  /// The statistics in the form that a source of batches reports.
   [[nodiscard]] SourceTimes times() const;
   /// Seconds that next() has waited for workers so far.
   [[nodiscard]] double seconds_waited() const;
-  /// Since the loader was made. At most some dozen samples a worker behind.
+  /// Statistics since construction. At most some dozen samples per worker behind.
   [[nodiscard]] LoaderStatistics statistics() const;
 
  private:

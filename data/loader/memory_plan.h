@@ -12,7 +12,7 @@ class BetonReader;
 struct LoaderOptions;
 struct Pipeline;
 
-/// The memory that a loader takes, known before it starts, in bytes.
+/// The memory that a loader needs, in bytes, computed before it starts.
 struct PRECAST_API MemoryPlan {
   /// The file, in the page cache: shared by all processes of a host, and given back by the kernel
   /// when memory is short. 0 with on_disk access.
@@ -21,30 +21,30 @@ struct PRECAST_API MemoryPlan {
   std::uint64_t metadata = 0;
   /// Pages of the process cache, at most.
   std::uint64_t cache = 0;
-  /// Batches in the ring and one with the consumer.
+  /// Batches in the ring and one at the consumer.
   std::uint64_t batches = 0;
-  /// Of them, for values whose size nobody bounds (pad_to): each has room for the largest in the
-  /// file.
+  /// Part of `batches` for values of unlimited size (no pad_to): each has room for the largest in
+  /// the file.
   std::uint64_t unbounded = 0;
-  /// Whether these are page-locked.
+  /// Whether the batches are page-locked.
   bool batches_locked = false;
   /// Decoders' scratch memory, over all workers, estimated from the largest image.
   std::uint64_t decoders = 0;
-  /// Which sample stands where, and with on_disk access which read serves it.
+  /// The order of the samples, and with on_disk access which read serves each.
   std::uint64_t order = 0;
-  /// Where Huffman codes begin inside JPEGs, if that is kept.
+  /// Checkpoints inside JPEGs, if they are kept.
   std::uint64_t index = 0;
 
-  /// All that is this process's own: without `mapped`.
+  /// All memory of this process alone: everything but `mapped`.
   [[nodiscard]] std::uint64_t own() const {
     return metadata + cache + batches + decoders + order + index;
   }
-  /// One line.
+  /// A summary in one line.
   [[nodiscard]] std::string text() const;
   [[nodiscard]] nlohmann::ordered_json json() const;
 };
 
-/// What a loader of these options takes for passes with images of that size.
+/// Computes the memory of a loader with these options for passes with images of that size.
 [[nodiscard]] PRECAST_API MemoryPlan plan_memory(const BetonReader& reader,
                                                  const Pipeline& pipeline,
                                                  const LoaderOptions& options,

@@ -10,19 +10,19 @@
 
 namespace precast::data {
 
-/// Makes the next epoch's order while this one runs: shuffling a million samples takes 0.1 to 0.3
-/// s, during which a GPU would wait. Small orders are made when they are asked for. One thread.
+/// Prepares the next epoch's order while the current one runs: shuffling a million samples takes
+/// 0.1 to 0.3 s, during which a GPU would wait. Small orders are made on request. One thread.
 class PRECAST_API OrderAhead {
  public:
-  /// @param large orders of at least so many positions are made ahead. Borrows `order`.
+  /// @param large orders of at least this many positions are made ahead. Borrows `order`.
   OrderAhead(const SampleOrder& order, std::uint64_t seed, std::uint64_t large = 100'000)
       : order_(order), seed_(seed), large_(large) {}
   OrderAhead(const OrderAhead&) = delete;
   OrderAhead& operator=(const OrderAhead&) = delete;
 
-  /// The ids of an epoch: those prepared, or made now. @throws what the order throws.
+  /// Returns the ids of an epoch: prepared ahead, or made now. @throws what the order throws.
   [[nodiscard]] std::vector<std::uint64_t> take(std::int64_t epoch);
-  /// Starts to make the ids of an epoch.
+  /// Starts to prepare the ids of an epoch.
   void prepare(std::int64_t epoch);
 
  private:
@@ -34,7 +34,7 @@ class PRECAST_API OrderAhead {
   std::int64_t epoch_ = -1;
   std::vector<std::uint64_t> ids_;
   std::exception_ptr error_;
-  /// Last: joined before the rest goes.
+  /// Last member: joined before the others are destroyed.
   std::jthread maker_;
 };
 

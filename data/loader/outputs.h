@@ -17,9 +17,9 @@ namespace precast::data {
 /// An RGB image.
 struct ImageOutput {
   ImagePipeline pipeline;
-  /// Names its random numbers; empty: the seed's own.
+  /// Keys its random numbers; empty: the seed's own.
   std::string view = {};
-  /// [3, H, W]. What the consumer normalises itself is left [H, W, 3] for it.
+  /// [3, H, W]. Images that the consumer normalises itself stay [H, W, 3].
   bool channels_first = false;
   /// Applied to floats if set.
   std::shared_ptr<const Normalize> normalize = {};
@@ -32,7 +32,7 @@ struct MaskOutput {
   std::string view = {};
   /// The field of its image.
   std::size_t image_field = 0;
-  /// The value that comes in where there was nothing.
+  /// The value for areas without source pixels.
   std::uint8_t fill = 0;
   /// 3 if it is stored as an image, else 1.
   int channels = 1;
@@ -58,7 +58,7 @@ struct ArrayOutput {
 
 /// The bytes of a bytes field, or of a JSON text without its last zero.
 struct BytesOutput {
-  /// What values are padded to. If `packed`: the bytes of the largest value in the file.
+  /// The size to which values are padded. If `packed`: the bytes of the largest value in the file.
   std::int64_t room = 0;
   /// Without pad_to, values are padded to the largest of each batch.
   bool packed = false;
@@ -79,10 +79,10 @@ struct ShapedOutput {
   Size size = Size::padded;
 };
 
-/// How many bytes each value of the BytesOutput before has.
+/// The number of bytes of each value of the preceding BytesOutput.
 struct LengthOutput {};
 
-/// The sides of each value of the ShapedOutput before.
+/// The shape of each value of the preceding ShapedOutput.
 struct ExtentsOutput {
   std::size_t dimensions = 0;
 };
@@ -90,7 +90,7 @@ struct ExtentsOutput {
 /// The sample's index in the dataset file.
 struct SampleIdOutput {};
 
-/// One tensor of every batch: an output of the pipeline and the field that it is made from.
+/// One tensor of every batch: an output of the pipeline and the field from which it is made.
 struct Output {
   using Kind = std::variant<ImageOutput, MaskOutput, IntegerOutput, FloatingOutput, ArrayOutput,
                             BytesOutput, ShapedOutput, LengthOutput, ExtentsOutput, SampleIdOutput>;
@@ -112,17 +112,16 @@ template <typename Kind>
 [[nodiscard]] bool is_packed(const Output& output);
 
 /// Finds the fields of `pipeline` in the file. Outputs of bytes and shaped values are followed by
-/// one of their extents: NAME.lengths, NAME.extents. Without a list of outputs there is one for
-/// each field that batches can hold; in a file with images, bytes, JSON and what has a tag are left
-/// out.
-/// @param normalize what images come out as that the pipeline leaves open: float32 normalised, or
-/// u8.
+/// an output of their extents: NAME.lengths, NAME.extents. Without a list of outputs there is one
+/// for each field that batches can hold; in a file with images, fields of bytes, JSON and with a
+/// tag are left out.
+/// @param normalize the type of images for which the pipeline sets none: float32 normalised, or u8.
 /// @throws ConfigError with all that does not fit the file.
 [[nodiscard]] PRECAST_API std::vector<Output> resolve_outputs(const BetonReader& reader,
                                                               const Pipeline& pipeline,
                                                               bool normalize);
 
-/// What numpy's type string stands for; nothing if batches cannot hold it.
+/// The element type for numpy's type string; nothing if batches cannot hold it.
 [[nodiscard]] PRECAST_API std::optional<ElementType> element_type_of(const std::string& dtype);
 
 }  // namespace precast::data

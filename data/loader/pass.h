@@ -21,7 +21,7 @@
 
 namespace precast::data {
 
-/// What stays the same over all passes of a loader.
+/// State shared by all passes of a loader.
 struct Loader::Shared {
   /// @throws ConfigError as Loader
   Shared(const BetonReader& beton, const Pipeline& pipeline, LoaderOptions loader_options);
@@ -33,7 +33,7 @@ struct Loader::Shared {
   const std::shared_ptr<const SampleOrder> order;
   OrderAhead orders;
   BufferPool pool;
-  /// One a worker, kept over passes: scratch memory, and where time goes.
+  /// One per worker, kept across passes: scratch memory and time statistics.
   std::vector<SampleReader> readers;
   std::vector<WorkerClock> clocks;
   /// For a reader with on_disk access.
@@ -62,7 +62,7 @@ class Loader::Pass {
   std::optional<HostBatch> next();
 
  private:
-  /// The place in the global order of this rank's sample number `index`.
+  /// The position in the global order of this rank's sample number `index`.
   [[nodiscard]] std::uint64_t position(std::int64_t index) const {
     return static_cast<std::uint64_t>(index * request_.world + request_.rank);
   }
@@ -78,7 +78,7 @@ class Loader::Pass {
   /// One run: the batch's samples from `first` on.
   void fill(SampleReader& reader, WorkerClock& clock, std::int64_t batch, std::int64_t first);
   void read_sample(SampleReader& reader, std::int64_t index, std::size_t row, BatchSlot& slot);
-  /// The bytes come from the mapping, or from the page that is being held for this sample.
+  /// Reads a sample's bytes from the mapping, or from the page that is held for it.
   void read_planned(SampleReader& reader, const SamplePlace& place, std::int64_t index,
                     std::size_t row, const BatchSlot& slot);
 
@@ -92,7 +92,7 @@ class Loader::Pass {
   BatchRing ring_;
   /// For a mapped file.
   std::optional<ReadAhead> read_ahead_;
-  /// Samples a ticket, and tickets a batch.
+  /// Samples per ticket, and tickets per batch.
   const std::int64_t run_;
   const std::int64_t runs_per_batch_;
   alignas(64) std::atomic<std::int64_t> next_ticket_{0};

@@ -15,18 +15,18 @@ namespace precast::data {
 
 /// The random choices and the transforms of one image pipeline. All choices are functions of seed,
 /// view and place, so a mask that runs the same pipeline makes the same ones. Keeps scratch memory:
-/// one a thread.
+/// use one per thread.
 class PRECAST_API PixelSteps {
  public:
-  /// Borrows `pipeline`. @param view names the output's random numbers; empty: the seed's own.
+  /// Borrows `pipeline`. @param view keys the output's random numbers; empty: the seed's own.
   PixelSteps(const ImagePipeline& pipeline, std::uint64_t seed, std::string_view view);
 
   [[nodiscard]] Rect region(int height, int width, const SamplePlace& place) const;
   [[nodiscard]] bool flipped(const SamplePlace& place) const;
-  /// Values that the pixels take at most between two steps.
+  /// The most values that the pixels take between two steps.
   [[nodiscard]] std::size_t room(const PixelShape& resized, bool mask) const;
-  /// @param image has room() values. @param mask_fill set for a mask: only what moves pixels.
-  /// @return what is left of it, at its start.
+  /// @param image has room() values. @param mask_fill set for a mask: then only steps that move
+  /// pixels run. @return the resulting pixels, at the start of `image`.
   Pixels run(Pixels image, const SamplePlace& place, std::optional<std::uint8_t> mask_fill);
 
  private:

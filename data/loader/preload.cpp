@@ -19,7 +19,7 @@ namespace {
 constexpr int kPopulateRead = 22;
 constexpr std::size_t kChunkBytes = std::size_t{64} << 20;
 
-/// One byte a page: what kernels without MADV_POPULATE_READ need.
+/// Reads one byte per page: for kernels without MADV_POPULATE_READ.
 void touch(const std::byte* from, std::size_t bytes) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   for (std::size_t at = 0; at < bytes; at += page) {
@@ -42,7 +42,7 @@ void preload(const BetonReader& reader) {
   }
   for (std::size_t at = 0; at < bytes.size(); at += kChunkBytes) {
     const std::size_t count = std::min(kChunkBytes, bytes.size() - at);
-    // The mapping begins at a page's begin, and so does every chunk.
+    // The mapping begins at the start of a page, and so does every chunk.
     auto* chunk = const_cast<std::byte*>(bytes.data() + at);
     if (::madvise(chunk, count, kPopulateRead) == 0) continue;
     if (errno != EINVAL && errno != EINTR && errno != EAGAIN)

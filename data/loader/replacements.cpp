@@ -13,10 +13,10 @@
 namespace precast::data {
 namespace {
 
-/// Of the image that a sound sample is resized to, in vain: what counts is that it is decoded.
+/// Size of the image to which a sample is resized as a trial; only whether it decodes matters.
 constexpr std::int64_t kTrialSizePx = 16;
 
-/// Takes the crop and the transforms away.
+/// Removes the crop and the transforms.
 void simplify(ImagePipeline& pipeline) {
   pipeline.crop = std::make_shared<WholeImage>();
   pipeline.flip_probability = 0;
@@ -68,8 +68,8 @@ std::uint64_t Replacements::find_next(std::uint64_t sample) {
     next = (next + 1) % reader_.size();
   }
   if (next == sample) {
-    // Where a search before has found `sample` sound, which it is not in use, it remains the answer
-    // for others.
+    // An earlier search may have found `sample` intact although it cannot be used now; for other
+    // samples that result stays valid.
     none_is_sound_ = passed.size() == reader_.size();
     return sample;
   }

@@ -13,20 +13,21 @@
 
 namespace precast::data {
 
-/// Finds sound samples to put in the place of damaged ones, and keeps account of it. The one for a
-/// sample is the next of the file, after the last one the first, whose every value the outputs can
-/// be made from, images decoded whole: a function of the file, the outputs and the sample, whatever
-/// crop came upon the damage, and whichever thread. Thread-safe.
+/// Finds intact samples to replace damaged ones, and records the replacements. A sample is replaced
+/// by the next one in the file (wrapping around at the end) from whose values all outputs can be
+/// made, with images decoded completely: a function of the file, the outputs and the sample,
+/// whichever crop and thread found the damage. Thread-safe.
 class PRECAST_API Replacements {
  public:
-  /// Borrows the reader. @param outputs what is made of a sample. @param verify also by checksums.
+  /// Borrows the reader. @param outputs what is made of a sample. @param verify also checks
+  /// checksums.
   Replacements(const BetonReader& reader, std::vector<Output> outputs, const JpegOptions& jpeg,
                bool verify);
   Replacements(const Replacements&) = delete;
   Replacements& operator=(const Replacements&) = delete;
 
-  /// @param error why `sample` cannot be used. @return the one to use. @throws DataError if no
-  /// sample of the file is sound; IoError.
+  /// @param error why `sample` cannot be used. @return the sample to use instead. @throws DataError
+  /// if no sample of the file is intact; IoError.
   std::uint64_t replace(std::uint64_t sample, const std::string& error);
   /// By sample.
   [[nodiscard]] std::vector<ReplacedSample> list() const;
@@ -46,7 +47,7 @@ class PRECAST_API Replacements {
 
   mutable std::mutex mutex_;
   std::map<std::uint64_t, ReplacedSample> replaced_;
-  /// Of samples that a search has passed over: the sound one behind them.
+  /// For samples that a search has skipped: the next intact one.
   std::map<std::uint64_t, std::uint64_t> next_sound_;
   bool none_is_sound_ = false;
 };

@@ -51,7 +51,7 @@ std::uint64_t stored_bytes(const BetonReader& reader, const std::vector<std::siz
 FileWindow DirectWindow::read(const BetonReader& reader, const FileRange& range) {
   const DiskFile* disk = reader.disk();
   if (disk == nullptr || range.begin == range.end) return {};
-  // Past the page cache offset, length and memory begin at multiples of the alignment.
+  // Without the page cache, offset, length and memory must be multiples of the alignment.
   const std::uint64_t alignment = disk->alignment();
   const std::uint64_t begin = range.begin / alignment * alignment;
   const std::uint64_t bytes = round_up(range.end - begin, alignment);

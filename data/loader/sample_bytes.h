@@ -15,21 +15,21 @@ class BetonReader;
 /// The fields whose blobs the outputs are made from.
 [[nodiscard]] std::vector<std::size_t> blob_fields_of(const std::vector<Output>& outputs);
 
-/// Where the bytes of these fields of a sample lie; without those that are none.
+/// Ranges of the file with the bytes of these fields of a sample; without empty ones.
 [[nodiscard]] std::vector<FileRange> ranges_of(const BetonReader& reader,
                                                const std::vector<std::size_t>& fields,
                                                std::uint64_t sample);
 
-/// The stretch of the file with all the bytes of these fields of a sample; empty if there are none.
+/// The range of the file with all the bytes of these fields of a sample; empty if there are none.
 [[nodiscard]] FileRange range_of(const BetonReader& reader, const std::vector<std::size_t>& fields,
                                  std::uint64_t sample);
 
-/// How many bytes the blobs of these fields have.
+/// Total bytes of the blobs of these fields.
 [[nodiscard]] std::uint64_t stored_bytes(const BetonReader& reader,
                                          const std::vector<std::size_t>& fields,
                                          std::uint64_t sample);
 
-/// Bytes of a file that is not mapped, read now and not ahead. Holds them.
+/// Bytes of a file that is not mapped, read on request and not ahead. Owns them.
 class DirectWindow {
  public:
   /// @return a window of `reader`'s file with `range` in it, valid until the next call; an empty

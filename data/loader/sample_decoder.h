@@ -15,9 +15,9 @@ namespace precast::data {
 
 struct ImageRecord;
 
-/// Turns one stored image into what the model sees: crop, decode of just the crop, resize fused
+/// Converts one stored image into what the model sees: crop, decode of just the crop, resize fused
 /// with flip, transforms, type and layout. Keeps its decompressor and scratch memory between calls:
-/// one a thread and output.
+/// use one per thread and output.
 class PRECAST_API SampleDecoder {
  public:
   /// Borrows the pipeline and the index, which outlive the decoder. @param view see PixelSteps.
@@ -42,8 +42,8 @@ class PRECAST_API SampleDecoder {
   std::vector<std::uint8_t> pixels_;
 };
 
-/// Makes a mask follow its image: the same crop, flip and moves, nearest neighbours throughout. One
-/// a thread and output.
+/// Makes a mask follow its image: the same crop, flip and moves, with nearest neighbours
+/// throughout. Use one per thread and output.
 class PRECAST_API MaskDecoder {
  public:
   /// Borrows `image`, the pipeline of the image. @param view that of the image.

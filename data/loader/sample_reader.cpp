@@ -16,7 +16,7 @@
 namespace precast::data {
 namespace {
 
-/// @throws DataError if a To cannot hold it: a whole number does not wrap, a NaN is none.
+/// @throws DataError if a To cannot hold it: integers do not wrap, and NaN is no integer.
 template <typename To, typename From>
 To whole(From value) {
   bool fits = false;
@@ -32,8 +32,8 @@ To whole(From value) {
   return static_cast<To>(value);
 }
 
-/// Writes `value` as `type`; `out` is of any alignment. @throws DataError for a number that is none
-/// of that type.
+/// Writes `value` as `type`; `out` may have any alignment. @throws DataError for a number that the
+/// type cannot hold.
 template <typename T>
 void store_as(std::byte* out, ElementType type, T value) {
   switch (type) {
@@ -50,8 +50,8 @@ void store_as(std::byte* out, ElementType type, T value) {
   }
 }
 
-/// Copies the elements of an array of `extents` into one of `sides`, which is not smaller, and sets
-/// the others to zero. Both C order.
+/// Copies an array of `extents` into one of `sides`, which is not smaller, and sets the remaining
+/// elements to zero. Both in C order.
 void pad(std::span<const std::byte> elements, std::span<const std::uint64_t> extents,
          std::span<const std::int64_t> sides, std::size_t element_bytes, std::byte* out) {
   std::size_t to = element_bytes;

@@ -13,27 +13,27 @@
 
 namespace precast::data {
 
-/// Brings one sample of the file after the other into its row of a batch. Keeps scratch memory: one
-/// a thread.
+/// Reads one sample of the file at a time into its row of a batch. Keeps scratch memory: use one
+/// per thread.
 class SampleReader {
  public:
-  /// Borrows both; they outlive this.
-  /// @param jpeg its index is that of the file's first image field. Borrowed.
-  /// @param verify holds each value against its checksum, where the file has checksums.
+  /// Borrows both; they outlive this object.
+  /// @param jpeg its index belongs to the file's first image field. Borrowed.
+  /// @param verify checks each value against its checksum, if the file has checksums.
   SampleReader(const BetonReader& reader, const std::vector<Output>& outputs, std::uint64_t seed,
                const JpegDecoding& jpeg, bool verify = false);
 
-  /// Where the bytes of the next sample lie, for a file that is not mapped.
+  /// Sets the bytes of the next sample, for a file that is not mapped.
   void set_window(const FileWindow& window) { window_ = window; }
   /// @param layout of the outputs. @param memory a batch's memory, of layout.bytes().
-  /// @throws DataError naming file, sample and field if something is damaged; ConfigError, too, if
-  /// a value is sound but not what the outputs ask for: larger than pad_to, of another size than
-  /// the first one, a mask of another size than its image.
+  /// @throws DataError naming file, sample and field if something is damaged; ConfigError if a
+  /// value is intact but does not fit the outputs: larger than pad_to, of another size than the
+  /// first one, a mask of another size than its image.
   void read(const SamplePlace& place, const BatchLayout& layout, std::size_t row,
             std::byte* memory);
 
  private:
-  /// Of one output; null where it needs none.
+  /// The decoders of one output; null if it needs none.
   struct Decoders {
     std::unique_ptr<SampleDecoder> image;
     std::unique_ptr<MaskDecoder> mask;
@@ -66,11 +66,11 @@ class SampleReader {
   [[nodiscard]] const FieldTag& tag_of(const Item& item) const;
   /// The value's bytes in the file.
   [[nodiscard]] std::span<const std::byte> unchecked_value(const Item& item) const;
-  /// The same, checked against their checksum if that is asked for. @{
+  /// The same, checked against their checksum if requested. @{
   [[nodiscard]] std::span<const std::byte> stored_value(const Item& item) const;
   [[nodiscard]] ImageRecord stored_image(const Item& item) const;
   /// @}
-  /// `bytes` of a bytes or JSON field, without the zero behind a text.
+  /// `bytes` of a bytes or JSON field, without the zero after a text.
   [[nodiscard]] std::span<const std::byte> text_of(const Item& item,
                                                    std::span<const std::byte> bytes) const;
 
@@ -81,7 +81,7 @@ class SampleReader {
   std::vector<std::uint8_t> mask_values_;
   FileWindow window_;
   bool verify_;
-  /// Of the value at hand.
+  /// Shape of the current value.
   std::vector<std::uint64_t> extents_;
 };
 

@@ -17,14 +17,15 @@
 
 namespace precast::data {
 
-/// One stream of batches for several models in one process: decoded once, seen by all, in the same
-/// order. `T` is HostBatch over a Loader, or Batch over a BatchSource; a copy of it must be cheap
-/// and share its memory, which consumers therefore only read.
+/// One stream of batches for several models in one process: decoded once, delivered to all in the
+/// same order. `T` is HostBatch over a Loader, or Batch over a BatchSource; copying it must be
+/// cheap and share its memory, which consumers therefore must not modify.
 ///
-/// Whoever is first asks the source for the next batch; no thread is added. A batch stays until the
-/// slowest consumer has it, and the fastest is at most `capacity` batches ahead of that one. A
-/// consumer that leaves, or asks for the next epoch early, holds up nobody. What the source throws
-/// reaches every consumer at the same batch, once; the epoch is then over.
+/// The first consumer to need the next batch asks the source for it; no thread is added. A batch
+/// stays until the slowest consumer has taken it, and the fastest is at most `capacity` batches
+/// ahead of that one. A consumer that leaves, or asks for the next epoch early, does not block the
+/// others. An exception from the source reaches every consumer at the same batch, once; the epoch
+/// is then over.
 template <typename T>
 class SharedStream {
   struct State;
@@ -35,19 +36,19 @@ class SharedStream {
     std::function<std::optional<T>()> next;
   };
 
-  /// One consumer's place. Used by one thread at a time; may outlive the stream, not the source.
+  /// One consumer's handle. Used by one thread at a time; may outlive the stream, not the source.
   class Consumer {
    public:
     Consumer(Consumer&&) noexcept = default;
     Consumer& operator=(Consumer&&) = delete;
-    /// Leaves.
+    /// Leaves the stream.
     ~Consumer() {
       if (state_) state_->leave(number_);
     }
-    /// Waits until all consumers that are left ask for this, then starts the epoch.
-    /// @throws ConfigError if they ask for different epochs.
+    /// Waits until all remaining consumers ask for this, then starts the epoch. @throws ConfigError
+    /// if they ask for different epochs.
     void begin_epoch(const EpochRequest& request) { state_->begin_epoch(number_, request); }
-    /// The next batch, or nothing at the end of the epoch and before the first.
+    /// Returns the next batch, or nothing at the end of the epoch and before the first one.
     [[nodiscard]] std::optional<T> next() { return state_->next(number_); }
 
    private:
@@ -58,13 +59,13 @@ class SharedStream {
     std::size_t number_;
   };
 
-  /// @param capacity batches that the fastest may be ahead, at least 1.
+  /// @param capacity batches by which the fastest consumer may be ahead, at least 1.
   SharedStream(Source source, std::size_t consumers, std::size_t capacity)
       : state_(std::make_shared<State>(std::move(source), consumers, capacity)) {
     require(consumers > 0 && capacity > 0, "a stream has consumers and room");
   }
 
-  /// Each place once; one that is never asked for holds up the others.
+  /// Call once for each number; a consumer that is never created blocks the others.
   [[nodiscard]] Consumer consumer(std::size_t number) { return {state_, number}; }
 
  private:
@@ -171,7 +172,7 @@ class SharedStream {
       changed.notify_all();
     }
 
-    /// Lets go of what every consumer has.
+    /// Drops what every consumer has taken.
     void drop_taken() {
       std::int64_t slowest = first + static_cast<std::int64_t>(ready.size());
       for (const Place& place : places)
@@ -187,10 +188,10 @@ class SharedStream {
     std::vector<Place> places;
     EpochRequest request;
     std::int64_t epochs = 0;
-    /// Batches that not all have taken, from number `first` on.
+    /// Batches that not all consumers have taken, from number `first` on.
     std::deque<T> ready;
     std::int64_t first = 0;
-    /// One consumer is at the source.
+    /// A consumer is waiting for the source.
     bool pulling = false;
     bool over = true;
     std::exception_ptr failure;

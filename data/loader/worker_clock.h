@@ -8,12 +8,12 @@
 
 namespace precast::data {
 
-/// Where one thread's time goes. Only that thread writes, any thread may read. On a cache line of
-/// its own. Clocks are read where the thread waits anyway and once in some dozen samples, not at
-/// every one.
+/// Records where one thread's time goes. Only that thread writes, any thread may read. On its own
+/// cache line. Clocks are read when the thread waits anyway and once per some dozen samples, not
+/// for every one.
 class alignas(64) WorkerClock {
  public:
-  /// At the begin of the thread.
+  /// Call at the start of the thread.
   void start() {
     last_ = std::chrono::steady_clock::now();
     last_cpu_ns_ = thread_cpu_ns();
@@ -21,7 +21,7 @@ class alignas(64) WorkerClock {
   /// Counts the time since the last call as busy.
   void end_busy() { add_elapsed(busy_ns_); }
   void end_waiting() { add_elapsed(waiting_ns_); }
-  /// At every sample. @param stored_bytes of its blobs.
+  /// Call for every sample. @param stored_bytes of its blobs.
   void count(std::uint64_t stored_bytes) {
     add<std::int64_t>(samples_, 1);
     add(stored_bytes_, stored_bytes);

@@ -19,7 +19,7 @@ struct SampleFilter::Node {
   enum class Kind { both, either, negated, in, less, at_most, greater, at_least, equal, unequal };
   Kind kind = Kind::both;
   std::vector<std::unique_ptr<const Node>> parts;
-  /// What SampleProperty knows.
+  /// A name that SampleProperty knows.
   std::string name;
   /// Wide enough for every int64.
   std::vector<long double> numbers;
@@ -42,7 +42,7 @@ constexpr std::pair<std::string_view, ImageMode> kModes[] = {{"jpg", ImageMode::
 
 struct Token {
   enum class Kind { word, quoted, number, sign, end } kind = Kind::end;
-  /// Of quoted ones with the quotes.
+  /// Includes the quotes of quoted names.
   std::string_view text;
   std::size_t column = 1;
 };
@@ -199,7 +199,7 @@ class Parser {
   Token token_;
 };
 
-/// The same expression with the names found in one file.
+/// The same expression with the names resolved in one file.
 class Bound {
  public:
   Bound(const Node& node, const BetonReader& reader) : node_(node) {

@@ -12,9 +12,9 @@ namespace precast::data {
 
 class BetonReader;
 
-/// Which sample stands at each position of an epoch, over all ranks: position p belongs to rank
-/// p % world. What ids() gives depends on its arguments and on what the order was made from, never
-/// on ranks, threads or restarts. Const and thread-safe.
+/// Determines which sample is at each position of an epoch, over all ranks: position p belongs to
+/// rank p % world. The result of ids() depends on its arguments and on what the order was made
+/// from, never on ranks, threads or restarts. Const and thread-safe.
 class PRECAST_API SampleOrder {
  public:
   virtual ~SampleOrder();
@@ -23,28 +23,28 @@ class PRECAST_API SampleOrder {
   /// The sample at each position, [size()].
   [[nodiscard]] virtual std::vector<std::uint64_t> ids(std::uint64_t seed,
                                                        std::int64_t epoch) const = 0;
-  /// Bytes that the order itself keeps, beside what ids() returns.
+  /// Bytes that the order itself holds, in addition to what ids() returns.
   [[nodiscard]] virtual std::uint64_t memory_bytes() const { return 0; }
 };
 
-/// What a recipe may say about the order of an epoch's samples.
+/// A recipe's options for the order of an epoch's samples.
 struct OrderOptions {
-  /// Of an entry of the registry.
+  /// Name of an entry of the registry.
   std::string name = "sequential";
   /// Which samples of the file take part: "" all, "N" the first N, "A:B" those from A to B - 1 (an
   /// end left out is the file's).
   std::string subset = {};
-  /// Which of these, by their numbers: see filter.h. "" all.
+  /// Which of these, by a condition on their numbers: see filter.h. "" all.
   std::string filter = {};
-  /// Above 1: each sample stands so many times in an epoch, at neighbouring positions, so that its
-  /// copies go to different ranks or, on one rank, into one batch, and each is augmented for itself
-  /// (Hoffer et al., "Augment your batch", 2019; DeiT's repeated augmentation).
+  /// Above 1: each sample appears this many times in an epoch, at neighbouring positions, so that
+  /// its copies go to different ranks or, on one rank, into one batch, and each is augmented
+  /// independently (Hoffer et al., "Augment your batch", 2019; DeiT's repeated augmentation).
   std::int64_t repeats = 1;
   /// weighted, class_balanced: name of the integer field; "" the first one.
   std::string label_field = {};
   /// quasi_random: pages that are open at once.
   std::uint64_t window_pages = 1024;
-  /// Options of this order alone, a map; null: their defaults.
+  /// Options of this order alone, a map; null: the defaults.
   ConfigNode part = {};
 };
 
@@ -67,7 +67,7 @@ class PRECAST_API Members {
   std::vector<std::uint64_t> ids_;
 };
 
-/// What an order is made from. `reader` outlives the making, not the order.
+/// What an order is made from. `reader` must outlive the construction, not the order.
 struct OrderInputs {
   const BetonReader& reader;
   const OrderOptions& options;
@@ -76,11 +76,12 @@ struct OrderInputs {
 
 using OrderRegistry = PartRegistry<SampleOrder, const OrderInputs&>;
 
-/// The orders that come with precast. A new one is a file pair and a line here.
+/// Registers the orders that come with precast. To add one, write a pair of files and add a line
+/// here.
 PRECAST_API void register_orders(OrderRegistry& registry);
 
-/// @throws ConfigError for an unknown name, a wrong subset, filter or weight, and where no sample
-/// is left; messages begin with the option's name.
+/// @throws ConfigError for an unknown name, a wrong subset, filter or weight, and if no sample is
+/// left; messages begin with the option's name.
 [[nodiscard]] PRECAST_API std::shared_ptr<const SampleOrder> make_order(
     const OrderRegistry& registry, const BetonReader& reader, const OrderOptions& options);
 /// The same with the orders that come with precast.
@@ -93,7 +94,7 @@ struct OrderProblem {
   std::string message;
 };
 
-/// What is wrong with subset, filter and repeats as far as it can be seen without a file.
+/// Problems with subset, filter and repeats that can be found without a file.
 [[nodiscard]] PRECAST_API std::vector<OrderProblem> find_problems(const OrderOptions& options);
 
 }  // namespace precast::data

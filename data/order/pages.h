@@ -12,11 +12,11 @@ class BetonReader;
 /// Page of a sample without bytes.
 inline constexpr std::uint64_t kNoPage = UINT64_MAX;
 
-/// The page that holds the sample's first field with bytes (an image, in most files), counted from
-/// the file's begin, or kNoPage.
+/// The page of the sample's first field with bytes (an image, in most files), counted from the
+/// start of the file, or kNoPage.
 [[nodiscard]] PRECAST_API std::uint64_t page_of(const BetonReader& reader, std::uint64_t sample);
 
-/// How many pages of `page_bytes` quasi_random opens.
+/// The number of pages of `page_bytes` that quasi_random opens.
 /// @param window "auto": 2 x batch_size pages, or a quarter of `memory_bytes` where that is less;
 /// "ffcv": 2 x batch_size pages; or a number of MiB. At least 1. @throws ConfigError for another
 /// text.
@@ -25,7 +25,7 @@ inline constexpr std::uint64_t kNoPage = UINT64_MAX;
                                                      std::uint64_t page_bytes,
                                                      std::uint64_t memory_bytes);
 
-/// Whether window_pages() takes the text.
+/// Whether window_pages() accepts the text.
 [[nodiscard]] PRECAST_API bool is_window(std::string_view window);
 
 }  // namespace precast::data

@@ -59,7 +59,7 @@ bool SampleProperty::find_number(std::string_view name) {
 }
 
 bool SampleProperty::find_part(std::string_view name) {
-  // Names of fields may hold dots themselves.
+  // Field names may contain dots themselves.
   const std::size_t dot = name.rfind('.');
   const std::string_view part = dot == std::string_view::npos ? name : name.substr(dot + 1);
   const auto& fields = reader_->fields();

@@ -8,14 +8,14 @@ namespace precast::data {
 
 class BetonReader;
 
-/// A number that a file's metadata tells of each sample, by its name in an expression: the value of
-/// an int or float field (`label`); `width`, `height`, `mode` or `bytes` of an image field
-/// (`image.width`), `bytes` of any other field but a number (`text.bytes`). Without a field's name
-/// those four are of the first image field, unless a number field is called so. Const and
-/// thread-safe; refers to the reader.
+/// A number from a sample's metadata, by its name in an expression: the value of an int or float
+/// field (`label`); `width`, `height`, `mode` or `bytes` of an image field (`image.width`), `bytes`
+/// of any other field that is not a number (`text.bytes`). Without a field's name those four refer
+/// to the first image field, unless a number field has that name. Const and thread-safe; refers to
+/// the reader.
 class SampleProperty {
  public:
-  /// @throws ConfigError listing what there is.
+  /// @throws ConfigError listing the existing names.
   SampleProperty(const BetonReader& reader, std::string_view name);
 
   /// Wide enough for every int64. `mode` is a data::ImageMode.

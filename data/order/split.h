@@ -8,17 +8,17 @@
 
 namespace precast::data {
 
-/// Deals things out at random: each to one part. A function of its arguments alone.
-/// @param classes of each thing; where all are equal, parts are plain random ones. Else each class
-/// is dealt out in the parts' proportion, to within a thing or so (systematic sampling over the
-/// classes one after the other; Madow and Madow 1944).
-/// @param sizes of the parts; they add up to the number of things.
-/// @return [part]: places in `classes`, ascending.
+/// Assigns each item to one part at random. The result depends only on the arguments.
+/// @param classes of each item; if all are equal, the parts are simply random. Else each class is
+/// divided in the parts' proportion, to within about one item (systematic sampling over the classes
+/// one after the other; Madow and Madow 1944).
+/// @param sizes of the parts; they add up to the number of items.
+/// @return [part]: indices into `classes`, ascending.
 [[nodiscard]] PRECAST_API std::vector<std::vector<std::uint64_t>> split_stratified(
     std::span<const std::int64_t> classes, std::span<const std::uint64_t> sizes,
     std::uint64_t seed);
 
-/// Whole numbers in the proportion of `shares`, which add up to 1; their sum is `total`.
+/// Integers in the proportion of `shares`, which add up to 1; the integers add up to `total`.
 [[nodiscard]] PRECAST_API std::vector<std::uint64_t> part_sizes(std::span<const double> shares,
                                                                 std::uint64_t total);
 

@@ -39,7 +39,7 @@ class WeightedOrder final : public SampleOrder {
         small.push_back(high);
       }
     }
-    // What rounding left over.
+    // Left over by rounding.
     for (const auto& rest : {small, large}) {
       for (const std::uint64_t i : rest) {
         threshold_[i] = 1;

@@ -39,9 +39,9 @@ struct Blend {
 };
 inline constexpr int kBlendOne = 2048;
 
-/// OpenCV's two-tap plans, with its fixed-point weights: INTER_AREA's where an axis grows
+/// OpenCV's two-tap plans, with its fixed-point weights: INTER_AREA's if an axis grows
 /// (ResizeFilter::area, corner-aligned) and INTER_LINEAR's (half-pixel centres). start and start +
-/// 1 may lie one outside the source, where the edge's pixel stands in.
+/// 1 may be one outside the source, where the edge pixel is used instead.
 void plan_blends(ResizeFilter filter, int source, int outputs, std::vector<Blend>& out);
 
 }  // namespace precast::data

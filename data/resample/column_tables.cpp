@@ -13,7 +13,7 @@ constexpr int kWindowReach = (ColumnBlend::kWindow - 6) / 3;
 
 /// Whether outputs that are `distance` apart always fit one window.
 bool fits_window(const std::vector<Blend>& outputs, int source, std::size_t distance) {
-  // Taps outside stand for the edge.
+  // Taps outside refer to the edge pixel.
   const auto start = [&](std::size_t i) { return std::clamp(outputs[i].start, 0, source - 1); };
   for (std::size_t i = distance; i < outputs.size(); ++i) {
     if (std::abs(start(i) - start(i - distance)) > kWindowReach) return false;
@@ -27,7 +27,7 @@ struct Pair {
   std::uint32_t weights;
 };
 
-/// Moved inside the source, where the edge's pixel has the weight of both.
+/// Moved inside the source, where the edge pixel gets the weight of both.
 Pair inside(const Blend& blend, int source) {
   if (blend.start < 0) return {0, kBlendOne};
   if (blend.start < source - 1) {

@@ -139,7 +139,7 @@ void blend_columns_simd(const std::uint8_t* row, const ColumnBlend& columns, std
   blend_columns_of<false>(row, columns, out);
 }
 
-/// Pixels times 256, each block's lower and upper half in a vector of its own.
+/// Pixels times 256, with each block's lower and upper half in a separate vector.
 struct Widened {
   hn::Vec<hn::Repartition<std::uint16_t, Bytes>> lower, upper;
 };
@@ -204,7 +204,7 @@ void weigh_rows_simd(const std::uint8_t* const* HWY_RESTRICT rows,
 void weigh_columns_simd(const std::int16_t* HWY_RESTRICT sums, const ColumnWeights& columns,
                         std::uint8_t* HWY_RESTRICT out) {
   constexpr std::uint8_t kNone = 0x80;
-  // The three channels of a pixel beside those of the next.
+  // The three channels of a pixel next to those of the following pixel.
   alignas(16) static constexpr std::uint8_t kPairs[16] = {0, 1, 6,  7,  2,     3,     8,     9,
                                                           4, 5, 10, 11, kNone, kNone, kNone, kNone};
   // The low bytes of two pixels of four words.

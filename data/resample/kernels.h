@@ -6,12 +6,12 @@
 
 namespace precast::data {
 
-/// The inner loops of Resizer, compiled for each SIMD level and chosen at run time (Highway). All
-/// in whole numbers: equal on every level.
+/// The inner loops of Resizer, compiled for each SIMD level and chosen at run time (Highway). They
+/// use integers only, so results are equal on every level.
 
 // ---- Two taps: columns first, then rows, as OpenCV rounds them.
 
-/// A row of 16-bit values as aligned pieces: whole vectors of them lie in whole cache lines.
+/// A row of 16-bit values in aligned pieces: whole vectors of them are in whole cache lines.
 struct alignas(64) Words32 {
   std::int16_t value[32];
 };
@@ -42,7 +42,7 @@ struct ColumnBlend {
 /// out[v] = (first * row[..] + second * row[..]) >> 4 for all values of all groups.
 void blend_columns(const std::uint8_t* row, const ColumnBlend& columns, std::int16_t* out);
 
-/// Values in a row of blend_rows come in such numbers.
+/// The number of values in a row of blend_rows is a multiple of this.
 inline constexpr std::size_t kRowMultiple = 32;
 
 /// out[i] = ((first * upper[i] >> 16) + (second * lower[i] >> 16) + 2) >> 2 for i < count, a

@@ -205,7 +205,7 @@ void Resizer::resize(const ImageView& in, int out_height, int out_width, bool fl
   RowSink sink(out_height, out_width, format, scratch.finished, out);
   const bool any_grows = out_height > in.height || out_width > in.width;
   const bool all_grow = out_height >= in.height && out_width >= in.width;
-  // Without an axis that shrinks a triangle is the two pixels beside the centre.
+  // If no axis shrinks, a triangle is the two pixels next to the centre.
   if (filter == ResizeFilter::bilinear || (filter == ResizeFilter::area && any_grows) ||
       (filter == ResizeFilter::antialias && all_grow)) {
     plan_blends(filter, in.width, out_width, scratch.x_blends);

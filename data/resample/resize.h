@@ -10,7 +10,7 @@
 
 namespace precast::data {
 
-/// How an image is brought to another size.
+/// How an image is resized.
 enum class ResizeFilter {
   /// OpenCV's INTER_AREA, which is what FFCV does when it writes and when it reads: the true area
   /// average where no axis grows, else two taps on both axes (corner-aligned; an axis that shrinks
@@ -25,9 +25,9 @@ enum class ResizeFilter {
   antialias,
 };
 
-/// Crop (as a view), resize, flip and conversion in one pass over the source. In fixed point, so
-/// that results are the same on every CPU. Keeps its scratch memory between calls: one resizer a
-/// thread.
+/// Crops (as a view), resizes, flips and converts in one pass over the source. Uses fixed point, so
+/// that results are the same on every CPU. Keeps its scratch memory between calls: use one resizer
+/// per thread.
 class PRECAST_API Resizer {
  public:
   Resizer();

@@ -20,8 +20,8 @@ constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
                               text == nullptr ? "?" : text));
 }
 
-/// What is left of the entry at which `reader` stands, at most `max_bytes` of it. Memory grows with
-/// what really arrives: a small file can claim to hold anything.
+/// Reads the rest of the entry at which `reader` is positioned, at most `max_bytes` of it. Memory
+/// grows with the data that arrives: a small file can claim to hold anything.
 std::vector<std::byte> read_entry(archive* reader, std::uint64_t max_bytes,
                                   const std::string& place, const char* what) {
   std::vector<std::byte> out;

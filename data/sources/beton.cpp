@@ -33,7 +33,7 @@ class BetonSource final : public Source {
     fields_.clear();
     for (const FieldInfo& field : reader_.fields()) {
       FieldTag tag = field.tag;
-      // Its layout may be what the user told.
+      // Its layout may come from the user's options.
       if (field.type == FieldType::custom)
         tag = {.kind = FieldTag::Kind::custom, .layout = field.layout};
       const std::string_view type =
@@ -79,7 +79,7 @@ class BetonSource final : public Source {
     require(false, "a reader has no other fields");
     return {};
   }
-  /// Bytes that are held against their checksum: a file that is made of them brings new ones.
+  /// Bytes that are checked against their checksum: a file made from them gets new checksums.
   [[nodiscard]] std::span<const std::byte> blob(std::uint64_t i, std::size_t field) const {
     const std::span<const std::byte> bytes = reader_.blob(i, field);
     if (reader_.fields()[field].has_pointer()) reader_.check_value(i, field, bytes);

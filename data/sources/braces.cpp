@@ -22,7 +22,7 @@ std::optional<std::uint64_t> number_of(std::string_view text) {
   return number;
 }
 
-/// What stands between braces.
+/// Expands the text between braces.
 std::vector<std::string> expand_group(std::string_view group, std::string_view pattern) {
   std::vector<std::string> names;
   const std::size_t dots = group.find("..");

@@ -25,21 +25,21 @@ struct ClassFiles {
   std::uint64_t skipped = 0;
 };
 
-/// Whether a name ends as torchvision's ImageFolder wants images to.
+/// Whether a name has an extension that torchvision's ImageFolder accepts.
 [[nodiscard]] bool is_image_name(std::string_view path);
 
-/// Classes and order as torchvision's ImageFolder: classes are the sorted names of the first
-/// folders, labels count them from 0, files are sorted inside a class (folder by folder),
-/// extensions tell images. Beyond it: folders that contain everything (`train/` around all classes)
-/// are looked through, and images that lie in no folder but are all named `n01234567_...` are
-/// classed by that WordNet id.
+/// Arranges classes and order as torchvision's ImageFolder: classes are the sorted names of the
+/// first folders, labels count them from 0, files are sorted inside a class (folder by folder),
+/// images are recognised by extension. In addition, folders that contain everything (`train/`
+/// around all classes) are looked through, and images that are in no folder but are all named
+/// `n01234567_...` get the class of that WordNet id.
 /// @param paths   of files, relative, parts separated by `/`, in any order.
 /// @param folders relative paths of folders, so that a class without images is noticed.
 /// @param place   names the source in messages.
-/// @param classes where not empty, all there are, so that a split that lacks some has the labels of
-/// the others: labels count their sorted names.
-/// @throws DataError if there are no images, a class has none, several splits lie side by side, or
-/// the classes are not told by folders, or one is not in `classes`.
+/// @param classes if not empty, all existing classes, so that a split that lacks some of them has
+/// the same labels as the others: labels count their sorted names.
+/// @throws DataError if there are no images, a class has none, there are several splits side by
+/// side, the classes do not follow from folders, or one is not in `classes`.
 [[nodiscard]] PRECAST_API ClassFiles arrange_by_class(const std::vector<std::string>& paths,
                                                       const std::vector<std::string>& folders,
                                                       const std::string& place,

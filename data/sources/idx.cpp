@@ -71,7 +71,7 @@ void replace_last(std::string& text, std::string_view from, std::string_view to)
   if (at != std::string::npos) text.replace(at, from.size(), to);
 }
 
-/// The labels beside `images`, plain or .gz.
+/// The file of labels next to `images`, plain or .gz.
 fs::path labels_beside(const fs::path& images) {
   std::string name = images.filename().string();
   if (name.find("images") == std::string::npos) {
@@ -145,7 +145,7 @@ bool is_idx(const fs::path& path) {
   if (!fs::is_regular_file(path)) return false;
   const std::string name = path.filename().string();
   if (name.find("idx3") != std::string::npos) return true;
-  // A damaged .gz file of another kind is for the others to judge.
+  // A damaged .gz file of another kind is left to the other sources.
   if (name.find("images") == std::string::npos) return false;
   const std::vector<std::byte> start = read_uncompressed(path, 4);
   return start.size() == 4 && big_endian(start, 0) == kImagesMagic;

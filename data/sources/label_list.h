@@ -18,7 +18,7 @@ namespace precast::data {
 [[nodiscard]] PRECAST_API std::vector<std::string> read_class_list(
     const std::filesystem::path& file, const std::vector<std::string>& paths = {});
 
-/// Classes images by a list, where folders do not tell. It is one of:
+/// Assigns classes to images by a list, if folders do not give them. It is one of:
 ///
 /// - LOC_val_solution.csv of ImageNet's Kaggle edition (`ImageId,PredictionString`),
 /// - lines of a name and a class, apart by blanks, a tab or a comma; folders and endings of names

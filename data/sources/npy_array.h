@@ -9,7 +9,7 @@
 
 namespace precast::data {
 
-/// An array of a .npy file, where it lies.
+/// A view of the array in a .npy file.
 struct NpyView {
   ArrayFormat format;
   /// In C order.

@@ -237,7 +237,7 @@ class NumpySource final : public Source {
 
   /// The first image, the first label, then all others as they come.
   void choose_fields() {
-    // The labels beside a .npy file are never its images.
+    // The labels next to a .npy file are never its images.
     bool alone = path_.extension() == kEnding;
     for (Column& column : columns_)
       column.field = field_of(column.name, column.array.format, std::exchange(alone, false));

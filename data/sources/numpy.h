@@ -15,8 +15,8 @@ struct PRECAST_API NumpyOptions {
   void options(Schema& schema);
 };
 
-/// Arrays of NumPy whose first axis counts the samples: an .npz archive, in which an array is a
-/// field, or one .npy file with an array of labels beside it. What an array becomes:
+/// Opens NumPy arrays whose first axis counts the samples: an .npz archive, in which each array is
+/// a field, or one .npy file with an array of labels next to it. How arrays map to fields:
 ///
 /// | array | field |
 /// | --- | --- |

@@ -13,13 +13,13 @@
 
 namespace precast::data {
 
-/// The kinds of datasets that can be read. A kind is a part that opens a path, with options of its
-/// own, and a function that recognises such a path.
+/// The kinds of datasets that can be read. A kind is a part that opens a path, with its own
+/// options, and a function that recognises such a path.
 class PRECAST_API SourceRegistry : public PartRegistry<Source, const std::filesystem::path&> {
   using Base = PartRegistry<Source, const std::filesystem::path&>;
 
  public:
-  /// Whether `path`, which exists, has this form: by its name and first bytes.
+  /// Whether `path`, which exists, is of this kind, judged by its name and first bytes.
   using Recognizer = std::function<bool(const std::filesystem::path& path)>;
 
   SourceRegistry() : Base("source") {}
@@ -46,14 +46,14 @@ class PRECAST_API SourceRegistry : public PartRegistry<Source, const std::filesy
   std::vector<Recognizer> recognizers_;
 };
 
-/// Adds every kind of dataset that precast reads, in the order in which they are asked: beton,
+/// Registers every kind of dataset that precast reads, in the order in which they are tried: beton,
 /// cifar, webdataset, folder, idx, numpy, table, tar.
 PRECAST_API void register_sources(SourceRegistry& sources);
-/// A registry of these.
+/// Makes a registry with these.
 [[nodiscard]] PRECAST_API SourceRegistry make_sources();
 
-/// The kind of the dataset at `path`. @param path where no file has this name, braces in it stand
-/// for a list of WebDataset shards (expand_braces): `shards/{000..127}.tar`.
+/// Returns the kind of the dataset at `path`. @param path if no file has this name, braces in it
+/// denote a list of WebDataset shards (expand_braces): `shards/{000..127}.tar`.
 /// @param kind a registered name, or `auto`. @throws ConfigError for an unknown kind, or a list of
 /// shards of another kind; IoError for a missing path; DataError listing the kinds if none fits.
 [[nodiscard]] PRECAST_API std::string kind_of_source(const SourceRegistry& sources,

@@ -25,8 +25,8 @@ struct SourceField {
   std::vector<std::byte> arguments = {};
 };
 
-/// A dataset in some other form, to be written as .beton. Everything but the samples themselves is
-/// known after opening. sample() is thread-safe.
+/// A dataset in another format, to be written as .beton. Everything except the samples themselves
+/// is known after opening. sample() is thread-safe.
 class PRECAST_API Source {
  public:
   Source() = default;
@@ -43,7 +43,7 @@ class PRECAST_API Source {
   [[nodiscard]] const std::vector<SourceField>& fields() const { return fields_; }
   /// Class name of each label; empty where the source has none.
   [[nodiscard]] const std::vector<std::string>& class_names() const { return class_names_; }
-  /// What a user should know about opening it: `skipped_files` ...
+  /// Notes for the user from opening the dataset: `skipped_files` ...
   [[nodiscard]] const Tally& notes() const { return notes_; }
 
  protected:

@@ -53,7 +53,7 @@ std::optional<double> parse_float(std::string_view text) {
   return parse_number<double>(text);
 }
 
-/// What a value is in its list. Cells of delimited text do not tell.
+/// The type of a value in the list. Cells of delimited text have no type.
 enum class Form { cell, number, text, other };
 
 /// A row as texts, which in .jsonl are those of documents, but for texts: without their quotes.

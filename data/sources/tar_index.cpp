@@ -52,8 +52,8 @@ class Indexer {
     const ArchiveReader reader(archive_read_new());
     if (reader == nullptr) throw std::bad_alloc();
     archive_read_support_format_tar(reader.get());
-    // Over one block of memory, libarchive hands out members as pointers into that block: that
-    // tells where they lie, and only headers are touched.
+    // If the archive is one block of memory, libarchive returns members as pointers into that
+    // block: this gives their positions, and only headers are read.
     int status = archive_read_open_memory(reader.get(), archive_.data(), archive_.size());
     archive_entry* entry = nullptr;
     while (status == ARCHIVE_OK && index_.files.size() < most_files) {

@@ -23,10 +23,10 @@ struct TarIndex {
   std::vector<std::string> folders;
 };
 
-/// Finds the files of an uncompressed archive that lies in memory (or is mapped: only headers are
-/// touched). @param place names it in messages. @throws DataError for a damaged or cut-off archive,
-/// paths that lead out of it, and members that are neither files nor folders. @param most_files
-/// stops behind so many.
+/// Finds the files of an uncompressed archive in memory (or mapped: only headers are read). @param
+/// place names it in messages. @throws DataError for a damaged or cut-off archive, paths that lead
+/// out of it, and members that are neither files nor folders. @param most_files stops after this
+/// many files.
 [[nodiscard]] PRECAST_API TarIndex index_tar(std::span<const std::byte> archive,
                                              const std::string& place,
                                              std::size_t most_files = SIZE_MAX);

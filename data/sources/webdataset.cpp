@@ -234,7 +234,7 @@ std::unique_ptr<Source> open_webdataset_shards(const std::vector<fs::path>& shar
 }
 
 bool is_webdataset(const fs::path& path) {
-  // Class folders may have a stray archive beside them.
+  // Class folders may have an unrelated archive next to them.
   if (fs::is_directory(path) &&
       std::any_of(fs::directory_iterator(path), fs::directory_iterator(),
                   [](const fs::directory_entry& entry) { return entry.is_directory(); }))

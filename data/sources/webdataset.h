@@ -8,9 +8,9 @@
 
 namespace precast::data {
 
-/// WebDataset shards (webdataset/webdataset): tar files in their order, or a folder of them in the
-/// order of their names, read in place. Members with the same path up to the first dot of their
-/// name are a sample, what follows tells the field:
+/// Opens WebDataset shards (webdataset/webdataset): tar files in the given order, or a folder of
+/// them in the order of their names, read in place. Members with the same path up to the first dot
+/// of their name are a sample; the rest of the name determines the field:
 ///
 /// | ending | field |
 /// | --- | --- |
@@ -21,9 +21,9 @@ namespace precast::data {
 /// | npy | ndarray, of the first sample's shape and type |
 /// | any other | bytes |
 ///
-/// Fields without a name here are called as their ending (at most 16 characters of it); `image` and
-/// `label` come first. Endings mean the same in capitals; names that begin with a dot are left out.
-/// Every sample has what the first one has. @throws IoError; DataError naming
+/// Fields for which the table gives no name are named after their ending (at most 16 characters of
+/// it); `image` and `label` come first. Endings are case-insensitive; names that begin with a dot
+/// are skipped. Every sample has the fields of the first one. @throws IoError; DataError naming
 /// shard and sample
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_webdataset(
     const std::filesystem::path& path);

@@ -29,8 +29,8 @@ at::ScalarType scalar_type(ElementType type) {
 
 using IsOfKind = bool (*)(const Output&);
 
-/// The places of the outputs of those names; without names, of the first whose kind comes first in
-/// `kinds`. @throws DataError if there is none
+/// Indices of the outputs with those names; without names, of the first output whose kind comes
+/// first in `kinds`. @throws DataError if there is none
 std::vector<std::size_t> find_outputs(const BetonReader& reader, const std::vector<Output>& outputs,
                                       const std::vector<std::string>& names,
                                       std::span<const IsOfKind> kinds, std::string_view what) {

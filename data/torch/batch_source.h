@@ -15,9 +15,9 @@
 
 namespace precast::data {
 
-/// The outputs that models and losses read, by their names. No inputs: the first image (in a file
-/// without images the first of the pixels and ragged, else of the arrays, else of the texts). No
-/// targets: the first integer field (else float).
+/// The outputs that models and losses read, by name. Without inputs: the first image (in a file
+/// without images the first pixels or ragged output, else array, else text). Without targets: the
+/// first integer field (else float).
 struct FieldChoice {
   std::vector<std::string> inputs;
   std::vector<std::string> targets;
@@ -26,21 +26,21 @@ struct FieldChoice {
 /// Batches that are copied to a GPU ahead of the one in use.
 inline constexpr std::int64_t kCopiedAhead = 2;
 
-/// Batches of a .beton file as tensors on `device`. Borrows `reader`, which outlives the source and
-/// its batches. On a CPU the loader's threads normalise and the tensors are views of the loader's
-/// memory. On a GPU uint8 images are copied from page-locked memory on a stream of their own, ahead
-/// of the training, and normalised on the device. Images that the pipeline converts itself come as
-/// it says.
+/// Creates a source of the batches of a .beton file as tensors on `device`. Borrows `reader`, which
+/// outlives the source and its batches. On a CPU the loader's threads normalise, and the tensors
+/// are views of the loader's memory. On a GPU uint8 images are copied from page-locked memory on a
+/// separate stream, ahead of the training, and normalised on the device. Images that the pipeline
+/// converts itself keep the type it chose.
 /// @param image_dtype float32; on a GPU float16 or bfloat16 as well.
-/// @throws DataError if a field of `fields` is not there; ConfigError if the pipeline does not fit
-/// the file; DeviceError if this build has no CUDA and `device` asks for it.
+/// @throws DataError if a field of `fields` does not exist; ConfigError if the pipeline does not
+/// fit the file; DeviceError if `device` is a GPU and this build has no CUDA.
 [[nodiscard]] PRECAST_API std::unique_ptr<BatchSource> make_batch_source(
     const BetonReader& reader, const Pipeline& pipeline, const LoaderOptions& options,
     const FieldChoice& fields, at::Device device, at::ScalarType image_dtype);
 
-/// Batches with the names, shapes and types of make_batch_source()'s, without reading a sample:
-/// each image is the same ramp from -2 to 2, a normalised image's range, all else is 0. Does not
-/// borrow its arguments. @throws as make_batch_source()
+/// Creates batches with the names, shapes and types of make_batch_source()'s, without reading a
+/// sample: each image is the same ramp from -2 to 2, a normalised image's range; everything else is
+/// 0. Does not borrow its arguments. @throws as make_batch_source()
 [[nodiscard]] PRECAST_API BatchMaker make_batch_maker(const BetonReader& reader,
                                                       const Pipeline& pipeline,
                                                       const FieldChoice& fields, at::Device device,

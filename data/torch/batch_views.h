@@ -10,11 +10,11 @@
 
 namespace precast::data {
 
-/// What a source knows of its batches beside the tensors.
+/// What a source knows about its batches in addition to the tensors.
 struct BatchFields {
-  /// One a tensor.
+  /// One per tensor.
   std::vector<Output> outputs;
-  /// Places among them, as Batch::inputs and Batch::targets.
+  /// Indices into `outputs`, as Batch::inputs and Batch::targets.
   std::vector<std::size_t> inputs;
   std::vector<std::size_t> targets;
 };
@@ -24,10 +24,10 @@ struct BatchFields {
 [[nodiscard]] BatchFields find_fields(const BetonReader& reader, const Pipeline& pipeline,
                                       bool normalize, const FieldChoice& choice);
 
-/// The tensors of `batch` as views of its memory, which they keep alive, as they lie there.
+/// Returns the tensors of `batch` as views of its memory, in its layout; they keep it alive.
 [[nodiscard]] Batch view_host_batch(const HostBatch& batch, const BatchFields& fields);
 
-/// The GPU's source; without CUDA a sibling file throws DeviceError.
+/// Creates the source for a GPU; without CUDA another source file throws DeviceError.
 [[nodiscard]] std::unique_ptr<BatchSource> make_cuda_batch_source(
     const BetonReader& reader, const Pipeline& pipeline, const LoaderOptions& options,
     BatchFields fields, at::Device device, at::ScalarType image_dtype);

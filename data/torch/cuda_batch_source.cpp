@@ -20,7 +20,7 @@
 namespace precast::data {
 namespace {
 
-/// Page-locked memory: a GPU copies from no other kind asynchronously.
+/// Page-locked memory: the only kind from which a GPU copies asynchronously.
 BufferAllocator pinned_allocator() {
   return {[](std::size_t bytes) {
             void* memory = nullptr;
@@ -50,7 +50,7 @@ PixelType pixel_type_of(at::ScalarType type) {
   return PixelType::f32;
 }
 
-/// Copies and normalises on a stream of its own.
+/// Copies and normalises on its own stream.
 class CudaCopies {
  public:
   using Batch = precast::Batch;
@@ -64,7 +64,7 @@ class CudaCopies {
         stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, device.index())) {}
 
   Batch copy(const HostBatch& host) {
-    // What is allocated here belongs to the copy stream: temporaries may be freed at once.
+    // Memory allocated here belongs to the copy stream, so temporaries may be freed at once.
     const c10::cuda::CUDAStreamGuard on_copy_stream(stream_);
     Batch batch = view_host_batch(host, fields_);
     for (std::size_t i = 0; i < batch.fields.size(); ++i) {
@@ -102,8 +102,8 @@ class CudaCopies {
     return on_device;
   }
 
-  /// To [N, 3, H, W] on the device: as the loader made them if the pipeline says what they come out
-  /// as, else from [N, H, W, 3] uint8 to normalised floats.
+  /// Copies to [N, 3, H, W] on the device: unchanged from the loader if the pipeline sets the type,
+  /// else from [N, H, W, 3] uint8 to normalised floats.
   at::Tensor copy_images(const at::Tensor& host, const ImageOutput& image) {
     const at::Tensor bytes = copy(host);
     if (image.pipeline.type) {

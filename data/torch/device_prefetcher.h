@@ -16,24 +16,24 @@ namespace precast::data {
 
 /// A device with two streams: its own copy stream, on which batches arrive, and the consumer's,
 /// which is whatever stream is current when a batch is handed out. Only synchronize() blocks the
-/// calling thread. A real one is in cuda_batch_source.cpp; the tests have one that runs queued work
+/// calling thread. cuda_batch_source.cpp has a real one; the tests have one that runs queued work
 /// late.
 template <typename Device>
 concept CopyDevice = requires(Device device, const HostBatch& host, typename Device::Batch& batch,
                               const typename Device::Event& event) {
-  // Queues on the copy stream what turns `host` into a batch in device memory. Reads host
-  // memory when that work runs, which may be long after the call.
+  // Queues on the copy stream the work that turns `host` into a batch in device memory. Host memory
+  // is read when that work runs, which may be long after the call.
   { device.copy(host) } -> std::same_as<typename Device::Batch>;
-  // An event behind all that is queued on the copy stream. Copies of it are the same event.
+  // An event after everything queued on the copy stream. Copies of it are the same event.
   { device.record() } -> std::same_as<typename Device::Event>;
   // Whether the event has happened.
   { device.query(event) } -> std::same_as<bool>;
-  // Lets what is queued on the consumer's stream from now on run after the event.
+  // Makes what is queued on the consumer's stream from now on run after the event.
   device.block_consumer(event);
   // Keeps the memory of a batch that is released from being reused before the work that is
   // queued on the consumer's stream by then has run.
   device.record_stream(batch);
-  // Waits for all that is queued on the copy stream.
+  // Waits for everything queued on the copy stream.
   device.synchronize();
 };
 

@@ -8,17 +8,18 @@
 
 namespace precast::data {
 
-/// Keeps items made ahead of the one that is taken. What making an item throws is thrown when its
-/// turn comes: items that were made before it are delivered first. One thread.
+/// Prepares items ahead of the one that is taken. An exception from making an item is thrown when
+/// its turn comes: items made before it are delivered first. One thread.
 template <typename Item>
 class LookAhead {
  public:
-  /// @param depth items made beyond the one that is taken next.
+  /// @param depth items made in addition to the one that is taken next.
   explicit LookAhead(std::size_t depth) : depth_(depth) {}
 
-  /// @param make the next item, or nothing at the end; called no more after the end or a failure.
-  /// @param ready whether make() would return at once: an item in hand is not held up for one
-  /// behind it.
+  /// @param make returns the next item, or nothing at the end; not called again after the end or a
+  /// failure.
+  /// @param ready whether make() would return at once: an available item is not delayed by a later
+  /// one.
   template <typename Make, typename Ready>
   std::optional<Item> next(const Make& make, const Ready& ready) {
     while (!ended_ && items_.size() <= depth_ && (items_.empty() || ready())) add(make);

@@ -18,10 +18,10 @@
 
 namespace precast::data {
 
-/// One transform in its place.
+/// One transform and its position.
 struct PipelineStep {
   std::shared_ptr<const Transform> transform;
-  /// Names its random numbers: its name and how many of that name stand before it, `rotate/0`.
+  /// Keys its random numbers: its name and the number of earlier steps of that name, `rotate/0`.
   std::string random_key;
   /// For messages: `pipeline.train[2]`, and where that was written.
   std::string key;
@@ -37,7 +37,7 @@ struct ImagePipeline {
   NormalizeOptions normalize = {};
   ResizeFilter filter = ResizeFilter::area;
   std::vector<PipelineStep> steps = {};
-  /// What the loader makes of the pixels: u8, f32, f16 or bf16. None: what its user asks for,
+  /// The type of the loader's pixels: u8, f32, f16 or bf16. None: chosen by the loader's user,
   /// float32 normalised or u8.
   std::optional<ElementType> type = {};
   /// Whether a type that was asked for is normalised.

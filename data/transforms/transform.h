@@ -14,16 +14,17 @@
 
 namespace precast::data {
 
-/// What a transform may use besides the pixels.
+/// What a transform may use in addition to the pixels.
 struct TransformContext {
   /// This step's own numbers for this sample: same sample, same numbers.
   RandomStream random;
   /// The sample's index in the dataset file.
   std::uint64_t sample = 0;
-  /// Of the size that the transform asked for, aligned to 64 bytes; its content is whatever.
+  /// Has the size that the transform asked for and is aligned to 64 bytes; its content is
+  /// undefined.
   std::span<std::byte> scratch;
-  /// Set where the pixels are a mask: nearest neighbours then, and this value where there was
-  /// nothing.
+  /// Set if the pixels are a mask: then use nearest neighbours, and this value for areas without
+  /// source pixels.
   std::optional<std::uint8_t> mask_fill;
 };
 
@@ -38,15 +39,15 @@ class PRECAST_API Transform {
   [[nodiscard]] virtual std::string problem() const { return {}; }
   /// Reads files that the options name, once, after problem(). @throws ConfigError, IoError
   virtual void prepare() {}
-  /// What comes out of pixels of that shape; the channels stay.
+  /// The shape of the output for pixels of that shape; the number of channels stays the same.
   /// @throws ConfigError if it cannot work on them (`expected .., got ..`, without its name).
   [[nodiscard]] virtual PixelShape output(const PixelShape& in) const { return in; }
   /// Bytes of scratch memory that apply() needs for that shape.
   [[nodiscard]] virtual std::size_t scratch_bytes(const PixelShape& /*in*/) const { return 0; }
-  /// Whether it moves pixels: a mask then goes along, else it skips this step.
+  /// Whether it moves pixels: it then also runs on a mask, else masks skip this step.
   [[nodiscard]] virtual bool moves_pixels() const { return false; }
-  /// @param image has room for the larger of its own and the output's shape; the output is written
-  /// to its start. @param context its numbers must be drawn alike for an image and for its mask.
+  /// @param image has room for the larger of the input and the output; the output is written to its
+  /// start. @param context draw the same numbers from it for an image and for its mask.
   virtual void apply(const Pixels& image, TransformContext& context) const = 0;
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 enum class Border { constant, edge, reflect, symmetric };
 
-/// Which place of a line of `size` stands at `place`, or -1: fill. Names as numpy.pad has them.
+/// The source index for `place` on a line of `size`, or -1: fill. Modes are named as in numpy.pad.
 int source_place(int place, int size, Border border) {
   if (place >= 0 && place < size) return place;
   switch (border) {
@@ -93,7 +93,7 @@ class Translate final : public Transform {
       const int from = source == nullptr ? -1 : source_place(x + dx, width, mode);
       std::copy_n(from < 0 ? fill.data() : source + from * channels, channels, out + x * channels);
     };
-    // The middle lies in the source as it is.
+    // The middle is copied from the source unchanged.
     const int begin = source == nullptr ? width : std::clamp(-dx, 0, width);
     const int end = source == nullptr ? width : std::clamp(width - dx, begin, width);
     for (int x = 0; x < begin; ++x) put(x);

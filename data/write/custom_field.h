@@ -7,14 +7,14 @@
 
 namespace precast::data {
 
-/// A field of type custom, of one layout: stores metadata and, where the layout has a place for a
-/// pointer, a large value as they are given. A plug-in with a format of its own derives from Field
-/// in the same way: type() custom, arguments() with a tag, encode() that fills in both.
+/// A field of type custom with one layout: stores metadata and, if the layout has a pointer, a
+/// large value unchanged. A plug-in with its own format derives from Field in the same way: type()
+/// custom, arguments() with a tag, encode() that fills in both.
 class PRECAST_API CustomField final : public Field {
  public:
-  /// @param arguments what stands in the descriptor for FFCV's class (`to_binary()`), or nothing;
-  /// the tag is added. @throws ConfigError for a layout that metadata cannot have, and arguments
-  /// that use the tag's place for something else.
+  /// @param arguments the descriptor's arguments for FFCV's class (`to_binary()`), or nothing; the
+  /// tag is added. @throws ConfigError for a layout that metadata cannot have, and arguments that
+  /// use the tag's place for something else.
   CustomField(const FieldLayout& layout, std::vector<std::byte> arguments);
   [[nodiscard]] FieldType type() const override { return FieldType::custom; }
   [[nodiscard]] std::vector<std::byte> arguments() const override { return arguments_; }

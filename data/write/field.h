@@ -17,25 +17,25 @@ using Tally = std::map<std::string, std::uint64_t>;
 
 /// One field of one sample, ready for the file.
 struct EncodedValue {
-  /// As it stands in the record, but for the pointer to the blob, which the writer fills in.
+  /// The value's part of the record, except the pointer to the blob, which the writer fills in.
   std::vector<std::byte> metadata;
-  /// What goes into a page; empty for numbers, and for bytes that are none.
+  /// The bytes that go into a page; empty for numbers, and for empty values.
   std::vector<std::byte> blob;
 };
 
-/// Writes one kind of field. Implementations keep scratch memory: one object a thread. What
-/// encode() writes depends on its arguments alone, so files do not depend on the number of threads.
+/// Writes one kind of field. Implementations keep scratch memory: use one object per thread. What
+/// encode() writes depends only on its arguments, so files do not depend on the number of threads.
 class PRECAST_API Field {
  public:
   virtual ~Field();
   [[nodiscard]] virtual FieldType type() const = 0;
-  /// What stands in the field's descriptor beside type and name: at most kFieldArgumentsBytes.
+  /// The arguments of the field's descriptor, after type and name: at most kFieldArgumentsBytes.
   [[nodiscard]] virtual std::vector<std::byte> arguments() const { return {}; }
   /// @param sample the sample's place in the file; keys random choices.
   /// @param out    overwritten; its memory is reused.
   /// @throws DataError if the value does not fit the field or an image cannot be decoded.
   virtual void encode(const Value& value, std::uint64_t sample, EncodedValue& out) = 0;
-  /// What this object has done so far.
+  /// Counts of what this object has done so far.
   [[nodiscard]] const Tally& tally() const { return tally_; }
 
  protected:

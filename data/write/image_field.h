@@ -24,7 +24,7 @@ enum class ImageWriteMode {
   smart,
   /// A JPEG with probability `compress_probability`, else pixels.
   proportion,
-  /// What comes as a JPEG is stored as one, all else as pixels.
+  /// An image that is already a JPEG stays one, all others are stored as pixels.
   keep,
 };
 
@@ -37,10 +37,10 @@ struct PRECAST_API ImageFieldOptions {
   std::int64_t jpeg_quality = 90;
   double compress_probability = 0.5;
   std::int64_t smart_threshold_bytes = 0;
-  /// Keeps the bytes of a grey or YCbCr JPEG, baseline or progressive, that needs no resize and
-  /// decodes without a warning, where a JPEG is to be stored. Such a file is read to its end all
-  /// the same, so that a damaged one is found now and not in training. FFCV always encodes again,
-  /// which loses quality twice.
+  /// If a JPEG is to be stored, keeps the bytes of a grey or YCbCr JPEG, baseline or progressive,
+  /// that needs no resize and decodes without a warning. Such a file is still read to its end, so
+  /// that a damaged one is found now and not in training. FFCV always encodes again, which loses
+  /// quality twice.
   bool passthrough = false;
   /// Keys the draws of `proportion`.
   std::uint64_t seed = 0;
@@ -48,10 +48,10 @@ struct PRECAST_API ImageFieldOptions {
   void options(Schema& schema);
 };
 
-/// RGB images of any size up to 65535 px (FFCV's RGBImageField). Takes JPEG, PNG and WebP files
-/// and pixels. Counts: jpg, raw, resized, kept_jpeg; of files png, webp, grey, cmyk, alpha_dropped,
-/// sixteen_bit, jpeg_warnings, exif_rotated (shown turned by others, and stored as it lies), and
-/// mislabelled (its name promises another kind).
+/// RGB images of any size up to 65535 px (FFCV's RGBImageField). Takes JPEG, PNG and WebP files and
+/// pixels. Counts: jpg, raw, resized, kept_jpeg; of files png, webp, grey, cmyk, alpha_dropped,
+/// sixteen_bit, jpeg_warnings, exif_rotated (viewers rotate it; stored unrotated), and mislabelled
+/// (its name implies another kind).
 class PRECAST_API ImageField final : public Field {
  public:
   /// @throws ConfigError for a value out of its range.
@@ -61,8 +61,8 @@ class PRECAST_API ImageField final : public Field {
 
  private:
   void count_facts(const ImageFileFacts& facts, ImageFormat promised);
-  /// Stores a common JPEG that may stay as it is, without making its pixels.
-  /// @return false for every other image, and nothing is done.
+  /// Stores a common JPEG that may stay unchanged, without decoding it to pixels.
+  /// @return false for every other image, and then does nothing.
   bool keep(const ImageInput& input, std::uint64_t sample, EncodedValue& out);
   [[nodiscard]] bool fits(int width, int height) const;
   /// Decodes `input` into decoded_. @return whether its bytes can be stored as they are.
@@ -75,7 +75,7 @@ class PRECAST_API ImageField final : public Field {
   ImageFieldOptions options_;
   Resizer resizer_;
   JpegEncoder encoder_;
-  /// The loader's, which has limits of its own for progressive files.
+  /// The loader's decoder, which has its own limits for progressive files.
   JpegDecoder loader_decoder_;
   Image decoded_;
   Image resized_;

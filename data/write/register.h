@@ -12,7 +12,7 @@
 
 namespace precast::data {
 
-/// A value, and the sample it is of.
+/// A value, and the sample that it belongs to.
 struct FirstValue {
   /// Sample::name
   std::string sample;
@@ -25,7 +25,7 @@ struct FieldInputs {
   ArrayFormat array = {};
   /// Of pixels, ragged and custom fields that come from a .beton file; else Kind::none.
   FieldTag tag = {};
-  /// custom: what else stands in the descriptor.
+  /// custom: the rest of the descriptor's arguments.
   std::vector<std::byte> arguments = {};
   /// Gives the first value that is to be written, for fields whose description follows from it.
   std::function<FirstValue()> first = {};

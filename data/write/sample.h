@@ -11,11 +11,11 @@
 
 namespace precast::data {
 
-/// A picture as its source has it: the bytes of an image file or, where `file` is empty, pixels.
+/// An image as its source has it: the bytes of an image file or, if `file` is empty, pixels.
 struct ImageInput {
   std::vector<std::byte> file;
   Image pixels;
-  /// What the file's name promises; `unknown` where it has none. Counted, and ignored.
+  /// The format that the file's name implies; `unknown` if it has none. Counted, otherwise ignored.
   ImageFormat promised = ImageFormat::unknown;
 };
 
@@ -25,15 +25,15 @@ struct ArrayInput {
   std::vector<std::byte> elements;
 };
 
-/// A value of a custom field: its metadata, and its large value if it has one. What stands in the
-/// metadata in the place of the pointer is the writer's.
+/// A value of a custom field: its metadata, and its large value if it has one. The writer
+/// overwrites the metadata's pointer.
 struct CustomInput {
   std::vector<std::byte> metadata;
   std::vector<std::byte> blob = {};
 };
 
-/// What a source gives for one field of one sample: a number, a picture, bytes of any number, a
-/// text, an array, something of a kind that only a plug-in knows.
+/// What a source provides for one field of one sample: a number, an image, bytes of any length, a
+/// text, an array, or something that only a plug-in knows.
 using Value = std::variant<std::int64_t, double, ImageInput, std::vector<std::byte>, std::string,
                            ArrayInput, CustomInput>;
 
@@ -41,7 +41,7 @@ using Value = std::variant<std::int64_t, double, ImageInput, std::vector<std::by
 struct Sample {
   /// Where it comes from, for messages: a path, or a file and an index.
   std::string name;
-  /// One a field, in the source's order.
+  /// One per field, in the source's order.
   std::vector<Value> values;
 };
 

@@ -7,7 +7,7 @@
 
 namespace precast::data {
 
-/// What a value is beyond FFCV's types: bytes in FFCV's eyes, with a tag that says what is in them.
+/// Values beyond FFCV's types: bytes for FFCV, with a tag that describes their content.
 class PRECAST_API ShapedField : public Field {
  public:
   [[nodiscard]] FieldType type() const final { return FieldType::bytes; }
@@ -38,7 +38,7 @@ class PRECAST_API PixelsField final : public ShapedField {
   void encode(const Value& value, std::uint64_t sample, EncodedValue& out) override;
 };
 
-/// Arrays of one element type and number of dimensions, each of its own shape. Takes arrays.
+/// Arrays of one element type and number of dimensions, each with its own shape. Takes arrays.
 class PRECAST_API RaggedField final : public ShapedField {
  public:
   /// @param tag of kind ragged. @throws ConfigError for one that cannot be.

@@ -37,7 +37,7 @@ BetonHeader checked_header(std::span<const FieldColumn> columns, std::uint64_t n
   return header;
 }
 
-/// @throws ConfigError for a custom field that does not tell its layout.
+/// @throws ConfigError for a custom field whose layout is not in its arguments.
 FieldLayout layout_of(const FieldColumn& column) {
   if (column.type != FieldType::custom) return field_layout(column.type);
   std::vector<std::byte> arguments = column.arguments;
@@ -116,7 +116,7 @@ BetonWriter::BetonWriter(const std::filesystem::path& path, std::vector<FieldCol
   metadata_end += metadata_at_;
   const bool paged = std::ranges::any_of(
       fields_, [](const FieldLayout& field) { return field.pointer_at.has_value(); });
-  // A file of numbers alone has no pages and no padding: its empty table follows the metadata.
+  // A file with numbers only has no pages and no padding: its empty table follows the metadata.
   first_page_at_ = paged ? round_up(metadata_end, layout.page_bytes) : metadata_end;
   if (paged) page_.resize(layout.page_bytes);
   file_.write_at(0, head());
@@ -232,7 +232,7 @@ void BetonWriter::finish() {
   store_header(header_, header.data());
   file_.write_at(0, header);
   file_.commit();
-  // Checksums beside an older file of that name are not those of this one.
+  // Checksums next to an older file of that name do not belong to this one.
   remove_sums_sidecar(path_, ops_);
 }
 

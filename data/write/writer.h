@@ -20,13 +20,13 @@ namespace precast::data {
 struct FieldColumn {
   std::string name;
   FieldType type = FieldType::integer;
-  /// As Field::arguments(). Those of a custom field tell its layout.
+  /// As Field::arguments(). Those of a custom field contain its layout.
   std::vector<std::byte> arguments = {};
 };
 
 /// How a file is laid out.
 struct BetonLayout {
-  /// A power of two from 2 MiB to 2 GiB. All blobs of a sample lie in one page.
+  /// A power of two from 2 MiB to 2 GiB. All blobs of a sample are in one page.
   std::uint64_t page_bytes = kDefaultPageBytes;
   /// Checksums of everything (sums.h), where FFCV does not look.
   bool checksums = true;
@@ -35,17 +35,17 @@ struct BetonLayout {
   std::string info = {};
 };
 
-/// Lays samples out in a .beton file exactly as FFCV does with one worker (without checksums byte
-/// for byte): blobs one after the other without gaps, all blobs of a sample in one page, page tails
-/// zero, table after the last page, the header's pointer to it last. The file appears under its
-/// name when finish() succeeds and not before; an older one stays until then. Holds one page and 32
-/// bytes a blob. One thread.
+/// Writes samples to a .beton file with exactly the layout that FFCV produces with one worker
+/// (without checksums byte for byte): blobs one after the other without gaps, all blobs of a sample
+/// in one page, page tails zero, table after the last page, the header's pointer to it last. The
+/// file appears under its name only when finish() succeeds; an older one stays until then. Holds
+/// one page and 32 bytes per blob. One thread.
 class PRECAST_API BetonWriter {
  public:
-  /// @param num_samples at most so many come. @throws ConfigError for a page size that is none, for
-  /// no samples, and for field names that are empty, over 16 characters, not printable ASCII or
-  /// twice, and, with checksums, for a first field whose arguments leave no room for their mark
-  /// (kSumsFlagAt); IoError if the file cannot be created.
+  /// @param num_samples upper limit of the samples to come. @throws ConfigError for an invalid page
+  /// size, for no samples, for field names that are empty, over 16 characters, not printable ASCII
+  /// or duplicate, and, with checksums, for a first field whose arguments leave no room for their
+  /// mark (kSumsFlagAt); IoError if the file cannot be created.
   BetonWriter(const std::filesystem::path& path, std::vector<FieldColumn> columns,
               std::uint64_t num_samples, const BetonLayout& layout = {},
               FileOps& ops = posix_file_ops());
@@ -53,15 +53,15 @@ class PRECAST_API BetonWriter {
   /// Adds the next sample. @param values one a column. @throws DataError naming the needed page
   /// size if its blobs do not fit in a page; IoError.
   void add(std::span<const EncodedValue> values);
-  /// Writes what is left, makes the file durable and visible, and removes the checksums that lie
-  /// beside an older file of that name (FILE.sum). Call once, after the last sample.
-  /// Fewer samples than announced may have come: the header tells how many, and pages begin later
-  /// than they would. @throws DataError if none came; IoError.
+  /// Writes what is left, makes the file durable and visible, and removes the checksums next to an
+  /// older file of that name (FILE.sum). Call once, after the last sample.
+  /// Fewer samples than announced may have come: the header has the actual number, and pages begin
+  /// later than necessary. @throws DataError if none came; IoError.
   void finish();
 
-  /// Pages that are full, after finish() all of them.
+  /// Full pages; after finish(), all pages.
   [[nodiscard]] std::uint64_t pages() const { return pages_; }
-  /// Bytes of the file so far, without the page that is being filled.
+  /// Bytes of the file so far, without the page being filled.
   [[nodiscard]] std::uint64_t file_bytes() const;
 
  private:

@@ -14,10 +14,10 @@ struct NormalizeConstants {
 
 enum class PixelType { f32, f16, bf16 };
 
-/// (pixel - mean[c]) / std[c] on the device; the CPU reference is Normalize
-/// (data/image/normalize.h): equal bit for bit in float32, and to it rounded to nearest even
-/// in the others. Images are mirrored before, on the host, where it costs nothing beside the
-/// resize. Asynchronous on `stream`.
+/// Computes (pixel - mean[c]) / std[c] on the device. The CPU reference is Normalize
+/// (data/image/normalize.h): float32 results are equal bit for bit, the other types are that result
+/// rounded to nearest even. Images are mirrored earlier, on the host, where it costs nothing on top
+/// of the resize. Asynchronous on `stream`.
 /// @param in  [pixels, 3] uint8, device memory, aligned to 4 bytes.
 /// @param out [pixels, 3] of type `type`, device memory, aligned to 16 bytes.
 void normalize(const std::uint8_t* in, std::size_t pixels, const NormalizeConstants& constants,
