@@ -33,11 +33,11 @@ struct DecodeTask {
   /// Decoded pixels are resized to squares of this side.
   int image_size_px = 176;
   bool accurate_dct = false;
-  /// The restart points of each image, every `interval` MCUs; for indexed decoders.
+  /// The checkpoints of each image, every `interval` MCUs; for indexed decoders.
   std::size_t interval = 0;
   std::vector<std::vector<std::uint64_t>> checkpoints{};
 
-  /// Finds the points. @return their size in bytes.
+  /// Finds the checkpoints. @return their size in bytes.
   std::size_t find_checkpoints();
 };
 

@@ -34,7 +34,7 @@ enum class DataLimit { nothing, processing, disk, cores };
 /// nothing: the model waited for less than 2 % of the time.
 [[nodiscard]] DataLimit find_limit(const DataFacts& facts);
 
-/// One line with the number of samples and one for each of the first ten; nothing if there are
+/// One line with their number and one for each of the first ten; empty if there are
 /// none.
 [[nodiscard]] std::vector<std::string> describe_replaced(std::span<const ReplacedSample> replaced);
 
