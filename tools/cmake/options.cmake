@@ -15,8 +15,8 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
 
-# -O3 costs 5 % more compile time than -O2 and is worth it only in the loops of data/, which request
-# it.
+# -O3 costs a twentieth more compile time than -O2 and pays only in the loops of data/, which ask
+# for it.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
 set(CMAKE_CXX_STANDARD 20)

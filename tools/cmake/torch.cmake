@@ -33,7 +33,7 @@ endif()
 set(PRECAST_WITH_CUDA ${precast_cuda})
 message(STATUS "CUDA: ${PRECAST_WITH_CUDA}")
 
-# stdc++ comes before libtorch: the wheel's libraries export parts of another compiler's
+# stdc++ comes before libtorch: the wheel's libraries export half a copy of another compiler's
 # std::filesystem, whose remove_all() crashes; the first library in the list is used.
 add_library(precast_torch INTERFACE)
 set_target_properties(precast_torch PROPERTIES EXPORT_NAME torch)

@@ -80,7 +80,7 @@ void export_image(const data::ImageRecord& record, const std::string& out,
             std::as_bytes(std::span(image.pixels)));
 }
 
-/// Whether the field's values are arrays, each with a different shape.
+/// Whether the field's values are arrays, each with its own shape.
 bool is_shaped(const data::FieldInfo& field) {
   return field.tag.kind == data::FieldTag::Kind::pixels ||
          field.tag.kind == data::FieldTag::Kind::ragged;

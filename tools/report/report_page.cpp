@@ -236,7 +236,7 @@ void add_files(HtmlPage& page, const RunRecord& run, const std::filesystem::path
   page.table(table);
 }
 
-/// One row per run, with the most important figures.
+/// One row per run, with links to its most important files.
 void add_files(HtmlPage& page, const std::vector<RunRecord>& runs,
                const std::filesystem::path& page_folder) {
   HtmlTable table{.columns = {{"run"}, {"files"}, {}, {}, {}}};

@@ -112,7 +112,7 @@ std::optional<ProcessEnd> TrialProcess::poll() {
       info.si_pid == 0) {
     return std::nullopt;
   }
-  // Children that it left behind. As it is not reaped yet, its number cannot name another group.
+  // Kills children that it left behind. Not reaped yet, its number cannot name another group.
   ::kill(-pid_, SIGKILL);
   int status = 0;
   rusage usage{};
