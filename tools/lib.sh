@@ -14,8 +14,8 @@ BUILD_DIR=${PRECAST_BUILD_DIR:-$ROOT/build}
 # shellcheck disable=SC2034
 readonly EXIT_FAILED=1 EXIT_USAGE=2 EXIT_IO=5 EXIT_ENVIRONMENT=6
 
-# Compiled files are shared by all clones of a machine: paths count relative to the tree, and it does
-# not matter when a header was installed. What is set already stays.
+# All clones of a machine share compiled files: paths are relative to the tree, and a header's installation time does
+# not matter. Variables that are already set are kept.
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$ROOT} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
 export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-time_macros,include_file_mtime,include_file_ctime}
 
@@ -58,7 +58,7 @@ trap 'stop_heartbeat; printf "%s: interrupted in step \"%s\"; run it again to go
 # The last line of a log that a person can read, cut to a terminal's width.
 last_line() { tail -c 2000 "$1" 2>/dev/null | tr '\r' '\n' | grep -v '^[[:space:]]*$' | tail -n 1 | cut -c 1-100; }
 
-heartbeat() { # heartbeat LOG: shows that the work lives: a redrawn line on a terminal, else a line now and then
+heartbeat() { # heartbeat LOG: shows progress: a redrawn line on a terminal, else an occasional line
   local log=$1 begin=$SECONDS pause=20 never
   if [[ -t 1 ]]; then pause=1; fi
   trap - ERR EXIT
@@ -88,7 +88,7 @@ logged() {
   stop_heartbeat
   if ((code != 0)); then
     printf '%s\n' "---- the end of $log ----" >&2
-    # Ninja goes on with other jobs after a failure: the first error may lie far from the end.
+    # Ninja continues with other jobs after a failure: the first error may be far from the end.
     grep -nE '(^FAILED|error:|ERROR|^E:)' "$log" | head -n 20 >&2 || true
     printf '%s\n' '----' >&2
     tail -n 40 "$log" >&2
@@ -101,8 +101,8 @@ elapsed() { # elapsed BEGIN: "1 min 5 s" since BEGIN, a value of SECONDS (0: the
   if ((s >= 60)); then printf '%d min %d s' $((s / 60)) $((s % 60)); else printf '%d s' "$s"; fi
 }
 
-# Jobs of a build: PRECAST_JOBS, else the cores, fewer where memory is short: a libtorch source
-# takes up to 2 GB to compile.
+# Jobs of a build: PRECAST_JOBS, else the number of cores, or fewer if memory is short: a libtorch source takes up to 2
+# GB to compile.
 jobs_to_use() {
   if [[ -n ${PRECAST_JOBS:-} ]]; then
     printf '%s' "$PRECAST_JOBS"
@@ -123,7 +123,7 @@ configure() {
   wanted=$(printf '%s\n' "$ROOT" "$@")
   if [[ -f $folder/build.ninja && $(cat "$folder/.options" 2>/dev/null) == "$wanted" ]]; then return 0; fi
   mkdir -p "$folder" || die "$EXIT_IO" "cannot create $folder" "set PRECAST_BUILD_DIR to a folder you can write"
-  # Options that are no longer given must not linger in the cache.
+  # Options that are no longer given must not stay in the cache.
   local fresh=()
   if [[ -f $folder/.options ]]; then fresh=(--fresh); fi
   if ! logged "$folder/configure.log" cmake "${fresh[@]}" -S "$ROOT" -B "$folder" -G Ninja "$@"; then

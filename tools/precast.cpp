@@ -1,5 +1,5 @@
-// The torch-free program: data and reporting commands run here; those that need libtorch are handed
-// to precast-train, which lies beside it.
+// The torch-free program: data and reporting commands run here; those that need libtorch are passed
+// to precast-train, in the same folder.
 #include <array>
 
 #include "tools/bench/bench.h"

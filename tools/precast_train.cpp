@@ -1,4 +1,4 @@
-// The program for what needs libtorch. Users call it through `precast`, which lies beside it.
+// The program for commands that need libtorch. Users call it through `precast`, in the same folder.
 #include <c10/util/Logging.h>
 #include <malloc.h>
 
@@ -36,11 +36,11 @@ int plain_errors(const std::vector<std::string>& args) {
 int main(int argc, char** argv) {
   using namespace precast::tools;
   precast::watch_launcher();
-  // The memory of activations comes and goes with each step. glibc would give it back to the kernel
-  // and take it anew, page by page: 12 % of a step of ResNet-18 on a CPU.
+  // Activation memory is allocated and freed in each step. By default glibc would return it to the
+  // kernel and fault it in again, page by page: 12 % of a step of ResNet-18 on a CPU.
   ::mallopt(M_MMAP_MAX, 0);
   ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
-  // c10d otherwise prints stack traces of connections that it then tries again.
+  // Otherwise c10d prints stack traces of connections that it then retries.
   ::setenv("TORCH_CPP_LOG_LEVEL", "FATAL", /*overwrite=*/0);
   c10::initLogging();
   constexpr std::array kCommands = {

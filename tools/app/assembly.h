@@ -9,15 +9,14 @@
 
 namespace precast::tools {
 
-/// What takes training steps, made of a recipe's plan: model, loss, gradient exchange, optimizer.
-/// `precast train`, `precast bench step` and tests are built on this one assembly, so that a
-/// benchmark measures what trains. Borrows the recipe's methods and the ranks.
+/// The parts that take training steps, made from a recipe's plan: model, loss, gradient exchange,
+/// optimizer. `precast train`, `precast bench step` and tests all use this class, so that a
+/// benchmark measures what training runs. Borrows the recipe's methods and the ranks.
 class Assembly {
  public:
-  /// @param plan as make_plan(); statistics of batch norms are shared by the ranks if the recipe
-  /// says so.
-  /// @param data the training set, borrowed while this is made: the model is tried on what the
-  /// recipe reads of it; null: on images and labels.
+  /// @param plan from make_plan(); the ranks share batch-norm statistics if the recipe says so.
+  /// @param data the training set, borrowed during construction: the model is tried on samples of
+  /// the fields that the recipe reads. Null: it is tried on images and labels.
   /// @throws ConfigError for a model that does not fit the plan or the data.
   Assembly(Recipe& recipe, TrainPlan plan, const Registries& registries, RankSession& ranks,
            at::Device device, const data::BetonReader* data = nullptr);

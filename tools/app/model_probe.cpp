@@ -41,7 +41,7 @@ class AskedRank final : public Communicator {
   bool asked = false;
 };
 
-/// The logits that a new model gives to made-up images; always the same weights and images.
+/// The logits of a new model for made-up images; always the same weights and images.
 at::Tensor logits(const ModelRegistry& models, const ModelSpec& spec, std::int64_t size_px,
                   bool training) {
   const at::NoGradGuard no_grad;
@@ -80,7 +80,7 @@ std::vector<std::string> find_unheeded(const ModelRegistry& models, const TrainP
   const auto probe = [&](bool wanted, auto heeds, const std::string& sentence) {
     try {
       if (wanted && !heeds()) unheeded.push_back(sentence);
-    } catch (const std::exception&) {  // refused, or not to be tried here
+    } catch (const std::exception&) {  // rejected, or cannot be tried here
     }
   };
   probe(
@@ -114,7 +114,7 @@ void check_output(Model& model, const ModelSpec& spec, const Batch& batch) {
   try {
     output = model.forward(batch);
   } catch (const c10::NotImplementedError&) {
-    throw;  // of the device, not of the data
+    throw;  // an error of the device, not of the data
   } catch (const c10::Error& error) {
     wrong(
         fmt::format("to work on inputs {}", shape(input)),

@@ -12,26 +12,26 @@
 
 namespace precast::tools {
 
-/// Where a recipe names the part of one kind, and where it gives the part's options.
+/// The place where a recipe names the part of one kind and gives its options.
 struct PartSection {
   /// The key that names the part: "training.optimizer".
   std::string chooser;
-  /// What stands before the options' names: "optimizer.".
+  /// The prefix of the options' keys: "optimizer.".
   std::string prefix;
-  /// Options with a name of ffcv-imagenet's: {"momentum", "training.momentum"}. `prefix` and the
-  /// option's name is then an alias.
+  /// Options with a name from ffcv-imagenet: {"momentum", "training.momentum"}. The key `prefix` +
+  /// option name is then an alias.
   std::map<std::string, std::string> renamed = {};
-  /// Options that published recipes give whatever part they choose: a warning where nothing reads
+  /// Options that published recipes give for whichever part they choose: a warning if nothing reads
   /// them.
   std::set<std::string> published = {};
 };
 
-/// The options of the parts that a recipe chose, as keys of its schema. Owns what the keys are
-/// bound to: outlives the schema.
+/// The options of the parts that a recipe chose, as keys of its schema. Owns the values that the
+/// keys are bound to, so it must outlive the schema.
 class PartSections {
  public:
-  /// Adds the options of the part `chosen` to `schema`, and the options that only other parts of
-  /// the kind have as keys that nothing reads.
+  /// Adds the options of the part `chosen` to `schema`. Options that only other parts of this kind
+  /// have are added as keys that nothing reads.
   template <typename Product, typename... Inputs>
   void add(Schema& schema, const PartRegistry<Product, Inputs...>& registry,
            const PartSection& section, const std::string& chosen) {
@@ -52,7 +52,7 @@ class PartSections {
     mount(schema, section, own, others, registry.contains(chosen));
   }
 
-  /// The part of a section with the options that were given.
+  /// A section's part with the options that were given.
   [[nodiscard]] PartSpec spec(const Schema& schema, const PartSection& section,
                               const std::string& chosen) const;
 
@@ -69,8 +69,8 @@ class PartSections {
   std::map<std::string, std::vector<std::pair<std::string, std::string>>> keys_;
 };
 
-/// The value of a scalar key before the schema is known: the last override's, else the file's, else
-/// `otherwise`. What is wrong with it the schema says later.
+/// The value of a scalar key before the schema is known: from the last override, else from the
+/// file, else `otherwise`. The schema reports errors in it later.
 [[nodiscard]] std::string value_ahead(const ConfigNode& file,
                                       const std::vector<Override>& overrides, std::string_view key,
                                       std::string otherwise);

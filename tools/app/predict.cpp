@@ -20,7 +20,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-/// One line a sample: `sample,logit_0,logit_1,...`, in nine digits, which give back the same
+/// One line per sample: `sample,logit_0,logit_1,...`, with nine digits, which restore the same
 /// float32.
 std::string to_csv(const at::Tensor& logits) {
   std::string text = "sample";

@@ -27,7 +27,7 @@ namespace precast::tools {
 namespace {
 
 constexpr int kPeerFailed = static_cast<int>(ExitCode::peer_failed);
-/// Longer than a rank takes to look for another one's failure (Heartbeat).
+/// Longer than a rank takes to check for another rank's failure (Heartbeat).
 constexpr std::chrono::milliseconds kFarewell{1500};
 
 int parse_port(const std::string& text) {
@@ -43,7 +43,7 @@ int gpus() {
                                        : 0;
 }
 
-/// torchrun serves the store itself, also over its restarts.
+/// torchrun serves the store itself, and keeps it over its restarts.
 bool store_is_served(const RankInfo& info) {
   if (info.source == "precast") return true;
   const char* agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
@@ -68,7 +68,7 @@ distributed::GroupOptions group_options(const TrainConfig& config, const RankInf
   return options;
 }
 
-/// What the program that started the ranks cannot have meant.
+/// Rejects settings that contradict the program that started the ranks.
 void check_started_ranks(const TrainConfig& config, const RankInfo& info) {
   if (!config.dist.nproc.empty()) {
     throw ConfigError(fmt::format(
@@ -90,7 +90,7 @@ void check_started_ranks(const TrainConfig& config, const RankInfo& info) {
   }
 }
 
-/// What depends on the number of ranks, now that it is known.
+/// Checks that depend on the number of ranks, now that it is known.
 void check_with_ranks(const TrainConfig& config, int ranks) {
   const auto& training = config.training;
   if (training.global_batch_size % ranks != 0) {
@@ -114,8 +114,8 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown host";
 }
 
-/// Rank 0 says who is here: `=> 16 ranks on 2 hosts (node1: 8, node2: 8), started by Slurm, met at
-/// node1:23456`.
+/// Rank 0 logs which ranks joined: `=> 16 ranks on 2 hosts (node1: 8, node2: 8), started by Slurm,
+/// met at node1:23456`.
 void announce(Communicator& ranks, const RankInfo& info) {
   const std::vector<std::string> hosts = ranks.all_gather(host_name());
   if (ranks.rank() != 0) return;
@@ -149,7 +149,7 @@ RankInfo find_ranks(TrainConfig& config) {
 
 int ranks_to_launch(const TrainConfig& config, const RankInfo& info) {
   const std::string& nproc = config.dist.nproc;
-  // One task of another program (a shell in a Slurm step) may start ranks of its own.
+  // A single task of another program (a shell in a Slurm step) may start its own ranks.
   if (info.source == "precast" || info.world > 1) return 0;
   if (nproc.empty()) {
     const bool asked = info.source == "single" && config.training.distributed != 0;
@@ -247,12 +247,14 @@ void RankSession::end(const std::exception_ptr& exception) {
     rethrow_plainly(exception);
   } catch (...) {
     const Failure failure = describe_failure(std::current_exception());
-    // Where a peer dies the others' collectives fail at once; who knows the cause tells it.
+    // When a peer dies, the others' collectives fail at once; the rank that knows the cause reports
+    // it.
     const bool told_elsewhere =
         failure.exit_code == kPeerFailed && heartbeat_ != nullptr && heartbeat_->wait_for_claim();
     if (!told_elsewhere && claim_failure(failure.text))
       log_line(fmt::format("error: rank {}: {}", communicator_->rank(), failure.text));
-    // The store goes with this process: the others must find there first that the cause is told.
+    // The store ends with this process: the others must first read there that the cause is
+    // reported.
     if (serves_store_) std::this_thread::sleep_for(kFarewell);
     end_process(failure.exit_code);
   }

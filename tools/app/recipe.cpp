@@ -30,7 +30,7 @@ ConfigNode map_node(const std::vector<std::pair<std::string, std::string>>& valu
   return node;
 }
 
-/// One part of a list to make: what it is called, its options, and where that was written.
+/// One part of a list to make: its name, its options, and its place in the file.
 struct PartRequest {
   std::string name;
   ConfigNode options;
@@ -39,7 +39,7 @@ struct PartRequest {
   std::string key;
 };
 
-/// The methods that ffcv-imagenet's keys stand for. @param smooths_labels whether
+/// The methods that ffcv-imagenet's keys select. @param smooths_labels whether
 /// training.label_smoothing counts.
 std::vector<PartRequest> legacy_methods(const TrainConfig& config, bool smooths_labels) {
   std::vector<PartRequest> requests;
@@ -89,10 +89,10 @@ std::vector<PartRequest> listed_parts(const ConfigNode& list, std::string_view n
   return requests;
 }
 
-/// The loss's own option, which the method label_smoothing sets.
+/// The loss's option that the method label_smoothing sets.
 constexpr std::string_view kSmoothing = "loss.label_smoothing";
 
-/// Legacy methods, unless the list names them too: the list then replaces a default and contradicts
+/// Adds legacy methods unless the list names them too: the list replaces a default, and contradicts
 /// a key that was given.
 std::vector<PartRequest> all_methods(const TrainConfig& config, const Schema& schema,
                                      Diagnostics& diagnostics) {
@@ -114,7 +114,7 @@ std::vector<PartRequest> all_methods(const TrainConfig& config, const Schema& sc
                                     schema.origin(key).text()));
     }
   }
-  // Its default is not for a loss without that option, nor for one that was given a value of it.
+  // The default does not apply to a loss without that option, nor to one whose option was given.
   const bool has_option = schema.reads(kSmoothing) && !schema.given(kSmoothing);
   std::vector<PartRequest> all;
   for (const PartRequest& legacy :
@@ -156,7 +156,7 @@ void make_methods(Recipe& recipe, const Schema& schema, const Registries& regist
 
 void make_metrics(Recipe& recipe, const Registries& registries, Diagnostics& diagnostics) {
   constexpr std::string_view kKey = "validation.metrics";
-  // What evaluations report anyway.
+  // Metrics that every evaluation reports.
   std::vector<std::string> names = {"top_1", "top_5", "loss", "val_loss"};
   for (const PartRequest& request :
        listed_parts(recipe.config.validation.metrics, kKey, diagnostics)) {
@@ -175,14 +175,14 @@ void make_metrics(Recipe& recipe, const Registries& registries, Diagnostics& dia
   }
 }
 
-/// Reports the transforms that cannot work on the images of some epoch, or of evaluation.
+/// Reports the transforms that cannot work on the images of any epoch, or of evaluation.
 void check_image_sizes(const Recipe& recipe, const TrainPlan& plan, Diagnostics& diagnostics) {
   data::check_image_sizes(recipe.train_pipeline, plan.image_size_px, diagnostics);
   const std::int64_t evaluated[] = {recipe.config.validation.resolution};
   data::check_image_sizes(recipe.val_pipeline, evaluated, diagnostics);
 }
 
-/// A model that is not one of ours may fail, or leave undone what others do.
+/// A model that is not one of ours may fail, or ignore settings that ours apply.
 void try_model(const Recipe& recipe, const TrainPlan& plan, const Registries& registries,
                RecipeUse use, const Origin& origin, Diagnostics& diagnostics) {
   std::set<std::int64_t> sizes = {recipe.config.validation.resolution};
@@ -195,8 +195,8 @@ void try_model(const Recipe& recipe, const TrainPlan& plan, const Registries& re
     diagnostics.warning(origin, "model.arch", sentence);
 }
 
-/// Builds what the recipe names and drops it again: parts check their own options when they are
-/// made.
+/// Builds the parts that the recipe names and drops them again: parts check their own options in
+/// their constructors.
 void try_parts(const Recipe& recipe, const Registries& registries, RecipeUse use,
                const std::string& path, Diagnostics& diagnostics) {
   const Origin origin{path.empty() ? "command line" : path, 0, 0};
@@ -209,7 +209,7 @@ void try_parts(const Recipe& recipe, const Registries& registries, RecipeUse use
     if (!is_built_in(plan.model.arch)) {
       try_model(recipe, plan, registries, use, origin, diagnostics);
     } else if (plan.model.params.kind != ConfigNode::Kind::null) {
-      // Only where there are options to check: a large model takes a second to make.
+      // Only if there are options to check: a large model takes a second to construct.
       static_cast<void>(make_model(registries.models, plan.model));
     }
   } catch (const ConfigError& error) {
@@ -217,8 +217,8 @@ void try_parts(const Recipe& recipe, const Registries& registries, RecipeUse use
   }
 }
 
-/// Adds the parts of the recipe's plug-ins. @return their files, and digests that tell whether a
-/// run goes on with the same ones.
+/// Adds the parts of the recipe's plug-ins. @return their files and checksums, which show whether a
+/// run continues with the same ones.
 ordered_json load_plugins(const ConfigNode& file, const std::vector<Override>& overrides,
                           Registries& registries, Diagnostics& diagnostics) {
   ordered_json loaded = {{"files", ordered_json::array()}, {"xxh3", ordered_json::array()}};
@@ -230,8 +230,8 @@ ordered_json load_plugins(const ConfigNode& file, const std::vector<Override>& o
   return loaded;
 }
 
-/// Given keys that only several ranks read. ffcv-imagenet's (dist.world_size, address, port) are in
-/// every recipe.
+/// Given keys that only runs of several ranks read. Those of ffcv-imagenet (dist.world_size,
+/// address, port) are in every recipe.
 std::vector<std::string> rank_keys(const Schema& schema) {
   Diagnostics found;
   for (const char* key : {"dist.zero", "dist.sync_bn", "dist.grad_compression",
@@ -242,7 +242,7 @@ std::vector<std::string> rank_keys(const Schema& schema) {
   return found.warnings();
 }
 
-/// Keys of training on the command line of a command that does not train. In a file they belong to
+/// Training keys on the command line of a command that does not train. In a file they are part of
 /// the recipe.
 void warn_of_training_keys(const std::vector<Override>& overrides, Diagnostics& diagnostics) {
   for (const Override& override : overrides) {
@@ -373,7 +373,7 @@ ordered_json describe_plan(const Recipe& recipe, const TrainPlan& plan, bool per
 std::string recipe_help(const Registries& registries) {
   TrainConfig config;
   PartSections parts;
-  // A default is an option of one part; the options of all follow below.
+  // The default is an option of one part; the options of all parts follow below.
   std::string help = make_train_schema(config, parts, {}, registries).help();
   const auto add = [&](const auto& registry, const PartSection& section) {
     for (const auto& entry : registry.entries()) {

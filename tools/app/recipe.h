@@ -13,13 +13,13 @@
 
 namespace precast::tools {
 
-/// A configuration that was read and checked as a whole, before any dataset or device is touched.
+/// A configuration, read and fully checked before any dataset or device is touched.
 struct Recipe {
   TrainConfig config;
-  /// With the options that the recipe gives them; methods may change them in the plan.
+  /// With the options from the recipe; methods may change them in the plan.
   PartSpec loss, optimizer, schedule, order;
-  /// In the order in which they act. The legacy keys come first, in a fixed order (blurpool,
-  /// channels_last, progressive_resize, label_smoothing), then the recipe's `methods`.
+  /// In the order in which they are applied. The legacy keys come first, in a fixed order
+  /// (blurpool, channels_last, progressive_resize, label_smoothing), then the recipe's `methods`.
   std::vector<NamedMethod> methods;
   /// Of validation.metrics.
   Metrics metrics;
@@ -27,32 +27,35 @@ struct Recipe {
   data::Pipeline val_pipeline;
   /// Every key with its value, then the expanded methods.
   nlohmann::ordered_json resolved;
-  /// Warnings for a run of one rank: given keys that only several ranks read. How many there are is
-  /// known once they have met.
+  /// Warnings for a run of one rank: keys that were given but are read only with several ranks. The
+  /// number of ranks is known once they have joined.
   std::vector<std::string> unread_by_one_rank;
 };
 
-/// What a recipe is read for.
+/// The purpose for which a recipe is read.
 enum class RecipeUse {
   train,
-  /// Evaluation and predictions: no image has a size of the training.
+  /// Evaluation and predictions: no image has a training size.
   evaluate,
 };
 
-/// What a key is that nothing in the resolved recipe reads, such as an option of another optimiser.
+/// The category of a key that nothing in the resolved recipe reads, such as an option of another
+/// optimiser.
 enum class UnreadKeys { error, warning };
 
 /// Reads a YAML file and overrides (precedence: command line, file, default).
 /// @param path empty: defaults and overrides alone. Warnings are printed.
-/// @param registries gets the parts of the recipe's `plugins`, which are loaded first: once a
-/// process, since their names are then taken.
-/// @throws ConfigError with every mistake, one line each; IoError if the file cannot be read; as
+/// @param registries receives the parts of the recipe's `plugins`, which are loaded first: only
+/// once per process, because their names are then taken.
+/// @throws ConfigError with every mistake, one per line; IoError if the file cannot be read; the
+/// errors of PluginFile.
 /// PluginFile.
 [[nodiscard]] Recipe load_recipe(const std::string& path, const std::vector<Override>& overrides,
                                  Registries& registries, RecipeUse use = RecipeUse::train,
                                  UnreadKeys unread = UnreadKeys::error);
 
-/// What the recipe means for a training set of that many samples; the methods have edited it.
+/// Makes the plan of the recipe for a training set of `samples` samples, after the methods have
+/// edited it.
 /// @param samples 0: unknown; the plan then has no steps.
 [[nodiscard]] TrainPlan make_plan(const Recipe& recipe, const Registries& registries,
                                   std::int64_t samples, std::int64_t num_classes);

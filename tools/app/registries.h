@@ -12,11 +12,11 @@ struct Registries : TrainParts, data::DataParts {};
 /// The parts that come with precast.
 [[nodiscard]] Registries make_registries();
 
-/// Whether the architecture is one that comes with precast and needs no trial.
+/// Whether the architecture comes with precast and needs no trial run.
 [[nodiscard]] bool is_built_in(const std::string& arch);
 
-/// Adds the parts of a plug-in of either kind. @throws DeviceError if it was made for another
-/// libtorch; as PluginFile; ConfigError if a name is taken.
+/// Adds the parts of a plug-in of either kind. @throws DeviceError if it was built for another
+/// libtorch; the errors of PluginFile; ConfigError if a name is taken.
 void add_plugin(const PluginFile& file, Registries& registries);
 
 }  // namespace precast::tools

@@ -17,7 +17,7 @@ double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// As the user is told of it.
+/// The message and exit code that the user gets.
 Failure plain_failure(const std::exception_ptr& exception) {
   try {
     rethrow_plainly(exception);
@@ -33,7 +33,7 @@ ResultFile::ResultFile(std::filesystem::path path)
   if (path_.empty()) return;
   std::error_code failure;
   std::filesystem::remove(path_, failure);
-  // Now, not after a training of days.
+  // Checked now, not after days of training.
   const auto folder = std::filesystem::absolute(path_).parent_path();
   if (!failure && !std::filesystem::is_directory(folder))
     failure = std::make_error_code(std::errc::no_such_file_or_directory);
@@ -49,7 +49,7 @@ int ResultFile::write_after(const std::function<int()>& body) {
     try {
       write(failure.exit_code, failure.text);
     } catch (const std::exception& error) {
-      // What went wrong first is what the user must hear.
+      // The first error is the one to report to the user.
       log_warning("{}", error.what());
     }
     throw;

@@ -7,23 +7,23 @@
 
 namespace precast::tools {
 
-/// What `--result-json FILE` leaves for the program that started this one: `{"exit_code", "error",
-/// "seconds", ...}`, complete or not at all. It is removed at the start, so none means that the
-/// process was killed. One thread.
+/// Writes `--result-json FILE` for the program that started this one: `{"exit_code", "error",
+/// "seconds", ...}`, complete or not at all. The file is removed at the start, so a missing file
+/// means that the process was killed. One thread.
 class ResultFile {
  public:
   /// @param path empty: nothing is written. @throws IoError if an old file cannot be removed, or
-  /// its folder is not there.
+  /// its folder does not exist.
   explicit ResultFile(std::filesystem::path path);
 
   /// More facts for the file.
   void add(const nlohmann::ordered_json& facts) { facts_.update(facts); }
-  /// Whether some process has written it since the start.
+  /// Whether any process has written the file since the start.
   [[nodiscard]] bool is_there() const { return std::filesystem::exists(path_); }
   /// Another process writes the file (rank 0, or the ranks of a launcher).
   void leave_to_others() { path_.clear(); }
-  /// Runs `body`, then writes how it ended. What it throws passes through, also where the file
-  /// cannot be written: that is a warning then. @throws IoError
+  /// Runs `body`, then writes how it ended. Rethrows what `body` throws, also if the file cannot be
+  /// written, which is then a warning. @throws IoError
   int write_after(const std::function<int()>& body);
 
  private:

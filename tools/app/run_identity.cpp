@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Keys (or whole sections, ending in a dot) that change nothing of what is learned.
+/// Keys (or sections, ending in a dot) that do not affect what is learned.
 constexpr std::string_view kMayChange[] = {
     "logging.",
     "checkpoint.",
@@ -30,7 +30,7 @@ constexpr std::string_view kMayChange[] = {
     "dist.timeout_s",
     "dist.join_timeout_s",
     "versions.",
-    // Where they lie; plugins.xxh3 says what they are.
+    // Only the paths; plugins.xxh3 identifies the contents.
     "plugins",
     "model.weights",
     "data.train_dataset",
@@ -44,7 +44,7 @@ constexpr std::string_view kMayChange[] = {
     "data.fields",
     "validation.batch_size",
     "validation.metrics",
-    // Their product with the number of ranks counts: global_batch_size below.
+    // Their product with the number of ranks is compared: global_batch_size below.
     "training.batch_size",
     "training.global_batch_size",
     "training.distributed",
@@ -61,8 +61,8 @@ bool may_change(std::string_view key) {
 }
 
 /// Options of parts. Earlier versions recorded those of every optimizer, schedule and order, and
-/// none of losses: where only one of two runs has such a key, its part was not chosen in the other,
-/// or the versions differ; the names of the parts are compared in any case.
+/// none of losses: a key that only one of two runs has belongs to a part that the other did not
+/// choose, or the versions differ. The names of the parts are always compared.
 bool is_option_of_a_part(std::string_view key) {
   return key.starts_with("optimizer.") || key.starts_with("lr.") || key.starts_with("loss.") ||
          key == "training.momentum" || key == "data.weights" || key == "data.weight_field";
@@ -110,7 +110,7 @@ std::vector<std::string> compare_identities(const ordered_json& there, const ord
 }
 
 ordered_json resumable_part(const ordered_json& identity) {
-  // Keys that had another name and one value.
+  // Keys that had another name and a single value.
   const std::map<std::string, std::string, std::less<>> now = {
       {"data.image_field", "data.inputs"}, {"data.label_field", "data.targets"}};
   ordered_json part = ordered_json::object();

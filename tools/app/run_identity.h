@@ -10,8 +10,8 @@
 
 namespace precast::tools {
 
-/// What makes a run this run: the configuration, the datasets, the parameters, the libraries. The
-/// ranks compare theirs at the start, and a resumed run its own with the checkpoint's.
+/// What identifies a run: the configuration, the datasets, the parameters, the libraries. The ranks
+/// compare theirs at the start; a resumed run compares its own with the checkpoint's.
 [[nodiscard]] nlohmann::ordered_json describe_identity(const Recipe& recipe, const TrainPlan& plan,
                                                        const data::BetonReader& train,
                                                        const data::BetonReader& val,
@@ -21,8 +21,8 @@ namespace precast::tools {
 [[nodiscard]] std::vector<std::string> compare_identities(const nlohmann::ordered_json& there,
                                                           const nlohmann::ordered_json& here);
 
-/// The part that must not change when a run goes on: without what only says where and how fast it
-/// runs (paths, threads, logging, checkpoints, number of ranks, library versions).
+/// The part that must not change when a run continues: without the values that only affect where
+/// and how fast it runs (paths, threads, logging, checkpoints, number of ranks, library versions).
 [[nodiscard]] nlohmann::ordered_json resumable_part(const nlohmann::ordered_json& identity);
 
 }  // namespace precast::tools

@@ -24,12 +24,12 @@
 namespace precast::tools {
 namespace {
 
-/// Pages that the process cache holds beside a window of open ones, and for evaluation.
+/// Pages that the process cache holds in addition to a window of open ones, and for evaluation.
 /// data.jpeg_index_mb -1: the share of the memory limit that the index may take.
 constexpr std::uint64_t kIndexShareOfMemory = 16;
 constexpr std::uint64_t kPagesAhead = 16;
 
-/// data.cache_mb, or what its 0 means.
+/// data.cache_mb; if that is 0, its automatic value.
 std::uint64_t cache_bytes(const data::BetonReader& reader, const TrainConfig& config) {
   if (config.data.cache_mb > 0) return static_cast<std::uint64_t>(config.data.cache_mb) << 20;
   const std::uint64_t page_bytes = reader.header().page_bytes;
@@ -71,12 +71,12 @@ data::FieldChoice field_choice(const TrainConfig& config) {
   return {.inputs = config.data.inputs, .targets = config.data.targets};
 }
 
-/// The field with the labels; empty: the file's first integer field.
+/// The label field; empty: the file's first integer field.
 std::string label_field(const TrainConfig& config) {
   return config.data.targets.empty() ? "" : config.data.targets.front();
 }
 
-/// Classes of the weights' last layer, or 0 where it is not called as torchvision calls it.
+/// Number of classes of the weights' last layer; 0 if it does not have torchvision's name.
 std::int64_t classes_of_weights(const std::string& path) {
   const WeightsFile file = load_weights(path);
   const TensorRecord* bias = file.find("fc.bias");
@@ -134,7 +134,7 @@ at::Device prepare_device(TrainConfig& config, int local_rank, int local_world) 
         local_world));
   }
   const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(std::min(local_rank, gpus - 1)));
-  // Whatever does not name a device must not end up on GPU 0 with the other ranks' leftovers.
+  // Without this, code that does not name a device would use GPU 0 in every rank.
   c10::impl::VirtualGuardImpl(at::kCUDA).setDevice(device);
   return device;
 }
@@ -276,7 +276,7 @@ data::MemoryPlan plan_train_memory(const data::BetonReader& reader, const TrainD
                                               static_cast<int>(recipe.config.world()));
   memory.batches_locked = device.is_cuda();
   if (device.is_cuda()) {
-    // Batches that are being copied, and that wait for it.
+    // Batches that are being copied, and those that wait for it.
     const std::uint64_t one =
         memory.batches / static_cast<std::uint64_t>(options.batches_ahead + 1);
     memory.batches += one * (data::kCopiedAhead + 2);

@@ -38,7 +38,7 @@ void rethrow_plainly(const std::exception_ptr& failure) {
   } catch (const Error&) {
     throw;
   } catch (const std::runtime_error& error) {
-    // Gloo's exceptions are told by the source file that they name.
+    // Gloo's exceptions are recognised by the source file that they name.
     if (!says(error, "gloo")) throw;
     throw Error(std::string("the ranks lost touch: ") + error.what(), ExitCode::peer_failed);
   }

@@ -4,8 +4,8 @@
 
 namespace precast::tools {
 
-/// Throws what libtorch threw as an error of ours: its exceptions carry a C++ stack trace in
-/// what(), and people want the sentence; what a transport between ranks throws is the failure of a
+/// Rethrows an exception of libtorch as one of our errors: its what() carries a C++ stack trace,
+/// and users need only the message. An error of a transport between ranks becomes the failure of a
 /// peer. Other exceptions pass unchanged.
 [[noreturn]] void rethrow_plainly(const std::exception_ptr& failure);
 

@@ -51,8 +51,8 @@ void print_plan(const ordered_json& plan) {
   }
 }
 
-/// Shows the plan without training. The number of samples comes from `train_samples`, or from the
-/// dataset where the recipe names one; without either the plan has no steps.
+/// Prints the plan without training. The number of samples comes from `train_samples`, or from the
+/// dataset if the recipe names one; without either the plan has no steps.
 int dry_run(Recipe& recipe, const Registries& registries, std::int64_t train_samples, bool json,
             bool per_step) {
   std::int64_t classes = recipe.config.model.num_classes;
@@ -64,7 +64,7 @@ int dry_run(Recipe& recipe, const Registries& registries, std::int64_t train_sam
     classes = count_classes(*reader, recipe.config, classes);
   }
   if (classes == 0) classes = ModelSpec{}.num_classes;
-  // A plan for a GPU can be looked at where there is none.
+  // The plan for a GPU can be printed on a machine without one.
   if (recipe.config.training.device != "cuda")
     static_cast<void>(prepare_device(recipe.config, 0, 1));
   const TrainPlan plan = make_plan(recipe, registries, train_samples, classes);
@@ -77,7 +77,7 @@ int dry_run(Recipe& recipe, const Registries& registries, std::int64_t train_sam
   return 0;
 }
 
-/// What training needs beyond a valid recipe, checked before a dataset is opened.
+/// Requirements of training beyond a valid recipe, checked before a dataset is opened.
 void check_trainable(const TrainConfig& config) {
   const Origin recipe{"recipe", 0, 0};
   Diagnostics diagnostics;

@@ -11,11 +11,11 @@
 
 namespace precast::tools {
 
-/// More classes than this are a mistake in the labels, not a dataset.
+/// Above this number of classes the labels are wrong rather than the dataset large.
 inline constexpr std::int64_t kMostClasses = 10'000'000;
 
-/// Every key of a recipe, section by section, with its default. The names are ffcv-imagenet's where
-/// it has the key.
+/// Every key of a recipe, section by section, with its default. Names follow ffcv-imagenet where it
+/// has the key.
 struct TrainConfig {
   struct {
     std::string arch = "resnet18";
@@ -108,9 +108,9 @@ struct TrainConfig {
     std::int64_t keep_last = 2;
     std::int64_t keep_best = 1;
   } checkpoint;
-  /// Ranks on this host, which share its memory. No key: known at the start.
+  /// Ranks on this host, which share its memory. Not a key: determined at the start.
   std::int64_t local_world = 1;
-  /// Lists, read once the registries are known.
+  /// Lists, parsed once the registries are known.
   ConfigNode plugins;
   ConfigNode methods;
   ConfigNode train_pipeline;
@@ -120,15 +120,15 @@ struct TrainConfig {
   [[nodiscard]] std::int64_t world() const {
     return training.distributed != 0 ? dist.world_size : 1;
   }
-  /// Samples a step on one rank.
+  /// Samples per step on one rank.
   [[nodiscard]] std::int64_t rank_batch_size() const {
     return training.global_batch_size > 0 ? training.global_batch_size / world()
                                           : training.batch_size;
   }
-  /// Samples a step over all ranks.
+  /// Samples per step over all ranks.
   [[nodiscard]] std::int64_t global_batch_size() const { return rank_batch_size() * world(); }
-  /// The schedule's highest rate: lr.lr, or by the linear scaling rule (Goyal et al. 2017)
-  /// lr.lr * global batch / lr.reference_batch_size where that is set.
+  /// The schedule's highest rate: lr.lr, or, if lr.reference_batch_size is set, by the linear
+  /// scaling rule (Goyal et al. 2017) lr.lr * global batch / lr.reference_batch_size.
   [[nodiscard]] double peak_lr() const {
     if (lr.reference_batch_size == 0) return lr.lr;
     return lr.lr * static_cast<double>(global_batch_size()) /
@@ -145,11 +145,11 @@ struct ChosenParts {
 };
 
 /// The schema of a recipe, bound to `config` and, for the options of the chosen parts, to `parts`;
-/// both outlive it.
+/// both must outlive it.
 [[nodiscard]] Schema make_train_schema(TrainConfig& config, PartSections& parts,
                                        const ChosenParts& chosen, const Registries& registries);
 
-/// What the schema cannot say about one key alone.
+/// Checks that involve more than one key.
 void check_train_config(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics);
 
 }  // namespace precast::tools

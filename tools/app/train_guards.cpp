@@ -38,7 +38,7 @@ class GuardedModel final : public Model {
   Guarded<Model> part_;
 };
 
-/// What methods and optimisers keep in checkpoints.
+/// The state that methods and optimisers save in checkpoints.
 template <typename Part>
 class GuardedState : public Part {
  public:

@@ -8,12 +8,12 @@
 
 namespace precast::tools {
 
-/// Parts of train plug-ins (for adopt()): what their members throw names them and their plug-in. A
-/// member that is added to an interface is added here, too. What a StepStrategy throws passes: the
-/// engine's own passes run within it.
+/// Guards for the parts of train plug-ins (for adopt()): an error that a member throws names the
+/// part and its plug-in. A member added to an interface must be added here as well. Errors of a
+/// StepStrategy pass unchanged, because the engine's own passes run inside it.
 struct TrainGuards {
-  /// As rethrow_from_plugin. Errors of libtorch keep their types once training runs, and where they
-  /// tell of memory or of ranks, with `what` added.
+  /// As rethrow_from_plugin(). Once training runs, libtorch's errors keep their types; those about
+  /// memory or ranks keep them at any time. `what` is added to the message.
   [[noreturn]] static void rethrow(const std::string& what, ExitCode otherwise);
   static std::unique_ptr<Model> guarded(std::unique_ptr<Model> model, std::string where);
   static std::unique_ptr<Method> guarded(std::unique_ptr<Method> method, std::string where);

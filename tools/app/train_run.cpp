@@ -29,7 +29,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// The run's name: given, or that of the batch job, which keeps it when it is requeued.
+/// The run's name: the given one, or that of the batch job, which stays the same when it is
+/// requeued.
 std::string run_id_of(const TrainConfig& config) {
   if (!config.logging.run_id.empty() || config.checkpoint.resume == "never")
     return config.logging.run_id;
@@ -46,7 +47,7 @@ engine::NonFinite nonfinite_policy(const TrainConfig& config) {
   return engine::NonFinite::stop;
 }
 
-/// Pages that this process has waited for so far because they were not in memory.
+/// Page faults of this process so far that had to read from disk.
 std::int64_t major_faults() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
@@ -74,8 +75,8 @@ TrainRun::TrainRun(Recipe& recipe, const Registries& registries, RankSession& ra
     data::preload(*train_reader_);
     data::preload(*val_reader_);
   }
-  // What a forward pass draws (dropout, stochastic depth) differs from rank to rank; weights do
-  // not.
+  // The random numbers of a forward pass (dropout, stochastic depth) differ from rank to rank;
+  // weights do not.
   at::manual_seed(derived_seed(static_cast<std::uint64_t>(recipe.config.training.seed), "forward") +
                   static_cast<std::uint64_t>(ranks_.communicator().rank()));
   faults_before_ = major_faults();
@@ -110,7 +111,7 @@ void TrainRun::agree_on_identity() const {
 }
 
 engine::RunFolder TrainRun::agree_on_folder() {
-  // Everything that all ranks must share, before the first of them writes anything.
+  // Everything that all ranks must agree on, before any rank writes anything.
   agree_on_identity();
   std::vector<at::Tensor> state;
   for (const NamedTensor& entry : parts_.model().state()) state.push_back(entry.tensor.detach());
@@ -167,7 +168,7 @@ int TrainRun::run(bool json) {
   if (ranks_.leads()) {
     log = std::make_unique<engine::JsonLinesLog>(folder_ / "log");
     events = std::make_unique<EventSink>(folder_ / kEventFile);
-    // In the order in which checkpoints hold their positions.
+    // In the order in which checkpoints store their positions.
     sinks = {log.get(), events.get()};
     announce();
   }
@@ -203,7 +204,7 @@ int TrainRun::run(bool json) {
                            .log_every = recipe_.config.logging.every,
                            .on_nonfinite = nonfinite_policy(recipe_.config),
                            .graphs = graph_mode(recipe_.config)});
-  // While all that it needs is alive: what hangs afterwards must not hide why.
+  // Runs while everything it needs is alive, so that a later hang cannot hide an error.
   return ranks_.run([&] {
     const engine::TrainSummary summary = train(trainer, evaluator);
     if (summary.final_eval) finish(trainer, summary, json);
@@ -217,7 +218,7 @@ engine::TrainSummary TrainRun::train(engine::Trainer& trainer, const engine::Eva
   run_preflight(recipe_, parts_.plan(), parts_.step_parts(), evaluator, *train_reader_,
                 *val_reader_, val_source_->samples(), device_);
   trainer.start();
-  // Not before the checkpoint has turned out to be this run's.
+  // Only after the checkpoint has been verified as this run's.
   if (ranks_.leads()) {
     folder_.write_params(recipe_.resolved);
     write_facts();
@@ -238,7 +239,7 @@ void TrainRun::finish(engine::Trainer& trainer, const engine::TrainSummary& summ
     if (ranks_.leads()) engine::save_model_weights(parts_.model(), folder_ / "final_weights");
   });
   if (ranks_.leads()) report(summary, json);
-  // No rank goes before rank 0 has written what counts.
+  // No rank leaves before rank 0 has written the results.
   static_cast<void>(ranks_.communicator().all_gather("done"));
 }
 

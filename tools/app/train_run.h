@@ -18,7 +18,8 @@ namespace precast::tools {
 /// One rank's training run: owns everything from the datasets to the run folder.
 class TrainRun {
  public:
-  /// Collective: all ranks build one. @throws ConfigError if the ranks were given different things
+  /// Collective: all ranks construct one. @throws ConfigError if the ranks were given different
+  /// things
   TrainRun(Recipe& recipe, const Registries& registries, RankSession& ranks, at::Device device);
 
   /// @return ExitCode::done, or ExitCode::preempted if the run was asked to stop.
@@ -32,14 +33,14 @@ class TrainRun {
   [[nodiscard]] engine::CheckpointOptions checkpoint_options() const;
   void check_identity(const nlohmann::ordered_json& saved) const;
   engine::TrainSummary train(engine::Trainer& trainer, const engine::Evaluator& evaluator);
-  /// What a run leaves that came to its end.
+  /// Writes the results of a run that finished.
   void finish(engine::Trainer& trainer, const engine::TrainSummary& summary, bool json);
   void announce() const;
   [[nodiscard]] DataFacts data_facts(const engine::TrainSummary& summary) const;
   void report(const engine::TrainSummary& summary, bool json) const;
-  /// run.json: what the run is, apart from its configuration.
+  /// run.json: facts about the run other than its configuration.
   void write_facts() const;
-  /// report.html. A page that cannot be written fails no run.
+  /// Writes report.html. A page that cannot be written does not fail the run.
   void write_page() const;
 
   Recipe& recipe_;
@@ -52,9 +53,9 @@ class TrainRun {
   std::unique_ptr<BatchSource> train_source_;
   std::unique_ptr<BatchSource> val_source_;
   nlohmann::ordered_json identity_;
-  /// Last: a run that cannot start leaves no folder.
+  /// Last member: a run that cannot start leaves no folder.
   engine::RunFolder folder_;
-  /// Before training: those of loading programs do not count.
+  /// Counted before training: the page faults of loading programs do not count.
   std::int64_t faults_before_ = 0;
 };
 

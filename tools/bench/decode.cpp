@@ -35,7 +35,7 @@ ordered_json figures_of(const DecodeWork& work) {
           {"resize_us", work.resize_seconds * 1e6 / images}};
 }
 
-/// Each figure's median, with the least and the most time of a decode.
+/// Each figure's median, with the minimum and maximum time of a decode.
 ordered_json summarise(const DecodeMode& mode, const std::vector<ordered_json>& runs) {
   ordered_json row = {{"decoder", mode.decoder->name}, {"region", mode.crop ? "crop" : "full"}};
   const auto values = [&](const std::string& key) {
@@ -112,10 +112,10 @@ DecodeTask read_task(const Arguments& arguments, const std::vector<StoredJpeg>& 
           .interval = static_cast<std::size_t>(number("interval", 1'000'000))};
 }
 
-/// A row of figures a mode; they take turns.
+/// One row of figures per mode; modes take turns.
 std::vector<ordered_json> measure_all(const DecodeTask& task, const std::vector<DecodeMode>& modes,
                                       int rounds, double seconds) {
-  // Warms up; faults in what is mapped.
+  // Warms up, and faults in mapped pages.
   for (const DecodeMode& mode : modes) static_cast<void>(decode_jpegs(task, mode, 0, 0));
   std::vector<std::vector<ordered_json>> runs(modes.size());
   Progress progress;
@@ -147,7 +147,7 @@ bool any_indexed(const std::vector<DecodeMode>& modes) {
   return std::ranges::any_of(modes, [](const DecodeMode& mode) { return mode.decoder->indexed; });
 }
 
-/// @param index_bytes of the places that the indexed decoder knows; 0 without one.
+/// @param index_bytes size of the checkpoints that the indexed decoder uses; 0 without one.
 ordered_json decode_json(const StoredJpegs& jpegs, const DecodeTask& task, std::size_t index_bytes,
                          const std::vector<ordered_json>& rows) {
   return {{"jpegs", jpegs.all().size()},

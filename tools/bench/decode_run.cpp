@@ -42,7 +42,7 @@ data::ImageView decode_named(const StoredJpeg& jpeg, Decode decode) {
   }
 }
 
-/// What one thread decodes with.
+/// The decoding state of one thread.
 class DecodeThread {
  public:
   DecodeThread(const DecodeTask& task, const DecodeMode& mode)
@@ -77,7 +77,7 @@ class DecodeThread {
   std::vector<std::byte> out_;
 };
 
-/// One thread's share of the images, again and again until the time is over.
+/// Decodes one thread's share of the images repeatedly until the time is over.
 DecodeWork decode_share(const DecodeTask& task, const DecodeMode& mode, std::uint32_t round,
                         double seconds, int thread) {
   DecodeThread decoder(task, mode);

@@ -1,8 +1,8 @@
 // kernels_bench: microseconds of one core per image for crop + resize + flip + finish, on crops of
 // FFCV's training distribution (scale 0.08 to 1). Not a test and not installed:
 //     ninja -C build kernels_bench && build/bin/kernels_bench [area|bilinear|antialias]
-// raw-256 is read as from a file, other pixels each time; jpeg-512 as from a decoder, whose pixels
-// are still in the cache.
+// raw-256 reads other pixels each time, as from a file; in jpeg-512 the pixels are still in the
+// cache, as after a decoder.
 
 #include <fmt/core.h>
 
@@ -39,8 +39,8 @@ struct CropMix {
   std::vector<Rect> crops;
 };
 
-/// The shapes of ImageNet's photos at that longer side: half of them 4:3, a quarter 3:4, the others
-/// 3:2.
+/// The shapes of ImageNet's photos for that longer side: half of them 4:3, a quarter 3:4, the
+/// others 3:2.
 CropMix make_mix(std::string_view name, int longer_px, int image_count) {
   CropMix mix{name, {}, {}};
   RandomStream random(1, 0, 0, RandomUse::test);
@@ -59,7 +59,7 @@ CropMix make_mix(std::string_view name, int longer_px, int image_count) {
   return mix;
 }
 
-/// Mean over all crops, in the least disturbed pass.
+/// Mean over all crops, in the pass with the least disturbance.
 template <typename Resize>
 double us_per_image(const CropMix& mix, Resize resize) {
   std::vector<double> passes;

@@ -30,7 +30,7 @@ namespace {
 namespace po = boost::program_options;
 using nlohmann::ordered_json;
 
-/// A setting and its measurement of each round.
+/// A setting and its measurements, one per round.
 struct Point {
   LoaderSetting setting;
   std::vector<ordered_json> runs{};
@@ -41,14 +41,14 @@ struct Point {
     return values;
   }
   [[nodiscard]] double middle(const char* key) const { return median(figures(key)); }
-  /// The median of the rounds' ratios to another point.
+  /// The median over rounds of the ratio to another point.
   [[nodiscard]] double ratio(const char* key, const Point& other) const {
     std::vector<double> ratios = figures(key);
     const std::vector<double> base = other.figures(key);
     for (std::size_t i = 0; i < ratios.size(); ++i) ratios[i] /= base[i];
     return median(ratios);
   }
-  /// Names and values of what the sweep changes: all of the others are the same in every point.
+  /// Names and values of what the sweep varies: all others are the same in every point.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> changing(
       const std::vector<Point>& sweep) const {
     auto values = setting.values();
@@ -68,7 +68,7 @@ std::string in_words(const std::vector<std::pair<std::string, std::string>>& val
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-/// @param done of `all` measurements, in `seconds`; `setting` comes next
+/// @param done number of finished measurements out of `all`, in `seconds`; `setting` is next
 std::string progress_text(std::size_t done, std::size_t all, double seconds,
                           const LoaderSetting& setting) {
   std::string text =
@@ -79,7 +79,7 @@ std::string progress_text(std::size_t done, std::size_t all, double seconds,
          fmt::format(", about {} left", format_duration(each * static_cast<double>(all - done)));
 }
 
-/// Every point once a round.
+/// Measures every point once per round.
 void measure_all(const std::string& file, const LoaderEffort& effort, int rounds,
                  std::vector<Point>& points) {
   Progress progress;
@@ -92,7 +92,7 @@ void measure_all(const std::string& file, const LoaderEffort& effort, int rounds
         if (progress.due()) progress.show(progress_text(done, all, watch.seconds(), point.setting));
       };
       show();
-      // Far from the other rounds' passes: each has orders and crops of its own.
+      // Far from the other rounds' passes, so that each has its own orders and crops.
       const std::int64_t epoch = 1 + std::int64_t{round} * 1'000'000;
       point.runs.push_back(run_loaders(file, point.setting, effort, epoch, show));
       ++done;
@@ -100,7 +100,7 @@ void measure_all(const std::string& file, const LoaderEffort& effort, int rounds
   }
 }
 
-/// The samples that any measurement found damaged, by number, each once.
+/// The samples that any measurement found damaged, by number, without duplicates.
 ordered_json all_replaced(const std::vector<Point>& points) {
   std::map<std::uint64_t, ordered_json> replaced;
   for (const Point& point : points)
@@ -273,8 +273,8 @@ int run_bench_loader(const std::vector<std::string>& args) {
   std::vector<Point> points;
   for (const LoaderSetting& setting : read_sweep(arguments)) points.push_back({setting});
   const std::string file = arguments.text("FILE.beton");
-  // Opened once here, so that a wrong file is told of at once, and closed: what is mapped stays in
-  // the page cache.
+  // Opened here once, so that a wrong file is reported at once, and closed again: mapped pages stay
+  // in the page cache.
   const std::uint64_t samples =
       data::BetonReader(file, data::BlobAccess::mapped, effort.layouts).size();
   measure_all(file, effort, rounds, points);

@@ -26,11 +26,11 @@ class MeasuredLoader {
         plan_(data::plan_memory(reader, setting.pipeline(effort.val), options_, size_px_)),
         loader_(reader, setting.pipeline(effort.val), with_seed(options_, seed)) {
     const std::int64_t wanted = (effort.samples + setting.batch_size - 1) / setting.batch_size;
-    // The last batches of a pass, so that each pass ends with no sample decoded in vain.
+    // The last batches of a pass, so that no sample is decoded without being used.
     if (effort.samples > 0) first_batch_ = std::max<std::int64_t>(0, loader_.batches() - wanted);
   }
 
-  /// @return the images that came.
+  /// @return the number of images.
   std::int64_t pass(std::int64_t epoch) {
     std::int64_t images = 0;
     loader_.begin_epoch({.epoch = epoch, .first_batch = first_batch_, .image_size_px = size_px_});
@@ -71,7 +71,7 @@ class MeasuredLoader {
   data::Loader loader_;
 };
 
-/// As many as `effort` asks for. @return the images that came.
+/// Runs as many passes as `effort` asks for. @return the number of images.
 std::int64_t measured_passes(MeasuredLoader& loader, const LoaderEffort& effort, std::int64_t epoch,
                              const Stopwatch& watch) {
   std::int64_t images = 0;
@@ -89,7 +89,8 @@ ordered_json worker_seconds(const SourceTimes& after, const SourceTimes& before)
           {"worker_seconds_ahead", after.ahead - before.ahead}};
 }
 
-/// What one process measures. @param seed another one a process: each its own order and crops.
+/// The measurement of one process. @param seed differs between processes, so that each has its own
+/// order and crops.
 ordered_json measure(const std::filesystem::path& file, const LoaderSetting& setting,
                      const LoaderEffort& effort, std::int64_t epoch, std::uint64_t seed,
                      const std::function<void()>& start) {
@@ -119,8 +120,8 @@ ordered_json measure(const std::filesystem::path& file, const LoaderSetting& set
   return figures;
 }
 
-/// Adds what another process measured at the same time: sums, but the longest of the times, and
-/// each replaced sample once.
+/// Merges the result of another process that ran at the same time: adds values, takes the longest
+/// time, and keeps each replaced sample once.
 void add_process(ordered_json& all, const ordered_json& other) {
   for (const auto& [key, value] : other.items()) {
     if (key == "seconds") {

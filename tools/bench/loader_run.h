@@ -8,16 +8,16 @@
 
 namespace precast::tools {
 
-/// How one measurement is made, whatever its setting.
+/// How one measurement is made, for every setting.
 struct LoaderEffort {
   /// Centre crops instead of random resized crops and flips.
   bool val = false;
-  /// Passes that are measured; 0: whole passes until `seconds` are over.
+  /// Number of measured passes; 0: complete passes until `seconds` have passed.
   std::int64_t passes = 0;
   double seconds = 2;
-  /// Samples of a pass at most (its last ones, in whole batches); 0: all.
+  /// Maximum samples of a pass (its last ones, in full batches); 0: all.
   std::int64_t samples = 0;
-  /// Without a warm-up pass, from a file that the page cache has forgotten.
+  /// No warm-up pass, and the file is dropped from the page cache first.
   bool cold = false;
   data::OnCorrupt on_corrupt = data::OnCorrupt::fail;
   bool verify = false;
@@ -25,9 +25,9 @@ struct LoaderEffort {
   data::BetonOptions layouts = {};
 };
 
-/// Runs loaders of one setting, each in a process of its own, and stops the time between the moment
-/// when all have warmed up and the end of their last pass.
-/// @param epoch of the first measured pass. @param waiting called some times a second.
+/// Runs loaders of one setting, each in its own process, and measures the time from the moment when
+/// all have warmed up to the end of their last pass.
+/// @param epoch of the first measured pass. @param waiting called several times a second.
 /// @return images, seconds (of the slowest process), cpu_seconds, images_per_second (the sum of the
 /// processes' rates), images_per_cpu_second, seconds_waited for workers, the
 /// workers' seconds (SourceTimes), and in bytes disk_bytes read past a mapping, planned_bytes

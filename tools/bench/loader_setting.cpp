@@ -23,7 +23,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-/// What images come out as: a new one is a line here.
+/// Output types of images; a new one is a line here.
 struct Format {
   std::string_view name;
   data::ElementType type;
@@ -63,7 +63,7 @@ std::int64_t read_number(std::string_view option, const std::string& text, std::
 
 using SetAxis = std::function<void(LoaderSetting& setting, const std::string& value)>;
 
-/// An option that may hold several values, and how one of them gets into a setting.
+/// An option that may hold several values, and how one of them is stored in a setting.
 struct Axis {
   const char* option;
   std::string standard;

@@ -7,7 +7,7 @@
 namespace precast::tools {
 namespace {
 
-/// The number behind `name` in a file of lines `name:  123 kB`.
+/// The number after `name` in a file of lines `name:  123 kB`.
 std::uint64_t kilobytes_in(const char* path, const std::string& name) {
   std::ifstream file(path);
   for (std::string word; file >> word; file.ignore(std::numeric_limits<int>::max(), '\n')) {

@@ -4,13 +4,13 @@
 
 namespace precast::tools {
 
-/// Memory of this process in bytes; 0 where /proc does not tell.
+/// Memory of this process in bytes; 0 if /proc does not report it.
 struct ProcessMemory {
-  /// The most that was resident at once, pages of mapped files included.
+  /// The peak resident size, including pages of mapped files.
   std::uint64_t peak_resident = 0;
-  /// Resident now, pages shared with other processes divided among them (PSS).
+  /// Resident now, with shared pages divided among the processes that share them (PSS).
   std::uint64_t proportional = 0;
-  /// Resident now and in no file: what this process alone needs.
+  /// Resident now and not backed by a file: what this process alone needs.
   std::uint64_t anonymous = 0;
 };
 

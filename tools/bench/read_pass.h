@@ -6,20 +6,20 @@
 
 namespace precast::tools {
 
-/// What a pass that only reads has touched.
+/// What a read-only pass has touched.
 struct ReadPass {
   std::int64_t images = 0;
   std::uint64_t bytes = 0;
-  /// The sum of all bytes, so that reading them cannot be left out.
+  /// The sum of all bytes, so that the compiler cannot remove the reads.
   std::uint64_t sum = 0;
 };
 
-/// Reads every byte of the first image field of each sample, on that many threads that take samples
+/// Reads every byte of the first image field of each sample, on `threads` threads that take samples
 /// in file order.
 [[nodiscard]] ReadPass read_all_images(const data::BetonReader& reader, int threads);
 
-/// Asks the kernel to forget what it has cached of a file. Pages that some process has mapped stay,
-/// and so do those on file systems that live in memory. @throws IoError if it cannot be opened.
+/// Asks the kernel to drop a file from the page cache. Pages that a process has mapped stay, and so
+/// do those on file systems in memory. @throws IoError if it cannot be opened.
 void drop_from_page_cache(const std::filesystem::path& path);
 
 }  // namespace precast::tools

@@ -24,19 +24,19 @@ namespace precast::tools {
 namespace {
 
 constexpr int kPollMs = 200;
-// What a process tells begins with one of these; kReady comes before.
+// Each message of a process begins with one of these; kReady comes first.
 constexpr char kReady = 'r', kDone = 'd', kFailed = 'f';
 
 void write_all(int file, std::string_view text) {
   while (!text.empty()) {
     const auto written = uninterrupted([&] { return ::write(file, text.data(), text.size()); });
-    if (written <= 0) return;  // nobody listens any more
+    if (written <= 0) return;  // the reader is gone
     text.remove_prefix(static_cast<std::size_t>(written));
   }
 }
 
-/// The forked process: does the work, tells, and ends without what belongs to its parent
-/// (destructors, text that waits to be printed).
+/// The forked process: does the work, sends its result, and exits without running its parent's
+/// destructors or flushing its parent's output.
 [[noreturn]] void run_child_work(int number, const SideBySideWork& work, int tell, int go,
                                  pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -56,7 +56,7 @@ void write_all(int file, std::string_view text) {
   ::_exit(0);
 }
 
-/// One process and the pipe on which it tells. Ends it if it still runs.
+/// A process and the pipe for its result. Kills the process if it is still running.
 class Child {
  public:
   Child(int number, const SideBySideWork& work, Pipe& go) {
@@ -77,7 +77,7 @@ class Child {
     static_cast<void>(uninterrupted([&] { return ::waitpid(process_, nullptr, 0); }));
   }
 
-  /// Up to `most` bytes more of what it tells. @return false at its end.
+  /// Reads up to `most` more bytes of its messages. @return false at the end.
   bool listen(std::size_t most, const std::function<void()>& waiting) {
     pollfd wanted{.fd = pipe_.reader(), .events = POLLIN, .revents = 0};
     while (uninterrupted([&] { return ::poll(&wanted, 1, kPollMs); }) == 0) waiting();
@@ -88,7 +88,7 @@ class Child {
     return count > 0;
   }
 
-  /// What it told, once it has ended. @throws what it threw.
+  /// Its result, once it has ended. @throws the error that it reported.
   std::string result() {
     int status = 0;
     static_cast<void>(uninterrupted([&] { return ::waitpid(process_, &status, 0); }));

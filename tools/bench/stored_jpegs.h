@@ -14,11 +14,11 @@ struct StoredJpeg {
   std::span<const std::byte> bytes;
   int height = 0;
   int width = 0;
-  /// For messages.
+  /// For error messages.
   std::string name;
 };
 
-/// JPEGs in memory: those of a .beton file, or files of their own.
+/// JPEGs in memory: those of a .beton file, or separate files.
 class StoredJpegs {
  public:
   /// @param paths one .beton file, or JPEG files. @throws IoError if one cannot be read, DataError
@@ -26,7 +26,7 @@ class StoredJpegs {
   explicit StoredJpegs(const std::vector<std::string>& paths);
 
   [[nodiscard]] const std::vector<StoredJpeg>& all() const { return jpegs_; }
-  /// Images of the .beton that are stored raw, and are left out.
+  /// Images of the .beton that are stored raw and skipped.
   [[nodiscard]] std::size_t raw() const { return raw_; }
 
  private:

@@ -89,7 +89,7 @@ void Arguments::store(const std::vector<std::string>& args) {
     }
     places.add(place.name.c_str(), place.list ? -1 : 1);
   }
-  // Without `allow_guessing`: an option that is added later must not change what a script means.
+  // Without `allow_guessing`: an option added later must not change the meaning of a script.
   const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
   po::store(po::command_line_parser(in_own_spelling(args))
                 .options(all)
@@ -102,7 +102,7 @@ void Arguments::store(const std::vector<std::string>& args) {
 bool Arguments::parse(const std::vector<std::string>& args) {
   try {
     store(args);
-    // Before notify(), which insists on required options.
+    // Before notify(), which enforces required options.
     if (has("help")) {
       print_help();
       return false;

@@ -12,29 +12,29 @@
 
 namespace precast::tools {
 
-/// The command line of one command, as Boost.Program_options reads it but strictly: options are
-/// written in full, unknown ones get a hint. Names have underscores; hyphens in their place are
-/// accepted. `--help` is added.
+/// The command line of one command, read by Boost.Program_options in strict mode: options must be
+/// written in full, unknown ones get a hint. Names have underscores; hyphens are accepted in their
+/// place. `--help` is added.
 class Arguments {
  public:
-  /// @param usage what follows `usage: precast`, as `write SOURCE OUT.beton [options]`.
-  /// @param about what the command does, below it; may be empty.
+  /// @param usage the text after `usage: precast`, as `write SOURCE OUT.beton [options]`.
+  /// @param about what the command does, printed below the usage; may be empty.
   Arguments(std::string usage, std::string about);
 
-  /// Adds an argument without dashes; all of them are needed, in this order.
+  /// Adds a positional argument; all of them are required, in this order.
   void positional(const std::string& name, const std::string& help);
-  /// One more behind them, which may be left out.
+  /// Adds one more after them, which may be left out.
   void optional_positional(const std::string& name, const std::string& help);
-  /// The last one: one value or more, read with get<std::vector<std::string>>().
+  /// Adds the last one: one value or more, read with get<std::vector<std::string>>().
   void positional_list(const std::string& name, const std::string& help);
   /// For `add_options()`.
   [[nodiscard]] boost::program_options::options_description& options() { return options_; }
 
-  /// @return false if `--help` was asked for, and was shown. @throws ConfigError
+  /// @return false if `--help` was given and has been printed. @throws ConfigError
   [[nodiscard]] bool parse(const std::vector<std::string>& args);
 
   [[nodiscard]] bool has(const std::string& name) const { return values_.count(name) > 0; }
-  /// Whether it stands on the command line: has() is true for defaults, too.
+  /// Whether it was given on the command line; has() is also true for defaults.
   [[nodiscard]] bool given(const std::string& name) const {
     return has(name) && !values_[name].defaulted();
   }
@@ -43,7 +43,7 @@ class Arguments {
     return values_[name].template as<T>();
   }
   [[nodiscard]] std::string text(const std::string& name) const { return get<std::string>(name); }
-  /// All options and arguments that have a value, as a command line would say them.
+  /// All options and arguments that have a value, in command-line form.
   [[nodiscard]] std::map<std::string, std::string> texts() const;
 
  private:
@@ -53,7 +53,7 @@ class Arguments {
   void check_positionals() const;
   void print_help() const;
   [[nodiscard]] std::vector<std::string> known() const;
-  /// `--a-b` is `--a_b` where that is the option's name.
+  /// Treats `--a-b` as `--a_b` if that is the option's name.
   [[nodiscard]] std::vector<std::string> in_own_spelling(std::vector<std::string> args) const;
 
   std::string usage_;
@@ -77,15 +77,15 @@ void check_range(std::string_view option, std::int64_t value, std::int64_t low, 
 [[nodiscard]] std::int64_t integer(const Arguments& arguments, const std::string& name,
                                    std::int64_t low, std::int64_t high);
 
-/// The type of an option that is a whole number, with what it is if not given. Signed, so that "-1"
-/// is refused and not taken for a very large number.
+/// The type of an integer option, with its default. Signed, so that "-1" is refused instead of read
+/// as a very large number.
 [[nodiscard]] boost::program_options::typed_value<std::int64_t>* number(std::int64_t value);
 
-/// How many threads --workers means, an option of type std::int64_t: 0 is one a core.
+/// The number of threads of --workers, an option of type std::int64_t: 0 means one per core.
 /// @throws ConfigError as check_range.
 [[nodiscard]] int worker_count(const Arguments& arguments);
 
-/// Which of the known names this is. @throws ConfigError naming the option and what it knows.
+/// Looks up one of the known names. @throws ConfigError naming the option and the known names.
 [[nodiscard]] std::size_t find_name(std::string_view option,
                                     const std::vector<std::string_view>& known,
                                     std::string_view name);

@@ -39,15 +39,15 @@ int run_caught(const Command& command, const std::vector<std::string>& args) {
   }
 }
 
-/// A write that fails then returns an error, which names its file, where the signal would kill the
-/// process without a word.
+/// A failing write then returns an error, which names its file; the signal would kill the process
+/// without a message.
 void ignore_write_signals() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
 }
 
-/// What was printed may still wait in memory, and may have been lost before.
-/// @return the exit code: `result` if all went out, or if it tells of a failure already.
+/// Flushes output that may still be buffered, and checks whether any was lost earlier.
+/// @return the exit code: `result` if all output was written, or if it already signals a failure.
 int finish_output(int result) {
   errno = 0;
   const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
@@ -89,7 +89,7 @@ Failure describe_failure(const std::exception_ptr& exception) {
     const std::string place = error.path1().empty() ? error.what() : error.path1().string();
     return {place + ": " + error.code().message(), code(ExitCode::io)};
   } catch (const std::exception& error) {
-    // A full disk under standard output arrives here: finish_output() tells it.
+    // A full disk behind standard output ends here: finish_output() reports it.
     if (std::ferror(stdout) != 0) return {"", code(ExitCode::io)};
     return {error.what(), code(ExitCode::failed)};
   } catch (...) {

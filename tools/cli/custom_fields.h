@@ -9,21 +9,21 @@
 
 namespace precast::tools {
 
-/// `NAME=BYTES:ALIGNMENT[:POINTER]`: tells the layout of a custom field that another program wrote.
+/// `NAME=BYTES:ALIGNMENT[:POINTER]`: the layout of a custom field that another program wrote.
 inline constexpr const char* kCustomFieldHelp =
     "NAME=BYTES:ALIGNMENT[:POINTER]: itemsize and alignment of the metadata of a custom field that "
     "FFCV wrote, and where in it the pointer to its bytes stands";
 
-/// Takes the values of that form, the ones whose `=` is followed by a digit, out of `values`.
+/// Removes the values of that form, those with a digit after `=`, from `values`.
 /// @param place names the option or key in messages. @throws ConfigError
 [[nodiscard]] data::BetonOptions take_layouts(std::vector<std::string>& values,
                                               const std::string& place);
 
-/// Where nothing else is meant by them. @throws ConfigError for a value of another form.
+/// For options that accept nothing else. @throws ConfigError for a value of another form.
 [[nodiscard]] data::BetonOptions read_layouts(std::vector<std::string> values,
                                               const std::string& place);
 
-/// `--field ...`, for commands where that means no more, and what was given. @{
+/// `--field ...`, for commands where it has no other meaning, and the given values. @{
 void add_layout_option(boost::program_options::options_description& options);
 [[nodiscard]] data::BetonOptions read_layouts(const Arguments& arguments);
 /// @}

@@ -31,9 +31,9 @@ void exec_precast_train(const std::string& name, const std::vector<std::string>&
   for (std::string& arg : all) argv.push_back(arg.data());
   argv.push_back(nullptr);
   // How long libgomp's threads spin before they sleep. ResNet-18 at 32 px on 2 cores, alone and
-  // beside another busy process: 565 and 159 img/s with libgomp's own 300,000 rounds, 459 and 284
-  // without any (OMP_WAIT_POLICY=PASSIVE), 555 and 234 with these. Whoever sets one of the
-  // variables decides.
+  // next to another busy process: 565 and 159 img/s with libgomp's default of 300,000 rounds, 459
+  // and 284 without spinning (OMP_WAIT_POLICY=PASSIVE), 555 and 234 with these. A user's setting of
+  // either variable takes precedence.
   if (std::getenv("OMP_WAIT_POLICY") == nullptr)
     ::setenv("GOMP_SPINCOUNT", "3000", /*overwrite=*/0);
   ::execv(program.c_str(), argv.data());

@@ -13,11 +13,11 @@
 namespace precast::tools {
 namespace {
 
-/// An option of a kind of field, as the kind declares it.
+/// An option of a kind of field, as declared by the kind.
 struct FieldOption {
   std::string type;
   Schema::KeyHelp key;
-  /// On the command line.
+  /// Its name on the command line.
   [[nodiscard]] std::string name() const { return fmt::format("{}.{}", type, key.name); }
 };
 
@@ -42,7 +42,7 @@ void check_values(const data::FieldRegistry::Entry& kind, const ConfigNode& valu
   diagnostics.throw_if_errors();
 }
 
-/// Without the quotes that JSON puts around texts.
+/// Removes the quotes that JSON puts around strings.
 std::string plain(const std::string& json) {
   return json.starts_with('"') ? json.substr(1, json.size() - 2) : json;
 }

@@ -11,22 +11,22 @@
 
 namespace precast::tools {
 
-/// `--image.quality` and so on: the options of all kinds of fields, as each declares them, on the
-/// command line as TYPE.OPTION.
+/// `--image.quality` and so on: the options that each kind of field declares, on the command line
+/// as TYPE.OPTION.
 /// @param image_mode the default of image.mode; nothing: the field's own.
 void add_field_options(boost::program_options::options_description& options,
                        const data::FieldRegistry& fields, const std::string& image_mode = "");
 
-/// What they say, with the seed of --seed. @throws ConfigError, also for one that no field of its
-/// kind can have: wrong values, or an option of another image.mode
+/// Parses the options, with the seed of --seed. @throws ConfigError, also for one that no field of
+/// its kind can have: wrong values, or an option of another image.mode
 [[nodiscard]] data::FieldOptions field_options(const Arguments& arguments,
                                                const data::FieldRegistry& fields);
 
-/// The first of them on the command line, or empty.
+/// The first of these options on the command line, or empty.
 [[nodiscard]] std::string given_field_option(const Arguments& arguments,
                                              const data::FieldRegistry& fields);
 
-/// @throws ConfigError if an option is given, and no field of a source is of its kind.
+/// @throws ConfigError if an option is given and no field of a source has its kind.
 void check_field_options(const Arguments& arguments, const data::FieldRegistry& registry,
                          const std::vector<data::SourceField>& fields);
 

@@ -10,18 +10,18 @@ namespace precast::tools {
 
 /// The command line of a command that takes a recipe: `CONFIG.yaml [--section.key=value ...]
 /// [options]`.
-/// `--config-file CONFIG.yaml` is the same as giving it first (as ffcv-imagenet's script has it).
+/// `--config-file CONFIG.yaml` is the same as giving it first (as in ffcv-imagenet's script).
 class RecipeArguments {
  public:
   /// @param command its name. @param about what it does.
   RecipeArguments(const std::string& command, std::string about);
 
-  /// The command's own options.
+  /// The options of the command itself.
   [[nodiscard]] Arguments& arguments() { return arguments_; }
-  /// @return false if `--help` was asked for; `key_help` is then shown below the options.
+  /// @return false if `--help` was given; `key_help` is then printed below the options.
   /// @throws ConfigError
   [[nodiscard]] bool parse(const std::vector<std::string>& args, const std::string& key_help);
-  /// Empty: none was given.
+  /// Empty if none was given.
   [[nodiscard]] std::string config_path() const;
   [[nodiscard]] const std::vector<Override>& overrides() const { return overrides_; }
 
@@ -30,10 +30,9 @@ class RecipeArguments {
   std::vector<Override> overrides_;
 };
 
-/// Takes the overrides out of `args`, and leaves the rest. An argument is an override if its name
-/// has a dot in it:
-/// `--section.key=value`, `--section.key value`, `section.key=value`. @throws ConfigError if a
-/// value is missing.
+/// Removes the overrides from `args` and keeps the rest. An argument is an override if its name
+/// contains a dot: `--section.key=value`, `--section.key value`, `section.key=value`. @throws
+/// ConfigError if a value is missing.
 [[nodiscard]] std::vector<Override> take_overrides(std::vector<std::string>& args);
 
 }  // namespace precast::tools

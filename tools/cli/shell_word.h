@@ -4,10 +4,10 @@
 
 namespace precast::tools {
 
-/// `text` as a POSIX shell reads it as one word, between apostrophes.
+/// Quotes `text` with apostrophes so that a POSIX shell reads it as one word.
 [[nodiscard]] std::string shell_quoted(const std::string& text);
 
-/// The same, as it is where a shell changes nothing in it.
+/// The same, but unquoted if a shell would not change it.
 [[nodiscard]] std::string shell_word(const std::string& text);
 
 }  // namespace precast::tools

@@ -5,7 +5,8 @@
 
 namespace precast::tools {
 
-/// Time since it was made: on the wall, and of this process on all cores (user and system).
+/// Time since construction: wall-clock time, and CPU time of this process on all cores (user and
+/// system).
 class Stopwatch {
  public:
   Stopwatch();
@@ -17,10 +18,10 @@ class Stopwatch {
   double cpu_start_;
 };
 
-/// CPU seconds of the calling thread alone, since it began.
+/// CPU seconds of the calling thread since it started.
 [[nodiscard]] double thread_cpu_seconds();
 
-/// The middle value (of an even number the upper one). @param values at least one.
+/// The median (the upper one of an even number). @param values at least one.
 [[nodiscard]] double median(std::vector<double> values);
 
 }  // namespace precast::tools

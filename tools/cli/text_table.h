@@ -5,8 +5,8 @@
 
 namespace precast::tools {
 
-/// Prints rows on standard output, columns as wide as their widest cell and aligned to the right.
-/// @param rows the first one is the head; all of the same length.
+/// Prints rows on standard output, with columns as wide as their widest cell and right-aligned.
+/// @param rows the first one is the header; all of the same length.
 void print_text_table(const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace precast::tools

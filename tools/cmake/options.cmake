@@ -15,7 +15,8 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
 
-# -O3 costs a twentieth more compile time than -O2 and pays only in the loops of data/, which asks for it.
+# -O3 costs a twentieth more compile time than -O2 and pays only in the loops of data/, which ask
+# for it.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
 set(CMAKE_CXX_STANDARD 20)
@@ -26,7 +27,7 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
-# Executables find their libraries beside them, wherever the tree is installed.
+# Executables find their libraries next to them, wherever the tree is installed.
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
@@ -41,7 +42,7 @@ function(precast_unity target)
   if(ARG_SOURCES)
     set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE ${ARG_SOURCES})
   else()
-    # In groups of our own, a new source changes those of its folder alone.
+    # With our own groups, a new source changes only the groups of its folder.
     set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
     get_target_property(sources ${target} SOURCES)
     list(FILTER sources INCLUDE REGEX "\\.cpp$")
@@ -56,7 +57,7 @@ function(precast_unity target)
     endforeach()
   endif()
   if(PRECAST_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-    # It takes the sources, which are included, for headers.
+    # It treats the included sources as headers.
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
 endfunction()

@@ -23,7 +23,7 @@ set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/precast)
 install(EXPORT precastTargets NAMESPACE precast:: DESTINATION ${package_folder})
 export(EXPORT precastTargets NAMESPACE precast:: FILE ${CMAKE_BINARY_DIR}/precastTargets.cmake)
 
-# Two configurations of one file: programs and headers lie elsewhere in a build folder.
+# Two configurations of one file: in a build folder, programs and headers are in other places.
 function(precast_config out folder header_root bin)
   configure_package_config_file(${CMAKE_CURRENT_FUNCTION_LIST_DIR}/precastConfig.cmake.in ${out}
     INSTALL_DESTINATION ${folder} INSTALL_PREFIX ${ARGN} PATH_VARS header_root bin)

@@ -10,7 +10,8 @@ function(precast_add_plugin name)
   if(NOT ARG_DATA AND NOT precast_WITH_TORCH)
     message(FATAL_ERROR "precast_add_plugin: '${name}' is a train plug-in, but this precast was built without libtorch. Give DATA, or build precast with -DPRECAST_TORCH=ON")
   endif()
-  # The digest of the headers as they are now, not as they were when precast was built: see framework/core/plugin.h.
+  # The digest of the current headers, not of those at the time when precast was built: see
+  # framework/core/plugin.h.
   set(abi_header ${CMAKE_CURRENT_BINARY_DIR}/${name}_abi.h)
   file(STRINGS ${precast_HEADER_LIST} headers)
   list(TRANSFORM headers PREPEND ${precast_HEADER_ROOT}/)

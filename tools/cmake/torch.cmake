@@ -33,8 +33,8 @@ endif()
 set(PRECAST_WITH_CUDA ${precast_cuda})
 message(STATUS "CUDA: ${PRECAST_WITH_CUDA}")
 
-# stdc++ stands before libtorch: the wheel's libraries export half a copy of std::filesystem of another compiler, whose
-# remove_all() crashes; the first library in the list answers.
+# stdc++ comes before libtorch: the wheel's libraries export half a copy of another compiler's
+# std::filesystem, whose remove_all() crashes; the first library in the list is used.
 add_library(precast_torch INTERFACE)
 set_target_properties(precast_torch PROPERTIES EXPORT_NAME torch)
 # Debian's libtorch-style headers are large; only the operators a file names are parsed.
@@ -48,7 +48,7 @@ if(PRECAST_WITH_CUDA)
   set(Torch_DIR ${PRECAST_TORCH_DIR}/share/cmake/Torch)
   find_package(Torch REQUIRED)
   enable_language(CUDA)
-  # CMake 3.25 does not know that nvcc has C++20.
+  # CMake 3.25 does not know that nvcc supports C++20.
   if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
@@ -56,7 +56,7 @@ if(PRECAST_WITH_CUDA)
   set(CMAKE_CUDA_STANDARD 20)
   target_link_libraries(precast_torch INTERFACE stdc++ ${TORCH_LIBRARIES})
 else()
-  # What other projects get is written by precastConfig.cmake.
+  # The part for other projects is written by precastConfig.cmake.
   target_include_directories(precast_torch SYSTEM INTERFACE
     $<BUILD_INTERFACE:${PRECAST_TORCH_DIR}/include>
     $<BUILD_INTERFACE:${PRECAST_TORCH_DIR}/include/torch/csrc/api/include>)

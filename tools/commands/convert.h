@@ -6,8 +6,8 @@
 namespace precast::tools {
 
 /// `precast convert IN OUT [--json]`: writes the tensors of a weights file or of a training state
-/// (.pt, .pth, .safetensors) in the format that OUT's name tells, under torchvision's names. An
-/// older OUT is replaced, all at once. @return an exit code.
+/// (.pt, .pth, .safetensors) in the format given by OUT's extension, under torchvision's names.
+/// Replaces an existing OUT atomically. @return an exit code.
 int run_convert(const std::vector<std::string>& args);
 
 }  // namespace precast::tools

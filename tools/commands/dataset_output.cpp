@@ -34,7 +34,7 @@ bool begins_as_beton(const fs::path& path) {
          fields <= data::kMaxFields && std::has_single_bit(page_bytes);
 }
 
-/// Names that mean one file are one, whether it exists or not.
+/// Paths of the same file are equal, whether it exists or not.
 fs::path resolved(const std::string& out) {
   std::error_code failure;
   const fs::path path = fs::weakly_canonical(fs::absolute(out), failure);
@@ -67,7 +67,7 @@ data::WriteSummary WatchedWriting::run(const std::string& out, std::uint64_t sam
     throw Error(fmt::format("{}: {}", out, cancelled.what()),
                 static_cast<ExitCode>(StopSignals::exit_code()));
   } catch (const IoError& error) {
-    // The file may be written under another name, which nobody has given.
+    // The file may be written under a temporary name, which the user does not know.
     throw IoError(fmt::format("{}: {}", out, error.what()));
   }
 }
@@ -126,7 +126,7 @@ void JointOutputs::publish() {
   if (files_.size() < 2) return;
   FileOps& ops = posix_file_ops();
   for (const File& file : files_) {
-    // A file without its checksums is sound, one with another's is not.
+    // A file without checksums is valid, one with another file's checksums is not.
     data::remove_sums_sidecar(file.target, ops);
     if (uninterrupted([&] { return ops.rename(file.place.c_str(), file.target.c_str()); }) != 0)
       throw IoError("cannot rename to", file.target.string(), errno);
@@ -142,7 +142,7 @@ void print_skipped(const std::vector<data::SkippedSample>& skipped) {
   constexpr std::size_t kMostShown = 10;
   for (const auto& [index, name, what] :
        std::span(skipped).first(std::min(skipped.size(), kMostShown))) {
-    // A source that cannot give the sample names it in its message.
+    // A source that cannot read the sample names it in its message.
     fmt::print(stderr, "  {}{}: {}\n", index, name.empty() ? "" : fmt::format(" ({})", name), what);
   }
   if (skipped.size() > kMostShown)

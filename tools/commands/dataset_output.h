@@ -13,7 +13,7 @@
 
 namespace precast::tools {
 
-/// The line that shows that writing a dataset goes on.
+/// The line that shows the progress of writing a dataset.
 class WriteProgressLine {
  public:
   /// @param what the line's first word, as `write`. @param total samples to be written
@@ -28,16 +28,16 @@ class WriteProgressLine {
   Progress progress_;
 };
 
-/// Writes one dataset after the other with a line of progress; a signal ends the one that is being
-/// written, and leaves nothing of it.
+/// Writes datasets one after the other with a progress line. A signal stops the one being written
+/// and leaves nothing of it.
 class WatchedWriting {
  public:
   using Write = std::function<data::WriteSummary(const data::WriteOptions&)>;
 
-  /// @param what as WriteProgressLine.
+  /// @param what as in WriteProgressLine.
   explicit WatchedWriting(std::string what) : what_(std::move(what)) {}
-  /// @param write gets `options` with on_progress and cancel. @throws what it throws; for Cancelled
-  /// an Error that names `out`, whose exit code is the signal's.
+  /// @param write gets `options` with on_progress and cancel. @throws what it throws; Cancelled
+  /// becomes an Error that names `out`, with the signal's exit code.
   data::WriteSummary run(const std::string& out, std::uint64_t samples, data::WriteOptions options,
                          const Write& write) const;
 
@@ -46,31 +46,34 @@ class WatchedWriting {
   StopSignals signals_;
 };
 
-/// @throws ConfigError if `out` is an empty name; IoError if its folder is not there.
+/// @throws ConfigError if `out` is an empty name; IoError if its folder does not exist.
 void check_folder(const std::string& out);
 
-/// @throws ConfigError if `out` is the file that is read.
+/// @throws ConfigError if `out` is the input file.
 void expect_other_file(const std::string& out, const std::filesystem::path& in);
 
-/// What stands before writing a dataset: an input is never replaced, whether it is one of `inputs`
-/// (empty paths are none) or a file among a source's own. @throws ConfigError if `out` is one of
-/// them, or a file that is not empty and does not begin as a .beton file; as check_folder().
+/// Checks to make before writing a dataset: an input is never replaced, whether it is one of
+/// `inputs` (empty paths are skipped) or one of the source's own files. @throws ConfigError if
+/// `out` is one of them, or a file that is not empty and does not begin as a .beton file; as
+/// check_folder().
 void check_output(const std::string& out, const std::vector<std::filesystem::path>& inputs);
 
-/// Files that appear under their names when all of them are complete. One of them alone is left to
-/// AtomicFile; of several, each is written under another name beside its own. What has not been
-/// published is removed.
+/// Files that appear under their names when all of them are complete. A single file is left to
+/// AtomicFile; several are each written under another name in the same folder. Files that have not
+/// been published are removed.
 class JointOutputs {
  public:
-  /// @throws IoError if one of several is there and no regular file; ConfigError if two are one.
+  /// @throws IoError if one of several exists and is not a regular file; ConfigError if two are the
+  /// same.
   explicit JointOutputs(const std::vector<std::string>& outs);
   JointOutputs(const JointOutputs&) = delete;
   JointOutputs& operator=(const JointOutputs&) = delete;
   ~JointOutputs();
 
-  /// Where to write what shall become `outs[i]`.
+  /// Where to write the file that will become `outs[i]`.
   [[nodiscard]] const std::string& place(std::size_t i) const { return files_.at(i).place; }
-  /// Gives all of them their names; checksums beside older files go with these. @throws IoError
+  /// Renames all files to their final names, and removes checksums next to the files they replace.
+  /// @throws IoError
   void publish();
 
  private:
@@ -81,8 +84,8 @@ class JointOutputs {
   std::vector<File> files_;
 };
 
-/// Damaged samples that were left out: the first ones as a warning on standard error, and all for
-/// programs. @{
+/// Reports damaged samples that were left out: the first ones as a warning on standard error, and
+/// all of them as JSON. @{
 void print_skipped(const std::vector<data::SkippedSample>& skipped);
 [[nodiscard]] nlohmann::ordered_json skipped_json(const std::vector<data::SkippedSample>& skipped);
 /// @}
@@ -90,7 +93,7 @@ void print_skipped(const std::vector<data::SkippedSample>& skipped);
 /// `jpg 3, resized 1`.
 [[nodiscard]] std::string tally_text(const data::Tally& tally);
 
-/// A written file in words, and for programs.
+/// A written file as text, and as JSON.
 void print_written(const std::string& out, const data::WriteSummary& summary);
 [[nodiscard]] nlohmann::ordered_json written_json(const std::string& out,
                                                   const data::WriteSummary& summary);

@@ -57,7 +57,7 @@ void print(const std::filesystem::path& path, const data::IndexSummary& summary,
     fmt::print("  ... and {} more; --json lists all\n", damaged.size() - kMostShown);
 }
 
-/// Reads over the images and writes the sidecar. @throws Error with a signal's exit code
+/// Scans the images and writes the sidecar. @throws Error with a signal's exit code
 data::IndexSummary make_index(const data::BetonReader& reader, std::size_t interval, int workers) {
   const StopSignals signals;
   Progress progress;

@@ -5,7 +5,7 @@
 
 namespace precast::tools {
 
-/// `precast index`: writes the sidecar that lets crops of a dataset's JPEGs be decoded alone.
+/// `precast index`: writes the sidecar that allows decoding only the crops of a dataset's JPEGs.
 int run_index(const std::vector<std::string>& args);
 
 }  // namespace precast::tools

@@ -28,7 +28,7 @@ using data::BetonReader;
 using data::FieldType;
 using Json = nlohmann::ordered_json;
 
-/// What the descriptor says.
+/// The contents of the descriptor.
 Json describe_format(const data::FieldInfo& field) {
   Json report = {{"name", field.name},
                  {"type", data::field_type_name(field.type)},
@@ -49,7 +49,7 @@ Json describe_format(const data::FieldInfo& field) {
   return report;
 }
 
-/// @param with_values tells of all the file's values; else of the file alone.
+/// @param with_values describes all of the file's values; else only the file.
 Json describe(const BetonReader& reader, bool with_values, bool with_labels) {
   const data::BetonHeader& header = reader.header();
   std::uint64_t metadata_end = data::kHeaderBytes + reader.fields().size() * data::kFieldBytes;
@@ -94,7 +94,7 @@ std::string array_text(const Json& field) {
   return fmt::format("{} {},", field["dtype"].get<std::string>(), field["shape"].dump());
 }
 
-/// @param samples how many the file has
+/// @param samples the number of samples in the file
 void print_field(const Json& field, double samples) {
   fmt::print("{:<16} {:<8}", field["name"].get<std::string>(), field["type"].get<std::string>());
   if (field.contains("jpg")) {
@@ -123,7 +123,7 @@ void print_report(const Json& report) {
   for (const Json& field : report["fields"]) print_field(field, report["samples"].get<double>());
 }
 
-/// What a custom field's metadata is and what may belong to it, and the shape of what has a tag.
+/// The metadata of a custom field and what may belong to it, and the shape of tagged values.
 void describe_beyond_type(const BetonReader& reader, std::uint64_t sample, std::size_t index,
                           Json& value) {
   const data::FieldInfo& field = reader.fields()[index];
@@ -141,13 +141,13 @@ void describe_beyond_type(const BetonReader& reader, std::uint64_t sample, std::
   }
 }
 
-/// What a field is called beside `sample`. Longer than any name of a field.
+/// The JSON key of a field next to the key `sample`. Longer than any field name can be.
 std::string key_of(const data::FieldInfo& field) {
   return field.name == "sample" ? "field_named_sample" : field.name;
 }
 static_assert(std::string_view("field_named_sample").size() > data::kFieldNameBytes);
 
-/// The value itself if it is a number, else where and what it is.
+/// The value itself if it is a number, else its position and type.
 Json describe_value(const BetonReader& reader, std::uint64_t sample, std::size_t index) {
   const data::FieldInfo& field = reader.fields()[index];
   if (field.type == FieldType::integer) return reader.integer(sample, index);
@@ -174,7 +174,7 @@ Json describe_sample(const BetonReader& reader, std::uint64_t sample) {
 }
 
 /// Writes one field, or all of the sample into a folder.
-/// @param choice name of the field; empty: told by `out`.
+/// @param choice name of the field; empty: determined by `out`.
 void take_out(const BetonReader& reader, std::uint64_t sample, const std::string& out,
               const std::string& choice) {
   if (!choice.empty()) return export_field(reader, sample, reader.field(choice), out);
@@ -190,7 +190,7 @@ void take_out(const BetonReader& reader, std::uint64_t sample, const std::string
   export_field(reader, sample, field, out);
 }
 
-/// @param choice which field to write with --out; empty: told by the name of the file.
+/// @param choice the field to write with --out; empty: determined by the file name.
 void show_sample(const BetonReader& reader, const Arguments& arguments, const std::string& choice) {
   const auto sample = arguments.get<std::int64_t>("sample");
   if (sample < 0 || static_cast<std::uint64_t>(sample) >= reader.size()) {
@@ -205,7 +205,7 @@ void show_sample(const BetonReader& reader, const Arguments& arguments, const st
   fmt::print("{}\n", report.dump(indent, ' ', false, Json::error_handler_t::replace));
 }
 
-/// @throws ConfigError if an option is given whose meaning depends on one that is not.
+/// @throws ConfigError if an option is given without another one that it depends on.
 void check_partners(const Arguments& arguments) {
   if (arguments.has("out") && !arguments.has("sample"))
     throw ConfigError("--out: expected --sample N beside it, got none");
@@ -225,10 +225,10 @@ void check_partners(const Arguments& arguments) {
   if (arguments.has("sample")) throw ConfigError("expected --labels or --sample, got both");
 }
 
-/// What --field says: layouts of custom fields, and with --out the field to write.
+/// The values of --field: layouts of custom fields, and with --out the field to write.
 struct FieldChoice {
   data::BetonOptions layouts;
-  /// Empty: told by the name of the file.
+  /// Empty: determined by the file name.
   std::string written;
 };
 
@@ -249,7 +249,7 @@ void show_order(const BetonReader& reader, const Arguments& arguments) {
   arguments.get<bool>("json") ? fmt::print("{}\n", report.dump(2)) : print_order(report);
 }
 
-/// The file, or what the samples are like that were chosen.
+/// The file, or a summary of the chosen samples.
 void show_file(const BetonReader& reader, const Arguments& arguments) {
   const auto chosen = choose_samples(arguments, reader);
   Json report = describe(reader, !chosen, arguments.get<bool>("labels"));

@@ -5,7 +5,8 @@
 
 namespace precast::tools {
 
-/// `precast inspect FILE.beton [options]`: shows what a .beton file holds, or takes one image out.
+/// `precast inspect FILE.beton [options]`: shows the contents of a .beton file, or extracts one
+/// image.
 int run_inspect(const std::vector<std::string>& args);
 
 }  // namespace precast::tools

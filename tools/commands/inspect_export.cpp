@@ -80,7 +80,7 @@ void export_image(const data::ImageRecord& record, const std::string& out,
             std::as_bytes(std::span(image.pixels)));
 }
 
-/// Whether the field's values are arrays, each of its own shape.
+/// Whether the field's values are arrays, each with its own shape.
 bool is_shaped(const data::FieldInfo& field) {
   return field.tag.kind == data::FieldTag::Kind::pixels ||
          field.tag.kind == data::FieldTag::Kind::ragged;
@@ -94,7 +94,7 @@ void export_array(std::string_view dtype, std::span<const std::uint64_t> shape,
   write_npy(out, dtype, std::vector<std::int64_t>(shape.begin(), shape.end()), elements);
 }
 
-/// What the file of a field is called at its end.
+/// The file extension for a field.
 std::string_view ending_of(const BetonReader& reader, std::uint64_t sample, std::size_t field) {
   if (is_shaped(reader.fields()[field])) return ".npy";
   switch (reader.fields()[field].type) {
@@ -154,7 +154,7 @@ void export_sample(const BetonReader& reader, std::uint64_t sample,
   for (std::size_t field = 0; field < reader.fields().size(); ++field) {
     const data::FieldInfo& info = reader.fields()[field];
     if (!info.has_pointer()) continue;
-    // A name from a file must not lead out of the folder.
+    // A name from a file must not lead outside the folder.
     std::string name = info.name;
     std::ranges::replace(name, '/', '_');
     name += ending_of(reader, sample, field);

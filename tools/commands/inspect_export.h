@@ -9,16 +9,16 @@
 
 namespace precast::tools {
 
-/// Writes what one field of a sample holds into a file, as the ending of `out` says: an image into
-/// .jpg, .png, .ppm or .npy (a JPEG into .jpg as it is stored), an array, pixels and what
-/// is ragged into .npy; bytes and what a custom field points to as they are, and JSON without the
-/// zero byte behind it, into any. @throws ConfigError for another ending, a field whose values are
-/// in the metadata alone, and the dataset itself; DataError, IoError
+/// Writes one field of a sample to a file in the format of `out`'s extension: an image to .jpg,
+/// .png, .ppm or .npy (a JPEG to .jpg as it is stored); an array, pixels and ragged values to .npy;
+/// bytes and the data that a custom field points to unchanged, and JSON without its trailing zero
+/// byte, to any extension. @throws ConfigError for another extension, a field whose values are in
+/// the metadata alone, and the dataset itself; DataError, IoError
 void export_field(const data::BetonReader& reader, std::uint64_t sample, std::size_t field,
                   const std::string& out);
 
-/// Writes a file for each field with values in pages, called like the field, into a folder, which
-/// is made.
+/// Writes a file for each field with values in pages, named after the field, into a folder, which
+/// is created.
 void export_sample(const data::BetonReader& reader, std::uint64_t sample,
                    const std::filesystem::path& folder);
 

@@ -23,11 +23,11 @@ using data::FieldType;
 using Json = nlohmann::ordered_json;
 using Ids = std::vector<std::uint64_t>;
 
-/// More distinct labels are no classes but numbers of something.
+/// Labels with more distinct values are not classes but other numbers.
 constexpr std::size_t kMostClasses = 10000;
 constexpr int kSideBins = 10;
 constexpr std::size_t kShownIds = 20;
-/// Of the largest classes, and of the smallest.
+/// The number of largest classes shown, and of smallest.
 constexpr std::size_t kShownClasses = 10;
 constexpr double kBarWidth = 40;
 
@@ -47,7 +47,7 @@ Json count_classes(const BetonReader& reader, const Ids& ids, std::size_t field)
   return classes;
 }
 
-/// In bins of one width.
+/// In bins of equal width.
 Json count_sides(const BetonReader& reader, const Ids& ids, std::size_t field) {
   std::map<int, std::uint64_t> counts;
   for (const std::uint64_t id : ids) {

@@ -10,10 +10,11 @@
 
 namespace precast::tools {
 
-/// How the samples of --where, --samples and --classes, or all, are distributed: `field_bytes`,
-/// `classes` [{label, name, count}] (up to 10,000), `longer_side` [{from, to, count}] of the first
-/// image, in pixels, `to` not in. Where one of those options is given, `chosen` and `ids`, too.
-/// @param chosen what choose_samples() gave.
+/// The distribution of the samples of --where, --samples and --classes, or of all samples:
+/// `field_bytes`, `classes` [{label, name, count}] (up to 10,000), `longer_side` [{from, to,
+/// count}] of the first image, in pixels, `to` exclusive. If one of those options is given, also
+/// `chosen` and `ids`.
+/// @param chosen the result of choose_samples().
 [[nodiscard]] nlohmann::ordered_json describe_chosen(
     const Arguments& arguments, const data::BetonReader& reader,
     const std::optional<std::vector<std::uint64_t>>& chosen);

@@ -40,7 +40,7 @@ std::int64_t shown_batch_size(const data::BetonReader& reader, const Arguments& 
              : std::min(arguments.get<std::int64_t>("batch_size"), samples);
 }
 
-/// How the first int field's classes are mixed; an empty object without one.
+/// How well the order mixes the classes of the first int field; an empty object without one.
 Json describe_mixing(const data::BetonReader& reader, const std::vector<std::uint64_t>& ids,
                      std::uint64_t batch_size) {
   const std::size_t field = reader.first_field(data::FieldType::integer);

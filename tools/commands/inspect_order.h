@@ -7,11 +7,11 @@
 
 namespace precast::tools {
 
-/// Declares --order and the options that belong to it.
+/// Declares --order and its related options.
 void add_order_options(Arguments& arguments);
 
-/// What --order makes of the file: how many classes and pages its batches meet, beside a random
-/// order. Labels are the first integer field; without one there is nothing about classes.
+/// The effect of --order on the file: how many classes and pages its batches contain, compared with
+/// a random order. Labels are the first integer field; without one the classes are left out.
 [[nodiscard]] nlohmann::ordered_json describe_order(const data::BetonReader& reader,
                                                     const Arguments& arguments);
 void print_order(const nlohmann::ordered_json& report);

@@ -15,7 +15,7 @@ using data::BetonReader;
 using data::FieldType;
 using Json = nlohmann::ordered_json;
 
-/// Smallest, mean and largest of a stream of whole numbers.
+/// Minimum, mean and maximum of a stream of integers.
 struct Range {
   std::int64_t min = INT64_MAX;
   std::int64_t max = INT64_MIN;
@@ -71,7 +71,7 @@ Json describe_integers(const BetonReader& reader, std::size_t field, bool with_l
   return report;
 }
 
-/// Of what is no number only how often it is there.
+/// For values that are not numbers, only their count.
 Json describe_floats(const BetonReader& reader, std::size_t field) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   double low = kInfinity;
@@ -92,7 +92,7 @@ Json describe_floats(const BetonReader& reader, std::size_t field) {
   return report;
 }
 
-/// How long values are that lie elsewhere than in the sample's record.
+/// The length of values that are stored outside the sample's record.
 Json describe_blobs(const BetonReader& reader, std::size_t index) {
   const bool custom = reader.fields()[index].type == FieldType::custom;
   Range bytes;

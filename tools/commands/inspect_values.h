@@ -7,10 +7,10 @@
 
 namespace precast::tools {
 
-/// JSON has no other numbers than finite ones: the others are texts.
+/// JSON has only finite numbers: others become strings.
 [[nodiscard]] nlohmann::ordered_json number_json(double value);
 
-/// What all values of a field are like: least, mean and largest of numbers and sizes.
+/// Summary of all values of a field: minimum, mean and maximum of numbers and sizes.
 /// @param index of the field
 /// @param with_labels lists every value of an int field.
 [[nodiscard]] nlohmann::ordered_json describe_values(const data::BetonReader& reader,

@@ -55,7 +55,7 @@ std::vector<std::unique_ptr<BetonReader>> open_all(const std::vector<std::string
   return files;
 }
 
-/// One file after the other.
+/// Concatenates the files.
 data::DatasetCopy concatenation(const std::vector<const BetonReader*>& files) {
   std::vector<std::uint64_t> ends;
   std::uint64_t end = 0;
@@ -67,7 +67,7 @@ data::DatasetCopy concatenation(const std::vector<const BetonReader*>& files) {
   return {.files = files, .num_samples = end, .sample = locate, .relabel = {}};
 }
 
-/// What all files say of themselves alike.
+/// The entries that all files' descriptions have in common.
 data::FileInfo common_info(const std::vector<const BetonReader*>& files) {
   data::FileInfo info = data::file_info_of(*files.front());
   const auto keep_equal = [](auto& entries, const auto& others) {
@@ -84,7 +84,7 @@ data::FileInfo common_info(const std::vector<const BetonReader*>& files) {
   return info;
 }
 
-/// Numbers and names of the classes, where the files have an int field.
+/// Numbers and names of the classes, if the files have an int field.
 /// @return why names are left out, or nothing.
 std::string set_labels(const Arguments& arguments, data::DatasetCopy& copy, data::FileInfo& info) {
   const BetonReader& first = *copy.files.front();
@@ -100,7 +100,7 @@ std::string set_labels(const Arguments& arguments, data::DatasetCopy& copy, data
   return labels.dropped;
 }
 
-/// Files to read, and the one to write.
+/// Files to read and the file to write.
 struct MergeFiles {
   std::vector<std::string> from;
   std::string out;

@@ -5,7 +5,7 @@
 
 namespace precast::tools {
 
-/// `precast merge A.beton B.beton... OUT.beton`: files of the same fields as one.
+/// `precast merge A.beton B.beton... OUT.beton`: merges files with the same fields into one.
 int run_merge(const std::vector<std::string>& args);
 
 }  // namespace precast::tools

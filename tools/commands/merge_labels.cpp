@@ -31,7 +31,7 @@ std::int64_t label_count(const BetonReader& file, std::size_t field) {
   return last + 1;
 }
 
-/// A file that names nothing while others do takes the names from all.
+/// Why names are dropped: this file does not name all of its classes, and others name some.
 std::string dropped_for(const BetonReader& nameless) {
   return fmt::format("{} does not name all of its classes", nameless.path().string());
 }

@@ -20,7 +20,7 @@ void write_png(const std::filesystem::path& path, std::span<const std::uint8_t> 
   image.format = PNG_FORMAT_RGB;
   png_alloc_size_t size = 0;
   std::vector<std::byte> encoded;
-  // The first call only measures.
+  // The first call only determines the size.
   bool written =
       png_image_write_to_memory(&image, nullptr, &size, 0, pixels.data(), 0, nullptr) != 0;
   if (written) {

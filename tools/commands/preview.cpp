@@ -47,7 +47,7 @@ void add_view_options(po::options_description& options) {
       "view", po::value<std::string>(), "which image of a pipeline with several outputs");
 }
 
-/// Which samples are shown, and of which epoch.
+/// Which samples are shown, and from which epoch.
 void add_epoch_options(po::options_description& options) {
   options.add_options()("samples", po::value<std::string>(),
                         "places in the epoch's order: 0,3,5 or all; default the first 16")(
@@ -124,7 +124,7 @@ std::int64_t not_negative(const Arguments& arguments, const std::string& option)
   return value;
 }
 
-/// The image of a pipeline that --view names, or the first, as the loader would make it.
+/// The pipeline's image that --view names, or the first one, made as by the loader.
 /// @throws ConfigError, DataError
 data::Output image_of(const data::BetonReader& reader, const data::Pipeline& pipeline,
                       const std::string& view) {
@@ -140,7 +140,7 @@ data::Output image_of(const data::BetonReader& reader, const data::Pipeline& pip
   throw ConfigError(fmt::format("--view: expected {}, got '{}'", found, view));
 }
 
-/// Of --pipeline, or of a recipe's section `pipeline`. @throws ConfigError, IoError
+/// From --pipeline, or from a recipe's section `pipeline`. @throws ConfigError, IoError
 data::Pipeline named_pipeline(const Arguments& arguments, const data::ImagePipeline& standard) {
   data::DataParts parts = make_data_parts();
   add_data_plugins(open_plugins(arguments), parts);
@@ -178,7 +178,7 @@ data::Pipeline choose_pipeline(const Arguments& arguments) {
   return standard;
 }
 
-/// Puts the crop of --ratio or --crop in place of the image's own.
+/// Replaces the image's own crop by that of --ratio or --crop.
 void replace_crop(const Arguments& arguments, data::ImagePipeline& image) {
   if (arguments.has("ratio")) {
     const auto ratio = arguments.get<double>("ratio");
@@ -198,7 +198,7 @@ data::Pipeline shown_pipeline(const Arguments& arguments) {
   return pipeline;
 }
 
-/// The places that --samples names in an order of `size` samples; not checked against that.
+/// The positions that --samples names in an order of `size` samples; not checked against `size`.
 /// @throws ConfigError
 std::vector<std::uint64_t> chosen_positions(const Arguments& arguments, std::uint64_t size) {
   const std::string choice = arguments.has("samples") ? arguments.text("samples") : "";
@@ -210,7 +210,7 @@ std::vector<std::uint64_t> chosen_positions(const Arguments& arguments, std::uin
   return positions;
 }
 
-/// Which samples of the epoch are shown: their place in its order, and their number in the file.
+/// The shown samples of the epoch: their position in its order, and their number in the file.
 std::vector<data::SamplePlace> choose_samples(const Arguments& arguments,
                                               const data::BetonReader& reader, std::uint64_t seed) {
   const std::int64_t epoch = not_negative(arguments, "epoch");

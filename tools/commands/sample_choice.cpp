@@ -20,7 +20,7 @@ namespace {
 namespace po = boost::program_options;
 using Ids = std::vector<std::uint64_t>;
 
-/// A number, or `missing` for no text. Nothing for another text.
+/// A number, or `missing` for an empty text. Nothing for any other text.
 std::optional<std::uint64_t> parse_number(std::string_view text, std::uint64_t missing) {
   if (text.empty()) return missing;
   std::uint64_t number = 0;
@@ -43,7 +43,7 @@ std::pair<std::uint64_t, std::uint64_t> parse_range(std::string_view option, std
   return {*first, *last};
 }
 
-/// The labels that are there, ascending, negative ones left out.
+/// The existing labels, ascending, without negative ones.
 Ids labels_in(const data::BetonReader& reader, std::size_t field) {
   std::unordered_set<std::uint64_t> found;
   for (std::uint64_t i = 0; i < reader.size(); ++i) {
@@ -55,8 +55,8 @@ Ids labels_in(const data::BetonReader& reader, std::size_t field) {
   return labels;
 }
 
-/// The samples whose label is in --classes. Labels may be any numbers, so that no list of all up to
-/// the largest is made.
+/// The samples whose label is in --classes. Labels may be any numbers, so no list up to the largest
+/// one is allocated.
 Ids of_classes(const Arguments& arguments, const data::BetonReader& reader) {
   const std::size_t field = chosen_label_field(arguments, reader);
   const Ids present = labels_in(reader, field);

@@ -100,7 +100,7 @@ std::uint64_t drawn_count(const Arguments& arguments, std::uint64_t available) {
   return count;
 }
 
-/// Deals samples out, by class with --stratify.
+/// Distributes samples over the files, by class with --stratify.
 std::vector<Ids> split(const Arguments& arguments, const data::BetonReader& reader,
                        const Ids& samples, const std::vector<std::uint64_t>& sizes) {
   std::vector<std::int64_t> classes(samples.size(), 0);
@@ -143,7 +143,7 @@ std::vector<Ids> choose(const Arguments& arguments, const data::BetonReader& rea
   return parts;
 }
 
-/// Writes samples of a file byte for byte, or with images stored anew.
+/// Writes samples of a file byte for byte, or with re-encoded images.
 class PartWriter {
  public:
   /// @param layouts with which `reader` was opened.
@@ -157,7 +157,7 @@ class PartWriter {
     layout.page_bytes = static_cast<std::uint64_t>(integer(arguments, "page_size", 0, INT64_MAX));
     if (layout.page_bytes == 0) {
       layout.page_bytes = data::copy_page_bytes({&reader});
-      // Images stored anew can be larger than they were: pixels of a JPEG.
+      // Re-encoded images can be larger than before: pixels of a JPEG.
       if (anew_) layout.page_bytes = std::max(layout.page_bytes, data::kDefaultPageBytes);
     }
     if (!anew_) return;
@@ -170,7 +170,7 @@ class PartWriter {
     layout.info = data::file_info_text(info);
   }
 
-  /// @param out what the user calls it. @param place where it is written
+  /// @param out the name that the user gave. @param place where it is written
   data::WriteSummary write(const WatchedWriting& watched, const std::string& out,
                            const std::string& place, const Ids& ids) const {
     return watched.run(out, ids.size(), options_, [&](const data::WriteOptions& options) {

@@ -43,7 +43,7 @@ void add_measure_options(po::options_description& options) {
       "image_size", number(224), "side of the crops that are timed, px");
 }
 
-/// What the advice is for.
+/// The requirements that the advice is based on.
 void add_machine_options(po::options_description& options) {
   options.add_options()("ram", po::value<double>(), "memory of the machine that trains, GB")(
       "cores", number(0), "its cores for loading; 0: this machine's")(
@@ -132,7 +132,7 @@ Json describe(const MeasuredWay& measured, std::uint64_t images) {
           {"images_per_core_second", measured.images_per_core_second}};
 }
 
-/// In which the largest cell of a table has digits before its point.
+/// The unit in which the largest cell of a table has digits before its decimal point.
 struct Unit {
   const char* name;
   double bytes;
@@ -158,7 +158,7 @@ void print_table(const std::vector<MeasuredWay>& ways, std::uint64_t images,
   for (const int side : sides)
     fmt::print(" {:>24}", side == 0 ? std::string("full") : fmt::format("{} px", side));
   fmt::print("\n");
-  // Ways come by resolution; a row is one mode and quality.
+  // Ways are ordered by resolution; a row is one mode and quality.
   const std::size_t rows = ways.size() / sides.size();
   for (std::size_t row = 0; row < rows; ++row) {
     const StorageWay& way = ways[row].way;
@@ -186,7 +186,7 @@ Measurement measure(const data::Source& source, const std::string& name, Measure
   }
 }
 
-/// `precast write` with all that was said of the source.
+/// `precast write` with all options given for the source.
 std::string advised_command(const Arguments& arguments, const StorageWay& way) {
   std::string command = fmt::format("precast write {} OUT.beton {}",
                                     shell_word(arguments.text("SOURCE")), write_options(way));
@@ -199,7 +199,7 @@ std::string advised_command(const Arguments& arguments, const StorageWay& way) {
   return command;
 }
 
-/// Numbers of the samples that are looked at, drawn at random.
+/// Numbers of the measured samples, drawn at random.
 std::vector<std::uint64_t> draw(std::uint64_t images, std::uint64_t sample, std::uint64_t seed) {
   auto drawn = random_permutation(images, seed, 0, RandomUse::split);
   drawn.resize(std::min(sample, images));

@@ -5,8 +5,8 @@
 
 namespace precast::tools {
 
-/// `precast sizes SOURCE`: how large a dataset becomes in each way of storing it, and how fast each
-/// is read, measured on some of its images.
+/// `precast sizes SOURCE`: estimates the size of a dataset and its read rate for each way of
+/// storing it, measured on some of its images.
 int run_sizes(const std::vector<std::string>& args);
 
 }  // namespace precast::tools

@@ -10,11 +10,11 @@
 namespace precast::tools {
 namespace {
 
-/// More pixels or a better quality make no difference that trainings have shown.
+/// Beyond this, more pixels or better quality made no difference in trainings.
 constexpr int kEnoughPx = 512;
 constexpr int kEnoughQuality = 90;
 
-/// How much of what is wanted a way gives, at most 1.
+/// The fraction of the requirements that a way meets, at most 1.
 struct Score {
   double memory = 1;
   double rate = 1;

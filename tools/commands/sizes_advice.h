@@ -9,7 +9,7 @@
 
 namespace precast::tools {
 
-/// What a machine has, and what a training wants of it.
+/// The resources of a machine, and the needs of a training run.
 struct Machine {
   std::optional<double> ram_bytes;
   int cores = 1;
@@ -21,21 +21,20 @@ struct Advice {
   /// Whether the dataset stays in memory, and whether the cores keep up.
   bool fits = true;
   bool keeps_up = true;
-  /// In a sentence.
+  /// As a sentence.
   std::string why;
 };
 
-/// The share of memory that a dataset may take: the rest is for the processes that train.
+/// The share of memory that a dataset may take: the rest is for the training processes.
 inline constexpr double kMemoryShare = 0.9;
 
-/// The way that fits and keeps up and is best to look at: JPEGs of at least quality 90 and pixels
-/// go before lower qualities, then larger images (from 512 px on they count as the same), then the
-/// fewest bytes. Where none does both, the
-/// one that falls least short. @param ways at least one.
+/// Chooses the best-looking way that fits and keeps up: JPEGs of at least quality 90 and pixels
+/// come before lower qualities, then larger images (from 512 px on they count as equal), then the
+/// fewest bytes. If none does both, the way with the smallest shortfall. @param ways at least one.
 [[nodiscard]] Advice advise(const std::vector<MeasuredWay>& ways, std::uint64_t images,
                             const Machine& machine);
 
-/// The options of `precast write` that store images this way.
+/// The options of `precast write` for this way.
 [[nodiscard]] std::string write_options(const StorageWay& way);
 /// `jpg`, `raw` or `proportion .5`.
 [[nodiscard]] std::string mode_text(const StorageWay& way);

@@ -20,7 +20,7 @@
 namespace precast::tools {
 namespace {
 
-/// What one image takes when it is stored one way.
+/// The cost of storing one image in one way.
 struct Cost {
   double bytes = 0;
   double decode_seconds = 0;
@@ -60,9 +60,9 @@ class Rig {
       fields_.push_back(std::make_unique<data::ImageField>(field_options(encoding)));
   }
 
-  /// @param input as the source has it. @return one cost an encoding.
+  /// @param input an image of the source. @return one cost per encoding.
   std::vector<Cost> measure(data::ImageInput input, std::uint64_t sample) {
-    // Once for all: the encodings begin from the same pixels.
+    // Once for all: every encoding begins from the same pixels.
     if (!input.file.empty()) data::decode_image_file(input.file, input.pixels);
     input.file.clear();
     const data::Value value = std::move(input);
@@ -134,7 +134,7 @@ Costs measure_all(const data::Source& source, std::size_t field, const MeasureOp
   return costs;
 }
 
-/// @param jpeg, raw the two encodings of which the way is made.
+/// @param jpeg, raw the two encodings that the way combines.
 MeasuredWay combine(const Costs& costs, std::size_t jpeg, std::size_t raw, const StorageWay& way) {
   const auto count = static_cast<double>(costs.size());
   double sum = 0;

@@ -13,28 +13,28 @@ namespace precast::tools {
 
 /// One way of storing images.
 struct StorageWay {
-  /// Share of images stored as JPEG: 1 is mode jpg, 0 raw, between them proportion.
+  /// Share of images stored as JPEG: 1 is mode jpg, 0 is raw, values in between are proportion.
   double jpeg_share = 1;
-  /// Of JPEGs; 0 where there are none.
+  /// Quality of JPEGs; 0 if there are none.
   int quality = 90;
-  /// 0: as they are.
+  /// 0: unchanged.
   int max_resolution_px = 0;
 };
 
-/// A way, and what it costs.
+/// A way and its cost.
 struct MeasuredWay {
   StorageWay way;
-  /// Of an image: mean, and its standard error.
+  /// Bytes per image: mean, and its standard error.
   double bytes = 0;
   double bytes_error = 0;
-  /// Images that a core makes training crops of in a second.
+  /// Training crops that one core makes per second.
   double images_per_core_second = 0;
 };
 
 struct Measurement {
   /// For each resolution: for each share, for each quality (raw: once).
   std::vector<MeasuredWay> ways;
-  /// Damaged samples, which count nowhere.
+  /// Damaged samples, which are not counted anywhere.
   std::vector<data::SkippedSample> skipped;
 };
 
@@ -42,9 +42,9 @@ struct MeasureOptions {
   std::vector<double> jpeg_shares;
   std::vector<int> qualities;
   std::vector<int> resolutions_px;
-  /// Which samples of the source are looked at.
+  /// The samples of the source to measure.
   std::vector<std::uint64_t> samples;
-  /// Side of the crops that are timed.
+  /// Side of the timed crops.
   int crop_px = 224;
   int workers = 1;
   data::CorruptPolicy on_corrupt = data::CorruptPolicy::fail;
@@ -53,9 +53,9 @@ struct MeasureOptions {
 };
 
 /// Stores images of a source as `precast write` would, in memory, and decodes them again as
-/// training would: a random resized crop and flip. Rates are by the threads' own clocks; shares
-/// between 0 and 1 are computed from both kinds. @param field of the source, of images.
-/// @throws as the source; DataError if all samples are damaged; Cancelled
+/// training would: a random resized crop and flip. Rates use the threads' own clocks; shares
+/// between 0 and 1 are computed from both kinds. @param field an image field of the source.
+/// @throws the errors of the source; DataError if all samples are damaged; Cancelled
 [[nodiscard]] Measurement measure_ways(const data::Source& source, std::size_t field,
                                        const MeasureOptions& options);
 

@@ -11,13 +11,13 @@
 
 namespace precast::tools {
 
-/// `--kind`, the options of all kinds of sources as each declares them (`--labels`), and
-/// `--on_corrupt`: what SOURCE is, and how it is read.
+/// `--kind`, the options that each kind of source declares (`--labels`), and `--on_corrupt`: what
+/// SOURCE is, and how it is read.
 void add_source_options(boost::program_options::options_description& options,
                         const data::SourceRegistry& sources);
 
-/// Opens SOURCE. @param layouts of a .beton file's custom fields, if the user gave some: with them
-/// SOURCE is such a file. @param texts columns of a list of samples to be kept as text.
+/// Opens SOURCE. @param layouts of a .beton file's custom fields, if the user gave any: SOURCE is
+/// then such a file. @param texts columns of a list of samples to keep as text.
 /// @throws ConfigError, also for options that its kind does not have; as data::open_source.
 [[nodiscard]] std::unique_ptr<data::Source> open_chosen_source(
     const Arguments& arguments, const data::SourceRegistry& sources,

@@ -5,7 +5,7 @@
 
 namespace precast::tools {
 
-/// `precast verify FILE.beton...`: whether files are whole.
+/// `precast verify FILE.beton...`: checks whether files are intact.
 int run_verify(const std::vector<std::string>& args);
 
 }  // namespace precast::tools

@@ -63,7 +63,7 @@ Arguments declare(const data::DataParts& parts) {
   return arguments;
 }
 
-/// Names of fields that --field makes bytes.
+/// Names of fields that --field stores as bytes.
 std::vector<std::string> chosen_as_bytes(const std::vector<std::string>& choices) {
   std::vector<std::string> names;
   for (const std::string& choice : choices) {
@@ -74,7 +74,8 @@ std::vector<std::string> chosen_as_bytes(const std::vector<std::string>& choices
   return names;
 }
 
-/// The source's fields, with the kinds that --field names in place of its own. @throws ConfigError
+/// The source's fields, with the kinds that --field gives instead of the default. @throws
+/// ConfigError
 std::vector<data::SourceField> choose_fields(const std::vector<std::string>& choices,
                                              std::vector<data::SourceField> fields,
                                              const data::FieldRegistry& registry) {
@@ -95,8 +96,7 @@ std::vector<data::SourceField> choose_fields(const std::vector<std::string>& cho
   return fields;
 }
 
-/// What the file tells of itself: nothing that would make it another one on another machine, and
-/// no paths.
+/// The description stored in the file: nothing that would differ on another machine, and no paths.
 data::FileInfo describe_file(const Arguments& arguments, const data::Source& source) {
   data::FileInfo info;
   const auto label = std::ranges::find(source.fields(), "int", &data::SourceField::type);
@@ -110,7 +110,7 @@ data::FileInfo describe_file(const Arguments& arguments, const data::Source& sou
   return info;
 }
 
-/// Which samples of the source are written, in which order.
+/// Which samples of the source are written, and in which order.
 std::vector<std::uint64_t> choose_samples(const Arguments& arguments, std::uint64_t available) {
   const auto seed = static_cast<std::uint64_t>(integer(arguments, "seed", 0, INT64_MAX));
   std::vector<std::uint64_t> order(available);
@@ -160,7 +160,7 @@ data::WriteOptions write_options(const Arguments& arguments) {
   return options;
 }
 
-/// @throws ConfigError if the file to write is one that is read.
+/// @throws ConfigError if the output file is an input file.
 void check_files(const Arguments& arguments) {
   std::vector<std::filesystem::path> inputs = data::source_paths(arguments.text("SOURCE"));
   for (const char* list : {"labels", "classes"}) inputs.emplace_back(arguments.text(list));
@@ -171,7 +171,7 @@ void check_files(const Arguments& arguments) {
 
 int run_write(const std::vector<std::string>& args) {
   data::DataParts parts = make_data_parts();
-  // Plug-ins first: their fields have options of their own on the command line.
+  // Plug-ins first: their fields have their own options on the command line.
   add_data_plugins(open_plugins(args), parts);
   Arguments arguments = declare(parts);
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
@@ -200,7 +200,7 @@ int run_write(const std::vector<std::string>& args) {
             out, fields, order.size(), [&](std::uint64_t i) { return source->sample(order[i]); },
             watched);
       });
-  // They are told by their place in the source.
+  // They are identified by their position in the source.
   for (data::SkippedSample& sample : summary.skipped) sample.index = order[sample.index];
   print_skipped(summary.skipped);
   print_summary(out, *source, summary, arguments.get<bool>("json"));

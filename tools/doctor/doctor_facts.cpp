@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 #define PRECAST_TEXT_OF(x) #x
 #define PRECAST_TEXT(x) PRECAST_TEXT_OF(x)
 
-/// The file of a library that is loaded in this process; empty if it is not.
+/// The file of a library loaded in this process; empty if it is not loaded.
 std::string loaded_file(const std::string& stem) {
   std::pair<std::string, std::string> search{stem, ""};
   dl_iterate_phdr(
@@ -41,7 +41,7 @@ std::string loaded_file(const std::string& stem) {
 
 Json simd_facts() {
   Json compiled = Json::array();
-  // Best first; Highway runs the first one that the CPU has.
+  // Best first; Highway uses the first one that the CPU supports.
   for (std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
     compiled.push_back(hwy::TargetName(target));
   }
@@ -57,7 +57,7 @@ Json library_facts() {
           {"simd", simd_facts()}};
 }
 
-/// The value behind `key` in a file of `key<separator>value` lines, without quotes.
+/// The value of `key` in a file of `key<separator>value` lines, without quotes.
 std::string value_in(const fs::path& path, const std::string& key, char separator) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -100,7 +100,7 @@ Json machine_facts() {
   return facts;
 }
 
-/// Read from the driver itself: it may be there while libtorch is not.
+/// Asked from the driver itself, which may exist without libtorch.
 Json nvidia_facts() {
   std::ifstream file("/proc/driver/nvidia/version");
   std::string line;
@@ -111,7 +111,7 @@ Json nvidia_facts() {
 Json torch_facts(const fs::path& binaries) {
   const fs::path train = binaries / "precast-train";
   if (!fs::exists(train)) return {{"missing", train.string() + " is not there"}};
-  // The first start reads gigabytes of libraries; a driver that hangs must not hang the doctor.
+  // The first start reads gigabytes of libraries; a driver that hangs must not block the doctor.
   const ChildResult child =
       run_child({train.string(), "versions", "--json"}, std::chrono::seconds(120));
   if (child.timed_out) return {{"error", "no answer within 120 s"}};

@@ -15,13 +15,13 @@ from gpu_host import datasets, host
 from gpu_host.problem import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_USAGE, Problem, say
 
 ROOT = host.HOME.parent
-# What travels to the host: the bundle and the tracked tree.
+# What is copied to the host: the bundle and the tracked tree.
 MOST_BYTES = 64 * 2**20
 PROGRAMS = ["precast", "precast-train"]
 OPTIONAL = ["kernel_bench", "kernels_gpu_test"]
 IMAGES = {"train": 8000, "val": 2000}
 PHOTOS, PHOTO_SIDES_PX = 400, [500, 384, 256]
-# Of the GPU host, or of libtorch: never carried.
+# Provided by the GPU host or by libtorch: never copied.
 HOST_LIBRARIES = re.compile(r"/(torch/lib|nvidia)/|/cuda|/(ld-linux|libc|libm|libdl|librt|libpthread|"
                             r"libresolv|libutil|libstdc\+\+|libgcc_s|libgomp|libcuda)[-.]")
 TWIN = ["recipe.py", "resnet.py", "twin_data.py", "twin_step.py", "twin_train.py"]
@@ -155,7 +155,7 @@ def pack(folder, out):
         with tarfile.open(out, f"w:{out.suffix[1:]}" if out.suffix != ".tar" else "w") as archive:
             archive.add(folder, arcname="gpu_check_bundle")
         return out.stat().st_size
-    # Of an older bundle nothing stays; any other folder must be empty.
+    # Nothing of an older bundle is kept; any other folder must be empty.
     if (out / "bundle.json").exists():
         shutil.rmtree(out)
     elif out.exists() and any(out.iterdir()):

@@ -51,7 +51,7 @@ RN18_BLUR = Case("resnet18", 160, 1024, "fp16", blurpool=True)
 RN18 = Case("resnet18", 160, 1024, "fp16")
 RN50_BLUR = Case("resnet50", 224, 256, "fp16", blurpool=True)
 SMALL = Case("resnet18", 32, 128, "fp16", steps=100)
-# Timed again beside precast: tells another machine or clock from another speed.
+# Timed again next to precast, to distinguish a change of machine or clock from a change of speed.
 ANCHOR = RN50
 
 
@@ -59,7 +59,7 @@ def bf16(case):
     return dataclasses.replace(case, precision="bf16")
 
 
-# The most valuable first: running out of time loses the least.
+# The most valuable first, so that running out of time loses the least.
 CASES = [RN50, RN18_BLUR, bf16(RN50), RN50_LARGE, SMALL, bf16(RN18_BLUR), RN50_BLUR, RN18,
          bf16(RN50_LARGE), bf16(RN50_BLUR), bf16(RN18)]
 COMPILED = [RN50, RN18_BLUR, bf16(RN50), RN50_LARGE, SMALL, bf16(RN18_BLUR), RN50_BLUR, RN18,

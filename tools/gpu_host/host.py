@@ -13,7 +13,7 @@ import sys
 
 from gpu_host.problem import EXIT_ENVIRONMENT, EXIT_USAGE, Problem
 
-# The folder that gpu_check lies in: the unpacked bundle, or tools/ in the tree.
+# The folder of gpu_check: the unpacked bundle, or tools/ in the tree.
 HOME = pathlib.Path(__file__).resolve().parents[1]
 # Where hosts and containers keep the driver's libraries when no LD_LIBRARY_PATH names them.
 DRIVER_FOLDERS = ["/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/x86_64-linux-gnu",

@@ -6,7 +6,7 @@ import pathlib
 from gpu_host import cases
 from gpu_host.problem import EXIT_USAGE, Problem
 
-# A card whose clock moved by more than this does not time two sides alike.
+# If a card's clock moved by more than this, the times of the two sides are not comparable.
 MOST_DRIFT = 0.03
 
 

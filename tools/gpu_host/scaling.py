@@ -32,7 +32,7 @@ def steps(place):
         planned += [table_step(place, number, "", [], expected),
                     table_step(place, number, ", fp16 messages", ["--dist.grad_compression=fp16"],
                                expected)]
-    # A rank dies where there are most of them, and the same number of ranks goes on.
+    # A rank dies in the run with the most ranks, and the same number of ranks continues.
     return planned + [kill_step(place, ranks[-1], expected), resume_step(place, ranks[-1], expected)]
 
 

@@ -34,7 +34,7 @@ class Session:
         root = pathlib.Path(args.state or pathlib.Path(tempfile.gettempdir()) / "gpu_check").resolve()
         if root == self.out or self.out in root.parents:
             raise Problem(EXIT_USAGE, f"expected --state outside of --out, which is emptied, got {root}")
-        # Results of another build are not results of this one.
+        # Results of another build do not count for this one.
         self.state = root / (bundle.get("commit", "unknown") + ("-cpu" if args.cpu else ""))
         if args.again:
             shutil.rmtree(self.state, ignore_errors=True)
@@ -63,7 +63,7 @@ class Session:
                 self.save(name)
             entry["state"] = verdict(entry["steps"])
         except BaseException:
-            # Stopped from outside: what is done is kept.
+            # Stopped from outside: finished steps are kept.
             entry["state"] = "stopped"
             raise
         finally:

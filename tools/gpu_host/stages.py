@@ -66,7 +66,7 @@ def correctness_steps(place):
                   ours=False, rehearsal="optional", optional=True),
              Step("versions", [host.HOME / "bin/precast-train", "versions"], 60, rehearsal="works")]
     tests = place.state / "tests"
-    # The kernels' own tests first: what fails there explains the failures of all others.
+    # The kernels' own tests first: a failure there explains all other failures.
     programs = sorted(host.HOME.glob("bin/*_gpu_test"))
     kernels = host.HOME / "bin/kernels_gpu_test"
     steps.append(gtest("kernels_gpu_test", kernels, tests, 90))
@@ -142,7 +142,7 @@ def end_to_end_steps(place):
             f"end to end from {name}: {recipe} {size} px x {batch}", "train",
             host.HOME / f"configs/imagenet/{recipe}.yaml", f"--data.train_dataset={photos}",
             f"--data.val_dataset={photos}", f"--data.repeats={repeats}", "--data.num_workers=0",
-            # A small rate: this is about speed, and few images seen often must not diverge.
+            # A small rate: this measures speed, and repeating a few images must not diverge.
             "--lr.lr=0.01", "--training.epochs=1", f"--training.batch_size={batch}", f"--resolution.min_res={size}",
             f"--resolution.max_res={size}", "--validation.batch_size=128", "--training.device=cuda",
             f"--logging.folder={place.state / 'runs'}", "--json", limit_s=90, read=end_to_end))

@@ -50,11 +50,11 @@ class Step:
     read: typing.Callable = last_json  # figures from Output; raises Failure
     ours: bool = True  # runs with the bundle's libraries
     environment: dict = dataclasses.field(default_factory=dict)
-    # What a rehearsal without a GPU expects: "no_gpu" (code 6), "skips" (tests), "works", "optional".
+    # The expected result of a rehearsal without a GPU: "no_gpu" (code 6), "skips" (tests), "works", "optional".
     rehearsal: str = "no_gpu"
-    missing: str = ""  # why it cannot be started
-    optional: bool = False  # its failure is noted, and fails nothing
-    reads_failures: bool = False  # `read` judges the exit code, too
+    missing: str = ""  # why it cannot start
+    optional: bool = False  # its failure is noted, but fails nothing else
+    reads_failures: bool = False  # `read` also checks the exit code
 
     def text(self):
         settings = [f"{name}={value}" for name, value in self.environment.items()]
@@ -69,7 +69,7 @@ def gtest(name, program, folder, limit_s, wrapper=(), **more):
     report = folder / f"{name.replace(' ', '_')}.json"
 
     def read(output):
-        # A program that does not load writes no report: its own words say why.
+        # A program that does not load writes no report: its own output says why.
         if not report.exists():
             raise Failure(f"ended with {output.code} and without a report:\n{output.end()}")
         cases = [case for suite in json.loads(report.read_text())["testsuites"]

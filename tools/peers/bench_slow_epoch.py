@@ -49,7 +49,7 @@ class TrainingPeer:
 
         mean, std = self.recipe.MEAN, self.recipe.STD
         cpu, start, trained = cpu_seconds(), time.perf_counter(), 0
-        # precast drops a batch that is not full, so all do.
+        # precast drops an incomplete batch, so all others do as well.
         for pixels, labels in itertools.islice(self.loader.loader, self.loader.samples // self.spec["batch"]):
             planes = pixels if pixels.shape[1] == 3 else pixels.permute(0, 3, 1, 2)
             images = ((planes.float() - mean) / std).contiguous(memory_format=torch.channels_last)

@@ -5,10 +5,10 @@ import itertools
 # Longer side in px at most, and `precast write --image.mode`; JPEG quality 90. How often the photos are
 # written on the slow disk, where each image is read once: enough that queues filled before do not matter.
 KINDS = {"jpg": ("jpg", 512, 4), "raw": ("raw", 256, 2), "mix": ("proportion", 512, 2), "raw512": ("raw", 512, 1)}
-# Which of them a peer reads, and as what: a .beton file, a folder of JPEG files, tar shards.
+# Which of them a peer reads, and in which form: a .beton file, a folder of JPEG files, tar shards.
 SOURCES = {"precast": "beton", "precast_indexed": "beton", "precast_quasi": "beton", "ffcv": "beton",
            "ffcv_quasi": "beton", "torchvision": "files", "webdataset": "shards", "dali": "files"}
-# The ways of precast, by options of `precast bench loader`; ratios are those of the first.
+# The variants of precast, by options of `precast bench loader`; ratios are those of the first.
 PRECAST = {"precast": ("--jpeg_index", "off"), "precast_indexed": ("--jpeg_index", "on"),
            "precast_quasi": ("--jpeg_index", "off", "--order", "quasi_random", "--in_memory", 0)}
 PYTHON_PEERS = [peer for peer in SOURCES if peer not in PRECAST]

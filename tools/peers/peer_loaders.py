@@ -19,7 +19,7 @@ import pathlib
 import sys
 import time
 
-# Of ImageNet, on the scale of 0 to 255.
+# ImageNet's values, on a scale of 0 to 255.
 MEAN, STD = [123.675, 116.28, 103.53], [58.395, 57.12, 57.375]
 
 
@@ -75,7 +75,7 @@ class Ffcv(Peer):
     """Order RANDOM from the page cache (os_cache), its default for training."""
 
     order, os_cache = "RANDOM", True
-    # Three ahead; it allocates five anew each pass, and touches them for the first time.
+    # Three ahead; it allocates five new ones in each pass, and touches them for the first time.
     ahead = 5
 
     def __init__(self, spec):
@@ -198,7 +198,7 @@ class Dali(Peer):
 
         @pipeline_def(batch_size=spec["batch"], num_threads=spec["workers"], device_id=None)
         def pipeline():
-            # What it holds mapped in its shuffle buffer could not be forgotten.
+            # Pages that it holds mapped in its shuffle buffer could not be dropped.
             jpegs, labels = fn.readers.file(
                 files=files, labels=list(range(len(files))), random_shuffle=True, dont_use_mmap=spec["slow_disk"],
                 name="reader")
@@ -252,7 +252,7 @@ def prepared(name, spec):
         return peer
     peer.set_length(-(-(edges + 2 * spec["batch"]) // peer.samples))
     measure(peer)
-    # By CPU seconds, so that a busy machine makes no short measurements.
+    # By CPU seconds, so that measurements are not cut short on a busy machine.
     run = measure(peer)
     wanted = spec["seconds"] * spec["workers"] * run["images"] / max(run["cpu_seconds"], 0.01)
     peer.set_length(-(-int(max(wanted, 4 * spec["batch"]) + edges) // peer.samples))
@@ -274,7 +274,7 @@ def main():
             if spec["slow_disk"]:
                 peer.unmap()
             print(json.dumps(answer), file=answers)
-    except Exception as error:  # told to the caller, who goes on with the other peers
+    except Exception as error:  # sent to the caller, which continues with the other peers
         print(json.dumps({"error": f"{type(error).__name__}: {error}"}), file=answers)
         raise
 

@@ -5,7 +5,7 @@
 namespace precast::tools {
 namespace {
 
-/// What crops and transforms have in common.
+/// The common part of crops and transforms.
 template <typename Part>
 class GuardedOptions : public Part {
  public:

@@ -8,8 +8,8 @@
 
 namespace precast::tools {
 
-/// Parts of data plug-ins (for adopt()): what their members throw names them and their plug-in. A
-/// member that is added to an interface is added here, too.
+/// Guards for the parts of data plug-ins (for adopt()): an error that a member throws names the
+/// part and its plug-in. A member added to an interface must be added here as well.
 struct DataGuards {
   [[noreturn]] static void rethrow(const std::string& what, ExitCode otherwise) {
     rethrow_from_plugin(what, otherwise);
@@ -21,12 +21,12 @@ struct DataGuards {
       std::unique_ptr<data::LabelTransform> transform, std::string where);
   static std::unique_ptr<data::SampleOrder> guarded(std::unique_ptr<data::SampleOrder> order,
                                                     std::string where);
-  /// As it is: its errors name the file.
+  /// Unchanged: its errors name the file.
   static std::unique_ptr<data::Source> guarded(std::unique_ptr<data::Source> source,
                                                const std::string& /*where*/) {
     return source;
   }
-  /// As it is: the writer names the field of each sample.
+  /// Unchanged: the writer names the field of each sample.
   static std::unique_ptr<data::Field> guarded(std::unique_ptr<data::Field> field,
                                               const std::string& /*where*/) {
     return field;

@@ -19,7 +19,7 @@ namespace {
 namespace po = boost::program_options;
 namespace fs = std::filesystem;
 
-/// What differs between the kinds.
+/// The differences between the kinds.
 struct Kind {
   std::string_view name;
   /// Options of precast_add_plugin.
@@ -51,7 +51,7 @@ std::string class_name(const std::string& name) {
   return result;
 }
 
-/// Targets of CMake's own, which no library can be called as.
+/// CMake's own targets, whose names no library can have.
 constexpr std::string_view kReserved[] = {
     "all",     "clean",          "edit_cache", "help",          "install",
     "package", "package_source", "preinstall", "rebuild_cache", "test"};
@@ -69,8 +69,8 @@ void check_name(const std::string& name) {
         "new: expected a name that CMake has no target of, got '{0}'. Try my_{0}", name));
 }
 
-/// The folder of precastConfig.cmake: the build folder, or below the one where precast is
-/// installed. Empty: there is none.
+/// The folder of precastConfig.cmake: the build folder, or below the installation of precast.
+/// Empty: there is none.
 fs::path config_folder() {
   const fs::path root = fs::read_symlink("/proc/self/exe").parent_path().parent_path();
   for (const char* place :

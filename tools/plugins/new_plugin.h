@@ -5,8 +5,8 @@
 
 namespace precast::tools {
 
-/// `precast new plugin NAME [--kind model|method|transform]`: a folder with a plug-in that builds,
-/// and a test that trains with it. The files are those of tools/plugins/skeleton.
+/// `precast new plugin NAME [--kind model|method|transform]`: creates a folder with a plug-in that
+/// builds, and a test that trains with it. The files come from tools/plugins/skeleton.
 int run_new(const std::vector<std::string>& args);
 
 }  // namespace precast::tools

@@ -14,7 +14,7 @@ namespace precast::tools {
 struct ListedPart {
   std::string name;
   std::string help;
-  /// One line an option, as people read them.
+  /// One line per option, for people.
   std::string option_lines;
   /// Name and default of each option.
   nlohmann::ordered_json options = nlohmann::ordered_json::object();
@@ -26,7 +26,7 @@ struct ListedKind {
   std::vector<ListedPart> parts;
 };
 
-/// The parts of a registry; options of those that declare them without being given anything.
+/// The parts of a registry; options only of those that declare them without arguments.
 template <typename Registry>
 [[nodiscard]] ListedKind list_parts(const Registry& registry) {
   ListedKind all{registry.kind() + (registry.kind().ends_with('s') ? "es" : "s"), {}};
@@ -44,16 +44,16 @@ template <typename Registry>
   return all;
 }
 
-/// Orders, crops, transforms, transforms of labels, fields, sources, and what else a pipeline may
-/// hold.
+/// Orders, crops, transforms, transforms of labels, fields, sources, and the other parts of a
+/// pipeline.
 [[nodiscard]] std::vector<ListedKind> list_data_parts(const data::DataParts& parts);
 
 /// The command line of `precast list`.
 [[nodiscard]] Arguments list_arguments();
-/// Prints what the arguments ask for. @throws ConfigError for a kind that is not there
+/// Prints the requested parts. @throws ConfigError for an unknown kind
 void print_parts(const Arguments& arguments, std::vector<ListedKind> kinds);
 
-/// `precast list` in a build without libtorch: the parts of data alone.
+/// `precast list` in a build without libtorch: only the parts of data.
 int run_list_data(const std::vector<std::string>& args);
 
 }  // namespace precast::tools

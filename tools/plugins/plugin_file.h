@@ -10,11 +10,11 @@ namespace precast::tools {
 
 enum class PluginKind { train, data };
 
-/// A plug-in as a file: read whole, and its text (framework/core/plugin.h) compared with this
-/// program's. Nothing in it has run before open(), not even its static initialisers.
+/// A plug-in file: read completely, and its text (framework/core/plugin.h) compared with this
+/// program's. No code of it runs before open(), not even its static initialisers.
 class PluginFile {
  public:
-  /// @throws ConfigError if it is missing or no plug-in; DeviceError if it was made for another
+  /// @throws ConfigError if it is missing or not a plug-in; DeviceError if it was built for another
   /// interface, precast or compiler.
   explicit PluginFile(std::filesystem::path path);
 
@@ -23,10 +23,10 @@ class PluginFile {
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   /// XXH3 of its bytes, in hexadecimal.
   [[nodiscard]] const std::string& digest() const { return digest_; }
-  /// @throws DeviceError if it was made for another libtorch than this.
+  /// @throws DeviceError if it was built for another libtorch than this.
   void expect_torch(std::string_view version) const;
 
-  /// Loads the library, which then stays for the life of the process, and lets it fill `parts`: a
+  /// Loads the library, which then stays loaded until the process ends, and lets it fill `parts`: a
   /// TrainParts or a data::DataParts, by its kind.
   /// @throws DeviceError if the loader refuses it (a missing symbol or library);
   /// ConfigError if it throws

@@ -13,9 +13,9 @@
 
 namespace precast::tools {
 
-/// Rethrows what code of a plug-in threw as an error that begins with `what`, as `plug-in a.so:
-/// model 'b' could not be made`. Exit codes that say something stay, as does running out of memory;
-/// all else gets `otherwise`. Call in a handler.
+/// Rethrows an exception from a plug-in's code as an error that begins with `what`, as `plug-in
+/// a.so: model 'b' could not be made`. Specific exit codes are kept, and so is running out of
+/// memory; all other errors get `otherwise`. Call in an exception handler.
 [[noreturn]] void rethrow_from_plugin(const std::string& what, ExitCode otherwise);
 
 /// The part and its plug-in, for messages. @throws ConfigError if its name is taken in `into`.
@@ -28,7 +28,7 @@ template <typename Product, typename... Args>
       "{}: expected a name of its own, got one that is registered already. Rename it", where));
 }
 
-/// What `make` makes, guarded. Errors name the part.
+/// Calls `make` and guards the result. Errors name the part.
 template <typename Guards, typename Make>
 [[nodiscard]] auto make_guarded(const std::string& where, Make make) {
   decltype(make()) made;
@@ -41,10 +41,10 @@ template <typename Guards, typename Make>
   return Guards::guarded(std::move(made), where);
 }
 
-/// Adds the parts that a plug-in registered in `from`. Factories that throw, or that make nothing,
-/// are told by their names and the plug-in's.
-/// @tparam Guards `rethrow`, as rethrow_from_plugin, and `guarded(part, where)`: the part so that
-///                what its members throw names it, too (data_guards.h, train_guards.h).
+/// Adds the parts that a plug-in registered in `from`. If a factory throws or returns null, the
+/// error names the part and the plug-in.
+/// @tparam Guards `rethrow`, as rethrow_from_plugin, and `guarded(part, where)`: wraps the part so
+///                that its members' errors name it as well (data_guards.h, train_guards.h).
 /// @throws ConfigError if a name is taken
 template <typename Guards, typename Product, typename... Args>
 void adopt(Registry<Product, Args...>& into, const Registry<Product, Args...>& from,
@@ -111,7 +111,7 @@ class GuardedPart {
   /// The part and its plug-in, for messages.
   [[nodiscard]] const std::string& where() const { return where_; }
 
-  /// Before the start: what is thrown refuses the recipe.
+  /// Before the start: an exception rejects the recipe.
   template <typename Call>
   auto before(std::string_view member, Call call) const {
     return guard(member, ExitCode::usage, call);

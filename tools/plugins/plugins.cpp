@@ -20,13 +20,13 @@ void rethrow_from_plugin(const std::string& what, ExitCode otherwise) {
     text = error.what();
     if (error.exit_code() != ExitCode::failed) code = error.exit_code();
   } catch (const std::bad_alloc&) {
-    throw;  // told apart by its type, with its own exit code
+    throw;  // kept for its type and exit code
   } catch (const std::exception& error) {
     text = error.what();
   } catch (...) {  // the text above
   }
   text = fmt::format("{}: {}", what, text);
-  // Where recipes are read, their mistakes are collected by this type.
+  // Callers that read recipes collect errors by this type.
   if (code == ExitCode::usage) throw ConfigError(text);
   throw Error(text, code);
 }

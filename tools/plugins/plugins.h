@@ -12,15 +12,15 @@
 
 namespace precast::tools {
 
-/// The parts of the data library, to which plug-ins may add.
+/// The parts of the data library, which plug-ins may extend.
 [[nodiscard]] data::DataParts make_data_parts();
 
 /// Adds the parts of a data plug-in. @throws as PluginFile, and ConfigError if a name is taken.
 void add_data_plugin(const PluginFile& file, data::DataParts& parts);
 
-/// The plug-ins that a recipe's key `plugins` names, the last override counting: files relative to
+/// The plug-ins that a recipe's key `plugins` names; the last override wins. Files are relative to
 /// the folder of the recipe, or, given on the command line, to the current one.
-/// @param recipe parsed; null where there is none.
+/// @param recipe parsed; null if there is none.
 [[nodiscard]] std::vector<PluginFile> open_plugins(const ConfigNode& recipe,
                                                    const std::vector<Override>& overrides,
                                                    Diagnostics& diagnostics);
@@ -28,11 +28,11 @@ void add_data_plugin(const PluginFile& file, data::DataParts& parts);
 /// `--plugin FILE.so ...`, for commands without a recipe, and the files that it names.
 void add_plugin_option(boost::program_options::options_description& options);
 [[nodiscard]] std::vector<PluginFile> open_plugins(const Arguments& arguments);
-/// Those of --plugin on a command line that is yet to be parsed.
+/// The files of --plugin on a command line that has not been parsed yet.
 [[nodiscard]] std::vector<PluginFile> open_plugins(const std::vector<std::string>& args);
 
-/// For the torch-free commands: adds those that are data plug-ins; what only precast-train can load
-/// is left out.
+/// For the torch-free commands: adds the data plug-ins and skips those that only precast-train can
+/// load.
 void add_data_plugins(const std::vector<PluginFile>& files, data::DataParts& parts);
 
 }  // namespace precast::tools

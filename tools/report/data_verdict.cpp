@@ -8,9 +8,9 @@
 namespace precast::tools {
 namespace {
 
-/// Below this share of waiting the data keeps up.
+/// Below this share of waiting, the data keeps up.
 constexpr double kNoticedShare = 0.02;
-/// Mapped pages that had to be read, a hundred images: more is a disk at work.
+/// Mapped pages read from disk per image: above this number the disk is active.
 constexpr double kFaultsOfADisk = 0.05;
 
 double share(double part, double whole) {

@@ -10,17 +10,17 @@
 
 namespace precast::tools {
 
-/// What a finished training knows about its data.
+/// Data statistics of a finished training.
 struct DataFacts {
   double train_seconds = 0;
-  /// Of them, how long the model waited for batches.
+  /// The part of them during which the model waited for batches.
   double wait_seconds = 0;
   SourceTimes times;
   std::int64_t images = 0;
   /// Pages that this process had to wait for because they were not in memory.
   std::int64_t major_faults = 0;
   int workers = 0;
-  /// What `workers` would be without data.num_workers.
+  /// The value of `workers` without data.num_workers.
   int usable_cores = 0;
   /// data.in_memory.
   std::int64_t in_memory = 1;
@@ -34,11 +34,12 @@ enum class DataLimit { nothing, processing, disk, cores };
 /// nothing: the model waited for less than 2 % of the time.
 [[nodiscard]] DataLimit find_limit(const DataFacts& facts);
 
-/// One line of how many there are and one for each of the first ten; nothing for none.
+/// One line with their number and one for each of the first ten; empty if there are
+/// none.
 [[nodiscard]] std::vector<std::string> describe_replaced(std::span<const ReplacedSample> replaced);
 
-/// What the run waited for and what to change, for people: one line, or two, and then the samples
-/// that were replaced.
+/// States what the run waited for and what to change, for people: one or two lines, followed by the
+/// replaced samples.
 [[nodiscard]] std::vector<std::string> describe_data(const DataFacts& facts);
 
 }  // namespace precast::tools

@@ -49,7 +49,7 @@ void EventSink::forget() {
 
 void EventSink::rewind(std::int64_t position) {
   file_.cut(position);
-  // Shorter than that, it may end in a torn record.
+  // A file shorter than that may end in an incomplete record.
   const std::vector<std::byte> bytes = read_file(file_.path());
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   file_.cut(static_cast<std::int64_t>(whole_events(text)));

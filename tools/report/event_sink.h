@@ -11,23 +11,23 @@ namespace precast::tools {
 /// The name of a run's event file in its folder; TensorBoard finds it by `tfevents`.
 inline constexpr const char* kEventFile = "events.out.tfevents.precast";
 
-/// A run's figures as a TensorBoard event file, beside the log and from the same records. Tags of
-/// step records, at their step: train/{loss, lr, resolution, images_per_second, wait_share}; of
+/// A run's figures as a TensorBoard event file, written next to the log from the same records. Tags
+/// of step records, at their step: train/{loss, lr, resolution, images_per_second, wait_share}; of
 /// epoch records, at the number of steps taken: epoch/{train_loss, lr, resolution,
 /// images_per_second, wait_share}, val/{loss, top_1, top_5}. Rates and shares are those since the
-/// record of the same kind before. What is not finite is left out.
+/// previous record of the same kind. Values that are not finite are left out.
 class EventSink final : public MetricSink {
  public:
-  /// Goes on behind what is there. @throws IoError if the file cannot be created.
+  /// Appends to an existing file. @throws IoError if the file cannot be created.
   explicit EventSink(std::filesystem::path path, FileOps& ops = posix_file_ops());
   void write(const nlohmann::ordered_json& record) override;
   /// In bytes.
   [[nodiscard]] std::int64_t position() const override { return file_.position(); }
-  /// Cuts the file, and a last record that a crash left torn.
+  /// Truncates the file, and removes a last record that a crash left incomplete.
   void rewind(std::int64_t position) override;
 
  private:
-  /// What rates are taken from.
+  /// The values from which rates are computed.
   struct Totals {
     double images = 0;
     double train_seconds = 0;
@@ -37,7 +37,8 @@ class EventSink final : public MetricSink {
   void forget();
 
   AppendedFile file_;
-  /// Of the last record of steps, and of epochs; nothing where the run was taken up in the middle.
+  /// Of the last step record, and of the last epoch record; nothing if the run was resumed in
+  /// between.
   std::optional<Totals> last_step_;
   std::optional<Totals> last_epoch_;
 };

@@ -16,15 +16,15 @@ struct HtmlCell {
 struct HtmlTable {
   struct Column {
     std::string name{};
-    /// Set flush right, in digits of one width.
+    /// Right-aligned, with digits of equal width.
     bool numeric = false;
   };
   std::vector<Column> columns{};
-  /// Rows shorter than the columns are filled up.
+  /// Rows shorter than the header are filled up.
   std::vector<std::vector<HtmlCell>> rows{};
 };
 
-/// One of the large figures at the head of a page: the answer, before the charts.
+/// One of the large figures at the top of a page: the answer, before the charts.
 struct HtmlFigure {
   std::string value{};
   std::string label{};
@@ -43,27 +43,27 @@ struct HtmlFigure {
 ///   page.table({...});
 ///   write_file("page.html", page.text());
 ///
-/// All text is escaped; only charts go in as they are. Content before the first section() stands
-/// below the head.
+/// All text is escaped; only charts are inserted unchanged. Content before the first section() is
+/// placed below the title.
 class HtmlPage {
  public:
   explicit HtmlPage(std::string title, std::string subtitle = {});
 
   void figures(const std::vector<HtmlFigure>& figures);
-  /// Starts a section; the one before ends, and so do details that are open.
+  /// Starts a section; ends the previous one and any open details.
   void section(const std::string& title);
   void paragraph(const std::string& text);
-  /// A remark that the reader must not miss: a run that is cut off, a log that is damaged.
+  /// A note that the reader must not miss: an incomplete run, a damaged log.
   void notice(const std::string& text);
   void table(const HtmlTable& table);
-  /// Charts side by side where the window has room. @param svgs what the functions of
-  /// tools/report/chart return.
+  /// Charts side by side if the window is wide enough. @param svgs results of the functions of
+  /// tools/report/chart.
   void charts(const std::vector<std::string>& svgs);
-  /// What follows, until end_details(), is folded under this line.
+  /// Folds the content up to end_details() under this line.
   void begin_details(const std::string& summary);
   void end_details();
 
-  /// The whole document. The page can be added to afterwards.
+  /// The complete document. More can be added to the page afterwards.
   [[nodiscard]] std::string text() const;
 
  private:

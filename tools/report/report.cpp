@@ -15,7 +15,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-/// Where the page goes; empty: nowhere.
+/// The path of the page; empty: none is written.
 std::filesystem::path output(const Arguments& arguments, const std::vector<RunRecord>& runs) {
   if (arguments.has("out")) return arguments.text("out");
   if (arguments.get<bool>("json")) return {};

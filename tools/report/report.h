@@ -5,7 +5,7 @@
 
 namespace precast::tools {
 
-/// `precast report RUN... [-o FILE.html] [--json]`: the page of one run or of several.
+/// `precast report RUN... [-o FILE.html] [--json]`: writes the page of one run or of several.
 int run_report(const std::vector<std::string>& args);
 
 }  // namespace precast::tools

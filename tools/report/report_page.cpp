@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// What lies in a run folder, in the order in which people want it.
+/// The files of a run folder, in the order in which readers want them.
 constexpr const char* kFiles[] = {"report.html",      "summary.json", "params.json",
                                   "run.json",         "log",          "final_weights.safetensors",
                                   "final_weights.pt", "checkpoints",  kEventFile};
@@ -32,7 +32,7 @@ std::string minutes(double value) {
   return std::isnan(value) ? "-" : fmt::format("{:.{}f}", value, value < 10 ? 2 : 1);
 }
 
-/// Keys that are unlike in every two runs, and change nothing of what is learned.
+/// Keys that differ between any two runs and do not affect what is learned.
 bool names_the_run(const std::string& key) {
   return key.starts_with("logging.") || key.starts_with("checkpoint.");
 }
@@ -52,10 +52,10 @@ std::string param(const RunRecord& run, const std::string& key) {
   return found == run.params.end() ? "" : value_text(*found);
 }
 
-/// How many epochs it has trained, of how many.
+/// The number of trained epochs, out of the total.
 std::string progress(const RunRecord& run) {
   const std::int64_t done = run.epochs.empty() ? 0 : run.epochs.back().epoch + 1;
-  // Methods may change the recipe's number.
+  // Methods may change the recipe's value.
   const auto planned = run.facts.find("epochs");
   const std::string all =
       planned != run.facts.end() ? planned->dump() : param(run, "training.epochs");
@@ -76,7 +76,7 @@ std::string subtitle_of(const RunRecord& run) {
   return text;
 }
 
-/// The epoch with the best top-1; nothing where none was evaluated.
+/// The epoch with the best top-1; nothing if none was evaluated.
 const RunRow* best_epoch(const RunRecord& run) {
   const RunRow* best = nullptr;
   for (const RunRow& row : run.epochs)
@@ -138,7 +138,7 @@ void add_comparison(HtmlPage& page, const std::vector<RunRecord>& runs) {
   page.table(table);
 }
 
-/// Names and values, a column a run.
+/// Names and values, one column per run.
 HtmlTable facts_table(const std::vector<RunRecord>& runs, const std::string& head) {
   HtmlTable table{.columns = {{head}}};
   for (const RunRecord& run : runs) table.columns.push_back({runs.size() > 1 ? run.name : "value"});
@@ -152,7 +152,7 @@ std::string fact_text(const RunRecord& run, const std::string& key) {
                                  : readable(value->get<double>());
 }
 
-/// One column where all runs tell the same.
+/// A single column if all runs have the same values.
 void add_system(HtmlPage& page, const std::vector<RunRecord>& runs) {
   std::vector<std::string> keys;
   bool alike = true;
@@ -213,7 +213,7 @@ void add_configuration(HtmlPage& page, const std::vector<RunRecord>& runs) {
   page.end_details();
 }
 
-/// The file as a link from the page; empty where it is not there.
+/// The file as a link from the page; empty if it does not exist.
 HtmlCell file_link(const RunRecord& run, const std::string& name,
                    const std::filesystem::path& page_folder) {
   std::error_code error;
@@ -236,7 +236,7 @@ void add_files(HtmlPage& page, const RunRecord& run, const std::filesystem::path
   page.table(table);
 }
 
-/// A row a run, with what is looked at most.
+/// One row per run, with links to its most important files.
 void add_files(HtmlPage& page, const std::vector<RunRecord>& runs,
                const std::filesystem::path& page_folder) {
   HtmlTable table{.columns = {{"run"}, {"files"}, {}, {}, {}}};

@@ -9,12 +9,12 @@
 
 namespace precast::tools {
 
-/// The page of one run, or of several side by side. @param page_folder where the page will lie:
+/// The page of one run, or of several side by side. @param page_folder the folder of the page:
 /// links to the runs' files are relative to it. @param runs at least one.
 [[nodiscard]] std::string report_page(const std::vector<RunRecord>& runs,
                                       const std::filesystem::path& page_folder);
 
-/// The same facts for programs: {"runs": [{name, folder, finished, top_1, top_5, train_minutes,
+/// The same facts as JSON: {"runs": [{name, folder, finished, top_1, top_5, train_minutes,
 /// images_per_second, wait_share, epochs: [...], notes}], "differences": {key: [value of each
 /// run]}}.
 [[nodiscard]] nlohmann::ordered_json report_json(const std::vector<RunRecord>& runs);
@@ -22,8 +22,8 @@ namespace precast::tools {
 /// Reads a run folder and writes report.html into it. @throws IoError
 void write_run_report(const std::filesystem::path& run_folder);
 
-/// The configuration's keys of which the runs have different values, but for those that name the
-/// run. Of one run: none.
+/// The configuration keys whose values differ between the runs, except those that name the run. For
+/// one run: none.
 [[nodiscard]] std::vector<std::string> differing_keys(const std::vector<RunRecord>& runs);
 
 }  // namespace precast::tools

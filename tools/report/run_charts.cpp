@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kSecondsAMinute = 60;
 
-/// One value of rows as a line; rows without it are gaps.
+/// One value of the rows as a line; rows without it are gaps.
 LineSeries series_of(const std::vector<RunRow>& rows, double RunRow::*x, double RunRow::*y,
                      double scale = 1) {
   LineSeries series;
@@ -23,21 +23,21 @@ LineSeries series_of(const std::vector<RunRow>& rows, double RunRow::*x, double 
   return series;
 }
 
-/// A chart as long as something is drawn in it. Runs that have nothing to draw stay in its legend.
+/// Adds a chart if anything is drawn in it. Runs without data stay in its legend.
 void add_chart(std::vector<std::string>& charts, const LineChart& chart) {
   const auto drawn = [](const LineSeries& series) { return !series.points.empty(); };
   if (std::ranges::any_of(chart.series, drawn)) charts.push_back(line_chart_svg(chart));
 }
 
-/// What a chart draws of a run.
+/// The lines of one run in a chart.
 struct Figure {
   std::string label;
   LineSeries series;
 };
 using Figures = std::vector<Figure>;
 
-/// Draws each run by `figures_of`. Of one run each figure has a colour and a name; of several each
-/// run has, so there is one figure a chart.
+/// Draws each run by `figures_of`. With one run each figure has its own colour and name; with
+/// several each run has, so a chart shows a single figure.
 template <typename FiguresOf>
 LineChart chart_of(const std::vector<RunRecord>& runs, LineChart chart, FiguresOf figures_of) {
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -51,7 +51,7 @@ LineChart chart_of(const std::vector<RunRecord>& runs, LineChart chart, FiguresO
   return chart;
 }
 
-/// One axis for all charts of a page, so that they can be read below each other.
+/// One axis for all charts of a page, so that they can be compared one below the other.
 Axis epochs_axis(const std::vector<RunRecord>& runs) {
   double most = 1;
   for (const RunRecord& run : runs) {
@@ -73,7 +73,7 @@ LineSeries over_minutes(const std::vector<RunRow>& rows, double RunRow::*value, 
   return series;
 }
 
-/// Of single steps where there are some: the epochs' means hide what happens first.
+/// Over single steps if there are any: the epochs' means hide the beginning.
 const std::vector<RunRow>& finest(const RunRecord& run) {
   return run.steps.size() > 1 ? run.steps : run.epochs;
 }
@@ -115,7 +115,7 @@ LineChart loss_chart(const std::vector<RunRecord>& runs, const std::string& titl
       });
 }
 
-/// A rate over epochs, from the totals of rows.
+/// A rate over epochs, computed from the totals of rows.
 LineChart rate_chart(const std::vector<RunRecord>& runs, const std::string& title, const Axis& y,
                      double RunRow::*total, double scale) {
   return chart_of(runs, {.title = title, .x = epochs_axis(runs), .y = y},
@@ -174,7 +174,7 @@ LineChart resolution_chart(const std::vector<RunRecord>& runs) {
   return chart_of(
       runs, {.title = "Resolution", .x = epochs_axis(runs), .y = {.label = "pixels", .least = 0}},
       [](const RunRecord& run) {
-        // Each epoch has one from its begin to its end.
+        // Each epoch has one resolution from its beginning to its end.
         LineSeries series{.steps = true};
         for (const RunRow& row : run.epochs) {
           if (std::isnan(row.resolution)) continue;

@@ -7,8 +7,8 @@
 
 namespace precast::tools {
 
-/// What the figures of runs look like over epochs and minutes, a colour a run. Charts of what no
-/// run tells are left out.
+/// Charts of the runs' figures over epochs and minutes, one colour per run. A chart without data
+/// from any run is left out.
 [[nodiscard]] std::vector<std::string> learning_charts(const std::vector<RunRecord>& runs);
 [[nodiscard]] std::vector<std::string> speed_charts(const std::vector<RunRecord>& runs);
 

@@ -17,7 +17,7 @@ std::string text_of(const std::filesystem::path& path) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// The object in a file; empty where it is not there, or not an object.
+/// The object in a file; empty if the file is missing or does not contain an object.
 ordered_json object_of(const std::filesystem::path& path, std::vector<std::string>& notes) {
   if (!std::filesystem::exists(path)) return ordered_json::object();
   auto parsed = ordered_json::parse(text_of(path), nullptr, /*allow_exceptions=*/false);
@@ -48,12 +48,12 @@ RunRow row_of(const ordered_json& record) {
     row.blocked = number_of(*loader, "blocked");
     row.ahead = number_of(*loader, "ahead");
   }
-  // Within its epoch; how far that is along is told once all lines are read.
+  // Steps within the epoch; they become a fraction of it once all lines are read.
   row.epochs_done = is_step ? number_of(record, "epoch_step") : static_cast<double>(row.epoch + 1);
   return row;
 }
 
-/// A run that went back wrote the same epochs and steps anew.
+/// Drops earlier rows of the same epochs and steps: a run that went back wrote them again.
 void add_row(RunRecord& run, const ordered_json& record) {
   const RunRow row = row_of(record);
   while (!run.epochs.empty() && run.epochs.back().epoch >= row.epoch) run.epochs.pop_back();
@@ -65,7 +65,7 @@ void add_row(RunRecord& run, const ordered_json& record) {
   run.steps.push_back(row);
 }
 
-/// An epoch's steps: told by the run, or by its lines.
+/// The number of steps per epoch: from the run's facts, or from its lines.
 double steps_per_epoch(const RunRecord& run) {
   if (const double told = number_of(run.facts, "steps_per_epoch"); told > 0) return told;
   if (!run.epochs.empty() && run.epochs.back().step > 0)
@@ -111,7 +111,7 @@ double last_of(const std::vector<RunRow>& rows, double RunRow::*value) {
   return NAN;
 }
 
-/// Of two lists of rows, the larger total.
+/// The larger total of two lists of rows.
 double newest_total(const RunRecord& run, double RunRow::*total) {
   return std::fmax(last_of(run.epochs, total), last_of(run.steps, total));
 }
@@ -194,7 +194,7 @@ double total_over_restarts(const std::vector<RunRow>& rows, double RunRow::*coun
   for (const RunRow& row : rows) {
     const double now = row.*count;
     if (std::isnan(now)) continue;
-    // Less than before: another program went on and counts from 0.
+    // Less than before: another program resumed the run and counts from 0.
     sum += now >= last ? now - last : now;
     last = now;
   }

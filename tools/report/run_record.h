@@ -10,14 +10,14 @@
 
 namespace precast::tools {
 
-/// A number of a record; NaN where it has none (JSON writes one that is not finite as null).
+/// A number of a record; NaN if it has none (JSON writes a value that is not finite as null).
 [[nodiscard]] double number_of(const nlohmann::ordered_json& record, std::string_view key);
 
-/// What one line of a run's log says, of an epoch or of a step; NaN where it does not. Times,
-/// images and steps are totals since the run's start.
+/// One line of a run's log, for an epoch or for a step; NaN for missing values. Times, images and
+/// steps are totals since the start of the run.
 struct RunRow {
   std::int64_t epoch = 0;
-  /// Epochs trained so far, with the part of the one that goes on: where a chart draws it.
+  /// Epochs trained so far, including the fraction of the current one: its place on a chart's axis.
   double epochs_done = 0;
   double step = NAN;
   double loss = NAN, val_loss = NAN, top_1 = NAN, top_5 = NAN, lr = NAN, resolution = NAN;
@@ -26,23 +26,22 @@ struct RunRow {
   double decoding = NAN, reading = NAN, blocked = NAN, ahead = NAN;
 };
 
-/// All that a run folder tells, as far as it got.
+/// The contents of a run folder, as far as the run has got.
 struct RunRecord {
   std::filesystem::path folder;
   std::string name;
   std::vector<RunRow> epochs;
   std::vector<RunRow> steps;
-  /// params.json, summary.json and run.json; empty objects where a file is not there (yet), or is
-  /// damaged.
+  /// params.json, summary.json and run.json; empty objects if a file is missing or damaged.
   nlohmann::ordered_json params = nlohmann::ordered_json::object();
   nlohmann::ordered_json summary = nlohmann::ordered_json::object();
   nlohmann::ordered_json facts = nlohmann::ordered_json::object();
-  /// What was wrong with the files, for people.
+  /// Problems with the files, for people.
   std::vector<std::string> notes;
 
-  /// It came to its end: there is a summary.
+  /// The run finished: there is a summary.
   [[nodiscard]] bool finished() const { return !summary.empty(); }
-  /// Figures from the summary, else from the last lines; NaN where nothing says.
+  /// Figures from the summary, else from the last lines; NaN if neither has them.
   [[nodiscard]] double top_1() const;
   [[nodiscard]] double top_5() const;
   [[nodiscard]] double train_minutes() const;
@@ -52,22 +51,21 @@ struct RunRecord {
 };
 
 /// Reads a folder that `precast train` writes or has written. A log may still grow, end in the
-/// middle of a line, or hold lines that are no records: they are left out and noted. Where a run
-/// went back (epoch or step numbers repeat), what was logged last counts. @throws IoError if there
+/// middle of a line, or contain lines that are not records: these are skipped and noted. If a run
+/// went back (epoch or step numbers repeat), the last logged value counts. @throws IoError if there
 /// is no log.
 [[nodiscard]] RunRecord load_run(const std::filesystem::path& folder);
 
-/// The run folders that a path means: itself if it has a log, else the folders in it that have one,
-/// by name. @throws IoError if there are none.
+/// The run folders of a path: the path itself if it has a log, else the folders in it that have
+/// one, by name. @throws IoError if there are none.
 [[nodiscard]] std::vector<std::filesystem::path> find_runs(const std::filesystem::path& path);
 
-/// A row's rate or share since the one before (of the same list; the first counts from 0 if it is
-/// the run's first epoch or step): images a second, or seconds waited of a second trained. NaN
-/// where it cannot be told.
+/// A row's rate or share since the previous row (of the same list; the first counts from 0 if it is
+/// the run's first epoch or step): images per second, or seconds waited per second trained. NaN if
+/// it is unknown.
 [[nodiscard]] std::vector<double> rates(const std::vector<RunRow>& rows, double RunRow::*total);
 
-/// Seconds of all rows' counts that start anew with each program: the sum over its restarts. 0
-/// where there are none.
+/// Sum over restarts of a count in seconds that starts at 0 in each program. 0 if there are none.
 [[nodiscard]] double total_over_restarts(const std::vector<RunRow>& rows, double RunRow::*count);
 
 }  // namespace precast::tools

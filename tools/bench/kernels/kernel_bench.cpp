@@ -1,5 +1,5 @@
-// kernel_bench: each CUDA kernel alone on the first GPU, beside a copy within GPU memory. Not
-// installed and without libtorch:
+// kernel_bench: each CUDA kernel alone on the first GPU, compared with a copy within GPU memory.
+// Not installed and without libtorch:
 //     ninja -C build kernel_bench && build/bin/kernel_bench --json
 // Exit codes: 0 done, 2 usage, 6 no GPU.
 #include <cuda_runtime_api.h>

@@ -11,12 +11,12 @@
 
 namespace precast::tools {
 
-/// A kernel with its inputs on the GPU, ready to be launched again and again.
+/// A kernel with its inputs on the GPU, ready to be launched repeatedly.
 struct KernelCase {
-  /// Sizes and types, for people.
+  /// Sizes and types, for display.
   std::string shape;
-  /// What the kernel must read and write, each byte once, however often it does. Several times the
-  /// L2 cache of the GPU, so that the time is that of memory.
+  /// The bytes that the kernel must read and write, each counted once however often it is accessed.
+  /// Several times the GPU's L2 cache, so that the time is that of memory.
   std::size_t bytes_moved = 0;
   /// Asynchronous on the stream. Owns the memory.
   std::function<void(cudaStream_t)> launch;
@@ -28,10 +28,10 @@ struct KernelEntry {
   KernelCase (*make)();
 };
 
-/// Every kernel that kernel_bench times: a line each in kernel_list.cpp.
+/// Every kernel that kernel_bench times: one line each in kernel_list.cpp.
 [[nodiscard]] std::span<const KernelEntry> kernel_list();
 
-/// GPU memory, filled with bytes that repeat seldom. @throws DeviceError
+/// GPU memory, filled with bytes that rarely repeat. @throws DeviceError
 [[nodiscard]] std::shared_ptr<void> gpu_memory(std::size_t bytes);
 
 /// @throws DeviceError naming the call unless it succeeded.

@@ -41,7 +41,7 @@ std::shared_ptr<void> gpu_memory(std::size_t bytes) {
   void* memory = nullptr;
   check_cuda(cudaMalloc(&memory, bytes), fmt::format("cudaMalloc of {} bytes", bytes));
   std::shared_ptr<void> owner(memory, [](void* of) { cudaFree(of); });
-  // A GPU moves and multiplies zeros at less power than other values, hence faster.
+  // A GPU moves and multiplies zeros with less power than other values, and therefore faster.
   std::vector<std::uint32_t> pattern((16 << 20) / sizeof(std::uint32_t) + 1);
   std::uint32_t value = 1;
   for (std::uint32_t& of : pattern) of = value = value * 1664525u + 1013904223u;

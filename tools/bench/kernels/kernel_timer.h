@@ -8,20 +8,20 @@
 
 namespace precast::tools {
 
-/// A kernel and a copy from GPU memory to GPU memory, measured in turns.
+/// A kernel and a copy within GPU memory, measured in turns.
 struct KernelTime {
-  /// Microseconds of one launch: a value a window.
+  /// Microseconds per launch: one value per window.
   std::vector<double> us;
-  /// Bytes that the copy read and wrote, in GB/s (10^9): a value a window.
+  /// Bytes that the copy read and wrote, in GB/s (10^9): one value per window.
   std::vector<double> copy_gb_per_s;
 };
 
-/// Times launches on the current GPU by its events. @throws DeviceError
+/// Times launches on the current GPU with CUDA events. @throws DeviceError
 class KernelTimer {
  public:
   KernelTimer();
 
-  /// Warms up, then in turns times a window of copies and a window of launches.
+  /// Warms up, then alternates between a timed window of copies and a timed window of launches.
   /// @param windows at least 1.
   [[nodiscard]] KernelTime measure(const KernelCase& kernel, int windows);
 

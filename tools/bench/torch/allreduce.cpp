@@ -45,7 +45,7 @@ std::vector<std::int64_t> parse_sizes(const std::string& text) {
   return sizes;
 }
 
-/// All ranks time the same sums; each begins when the slowest is there.
+/// All ranks time the same sums; each starts when the slowest rank is ready.
 ordered_json time_sums(Communicator& ranks, at::Device device, std::int64_t bytes,
                        std::int64_t repeats) {
   const at::Tensor tensor = at::ones({bytes / 4}, at::device(device).dtype(at::kFloat));
@@ -108,7 +108,7 @@ std::string read_device(const Arguments& options) {
   return device;
 }
 
-/// What one rank does; the first one reports.
+/// The work of one rank; the first one reports.
 void measure_sums(RankSession& session, at::Device device, const std::vector<std::int64_t>& sizes,
                   const Arguments& options) {
   Communicator& ranks = session.communicator();

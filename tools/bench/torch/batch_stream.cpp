@@ -36,7 +36,7 @@ Batch as_batch(at::Tensor images, at::Tensor labels) {
   return batch;
 }
 
-/// Draws batches on the host, page-locked where they travel to a GPU.
+/// Draws batches on the host, in pinned memory if they are copied to a GPU.
 class FakeBatches {
  public:
   explicit FakeBatches(const FakeShape& shape)
@@ -44,7 +44,7 @@ class FakeBatches {
 
   Batch draw() {
     const auto pinned = at::TensorOptions().pinned_memory(!shape_.device.is_cpu());
-    // In place and in memory order: no second pass to bring it into its layout.
+    // In place and in memory order: no second pass to convert the layout.
     const at::Tensor images =
         at::empty({shape_.batch_size, 3, shape_.image_size_px, shape_.image_size_px},
                   pinned.dtype(at::kFloat), memory_format(shape_));
@@ -68,7 +68,7 @@ Batch to_device(Batch batch, const FakeShape& shape) {
 class FixedStream final : public BatchStream {
  public:
   explicit FixedStream(Batch batch) : batch_(std::move(batch)) {}
-  /// A copy of handles: methods may replace the tensors of a batch, not write into them.
+  /// A copy of handles: methods may replace the tensors of a batch, but not write into them.
   Batch next() override { return batch_; }
 
  private:
@@ -125,7 +125,7 @@ class QueueStream final : public BatchStream {
   std::condition_variable_any changed_;
   std::deque<Batch> batches_;
   std::exception_ptr failure_;
-  /// Last: it stops before what it uses goes.
+  /// Last member: it stops before the members it uses are destroyed.
   std::jthread producer_;
 };
 

@@ -8,15 +8,15 @@
 
 namespace precast::tools {
 
-/// Batches without an end, for measurements. One thread at a time.
+/// An endless stream of batches, for measurements. One thread at a time.
 class BatchStream {
  public:
   virtual ~BatchStream() = default;
-  /// Rethrows what a producer threw.
+  /// Rethrows the producer's exceptions.
   [[nodiscard]] virtual Batch next() = 0;
 };
 
-/// What a made-up batch looks like: images [batch_size, 3, image_size_px, image_size_px] with
+/// The shape of a made-up batch: images [batch_size, 3, image_size_px, image_size_px] with
 /// independent normal values, and labels below `classes`.
 struct FakeShape {
   std::int64_t batch_size = 0;
@@ -27,13 +27,13 @@ struct FakeShape {
   at::Device device = at::kCPU;
 };
 
-/// One batch drawn from seed 0. With torch.manual_seed(0), torch.randn() and torch.randint() Python
-/// draws the same.
+/// One batch drawn from seed 0. Python draws the same with torch.manual_seed(0), torch.randn() and
+/// torch.randint().
 [[nodiscard]] Batch make_fake_batch(const FakeShape& shape);
 
 /// Where made-up data comes from (after tensorpack's --fake-location):
 ///   device  one batch that stays on the device (also called gpu, as tensorpack does)
-///   cpu     drawn anew before each step, by the thread that trains, then copied to the device
+///   cpu     drawn again before each step, by the training thread, then copied to the device
 ///   queue   drawn by a second thread that is up to four batches ahead
 /// @throws ConfigError for another name.
 [[nodiscard]] std::unique_ptr<BatchStream> make_fake_stream(const std::string& location,
@@ -44,7 +44,7 @@ struct FakeShape {
 [[nodiscard]] std::unique_ptr<BatchStream> make_epochs_stream(BatchSource& source,
                                                               EpochRequest request);
 
-/// The same batch again and again.
+/// The same batch repeated.
 [[nodiscard]] std::unique_ptr<BatchStream> make_fixed_stream(Batch batch);
 
 }  // namespace precast::tools

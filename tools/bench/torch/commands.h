@@ -5,15 +5,15 @@
 
 namespace precast::tools {
 
-/// `precast bench step|stages|allreduce`: what of `precast bench` needs libtorch.
+/// `precast bench step|stages|allreduce`: the commands of `precast bench` that need libtorch.
 int run_torch_bench(const std::vector<std::string>& args);
 
-/// `bench step [CONFIG.yaml]`: how fast a recipe's training step is.
+/// `bench step [CONFIG.yaml]`: measures the training step of a recipe.
 int run_bench_step(const std::vector<std::string>& args);
-/// `bench stages CONFIG.yaml`: how fast a recipe's data is read, read and processed, and trained
-/// on.
+/// `bench stages CONFIG.yaml`: measures how fast a recipe's data is read, read and processed, and
+/// trained on.
 int run_bench_stages(const std::vector<std::string>& args);
-/// `bench allreduce`: how fast the ranks sum tensors, by size.
+/// `bench allreduce`: measures how fast the ranks sum tensors, by size.
 int run_bench_allreduce(const std::vector<std::string>& args);
 
 }  // namespace precast::tools

@@ -34,7 +34,7 @@ std::vector<int> parse_ranks(const std::string& text) {
   return ranks;
 }
 
-/// A file that the launched rank 0 writes its results to; removed in the end.
+/// A file to which the launched rank 0 writes its results; removed at the end.
 class ResultFile {
  public:
   ResultFile()
@@ -77,7 +77,7 @@ std::vector<std::string> with_column(std::vector<std::string> command, const Col
   return command;
 }
 
-/// Adds to each result what of the first row's images per second and rank it keeps.
+/// Adds to each result its fraction of the first row's images per second and rank.
 void add_efficiency(ordered_json& row, const ordered_json& first) {
   for (std::size_t i = 0; i < row.at("columns").size(); ++i) {
     const auto per_rank = [&](const ordered_json& of) {

@@ -25,7 +25,7 @@ namespace {
 namespace po = boost::program_options;
 using nlohmann::ordered_json;
 
-/// What one stage did in one run.
+/// The result of one stage in one run.
 struct Pass {
   std::int64_t images = 0;
   std::uint64_t bytes = 0;
@@ -150,7 +150,7 @@ ordered_json stage_row(const Stage& stage, const std::vector<Pass>& passes) {
   return row;
 }
 
-/// The stages take turns, so that a bad minute of the machine hits all.
+/// The stages take turns, so that slow minutes of the machine affect all of them.
 ordered_json measure(Stages& stages, std::int64_t runs) {
   std::vector<std::vector<Pass>> passes(std::size(kStages));
   static_cast<void>(stages.train_on_fixed_batch());
@@ -248,7 +248,7 @@ int run_bench_stages(const std::vector<std::string>& args) {
   const Arguments& options = command.arguments();
   check_stage_options(options);
   Recipe recipe = load_recipe(command.config_path(), command.overrides(), registries);
-  // One rank: what several share is what `bench step --ranks` measures.
+  // One rank: `bench step --ranks` measures several.
   recipe.config.training.distributed = 0;
   const at::Device device = prepare_device(recipe.config, /*local_rank=*/0, /*local_world=*/1);
   RankSession ranks(recipe.config, RankInfo{}, device);

@@ -54,7 +54,7 @@ void add_options(po::options_description& options) {
                                                                     "print results as JSON");
 }
 
-/// Options and the recipe's keys that they set.
+/// Options and the recipe keys that they set.
 constexpr std::pair<const char*, const char*> kOptionKeys[] = {
     {"model", "model.arch"},
     {"batch_size", "training.batch_size"},
@@ -73,7 +73,7 @@ bool is_channels_last(const std::string& layout) {
   return layout == "channels_last";
 }
 
-/// The keys that the options stand for.
+/// The recipe keys set by the options.
 std::vector<Override> option_overrides(const Arguments& options, bool has_recipe) {
   const Origin origin{"command line", 0, 0};
   Diagnostics diagnostics;
@@ -123,7 +123,7 @@ class StepBench {
 
   int run() {
     const auto steps = options_.get<std::int64_t>("steps");
-    // The first step allocates, and on GPUs tries kernels.
+    // The first step allocates memory, and on GPUs selects kernels.
     static_cast<void>(time_steps(*rig_, *batches_, options_.get<std::int64_t>("warmup"), device_));
     std::vector<StepWindow> windows;
     for (std::int64_t i = 0; i < options_.get<std::int64_t>("windows"); ++i) {

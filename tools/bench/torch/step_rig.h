@@ -15,16 +15,16 @@
 
 namespace precast::tools {
 
-/// The training step of a recipe, built of the same parts as `precast train` builds it, without
-/// epochs, evaluation and run folder. The learning rate stays the same and small, so that losses
-/// on made-up data stay finite. Borrows everything it is given.
+/// The training step of a recipe, built from the same parts as in `precast train`, without epochs,
+/// evaluation and run folder. The learning rate is constant and small, so that losses on made-up
+/// data stay finite. Borrows all its arguments.
 class StepRig {
  public:
   StepRig(Recipe& recipe, const Registries& registries, RankSession& ranks, at::Device device,
           std::int64_t classes);
 
   [[nodiscard]] const TrainPlan& plan() const { return parts_.plan(); }
-  /// What made-up batches for it look like.
+  /// The shape of its made-up batches.
   [[nodiscard]] FakeShape fake_shape() const;
   /// One step. @return this rank's loss, a scalar on the device.
   at::Tensor step(Batch batch);
@@ -39,24 +39,24 @@ class StepRig {
   std::int64_t steps_taken_ = 0;
 };
 
-/// One stretch of steps, timed.
+/// One timed sequence of steps.
 struct StepWindow {
   double seconds = 0;
   double cpu_seconds = 0;
   /// The last step's loss.
   double loss = 0;
-  /// Passes that replayed a CUDA graph: most methods have one a step, sam two.
+  /// Passes that replayed a CUDA graph: most methods run one per step, sam runs two.
   std::int64_t replayed_passes = 0;
 };
 
-/// Takes that many steps and waits for the device once, at the end.
+/// Takes `steps` steps and waits for the device once, at the end.
 [[nodiscard]] StepWindow time_steps(StepRig& rig, BatchStream& batches, std::int64_t steps,
                                     at::Device device);
 
-/// Waits until all that was given to the device is done. Nothing on CPUs.
+/// Waits until all work given to the device is done. Does nothing on CPUs.
 void wait_for_device(at::Device device);
 
-/// Runs `steps` steps under libtorch's profiler and writes what it saw to `path`, for
+/// Runs `steps` steps under libtorch's profiler and writes the trace to `path`, for
 /// chrome://tracing or Perfetto. @throws IoError if the file cannot be written.
 void write_step_trace(StepRig& rig, BatchStream& batches, std::int64_t steps, at::Device device,
                       const std::string& path);

@@ -12,8 +12,8 @@
 namespace precast::tools {
 
 std::string torch_version() {
-  // libtorch has no call for its version; its build settings carry it: "..., TORCH_VERSION=2.11.0,
-  // ...".
+  // libtorch has no call for its version; its build settings contain it: "...,
+  // TORCH_VERSION=2.11.0, ...".
   const std::string settings = at::show_config();
   const std::string key = "TORCH_VERSION=";
   const std::size_t begin = settings.find(key);

@@ -8,11 +8,12 @@
 
 namespace precast::tools {
 
-/// `precast-train versions [--json]`: the libtorch, CUDA, cuDNN and NCCL of this build and of this
-/// run and the GPUs, as one JSON object on standard output; `precast doctor` reads it.
+/// `precast-train versions [--json]`: prints the libtorch, CUDA, cuDNN and NCCL versions of this
+/// build and of this run and the GPUs, as one JSON object on standard output; `precast doctor`
+/// reads it.
 int run_versions(const std::vector<std::string>& args);
 
-/// The libtorch of this run, as "2.11.0".
+/// The libtorch version of this run, as "2.11.0".
 [[nodiscard]] std::string torch_version();
 
 /// {cuda: {build, run, driver}, cudnn: {build, run}, nccl: {build, run}, devices: [{name,
@@ -20,7 +21,7 @@ int run_versions(const std::vector<std::string>& args);
 /// has `cuda` null and no devices.
 [[nodiscard]] nlohmann::ordered_json cuda_versions();
 
-/// The device as its maker calls it.
+/// The device name given by its manufacturer.
 [[nodiscard]] std::string device_name(at::Device device);
 
 }  // namespace precast::tools

@@ -18,7 +18,7 @@ constexpr std::int64_t kMostValues = 100'000;
 constexpr const char* kForms =
     "expected a list, {from, to, step}, or one of uniform, log_uniform and random: {...}";
 
-/// Numbers that are computed, without the noise of their last bits: 0.3, not 0.30000000000000004.
+/// Rounds computed numbers to drop noise in the last bits: 0.3, not 0.30000000000000004.
 std::string number_text(double value, int digits) {
   return fmt::format("{:.{}g}", value, digits);
 }
@@ -78,7 +78,7 @@ class Reader {
     schema.add("to", &to, "last value").required();
     schema.add("step", &step, "from one value to the next").required();
     if (!fill(schema, node, name_)) return;
-    // A last value that rounding puts a hair behind the end belongs to it.
+    // A last value that rounding puts slightly past the end still counts.
     const double steps = std::floor((to - from) / step * (1 + 1e-12) + 1e-9);
     if (step == 0 || !std::isfinite(steps) || steps < 0 || steps >= kMostValues) {
       return wrong(node.origin,

@@ -11,10 +11,10 @@
 namespace precast::tools {
 namespace {
 
-/// Each takes a second: what is drawn a thousand times is tried here so often only.
+/// Each takes a second, so only this many are checked of an axis with a thousand drawn values.
 constexpr std::size_t kMostChecks = 64;
 
-/// `command line: KEY: message` with the sweep's place of that key.
+/// Replaces `command line: KEY: message` with the place of that key in the sweep.
 std::string place_in_sweep(const Sweep& sweep, const TrialProblem& problem) {
   constexpr std::string_view kPlace = "command line: ";
   if (!problem.text.starts_with(kPlace)) return problem.text;

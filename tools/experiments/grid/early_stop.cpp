@@ -6,7 +6,7 @@
 namespace precast::tools {
 namespace {
 
-/// Fewer others say little.
+/// A median of fewer others is not meaningful.
 constexpr std::size_t kFewestOthers = 3;
 constexpr int kMostRungs = 60;
 
@@ -44,7 +44,7 @@ std::optional<std::string> EarlyStop::resumes(const std::vector<std::string>& st
   for (const std::string& trial : stopped) {
     const int rung = reached_rung(trial);
     if (rung < 0 || !in_best_part(trial, rung)) continue;
-    // Furthest first, as the paper has it; then the better one.
+    // Furthest first, as in the paper; then the better one.
     if (rung < best_rung) continue;
     if (rung == best_rung && *at_rung(trial, rung) <= *at_rung(*best, rung)) continue;
     best = trial;
@@ -106,10 +106,10 @@ bool EarlyStop::in_best_part(const std::string& trial, int rung) const {
     const std::optional<double> value = at_rung(other, rung);
     if (!value) continue;
     ++there;
-    // Of equals the first by name.
+    // Of equal ones, the first by name.
     if (*value > own || (*value == own && other < trial)) ++better;
   }
-  // The first ones to come pass: nothing says yet that they are bad.
+  // The first ones to arrive pass: nothing shows yet that they are bad.
   return better < std::max<std::int64_t>(1, there / options_.reduction);
 }
 

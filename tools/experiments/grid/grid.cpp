@@ -46,7 +46,7 @@ Arguments make_arguments() {
   return arguments;
 }
 
-/// sweep.json: what the results in the folder belong to.
+/// sweep.json: identifies what the results in the folder belong to.
 class SweepFile {
  public:
   explicit SweepFile(const Sweep& sweep) : path_(sweep.folder / "sweep.json") {
@@ -114,11 +114,11 @@ void print_trials(const Sweep& sweep, const std::vector<Slot>& slots, bool json)
   fmt::print("\n");
 }
 
-/// Prints the ranking and leaves grid.html.
+/// Prints the ranking and writes grid.html.
 void write_page(const Sweep& sweep, const States& states) {
   try {
     GridPage(sweep).write(states);
-  } catch (const IoError& error) {  // somebody else's folder, a full disk
+  } catch (const IoError& error) {  // no permission, a full disk
     log_warning("{}", error.what());
   }
 }
@@ -146,7 +146,7 @@ States read_states(const Sweep& sweep, bool retry_failed) {
   return states;
 }
 
-/// Does what a grid that was killed did not come to.
+/// Completes the stops that a killed grid did not record.
 void stop_at_closed_rungs(GridWatcher& watcher, Journal& journal, States& states) {
   for (const Trial* trial : watcher.at_closed_rungs()) {
     TrialState& state = states[trial->id];
@@ -198,7 +198,7 @@ int run_all(const Sweep& sweep, const std::filesystem::path& program, const Argu
   return static_cast<int>(code);
 }
 
-/// One trial, on what this process was given: a task of a Slurm array.
+/// Trains one trial on the resources of this process: a task of a Slurm array.
 int run_one(const Sweep& sweep, const std::filesystem::path& program, const Arguments& options) {
   const auto number = options.get<std::int64_t>("trial");
   check_range("trial", number, 0, static_cast<std::int64_t>(sweep.trials.size()) - 1);
@@ -210,7 +210,7 @@ int run_one(const Sweep& sweep, const std::filesystem::path& program, const Argu
   const Slot slot{.name = kTaskSlot,
                   .gpu = fmt::format("{}", fmt::join(visible_gpus(), ",")),
                   .cores = allowed_cores()};
-  // The grid's page is for those who see all of it, and a task stops nothing early.
+  // Only a process that sees the complete grid writes its page; a task stops nothing early.
   const std::vector<Trial> alone = {sweep.trials[static_cast<std::size_t>(number)]};
   PoolDisplay display(alone, states, 1, sweep.metric);
   TrialPool pool(pool_options(sweep, program, {slot}), journal, states, display);

@@ -20,11 +20,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// More cells than that are not read, and take more room than a page has.
+/// More cells are unreadable and do not fit on a page.
 constexpr std::size_t kMostCells = 20;
-/// Up to so many values are evenly spaced on an axis of their own names.
+/// Axes with at most this many values space them evenly and label each one.
 constexpr std::size_t kMostNames = 8;
-/// From here on between the least and the most value, an axis is logarithmic.
+/// From this ratio of maximum to minimum on, an axis is logarithmic.
 constexpr double kWide = 30;
 constexpr std::size_t kMostLines = 500, kMostCurves = 200, kNamedCurves = 3;
 
@@ -61,7 +61,7 @@ Places places_of(const ordered_json& entry, const GridAxis& x, const GridAxis& y
   return {x.place(setting_of(entry, x)), y.place(setting_of(entry, y))};
 }
 
-/// How many combinations of their values the grid has.
+/// The number of combinations of their values in the grid.
 std::size_t combinations(const ordered_json& grid, const GridAxis& x, const GridAxis& y) {
   std::map<Places, int> seen;
   for (const ordered_json& entry : grid.at("ranking")) ++seen[places_of(entry, x, y)];
@@ -77,10 +77,10 @@ std::optional<Places> choose_axes(const ordered_json& grid, const std::vector<Gr
       const std::size_t cells = axes[i].values.size() * axes[k].values.size();
       if (std::max(axes[i].values.size(), axes[k].values.size()) > kMostCells || cells <= most)
         continue;
-      // Half empty, it is the picture of a zip or a draw.
+      // If half of it is empty, it shows a zip or a draw.
       if (2 * combinations(grid, axes[i], axes[k]) <= cells) continue;
       most = cells;
-      // What has more values lies along the page.
+      // The axis with more values is horizontal.
       best = axes[i].values.size() >= axes[k].values.size() ? Places{i, k} : Places{k, i};
     }
   }
@@ -114,7 +114,7 @@ std::string settings_text(const ordered_json& entry, const std::vector<GridAxis>
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-/// Trials with a curve: those that are done before others, the better ones first.
+/// Trials with a curve: finished ones before others, better ones first.
 std::vector<std::string> by_result(const ordered_json& grid,
                                    const std::map<std::string, std::vector<LinePoint>>& curves) {
   const double sign = grid.at("maximise").get<bool>() ? -1 : 1;
@@ -134,7 +134,7 @@ std::vector<std::string> by_result(const ordered_json& grid,
   return trials;
 }
 
-/// Over the settings of the other axes.
+/// Averaged over the other settings.
 std::map<Places, double> means_by(const ordered_json& grid, const GridAxis& x, const GridAxis& y) {
   std::map<Places, std::vector<double>> results;
   for (const ordered_json& entry : grid.at("ranking")) {
@@ -147,7 +147,7 @@ std::map<Places, double> means_by(const ordered_json& grid, const GridAxis& x, c
   return means;
 }
 
-/// Where a line crosses the axes, the last of which is the result.
+/// The points where a line crosses the axes; the last axis is the result.
 std::vector<double> line_values(const ordered_json& entry, const std::vector<GridAxis>& axes,
                                 const ParallelCoordinates& chart) {
   std::vector<double> values;
@@ -241,7 +241,7 @@ GridChart grid_curves(const ordered_json& grid, const std::string& figure,
                   .height = 400};
   const std::size_t named = std::min(kNamedCurves, trials.size()), rest = trials.size() - named;
   const std::size_t drawn = std::min(kMostCurves, rest);
-  // Evenly from good to bad; the last one drawn lies on top.
+  // Evenly from good to bad; the last one drawn is on top.
   for (std::size_t i = drawn; i-- > 0;) {
     chart.series.push_back({.label = trials[named + i * rest / drawn],
                             .points = curves.at(trials[named + i * rest / drawn]),

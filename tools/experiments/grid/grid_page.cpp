@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Of the ranking and of trials; a page of more is not read, and slow to open.
+/// Rows of the ranking and of trials; a page with more is unreadable and slow to open.
 constexpr std::size_t kShownRows = 50, kMostRows = 1000;
 
 int count_of(const ordered_json& grid, const char* status) {
@@ -39,7 +39,7 @@ std::string best_note(const ordered_json& best) {
                           : settings_text(best);
 }
 
-/// Trials' run folders lie beside the page.
+/// Trials' run folders are in the folder of the page.
 HtmlCell trial_link(const std::string& trial) {
   return {.text = trial, .link = "runs/" + trial + "/"};
 }
@@ -73,7 +73,7 @@ void add_notices(HtmlPage& page, const ordered_json& grid) {
 
 using Rows = std::vector<std::vector<HtmlCell>>;
 
-/// The first rows at once, the others folded.
+/// Shows the first rows, and folds the others.
 void add_rows(HtmlPage& page, HtmlTable table, const Rows& rows) {
   const std::size_t shown = std::min(kShownRows, rows.size());
   const std::size_t all = std::min(kMostRows, rows.size());

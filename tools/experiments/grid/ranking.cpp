@@ -17,19 +17,19 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// A start has no end, and its process is there. Tried for a moment only: whoever wants to train it
-/// just then tries again.
+/// Whether a start has no end and its process is alive. The lock is held only for a moment: a
+/// process that wants to train the trial at that moment retries.
 bool is_running(const Trial& trial, const TrialState& state) {
   const std::filesystem::path lock = trial.run_folder() / "lock";
   if (state.open_since == 0 || !std::filesystem::exists(lock)) return false;
   try {
     return !FileLock::try_lock(lock, FileLock::Kind::shared);
-  } catch (const IoError&) {  // a folder of somebody else
+  } catch (const IoError&) {  // no permission
     return true;
   }
 }
 
-/// The last epoch of a run that has no summary.
+/// The last epoch of a run without a summary.
 ordered_json last_epoch(const Trial& trial) {
   RunLog log(trial.run_folder());
   log.refresh();
@@ -72,14 +72,14 @@ ordered_json describe_trials(const Sweep& sweep, const std::map<std::string, Tri
   return trials;
 }
 
-/// Trials that differ in nothing but the seed.
+/// Trials that differ only in the seed.
 struct Group {
   std::vector<std::string> values;
   std::vector<double> results{};
   std::map<std::string, int> counts{};
   std::vector<std::string> trials{};
 
-  /// Every trial has a result. The mean over those that survived is no mean over seeds.
+  /// Every trial has a result. A mean over the trials that survived is not a mean over seeds.
   [[nodiscard]] bool is_complete() const { return results.size() == trials.size(); }
 };
 
@@ -113,7 +113,7 @@ std::vector<Group> gather(const Sweep& sweep, const ordered_json& trials) {
   return groups;
 }
 
-/// Those with a result of every trial first, then those with some, then those with none.
+/// Combinations with a result for every trial first, then those with some, then those with none.
 void rank(std::vector<Group>& groups, bool maximise) {
   const auto kind = [](const Group& group) {
     return group.is_complete() ? 0 : group.results.empty() ? 2 : 1;
@@ -127,7 +127,7 @@ void rank(std::vector<Group>& groups, bool maximise) {
   });
 }
 
-/// Columns as wide as their widest cell, numbers and text alike to the left.
+/// Columns as wide as their widest cell; numbers and text are left-aligned.
 std::string lay_out(const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> widths(rows.at(0).size());
   for (const auto& row : rows) {

@@ -14,10 +14,10 @@ namespace precast::tools {
 /// "seconds", "wall_seconds", "slot_seconds", "busy_seconds" (occupancy.h), "ranking", "trials"}`.
 ///
 /// `ranking` has one entry for each combination of axes with its mean and 95 % interval over seeds
-/// (null: fewer than two), best first. Combinations of which a trial has no result (yet) come
-/// behind the `complete` ones, whatever their mean, and those without any result last. `trials` are
-/// in the sweep's order, those that are not done with the figure of their last epoch, and with the
-/// reason where there is one. Their status is a TrialStatus or `running`.
+/// (null: fewer than two), best first. Combinations with a trial that has no result (yet) follow
+/// the `complete` ones, whatever their mean; those without any result are last. `trials` are in the
+/// sweep's order; those that are not done have the figure of their last epoch, and the reason if
+/// there is one. Their status is a TrialStatus or `running`.
 [[nodiscard]] nlohmann::ordered_json describe_grid(const Sweep& sweep,
                                                    const std::map<std::string, TrialState>& states);
 
@@ -26,10 +26,10 @@ namespace precast::tools {
 
 /// `2 done, 1 failed`.
 [[nodiscard]] std::string statuses_text(const nlohmann::ordered_json& statuses);
-/// Of an entry of the ranking: `0.8012 ± 0.0034`, `0.8012` of a single trial, `-` without a result.
+/// An entry of the ranking: `0.8012 ± 0.0034`, `0.8012` for a single trial, `-` without a result.
 [[nodiscard]] std::string mean_text(const nlohmann::ordered_json& entry,
                                     std::string_view plus_minus);
-/// In four decimal places; `-` if it is no number.
+/// With four decimal places; `-` if it is not a number.
 [[nodiscard]] std::string figure_text(const nlohmann::ordered_json& value);
 
 }  // namespace precast::tools

@@ -10,7 +10,7 @@
 namespace precast::tools {
 namespace {
 
-/// What an error and what follows it take at most.
+/// The maximum length of an error and the lines after it.
 constexpr std::uintmax_t kTail = 8192;
 constexpr std::size_t kLongest = 300;
 

@@ -7,7 +7,7 @@
 
 namespace precast::tools {
 
-/// Why a trial has no result, in a line for people: how its process ended, and the last error that
+/// Explains in one line why a trial has no result: how its process ended, and the last error that
 /// it printed. Empty while it waits or runs.
 [[nodiscard]] std::string reason_of(const Trial& trial, const TrialState& state);
 

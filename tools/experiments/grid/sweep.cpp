@@ -18,14 +18,14 @@ using Kind = ConfigNode::Kind;
 constexpr const char* kSeedKey = "training.seed";
 constexpr const char* kLogLevelKey = "logging.log_level";
 constexpr std::size_t kMostTrials = 100'000;
-/// What each trial gets from the grid itself.
+/// Keys that the grid itself sets for each trial.
 constexpr const char* kOwnKeys[] = {"logging.folder", "logging.run_id", "checkpoint.resume"};
 
 bool is_smaller_better(const std::string& metric) {
   return metric.ends_with("loss") || metric.ends_with("minutes");
 }
 
-/// The file's keys before they are made into trials.
+/// The file's keys before trials are made from them.
 struct Keys {
   std::string recipe;
   std::string folder;
@@ -117,7 +117,7 @@ void add_seeds(const ConfigNode& node, std::vector<SweepAxis>& axes, Diagnostics
 /// Axes by number that take their n-th values together.
 using Group = std::vector<std::size_t>;
 
-/// Reads `zip`. @return for each axis which of the lists names it, or -1.
+/// Reads `zip`. @return for each axis the index of the list that names it, or -1.
 class ZipReader {
  public:
   ZipReader(const std::vector<SweepAxis>& axes, Diagnostics& diagnostics)
@@ -163,7 +163,7 @@ class ZipReader {
   std::vector<int> list_of_axis_;
 };
 
-/// The axes of each list of `zip`; those that it does not name are groups of their own.
+/// Groups the axes of each list of `zip`; each axis that it does not name is its own group.
 std::vector<Group> group_axes(const std::vector<int>& list_of_axis) {
   std::vector<Group> groups;
   std::map<int, std::size_t> place;
@@ -188,7 +188,7 @@ void check_keys(const std::vector<SweepAxis>& axes, Diagnostics& diagnostics) {
     }
     if (std::ranges::find(kOwnKeys, axis.key) != std::end(kOwnKeys))
       diagnostics.error(origin, axis.key, "is set by the grid itself");
-    // What was drawn twice has one origin, and may meet another value of a zipped axis.
+    // Values drawn twice have one origin, and may be paired with another value of a zipped axis.
     std::map<std::string, std::string> values;
     for (const AxisValue& value : axis.values) {
       const auto [first, added] = values.emplace(value.text, value.origin.text());
@@ -198,7 +198,7 @@ void check_keys(const std::vector<SweepAxis>& axes, Diagnostics& diagnostics) {
   }
 }
 
-/// How many trials the groups make. @return nothing, and an error, if that is too many.
+/// The number of trials that the groups make. @return nothing, and an error, if that is too many.
 std::optional<std::size_t> count_trials(const Sweep& sweep, const std::vector<SweepAxis>& axes,
                                         const std::vector<Group>& groups,
                                         Diagnostics& diagnostics) {
@@ -206,7 +206,7 @@ std::optional<std::size_t> count_trials(const Sweep& sweep, const std::vector<Sw
   for (const Group& group : groups) {
     count *= axes[group[0]].values.size();
     if (count <= kMostTrials) continue;
-    // Told before the product can overflow.
+    // Reported before the product can overflow.
     diagnostics.error({sweep.path.string(), 0, 0}, "axes",
                       fmt::format("expected at most {} trials, got more", kMostTrials));
     return std::nullopt;
@@ -236,17 +236,17 @@ void lay_out(Sweep& sweep, const std::vector<SweepAxis>& fixed, const std::vecto
                 .recipe = sweep.recipe,
                 .settings = settings_of(number, axes, groups),
                 .folder = sweep.folder / "runs"};
-    // Named after what differs, hashed over all.
+    // The name shows what differs, the hash covers all settings.
     const std::string prefix = trial_id(trial.settings);
     for (const SweepAxis& axis : fixed) trial.settings.push_back({axis.key, axis.values[0].text});
     const std::string whole = trial_id(trial.settings);
     trial.id = prefix.substr(0, prefix.rfind('-')) + whole.substr(whole.rfind('-'));
-    // Drawn values may come together twice.
+    // Drawn values may form the same combination twice.
     if (ids.insert(trial.id).second) sweep.trials.push_back(std::move(trial));
   }
 }
 
-/// logging.log_level of a trial, as a text; empty where nothing sets it.
+/// logging.log_level of a trial, as text; empty if nothing sets it.
 std::string log_level_of(const Trial& trial, const ConfigNode& recipe) {
   const auto setting = std::ranges::find(trial.settings, kLogLevelKey, &Setting::key);
   if (setting != trial.settings.end()) return setting->value;
@@ -255,7 +255,7 @@ std::string log_level_of(const Trial& trial, const ConfigNode& recipe) {
   return level != nullptr ? level->scalar : "";
 }
 
-/// Figures of validation come once a run at log_level 0, and nothing would ever be stopped.
+/// At log_level 0 validation figures are logged once per run, and no trial would ever be stopped.
 void check_evaluated(const Sweep& sweep, Diagnostics& diagnostics) {
   if (sweep.early_stop.rule == EarlyStopOptions::Rule::none ||
       sweep.early_stop.metric == "train_loss")
@@ -321,7 +321,7 @@ EarlyStopOptions read_early_stop(const ConfigNode& node, const std::string& metr
   return options;
 }
 
-/// All but the axes and the trials.
+/// Everything except the axes and the trials.
 Sweep sweep_of(const Keys& keys, const std::filesystem::path& path, Diagnostics& diagnostics) {
   Sweep sweep;
   sweep.path = path;
@@ -340,7 +340,7 @@ Sweep sweep_of(const Keys& keys, const std::filesystem::path& path, Diagnostics&
   return sweep;
 }
 
-/// @throws ConfigError if the file is wrong so far; errors in how many trials it makes go to the
+/// @throws ConfigError if the file is wrong up to here; errors in the number of trials go to the
 /// diagnostics
 void add_trials(Sweep& sweep, const Keys& keys, Diagnostics& diagnostics) {
   const std::vector<SweepAxis> fixed = read_set(keys.set, diagnostics);

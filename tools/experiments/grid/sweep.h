@@ -13,20 +13,19 @@
 
 namespace precast::tools {
 
-/// What SWEEP.yaml says, with its trials laid out.
+/// The contents of SWEEP.yaml, with its trials expanded.
 struct Sweep {
   std::filesystem::path path;
   std::filesystem::path recipe;
-  /// Holds sweep.json, results.jsonl and a run folder for each trial.
+  /// Contains sweep.json, results.jsonl and a run folder for each trial.
   std::filesystem::path folder;
-  /// `set` and the axes, where they were written: for messages.
+  /// Where `set` and the axes were written: for messages.
   std::vector<SweepAxis> axes;
   /// The keys of the axes, without training.seed.
   std::vector<std::string> varied;
-  /// In an order that is a function of the file alone: the last axis turns fastest, seeds fastest
-  /// of all.
+  /// The order depends on the file alone: the last axis changes fastest, and seeds fastest of all.
   std::vector<Trial> trials;
-  /// A figure of summary.json, and whether more of it is better.
+  /// A figure of summary.json, and whether larger is better.
   std::string metric = "top_1";
   bool maximise = true;
   SlotOptions slots;
@@ -35,15 +34,15 @@ struct Sweep {
   EarlyStopOptions early_stop;
 };
 
-/// Reads a sweep (README.md says what may stand in it). Paths are relative to the working folder,
-/// as in recipes. @throws ConfigError with all that is wrong, as `file:line:col: key: message`.
-/// @throws IoError if the file cannot be read.
+/// Reads a sweep (README.md describes the format). Paths are relative to the working folder, as in
+/// recipes. @throws ConfigError with all mistakes, as `file:line:col: key: message`. @throws
+/// IoError if the file cannot be read.
 [[nodiscard]] Sweep read_sweep(const std::filesystem::path& path);
 
 /// Where `key` of `trial` was given in the sweep; the file itself if it was not.
 [[nodiscard]] Origin origin_of(const Sweep& sweep, const Trial& trial, std::string_view key);
 
-/// The values of `sweep.varied`: trials that share them are repetitions of one another.
+/// The values of `sweep.varied`: trials with the same values are repetitions of one another.
 [[nodiscard]] std::vector<std::string> group_of(const Sweep& sweep, const Trial& trial);
 
 }  // namespace precast::tools

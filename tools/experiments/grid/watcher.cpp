@@ -10,7 +10,7 @@
 namespace precast::tools {
 namespace {
 
-/// Between two pages: trials may end many times a second, and a page of thousands takes long.
+/// Time between two pages: trials may end many times a second, and a page of thousands takes long.
 constexpr auto kPagePause = std::chrono::seconds(1);
 constexpr int kPageShare = 20;
 
@@ -29,7 +29,7 @@ GridWatcher::GridWatcher(const Sweep& sweep, const std::map<std::string, TrialSt
       early_stop_(sweep.early_stop),
       page_(sweep) {
   if (sweep.early_stop.rule == EarlyStopOptions::Rule::none) return;
-  // What earlier starts of this grid have reached counts.
+  // Progress from earlier starts of this grid counts.
   for (const Trial& trial : sweep.trials) {
     report(trial);
     judged_[trial.id] = last_epoch(log_of(trial));
@@ -45,7 +45,7 @@ void GridWatcher::report(const Trial& trial) {
   for (const auto& [epoch, record] : log_of(trial).epochs()) {
     const auto value = record.find(sweep_.early_stop.metric);
     if (value == record.end()) continue;
-    // JSON has no NaN: what was not finite is null.
+    // JSON has no NaN: null stands for a value that was not finite.
     early_stop_.report(trial.id, epoch, value->is_number() ? value->get<double>() : std::nan(""));
   }
 }
@@ -56,7 +56,7 @@ std::vector<const Trial*> GridWatcher::at_closed_rungs() {
   for (const Trial& trial : sweep_.trials) {
     const auto state = states_.find(trial.id);
     if (state == states_.end() || state->second.status != TrialStatus::waiting) continue;
-    // One that has finished unseen is taken over.
+    // A trial that has finished unseen is taken over.
     if (read_summary(trial.run_folder())) continue;
     const int before = early_stop_.passed(trial.id);
     if (early_stop_.stops(trial.id)) closed.push_back(&trial);
@@ -83,7 +83,7 @@ void GridWatcher::write_page() {
   try {
     page_.write(states_);
   } catch (const IoError& error) {
-    // Told once; trainings go on.
+    // Reported once; trainings continue.
     if (!std::exchange(page_fails_, true)) say(error.what());
   }
   const auto end = std::chrono::steady_clock::now();
@@ -116,7 +116,7 @@ std::optional<std::string> GridWatcher::resumes() {
       stopped.push_back(trial.id);
   }
   std::optional<std::string> resumed = early_stop_.resumes(stopped);
-  // Before it is started: a rung that it had not passed before.
+  // Recorded before it starts, as a rung that it had not passed before.
   if (resumed) note_passed(*resumed, early_stop_.passed(*resumed) - 1);
   return resumed;
 }

@@ -13,16 +13,16 @@
 
 namespace precast::tools {
 
-/// Shows a grid at work, keeps its page up to date and stops trials early. One thread.
+/// Shows the progress of a grid, updates its page and stops trials early. One thread.
 class GridWatcher final : public PoolDisplay {
  public:
-  /// Borrows all. @param journal gets the decisions of asha, `{"event": "rung", "trial", "rung",
-  /// "time"}`: a trial that was let through a rung is not judged there again after a kill.
+  /// Borrows all. @param journal receives the decisions of asha, `{"event": "rung", "trial",
+  /// "rung", "time"}`: a trial that has passed a rung is not judged there again after a kill.
   GridWatcher(const Sweep& sweep, const std::map<std::string, TrialState>& states, Journal& journal,
               std::size_t slots);
 
-  /// asha: trials that wait, but are at a rung that they do not pass. A grid that was killed just
-  /// then has not come to write it down.
+  /// asha: trials that wait at a rung that they do not pass. A grid killed at that moment has not
+  /// recorded it.
   [[nodiscard]] std::vector<const Trial*> at_closed_rungs();
 
   void ended(const Trial& trial, const nlohmann::ordered_json& record) override;
@@ -31,9 +31,9 @@ class GridWatcher final : public PoolDisplay {
   std::optional<std::string> resumes() override;
 
  private:
-  /// Reads what has come in a trial's log, and reports it to the rule.
+  /// Reads new lines of a trial's log and reports them to the rule.
   void report(const Trial& trial);
-  /// Writes down whether `trial` has passed a rung since `before`.
+  /// Records whether `trial` has passed a rung since `before`.
   void note_passed(const std::string& trial, int before);
   void write_page();
 
@@ -41,11 +41,11 @@ class GridWatcher final : public PoolDisplay {
   const std::map<std::string, TrialState>& states_;
   Journal& journal_;
   EarlyStop early_stop_;
-  /// The last epoch of each trial that was judged, or that was there when the grid started: a trial
-  /// that has just been started again is not stopped before it has got anywhere.
+  /// The last judged epoch of each trial, or the last one that existed when the grid started: a
+  /// trial that has just been restarted is not stopped before it makes progress.
   std::map<std::string, std::int64_t> judged_;
   GridPage page_;
-  /// A trial has ended since the page was written.
+  /// Whether a trial has ended since the page was written.
   bool page_is_old_ = false;
   bool page_fails_ = false;
   std::chrono::steady_clock::time_point next_page_;

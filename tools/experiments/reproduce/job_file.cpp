@@ -23,7 +23,7 @@ ordered_json facts_of(const Trial& trial) {
   return facts;
 }
 
-/// What differs, in words; empty if nothing does.
+/// Describes the difference; empty if there is none.
 std::string change_between(const ordered_json& before, const ordered_json& now) {
   const auto text = [](const ordered_json& facts, const std::string& key) {
     return facts.contains(key) ? facts.at(key).get<std::string>() : "the recipe's value";

@@ -74,7 +74,7 @@ std::vector<const TableRow*> choose_rows(const ResultTable& table, const Argumen
   return rows;
 }
 
-/// A table, the rows of it that are to be trained, and where.
+/// A table, its rows to train, and the results folder.
 class Reproduction {
  public:
   Reproduction(const Arguments& options, const std::vector<Override>& overrides)
@@ -87,7 +87,7 @@ class Reproduction {
                     : "runs" / std::filesystem::absolute(options.text("TABLE.yaml"))
                                    .parent_path()
                                    .filename()) {
-    // Every row's first seed comes first: a table that is cut off is a whole one of fewer seeds.
+    // The first seeds of all rows come first: an interrupted table is complete with fewer seeds.
     for (std::int64_t seed = 0; seed < seeds_; ++seed) {
       for (const TableRow* row : chosen_)
         trials_.push_back(make_row_trial(*row, seed, settings_, folder_));
@@ -96,7 +96,7 @@ class Reproduction {
 
   [[nodiscard]] const std::vector<Trial>& trials() const { return trials_; }
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
-  /// The first trials are their first seeds.
+  /// The first rows() trials are the rows' first seeds.
   [[nodiscard]] std::size_t rows() const { return chosen_.size(); }
 
   /// Writes table.md, table.json and report.html.
@@ -114,7 +114,7 @@ class Reproduction {
   }
 
  private:
-  /// The chosen rows, and what earlier commands have begun in this folder.
+  /// The chosen rows, and those that earlier commands have begun in this folder.
   [[nodiscard]] std::vector<RowTrials> shown(const JobFile& begun) const {
     std::vector<RowTrials> rows;
     for (const TableRow& row : table_.rows) {
@@ -142,16 +142,16 @@ class Reproduction {
   std::vector<Trial> trials_;
 };
 
-/// One seed of each row: seeds do not change what is wrong.
+/// One seed of each row: errors do not depend on the seed.
 void check_rows(const Reproduction& job, const std::filesystem::path& program,
                 std::size_t at_once) {
   std::vector<const Trial*> first;
   for (const Trial& trial : std::span(job.trials()).first(job.rows())) first.push_back(&trial);
-  // Keys of the command line are wrong in all rows alike, and told once.
+  // Errors in command-line keys are the same in all rows and are reported once.
   check_by_dry_run(first, program, at_once);
 }
 
-/// Keeps the table's files up to date while rows begin and end.
+/// Keeps the table's files up to date as rows begin and end.
 class TableDisplay final : public PoolDisplay {
  public:
   TableDisplay(const Reproduction& job, JobFile& begun, const States& states, std::size_t slots)
@@ -219,7 +219,7 @@ int run_reproduce(const std::vector<std::string>& args) {
       static_cast<int>(options.get<std::int64_t>("at_once")), allowed_cores(), visible_gpus());
   const std::filesystem::path program =
       options.has("program") ? std::filesystem::absolute(options.text("program")) : own_program();
-  // Before anything is trained: a mistake in the last row must not show after days.
+  // Before anything is trained: a mistake in the last row must not show up days later.
   check_rows(job, program, slots.size());
   if (options.has("dry-run")) {
     for (const Trial& trial : job.trials())

@@ -5,7 +5,8 @@
 
 namespace precast::tools {
 
-/// `precast reproduce TABLE.yaml`: trains the rows of a published table and shows them beside it.
+/// `precast reproduce TABLE.yaml`: trains the rows of a published table and shows both side by
+/// side.
 int run_reproduce(const std::vector<std::string>& args);
 
 }  // namespace precast::tools

@@ -14,14 +14,14 @@ std::vector<CurvePoint> curve_of(const RunRecord& record) {
   double val_seconds = 0;
   for (const RunRow& row : record.epochs) {
     if (std::isfinite(row.val_seconds)) val_seconds += row.val_seconds;
-    // Without an evaluation after each epoch the last one alone has a figure.
+    // Without an evaluation after each epoch, only the last one has a figure.
     if (!std::isfinite(row.top_1)) continue;
     curve.push_back({row.epochs_done, (row.train_seconds + val_seconds) / 60, row.top_1});
   }
   return curve;
 }
 
-/// The last one given for a key counts.
+/// The last value given for a key wins.
 void give(std::vector<Setting>& settings, const Setting& setting) {
   std::erase_if(settings, [&](const Setting& other) { return other.key == setting.key; });
   settings.push_back(setting);

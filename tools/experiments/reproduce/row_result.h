@@ -15,33 +15,34 @@
 
 namespace precast::tools {
 
-/// One training of a row: a trial with a seed of its own.
+/// One training of a row: a trial with its own seed.
 struct SeedRun {
   std::int64_t seed = 0;
   Trial trial;
   TrialStatus status = TrialStatus::waiting;
-  /// summary.json; null unless done.
+  /// summary.json; null unless the trial is done.
   nlohmann::ordered_json summary;
   /// run.json: machine, dataset, batch; empty before the run has begun.
   nlohmann::ordered_json facts;
-  /// Accuracy after each evaluated epoch, so far.
+  /// Accuracy after each epoch evaluated so far.
   std::vector<CurvePoint> curve;
 };
 
-/// What this machine has made of a row so far.
+/// The results of a row on this machine so far.
 struct RowResult {
   const TableRow* row = nullptr;
   std::vector<SeedRun> runs;
 
-  /// Of a key of summary.json over the runs that are done; nothing if none is.
+  /// Interval of a summary.json key over the finished runs; nothing if there is none.
   [[nodiscard]] std::optional<MeanInterval> figure(const char* key) const;
-  /// Training and evaluation, as published minutes are counted.
+  /// Training and evaluation, the way published minutes are counted.
   [[nodiscard]] std::optional<MeanInterval> minutes() const;
   /// `3 of 3`, `running`, `diverged` ...
   [[nodiscard]] std::string progress() const;
 };
 
-/// The training of a row with one seed. @param settings given to all rows, after the row's own.
+/// The training of a row with one seed. @param settings given to all rows, applied after the row's
+/// own.
 [[nodiscard]] Trial make_row_trial(const TableRow& row, std::int64_t seed,
                                    const std::vector<Setting>& settings,
                                    const std::filesystem::path& folder);
@@ -52,7 +53,7 @@ struct RowTrials {
   std::vector<Trial> trials;
 };
 
-/// What the run folders and the journal hold of them.
+/// Reads the results from the run folders and the journal.
 [[nodiscard]] std::vector<RowResult> collect_results(
     const std::vector<RowTrials>& rows, const std::map<std::string, TrialState>& states);
 

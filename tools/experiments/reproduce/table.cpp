@@ -26,7 +26,7 @@ bool names_a_folder(const std::string& id) {
   });
 }
 
-/// Reads a table's lists: what is wrong goes to the diagnostics, and reading goes on.
+/// Reads a table's lists: errors go to the diagnostics, and reading continues.
 class TableReader {
  public:
   explicit TableReader(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
@@ -85,7 +85,7 @@ class TableReader {
     return other;
   }
 
-  /// Calls `take(item, where)` for the items of a list; nothing at all is an empty list.
+  /// Calls `take(item, where)` for the items of a list; a missing list is empty.
   template <typename Take>
   void each(const ConfigNode& list, const std::string& where, const Take& take) {
     if (list.kind != ConfigNode::Kind::list) {
@@ -163,11 +163,11 @@ class TableReader {
   Diagnostics& diagnostics_;
   std::set<std::string> sources_;
   std::set<std::string> rows_;
-  /// What the schema of figures is bound to.
+  /// The variables that the schema of figures is bound to.
   std::array<double, std::size(kOptional)> values_{};
 };
 
-/// A number that a field of a CSV line begins with. @return false if there is none.
+/// The number at the beginning of a CSV field. @return false if there is none.
 template <typename T>
 bool take_number(std::string_view& line, T& value) {
   const auto read = std::from_chars(line.data(), line.data() + line.size(), value);
@@ -177,7 +177,7 @@ bool take_number(std::string_view& line, T& value) {
   return true;
 }
 
-/// Row, epoch, minutes, top_1. @return the row's name, or nothing if the line is not that.
+/// Parses row, epoch, minutes, top_1. @return the row's name, or nothing for any other line.
 std::optional<std::string> read_point(std::string_view line, CurvePoint& point) {
   std::string row(line.substr(0, line.find(',')));
   line.remove_prefix(std::min(line.size(), row.size() + 1));
@@ -210,12 +210,12 @@ std::map<std::string, std::vector<CurvePoint>> read_curves(const std::filesystem
   return curves;
 }
 
-/// What a table's top level holds beside plain values, still to be read.
+/// The parts of a table's top level other than plain values, still to be read.
 struct TableLists {
   ConfigNode sources;
   ConfigNode rows;
   ConfigNode others;
-  /// Of the CSV file, from the table's folder; empty: there is none.
+  /// The path of the CSV file, relative to the table's folder; empty if there is none.
   std::string curves;
 };
 

@@ -11,16 +11,16 @@
 
 namespace precast::tools {
 
-/// Where published figures come from.
+/// The source of published figures.
 struct FigureSource {
-  /// What rows name it by.
+  /// The name by which rows refer to it.
   std::string id{};
   std::string title{};
   std::string date{};
   std::string url{};
 };
 
-/// What somebody published of one training. Shares, not per cent; minutes of wall clock.
+/// Published figures of one training. Fractions, not per cent; wall-clock minutes.
 struct PublishedFigures {
   /// FigureSource::id.
   std::string source{};
@@ -29,25 +29,25 @@ struct PublishedFigures {
   std::string note{};
 };
 
-/// One line of a table: a recipe to run, and what is known of it.
+/// One line of a table: a recipe to run, and the published facts about it.
 struct TableRow {
-  /// Part of run folders' names: letters, digits, `_`, `-` and `.`.
+  /// Part of the names of run folders: letters, digits, `_`, `-` and `.`.
   std::string id{};
-  /// For people: `ResNet-50`.
+  /// Display name: `ResNet-50`.
   std::string model{};
   std::filesystem::path recipe{};
   /// Keys that this row sets in its recipe.
   std::vector<Setting> settings{};
-  /// The first is the one that the table compares with.
+  /// The table compares with the first one.
   std::vector<PublishedFigures> published{};
 
-  /// Empty figures where nothing was published.
+  /// Empty figures if nothing was published.
   [[nodiscard]] PublishedFigures compared_with() const {
     return published.empty() ? PublishedFigures{} : published.front();
   }
 };
 
-/// A training of another system: shown, not run.
+/// A training with another system: shown, not run.
 struct OtherSystem {
   std::string system{};
   std::string model{};
@@ -67,18 +67,18 @@ struct CurvePoint {
 struct ResultTable {
   std::string title{};
   std::vector<FigureSource> sources;
-  /// Training images of the published runs; 0: not told.
+  /// Training images of the published runs; 0: unknown.
   std::int64_t train_images = 0;
   std::vector<TableRow> rows;
   std::vector<OtherSystem> others;
   /// By TableRow::id; from a CSV file `row,epoch,minutes,top_1,...`.
   std::map<std::string, std::vector<CurvePoint>> curves;
 
-  /// The source of that name; every name in the table has one.
+  /// The source with that name; every name in the table has one.
   [[nodiscard]] const FigureSource& source(const std::string& id) const;
 };
 
-/// Reads a table; recipes and the file of curves are named from the table's folder.
+/// Reads a table; paths of recipes and of the file of curves are relative to the table's folder.
 /// @throws ConfigError with every mistake (file:line:col: key: expected, got), IoError.
 [[nodiscard]] ResultTable read_table(const std::filesystem::path& path);
 

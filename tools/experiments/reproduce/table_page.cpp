@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kOurColour = 0;
 
-/// The models of a table in its order.
+/// The models of a table, in its order.
 std::vector<std::string> models_of(const std::vector<RowResult>& results) {
   std::vector<std::string> models;
   for (const RowResult& result : results) {
@@ -44,10 +44,10 @@ ScatterSeries our_series(const std::vector<RowResult>& results, const std::strin
   return series;
 }
 
-/// Published figures by who published them.
+/// Published figures grouped by publisher.
 class PublishedSeries {
  public:
-  /// @param joined a source's rows; else another system's points
+  /// @param joined the rows of a source; else the points of another system
   void add(const std::string& label, const PublishedFigures& figures, bool joined) {
     if (!figures.top_1 || !figures.minutes) return;
     auto found = std::ranges::find(all_, label, &ScatterSeries::label);
@@ -96,7 +96,7 @@ std::vector<LinePoint> points_of(const std::vector<CurvePoint>& curve, double Cu
   return line;
 }
 
-/// One line a row, over epochs or minutes; published ones dashed in the row's colour.
+/// One line per row, over epochs or minutes; published ones are dashed, in the row's colour.
 std::string curve_chart(const ResultTable& table, const std::vector<RowResult>& results,
                         const std::string& model, double CurvePoint::*x, const char* label) {
   LineChart chart{.title = fmt::format("{}: top-1 over {}", model, label),
@@ -131,7 +131,7 @@ HtmlFigure best_figure(const std::vector<RowResult>& results) {
   return {figure_text(best, 4), "best top-1 here", note};
 }
 
-/// Nothing if no row has a published one.
+/// Nothing if no row has a published curve.
 std::optional<HtmlFigure> best_published_figure(const std::vector<RowResult>& results) {
   std::optional<double> best;
   std::string note;
@@ -151,7 +151,7 @@ bool is_trained(const RowResult& result) {
                              [](const SeedRun& run) { return run.status == TrialStatus::done; });
 }
 
-/// The answer: the best row, what was published as the best, how much is trained.
+/// The answer: the best row, the best published result, how much is trained.
 void add_answer(HtmlPage& page, const std::vector<RowResult>& results) {
   double minutes = 0;
   for (const RowResult& result : results) {
@@ -166,7 +166,7 @@ void add_answer(HtmlPage& page, const std::vector<RowResult>& results) {
   page.figures(figures);
 }
 
-/// A figure of a row, here and as published.
+/// A figure of a row, ours and the published one.
 struct Compared {
   std::string name;
   std::string ours;
@@ -180,7 +180,7 @@ std::vector<Compared> compare(const RowResult& result) {
           {"minutes", figure_text(result.minutes(), 1), figure_text(theirs.minutes, 1)}};
 }
 
-/// Which of the figures of compare() anybody has published.
+/// Which of the figures of compare() are published for any row.
 std::vector<bool> published_figures(const std::vector<RowResult>& results) {
   std::vector<bool> published(3, false);
   for (const RowResult& result : results) {
@@ -191,9 +191,9 @@ std::vector<bool> published_figures(const std::vector<RowResult>& results) {
   return published;
 }
 
-/// Figures that nobody has published have no column for that.
+/// Figures that are not published for any row get no column for it.
 std::vector<HtmlCell> result_row(const RowResult& result, const std::vector<bool>& published) {
-  // The page lies in the folder of the runs.
+  // The page is in the folder of the runs.
   const std::string link = result.runs.front().trial.id + "/report.html";
   std::vector<HtmlCell> row = {{.text = result.row->id, .link = link}, {result.row->model}};
   const auto figures = compare(result);

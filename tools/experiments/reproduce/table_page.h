@@ -8,8 +8,8 @@
 
 namespace precast::tools {
 
-/// The table as a page: for each model the frontier of accuracy over time, ours beside what was
-/// published; the table; accuracy after each epoch; what differs; sources. Self-contained, no
+/// The table as a page: for each model the frontier of accuracy over time, ours next to the
+/// published one; the table; accuracy after each epoch; differences; sources. Self-contained, no
 /// script.
 [[nodiscard]] std::string table_page(const ResultTable& table,
                                      const std::vector<RowResult>& results);

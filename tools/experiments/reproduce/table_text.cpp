@@ -16,7 +16,7 @@ using nlohmann::ordered_json;
 constexpr int kShareDigits = 4;
 constexpr int kMinuteDigits = 1;
 
-/// `8 x NVIDIA A100`, or `2 cores of` the processor where that trains; empty if nobody says.
+/// `8 x NVIDIA A100`, or `2 cores of` the processor for CPU training; empty if unknown.
 std::string hardware_of(const ordered_json& facts) {
   const std::string device = facts.value("device", "");
   if (device.empty()) return {};
@@ -38,12 +38,12 @@ ordered_json to_json(const PublishedFigures& figures) {
 ordered_json to_json(const std::optional<MeanInterval>& figure) {
   if (!figure) return nullptr;
   ordered_json json = {{"mean", figure->mean}, {"seeds", figure->count}};
-  // One seed tells nothing of how far it may be off.
+  // A single seed gives no confidence interval.
   if (figure->count > 1) json["half_width_95"] = figure->half_width;
   return json;
 }
 
-/// Keys that make the row what was published.
+/// Whether a key is one of the published row's settings.
 bool belongs_to(const TableRow& row, const Setting& setting) {
   return std::ranges::any_of(row.settings, [&](const Setting& own) {
     return own.key == setting.key && own.value == setting.value;
@@ -90,7 +90,7 @@ void append_others(const ResultTable& table, std::string& out) {
   }
 }
 
-/// Those of a run that change its results and are not what was published.
+/// The keys of a run that affect its results and differ from the published row.
 std::string keys_set(const TableRow& row, const std::vector<Setting>& settings) {
   std::string keys;
   for (const Setting& setting : settings) {

@@ -11,17 +11,17 @@ namespace precast::tools {
 
 inline constexpr const char* kNoFigure = "-";
 
-/// `0.7376 ± 0.0012` over seeds, `0.7376` for one; `-` for nothing.
+/// `0.7376 ± 0.0012` over seeds, `0.7376` for one; `-` if there is none.
 [[nodiscard]] std::string figure_text(const std::optional<MeanInterval>& figure, int digits);
 /// `0.7376`, `-`.
 [[nodiscard]] std::string figure_text(const std::optional<double>& figure, int digits);
 
-/// What sets the runs of a row apart from what was published: hardware, number of training images,
-/// keys that were given beyond the row's own. One line each.
+/// How the runs of a row differ from the published ones: hardware, number of training images, keys
+/// given in addition to the row's own. One line each.
 [[nodiscard]] std::vector<std::string> differences(const ResultTable& table,
                                                    const RowResult& result);
 
-/// Such a line, and the rows that it holds for: their names, or `all rows`.
+/// Such a line, and the rows that it applies to: their names, or `all rows`.
 struct Difference {
   std::string rows;
   std::string line;
@@ -29,11 +29,11 @@ struct Difference {
 [[nodiscard]] std::vector<Difference> joined_differences(const ResultTable& table,
                                                          const std::vector<RowResult>& results);
 
-/// The table as Markdown: ours beside the first published figures of each row, what differs, other
+/// The table as Markdown: ours next to the first published figures of each row, differences, other
 /// systems, sources.
 [[nodiscard]] std::string table_markdown(const ResultTable& table,
                                          const std::vector<RowResult>& results);
-/// The same facts and each seed's figures, for programs.
+/// The same facts and each seed's figures, as JSON.
 [[nodiscard]] nlohmann::ordered_json table_json(const ResultTable& table,
                                                 const std::vector<RowResult>& results);
 

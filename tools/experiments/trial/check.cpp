@@ -17,7 +17,7 @@ namespace precast::tools {
 namespace {
 
 constexpr auto kPatience = std::chrono::minutes(10);
-/// Each takes some 100 MB and a second of a core.
+/// Each takes about 100 MB and a second of a core.
 constexpr std::size_t kMostAtOnce = 16;
 
 std::vector<TrialProblem> problems_of(const Trial& trial, const ChildResult& run) {
@@ -51,7 +51,7 @@ std::vector<ChildResult> dry_run(const std::vector<const Trial*>& trials,
       results[i] = run_child(command, kPatience);
     }
   };
-  // Futures carry what a thread throws to this one.
+  // Futures rethrow a thread's exceptions in this one.
   std::vector<std::future<void>> workers;
   const std::size_t count = std::min({at_once, kMostAtOnce, trials.size()});
   for (std::size_t i = 0; i < count; ++i) workers.push_back(std::async(std::launch::async, work));

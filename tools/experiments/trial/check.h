@@ -10,16 +10,16 @@
 
 namespace precast::tools {
 
-/// Something that is wrong with a trial, in words.
+/// A fault of a trial, in words.
 struct TrialProblem {
   const Trial* trial = nullptr;
   std::string text;
 };
 
-/// Lets `program train --dry-run` read the recipe of each trial with its settings, `at_once` of
-/// them at a time but no more than 16. @param text says a problem as it is told; several trials may
-/// have the same one. @throws ConfigError with all that is wrong, each text once. @throws IoError
-/// if a program cannot be started.
+/// Runs `program train --dry-run` on the recipe of each trial with its settings, `at_once` of them
+/// at a time but no more than 16. @param text formats a problem; several trials may have the same
+/// text. @throws ConfigError with all problems, each text once. @throws IoError if a program cannot
+/// be started.
 void check_by_dry_run(
     const std::vector<const Trial*>& trials, const std::filesystem::path& program,
     std::size_t at_once,

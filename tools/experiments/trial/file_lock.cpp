@@ -48,7 +48,7 @@ FileLock::~FileLock() {
 
 FileLock lock_job_folder(const std::filesystem::path& folder, FileLock::Kind kind) {
   auto lock = FileLock::try_lock(folder / "lock", kind);
-  // A child that a killed job has just forked holds it until it has looked for its parent.
+  // A newly forked child of a killed job holds the lock until it has checked for its parent.
   for (int i = 0; !lock && i < kLockTries; ++i) {
     std::this_thread::sleep_for(kLockPause);
     lock = FileLock::try_lock(folder / "lock", kind);

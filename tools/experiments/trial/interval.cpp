@@ -16,7 +16,7 @@ constexpr double kNormalQuantile = 1.9599639845;
 double quantile(int degrees) {
   if (degrees <= static_cast<int>(kQuantiles.size()))
     return kQuantiles.at(static_cast<std::size_t>(degrees - 1));
-  // Cornish-Fisher expansion, Abramowitz and Stegun 26.7.5: right to 1e-4 from here on.
+  // Cornish-Fisher expansion, Abramowitz and Stegun 26.7.5: accurate to 1e-4 from here on.
   const double z = kNormalQuantile, n = degrees;
   const double z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
   return z + (z3 + z) / (4 * n) + (5 * z5 + 16 * z3 + 3 * z) / (96 * n * n) +

@@ -4,7 +4,7 @@
 
 namespace precast::tools {
 
-/// A mean over repetitions (seeds) and how far it may be off.
+/// A mean over repetitions (seeds) and its uncertainty.
 struct MeanInterval {
   double mean = 0;
   /// Half of the 95 % confidence interval by Student's t; 0 with fewer than two values.
@@ -12,7 +12,7 @@ struct MeanInterval {
   int count = 0;
 };
 
-/// @param values finite; none: all zero.
+/// @param values finite; if empty, all results are zero.
 [[nodiscard]] MeanInterval mean_interval(std::span<const double> values);
 
 }  // namespace precast::tools

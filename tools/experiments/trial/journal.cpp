@@ -18,7 +18,7 @@ using nlohmann::ordered_json;
 constexpr std::array<std::string_view, 5> kStatusNames = {"waiting", "done", "diverged", "failed",
                                                           "stopped"};
 
-/// Bytes up to the end of the last whole line.
+/// Bytes up to the end of the last complete line.
 std::int64_t whole_lines(const std::filesystem::path& path) {
   const std::vector<std::byte> bytes = read_file(path);
   const auto end = std::find(bytes.rbegin(), bytes.rend(), std::byte{'\n'});
@@ -80,7 +80,7 @@ std::vector<ordered_json> read_journals(const std::filesystem::path& folder, boo
   std::ranges::sort(paths);
   std::vector<ordered_json> records;
   for (const auto& path : paths) read_journal(path, warns, records);
-  // Array tasks and a grid write files of their own, in turns.
+  // Array tasks and a grid write separate files, in turns.
   std::ranges::stable_sort(records, {},
                            [](const ordered_json& record) { return record.value("time", 0.0); });
   return records;

@@ -9,16 +9,16 @@
 
 namespace precast::tools {
 
-/// What happened to the trials of a job, one JSON object a line, only ever appended to. A record is
-/// on the disk when append() returns.
+/// The events of a job's trials, one JSON object per line, append-only. A record is on disk when
+/// append() returns.
 ///
 /// `{"event": "start", "trial", "attempt", "slot", "time"}` before a process is started, and
 /// `{"event": "end", "trial", "attempt", "status", "exit_code", "signal", "seconds", "cpu_seconds",
-/// "settings", "figures", "time"}` after it has ended. Times are Unix seconds. Jobs add events of
-/// their own (grid/occupancy.h, grid/watcher.h). One thread.
+/// "settings", "figures", "time"}` after it has ended. Times are Unix seconds. Jobs add their own
+/// events (grid/occupancy.h, grid/watcher.h). One thread.
 class Journal {
  public:
-  /// Creates the file where it is missing; cuts off a last line that a crash left torn.
+  /// Creates the file if it is missing; removes an incomplete last line that a crash left.
   /// @throws IoError
   explicit Journal(std::filesystem::path path);
   Journal(const Journal&) = delete;
@@ -32,39 +32,39 @@ class Journal {
   int fd_;
 };
 
-/// The records of every file `results*.jsonl` of `folder`, by time. Whole lines that are no JSON
-/// objects are passed over with a warning; a last one without its end is torn by a crash, or still
-/// being written. @param warns false for those who read them again and again.
+/// The records of every file `results*.jsonl` of `folder`, by time. Complete lines that are not
+/// JSON objects are skipped with a warning; an incomplete last line was cut off by a crash or is
+/// still being written. @param warns false for callers that read the records repeatedly.
 [[nodiscard]] std::vector<nlohmann::ordered_json> read_journals(const std::filesystem::path& folder,
                                                                 bool warns = true);
 
 enum class TrialStatus {
-  /// Not started, interrupted, or to be tried again.
+  /// Not started, interrupted, or to be retried.
   waiting,
   done,
   diverged,
   failed,
-  /// By an early-stopping rule; it could go on.
+  /// Stopped by an early-stopping rule; it could continue.
   stopped,
 };
-/// `waiting`, `done` ...: as in records.
+/// `waiting`, `done` ...: as in the records.
 [[nodiscard]] std::string_view name_of(TrialStatus status);
 
-/// What the records say of one trial.
+/// The state of one trial according to the records.
 struct TrialState {
   TrialStatus status = TrialStatus::waiting;
   /// Processes started so far.
   int starts = 0;
-  /// Those that ended with a failure that is tried again.
+  /// Those that ended with a failure that is retried.
   int failures = 0;
   /// Of the last end.
   int exit_code = 0;
-  /// Wall-clock and processor time over all starts whose end was seen.
+  /// Wall-clock and processor time over all starts with a recorded end.
   double seconds = 0;
   double cpu_seconds = 0;
-  /// When a start without an end was, Unix seconds; 0: there is none.
+  /// Time of a start without an end, Unix seconds; 0: there is none.
   double open_since = 0;
-  /// summary.json of a trial that is done.
+  /// summary.json of a finished trial.
   nlohmann::ordered_json figures;
 
   void apply(const nlohmann::ordered_json& record);
@@ -72,7 +72,7 @@ struct TrialState {
 
 [[nodiscard]] std::map<std::string, TrialState> fold_states(
     const std::vector<nlohmann::ordered_json>& records);
-/// Lets trials that have failed for good wait again.
+/// Sets trials that have failed permanently back to waiting.
 void forget_failures(std::map<std::string, TrialState>& states);
 
 }  // namespace precast::tools

@@ -25,20 +25,20 @@ winsize terminal_size() {
   return size;
 }
 
-/// Words that nobody can read any more (a closed terminal, a full disk) must not end trainings.
+/// Output that cannot be written (a closed terminal, a full disk) must not stop trainings.
 void write_stderr(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
 }
 
-/// `0.7376`, or `-` where a figure is missing or was not finite.
+/// `0.7376`, or `-` if a figure is missing or was not finite.
 std::string figure_text(const ordered_json& figures, const std::string& key) {
   const auto found = figures.find(key);
   if (found == figures.end() || !found->is_number()) return "-";
   return fmt::format("{}", found->get<double>());
 }
 
-/// The recipe or the program was refused: it would be for every trial.
+/// The recipe or the program was rejected, as it would be for every trial.
 bool was_refused(const ordered_json& record) {
   return judge_end(record.value("exit_code", 0), record.value("signal", 0)) == Verdict::fatal;
 }
@@ -141,7 +141,7 @@ std::string PoolDisplay::headline(std::size_t running, std::size_t waiting) cons
   std::string text = fmt::format("{} trials: {} done, {} running, {} waiting", trials_.size(),
                                  finished, running, waiting);
   if (finished > 0) {
-    // Those that run are half through on average.
+    // Running trials are half finished on average.
     const double left = static_cast<double>(waiting) + static_cast<double>(running) / 2;
     text += ", about " + format_duration(left * seconds / finished / static_cast<double>(slots_)) +
             " left";
@@ -160,7 +160,7 @@ std::string PoolDisplay::slot_line(const RunningTrial& running) {
         figures += fmt::format("  {} {:.4f}", key, record.at(key).get<double>());
     }
   }
-  // The name last: it may be long, and lines are cut.
+  // The name is last: it may be long, and lines are truncated.
   return fmt::format("  {:<8} {:>8}  {:<40} {}", running.slot->name,
                      format_duration(running.process->seconds()), figures, running.trial->id);
 }

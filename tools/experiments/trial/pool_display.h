@@ -14,16 +14,16 @@
 
 namespace precast::tools {
 
-/// As much of `lines` as a terminal shows without scrolling, with the cursor below them: each cut
-/// to its width, and the last ones counted where there are too many.
+/// As many of `lines` as a terminal shows without scrolling, with the cursor below them: each is
+/// cut to the terminal's width, and lines that do not fit are replaced by their count.
 [[nodiscard]] std::vector<std::string> fit_terminal(std::vector<std::string> lines,
                                                     std::size_t rows, std::size_t columns);
 
-/// Shows a pool at work. On a terminal one line a slot is redrawn; elsewhere each start and end is
-/// a line. Writes to standard error. One thread.
+/// Shows the progress of a pool. On a terminal one line per slot is redrawn; elsewhere each start
+/// and end is a line. Writes to standard error. One thread.
 class PoolDisplay : public PoolWatcher {
  public:
-  /// Borrows trials and states. @param metric a figure of summary.json, told of trials that are
+  /// Borrows trials and states. @param metric a figure of summary.json, shown for trials that are
   /// done.
   PoolDisplay(std::span<const Trial> trials, const std::map<std::string, TrialState>& states,
               std::size_t slots, std::string metric);
@@ -35,7 +35,7 @@ class PoolDisplay : public PoolWatcher {
   void say(const std::string& text) override;
 
  protected:
-  /// Reads what has come in a trial's log. @return true if there was something.
+  /// Reads new lines of a trial's log. @return true if there were any.
   bool refresh(const Trial& trial);
   [[nodiscard]] const RunLog& log_of(const Trial& trial);
 

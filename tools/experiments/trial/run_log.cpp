@@ -17,7 +17,7 @@ bool RunLog::refresh() {
   std::ifstream file(path_);
   file.seekg(static_cast<std::streamoff>(read_));
   bool any = false;
-  // A last line without its end is read when it is whole.
+  // An incomplete last line is read once it is complete.
   for (std::string line; std::getline(file, line) && !file.eof();) {
     read_ += line.size() + 1;
     take(line);

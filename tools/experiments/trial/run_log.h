@@ -8,15 +8,15 @@
 
 namespace precast::tools {
 
-/// The `log` of a run that may still be written: its epochs so far. A run that resumes cuts its log
-/// and writes the same epochs again. One thread.
+/// The `log` of a run that may still be written: its epochs so far. A run that resumes truncates
+/// its log and writes the same epochs again. One thread.
 class RunLog {
  public:
   explicit RunLog(const std::filesystem::path& run_folder) : path_(run_folder / "log") {}
 
-  /// Reads what has come since. @return true if there was something.
+  /// Reads new lines. @return true if there were any.
   bool refresh();
-  /// Records of whole epochs (top_1, val_loss, train_loss ...), by epoch from 0.
+  /// Records of complete epochs (top_1, val_loss, train_loss ...), by epoch from 0.
   [[nodiscard]] const std::map<std::int64_t, nlohmann::ordered_json>& epochs() const {
     return epochs_;
   }

@@ -16,7 +16,7 @@
 namespace precast::tools {
 namespace {
 
-/// The names in a folder; none where it is not there.
+/// The names in a folder; none if it does not exist.
 std::vector<std::string> entries_of(const std::filesystem::path& folder) {
   std::vector<std::string> names;
   std::error_code none;
@@ -37,11 +37,11 @@ bool names_a_gpu(const std::string& device) {
 
 std::size_t gpu_count(const std::filesystem::path& root) {
   std::size_t count = entries_of(root / "proc/driver/nvidia/gpus").size();
-  // Containers may have the devices alone.
+  // Containers may have only the devices.
   if (count == 0)
     count = static_cast<std::size_t>(std::ranges::count_if(entries_of(root / "dev"), names_a_gpu));
   std::error_code none;
-  // /dev/dxg stands for graphics of any make; CUDA's library for Nvidia's.
+  // /dev/dxg exists for GPUs of any vendor; CUDA's library only for Nvidia's.
   if (count == 0 && std::filesystem::exists(root / "dev/dxg", none) &&
       std::filesystem::exists(root / "usr/lib/wsl/lib/libcuda.so.1", none)) {
     count = 1;
@@ -108,7 +108,7 @@ std::vector<Slot> share_slots(int count, const std::vector<int>& cores,
                               const std::vector<std::string>& gpus) {
   require(count > 0 && !cores.empty(), "a slot and a core");
   const auto n = static_cast<std::size_t>(count);
-  // Part i of n neighbouring ones; where there are fewer than n, one that parts share.
+  // Part i of n contiguous parts; if there are fewer than n elements, parts share one.
   const auto part = [n](const auto& all, std::size_t i) {
     using List = std::decay_t<decltype(all)>;
     const std::size_t first = i * all.size() / n;

@@ -6,41 +6,41 @@
 
 namespace precast::tools {
 
-/// A place where one training at a time runs.
+/// A place that runs one training at a time.
 struct Slot {
-  /// `gpu0`, `cpu`, with the model's number behind it where several share the device: `gpu0.1`.
+  /// `gpu0`, `cpu`; if several slots share the device, followed by the slot's number: `gpu0.1`.
   std::string name;
-  /// What CUDA_VISIBLE_DEVICES is set to; empty: no GPU.
+  /// The value of CUDA_VISIBLE_DEVICES; empty: no GPU.
   std::string gpu;
   /// The processors (as in sched_setaffinity) that its process is bound to.
   std::vector<int> cores;
 };
 
 struct SlotOptions {
-  /// `auto` (every GPU, or the CPU where there is none), `cpu`, or GPUs as CUDA_VISIBLE_DEVICES
-  /// names them.
+  /// `auto` (every GPU, or the CPU if there is none), `cpu`, or GPUs in the form of
+  /// CUDA_VISIBLE_DEVICES.
   std::vector<std::string> devices{"auto"};
   int slots_per_device = 1;
   /// 0: the usable cores in equal shares.
   int cores_per_slot = 0;
 };
 
-/// The processors that this process may run on, in rising order.
+/// The processors that this process may run on, ascending.
 [[nodiscard]] std::vector<int> allowed_cores();
-/// The GPUs of this machine: those of CUDA_VISIBLE_DEVICES where that is set, else all that the
-/// driver shows; one on Windows' subsystem for Linux, which does not say how many. Needs no CUDA
-/// library. @param root where /proc and /dev are, for tests.
+/// The GPUs of this machine: those of CUDA_VISIBLE_DEVICES if set, else all that the driver shows;
+/// one on WSL, which does not report how many. Needs no CUDA library. @param root the parent of
+/// /proc and /dev, for tests.
 [[nodiscard]] std::vector<std::string> visible_gpus(const std::filesystem::path& root = "/");
 
-/// Lays `options` out over `cores`, slot by slot in runs of neighbours (which share caches and a
-/// memory node). Where there are too few cores, slots share them in turn.
-/// @param gpus what `auto` stands for.
+/// Distributes `options` over `cores`, slot by slot in runs of neighbours (which share caches and a
+/// memory node). With too few cores, slots share them in turn.
+/// @param gpus the meaning of `auto`.
 [[nodiscard]] std::vector<Slot> make_slots(const SlotOptions& options,
                                            const std::vector<int>& cores,
                                            const std::vector<std::string>& gpus);
 
-/// `count` slots that share all of `gpus` and `cores` evenly, neighbours together: several GPUs for
-/// a slot where there are enough, else several slots on a GPU.
+/// `count` slots that share all of `gpus` and `cores` evenly, neighbours together: several GPUs per
+/// slot if there are enough, else several slots per GPU.
 [[nodiscard]] std::vector<Slot> share_slots(int count, const std::vector<int>& cores,
                                             const std::vector<std::string>& gpus);
 

@@ -34,7 +34,7 @@ std::vector<std::string> Trial::train_arguments() const {
   arguments.push_back("--logging.folder=" + folder.string());
   arguments.push_back("--logging.run_id=" + id);
   arguments.emplace_back("--checkpoint.resume=auto");
-  // An axis over optimisers has values that do not read an axis over the options of one.
+  // With an axis over optimisers, some values do not read an axis over the options of another one.
   arguments.emplace_back("--warn-unread");
   return arguments;
 }
@@ -75,9 +75,9 @@ std::string trial_id(const std::vector<Setting>& settings) {
 }
 
 Verdict judge_end(int exit_code, int signal) {
-  // 128 + N: a signal ended one of its ranks, or the shell that it ran in.
+  // 128 + N: a signal ended one of its ranks, or the shell in which it ran.
   if (signal != 0 || exit_code > 128) return Verdict::retry;
-  // What shells make of a program that cannot be started.
+  // Exit codes of shells for a program that cannot be started.
   if (exit_code == 126 || exit_code == 127) return Verdict::fatal;
   switch (static_cast<ExitCode>(exit_code)) {
     case ExitCode::done:

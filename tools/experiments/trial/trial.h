@@ -10,21 +10,21 @@
 
 namespace precast::tools {
 
-/// One key of a recipe and its value as it stands on a command line.
+/// One key of a recipe and its value as written on a command line.
 struct Setting {
   std::string key;
   std::string value;
 };
 
-/// A value of a file as a command line takes it: scalars as they are written, lists and maps in
-/// flow style.
+/// A value of a file in command-line form: scalars as they are written, lists and maps in flow
+/// style.
 [[nodiscard]] std::string setting_text(const ConfigNode& value);
 
 /// One training that is part of a larger job: a recipe with some keys set, under a name that stays
-/// the same however often the job is started again.
+/// the same however often the job is restarted.
 struct Trial {
   std::string id;
-  /// The recipe. Empty: defaults and the settings alone.
+  /// The recipe. Empty: only defaults and the settings.
   std::filesystem::path recipe;
   std::vector<Setting> settings;
   /// logging.folder: the run's folder is `<folder>/<id>`.
@@ -32,42 +32,41 @@ struct Trial {
 
   [[nodiscard]] std::filesystem::path run_folder() const { return folder / id; }
   /// `train RECIPE --key=value ... --logging.folder=F --logging.run_id=ID
-  /// --checkpoint.resume=auto`: starts the run or goes on with it.
+  /// --checkpoint.resume=auto`: starts or resumes the run.
   [[nodiscard]] std::vector<std::string> train_arguments() const;
 };
 
-/// A digest of a recipe's file: whether results belong to it. @throws IoError
+/// A checksum of a recipe's file, to tell whether results belong to it. @throws IoError
 [[nodiscard]] std::string recipe_hash(const std::filesystem::path& recipe);
 
-/// This program's file, which trains as `precast train`.
+/// The path of this program, which trains as `precast train`.
 [[nodiscard]] std::filesystem::path own_program();
 
-/// False for keys that say where data and runs lie, and how many threads read.
+/// False for keys that give the location of data and runs, or the number of reading threads.
 [[nodiscard]] bool changes_results(const Setting& setting);
 
-/// A name for `settings` that is readable, safe as a folder's name, and differs where they differ:
-/// `lr0.1_weight_decay5e-4-1c9f03ab5d20e7b4`. A function of keys and values alone, not of their
-/// order.
+/// A name for `settings` that is readable, safe as a folder name, and unique to them:
+/// `lr0.1_weight_decay5e-4-1c9f03ab5d20e7b4`. Depends on keys and values alone, not on their order.
 [[nodiscard]] std::string trial_id(const std::vector<Setting>& settings);
 
-/// What the end of a training's process means for its job.
+/// What the end of a training process means for its job.
 enum class Verdict {
   done,
-  /// Pre-empted with a checkpoint (85): to be run again.
+  /// Preempted with a checkpoint (85): to be run again.
   go_on,
-  /// NaN or infinity (12): a result like another one.
+  /// NaN or infinity (12): a valid result.
   diverged,
   /// May not happen again: signals (also as 128 + N), codes 5, 6, 10, 11, 13 and 14.
   retry,
   /// Would happen again: 1, 3, 4 and unknown codes.
   failed,
-  /// Would happen to all: 2, 126 and 127.
+  /// Would happen to all trials: 2, 126 and 127.
   fatal,
 };
-/// @param signal what killed the process; 0: nothing.
+/// @param signal the signal that killed the process; 0: none.
 [[nodiscard]] Verdict judge_end(int exit_code, int signal);
 
-/// The figures that a finished run left (summary.json); empty if it has not finished.
+/// The figures of a finished run (summary.json); empty if it has not finished.
 [[nodiscard]] std::optional<nlohmann::ordered_json> read_summary(
     const std::filesystem::path& run_folder);
 

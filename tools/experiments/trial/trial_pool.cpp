@@ -16,16 +16,16 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Ends with 85 that nobody here asked for: something pre-empts the trial without end.
+/// Limit on ends with 85 that nobody here asked for: something preempts the trial endlessly.
 constexpr int kMostStarts = 1000;
 constexpr int kLookEveryMs = 200;
 constexpr std::chrono::milliseconds kNoPause{0};
 constexpr auto kLockPause = std::chrono::milliseconds(500);
 constexpr auto kLockPatience = std::chrono::seconds(5);
-/// How long trainings may take to save where this program must end.
+/// How long trainings may take to save when this program must end.
 constexpr auto kSavePatience = std::chrono::minutes(2);
 
-/// When `path` was last written, Unix seconds.
+/// The modification time of `path`, Unix seconds.
 double written_at(const std::filesystem::path& path) {
   const auto time = std::chrono::file_clock::to_sys(std::filesystem::last_write_time(path));
   return std::chrono::duration<double>(time.time_since_epoch()).count();
@@ -39,7 +39,7 @@ ordered_json settings_of(const Trial& trial) {
 
 Verdict verdict_of(const ProcessEnd& end, bool has_summary) {
   const Verdict verdict = judge_end(end.exit_code, end.signal);
-  // 0 without a summary: the program is not what it should be.
+  // 0 without a summary: this is not the expected program.
   return verdict == Verdict::done && !has_summary ? Verdict::failed : verdict;
 }
 
@@ -174,7 +174,7 @@ bool TrialPool::start(Waiting& waiting, const Slot& slot) {
 }
 
 void TrialPool::wait_for_lock(Waiting& waiting) {
-  // Mostly a child of a grid that was killed, on its way out.
+  // Usually a child of a killed grid that is about to exit.
   waiting.ready = Clock::now() + kLockPause;
   if (!waiting.locked_since) waiting.locked_since = Clock::now();
   if (Clock::now() - *waiting.locked_since > kLockPatience) {
@@ -269,7 +269,7 @@ void TrialPool::finish_ended() {
 TrialStatus TrialPool::status_after(const Trial& trial, Verdict verdict, bool failure,
                                     bool stopped_early) const {
   const TrialState& state = states_.at(trial.id);
-  // Early, too early for the program to catch our SIGTERM and save.
+  // Stopped before the program could catch our SIGTERM and save.
   if (stopped_early && verdict == Verdict::retry) return TrialStatus::stopped;
   switch (verdict) {
     case Verdict::done:
@@ -294,7 +294,7 @@ void TrialPool::conclude(const Trial& trial, int attempt, const ProcessEnd& end,
                          bool stopped_early) {
   const auto summary = read_summary(trial.run_folder());
   const Verdict verdict = verdict_of(end, summary.has_value());
-  // A process that starts up does not catch our SIGTERM yet.
+  // A process that is starting does not catch our SIGTERM yet.
   const bool by_signal = end.signal != 0 || end.exit_code > 128;
   const bool failure = verdict == Verdict::retry && !stopped_early && !(stopping_ && by_signal);
   const TrialStatus status = status_after(trial, verdict, failure, stopped_early);

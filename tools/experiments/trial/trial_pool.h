@@ -25,9 +25,9 @@ struct PoolOptions {
   /// `precast`, or a program that takes the same arguments.
   std::filesystem::path program;
   std::vector<Slot> slots;
-  /// How often a trial is started again after failures that may not repeat themselves.
+  /// How often a trial is restarted after failures that may be temporary.
   int max_retries = 2;
-  /// Before the first retry; twice as long before the second one, and so on.
+  /// Delay before the first retry; it doubles with each retry.
   std::chrono::milliseconds retry_pause{5000};
 };
 
@@ -38,45 +38,45 @@ struct RunningTrial {
   int attempt = 1;
   FileLock lock;
   std::unique_ptr<TrialProcess> process;
-  /// By the watcher.
+  /// Set by the watcher.
   bool stopped_early = false;
 };
 
-/// Hears what happens in a TrialPool and decides on early stops. The defaults do nothing.
+/// Receives the events of a TrialPool and decides on early stops. The defaults do nothing.
 class PoolWatcher {
  public:
   virtual ~PoolWatcher();
   virtual void started(const RunningTrial& /*running*/) {}
-  /// @param record the journal's.
+  /// @param record the journal record.
   virtual void ended(const Trial& /*trial*/, const nlohmann::ordered_json& /*record*/) {}
-  /// A few times a second.
+  /// Called several times a second.
   virtual void look(const std::list<RunningTrial>& /*running*/, std::size_t /*waiting*/) {}
-  /// True: the trial is told to save and end.
+  /// True: the trial is asked to save and end.
   virtual bool stops(const Trial& /*trial*/) { return false; }
-  /// Words for people.
+  /// Messages for people.
   virtual void say(const std::string& text);
-  /// A slot is free: the id of a stopped trial that shall go on after all.
+  /// A slot is free: returns the id of a stopped trial that should continue after all.
   virtual std::optional<std::string> resumes() { return std::nullopt; }
 };
 
-/// Runs trials in slots until each has a result, in the order given, with every start and end in a
-/// journal: started again after any kill it goes on where it was, runs nothing twice and loses
-/// nothing. Each trial leaves `lock` and `output` (what it printed) in its run folder. The lock
-/// keeps two pools from the same trial; a run that has finished unseen is taken over from its
-/// summary.json.
+/// Runs trials in slots until each has a result, in the order given, and records every start and
+/// end in a journal: restarted after any kill it continues where it was, runs nothing twice and
+/// loses nothing. Each trial leaves `lock` and `output` (what it printed) in its run folder. The
+/// lock keeps two pools from running the same trial; the result of a run that finished unseen is
+/// taken from its summary.json.
 ///
 /// SIGTERM, SIGINT, SIGHUP and SIGUSR1 make the trials save and end; a second SIGINT kills them.
-/// One pool at a time in a process, and one thread.
+/// One pool at a time per process, and one thread.
 class TrialPool {
  public:
-  /// Borrows all. @param states what the journal says so far; kept up to date.
+  /// Borrows all. @param states the states from the journal; updated during the run.
   TrialPool(PoolOptions options, Journal& journal, std::map<std::string, TrialState>& states,
             PoolWatcher& watcher);
 
   /// Runs those of `trials` that wait. @return done; failed if one has failed; usage if a trial
-  /// ended in a way that all would (the others are stopped); preempted after a signal.
-  /// @throws IoError if the journal cannot be written; trainings save and end first. What a watcher
-  /// throws is a warning.
+  /// failed in a way that all would (the others are stopped); preempted after a signal. @throws
+  /// IoError if the journal cannot be written; trainings save and end first. Exceptions of a
+  /// watcher become warnings.
   ExitCode run(std::span<const Trial> trials);
 
  private:
@@ -88,8 +88,8 @@ class TrialPool {
   };
 
   void run_all(SignalPipe& signals);
-  /// Asks all trainings to save and end, so that none loses what it has done since its last
-  /// checkpoint, and waits for them.
+  /// Asks all trainings to save and end, so that none loses its progress since its last checkpoint,
+  /// and waits for them.
   void save_running(SignalPipe& signals);
   static void tell(const std::function<void()>& watcher);
   void fill_slots();

@@ -23,21 +23,21 @@ std::vector<std::string> environment_of(const Slot& slot) {
   std::erase_if(entries, [](const std::string& entry) {
     return entry.starts_with("CUDA_VISIBLE_DEVICES=") || entry.starts_with("OMP_NUM_THREADS=");
   });
-  // Threads follow from the cores that it is bound to; its ranks, if it has some, share them.
+  // The thread count follows from the cores that it is bound to; its ranks, if any, share them.
   entries.push_back("CUDA_VISIBLE_DEVICES=" + slot.gpu);
   return entries;
 }
 
-/// The new process between fork and exec: calls that are safe there only.
+/// The new process between fork and exec: only async-signal-safe calls.
 [[noreturn]] void become(char* const* arguments, char* const* environment, const cpu_set_t& cores,
                          int output, int lock_fd, pid_t parent) {
   ::setpgid(0, 0);
   // Our handlers would write into the pipe that we share with the parent.
   for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1}) ::signal(signal, SIG_DFL);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(128 + SIGKILL);  // it went before prctl
+  if (::getppid() != parent) ::_exit(128 + SIGKILL);  // the parent ended before prctl
   ::sched_setaffinity(0, sizeof(cores), &cores);
-  // Alone in its group the program is in the background of the terminal.
+  // Alone in its group, the program is in the background of the terminal.
   sigset_t mask;
   ::sigemptyset(&mask);
   ::sigaddset(&mask, SIGTTOU);
@@ -79,7 +79,8 @@ TrialProcess::TrialProcess(const std::vector<std::string>& command, const Slot& 
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   start_ = std::chrono::steady_clock::now();
-  // posix_spawn, which the ranks' launcher uses, knows neither affinity nor a parent's death.
+  // posix_spawn, which the ranks' launcher uses, supports neither affinity nor a parent-death
+  // signal.
   pid_ = ::fork();
   if (pid_ == 0) become(argv.data(), envp.data(), cores, file, lock_fd, parent);
   const int failure = errno;
@@ -111,7 +112,7 @@ std::optional<ProcessEnd> TrialProcess::poll() {
       info.si_pid == 0) {
     return std::nullopt;
   }
-  // What it started and left behind. Not reaped yet, its number cannot name another group.
+  // Kills children that it left behind. Not reaped yet, its number cannot name another group.
   ::kill(-pid_, SIGKILL);
   int status = 0;
   rusage usage{};

@@ -15,34 +15,34 @@ namespace precast::tools {
 /// How a process ended.
 struct ProcessEnd {
   int exit_code = 0;
-  /// What killed it; 0: nothing.
+  /// The signal that killed it; 0: none.
   int signal = 0;
   double seconds = 0;
-  /// User and system time of the process and of what it started and waited for.
+  /// User and system time of the process and of the children it waited for.
   double cpu_seconds = 0;
 };
 
-/// A program in a slot: bound to its cores and its GPU, output appended to a file, leader of a
-/// process group of its own (a terminal's Ctrl-C reaches us alone, and we pass it on). It dies with
-/// the thread that started it, by SIGKILL, so that nothing trains on unseen after kill -9 of ours.
-/// One thread.
+/// A program in a slot: bound to its cores and its GPU, output appended to a file, leader of its
+/// own process group (a terminal's Ctrl-C reaches only us, and we pass it on). It is killed by
+/// SIGKILL with the thread that started it, so that no training continues unseen after kill -9 of
+/// this process. One thread.
 class TrialProcess {
  public:
-  /// Starts `command[0]` (a path; no search). Code 127 tells that it could not be started, why is
-  /// in the output. @param lock_fd inherited, so that a FileLock holds as long as the program
-  /// lives. @throws IoError
+  /// Starts `command[0]` (a path; no search). Exit code 127 means that it could not be started; the
+  /// reason is in the output. @param lock_fd inherited, so that a FileLock is held as long as the
+  /// program lives. @throws IoError
   TrialProcess(const std::vector<std::string>& command, const Slot& slot,
                const std::filesystem::path& output, int lock_fd);
   TrialProcess(const TrialProcess&) = delete;
   TrialProcess& operator=(const TrialProcess&) = delete;
-  /// Kills it if it still lives.
+  /// Kills it if it is still running.
   ~TrialProcess();
 
   /// SIGTERM: a training then saves and ends with 85.
   void ask_to_stop() const;
   /// SIGKILL to its whole group.
   void kill() const;
-  /// Does not wait. @return nothing while it lives.
+  /// Does not wait. @return nothing while it is running.
   [[nodiscard]] std::optional<ProcessEnd> poll();
   [[nodiscard]] double seconds() const;
 

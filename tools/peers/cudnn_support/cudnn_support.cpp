@@ -3,9 +3,9 @@
 //     cudnn_support --describe_gpu                          DEVICE.json of the first GPU of this
 //     host
 // Supported means that cuDNN finds an engine whose conditions this device and graph meet. Whether
-// its plan can be built, and how fast it is, only the GPU shows. Tensors are channels_last. Built
-// and run by tools/peers/cudnn_support/run. Exit codes: 0 done, 2 usage, 6 no such device
-// description or no GPU to describe.
+// its plan can be built, and how fast it is, can only be found on the GPU. Tensors are
+// channels_last. Built and run by tools/peers/cudnn_support/run. Exit codes: 0 done, 2 usage, 6 no
+// such device description or no GPU to describe.
 #include <cudnn_frontend.h>
 
 #include <algorithm>
@@ -55,7 +55,7 @@ class Net {
   Tensor filter(std::int64_t out, std::int64_t in, std::int64_t size) {
     return tensor({out, in, size, size}, type_);
   }
-  /// A value a channel.
+  /// One value per channel.
   Tensor channels(std::int64_t count, Type type = Type::FLOAT) {
     return tensor({1, count, 1, 1}, type);
   }
@@ -129,8 +129,8 @@ void batch_norm(Net& net, Layer layer, bool add, bool mask) {
   net.apply(Mode::CMP_GT, y, zero)->set_output(true).set_data_type(Type::BOOLEAN);
 }
 
-/// The gradient of ReLU by its mask, which is the gradient of the other summand, too, then that of
-/// batch norm.
+/// The gradient of ReLU from its mask, which is also the gradient of the other summand, then that
+/// of batch norm.
 void batch_norm_backward_by_mask(Net& net, Layer layer) {
   const auto [c, size] = layer;
   const Tensor masked = net.apply(Mode::MUL, net.images(c, size), net.mask(c, size));
@@ -239,7 +239,7 @@ void max_pool(Net& net) {
 struct Pattern {
   std::string name;
   std::vector<std::function<void(Net&)>> shapes;
-  /// Between the operations of the graph; the tensors that are written have the row's precision.
+  /// The type between the operations of the graph; output tensors have the row's precision.
   bool intermediate_is_float = true;
 };
 

@@ -8,7 +8,7 @@ namespace precast::tools {
 
 enum class Scale { linear, logarithmic };
 
-/// What a caller says of an axis. What is left out comes from the data.
+/// What a caller specifies about an axis. The rest comes from the data.
 struct Axis {
   std::string label{};
   Scale scale = Scale::linear;
@@ -18,7 +18,7 @@ struct Axis {
   bool whole = false;
 };
 
-/// The finite values that an axis must show; on a logarithmic one those above 0.
+/// The finite values that an axis must show; on a logarithmic one only those above 0.
 class Extent {
  public:
   explicit Extent(Scale scale) : scale_(scale) {}
@@ -38,14 +38,14 @@ struct Tick {
   std::string text{};
 };
 
-/// An axis with its ends and ticks: values <-> pixels.
+/// An axis with its ends and ticks: maps values to pixels.
 class AxisMap {
  public:
-  /// Ends are the axis's own, or the ticks round the data. @param from_px, to_px where the least
-  /// and the most value are drawn. @param ticks about how many.
+  /// Ends are those given, or the ticks around the data. @param from_px, to_px positions of the
+  /// minimum and the maximum. @param ticks approximate number of ticks.
   AxisMap(const Axis& axis, const Extent& extent, double from_px, double to_px, int ticks);
-  /// @return a pixel; NaN for what cannot be shown (not a number, or not above 0 on a logarithmic
-  /// axis). What lies past an end is drawn at that end.
+  /// @return a pixel; NaN for a value that cannot be shown (not a number, or not above 0 on a
+  /// logarithmic axis). A value past an end is drawn at that end.
   [[nodiscard]] double at(double value) const;
   [[nodiscard]] const std::vector<Tick>& ticks() const { return ticks_; }
   [[nodiscard]] double least() const { return least_; }
@@ -54,7 +54,7 @@ class AxisMap {
  private:
   void place_linear(const Axis& axis, int ticks);
   void place_logarithmic(const Axis& axis, int ticks);
-  /// Moves the ends to the nearest ticks that hold the data between them.
+  /// Moves the ends to the nearest ticks that enclose the data.
   void end_at_ticks(const Axis& axis);
 
   Scale scale_;

@@ -70,7 +70,7 @@ double total(const ShareChart::Row& row) {
   return sum;
 }
 
-/// The parts of one row. A share too small for its text has it in the tooltip alone.
+/// The parts of one row. A share too small for its text shows it only in the tooltip.
 std::string share_row(const ShareChart& chart, const ShareChart::Row& row, double left,
                       double right, double y) {
   const double whole = total(row);
@@ -109,7 +109,7 @@ std::string parts_legend(const std::vector<std::string>& parts) {
   return out;
 }
 
-/// With its label before it and its value behind it.
+/// With its label in front and its value behind.
 std::string drawn_bar(const BarChart& chart, const Bar& bar, const AxisMap& axis, double left,
                       double y) {
   const double end = std::isfinite(bar.value) ? axis.at(bar.value) : left;

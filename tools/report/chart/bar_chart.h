@@ -9,9 +9,10 @@ namespace precast::tools {
 
 struct Bar {
   std::string label{};
-  /// Above 0 on a logarithmic axis, at least 0 on a linear one; others are written without a bar.
+  /// Above 0 on a logarithmic axis, at least 0 on a linear one; other values are written without a
+  /// bar.
   double value = 0;
-  /// Written behind the value.
+  /// Written after the value.
   std::string note{};
   int colour = 0;
 };
@@ -19,10 +20,10 @@ struct Bar {
 /// Horizontal bars, one below the other.
 struct BarChart {
   std::string title{};
-  /// Of the values, as "img/s".
+  /// The unit of the values, as "img/s".
   std::string unit{};
   std::vector<Bar> bars{};
-  /// linear: from 0. logarithmic: from a power of ten below the least value.
+  /// linear: from 0. logarithmic: from a power of ten below the minimum.
   Scale scale = Scale::linear;
   double width = 760;
 };
@@ -30,15 +31,15 @@ struct BarChart {
 /// The chart as one <svg> element; without bars it says "no data".
 [[nodiscard]] std::string bar_chart_svg(const BarChart& chart);
 
-/// Bars of equal length cut into shares of a whole: where the time of each run went.
+/// Bars of equal length divided into shares of a whole: how the time of each run was spent.
 struct ShareChart {
   std::string title{};
-  /// What the shares are of, in the order of their colours.
+  /// The names of the shares, in the order of their colours.
   std::vector<std::string> parts{};
   struct Row {
     std::string label{};
-    /// As many as parts, in one unit, at least 0; not a number counts as 0. A row without any says
-    /// "no data".
+    /// One value per part, in one unit, at least 0; NaN counts as 0. A row without values says "no
+    /// data".
     std::vector<double> values{};
   };
   std::vector<Row> rows{};

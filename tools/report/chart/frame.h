@@ -17,7 +17,7 @@ struct LegendEntry {
   Mark mark = Mark::line;
 };
 
-/// The part that charts with two axes share: title, legend, grid, axes.
+/// The part that all charts with two axes share: title, legend, grid, axes.
 class Frame {
  public:
   struct Text {
@@ -28,14 +28,14 @@ class Frame {
   Frame(const Text& text, const Axis& x, const Extent& xs, const Axis& y, const Extent& ys,
         double width, double height);
 
-  /// Pixels of a value. NaN where it cannot be shown.
+  /// The pixel position of a value. NaN if it cannot be shown.
   [[nodiscard]] double x(double value) const { return x_.at(value); }
   [[nodiscard]] double y(double value) const { return y_.at(value); }
   [[nodiscard]] double left() const { return left_; }
   [[nodiscard]] double right() const { return right_; }
   [[nodiscard]] double top() const { return top_; }
   [[nodiscard]] double bottom() const { return bottom_; }
-  /// From <svg> on to the axes; series and "</svg>" follow. Says so if there are no data.
+  /// The text from <svg> to the axes; series and "</svg>" follow. Says so if there are no data.
   [[nodiscard]] std::string head(bool empty) const;
 
  private:
@@ -63,7 +63,8 @@ class Frame {
   AxisMap x_;
 };
 
-/// A point drawn as that mark (dot unless diamond), with its tooltip. Nothing where a place is NaN.
+/// A point drawn as that mark (dot unless diamond), with its tooltip. Nothing if a coordinate is
+/// NaN.
 [[nodiscard]] std::string point_mark(double x, double y, Mark mark, double radius,
                                      const std::string& tooltip);
 

@@ -26,7 +26,7 @@ double value_at(const HeatMap& map, std::size_t row, std::size_t column) {
   return map.values[row][column];
 }
 
-/// Where the value lies between the ends; NaN for a cell without result.
+/// The position of the value between the ends; NaN for a cell without a result.
 double share_of(const Extent& extent, double value) {
   if (!std::isfinite(value) || extent.empty()) return std::numeric_limits<double>::quiet_NaN();
   return extent.most() > extent.least()
@@ -69,10 +69,10 @@ std::string scale_bar(const HeatMap& map, const Extent& extent, double x, double
   return out;
 }
 
-/// Where the cells lie.
+/// The position of the cells.
 struct Grid {
   double left, right, bottom;
-  /// How wide a cell is.
+  /// The width of a cell.
   double cell;
 };
 
@@ -98,7 +98,7 @@ std::string drawn_row(const HeatMap& map, const Extent& extent, const Grid& grid
   return out;
 }
 
-/// The columns' names and what the axes show.
+/// The names of the columns and the titles of the axes.
 std::string axis_texts(const HeatMap& map, const Grid& grid) {
   std::string out;
   for (std::size_t column = 0; column < map.columns.size(); ++column)

@@ -13,11 +13,11 @@ struct HeatMap {
   /// The settings, in drawing order: columns from the left, rows from the top.
   std::vector<std::string> columns{};
   std::vector<std::string> rows{};
-  /// values[row][column]; NaN, or a missing one: no result there.
+  /// values[row][column]; NaN or a missing one: no result.
   std::vector<std::vector<double>> values{};
-  /// What the numbers are, beside the scale, as "top-1".
+  /// The name of the numbers, shown next to the scale, as "top-1".
   std::string value_label{};
-  /// Digits behind the point; -1: about four in all.
+  /// Digits after the decimal point; -1: about four in all.
   int digits = -1;
 };
 

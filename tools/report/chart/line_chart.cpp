@@ -12,12 +12,12 @@
 namespace precast::tools {
 namespace {
 
-/// Up to so many points are told apart and get dots.
+/// Up to this number of points, each can be told apart and gets a dot.
 constexpr std::size_t kMostDots = 60;
 
-/// What a column of pixels shows of its points: the first, least, most and last one.
+/// The points shown in a column of pixels: the first, minimum, maximum and last one.
 void keep_telling(std::span<const LinePoint> column, std::vector<LinePoint>& out) {
-  // What is not a number is no extreme.
+  // NaN is never an extreme.
   const auto least =
       std::min_element(column.begin(), column.end(), [](const LinePoint& a, const LinePoint& b) {
         return !std::isnan(a.y) && (std::isnan(b.y) || a.y < b.y);
@@ -32,7 +32,7 @@ void keep_telling(std::span<const LinePoint> column, std::vector<LinePoint>& out
   for (const auto& place : kept) out.push_back(*place);
 }
 
-/// At most four of thousands of points in a column of pixels.
+/// Keeps at most four points per column of pixels.
 std::vector<LinePoint> thinned(const std::vector<LinePoint>& points, double width) {
   const auto columns = static_cast<std::size_t>(width);
   if (points.size() <= 4 * columns) return points;

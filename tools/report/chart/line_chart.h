@@ -15,17 +15,17 @@ struct LinePoint {
 
 struct LineSeries {
   std::string label{};
-  /// In drawing order. Long series are thinned to what the width can show; extremes stay.
+  /// In drawing order. Long series are thinned to what the width can show; extremes are kept.
   std::vector<LinePoint> points{};
-  /// Which colour; see series_class(). Two lines of one run share one.
+  /// The colour's index; see series_class(). Two lines of one run share one.
   int colour = 0;
   bool dashed = false;
-  /// Holds each value until the next point, as a resolution does; has no dots.
+  /// Holds each value until the next point, as for a resolution; drawn without dots.
   bool steps = false;
-  /// One of the many behind the few: thin and pale, without dots and out of the legend.
+  /// One of many background lines: thin and pale, without dots and not in the legend.
   bool faint = false;
-  /// A band round the line (an interval over seeds): its lower and upper ends over the same x as
-  /// `points`; both empty, or as long as these.
+  /// A band around the line (an interval over seeds): its lower and upper ends at the same x as
+  /// `points`; both empty, or as long as `points`.
   std::vector<double> low{};
   std::vector<double> high{};
 };

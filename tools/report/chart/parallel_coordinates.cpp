@@ -27,7 +27,7 @@ AxisMap map_axis(const ParallelCoordinates& chart, std::size_t index) {
     if (index < line.values.size()) extent.add(line.values[index]);
   if (axis.names.empty()) return {{.scale = axis.scale}, extent, bottom, kTop, 6};
   const double most = static_cast<double>(axis.names.size()) - 1;
-  // A single name lies in the middle.
+  // A single name is in the middle.
   const Axis places{.least = most > 0 ? 0 : -1, .most = most > 0 ? most : 1};
   return {places, extent, bottom, kTop, 6};
 }
@@ -52,7 +52,7 @@ std::string drawn_axis(const ParallelAxis& axis, const Placed& placed, bool last
   return out;
 }
 
-/// Curves that leave and reach the axes level, so that crossing lines can be followed.
+/// Curves that leave and reach the axes horizontally, so that crossing lines can be followed.
 std::string path_of(const std::vector<Placed>& axes, const ParallelLine& line) {
   std::string path;
   double last_x = 0, last_y = std::numeric_limits<double>::quiet_NaN();
@@ -81,7 +81,7 @@ std::string tooltip(const ParallelCoordinates& chart, const ParallelLine& line) 
   return text;
 }
 
-/// Of the result: 0 the least, 1 the most; NaN without one.
+/// The position of the result: 0 for the minimum, 1 for the maximum; NaN without one.
 double share_of(const std::vector<Placed>& axes, const ParallelLine& line, double bottom) {
   if (line.values.size() < axes.size()) return std::numeric_limits<double>::quiet_NaN();
   return (bottom - axes.back().map.at(line.values.back())) / (bottom - kTop);
@@ -102,7 +102,7 @@ std::string drawn_line(const ParallelCoordinates& chart, const std::vector<Place
                        const ParallelLine& line) {
   const std::string path = path_of(axes, line);
   if (path.empty()) return {};
-  // The ends of the scale cannot be seen on dark and white paper.
+  // The ends of the scale are invisible on dark and white paper.
   const double share = 0.2 + 0.66 * share_of(axes, line, chart.height - kBottom);
   return fmt::format(
       "<path fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" opacity=\"{}\" "
@@ -120,7 +120,7 @@ std::string parallel_coordinates_svg(const ParallelCoordinates& chart) {
                      "<text class=\"soft empty\" x=\"14\" y=\"{}\">no data</text>\n</svg>\n", kTop);
   const double bottom = chart.height - kBottom;
   const std::vector<Placed> axes = place_axes(chart);
-  // Emphasised lines lie on top.
+  // Emphasised lines are on top.
   std::vector<const ParallelLine*> order;
   for (const ParallelLine& line : chart.lines) order.push_back(&line);
   std::ranges::stable_sort(order, {}, &ParallelLine::emphasised);

@@ -7,25 +7,25 @@
 
 namespace precast::tools {
 
-/// One vertical axis. Of names (an arch, a method), or of numbers.
+/// One vertical axis, of names (an arch, a method) or of numbers.
 struct ParallelAxis {
   std::string label{};
   Scale scale = Scale::linear;
-  /// Not empty: values are places in this list.
+  /// Not empty: values are indices into this list.
   std::vector<std::string> names{};
 };
 
 struct ParallelLine {
   /// For the tooltip: the trial's id.
   std::string label{};
-  /// As many as axes. NaN: the line ends there.
+  /// One value per axis. NaN: the line ends there.
   std::vector<double> values{};
   /// Drawn on top and thicker: the best trial.
   bool emphasised = false;
 };
 
-/// Many trials of many settings: a line each, over one axis a setting; the last axis is the result
-/// and colours the lines, bright for large.
+/// Many trials of many settings: one line per trial, over one axis per setting; the last axis is
+/// the result and colours the lines, bright for large.
 struct ParallelCoordinates {
   std::string title{};
   std::vector<ParallelAxis> axes{};

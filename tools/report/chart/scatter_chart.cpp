@@ -20,14 +20,14 @@ struct Box {
   }
 };
 
-/// Finds places for labels that cover neither points nor other labels.
+/// Finds positions for labels that cover neither points nor other labels.
 class Labels {
  public:
   explicit Labels(const Frame& frame) : frame_(frame) {}
   void keep_free(double x, double y) {
     taken_.push_back({x - kRadius, y - kRadius, x + kRadius, y + kRadius});
   }
-  /// The label, or nothing where there is no room: right of its point, left, above or below.
+  /// The label to the right, left, above or below its point; nothing if there is no room.
   std::string place(double x, double y, const std::string& label) {
     const double wide = text_width(label);
     const std::array<Box, 4> places = {{{x + 9, y - 8, x + 9 + wide, y - 8 + kLine},

@@ -12,7 +12,7 @@ namespace precast::tools {
 struct ScatterPoint {
   double x = 0;
   double y = 0;
-  /// Written beside the point where there is room, and always in its tooltip.
+  /// Written next to the point if there is room, and always in its tooltip.
   std::string label{};
   /// Ends of the error bar.
   std::optional<double> y_low{};
@@ -23,9 +23,9 @@ struct ScatterSeries {
   std::string label{};
   std::vector<ScatterPoint> points{};
   int colour = 0;
-  /// dot for what was measured, diamond for what was published.
+  /// dot for measured values, diamond for published ones.
   Mark mark = Mark::dot;
-  /// Joins the points in their order: a frontier of accuracy over time.
+  /// Connects the points in their order: a frontier of accuracy over time.
   bool joined = false;
 };
 

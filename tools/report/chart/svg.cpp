@@ -9,7 +9,7 @@
 namespace precast::tools {
 namespace {
 
-/// How many bytes the UTF-8 character at the front takes; 0 if there is none that is whole.
+/// The length in bytes of the UTF-8 character at the front; 0 if it is invalid or incomplete.
 std::size_t character_length(std::string_view text) {
   const auto byte = static_cast<unsigned char>(text[0]);
   const std::size_t length = byte < 0x80                   ? 1
