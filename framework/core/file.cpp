@@ -125,8 +125,8 @@ int open_regular(const std::filesystem::path& path, struct stat& status) {
   throw IoError(fmt::format("cannot read {}: expected a regular file", path.string()));
 }
 
-/// Whether mincore() tells of a file: only those who own it or may write to it. Others hear that
-/// all of it is in memory.
+/// Whether mincore() reports a file's residency: it does so only to users who own the file or may
+/// write to it. For others it reports that all of it is in memory.
 bool may_ask_for_residency(int fd, const std::filesystem::path& path) {
   struct stat status {};
   return ::fstat(fd, &status) == 0 &&

@@ -216,7 +216,7 @@ int StoreHost::port() const {
 }
 
 bool StoreHost::claim_failure(const std::string& cause) {
-  // The ranks of a launcher use no prefix of their own.
+  // The ranks of a launcher use no prefix.
   c10d::PrefixStore store("", served_->tcp);
   return claim(store, "launcher", cause);
 }

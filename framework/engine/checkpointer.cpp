@@ -57,7 +57,7 @@ std::string bytes_of(const at::Tensor& tensor) {
   return {static_cast<const char*>(copy.const_data_ptr()), copy.nbytes()};
 }
 
-/// What every rank has of its own, as tensors on rank 0: "<rank>.cpu_generator" ...
+/// The state that differs between ranks, as tensors on rank 0: "<rank>.cpu_generator" ...
 std::vector<NamedTensor> gather_rank_tensors(const TrainState& state, Communicator& ranks,
                                              at::Device device) {
   std::vector<NamedTensor> all;

@@ -136,7 +136,7 @@ RankInfo read_precast(const Variables& variables) {
   const std::size_t colon = store.rfind(':');
   if (colon == std::string::npos || colon == 0) variables.refuse(kStore, "HOST:PORT");
   info.address = store.substr(0, colon);
-  // An IPv6 address stands in brackets.
+  // An IPv6 address is in brackets.
   if (info.address.front() == '[' && info.address.back() == ']') {
     info.address = info.address.substr(1, info.address.size() - 2);
   }
@@ -192,7 +192,7 @@ std::string slurm_address(const Variables& variables) {
   variables.refuse(kNodes, "the nodes of this step");
 }
 
-/// The same on every rank, and different for jobs and steps that run beside each other.
+/// The same on every rank, and different for jobs and steps that run at the same time.
 int slurm_port(const Variables& variables) {
   constexpr std::int64_t kFirst = 20'000;
   constexpr std::int64_t kPorts = 30'000;
