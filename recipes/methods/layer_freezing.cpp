@@ -46,11 +46,11 @@ class LayerFreezing final : public Method {
         static_cast<std::size_t>(share(epoch) * static_cast<double>(layers.size() - 1));
     for (std::size_t i = 0; i < depth; ++i) {
       for (const at::Tensor& parameter : layers[i]) {
-        // What training.freeze holds is not this method's to give back.
+        // Parameters that training.freeze froze must not be unfrozen by this method.
         if (!parameter.requires_grad()) continue;
         frozen_.push_back(parameter);
-        // The reducer of several ranks waits for every gradient that it was told of; on_backward()
-        // drops these.
+        // With several ranks the reducer waits for every gradient that is registered with it;
+        // on_backward() drops these.
         if (run_.world == 1) parameter.requires_grad_(false);
       }
     }
