@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t kBroadcastBucketBytes = 25 << 20;
 
-/// Runs a collective; what the transport throws becomes an Error of ours.
+/// Runs a collective; converts the transport's exceptions to Error.
 template <typename Call>
 auto collective(const char* what, Call call) {
   try {
@@ -220,7 +220,7 @@ ProcessGroup::~ProcessGroup() {
   try {
     if (parts_->data != parts_->control) parts_->data->getDefaultBackend()->shutdown();
   } catch (const std::exception&) {
-    // The run is over; a peer may have gone first.
+    // The run is over; a peer may have exited first.
   }
 }
 

@@ -301,7 +301,7 @@ class Checkpointer::Impl {
   }
 
   /// This rank's own state. With another number of ranks there is none: generators stay as they are
-  /// (batches do not depend on them), and rank 0 takes the whole sum of losses.
+  /// (batches do not depend on them), and rank 0 takes the total of the losses.
   void restore_rank(const std::filesystem::path& folder, int world, TrainState& state) {
     const WeightsFile file = load_weights(folder / kRanksFile);
     const auto tensor = [&](int rank, const char* name) {

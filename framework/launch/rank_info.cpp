@@ -267,7 +267,7 @@ RankInfo find_rank_info(const Environment& environment, const MeetingPoint& fall
   }
   if (other != nullptr && is(*chosen, kSlurm)) std::swap(chosen, other);
   RankInfo info = read(*chosen, environment, fallback);
-  // The launcher of ours may itself run under any of the others.
+  // precast's launcher may itself run under any of the others.
   if (other != nullptr && !is(*chosen, kPrecast)) {
     info.warning = fmt::format("{}, but {}: the first counts", describe(*chosen, environment),
                                describe(*other, environment));

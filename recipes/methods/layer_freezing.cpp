@@ -37,11 +37,11 @@ class LayerFreezing final : public Method {
   void on_run(const RunFacts& run) override { run_ = run; }
 
   void on_epoch_begin(std::int64_t epoch, Model& model) override {
-    // An epoch may come again, after a checkpoint was restored.
+    // An epoch may be repeated after a checkpoint was restored.
     for (const at::Tensor& parameter : frozen_) parameter.requires_grad_(true);
     frozen_.clear();
     const std::vector<Tensors> layers = layers_of(model);
-    // Rounded down as Composer does it: a hair below a whole layer is one layer less.
+    // Rounded down as in Composer: slightly less than a full layer means one layer fewer.
     const auto depth =
         static_cast<std::size_t>(share(epoch) * static_cast<double>(layers.size() - 1));
     for (std::size_t i = 0; i < depth; ++i) {
