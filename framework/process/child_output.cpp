@@ -13,7 +13,7 @@
 namespace precast {
 namespace {
 
-/// Longer output is cut.
+/// Longer lines are split.
 constexpr std::size_t kLongestLine = 1'000'000;
 /// The most a pipe holds unless root allows more.
 constexpr std::size_t kPipeBytes = 1'048'576;
