@@ -43,7 +43,7 @@ struct Flow {
   bool operator==(const Flow&) const = default;
 };
 
-/// Layers one after the other. Those with weights are submodules, named by their places.
+/// Layers in sequence. Those with weights are submodules, named by their indices.
 struct Chain : torch::nn::Module {
   Tensor forward(Tensor x) {
     for (const auto& step : steps) x = step(x);
@@ -148,7 +148,7 @@ class Builder {
     entry.chain.register_module(entry.place, module);
     step(entry, [module](const Tensor& x) mutable { return module->forward(x); });
   }
-  /// The side behind a window that moves over the image.
+  /// The output side of a window that moves over the image.
   static void slide(const Entry& entry, std::int64_t kernel, std::int64_t stride,
                     std::int64_t padding) {
     if (entry.flow.side == 0) return;

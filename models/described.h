@@ -36,7 +36,7 @@ struct DescribedOptions {
 /// ("0.weight"; within a residual "3.layers.0.weight", "3.shortcut.0.weight"). BlurPool and
 /// synchronised batch statistics act as in the other models.
 /// @throws ConfigError naming the layer if a layer is unknown, its options are wrong, or shapes do
-/// not fit: they are followed from the images to the [N, classes] at the end.
+/// not match: they are tracked from the images to the [N, classes] at the end.
 [[nodiscard]] std::unique_ptr<Model> make_described(const ModelSpec& spec,
                                                     const DescribedOptions& options);
 

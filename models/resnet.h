@@ -12,7 +12,7 @@
 
 namespace precast::models {
 
-/// What tells one residual network from another.
+/// What distinguishes the residual networks.
 struct ResNetShape {
   /// Blocks of 1x1, 3x3, 1x1 convolutions instead of two 3x3.
   bool bottleneck = false;
@@ -23,7 +23,7 @@ struct ResNetShape {
   std::int64_t width_per_group = 64;
 };
 
-/// model.params of the residual networks. Methods write them: those of the same names, and
+/// model.params of the residual networks. They are set by the methods of the same names and by
 /// bce_loss.
 struct PRECAST_API ResNetOptions {
   /// The last norm of each block starts at 0, so that the block starts as the identity (Goyal et
@@ -31,8 +31,8 @@ struct PRECAST_API ResNetOptions {
   bool zero_init_residual = false;
   /// The biases of the last layer start at -log(num_classes) (Composer's LINEAR_LOG_CONSTANT_BIAS).
   bool log_bias = false;
-  /// detail/squeeze_excite.h behind every convolution with at least so many channels in and out, as
-  /// its submodule `se`. latent_channels 0: none.
+  /// detail/squeeze_excite.h after every convolution with at least min_channels input and output
+  /// channels, as its submodule `se`. latent_channels 0: none.
   struct {
     double latent_channels = 0;
     std::int64_t min_channels = 128;

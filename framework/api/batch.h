@@ -22,7 +22,7 @@ struct PRECAST_API Batch {
   std::vector<NamedTensor> fields;
   /// The samples' indices in the dataset file, [N].
   std::vector<std::uint64_t> sample_ids;
-  /// Places in `fields` of what the recipe names as data.inputs and data.targets, in its order.
+  /// Indices into `fields` of the recipe's data.inputs and data.targets, in the recipe's order.
   std::vector<std::size_t> inputs = {0};
   std::vector<std::size_t> targets = {1};
 
@@ -42,19 +42,19 @@ struct PRECAST_API Batch {
 
   /// The field of that name. @throws ConfigError that lists the names.
   [[nodiscard]] const at::Tensor& field(std::string_view name) const;
-  /// Samples; those of the first input, as methods may make batches without ids.
+  /// Number of samples, taken from the first input, since methods may make batches without ids.
   [[nodiscard]] std::int64_t size() const;
-  /// `count` samples from `first` on, in views of the same memory.
+  /// Views of `count` samples starting at `first`; shares memory with this batch.
   [[nodiscard]] Batch narrow(std::int64_t first, std::int64_t count) const;
-  /// Samples at the given places (int64, on the batch's device), copied. It has no sample ids:
-  /// reading the places would wait for the device.
+  /// A copy of the samples at the given indices (int64, on the batch's device). It has no sample
+  /// ids, because reading the indices would wait for the device.
   [[nodiscard]] Batch index_select(const at::Tensor& places) const;
 };
 
-/// Makes a batch of made-up values, as a source would deliver it: what models are tried on.
+/// Makes a batch of synthetic values in the form that a source delivers; used to try out models.
 using BatchMaker = std::function<Batch(std::int64_t samples, std::int64_t image_size_px)>;
 
-/// Gives inputs that lie channels last in memory PyTorch's default layout.
+/// Converts inputs that are channels last in memory to PyTorch's default layout.
 PRECAST_API void make_inputs_contiguous(Batch& batch);
 
 /// A batch with one input and, where it is given, one target; without sample ids.

@@ -15,19 +15,19 @@ namespace precast {
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  /// Starts a pass; a pass that is still running is given up.
+  /// Starts a pass and abandons one that is still running.
   virtual void begin_epoch(const EpochRequest& request) = 0;
   /// The next batch in order, or nothing at the end of the pass. Rethrows what a worker threw.
   [[nodiscard]] virtual std::optional<Batch> next() = 0;
-  /// Batches in a whole pass of the rank that has most of them.
+  /// Batches in a full pass, on the rank that has the most.
   [[nodiscard]] virtual std::int64_t size(int world) const = 0;
-  /// Samples in a whole pass of a single rank (those of a dropped last batch not counted).
+  /// Samples in a full pass of a single rank, without those of a dropped last batch.
   [[nodiscard]] virtual std::int64_t samples() const = 0;
   /// Seconds that next() has waited for data since the source was made.
   [[nodiscard]] virtual double seconds_waited() const = 0;
-  /// What the makers of batches did meanwhile; all 0 where that is not known.
+  /// How the threads that make batches spent that time; all 0 where it is not known.
   [[nodiscard]] virtual SourceTimes times() const { return {}; }
-  /// Damaged samples that others have taken the place of since the source was made.
+  /// Damaged samples that were replaced by others since the source was made.
   [[nodiscard]] virtual std::vector<ReplacedSample> replaced() const { return {}; }
 };
 

@@ -9,9 +9,9 @@
 namespace precast {
 
 /// The ranks that train together. Every member but rank() and world() is collective: all ranks call
-/// it, in the same order. Tensors are on the run's device; what a call leaves in them is there for
-/// whatever is queued on the current stream afterwards. A dead or silent peer makes a call throw
-/// Error with ExitCode::peer_failed within the group's time limit. One thread at a time.
+/// it, in the same order. Tensors are on the run's device; the result of a call is visible to all
+/// work queued on the current stream afterwards. A dead or silent peer makes a call throw Error
+/// with ExitCode::peer_failed within the group's time limit. One thread at a time.
 class Communicator {
  public:
   /// A running all-reduce of one number.
@@ -25,15 +25,16 @@ class Communicator {
   virtual ~Communicator() = default;
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int world() const = 0;
-  /// Sums each tensor over the ranks, in place. The same order of additions in every run.
+  /// Sums each tensor over the ranks, in place. The order of additions is the same in every run.
   virtual void all_reduce_sum(std::vector<at::Tensor> tensors) = 0;
-  /// Sums each tensor over the ranks into that of `root`; the others' become unspecified.
+  /// Sums each tensor over the ranks into that of `root`; the values on other ranks become
+  /// unspecified.
   virtual void reduce_sum(std::vector<at::Tensor> tensors, int root) = 0;
-  /// Copies root's tensors into everyone's.
+  /// Copies root's tensors to all ranks.
   virtual void broadcast(std::vector<at::Tensor> tensors, int root) = 0;
-  /// Everyone's text, by rank. Goes over the CPU network, never the GPU's stream.
+  /// Returns every rank's text, by rank. Uses the CPU network, never the GPU's stream.
   [[nodiscard]] virtual std::vector<std::string> all_gather(const std::string& text) = 0;
-  /// Starts a sum of one number a rank that no one waits for yet. Over the CPU network.
+  /// Starts summing one number per rank without waiting for the result. Uses the CPU network.
   [[nodiscard]] virtual std::unique_ptr<PendingSum> begin_sum(std::int64_t value) = 0;
 };
 

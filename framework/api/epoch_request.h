@@ -7,7 +7,7 @@ namespace precast {
 /// What a source of batches is asked for: one pass over the data, or the rest of one. Torch-free.
 struct EpochRequest {
   std::int64_t epoch = 0;
-  /// Batches already consumed; the pass starts behind them.
+  /// Batches already consumed; the pass starts after them.
   std::int64_t first_batch = 0;
   /// Side of the square images.
   std::int64_t image_size_px = 224;

@@ -9,8 +9,8 @@ namespace precast {
 class GradSync {
  public:
   virtual ~GradSync() = default;
-  /// Before backward(). @param last whether this backward completes the step's gradients: only then
-  /// they travel, overlapped with what is left of the backward pass.
+  /// Before backward(). @param last whether this backward pass completes the step's gradients. Only
+  /// then are they sent, overlapped with the rest of the backward pass.
   virtual void begin_backward(bool last) = 0;
   /// When it returns, gradients are means over the ranks wherever a parameter is updated.
   virtual void finish_backward() = 0;

@@ -8,8 +8,8 @@
 
 namespace precast {
 
-/// What training minimises: how far a model's outputs are from what the batch says they should be.
-/// Const and thread-safe.
+/// What training minimises: how far a model's outputs are from the batch's targets. Const and
+/// thread-safe.
 class PRECAST_API Loss {
  public:
   virtual ~Loss() = default;

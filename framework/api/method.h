@@ -18,7 +18,7 @@ struct RunFacts;
 class StepStrategy;
 struct TrainPlan;
 
-/// What a method asks of the other methods of a recipe.
+/// What a method requires of the other methods of a recipe.
 struct MethodRule {
   enum class Kind {
     /// The two exclude each other.
@@ -27,7 +27,8 @@ struct MethodRule {
     after,
   };
   Kind kind = Kind::not_with;
-  /// The other method's registered name. One that is not in the recipe asks nothing.
+  /// The other method's registered name. A rule about a method that is not in the recipe has no
+  /// effect.
   std::string other;
   /// Why, as a clause: "both say which weights are evaluated".
   std::string reason;
@@ -39,30 +40,33 @@ class Method : public Stateful {
  public:
   /// Declares the options that the recipe may set, bound to this method's members.
   virtual void options(Schema& /*schema*/) {}
-  /// What is checked before the start (check_rules). At most one method replaces the step anyway.
+  /// Rules that are checked before the run starts (check_rules). At most one method replaces the
+  /// step anyway.
   [[nodiscard]] virtual std::vector<MethodRule> rules() const { return {}; }
   /// Edits the plan before anything is built from it. @throws ConfigError where the two do not fit
   virtual void configure(TrainPlan& /*plan*/) const {}
-  /// Once, before the first step: what this run is. Each rank is told its own.
+  /// Called once before the first step with the facts of this run; each rank gets its own.
   virtual void on_run(const RunFacts& /*run*/) {}
-  /// Once, when the model is on its device with its first weights; before a checkpoint is restored.
+  /// Called once, when the model is on its device with its initial weights and before a checkpoint
+  /// is restored.
   virtual void on_train_begin(Model& /*model*/) {}
-  /// Before the first batch of an epoch, also of one that is taken up in its middle.
+  /// Called before the first batch of an epoch, also when the epoch is resumed in the middle.
   virtual void on_epoch_begin(std::int64_t /*epoch*/, Model& /*model*/) {}
   /// After a batch has arrived, before the forward pass; may replace images and labels.
   virtual void on_batch(Batch& /*batch*/, std::int64_t /*global_step*/) {}
-  /// What does the passes of a step instead of one forward and one backward; null: nothing does.
-  /// The same in the whole run, borrowed.
+  /// Replaces a step's one forward and one backward pass; null: keeps them. Borrowed, and the same
+  /// object during the whole run.
   [[nodiscard]] virtual StepStrategy* step_strategy() { return nullptr; }
   /// After each backward pass of a step: a StepStrategy may do several, and only the last one's
   /// gradients are averaged over the ranks. In fp16 they are multiplied by the gradient scaler's
-  /// factor. For what must not count in any of them.
+  /// factor. For gradients that must not count after any of these passes.
   virtual void on_backward(Model& /*model*/) {}
   /// After gradients are complete and unscaled, before the optimiser.
   virtual void on_gradients(Model& /*model*/) {}
   /// After the optimiser's update.
   virtual void on_step_end(Model& /*model*/, std::int64_t /*global_step*/) {}
-  /// Lives while the model is evaluated: EMA swaps its weights in, and back when the guard goes.
+  /// Exists while the model is evaluated: EMA swaps its weights in, and the destructor swaps them
+  /// back.
   class EvalGuard {
    public:
     virtual ~EvalGuard() = default;

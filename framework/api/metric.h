@@ -12,8 +12,8 @@
 
 namespace precast {
 
-/// A figure of an evaluation. It is computed from sums over all samples, which batches and ranks
-/// add to, so it does not depend on their number. Const and thread-safe.
+/// A figure of an evaluation. It is computed from sums over all samples, to which every batch and
+/// rank adds, so it does not depend on the number of batches or ranks. Const and thread-safe.
 class Metric {
  public:
   virtual ~Metric() = default;
@@ -25,7 +25,8 @@ class Metric {
   /// @param outputs what the model returned for `batch`; with flip TTA the sum of two passes.
   /// @return [sums()] float64 on the batch's device; exact for counts below 2^53.
   [[nodiscard]] virtual at::Tensor count(const at::Tensor& outputs, const Batch& batch) const = 0;
-  /// @param sums over all samples, [sums()] float64 on the CPU. @param samples how many, above 0.
+  /// @param sums over all samples, [sums()] float64 on the CPU. @param samples their number, above
+  /// 0.
   [[nodiscard]] virtual double value(const at::Tensor& sums, std::int64_t samples) const = 0;
   /// Which way an improvement goes.
   [[nodiscard]] virtual bool higher_is_better() const { return true; }

@@ -10,11 +10,11 @@ class MetricSink {
  public:
   virtual ~MetricSink() = default;
   /// One record with ffcv-imagenet's keys where they exist: epoch, current_lr, top_1, top_5,
-  /// val_time, train_loss. A sink that cannot write warns once and goes on: training does not die
-  /// for a log line.
+  /// val_time, train_loss. A sink that cannot write warns once and continues: a log line is no
+  /// reason to stop training.
   virtual void write(const nlohmann::ordered_json& record) = 0;
-  /// How much has been written, and back to such a place: a resumed run drops what the run that was
-  /// cut off wrote after its last checkpoint.
+  /// position() returns how much has been written, and rewind() goes back to such a position: a
+  /// resumed run drops what the interrupted run wrote after its last checkpoint.
   [[nodiscard]] virtual std::int64_t position() const { return 0; }
   virtual void rewind(std::int64_t /*position*/) {}
 };

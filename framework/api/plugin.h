@@ -12,7 +12,7 @@
 
 namespace precast {
 
-/// What a train plug-in may add, and what a recipe can name beside the data's parts.
+/// What a train plug-in may add, and what a recipe can name in addition to the data's parts.
 struct TrainParts {
   ModelRegistry models{"model"};
   MethodRegistry methods{"method"};
@@ -31,6 +31,6 @@ struct TrainParts {
 ///     }
 ///     PRECAST_TRAIN_PLUGIN(add_parts)
 ///
-/// The function is called once, with empty registries; what it throws refuses the plug-in.
+/// The function is called once, with empty registries; if it throws, the plug-in is refused.
 #define PRECAST_TRAIN_PLUGIN(function) \
   PRECAST_PLUGIN_DESCRIPTOR("train", ::precast::TrainParts, TORCH_VERSION, function)

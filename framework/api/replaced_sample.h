@@ -5,7 +5,7 @@
 
 namespace precast {
 
-/// A sample that cannot be decoded, and the one whose place it took in batches. Torch-free.
+/// A sample that cannot be decoded, and the one that replaces it in batches. Torch-free.
 struct ReplacedSample {
   /// Indices in the dataset file.
   std::uint64_t sample = 0;

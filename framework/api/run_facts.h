@@ -14,7 +14,7 @@ struct RunFacts {
   std::int64_t epochs = 0;
   std::int64_t steps_per_epoch = 0;
 
-  /// The share of the run that is over before a step, in [0, 1).
+  /// The share of the run that is done before a step, in [0, 1).
   [[nodiscard]] double share_done(std::int64_t global_step) const {
     const std::int64_t steps = epochs * steps_per_epoch;
     return steps == 0 ? 0 : static_cast<double>(global_step) / static_cast<double>(steps);

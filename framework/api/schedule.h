@@ -13,17 +13,16 @@ class Schedule {
   virtual ~Schedule() = default;
   /// The rate at the start of `epoch`, 0 <= epoch <= epochs.
   [[nodiscard]] virtual double lr(std::int64_t epoch) const = 0;
-  /// The rate of one step, 0 <= step < steps_per_epoch. Unless a schedule knows better: linear
-  /// between lr(epoch) and lr(epoch + 1), the latter never reached (numpy.interp over
-  /// arange(steps), as ffcv-imagenet).
+  /// The rate of one step, 0 <= step < steps_per_epoch. By default linear between lr(epoch) and
+  /// lr(epoch + 1), the latter never reached (numpy.interp over arange(steps), as ffcv-imagenet).
   [[nodiscard]] virtual double step_lr(std::int64_t epoch, std::int64_t step,
                                        std::int64_t steps_per_epoch) const {
     const double start = lr(epoch);
     const double end = lr(epoch + 1);
     return start + (end - start) / static_cast<double>(steps_per_epoch) * static_cast<double>(step);
   }
-  /// The same shape over another number of epochs, in which a warm-up is as long as before. Null:
-  /// this one has none, and is stretched as a whole.
+  /// The same shape over another number of epochs, with a warm-up as long as before. Null: this
+  /// schedule has no warm-up and is stretched as a whole.
   [[nodiscard]] virtual std::unique_ptr<Schedule> with_epochs(std::int64_t /*epochs*/) const {
     return nullptr;
   }

@@ -4,14 +4,14 @@
 
 namespace precast {
 
-/// Where the threads that make batches spent their time so far, added up over them, in seconds.
+/// How the threads that make batches spent their time so far: seconds, summed over the threads.
 /// Torch-free.
 struct SourceTimes {
   /// CPU time: decoding, resizing, transforms.
   double processing = 0;
-  /// Waiting for reads of which that is known: those past a mapping.
+  /// Waiting for reads, where that can be measured: reads that bypass a mapping.
   double disk = 0;
-  /// Neither: a page of a mapped file was not in memory, or other threads had the core.
+  /// Neither of these: a page of a mapped file was not in memory, or other threads used the core.
   double blocked = 0;
   /// All batches ahead were full: the model is slower.
   double ahead = 0;

@@ -9,7 +9,7 @@
 
 namespace precast {
 
-/// What a part must keep over a restart so that the run goes on as if it had not stopped.
+/// What a part must keep across a restart so that the run continues as if it had not stopped.
 struct State {
   /// They share memory with the part: saving reads them, restoring writes into them.
   std::vector<NamedTensor> tensors;
@@ -24,7 +24,7 @@ class Stateful {
   virtual ~Stateful() = default;
   /// Nothing, for parts that remember nothing.
   [[nodiscard]] virtual State state() const { return {}; }
-  /// Takes the counters back; the tensors of state() have been written already.
+  /// Restores the counters; the tensors of state() have already been written.
   virtual void restore(const std::map<std::string, std::int64_t>& /*counters*/) {}
 };
 

@@ -16,8 +16,8 @@ class StepPasses {
   /// Forward and backward: drops old gradients and leaves those of `batch` in the parameters, in
   /// fp16 multiplied by the gradient scaler's factor.
   /// @param batch its number of samples is a multiple of the plan's micro_batches.
-  /// @param last whether these are the gradients of the update: only they are averaged over the
-  /// ranks. Exactly one call of a step has it, the last one.
+  /// @param last whether these are the gradients of the update; only these are averaged over the
+  /// ranks. Set in exactly one call per step, the last one.
   /// @return this rank's mean loss: scalar float32 on the device, detached.
   virtual at::Tensor forward_backward(Batch& batch, bool last) = 0;
   /// Outputs without gradients, of the model as it trains: batch statistics do change.
@@ -26,16 +26,16 @@ class StepPasses {
   [[nodiscard]] virtual const Loss& loss() const = 0;
 };
 
-/// What a method does instead of one forward and backward pass a step: SAM does two, selective
-/// backprop passes on a part of the batch. What comes before (on_batch) and after (unscaling,
-/// on_gradients, the optimiser) stays the engine's.
+/// What a method does instead of one forward and backward pass per step: SAM does two, selective
+/// backprop uses a part of the batch only. What comes before (on_batch) and after (unscaling,
+/// on_gradients, the optimiser) remains the engine's work.
 class StepStrategy {
  public:
   virtual ~StepStrategy() = default;
   /// @return the step's loss, as forward_backward returns it.
   [[nodiscard]] virtual at::Tensor run(Batch& batch, StepPasses& passes) = 0;
-  /// The passes of the step that needs most memory, before the run starts; leaves the weights as
-  /// they were. Unless a strategy knows better: one forward and one backward pass.
+  /// The passes of the step that needs most memory, before the run starts; leaves the weights
+  /// unchanged. By default one forward and one backward pass.
   virtual void rehearse(Batch& batch, StepPasses& passes) {
     static_cast<void>(passes.forward_backward(batch, /*last=*/true));
   }

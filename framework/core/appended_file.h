@@ -10,23 +10,24 @@
 
 namespace precast {
 
-/// A file that grows by whole pieces while a run goes on: its log, its event file. A disk that is
-/// full stops nothing: pieces that it refuses are kept and tried again with the next one. One
+/// A file that grows by complete pieces during a run, such as the log or the event file. A full
+/// disk stops nothing: pieces that cannot be written are kept and retried with the next one. One
 /// thread.
 class PRECAST_API AppendedFile {
  public:
-  /// Goes on behind what is there. @throws IoError if the file cannot be opened or created.
+  /// Appends to existing contents. @throws IoError if the file cannot be opened or created.
   explicit AppendedFile(std::filesystem::path path, FileOps& ops = posix_file_ops());
   AppendedFile(const AppendedFile&) = delete;
   AppendedFile& operator=(const AppendedFile&) = delete;
   ~AppendedFile();
 
-  /// Hands the piece to the system at once. The first time it is refused a warning is written.
+  /// Passes the piece to the operating system at once. Warns the first time that this fails.
   void append(std::string_view piece);
-  /// In bytes. What the disk still refuses counts.
+  /// In bytes, including pieces that the disk has not accepted yet.
   [[nodiscard]] std::int64_t position() const;
-  /// Cuts the file; one that is shorter lost pieces to a crash and stays, its last piece perhaps
-  /// torn: what the pieces are its writer knows, and cuts that off. @throws IoError
+  /// Truncates the file. A shorter file has lost pieces in a crash and is left as it is. Its last
+  /// piece may be incomplete; removing it is up to the caller, who knows the format of the pieces.
+  /// @throws IoError
   void cut(std::int64_t position);
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 

@@ -1,8 +1,8 @@
 #pragma once
 
 // How kernels are launched and get shared memory. Each .cu file uses these macros in place of
-// <<<>>> and __shared__, so that the same source compiles in two ways: nvcc makes a GPU's kernels
-// of it, and tests compile it for the host, where tests/support/cuda_on_host.h runs every thread
+// <<<>>> and __shared__, so that the same source compiles in two ways: nvcc compiles it to GPU
+// kernels, and tests compile it for the host, where tests/support/cuda_on_host.h runs every thread
 // of a block as a fiber. No header of libtorch.
 //
 //   PRECAST_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments...)
@@ -17,7 +17,7 @@
 
 namespace precast {
 
-/// Lets an array type stand before a variable's name.
+/// Lets an array type be written before a variable's name.
 template <typename T>
 using SharedMemory = T;
 

@@ -26,9 +26,9 @@ enum class ExitCode : int {
   preempted = 85,
 };
 
-/// What a user can cause or cure. The message reads
+/// An error that a user can cause or fix. The message reads
 /// `component: expected X, got Y (where). hint`, and says what to do next where that is known.
-/// Bugs of ours are std::logic_error, thrown by require().
+/// Bugs in precast are std::logic_error, thrown by require().
 class PRECAST_API Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message, ExitCode code = ExitCode::failed);
@@ -39,21 +39,21 @@ class PRECAST_API Error : public std::runtime_error {
   ExitCode code_;
 };
 
-/// A recipe, an override or a command line that is wrong.
+/// An invalid recipe, override or command line.
 class PRECAST_API ConfigError : public Error {
  public:
   explicit ConfigError(const std::string& message) : Error(message, ExitCode::usage) {}
   ~ConfigError() override;
 };
 
-/// A dataset file or one of its samples that is wrong.
+/// An invalid dataset file or sample.
 class PRECAST_API DataError : public Error {
  public:
   explicit DataError(const std::string& message) : Error(message, ExitCode::dataset_invalid) {}
   ~DataError() override;
 };
 
-/// A weights file or a checkpoint that is wrong.
+/// An invalid weights file or checkpoint.
 class PRECAST_API CheckpointError : public Error {
  public:
   explicit CheckpointError(const std::string& message)
@@ -77,7 +77,7 @@ class PRECAST_API DeviceError : public Error {
   ~DeviceError() override;
 };
 
-/// Checks an assumption of our own code. @throws std::logic_error naming the caller's place.
+/// Checks an assumption of precast's own code. @throws std::logic_error naming the caller's place.
 PRECAST_API void require(bool holds, std::string_view assumption,
                          std::source_location where = std::source_location::current());
 

@@ -24,7 +24,7 @@ struct EventScalar {
   double value = 0;
 };
 
-/// What such a file begins with. @param wall_time in Unix seconds.
+/// The first bytes of an event file. @param wall_time in Unix seconds.
 [[nodiscard]] PRECAST_API std::string event_file_head(double wall_time);
 
 /// One record with all scalars of a step; values are stored as float32. @param wall_time in Unix
@@ -32,8 +32,8 @@ struct EventScalar {
 [[nodiscard]] PRECAST_API std::string event_record(double wall_time, std::int64_t step,
                                                    std::span<const EventScalar> scalars);
 
-/// Bytes of `file` up to the end of its last whole record: readers give up at one that a crash left
-/// torn.
+/// Bytes of `file` up to the end of its last complete record: readers stop at a record that a crash
+/// left incomplete.
 [[nodiscard]] PRECAST_API std::size_t whole_events(std::string_view file);
 
 }  // namespace precast

@@ -125,8 +125,8 @@ int open_regular(const std::filesystem::path& path, struct stat& status) {
   throw IoError(fmt::format("cannot read {}: expected a regular file", path.string()));
 }
 
-/// Whether mincore() tells of a file: only those who own it or may write to it. Others hear that
-/// all of it is in memory.
+/// Whether mincore() reports a file's residency: it does so only to users who own the file or may
+/// write to it. For others it reports that all of it is in memory.
 bool may_ask_for_residency(int fd, const std::filesystem::path& path) {
   struct stat status {};
   return ::fstat(fd, &status) == 0 &&
@@ -217,7 +217,7 @@ std::vector<std::byte> read_file(const std::filesystem::path& path, std::uint64_
     throw IoError(fmt::format("{}: expected at most {} bytes, got {}", path.string(), max_bytes,
                               status.st_size));
   }
-  // Not mapped: a log may be cut by the run that writes it, and its pages would be gone.
+  // Not mapped: the run that writes a log may truncate it, and mapped pages would then disappear.
   std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
   std::size_t size = 0;
   while (size < bytes.size()) {

@@ -30,16 +30,16 @@ class PRECAST_API FileOps {
   virtual int fsync(int fd) = 0;
   virtual int close(int fd) = 0;
   virtual int rename(const char* from, const char* to) = 0;
-  /// Gives each the other's name, in one step (renameat2). EINVAL or ENOSYS where the file system
-  /// cannot, as NFS.
+  /// Exchanges the two names atomically (renameat2). EINVAL or ENOSYS where the file system does
+  /// not support it, such as NFS.
   virtual int exchange(const char* a, const char* b) = 0;
   virtual int unlink(const char* path) = 0;
   virtual int rmdir(const char* path) = 0;
   virtual int mkdir(const char* path) = 0;
   /// Makes the names in a folder durable.
   virtual int fsync_folder(const char* path) = 0;
-  /// Bytes that an ordinary user can still write beside `path`; INT64_MAX where the file system
-  /// does not tell.
+  /// Bytes that an ordinary user can still write to the file system of `path`; INT64_MAX where the
+  /// file system does not report it.
   virtual std::int64_t free_bytes(const char* path) = 0;
 };
 
@@ -55,15 +55,15 @@ auto uninterrupted(Call call) {
   }
 }
 
-/// A file that appears under its name complete, or not at all: it is written under a temporary name
+/// A file that appears under its name complete or not at all. It is written under a temporary name
 /// in the same folder, then synced and renamed by commit(). Without commit() the destructor removes
-/// it and an older file of the same name stays. A symbolic link stays one: what it points to is
+/// it, and an older file of the same name stays. A symbolic link stays a link: its target is
 /// written. Short writes and interrupted calls are continued.
 /// One thread.
 class PRECAST_API AtomicFile {
  public:
-  /// @throws IoError naming `path` if its folder does not exist or is not writable, or `path` is
-  /// there and not a regular file.
+  /// @throws IoError naming `path` if its folder does not exist or is not writable, or `path`
+  /// exists and is not a regular file.
   explicit AtomicFile(const std::filesystem::path& path, FileOps& ops = posix_file_ops());
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -71,7 +71,7 @@ class PRECAST_API AtomicFile {
 
   void append(std::span<const std::byte> bytes);
   void append(std::string_view text);
-  /// Overwrites what was appended before, or writes past the end; does not move the place of
+  /// Overwrites what was appended before, or writes past the end; does not move the position of
   /// append().
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
   /// Bytes appended so far.
@@ -110,15 +110,16 @@ class PRECAST_API MappedFile {
   [[nodiscard]] std::span<const std::byte> bytes() const { return {data_, size_}; }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
-  /// Gives the file's descriptor back, for those who map thousands of files: the mapping stays,
-  /// but cached() is false from then on, and will_need() does nothing. Not while others use these.
+  /// Closes the file's descriptor, for callers that map thousands of files. The mapping stays, but
+  /// cached() is false from then on and will_need() does nothing. Do not call it while other
+  /// threads use these.
   void close_descriptor();
 
-  /// Whether a byte is in the page cache. False, too, where the file system does not tell.
+  /// Whether a byte is in the page cache. Also false where the file system does not report it.
   [[nodiscard]] bool cached(std::uint64_t offset) const;
-  /// Asks the kernel to read a stretch, and no more, into the page cache; does not wait for it.
+  /// Asks the kernel to prefetch exactly this range into the page cache; does not wait for it.
   void will_need(std::uint64_t offset, std::uint64_t bytes) const;
-  /// Has the kernel read, where a page is missing all the same, that page and nothing around it.
+  /// Makes the kernel read only the missing page, and nothing around it, on each page fault.
   void read_single_pages() const;
 
  private:

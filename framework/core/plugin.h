@@ -5,10 +5,10 @@
 /// sources), which name the parts, and build with precast_add_plugin() of find_package(precast),
 /// which defines PRECAST_ABI, a digest of the headers taken when the plug-in is built.
 ///
-/// C++ has no stable binary interface: a plug-in must have been compiled against the very headers,
-/// libtorch and compiler that precast was. It therefore carries a text that says so, made of what
-/// its own compilation saw, and precast compares it with its own before it opens the library, so
-/// before anything in it runs.
+/// C++ has no stable binary interface: a plug-in must have been compiled with the same headers,
+/// libtorch and compiler as precast. It therefore contains a text that describes its own
+/// compilation, and precast compares this text with its own before it opens the library, so before
+/// anything in it runs.
 
 #include <version>
 
@@ -20,7 +20,7 @@
 #else
 #define PRECAST_COMPILER "gcc " PRECAST_PLUGIN_TEXT(__GNUC__)
 #endif
-/// Containers with checks have other members.
+/// Containers with debug checks have other members.
 #if defined(_GLIBCXX_DEBUG)
 #define PRECAST_CXX_CHECKS " debug"
 #else
@@ -53,7 +53,8 @@ struct PluginDescriptor {
 
 }  // namespace precast
 
-/// For the two headers named above. Declared apart, as a constant has no outside name of its own.
+/// For the two headers named above. Declared separately, because a constant has no external linkage
+/// by itself.
 #define PRECAST_PLUGIN_DESCRIPTOR(kind, Parts, torch, function)                                   \
   extern "C" {                                                                                    \
   extern __attribute__((visibility("default"))) const ::precast::PluginDescriptor precast_plugin; \

@@ -9,7 +9,7 @@
 
 namespace precast {
 
-/// How long work shows that it is alive: on a terminal one line that is redrawn up to ten times a
+/// Shows the progress of long work: on a terminal one line that is redrawn up to ten times a
 /// second, elsewhere one plain line every five seconds. Writes to standard error. One thread.
 class PRECAST_API Progress {
  public:
@@ -22,7 +22,7 @@ class PRECAST_API Progress {
   /// True when it is time to show a line; ask before building the text, which may be costly.
   [[nodiscard]] bool due() const;
   void show(std::string_view text);
-  /// How fast the work goes on since this began, as `812 samples/s, 4.5 s left`.
+  /// The speed since construction and the time left, as `812 samples/s, 4.5 s left`.
   [[nodiscard]] std::string rate(std::uint64_t done, std::uint64_t total) const;
   /// Removes the redrawn line, so that other output can follow.
   void clear();

@@ -56,9 +56,9 @@ class PRECAST_API RandomStream {
   unsigned used_ = 4;
 };
 
-/// A seed for what is called `name`: streams of one seed under different names are independent,
-/// and a name's numbers do not change when others come and go. Part of the reproducibility contract
-/// like RandomUse.
+/// Derives a seed for `name`: streams of one seed under different names are independent, and a
+/// name's numbers do not change when other names are added or removed. Part of the reproducibility
+/// contract like RandomUse.
 [[nodiscard]] PRECAST_API std::uint64_t derived_seed(std::uint64_t seed, std::string_view name);
 
 /// A uniformly random order of 0 .. n-1, a function of (seed, epoch) alone (Fisher-Yates).

@@ -37,8 +37,7 @@ void tighten(std::optional<Value>& limit, const std::optional<Value>& candidate)
 }
 
 /// Visits the group's folder and its parents up to `mount`. A container may see a path from outside
-/// its own mount: folders that do not exist are passed over, and the mount's root is always
-/// visited.
+/// its own mount: folders that do not exist are skipped, and the mount's root is always visited.
 void walk_up(const fs::path& mount, const std::string& group,
              const std::function<void(const fs::path&)>& visit) {
   fs::path relative = fs::path(group).relative_path().lexically_normal();

@@ -21,7 +21,7 @@ struct CgroupLimits {
 };
 
 /// Reads `root`/proc/self/cgroup and the limit files under `root`/sys/fs/cgroup, versions 1 and 2.
-/// What cannot be read counts as no limit. @param root a test puts a made-up tree here.
+/// A file that cannot be read counts as no limit. @param root lets a test use a tree of its choice.
 [[nodiscard]] PRECAST_API CgroupLimits cgroup_limits(const std::filesystem::path& root = "/");
 
 /// How many threads can run at once: the cores this process may be scheduled on (affinity: taskset,
@@ -29,16 +29,15 @@ struct CgroupLimits {
 /// std::thread::hardware_concurrency() does not know about quotas.
 [[nodiscard]] PRECAST_API int usable_cores(const std::filesystem::path& root = "/");
 
-/// The processor as its maker calls it, from `root`/proc/cpuinfo; "unknown" where
-/// that does not say.
+/// The processor's model name from `root`/proc/cpuinfo; "unknown" if that has none.
 [[nodiscard]] PRECAST_API std::string processor_name(const std::filesystem::path& root = "/");
 
 /// Bytes of memory this process may use in all: the machine's (MemTotal), lowered to the limit of
 /// its control group. 0 if neither can be read.
 [[nodiscard]] PRECAST_API std::uint64_t memory_limit_bytes(const std::filesystem::path& root = "/");
 
-/// A field of `root`/proc/meminfo, such as "MemTotal" or "MemAvailable", in bytes. Empty if it is
-/// not there.
+/// A field of `root`/proc/meminfo, such as "MemTotal" or "MemAvailable", in bytes. Empty if it does
+/// not exist.
 [[nodiscard]] PRECAST_API std::optional<std::uint64_t> meminfo_bytes(
     const std::string& field, const std::filesystem::path& root = "/");
 

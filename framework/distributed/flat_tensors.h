@@ -7,15 +7,15 @@
 namespace precast::distributed {
 
 /// A copy of several tensors of one element type as one flat tensor, so that one message carries
-/// them all. Elements lie in the order of the tensors' memory: tensors of the same layout on all
-/// ranks come back as they were.
+/// them all. Elements are in the order of the tensors' memory, so tensors need the same layout on
+/// all ranks to come back unchanged.
 class FlatTensors {
  public:
   /// @param tensors dense, on one device.
   explicit FlatTensors(const std::vector<at::Tensor>& tensors);
   /// Undefined without tensors.
   [[nodiscard]] at::Tensor& flat() { return flat_; }
-  /// What flat() holds now into the tensors.
+  /// Copies the current contents of flat() back into the tensors.
   void copy_back();
 
  private:

@@ -111,7 +111,8 @@ class OverlappedSync final : public GradSync {
     if (auto hook = make_hook(group.parts(), options.compression))
       reducer_->register_comm_hook(std::move(hook));
     // By itself the Reducer rearranges its buckets after the first step, so that a resumed run
-    // would add in another order than the one it goes on from. Done now, they stay.
+    // would add in another order than the run that it continues. Rearranged now, they stay as they
+    // are.
     reducer_->push_rebuilt_params_for_all_indices();
     reducer_->rebuild_buckets();
   }

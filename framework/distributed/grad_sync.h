@@ -11,26 +11,25 @@
 
 namespace precast::distributed {
 
-/// How the ranks come to one update (the modes that tensorpack's multi-GPU benchmark compares).
+/// How the ranks agree on one update (the modes that tensorpack's multi-GPU benchmark compares).
 enum class VariableUpdate {
-  /// Every rank updates its own copy with averaged gradients, which travel in buckets while the
+  /// Every rank updates its own copy with averaged gradients, which are sent in buckets while the
   /// backward pass still runs (PyTorch DDP: Li et al., VLDB 2020; c10d::Reducer).
   replicated,
-  /// The same, in one go after the backward pass: the baseline that overlapping is measured
-  /// against.
+  /// The same, all at once after the backward pass: the baseline for measuring the overlap.
   allreduce_after_backward,
   /// Rank 0 alone gets the gradients and updates; the others get the new parameters from it.
   parameter_server,
 };
 
-/// The element type in which gradients travel. Halves are summed as such: smaller messages, coarser
-/// sums.
+/// The element type in which gradients are sent. Half-precision gradients are also summed in half
+/// precision: smaller messages, less accurate sums.
 enum class GradCompression { none, fp16, bf16 };
 
 struct GradSyncOptions {
   VariableUpdate update = VariableUpdate::replicated;
   GradCompression compression = GradCompression::none;
-  /// Bytes of one bucket; the first is smaller, so that travelling starts early.
+  /// Bytes of one bucket; the first is smaller, so that sending starts early.
   std::size_t bucket_bytes = 25 << 20;
   std::size_t first_bucket_bytes = 1 << 20;
   /// By parameter, the rank that updates it (see shard_parameters); empty: the mode's own.
@@ -44,8 +43,8 @@ struct GradSyncOptions {
     const GradSyncOptions& options);
 
 /// ZeRO stage 1 (Rajbhandari et al., SC 2020): spreads whole parameters over the ranks, largest
-/// first, each to the rank with the fewest elements so far. A rank's optimiser then holds the state
-/// of its own parameters only.
+/// first, each to the rank with the fewest elements so far. A rank's optimiser then holds only the
+/// state of the parameters that it updates.
 /// @return by parameter, its rank
 [[nodiscard]] PRECAST_API std::vector<int> shard_parameters(
     const std::vector<NamedTensor>& parameters, int world);

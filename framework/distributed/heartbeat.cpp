@@ -98,11 +98,11 @@ class Heartbeat::Pulse {
   [[nodiscard]] std::chrono::milliseconds longest_silence() const {
     return options_.period * options_.missed;
   }
-  /// When the store is gone the ranks cannot agree on who speaks. Its host, rank 0, is what is
-  /// gone.
+  /// When the store is gone, the ranks cannot agree on which one reports. The cause is then that
+  /// its host, rank 0, is gone.
   [[nodiscard]] int teller_without_store() const { return group_.serves_store ? 0 : 1; }
 
-  /// Who serves the store goes last, or the others would take its end for a death.
+  /// The rank that serves the store leaves last, or the others would take its exit for a death.
   void wait_for_the_others() {
     const auto deadline = Clock::now() + options_.store_timeout;
     for (int rank = 0; rank < group_.world && Clock::now() < deadline;) {
@@ -216,7 +216,7 @@ int StoreHost::port() const {
 }
 
 bool StoreHost::claim_failure(const std::string& cause) {
-  // The ranks of a launcher use no prefix of their own.
+  // The ranks of a launcher use no prefix.
   c10d::PrefixStore store("", served_->tcp);
   return claim(store, "launcher", cause);
 }

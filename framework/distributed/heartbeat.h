@@ -12,31 +12,32 @@ namespace precast::distributed {
 
 struct HeartbeatOptions {
   std::chrono::milliseconds period{5'000};
-  /// So many beats that do not come are death.
+  /// A rank that misses this many beats in a row counts as dead.
   int missed = 4;
   /// A call of the store that takes longer means that the store's host is dead.
   std::chrono::milliseconds store_timeout{10'000};
 };
 
-/// Tells the other ranks that this one lives, notices those that no longer do, and agrees with them
-/// on the first cause of a failure, so that it is told once. Works through a connection to the
-/// store and a thread of its own, since the main thread may hang in a collective with a dead peer.
+/// Signals the other ranks that this one is alive, detects ranks that have died, and agrees with
+/// the others on the first cause of a failure, so that it is reported once. Uses its own connection
+/// to the store and its own thread, since the main thread may hang in a collective with a dead
+/// peer.
 class PRECAST_API Heartbeat {
  public:
   /// Called on the heartbeat's thread when the run is lost: a rank is silent, another one has
   /// failed, or the store is gone. It ends the process.
-  /// @param cause to be told by this rank; empty: another rank tells it.
+  /// @param cause to be reported by this rank; empty: another rank reports it.
   using OnDeath = std::function<void(const std::string& cause)>;
 
   /// @throws DeviceError if the store cannot be reached.
   Heartbeat(const GroupOptions& group, OnDeath on_death, HeartbeatOptions options = {});
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
-  /// Says that this rank has finished; its silence is no death from now on.
+  /// Announces that this rank has finished; its silence no longer counts as death.
   ~Heartbeat();
 
   /// Claims the run's failure for `cause`. Thread-safe.
-  /// @return whether it was the first; false: another rank's cause is told instead.
+  /// @return whether it was the first; false: another rank's cause is reported instead.
   bool claim_failure(const std::string& cause);
   /// Waits for another rank's claim, as long as silence may take to be noticed: a collective fails
   /// at once where a peer dies, the reason is known later. @return whether there was one
@@ -47,7 +48,7 @@ class PRECAST_API Heartbeat {
   std::unique_ptr<Pulse> pulse_;
 };
 
-/// For a launcher that hosts the store: claims the failure on behalf of a rank that can no longer.
+/// For a launcher that hosts the store: claims the failure on behalf of a rank that no longer can.
 class PRECAST_API StoreHost {
  public:
   /// Serves a store on a free port of `host`. @throws DeviceError

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t kBroadcastBucketBytes = 25 << 20;
 
-/// Runs a collective; what the transport throws becomes an Error of ours.
+/// Runs a collective; converts the transport's exceptions to Error.
 template <typename Call>
 auto collective(const char* what, Call call) {
   try {
@@ -81,7 +81,7 @@ void add_gloo(c10d::ProcessGroup& group, const c10::intrusive_ptr<c10d::Store>& 
     group.setBackend(at::kCUDA, c10d::ProcessGroup::BackendType::GLOO, backend);
 }
 
-/// The ranks' arrival: nobody goes on before all are here, and who is missing has a name.
+/// The ranks' arrival: no rank continues before all are here, and missing ranks are named.
 class RollCall {
  public:
   RollCall(c10d::Store& store, const GroupOptions& options) : store_(store), options_(options) {}
@@ -220,7 +220,7 @@ ProcessGroup::~ProcessGroup() {
   try {
     if (parts_->data != parts_->control) parts_->data->getDefaultBackend()->shutdown();
   } catch (const std::exception&) {
-    // The run is over; a peer may have gone first.
+    // The run is over; a peer may have exited first.
   }
 }
 

@@ -10,7 +10,7 @@
 
 namespace precast::distributed {
 
-/// What carries tensors of the run's device.
+/// The transport for tensors on the run's device.
 enum class Transport {
   /// NCCL between GPUs, Gloo between CPUs.
   by_device,
@@ -22,12 +22,12 @@ enum class Transport {
 struct GroupOptions {
   int rank = 0;
   int world = 1;
-  /// Where the store that introduces the ranks to each other listens.
+  /// Where the store listens through which the ranks find each other.
   std::string host = "127.0.0.1";
   int port = 0;
   /// Whether this process serves the store (rank 0, unless a launcher does).
   bool serves_store = false;
-  /// Keeps runs apart that use one store after another (torchrun's restarts).
+  /// Separates runs that use the same store one after another (torchrun's restarts).
   std::string prefix{};
   /// A GPU has its index.
   at::Device device = at::kCPU;
@@ -38,11 +38,11 @@ struct GroupOptions {
   std::chrono::milliseconds join_timeout{300'000};
 };
 
-/// The ranks of a run, on c10d: NCCL between GPUs, Gloo between CPUs, introduced to each other by a
-/// TCPStore. Text and single numbers always go over Gloo. A group of one rank is a group like any
-/// other: its collectives take the same way through the transport.
+/// The ranks of a run, on c10d: NCCL between GPUs, Gloo between CPUs, which find each other through
+/// a TCPStore. Text and single numbers always go over Gloo. A group of one rank is a group like any
+/// other: its collectives use the transport in the same way.
 ///
-/// Neither the store nor the transports know passwords: use them in a private network.
+/// Neither the store nor the transports authenticate: use them in a private network.
 class PRECAST_API ProcessGroup final : public Communicator {
  public:
   /// Waits for all ranks; rank 0 says now and then which ones it waits for. @throws DeviceError
@@ -61,7 +61,7 @@ class PRECAST_API ProcessGroup final : public Communicator {
   [[nodiscard]] std::vector<std::string> all_gather(const std::string& text) override;
   [[nodiscard]] std::unique_ptr<PendingSum> begin_sum(std::int64_t value) override;
 
-  /// c10d's own objects, for the other files of this folder.
+  /// The c10d objects, for the other files of this folder.
   struct Parts;
   [[nodiscard]] Parts& parts() { return *parts_; }
 

@@ -57,7 +57,7 @@ std::string bytes_of(const at::Tensor& tensor) {
   return {static_cast<const char*>(copy.const_data_ptr()), copy.nbytes()};
 }
 
-/// What every rank has of its own, as tensors on rank 0: "<rank>.cpu_generator" ...
+/// The state that differs between ranks, as tensors on rank 0: "<rank>.cpu_generator" ...
 std::vector<NamedTensor> gather_rank_tensors(const TrainState& state, Communicator& ranks,
                                              at::Device device) {
   std::vector<NamedTensor> all;
@@ -301,7 +301,7 @@ class Checkpointer::Impl {
   }
 
   /// This rank's own state. With another number of ranks there is none: generators stay as they are
-  /// (batches do not depend on them), and rank 0 takes the whole sum of losses.
+  /// (batches do not depend on them), and rank 0 takes the total of the losses.
   void restore_rank(const std::filesystem::path& folder, int world, TrainState& state) {
     const WeightsFile file = load_weights(folder / kRanksFile);
     const auto tensor = [&](int rank, const char* name) {

@@ -21,13 +21,13 @@ namespace precast::engine {
 struct CheckpointOptions {
   /// `<run folder>/checkpoints`; seen by all ranks under the same path.
   std::filesystem::path folder;
-  /// Save after every so many steps, and after every so many epochs; 0: never.
+  /// Save after every N steps, and after every N epochs; 0: never.
   std::int64_t every_steps = 0;
   std::int64_t every_epochs = 1;
-  /// How many of the newest stay, and how many of the best by top-1.
+  /// How many of the newest to keep, and how many of the best by top-1.
   std::int64_t keep_last = 2;
   std::int64_t keep_best = 1;
-  /// Whether resume() looks for one.
+  /// Whether resume() looks for a checkpoint.
   bool resume = true;
   /// Whether each rank's optimiser holds the state of some parameters only (ZeRO): rank 0 collects.
   bool sharded_optimizer = false;
@@ -44,19 +44,19 @@ struct CheckpointParts {
   at::Device device;
 };
 
-/// What a run must share with the one that it goes on from (configuration, dataset, versions).
-/// @throws CheckpointError with all differences if they do not fit.
+/// Compares this run with the saved one that it continues (configuration, dataset, versions).
+/// @throws CheckpointError listing all differences if they do not match.
 using IdentityCheck = std::function<void(const nlohmann::ordered_json& saved)>;
 
-/// Saves everything that a run needs to go on as if it had not stopped, and restores it:
+/// Saves everything that a run needs to continue as if it had not stopped, and restores it:
 /// parameters, batch statistics, optimiser, methods, gradient scaler, random generators of all
 /// ranks, position, figures so far, length of the log. Format: README.md. Only rank 0 writes; a
-/// copy of the tensors is written by a thread while training goes on.
+/// thread writes a copy of the tensors while training continues.
 ///
 /// All members are collective. One thread.
 class PRECAST_API Checkpointer {
  public:
-  /// @param identity stored beside the state. @throws IoError
+  /// @param identity stored next to the state. @throws IoError
   Checkpointer(CheckpointOptions options, CheckpointParts parts, nlohmann::ordered_json identity,
                IdentityCheck check);
   Checkpointer(const Checkpointer&) = delete;
@@ -64,22 +64,22 @@ class PRECAST_API Checkpointer {
   /// Waits for the writing thread.
   ~Checkpointer();
 
-  /// What belongs to the trainer. @param scaler may be null. @param sinks rank 0's.
+  /// Adds the parts that belong to the trainer. @param scaler may be null. @param sinks rank 0's.
   void attach(Stateful* scaler, std::vector<MetricSink*> sinks);
   [[nodiscard]] bool due_after_step(const TrainState& state) const;
   [[nodiscard]] bool due_after_epoch(const TrainState& state) const;
-  /// Returns when the copy is made; the disk comes later. A disk that refuses is warned about,
-  /// three times in a row are an error; older checkpoints stay.
+  /// Returns when the copy is made; it is written to disk later. A failed write is a warning, three
+  /// in a row are an error; older checkpoints stay.
   /// @return false, and nothing is saved, if a weight is NaN or infinite.
   /// @throws IoError
   [[nodiscard]] bool save(const TrainState& state, std::optional<double> metric);
   /// Waits until the last checkpoint is on the disk. @throws IoError if it is not
   void finish();
   /// At the start of a run: restore(), if the options want it; without a checkpoint the sinks start
-  /// anew.
+  /// from scratch.
   [[nodiscard]] bool resume(TrainState& state);
-  /// Goes to the newest checkpoint that is whole. @return false if there is none
-  /// @throws CheckpointError if it does not fit this run; IoError
+  /// Restores the newest intact checkpoint. @return false if there is none
+  /// @throws CheckpointError if it does not match this run; IoError
   [[nodiscard]] bool restore(TrainState& state);
 
  private:

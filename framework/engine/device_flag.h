@@ -9,9 +9,9 @@
 
 namespace precast::engine {
 
-/// Counts on the device the losses that are not finite, and lets the host look at the count without
-/// waiting: a copy is under way, and what is read is what the last finished one brought. One
-/// thread.
+/// Counts on the device the losses that are not finite, and lets the host read the count without
+/// waiting: the count is copied asynchronously, and the host sees the result of the last finished
+/// copy. One thread.
 class PRECAST_API DeviceFlag {
  public:
   explicit DeviceFlag(at::Device device);

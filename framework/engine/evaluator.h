@@ -27,12 +27,12 @@ struct EvaluatorOptions {
   /// Adds the outputs for the mirrored image where the input is one (test-time augmentation over
   /// left/right flips; the sum, as ffcv-imagenet, not the mean).
   bool flip_tta = true;
-  /// Reported beside the loss, top-1 and top-5.
+  /// Reported in addition to the loss, top-1 and top-5.
   Metrics metrics = {};
 };
 
-/// Counts over a whole dataset. Integers, so that sums over ranks are exact. Where the outputs are
-/// no logits or the targets no classes, nothing counts as correct.
+/// Counts over a whole dataset. Integers, so that sums over ranks are exact. If the outputs are not
+/// logits or the targets not classes, nothing counts as correct.
 struct PRECAST_API EvalResult {
   std::int64_t samples = 0;
   std::int64_t top_1_correct = 0;
@@ -54,13 +54,13 @@ class PRECAST_API Evaluator {
   explicit Evaluator(EvaluatorOptions options) : options_(options) {}
   [[nodiscard]] std::int64_t image_size_px() const { return options_.image_size_px; }
 
-  /// Called after each batch with the samples that this rank has done so far, on all ranks equally
-  /// often. @return false to give the evaluation up, on all ranks alike
+  /// Called after each batch with the samples that this rank has done so far, equally often on all
+  /// ranks. @return false to stop the evaluation, on all ranks alike
   using OnBatch = std::function<bool(std::int64_t samples)>;
 
   /// Each rank takes its share of the source; the counts are those of all. Puts the model into
   /// evaluation mode and leaves it there.
-  /// @return nothing if on_batch gave it up
+  /// @return nothing if on_batch stopped it
   [[nodiscard]] std::optional<EvalResult> evaluate(Model& model, const Loss& loss,
                                                    BatchSource& source, Communicator& ranks,
                                                    const OnBatch& on_batch) const;

@@ -32,13 +32,13 @@ class PRECAST_API GradScaler final : public Stateful {
   explicit GradScaler(at::Device device);
   [[nodiscard]] State state() const override;
   [[nodiscard]] at::Tensor scale(const at::Tensor& loss) const;
-  /// Scalar bool on the device: the scale fell below 1, so that it is not overflow that makes the
-  /// gradients infinite.
+  /// Scalar bool on the device: the scale fell below 1, so the gradients are not infinite because
+  /// of overflow.
   [[nodiscard]] at::Tensor collapsed() const;
   /// Divides the gradients by the scale in place.
   /// @return scalar float32: 1 if any gradient is Inf or NaN.
   [[nodiscard]] at::Tensor unscale(const std::vector<at::Tensor>& gradients);
-  /// Adapts the scale to what unscale() found.
+  /// Adapts the scale to the result of unscale().
   void update(const at::Tensor& found_inf);
 
  private:

@@ -91,7 +91,7 @@ std::string plain_text(const std::exception& error) {
   return torch != nullptr ? torch->what_without_backtrace() : error.what();
 }
 
-/// Runs `work`; an out of memory becomes `message` with what libtorch said below it.
+/// Runs `work`; turns an out-of-memory error into `message` followed by libtorch's text.
 void in_memory(const std::function<void()>& work, const std::function<std::string()>& message) {
   try {
     work();

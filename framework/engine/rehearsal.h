@@ -17,7 +17,7 @@ struct RehearsalOptions {
   /// Batches as the sources deliver them.
   BatchMaker train_batch = {};
   BatchMaker val_batch = {};
-  /// Batches that the sources hold on the device beside the one in use.
+  /// Batches that the sources hold on the device in addition to the one in use.
   std::int64_t batches_ahead = 0;
   std::int64_t val_batch_size = 1;
   /// Of the whole validation set.
@@ -26,19 +26,19 @@ struct RehearsalOptions {
   bool evaluate_each_epoch = true;
 };
 
-/// The image sizes that training will use, largest first: what needs most memory is tried first,
-/// and what the allocator then keeps serves all others.
+/// The image sizes that training will use, largest first: the size that needs the most memory is
+/// tried first, and the memory that the allocator then keeps serves all others.
 [[nodiscard]] PRECAST_API std::vector<std::int64_t> sizes_to_rehearse(const TrainPlan& plan);
 
-/// Does once, on made-up samples, every kind of work that the run will do: a training step without
-/// an update (where a method replaces the step, the costliest of its own) at the plan's largest
-/// image size, an evaluation (a full batch and the partial last one), then a step at every other
-/// size. So a run that does not fit in memory fails at once and not in its last epochs, and cuDNN's
-/// search for the fastest kernels is over before the clock runs.
+/// Does once, on synthetic samples, every kind of work that the run will do: a training step
+/// without an update (if a method replaces the step, the most expensive of its steps) at the plan's
+/// largest image size, an evaluation (a full batch and the partial last one), then a step at every
+/// other size. So a run that does not fit in memory fails at once instead of in its last epochs,
+/// and cuDNN's search for the fastest kernels is over before the clock runs.
 ///
 /// Leaves parameters, batch statistics, the default random generators and gradients (none) as they
-/// were, and the model in evaluation mode. Needs no other rank. An optimiser's own temporary memory
-/// and what methods keep is not rehearsed. When it throws, the model is spoilt.
+/// were, and the model in evaluation mode. Needs no other rank. The temporary memory of optimisers
+/// and the memory that methods keep are not rehearsed. If it throws, the model is no longer usable.
 /// @throws Error with ExitCode::out_of_memory naming phase, image size, batch, the epoch in which
 /// it would have happened, and what to lower.
 PRECAST_API void rehearse(const TrainPlan& plan, const StepParts& parts, const Evaluator& evaluator,

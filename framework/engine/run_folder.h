@@ -10,12 +10,12 @@
 
 namespace precast::engine {
 
-/// Where one run leaves its files: `<folder>/<run id>/{params.json, log, final_weights.pt,
+/// The folder with the files of one run: `<folder>/<run id>/{params.json, log, final_weights.pt,
 /// final_weights.safetensors}`.
 class PRECAST_API RunFolder {
  public:
   /// Creates the folder. @param run_id empty: `YYYYMMDD-HHMMSS-<arch>-<4 hex>`.
-  /// @param go_on the folder may have the log of an earlier run.
+  /// @param go_on the folder may contain the log of an earlier run.
   /// @throws IoError if it cannot be created, or has such a log and `go_on` is false.
   RunFolder(const std::filesystem::path& folder, const std::string& run_id, const std::string& arch,
             bool go_on);
@@ -35,13 +35,13 @@ class PRECAST_API RunFolder {
 /// `timestamp` (Unix seconds) and `relative_time` (seconds since it was made).
 class PRECAST_API JsonLinesLog final : public MetricSink {
  public:
-  /// Appends to a log that is there. @throws IoError if the file cannot be created.
+  /// Appends to an existing log. @throws IoError if the file cannot be created.
   explicit JsonLinesLog(std::filesystem::path path, FileOps& ops = posix_file_ops());
   void write(const nlohmann::ordered_json& record) override;
-  /// In bytes. What the disk still refuses counts.
+  /// In bytes, including lines that the disk has not accepted yet.
   [[nodiscard]] std::int64_t position() const override { return file_.position(); }
-  /// Cuts the file, and a last line that a crash left torn; goes on with the last line's
-  /// relative_time.
+  /// Truncates the file and removes a last line that a crash left incomplete; continues with the
+  /// last line's relative_time.
   void rewind(std::int64_t position) override;
 
  private:

@@ -12,7 +12,7 @@
 
 namespace precast::engine {
 
-/// Tensors of a state on the CPU, contiguous, as a file holds them: a copy that training no longer
+/// Tensors of a state on the CPU, contiguous, as a file stores them: a copy that training no longer
 /// changes.
 class PRECAST_API StateCopy {
  public:
@@ -25,7 +25,8 @@ class PRECAST_API StateCopy {
   std::vector<NamedTensor> tensors_;
 };
 
-/// Collects what the ranks hold apart, on rank 0 (ZeRO); the others get nothing. Collective.
+/// Collects on rank 0 the tensors that are spread over the ranks (ZeRO); the others get nothing.
+/// Collective.
 [[nodiscard]] std::vector<NamedTensor> gather_tensors(const std::vector<NamedTensor>& mine,
                                                       Communicator& ranks, at::Device device);
 
@@ -39,7 +40,7 @@ void restore_tensors(const std::filesystem::path& path, const std::vector<NamedT
 /// do not hold.
 [[nodiscard]] DType dtype_of(const at::Tensor& tensor);
 [[nodiscard]] at::ScalarType scalar_type(DType dtype);
-/// A record's bytes as a tensor that views them. They are not to be written to.
+/// A tensor that views a record's bytes. Do not write to it.
 [[nodiscard]] at::Tensor view_record(const TensorRecord& record);
 
 }  // namespace precast::engine

@@ -20,7 +20,7 @@ namespace precast::engine {
 /// launch (a CUDA graph).
 enum class GraphMode {
   off,
-  /// For small batches in fp16 or bf16. A step that cannot be recorded runs as without graphs.
+  /// For small batches in fp16 or bf16. A step that cannot be recorded runs without a graph.
   automatic,
   /// For every full batch. A step that cannot be recorded is an error.
   on,
@@ -44,8 +44,8 @@ enum class GraphMode {
 /// this step and all later ones run as without a graph, with a warning; or, with GraphMode::on, the
 /// run ends.
 ///
-/// The passes must do the same each time: of a decision that a model makes on the host (which
-/// layers to drop, say) the recorded one is repeated. One thread.
+/// The passes must do the same each time: if a model decides something on the host (which layers to
+/// drop, say), every replay repeats the recorded decision. One thread.
 class PRECAST_API StepGraph {
  public:
   /// Forward and backward passes: drops old gradients, leaves new ones in the parameters.
@@ -85,7 +85,7 @@ class PRECAST_API StepGraph {
   std::int64_t replays_ = 0;
   /// Which parameters required gradients when the warm-ups began.
   std::vector<bool> trained_;
-  /// What the recorded work reads: tensors of its own, without sample ids.
+  /// The private tensors that the recorded work reads, without sample ids.
   Batch batch_;
   /// What it writes; undefined until something is recorded.
   at::Tensor loss_;

@@ -9,8 +9,8 @@
 
 namespace precast::engine {
 
-/// The live line of a training run: place, img/s, time left, loss, lr, share of time spent waiting
-/// for data.
+/// The progress line of a training run: position, img/s, time left, loss, lr, share of time spent
+/// waiting for data.
 class TrainProgress {
  public:
   /// Borrows both. @param shown false: never due (all ranks but one).

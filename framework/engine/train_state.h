@@ -6,10 +6,10 @@
 
 namespace precast::engine {
 
-/// Where a training run stands, apart from its tensors. A checkpoint holds it, and a run goes on
+/// The position of a training run, without its tensors. A checkpoint stores it, and a run resumes
 /// from it as if it had not stopped.
 struct TrainState {
-  /// The epoch in work, and the steps of it that are done. All of them done: its evaluation is due.
+  /// The current epoch and its finished steps. If all steps are done, its evaluation is due.
   std::int64_t epoch = 0;
   std::int64_t step = 0;
   /// Steps done over all epochs.
@@ -18,11 +18,11 @@ struct TrainState {
   at::Tensor loss_sum;
   /// How many losses that is, the same way.
   at::Tensor loss_count;
-  /// Mean over the last whole epoch and all ranks.
+  /// Mean over the last finished epoch and all ranks.
   double train_loss = 0;
   /// The rate of the last step.
   double lr = 0;
-  /// What the plan's rate is multiplied by: falls when a diverged run is taken up again.
+  /// Factor on the plan's rate; falls when a diverged run is restored.
   double lr_factor = 1;
   std::int64_t restores = 0;
   /// Over all ranks.

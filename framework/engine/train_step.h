@@ -36,7 +36,8 @@ struct StepParts {
 class PRECAST_API TrainStep : private StepPasses {
  public:
   /// @param skip_nonfinite a step whose gradients are not all finite changes nothing, neither
-  /// parameters nor batch statistics; in fp16 the gradient scaler sees to the parameters anyway.
+  /// parameters nor batch statistics; in fp16 the gradient scaler protects the parameters in any
+  /// case.
   /// @param graph made for the same model; null: every pass is launched kernel by kernel.
   TrainStep(const TrainPlan& plan, StepParts parts, at::Device device, bool skip_nonfinite,
             std::unique_ptr<StepGraph> graph = nullptr);

@@ -70,7 +70,7 @@ TrainSummary Trainer::run() {
     if (verdict == Verdict::stop) return stop();
     if (verdict == Verdict::diverged) go_back();
   }
-  // A run of no epochs, or one that was taken up after its end.
+  // A run of no epochs, or one that was resumed after its end.
   if (!last_eval_) last_eval_ = evaluate();
   if (!last_eval_) return stop();
   return summary();

@@ -25,7 +25,7 @@ enum class NonFinite {
   stop,
   /// Take no step; the batch is lost.
   skip,
-  /// Go back to the last checkpoint with half the rate, at most three times.
+  /// Restore the last checkpoint and halve the rate, at most three times.
   restore,
 };
 
@@ -33,7 +33,7 @@ struct TrainerOptions {
   at::Device device = at::kCPU;
   /// Evaluate after each epoch; the last epoch is always followed by one.
   bool evaluate_each_epoch = true;
-  /// Write a record with loss and lr every so many steps; 0: never.
+  /// Write a record with loss and lr every N steps; 0: never.
   std::int64_t log_every = 0;
   NonFinite on_nonfinite = NonFinite::stop;
   GraphMode graphs = GraphMode::off;
@@ -70,17 +70,17 @@ struct TrainSummary {
   double train_loss = 0;
 };
 
-/// The training loop. Every rank runs one; they take the same steps and the same decisions. Knows
-/// no concrete model, method or dataset.
+/// The training loop. Every rank runs one; all take the same steps and make the same decisions.
+/// Knows no concrete model, method or dataset.
 class PRECAST_API Trainer {
  public:
   Trainer(const TrainPlan& plan, TrainerParts parts, TrainerOptions options);
 
-  /// Goes to the newest checkpoint, if the checkpointer has one. @throws CheckpointError
+  /// Restores the newest checkpoint, if the checkpointer has one. @throws CheckpointError
   void start();
   /// After start(): trains through the rest of the plan and evaluates. When a rank is asked to stop
   /// (StopSignals), all stop after the same step, with a checkpoint. The last checkpoint of a
-  /// finished run may still be on its way: Checkpointer::finish().
+  /// finished run may still be being written: see Checkpointer::finish().
   /// @throws Error with ExitCode::diverged if the loss is NaN or infinite and `on_nonfinite` says
   /// so.
   TrainSummary run();

@@ -12,9 +12,9 @@
 
 namespace precast::engine {
 
-/// Ends a run that has stopped moving: a dead network file system, a hung driver, a deadlock. When
-/// no tick comes for `limit`, it prints where the run stood, what `describe` says and the stack of
-/// every thread, and ends the process with ExitCode::stalled.
+/// Ends a run that makes no progress: a dead network file system, a hung driver, a deadlock. If no
+/// tick comes for `limit`, it prints the run's last position, the text of `describe` and the stack
+/// of every thread, and ends the process with ExitCode::stalled.
 class PRECAST_API Watchdog {
  public:
   /// @param describe queue depths and the like; called on the watchdog's thread. @param on_stall
@@ -24,7 +24,7 @@ class PRECAST_API Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
   ~Watchdog();
-  /// The run moves. @param place where it stands.
+  /// Reports progress. @param place the run's position.
   void tick(std::string place);
 
  private:

@@ -30,7 +30,7 @@ bool is_other_head(const TensorRecord& record, const std::vector<std::int64_t>& 
          shape[0] != wanted[0] && std::equal(shape.begin() + 1, shape.end(), wanted.begin() + 1);
 }
 
-/// What of a file goes where in the model.
+/// Which tensor of a file goes to which tensor of the model.
 class Assignment {
  public:
   /// @param file is read until the end of apply().

@@ -13,7 +13,7 @@ namespace precast::engine {
 /// state_dict. Each file appears complete or not at all. @throws IoError
 PRECAST_API void save_model_weights(const Model& model, const std::filesystem::path& stem);
 
-/// What to do with a last layer of another number of classes: a file of 1000 for a model of 10.
+/// What to do with a last layer for another number of classes: a file with 1000, a model with 10.
 enum class OtherHead {
   refuse,
   /// Fine-tuning: the tensors whose first side is the model's number of classes, and not the

@@ -51,7 +51,7 @@ class Launch {
   explicit Launch(const LaunchOptions& options);
   Launch(const Launch&) = delete;
   Launch& operator=(const Launch&) = delete;
-  /// Also after an exception nothing stays behind.
+  /// Leaves nothing behind, even after an exception.
   ~Launch();
 
   void start_all();
@@ -78,7 +78,7 @@ class Launch {
 
   const LaunchOptions& options_;
   std::vector<std::string> base_environment_;
-  /// Children notice by its end that the launcher is gone.
+  /// Children notice by its closing that the launcher is gone.
   Pipe life_;
   Output output_;
   std::list<Child> children_;
@@ -261,7 +261,8 @@ void Launch::reap() {
     siginfo_t info{};
     const auto id = static_cast<id_t>(child.pid);
     if (waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) continue;
-    // What it started and left behind. Not reaped yet, its number cannot name another group.
+    // Kills the processes that it started and left behind. It is not reaped yet, so its number
+    // cannot name another group.
     kill(-child.pid, SIGKILL);
     int status = 0;
     waitpid(child.pid, &status, 0);

@@ -14,15 +14,15 @@ struct LaunchOptions {
   /// A program (a path; no shell, no search) and its arguments, the same for every rank.
   std::vector<std::string> command;
   int processes = 1;
-  /// Where the ranks meet; handed down as PRECAST_STORE.
+  /// Where the ranks meet; passed on as PRECAST_STORE.
   std::string store_address = "127.0.0.1";
   int store_port = 0;
-  /// Handed down as OMP_NUM_THREADS unless that is set already; 0 leaves it alone.
+  /// Passed on as OMP_NUM_THREADS unless that is already set; 0 leaves it unchanged.
   int threads_per_process = 0;
   /// How long the others may take to end once one has failed; then they are killed.
   std::chrono::milliseconds grace{15'000};
-  /// Called once, in launch()'s thread, for the first rank that fails, with a cause such as
-  /// `rank 1 (pid 123) was killed by signal 9 (SIGKILL)`: tells ranks that wait for it. Nothing is
+  /// Called once, in launch()'s thread, for the first rank that fails, with a cause such as `rank 1
+  /// (pid 123) was killed by signal 9 (SIGKILL)`; informs ranks that wait for it. Nothing is
   /// forwarded or killed while it runs, so it must be quick.
   std::function<void(int rank, const std::string& cause)> on_failure;
 };

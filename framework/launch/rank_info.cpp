@@ -136,7 +136,7 @@ RankInfo read_precast(const Variables& variables) {
   const std::size_t colon = store.rfind(':');
   if (colon == std::string::npos || colon == 0) variables.refuse(kStore, "HOST:PORT");
   info.address = store.substr(0, colon);
-  // An IPv6 address stands in brackets.
+  // An IPv6 address is in brackets.
   if (info.address.front() == '[' && info.address.back() == ']') {
     info.address = info.address.substr(1, info.address.size() - 2);
   }
@@ -192,7 +192,7 @@ std::string slurm_address(const Variables& variables) {
   variables.refuse(kNodes, "the nodes of this step");
 }
 
-/// The same on every rank, and different for jobs and steps that run beside each other.
+/// The same on every rank, and different for jobs and steps that run at the same time.
 int slurm_port(const Variables& variables) {
   constexpr std::int64_t kFirst = 20'000;
   constexpr std::int64_t kPorts = 30'000;
@@ -267,7 +267,7 @@ RankInfo find_rank_info(const Environment& environment, const MeetingPoint& fall
   }
   if (other != nullptr && is(*chosen, kSlurm)) std::swap(chosen, other);
   RankInfo info = read(*chosen, environment, fallback);
-  // The launcher of ours may itself run under any of the others.
+  // precast's launcher may itself run under any of the others.
   if (other != nullptr && !is(*chosen, kPrecast)) {
     info.warning = fmt::format("{}, but {}: the first counts", describe(*chosen, environment),
                                describe(*other, environment));

@@ -7,7 +7,7 @@
 
 namespace precast {
 
-/// Looks a variable up: null if it is not set. An empty value counts as not set.
+/// Looks up a variable: null if it is not set. An empty value counts as not set.
 using Environment = std::function<const char*(const char*)>;
 
 /// This process's own environment.
@@ -24,24 +24,24 @@ struct RankInfo {
   /// Host of rank 0; in a single process what the caller gave.
   std::string address;
   int port = 0;
-  /// Who started it: "precast", "torchrun", "Slurm", "Open MPI", "PMI", or "single".
+  /// What started it: "precast", "torchrun", "Slurm", "Open MPI", "PMI", or "single".
   std::string source = "single";
-  /// What two of them disagree about, and which one was believed. Empty if they agree; one rank
-  /// should show it.
+  /// What two sources disagree about, and which one was used. Empty if they agree; one rank should
+  /// show it.
   std::string warning;
 };
 
-/// Where the ranks meet if whoever started them does not say (MPI, PMI): the keys dist.address and
-/// dist.port of the recipe.
+/// Where the ranks meet if the program that started them does not say (MPI, PMI): the keys
+/// dist.address and dist.port of the recipe.
 struct MeetingPoint {
   std::string address = "localhost";
   int port = 12355;
 };
 
-/// Finds out from the variables of the program that started this one. The first of these counts:
-/// precast's own launcher, torchrun, Slurm (srun), Open MPI, PMI (MPICH, Intel MPI); the table in
-/// README.md lists what each one sets. Where mpirun started its own daemons with srun, the Slurm
-/// variables describe the daemons: MPI is believed when it disagrees with Slurm.
+/// Determines the rank from the environment variables of the program that started this one. The
+/// first match counts: precast's own launcher, torchrun, Slurm (srun), Open MPI, PMI (MPICH, Intel
+/// MPI); the table in README.md lists what each one sets. Where mpirun started its own daemons with
+/// srun, the Slurm variables describe the daemons: MPI wins where it disagrees with Slurm.
 /// @throws ConfigError naming the variable, its value, what was expected and the source.
 [[nodiscard]] PRECAST_API RankInfo find_rank_info(const Environment& environment,
                                                   const MeetingPoint& fallback = {});

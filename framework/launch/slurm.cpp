@@ -18,7 +18,7 @@ std::optional<int> number(std::string_view digits) {
   return value;
 }
 
-/// Cuts off what stands before the first `separator` outside brackets.
+/// Splits off the text before the first `separator` outside brackets.
 std::string_view cut(std::string_view& rest, char separator) {
   std::size_t end = 0;
   int depth = 0;

@@ -10,7 +10,7 @@
 namespace precast {
 
 /// The hosts of a Slurm node list such as `node[01-03,07],login1` or `rack[0-1]node[1-2]`: numbers
-/// keep their leading zeros, the last bracket turns fastest. Empty if the text is not such a list,
+/// keep their leading zeros, the last bracket varies fastest. Empty if the text is not such a list,
 /// or names more than a million hosts.
 /// Source: the host list expressions of `scontrol show hostnames`.
 [[nodiscard]] PRECAST_API std::optional<std::vector<std::string>> expand_hosts(

@@ -13,7 +13,7 @@
 namespace precast {
 namespace {
 
-/// What goes over it is cut.
+/// Longer lines are split.
 constexpr std::size_t kLongestLine = 1'000'000;
 /// The most a pipe holds unless root allows more.
 constexpr std::size_t kPipeBytes = 1'048'576;
@@ -47,7 +47,7 @@ void Output::write_some() {
   const std::size_t size = std::min<std::size_t>(piece.text.size() - piece.written, PIPE_BUF);
   const ssize_t written = write(piece.fd, piece.text.data() + piece.written, size);
   if (written < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  // Nobody reads (EPIPE, EIO): the children's work goes on without a listener.
+  // Nobody reads (EPIPE, EIO): the children continue without a reader.
   piece.written =
       written < 0 ? piece.text.size() : piece.written + static_cast<std::size_t>(written);
   if (piece.written < piece.text.size()) return;

@@ -9,16 +9,16 @@
 
 namespace precast {
 
-/// Lines on their way to standard output and standard error, in the order they came. A line is
-/// never broken by another; a reader that is slow or gone (a pager, a paused terminal) never blocks
-/// the caller. One thread.
+/// A queue of lines for standard output and standard error, in order of arrival. Lines are never
+/// interleaved; a reader that is slow or gone (a pager, a paused terminal) never blocks the caller.
+/// One thread.
 class PRECAST_API Output {
  public:
   /// @param text without the newline.
   void line(int fd, std::string_view prefix, std::string_view text);
   /// The descriptor that write_some() waits for; -1 if nothing waits.
   [[nodiscard]] int waiting_fd() const;
-  /// Writes a piece that a descriptor which poll() calls writable takes without blocking.
+  /// Writes a piece that a descriptor accepts without blocking once poll() reports it as writable.
   void write_some();
   /// Writes all, however long that takes.
   void flush();
@@ -36,10 +36,10 @@ class PRECAST_API Output {
   std::size_t bytes_ = 0;
 };
 
-/// Cuts what a child writes to one pipe into lines.
+/// Splits what a child writes to one pipe into lines.
 class PRECAST_API ChildStream {
  public:
-  /// @param fd where the lines go, each behind `prefix`.
+  /// @param fd where the lines go, each after `prefix`.
   ChildStream(Output& output, int fd, std::string prefix);
 
   [[nodiscard]] Pipe& pipe() { return pipe_; }
@@ -47,7 +47,7 @@ class PRECAST_API ChildStream {
   /// Call when the pipe is readable.
   void read_some();
   /// Reads what is still in the pipe, ends the last line and closes. For a child that has ended,
-  /// whoever else may hold the pipe.
+  /// even if other processes hold the pipe.
   void finish();
 
  private:

@@ -8,7 +8,7 @@
 
 namespace precast {
 
-/// How a program that was run to its end went.
+/// The result of a finished program.
 struct ChildResult {
   /// Exit code; 128 + n after signal n; 127 if it could not be started.
   int exit_code = 0;

@@ -7,9 +7,9 @@
 
 namespace precast {
 
-/// Signals as bytes of a pipe, so that poll() can wait for them beside other things. Handlers and a
-/// pipe, not a signalfd: that would need every thread of the process to block the signals, also
-/// those of libraries. One at a time in a process.
+/// Turns signals into bytes of a pipe, so that poll() can wait for them together with other
+/// descriptors. It uses handlers and a pipe instead of a signalfd, for which every thread of the
+/// process, also those of libraries, would have to block the signals. One at a time in a process.
 class PRECAST_API SignalPipe {
  public:
   /// Catches `signals`, but leaves alone those the process ignores (nohup, background jobs).
@@ -19,9 +19,9 @@ class PRECAST_API SignalPipe {
   /// Restores the handlers that were there before.
   ~SignalPipe();
 
-  /// Readable when signals have come.
+  /// Readable when signals have arrived.
   [[nodiscard]] int fd() const;
-  /// The signals that came since the last call, in order.
+  /// The signals received since the last call, in order.
   [[nodiscard]] std::vector<int> take();
 
  private:

@@ -11,7 +11,7 @@
 
 namespace precast {
 
-/// A pipe whose ends programs started later do not inherit. Closes what is still open.
+/// A pipe whose ends are not inherited by programs started later. Closes what is still open.
 class PRECAST_API Pipe {
  public:
   /// @throws IoError
@@ -37,14 +37,14 @@ struct InheritedFile {
 /// The environment as `NAME=value` each.
 [[nodiscard]] PRECAST_API std::vector<std::string> current_environment();
 
-/// Pointers to the texts and a null one behind them, as exec takes arguments and environments. They
-/// last as long as the texts.
+/// Pointers to the texts followed by a null pointer, as exec takes arguments and environments. They
+/// are valid as long as the texts.
 [[nodiscard]] PRECAST_API std::vector<char*> null_terminated(const std::vector<std::string>& texts);
 
 /// Starts the program `arguments[0]` (a path; no shell, no search) with /dev/null as its standard
-/// input. No fork: safe beside threads.
-/// @param own_group makes it the leader of a process group of its own: signals of a terminal
-/// (Ctrl-C, Ctrl-Z) do not reach it, and it may write to one that stops background writers.
+/// input. Does not fork, so it is safe in a process with threads.
+/// @param own_group makes it the leader of its own process group: signals of a terminal (Ctrl-C,
+/// Ctrl-Z) do not reach it, and it may write to one that stops background writers.
 /// @return 0 and the process in `child`, or an errno value.
 [[nodiscard]] PRECAST_API int spawn(const std::vector<std::string>& arguments,
                                     const std::vector<std::string>& environment,

@@ -16,7 +16,7 @@ class PRECAST_API StopSignals {
  public:
   /// What terminals, shells and containers send.
   static constexpr std::array kCommand = {SIGINT, SIGTERM};
-  /// And what batch systems send before they take a machine away.
+  /// Also what batch systems send before they take a machine away.
   static constexpr std::array kTraining = {SIGINT, SIGTERM, SIGUSR1};
 
   explicit StopSignals(std::span<const int> signals = kCommand);

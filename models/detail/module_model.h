@@ -15,11 +15,11 @@ namespace precast::models::detail {
 /// tensors; in state() they are detached from autograd, with the same memory.
 [[nodiscard]] PRECAST_API std::vector<NamedTensor> parameters_of(const torch::nn::Module& module);
 [[nodiscard]] PRECAST_API std::vector<NamedTensor> state_of(const torch::nn::Module& module);
-/// Keeps the identity of every tensor, so that optimisers built before stay valid; drops gradients.
+/// Keeps the identity of every tensor, so that existing optimisers stay valid; drops gradients.
 PRECAST_API void move(torch::nn::Module& module, at::Device device, bool channels_last);
 
-/// A Model whose work a torch::nn::Module does: one with `at::Tensor forward(const Batch&)`, or,
-/// for the first input alone, `at::Tensor forward(const at::Tensor&)`.
+/// A Model that wraps a torch::nn::Module: one with `at::Tensor forward(const Batch&)`, or, for the
+/// first input alone, `at::Tensor forward(const at::Tensor&)`.
 template <typename Net>
 class ModuleModel final : public Model {
  public:

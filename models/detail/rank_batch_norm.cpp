@@ -42,7 +42,7 @@ Statistics gather_statistics(const at::Tensor& x, Communicator& ranks) {
   return statistics;
 }
 
-/// The normalisation with its gradient: what a sample does to the statistics reaches every rank.
+/// The normalisation with its gradient: a sample's effect on the statistics reaches every rank.
 class Normalize : public torch::autograd::Function<Normalize> {
  public:
   static Variable forward(AutogradContext* context, const Variable& x, const Variable& weight,

@@ -22,7 +22,7 @@ using torch::autograd::variable_list;
 
 /// Every rank's `row` [n] as [world, n]: a sum in which each rank fills its own row, zeros
 /// elsewhere. Communicator has no gathering of tensors; at a few kilobytes a message waits for the
-/// network, not for its bandwidth, so a collective of its own would gain nothing.
+/// network, not for its bandwidth, so a dedicated collective would gain nothing.
 at::Tensor gather_rows(const at::Tensor& row, Communicator& ranks) {
   const at::Tensor rows = at::zeros({ranks.world(), row.numel()}, row.options());
   rows.select(0, ranks.rank()).copy_(row);

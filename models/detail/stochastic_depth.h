@@ -9,22 +9,22 @@
 
 namespace precast::models::detail {
 
-/// How likely residual branches are left out in training (Huang et al., ECCV 2016).
+/// How likely residual branches are dropped in training (Huang et al., ECCV 2016).
 struct StochasticDepthOptions {
   double drop_rate = 0;
-  /// Draw for each sample instead of once a batch.
+  /// Draw for each sample instead of once per batch.
   bool by_sample = false;
   /// Block i of n, counted from 1: drop_rate * i / n instead of drop_rate.
   bool linear = true;
 };
 
-/// The rate of each of so many blocks.
+/// The drop rate of each block.
 [[nodiscard]] PRECAST_API std::vector<double> drop_rates(const StochasticDepthOptions& options,
                                                          std::size_t blocks);
 
-/// torchvision.ops.stochastic_depth, mode "row" or "batch": what stays is divided by its
-/// probability. Draws from the device's default generator, as torchvision does; with a rate of 0
-/// nothing is drawn and `branch` returned.
+/// torchvision.ops.stochastic_depth, mode "row" or "batch": a branch that is kept is divided by its
+/// probability of being kept. Draws from the device's default generator, as torchvision does; with
+/// a rate of 0 nothing is drawn and `branch` returned.
 [[nodiscard]] PRECAST_API at::Tensor drop_branch(const at::Tensor& branch, double drop_rate,
                                                  bool by_sample);
 

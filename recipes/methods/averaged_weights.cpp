@@ -34,7 +34,7 @@ Tensors copies_of(const Tensors& tensors) {
   return copies;
 }
 
-/// Puts the averages in and, when it goes, the weights back.
+/// Swaps the averages in, and the weights back when it is destroyed.
 class Swap final : public Method::EvalGuard {
  public:
   Swap(std::string method, Tensors weights, const Tensors& averages)

@@ -11,20 +11,20 @@
 
 namespace precast::recipes {
 
-/// A second set of a model's weights that is evaluated instead of its own: what ema and swa have in
+/// A second set of a model's weights that is evaluated in their place: what ema and swa have in
 /// common. Parameters and floating-point buffers (batch statistics) alike, as
 /// torch.optim.swa_utils.AveragedModel with use_buffers=True; integer buffers are not averaged.
-/// Values are swapped, not tensors, so that what holds a weight by address (an optimiser, a
-/// captured graph) keeps working. One thread.
+/// Values are swapped, not tensors, so that code that refers to a weight by address (an optimiser,
+/// a captured graph) keeps working. One thread.
 class AveragedWeights {
  public:
   /// Starts from copies of the model's. @param method its name: state is `<state name>.<method>`.
   void start(const std::string& method, const Model& model);
-  /// Takes the model's weights.
+  /// Copies the model's weights.
   void copy(const Model& model);
   /// average += share * (weight - average).
   void move_towards(const Model& model, double share);
-  /// The averages are the model's weights until the guard goes.
+  /// Makes the averages the model's weights until the guard is destroyed.
   [[nodiscard]] std::unique_ptr<Method::EvalGuard> swap_in(const Model& model) const;
   [[nodiscard]] std::vector<NamedTensor> state() const;
 

@@ -9,7 +9,7 @@
 namespace precast::recipes {
 namespace {
 
-/// TrainPlan's: what a recipe has that names no loss.
+/// TrainPlan's default: the loss of a recipe that names none.
 constexpr const char* kDefaultLoss = "cross_entropy";
 
 class BceLoss final : public Method {

@@ -15,9 +15,9 @@ namespace precast::recipes {
 /// any other as 0.
 /// log_bias (default false): the model's last biases start at -log(classes), Composer's
 /// LINEAR_LOG_CONSTANT_BIAS, so that the first losses are not those of a thousand even guesses;
-/// written into model.params.log_bias, which a model may refuse.
-/// configure() throws ConfigError beside a training.loss of another name.
-/// Cost: none worth measuring.
+/// written into model.params.log_bias, which a model may reject.
+/// configure() throws ConfigError if the recipe has a training.loss of another name.
+/// Cost: negligible.
 [[nodiscard]] std::unique_ptr<Method> make_bce_loss();
 
 }  // namespace precast::recipes

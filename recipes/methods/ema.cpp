@@ -39,7 +39,7 @@ class Ema final : public Method {
  private:
   double decay_ = 0.999;
   AveragedWeights averages_;
-  /// Steps that are in the averages.
+  /// Steps that the averages include.
   std::int64_t updates_ = 0;
 };
 

@@ -37,20 +37,20 @@ class LayerFreezing final : public Method {
   void on_run(const RunFacts& run) override { run_ = run; }
 
   void on_epoch_begin(std::int64_t epoch, Model& model) override {
-    // An epoch may come again, after a checkpoint was restored.
+    // An epoch may be repeated after a checkpoint was restored.
     for (const at::Tensor& parameter : frozen_) parameter.requires_grad_(true);
     frozen_.clear();
     const std::vector<Tensors> layers = layers_of(model);
-    // Rounded down as Composer does it: a hair below a whole layer is one layer less.
+    // Rounded down as in Composer: slightly less than a full layer means one layer fewer.
     const auto depth =
         static_cast<std::size_t>(share(epoch) * static_cast<double>(layers.size() - 1));
     for (std::size_t i = 0; i < depth; ++i) {
       for (const at::Tensor& parameter : layers[i]) {
-        // What training.freeze holds is not this method's to give back.
+        // Parameters that training.freeze froze must not be unfrozen by this method.
         if (!parameter.requires_grad()) continue;
         frozen_.push_back(parameter);
-        // The reducer of several ranks waits for every gradient that it was told of; on_backward()
-        // drops these.
+        // With several ranks the reducer waits for every gradient that is registered with it;
+        // on_backward() drops these.
         if (run_.world == 1) parameter.requires_grad_(false);
       }
     }

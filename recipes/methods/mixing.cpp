@@ -112,7 +112,7 @@ void cut_mix(Batch& batch, double share, std::int64_t x, std::int64_t y) {
   const double area = static_cast<double>(rows.size() * columns.size());
   const double own = 1 - area / static_cast<double>(height * width);
 
-  // A copy: the loader's memory may be someone else's too.
+  // A copy: the loader's memory may be shared.
   at::Tensor mixed = images.clone();
   const auto box = [&](const at::Tensor& of) {
     return of.narrow(2, rows.begin, rows.size()).narrow(3, columns.begin, columns.size());

@@ -13,7 +13,7 @@ namespace precast::recipes {
 
 /// What methods that mix samples have in common. @{
 
-/// The order that methods with cut_mix() ask for.
+/// The order that methods with cut_mix() require.
 [[nodiscard]] std::vector<MethodRule> cut_mix_rules();
 
 /// A draw of Beta(alpha, alpha), alpha > 0: a ratio of gammas (Marsaglia and Tsang, "A simple
@@ -31,7 +31,8 @@ namespace precast::recipes {
 /// MixUp of a batch whose labels are probabilities: images and labels become share * own + (1 -
 /// share) * partner.
 PRECAST_API void mix_up(Batch& batch, double share);
-/// With shares drawn from Beta(alpha, alpha). @param same_lambda one a batch, not one a sample.
+/// With shares drawn from Beta(alpha, alpha). @param same_lambda one per batch instead of one per
+/// sample.
 void mix_up(Batch& batch, RandomStream& random, double alpha, bool same_lambda);
 
 /// CutMix of a batch whose labels are probabilities: in every image the same box comes from its

@@ -8,12 +8,11 @@
 
 namespace precast::recipes {
 
-/// How a method changes what a model is made of: it writes options of the architecture, as a recipe
-/// could in `model.params`. A model reads these through a Schema and so refuses what it does not
-/// know; the message then names the method.
+/// Sets options of the architecture for a method, as a recipe could in `model.params`. A model
+/// reads these through a Schema and so rejects unknown options; the message then names the method.
 /// @param section the key under model.params. @param values keys below it and values as text; one
 /// entry with an empty key is the value of the section itself.
-/// @throws ConfigError if the recipe has that key in model.params itself.
+/// @throws ConfigError if the recipe itself sets that key in model.params.
 void set_model_params(TrainPlan& plan, const std::string& method, const std::string& section,
                       const std::vector<std::pair<std::string, std::string>>& values);
 

@@ -56,7 +56,7 @@ class Sam final : public Method, private StepStrategy {
     return loss;
   }
 
-  /// @return the weights as they were: copied back, they are so bit for bit.
+  /// @return the original weights: copied back, they are equal bit for bit.
   [[nodiscard]] Tensors climb(const Tensors& weights, const Tensors& gradients) const {
     const at::NoGradGuard no_grad;
     Tensors before;

@@ -6,17 +6,17 @@
 
 namespace precast::recipes {
 
-/// Stochastic depth (Huang et al., ECCV 2016): in training, residual branches are left out at
+/// Stochastic depth (Huang et al., ECCV 2016): in training, residual branches are dropped at
 /// random. The rates over the blocks are Composer's (StochasticDepth): with `linear` block i of n,
-/// counted from 1, is left out with probability drop_rate * i / n, with `uniform` each with
-/// drop_rate. What is left out is torchvision.ops.stochastic_depth's: with `block` the branch of
-/// the whole batch (its mode "batch"), with `sample` that of each sample (its "row"); a branch that
-/// stays is divided by its probability to stay, where Composer multiplies at evaluation instead.
-/// Writes model.params.stochastic_depth; the model does the work, or refuses.
+/// counted from 1, is dropped with probability drop_rate * i / n, with `uniform` each with
+/// drop_rate. Dropping works as in torchvision.ops.stochastic_depth: with `block` the branch of the
+/// whole batch (its mode "batch"), with `sample` that of each sample (its "row"); a branch that is
+/// kept is divided by its probability of being kept, where Composer multiplies at evaluation
+/// instead. Writes model.params.stochastic_depth; the model does the work, or rejects them.
 /// Options: drop_rate, in [0, 1), default 0.2; mode, `block` (default) or `sample`; distribution,
 /// `linear` (default) or `uniform`.
-/// Cost: one multiplication of each branch. A branch left out is computed all the same, so that
-/// steps can be replayed as CUDA graphs and all ranks have all gradients: no time is saved.
+/// Cost: one multiplication of each branch. A dropped branch is still computed, so that steps can
+/// be replayed as CUDA graphs and all ranks have all gradients: no time is saved.
 [[nodiscard]] std::unique_ptr<Method> make_stochastic_depth();
 
 }  // namespace precast::recipes

@@ -55,7 +55,7 @@ class Swa final : public Method {
   std::int64_t interval_ = 1;
   RunFacts run_;
   AveragedWeights averages_;
-  /// Epochs that are in the mean.
+  /// Epochs that the mean includes.
   std::int64_t updates_ = 0;
 };
 

@@ -30,8 +30,8 @@ struct MomentRule {
   double beta2;
   double epsilon;
   /// Scalar float32 on the parameters' device, since only the device knows which steps are skipped.
-  /// One for all parameters: torch counts for each, which differs only for a parameter that has no
-  /// gradient in some steps.
+  /// One for all parameters: torch counts for each parameter, which differs only for one that has
+  /// no gradient in some steps.
   at::Tensor steps;
 };
 

@@ -29,7 +29,7 @@ std::vector<std::string> MomentumRule::moments() const {
 void MomentumRule::step(const ParameterGroups::Group& group, const Tensors& gradients, double lr,
                         double weight_decay, const std::optional<Optimizer::Scaled>& scaled) const {
   const at::TensorList velocities = group.moments.empty() ? at::TensorList() : group.moments[0];
-  // Velocities start at 0, and 0 * momentum + g is g: no parameter needs a first step of its own,
+  // Velocities start at 0, and 0 * momentum + g is g: no parameter needs a special first step,
   // which a skipped step would have to undo.
   at::_fused_sgd_(group.parameters, gradients, velocities, weight_decay, momentum_, lr,
                   /*dampening=*/0, nesterov_, /*maximize=*/false, /*is_first_step=*/false,

@@ -28,7 +28,7 @@ class MomentumRule {
   /// @throws ConfigError for Nesterov without momentum.
   explicit MomentumRule(const MomentumOptions& options);
 
-  /// What ParameterGroups has to keep: the velocity, nothing for momentum 0.
+  /// The moments that ParameterGroups has to keep: the velocity, or none for momentum 0.
   [[nodiscard]] std::vector<std::string> moments() const;
   /// @param gradients of the group's parameters, in their layout; read only.
   void step(const ParameterGroups::Group& group, const Tensors& gradients, double lr,

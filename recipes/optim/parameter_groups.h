@@ -14,7 +14,7 @@ namespace precast::recipes {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// The flag as fused kernels take it.
+/// The flag in the form that fused kernels take.
 [[nodiscard]] inline std::optional<at::Tensor> found_inf(
     const std::optional<Optimizer::Scaled>& scaled) {
   return scaled ? std::optional<at::Tensor>(scaled->found_inf) : std::nullopt;
@@ -23,16 +23,16 @@ using Tensors = std::vector<at::Tensor>;
 /// Options of every optimiser of this folder: which weights decay, and how much.
 struct DecayOptions {
   double weight_decay = 4e-5;
-  /// `legacy`: all whose name does not contain "bn" (ffcv-imagenet: so the norms of shortcuts and
-  /// biases decay, too); `clean`: tensors of two or more dimensions.
+  /// `legacy`: all whose name does not contain "bn" (as ffcv-imagenet, so the norms of shortcuts
+  /// and biases decay too); `clean`: tensors of two or more dimensions.
   std::string decay_groups = "legacy";
 
   void options(Schema& schema);
 };
 
-/// The parameters of an optimiser, sorted by what is done alike to them, and beside each parameter
-/// its moments: tensors of its shape and layout that start at 0 (velocity, mean of squares). All
-/// optimisers of this folder stand on it, so decay groups and layouts mean the same in each.
+/// The parameters of an optimiser, grouped by how they are updated, and for each parameter its
+/// moments: tensors of its shape and layout that start at 0 (velocity, mean of squares). All
+/// optimisers of this folder use it, so decay groups and layouts mean the same in each.
 ///
 /// Borrows the parameters' memory: build it after the model is on its device. One thread.
 class ParameterGroups {

@@ -33,7 +33,7 @@ class OneCycle final : public Schedule {
   }
 
  private:
-  /// The peak may lie at 0 or before it: then there is no rise.
+  /// The peak may be at 0 or before it: then there is no rise.
   [[nodiscard]] double rate(double place, double peak, double end) const {
     if (place < peak) return half_cosine(first_, peak_, place / peak);
     return half_cosine(peak_, last_, (place - peak) / (end - peak));

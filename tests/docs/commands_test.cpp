@@ -66,7 +66,7 @@ class DocumentTest : public testing::TestWithParam<std::string> {
         bash("$SOURCE_FOLDER/tests/docs/sandbox.sh $SOURCE_FOLDER $BUILD_FOLDER " + GetParam());
     ASSERT_EQ(made.code, 0) << made.text;
   }
-  /// The commands as they stand, with the stand-ins. `exit 0`: a last `a && b` may be false.
+  /// The commands as written, with the stand-ins. `exit 0`: a last `a && b` may be false.
   void expect_runs(const Quoted& quoted, const std::string& commands) {
     make_sandbox();
     if (HasFatalFailure()) return;
@@ -158,7 +158,7 @@ void DocumentTest::try_key(const Quoted& span) {
     expect_runs(span, "precast train R.yaml --dry-run " + key + "=0");
 }
 
-/// What cannot run as it stands: the command and its options must be known.
+/// Commands that cannot run as written: the command and its options must be known.
 void DocumentTest::try_synopsis(const Quoted& span) {
   std::smatch command;
   std::regex_search(span.text, command,

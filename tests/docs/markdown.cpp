@@ -57,7 +57,7 @@ std::vector<Quoted> quoted_in(std::string_view markdown) {
                      static_cast<int>(begin) + 2});
       continue;
     }
-    // A span may go on in the next line of its paragraph, not in the next row of a table.
+    // A span may continue in the next line of its paragraph, not in the next row of a table.
     text = lines[i];
     while (!text.starts_with("|") && i + 1 < lines.size() && !lines[i + 1].empty() &&
            !is_fence(lines[i + 1]) && !lines[i + 1].starts_with("|"))

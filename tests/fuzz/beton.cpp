@@ -7,7 +7,7 @@ namespace {
 
 using data::FieldType;
 
-/// Reads one field of one sample and returns where its bytes lie in the file.
+/// Reads one field of one sample and returns where its bytes are in the file.
 Input read(const data::BetonReader& reader, std::uint64_t sample, std::size_t field) {
   switch (reader.fields()[field].type) {
     case FieldType::integer:

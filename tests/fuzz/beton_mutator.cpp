@@ -1,5 +1,5 @@
-// Changes the numbers that hold a .beton file together: header, metadata and allocation table lie
-// between kilobytes of zeros, where plain changes of bytes hardly ever find them.
+// Changes the numbers that hold a .beton file together: header, metadata and allocation table are
+// between kilobytes of zeros, where plain changes of bytes hardly ever hit them.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace {
 
 using namespace precast::data;
 
-/// A place where a number lies: in the header, a descriptor, the metadata or the table.
+/// The position of a number: in the header, a descriptor, the metadata or the table.
 std::size_t pick_place(std::span<const std::uint8_t> file, const BetonHeader& header,
                        std::minstd_rand& random) {
   const std::size_t fields = std::max<std::size_t>(header.num_fields % 16U, 1);

@@ -34,7 +34,7 @@ std::optional<Size> promised_size(Input jpeg) {
   return std::nullopt;
 }
 
-/// A region that the last bytes of the input choose: behind the end of a JPEG they mean nothing.
+/// A region that the last bytes of the input choose: after the end of a JPEG they mean nothing.
 Rect chosen_region(Input input, Size size) {
   std::array<std::uint16_t, 4> numbers{};
   if (input.size() >= sizeof numbers) {
@@ -126,7 +126,7 @@ void check_beside_libjpeg(JpegDecoder& decoder, Input jpeg, Size size, const Rec
   const auto whole = decode(libjpeg, jpeg, size, all);
   require(decode(decoder, jpeg, size, all) == whole, "the whole image is libjpeg's");
   require(!decoder.in_order(jpeg, size.height, size.width) || whole, "what is in order decodes");
-  // libjpeg reads on beyond a region: it may refuse what is not looked at here.
+  // libjpeg reads beyond a region: it may refuse data that is not read here.
   const auto part = decode(libjpeg, jpeg, size, region);
   require(!part || pixels == part, "a region that libjpeg takes is the same");
   if (!pixels) return;

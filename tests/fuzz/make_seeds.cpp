@@ -88,7 +88,7 @@ Bytes compact(const Bytes& file, std::uint64_t max_samples) {
   const data::BetonReader reader(file, "golden");
   const std::uint64_t samples = std::min(reader.size(), max_samples);
   const std::size_t metadata = data::kHeaderBytes + reader.fields().size() * data::kFieldBytes;
-  // The stride of the records is not told by the reader: the layout gives it.
+  // The reader does not report the stride of the records; the layout gives it.
   std::vector<data::FieldType> types;
   for (const data::FieldInfo& field : reader.fields()) types.push_back(field.type);
   const std::size_t record = data::record_layout(types).bytes;
@@ -129,7 +129,8 @@ void make_betons(const fs::path& to) {
   for (const auto& item : fs::directory_iterator(std::string(PRECAST_GOLDEN_DIR) + "/beton")) {
     if (item.path().extension() != ".gz") continue;
     const std::string name = item.path().stem().stem();
-    // Of custom fields the file does not say where their values lie; half a megabyte is no seed.
+    // The file does not say where the values of custom fields are; half a megabyte is too large for
+    // a seed.
     if (name.starts_with("custom") || name.starts_with("overflow")) continue;
     const Bytes seed = compact(test::golden_beton(name), 3);
     const data::BetonReader check(seed, name);

@@ -39,7 +39,7 @@ struct Options {
 
 void tell(const Diagnostics& diagnostics) {
   for (const std::string& message : diagnostics.errors()) {
-    // The end says what is wrong; before it stand places and what the file holds.
+    // The end says what is wrong; before it are positions and text from the file.
     reached(message.substr(message.size() - std::min<std::size_t>(message.size(), 24)));
   }
 }

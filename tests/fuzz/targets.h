@@ -38,8 +38,8 @@ void filter(Input input);
 /// Runs one target and takes the project's Errors as an answer.
 void run(const std::function<void(Input)>& target, Input input);
 
-/// Tells the fuzzer that this message was reached: what libraries compiled without coverage
-/// (libjpeg, yaml-cpp) say about an input stands in for their branches. Numbers do not count.
+/// Tells the fuzzer that this message was reached: the messages of libraries compiled without
+/// coverage (libjpeg, yaml-cpp) replace the coverage of their branches. Numbers do not count.
 void reached(std::string_view message);
 
 /// Reads every byte, so that a sanitizer sees a span that leaves its memory.

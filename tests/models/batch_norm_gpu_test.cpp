@@ -1,5 +1,5 @@
-// libtorch's kernels for batch normalisation over ranks beside BatchNorm2d on the batch in one
-// piece.
+// Compares libtorch's kernels for batch normalisation over ranks with BatchNorm2d on the undivided
+// batch.
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>

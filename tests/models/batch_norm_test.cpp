@@ -62,7 +62,7 @@ TEST(RankBatchNormTest, NothingWaitsForTheDevice) {
 }
 
 TEST(RankBatchNormTest, TheGpuPathSendsOneMessageEachWayAndSkipsAFrozenInput) {
-  /// Notes the sizes of what is summed.
+  /// Records the sizes of the summed tensors.
   class NotedRank final : public Communicator {
    public:
     [[nodiscard]] int rank() const override { return 0; }

@@ -13,7 +13,7 @@ class KeptState {
   explicit KeptState(const Stateful& part);
   /// Writes into a part that has the same tensors, whatever their layout, as resuming does.
   void put_into(Stateful& part) const;
-  /// Equal names, counters, and tensors to the last bit (-0 counts as 0).
+  /// Equal names and counters, and tensors equal bit for bit (-0 counts as 0).
   [[nodiscard]] bool operator==(const KeptState& other) const;
 
  private:

@@ -24,7 +24,8 @@ class NamesModel final : public ImageModel {
   void train(bool) override {}
   void to(at::Device, bool) override {}
 
-  /// Places of the parameters that a backward pass gives nothing to, or whose gradient is gone.
+  /// Indices of the parameters that get no gradient in a backward pass, or whose gradient was
+  /// removed.
   std::vector<std::int64_t> without_gradient(Method& method) {
     std::vector<std::int64_t> places;
     for (const NamedTensor& parameter : parameters_) {

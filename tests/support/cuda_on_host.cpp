@@ -34,7 +34,7 @@ constexpr std::size_t kMostSharedBytes = 227 << 10;
 /// Switches without any thread at a barrier or its end, a thread of the block.
 constexpr std::uint64_t kMostIdleSwitches = 10000;
 
-/// What ThreadSanitizer is told, which sees the kernels but not this file: accesses before
+/// Annotations for ThreadSanitizer, which sees the kernels but not this file: accesses before
 /// order_before(place) come before those that follow order_after(place).
 #if defined(PRECAST_THREAD_SANITIZER)
 void order_before(void* place) {

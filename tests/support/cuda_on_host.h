@@ -78,7 +78,7 @@ void set_thread_order(std::uint64_t seed);
 /// Runs `thread` once for each thread of each block. @throws KernelFault
 void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& thread);
 
-/// What PRECAST_LAUNCH calls; each thread gets arguments of its own. @throws KernelFault
+/// What PRECAST_LAUNCH calls; each thread gets its own copy of the arguments. @throws KernelFault
 template <typename Stream, typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
             const Stream& /*stream*/, const Arguments&... arguments) {

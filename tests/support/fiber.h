@@ -7,7 +7,7 @@
 
 namespace precast::test {
 
-/// A function on a stack of its own, run in turns with its caller on one thread of the system.
+/// A function on its own stack that alternates with its caller on one thread of the system.
 /// AddressSanitizer and ThreadSanitizer know of the switches. To ThreadSanitizer each fiber is a
 /// thread, and a switch does not order the accesses of two fibers: what does must be announced by
 /// __tsan_release and __tsan_acquire.
@@ -20,7 +20,7 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// Goes on with the body until it suspends or returns.
+  /// Continues the body until it suspends or returns.
   void resume();
   /// Called by the body: back to the caller of resume().
   void suspend();

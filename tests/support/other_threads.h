@@ -22,7 +22,7 @@ inline bool sleeps(const std::filesystem::path& thread) {
 }
 
 /// Waits until all other threads of this process wait for something, such as room in a queue: until
-/// they have gone as far as they get without this one. They must not sleep for a time.
+/// they are as far as they get without this one. They must not use timed sleeps.
 inline void wait_until_other_threads_sleep() {
   const auto others_sleep = [] {
     const std::filesystem::directory_iterator threads("/proc/self/task");

@@ -38,7 +38,7 @@ class Program {
   pid_t id_ = -1;
 };
 
-/// For what no event tells: asks until `condition` holds, for 2 minutes at most.
+/// For conditions without an event: polls until `condition` holds, for 2 minutes at most.
 /// @return whether it does.
 [[nodiscard]] bool eventually(const std::function<bool()>& condition);
 

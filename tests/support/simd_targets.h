@@ -7,7 +7,7 @@
 namespace precast::test {
 
 /// Runs check(name) once with each of the instruction sets that this program holds and the CPU has,
-/// the plain one included. Not beside threads that use Highway.
+/// the plain one included. Do not call it while other threads use Highway.
 /// @return how many they were.
 template <typename Check>
 std::size_t for_each_simd_target(Check check) {

@@ -5,7 +5,7 @@
 
 namespace precast::test {
 
-/// A folder of its own for one test, removed with all in it when the object goes.
+/// A separate folder for one test, removed with its contents when the object is destroyed.
 class TemporaryFolder {
  public:
   TemporaryFolder();

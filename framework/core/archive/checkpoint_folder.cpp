@@ -35,7 +35,8 @@ std::vector<fs::path> list_folder(const fs::path& folder) {
   return paths;
 }
 
-/// Removes a folder and what is in it. What is gone already counts as removed. @throws IoError
+/// Removes a folder and its contents. Entries that no longer exist count as removed. @throws
+/// IoError
 void remove_folder(const fs::path& folder, FileOps& ops) {
   for (const fs::path& path : list_folder(folder)) {
     std::error_code ignored;
@@ -67,7 +68,7 @@ bool cannot_exchange(int errno_value) {
 /// Gives the folder `from` the name `to`, which another one may have. On a file system that cannot
 /// exchange names the older one is moved aside first: between the two renames only checkpoints of
 /// other steps are there.
-/// @return where older ones lie now: at most one, unless other processes do the same.
+/// @return where older ones are now: at most one, unless other processes do the same.
 /// @throws IoError
 std::vector<fs::path> put_in_place(const fs::path& from, const fs::path& to, FileOps& ops) {
   std::vector<fs::path> replaced;
@@ -125,7 +126,7 @@ Manifest read_manifest(const fs::path& checkpoint) {
   return manifest;
 }
 
-/// The folders that bear a checkpoint's name, highest step first.
+/// The folders with a checkpoint's name, highest step first.
 std::vector<StoredCheckpoint> list_checkpoints(const fs::path& parent) {
   std::vector<StoredCheckpoint> found;
   for (fs::path& path : list_folder(parent)) {
@@ -211,7 +212,7 @@ fs::path CheckpointWriter::commit(std::optional<double> metric) {
   const std::vector<fs::path> replaced = put_in_place(folder_, final_path, ops_);
   folder_.clear();
   failpoint("checkpoint.before_parent_sync");
-  // Until this has worked, a power cut may bring the older one back: it must be whole.
+  // Until this succeeds, a power cut may bring the older one back: it must be intact.
   sync_folder(parent_, ops_);
   failpoint("checkpoint.before_removal");
   try {

@@ -16,15 +16,14 @@ namespace precast {
 
 /// Checkpoints are folders `ckpt-<step>` (10 digits or more) in one parent folder, each with a
 /// manifest. They are written under a temporary name that no two writers share
-/// (`ckpt-<step>.tmp.<host>.<process>.<token>`) and appear by a rename, complete; they go by a
-/// rename to a temporary name. So whatever kills a process, what bears a checkpoint's name is
-/// whole, as far as the disk keeps its promises: where it did not, the hashes tell. Functions are
-/// thread-safe.
+/// (`ckpt-<step>.tmp.<host>.<process>.<token>`) and appear complete, by a rename; they are removed
+/// by a rename to a temporary name first. So a folder with a checkpoint's name is intact, whatever
+/// kills a process. If the disk breaks its promises, the hashes show it. Functions are thread-safe.
 
 /// Writes one checkpoint. Without commit() the destructor removes what was written. One thread.
 class PRECAST_API CheckpointWriter {
  public:
-  /// Creates `parent` where it is missing. @param expected_bytes what will be added, about.
+  /// Creates `parent` where it is missing. @param expected_bytes roughly what will be added.
   /// @throws IoError, also if the disk has not this much free and 64 MB more
   CheckpointWriter(const std::filesystem::path& parent, std::int64_t step,
                    std::uint64_t expected_bytes, FileOps& ops = posix_file_ops());
@@ -34,13 +33,14 @@ class PRECAST_API CheckpointWriter {
 
   /// Writes a file. Names are plain (is_manifest_file_name) and different. @throws IoError
   void add(const std::string& name, std::span<const std::byte> bytes);
-  /// Where a file that someone else writes goes; add_written() takes it up.
+  /// The path for a file that other code writes; add_written() then adds it.
   [[nodiscard]] std::filesystem::path path(const std::string& name) const { return folder_ / name; }
   /// Reads the file once for its hash and makes it durable. @throws IoError
   void add_written(const std::string& name);
 
   /// Makes the checkpoint durable and visible, in place of an older one of the same step. Call
-  /// once. @param metric what checkpoints are compared by; one that is not finite counts as none.
+  /// once. @param metric what checkpoints are compared by; a value that is not finite counts as
+  /// none.
   /// @return its folder. @throws IoError: then the older state or, if only the last sync failed,
   /// the new one is there.
   std::filesystem::path commit(std::optional<double> metric = {});
@@ -59,16 +59,16 @@ struct StoredCheckpoint {
   std::optional<double> metric;
 };
 
-/// Those with a manifest that can be read and fits the folder's name, newest (highest step) first;
-/// their files are not looked at. Empty if there is no such folder. @throws IoError
+/// The checkpoints whose manifest is readable and matches the folder's name, newest (highest step)
+/// first. Does not read their files. Empty if there is no such folder. @throws IoError
 [[nodiscard]] PRECAST_API std::vector<StoredCheckpoint> find_checkpoints(
     const std::filesystem::path& parent);
 
-/// Reads all files and compares sizes and hashes. Files that the manifest does not name do not
-/// matter. @throws CheckpointError naming the file; IoError if the disk refuses to read.
+/// Reads all files and compares sizes and hashes. Files that the manifest does not name are
+/// ignored. @throws CheckpointError naming the file; IoError if the disk refuses to read.
 PRECAST_API Manifest verify_checkpoint(const std::filesystem::path& path);
 
-/// The newest checkpoint that verify_checkpoint() accepts; others are passed over with a warning.
+/// The newest checkpoint that verify_checkpoint() accepts; others are skipped with a warning.
 /// @throws IoError if `parent` cannot be listed
 [[nodiscard]] PRECAST_API std::optional<StoredCheckpoint> latest_valid(
     const std::filesystem::path& parent);
@@ -81,13 +81,13 @@ struct Retention {
   bool higher_is_better = true;
 };
 
-/// Removes the others; never the newest that is valid, and nothing at all where none is.
+/// Removes the others, but never the newest valid one, and nothing at all if none is valid.
 /// @return how many. @throws IoError
 PRECAST_API std::size_t prune_checkpoints(const std::filesystem::path& parent,
                                           const Retention& retention,
                                           FileOps& ops = posix_file_ops());
 
-/// Removes what killed writers have left: of this host if the process is gone, of any host after a
+/// Removes what killed writers have left: on this host if the process is gone, on any host after a
 /// day. What cannot be removed stays. @return how many.
 PRECAST_API std::size_t remove_stale_checkpoints(const std::filesystem::path& parent,
                                                  FileOps& ops = posix_file_ops());

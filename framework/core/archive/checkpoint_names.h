@@ -12,11 +12,11 @@ namespace precast {
 /// The step of such a name; none for any other.
 [[nodiscard]] std::optional<std::int64_t> checkpoint_step(const std::string& name);
 
-/// A name beside `checkpoint` that no other call, process or host gives:
+/// A name in the folder of `checkpoint` that no other call, process or host generates:
 /// `ckpt-0000000042.tmp.<host>.<process>.<token>`.
 [[nodiscard]] std::filesystem::path temporary_path(const std::filesystem::path& checkpoint);
-/// True if the folder has such a name and whoever gave it is gone: a process of this host that is
-/// no more, or any for a day.
+/// True if the folder has such a name and its creator is gone: a process of this host that no
+/// longer exists, or any process after a day.
 [[nodiscard]] bool is_stale_temporary(const std::filesystem::path& path);
 
 }  // namespace precast

@@ -29,7 +29,7 @@ constexpr std::size_t kMaxKeyBytes = 32;
 constexpr std::size_t kMaxShownBytes = 100;
 /// The document, its list, and an entry of that.
 constexpr std::size_t kMaxDepth = 3;
-/// An entry is a map of three values; the document has a few of its own.
+/// An entry is a map of three values; the document itself has a few more.
 constexpr std::size_t kMaxValues = 4 * kMaxManifestFiles + 16;
 constexpr std::size_t kReadBytes = 1U << 20U;
 

@@ -13,14 +13,14 @@
 
 namespace precast {
 
-/// The list of a checkpoint's files that makes a cut, changed or missing one noticed. It lies
-/// beside them as `manifest.json` and is written last: where it is, all of them are.
+/// The list of a checkpoint's files, which detects a truncated, changed or missing file. It is
+/// stored next to them as `manifest.json` and is written last: if it exists, all of them do.
 
 inline constexpr std::string_view kManifestName = "manifest.json";
 inline constexpr std::uint64_t kMaxManifestBytes = 1'000'000;
 inline constexpr std::size_t kMaxManifestFiles = 4096;
 
-/// A file as it must be.
+/// The expected properties of a file.
 struct ManifestFile {
   std::string name;
   std::uint64_t size_bytes = 0;
@@ -33,7 +33,7 @@ struct ManifestFile {
 struct Manifest {
   /// Optimiser steps done, over all epochs; >= 0.
   std::int64_t step = 0;
-  /// What checkpoints are compared by, finite; none where nothing was evaluated yet.
+  /// What checkpoints are compared by, finite; none if nothing has been evaluated yet.
   std::optional<double> metric;
   std::vector<ManifestFile> files;
 
@@ -49,7 +49,7 @@ struct Manifest {
 [[nodiscard]] PRECAST_API std::string manifest_text(const Manifest& manifest);
 
 /// Strict: one format version, no unknown or repeated key, plain and different file names, at most
-/// kMaxManifestBytes and kMaxManifestFiles, and the digest must fit: a change of one byte is an
+/// kMaxManifestBytes and kMaxManifestFiles, and the digest must match: a change of one byte is an
 /// error or changes nothing. Nesting costs nothing. @param source names the file in messages.
 /// @throws CheckpointError, and nothing else but std::bad_alloc
 [[nodiscard]] PRECAST_API Manifest parse_manifest(std::span<const std::byte> text,

@@ -14,7 +14,7 @@
 
 namespace precast {
 
-/// What stands before the elements in a `.npy` file. They are in C order.
+/// The header of a `.npy` file. The elements that follow are in C order.
 struct NpyHeader {
   /// NumPy's type string, as `<f4`.
   std::string descr;

@@ -14,7 +14,7 @@ struct PickleGlobal {
   DType dtype = DType::f32;
 };
 
-/// `find_pickle_global("collections", "OrderedDict")`; none if the list does not have it.
+/// `find_pickle_global("collections", "OrderedDict")`; none if it is not on the list.
 [[nodiscard]] std::optional<PickleGlobal> find_pickle_global(std::string_view module,
                                                              std::string_view name);
 

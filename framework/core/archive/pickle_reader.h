@@ -30,7 +30,7 @@ struct PRECAST_API PickleValue {
     tensor,
     /// A class or function of the white list.
     global,
-    /// What we know to be harmless and have no use for: numpy scalars, argparse.Namespace ...
+    /// Known to be harmless and not needed: numpy scalars, argparse.Namespace ...
     opaque,
   };
   /// What a white-listed global does when it is called.
@@ -71,7 +71,7 @@ struct Pickle {
 };
 
 /// Reads the pickle (protocols 2 to 4) inside a file of torch.save. It runs nothing: opcodes and
-/// globals are on a white list, of which calls build dicts and tensor descriptions, and the rest is
+/// globals are on a white list. Calls of these build dicts and tensor descriptions; the rest is
 /// kept as `opaque`. Stack, memo and values are limited, numbers are checked.
 /// @param source names the file in messages. @throws CheckpointError
 [[nodiscard]] PRECAST_API Pickle parse_pickle(std::span<const std::byte> bytes,

@@ -10,18 +10,18 @@
 
 namespace precast {
 
-/// Stack, marks and memo of a pickle that is being read, with limits on all three: what a pickle
-/// asks for is not trusted. Errors are those of ByteReader::fail(). One thread.
+/// Stack, marks and memo of a pickle that is being read, with limits on all three, because a pickle
+/// is not trusted. Errors are those of ByteReader::fail(). One thread.
 class PickleStack {
  public:
   /// Borrows both. @param pickle gets the values
   PickleStack(const ByteReader& reader, Pickle& pickle) : reader_(reader), pickle_(pickle) {}
 
-  /// Counts as that many values: bounds the memory that a few bytes of pickle can ask for.
+  /// Counts as that many values: limits the memory that a few bytes of pickle can request.
   void charge(std::size_t values);
   /// A new value, which the pickle owns.
   PickleValue& push(PickleValue::Kind kind);
-  /// A value that the pickle has.
+  /// A value that the pickle already owns.
   void push_again(PickleValue* value) { values_.push_back(value); }
   /// Values below the last mark belong to an unfinished container and are not popped.
   PickleValue* pop();
@@ -30,17 +30,17 @@ class PickleStack {
   /// The last `count`, the deepest first.
   std::vector<PickleValue*> pop_many(std::size_t count);
   std::vector<PickleValue*> pop_to_mark();
-  /// The one value that is left at the end.
+  /// The single value left at the end.
   PickleValue* pop_last();
   PickleValue& top();
 
   void mark() { marks_.push_back(values_.size()); }
-  /// Keeps the top under that number of the memo, or under the next one.
+  /// Stores the top of the stack in the memo under that number, or under the next free one.
   void remember(std::uint32_t index);
   void remember_next() { remember(static_cast<std::uint32_t>(memo_.size())); }
-  /// Pushes what was kept.
+  /// Pushes a value from the memo.
   void recall(std::uint32_t index);
-  /// To be called after each opcode.
+  /// Call after each opcode.
   void check_limits() const;
 
  private:

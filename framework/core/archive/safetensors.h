@@ -13,11 +13,11 @@
 namespace precast {
 
 /// The safetensors format (Hugging Face): 8 bytes of header length, a JSON header, raw tensors.
-/// There is nothing in it to execute.
+/// It contains nothing to execute.
 ///
-/// Files of ours also carry, in the metadata, a digest (XXH3-64) of all names, types, shapes and
-/// bytes under `precast_xxh3_64`; where it is there, reading checks it, so that rotten bits are
-/// found. Other programs ignore it.
+/// Files written by precast also have a digest (XXH3-64) of all names, types, shapes and bytes in
+/// the metadata, under `precast_xxh3_64`. Reading checks it where it exists, so that bit rot is
+/// detected. Other programs ignore it.
 
 /// Writes atomically. The header keeps the order of `records`; the data is laid out with the widest
 /// element type first, so that each tensor is aligned to its elements.

@@ -16,7 +16,7 @@ namespace precast {
 /// Element types that weights files hold.
 enum class DType : std::uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
 
-/// How one element type is called elsewhere. An empty name: that format has none.
+/// The names of one element type in other formats. An empty name: that format has none.
 struct DTypeInfo {
   DType dtype;
   std::size_t size_bytes;
@@ -45,7 +45,7 @@ struct DTypeInfo {
 /// `[64, 3, 7, 7]`
 [[nodiscard]] PRECAST_API std::string shape_text(std::span<const std::int64_t> shape);
 
-/// A named tensor whose bytes belong to someone else: contiguous, C order, little-endian.
+/// A named tensor that does not own its bytes: contiguous, C order, little-endian.
 struct TensorRecord {
   std::string name;
   DType dtype = DType::f32;

@@ -19,16 +19,16 @@ PRECAST_API void write_torch_zip(const std::filesystem::path& path,
                                  std::span<const TensorRecord> records,
                                  FileOps& ops = posix_file_ops());
 
-/// True if `file` starts as something torch.save has written in any of its formats.
+/// True if `file` starts like any of the formats that torch.save writes.
 [[nodiscard]] PRECAST_API bool looks_like_torch(std::span<const std::byte> file);
 
 /// Reads the tensors of a state_dict, of any dict with text keys, or of a training checkpoint that
 /// holds such a dict under `state_dict`, `model`, `model_state_dict`, `model_state`, `net`,
-/// `network` or `weights`; other values are left out. Records view `file` where a tensor is
+/// `network` or `weights`; other values are ignored. Records view `file` where a tensor is
 /// contiguous; others (channels_last, transposed) are copied into `owned`, which never exceeds the
 /// file's size. All storages are checked against their CRC.
-/// @param source names the file in messages. @throws CheckpointError, which says what to do for
-/// torch's formats before 1.6 and for TorchScript.
+/// @param source names the file in messages. @throws CheckpointError, which says what to do about
+/// torch's formats before 1.6 and TorchScript.
 [[nodiscard]] PRECAST_API TensorArchive parse_torch_zip(std::span<const std::byte> file,
                                                         const std::string& source);
 

@@ -13,14 +13,14 @@ namespace precast {
 struct TorchvisionNames {
   std::vector<TensorRecord> records;
   std::size_t renamed = 0;
-  /// Constants that no model of ours keeps.
+  /// Constants that precast's models do not store.
   std::vector<std::string> left_out;
 };
 
-/// Undoes what ffcv-imagenet's antialiasing (BlurPoolConv2d) does to names: beside a
-/// `P.blur_filter`, which is left out, `P.conv.weight` becomes `P.weight`, and so `P.conv.bias`.
-/// All else keeps its name, so that a model of its own may have a part called `conv`.
-/// @param source names the file in messages. @throws CheckpointError for a name that is then there
+/// Undoes what ffcv-imagenet's antialiasing (BlurPoolConv2d) does to names: where there is a
+/// `P.blur_filter`, it is left out and `P.conv.weight` becomes `P.weight`, likewise `P.conv.bias`.
+/// All other names stay, so that a custom model may have a part called `conv`.
+/// @param source names the file in messages. @throws CheckpointError for a name that then occurs
 /// twice
 [[nodiscard]] PRECAST_API TorchvisionNames
 torchvision_names(const std::vector<TensorRecord>& records, const std::string& source);

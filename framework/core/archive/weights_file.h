@@ -17,12 +17,12 @@ namespace precast {
 
 enum class WeightsFormat : std::uint8_t { safetensors, torch };
 
-/// A weights file that is open: its records view the mapped file and live as long as this object.
-/// Move only. Thread-safe to read.
+/// An open weights file. Its records view the mapped file and live as long as this object. Move
+/// only. Thread-safe to read.
 class PRECAST_API WeightsFile {
  public:
-  /// In the file's order. `module.` and `_orig_mod.`, which DistributedDataParallel and
-  /// torch.compile put before names, are removed.
+  /// In the file's order. `module.` and `_orig_mod.`, the prefixes of DistributedDataParallel and
+  /// torch.compile, are removed.
   [[nodiscard]] const std::vector<TensorRecord>& records() const { return archive_.records; }
   /// Null if there is none.
   [[nodiscard]] const TensorRecord* find(std::string_view name) const;
@@ -42,8 +42,9 @@ class PRECAST_API WeightsFile {
   WeightsFormat format_;
 };
 
-/// Opens safetensors and torch files, told apart by their content. Never runs anything in them.
-/// @throws IoError if it cannot be read; CheckpointError, which names the file, if it is neither,
+/// Opens safetensors and torch files and tells them apart by their content. Never runs anything in
+/// them.
+/// @throws IoError if it cannot be read; CheckpointError naming the file if it is neither of these,
 /// truncated or damaged.
 [[nodiscard]] PRECAST_API WeightsFile load_weights(const std::filesystem::path& path);
 

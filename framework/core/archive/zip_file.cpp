@@ -58,7 +58,7 @@ void put(std::string& text, Number value) {
   text.append(bytes.data(), bytes.size());
 }
 
-/// The 64-bit values that stand in for 32-bit ones that are all ones.
+/// The 64-bit values that replace 32-bit ones in which all bits are set.
 struct Zip64Fields {
   std::uint64_t size;
   std::uint64_t stored_size;
@@ -87,7 +87,7 @@ struct ListedEntry {
   std::string name;
   Zip64Fields fields{};
   std::uint32_t crc = 0;
-  /// Its bytes lie in the file as they are.
+  /// Its bytes are in the file uncompressed and unencrypted.
   bool stored = false;
 };
 

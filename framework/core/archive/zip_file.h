@@ -30,7 +30,7 @@ class PRECAST_API ZipReader {
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
   [[nodiscard]] bool contains(std::string_view name) const { return entries_.contains(name); }
   /// Whether the entry can be read: it is neither compressed nor encrypted. @throws CheckpointError
-  /// for a name that is not there.
+  /// for an unknown name.
   [[nodiscard]] bool is_stored(std::string_view name) const;
   /// The entry's bytes, checked against their CRC unless that is 0 (torch writes 0 when
   /// `set_crc32_options(False)` asks for it). @throws CheckpointError for a damaged, compressed or

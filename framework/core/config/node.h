@@ -36,9 +36,9 @@ struct PRECAST_API ConfigNode {
 
   /// The entry's value, or null.
   [[nodiscard]] const ConfigNode* find(std::string_view key) const;
-  /// As a user would write it in one line, cut at 60 characters; for messages.
+  /// As a user would write it on one line, truncated to 60 characters; for messages.
   [[nodiscard]] std::string text() const;
-  /// As JSON-compatible YAML flow text, whole.
+  /// As JSON-compatible YAML flow text, not truncated.
   [[nodiscard]] std::string flow() const;
 };
 
@@ -48,7 +48,7 @@ struct ConfigNode::Entry {
   ConfigNode value;
 };
 
-/// All that is wrong with a configuration, gathered so that a user sees it at once. One thread.
+/// Collects all errors of a configuration, so that a user sees them at once. One thread.
 class PRECAST_API Diagnostics {
  public:
   /// `file:line:col: key: message`.
@@ -57,7 +57,7 @@ class PRECAST_API Diagnostics {
 
   [[nodiscard]] const std::vector<std::string>& errors() const { return errors_; }
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
-  /// @throws ConfigError with one line an error, in the order they were found.
+  /// @throws ConfigError with one line per error, in the order they were found.
   void throw_if_errors() const;
 
  private:
@@ -66,8 +66,8 @@ class PRECAST_API Diagnostics {
 };
 
 /// Parses one YAML document whose top is a map (an empty document is an empty map).
-/// Duplicate keys, several documents, non-text keys, documents nested or aliased beyond reason and
-/// bytes that are not UTF-8 are errors.
+/// Duplicate keys, several documents, non-text keys, excessive nesting or aliasing, and bytes that
+/// are not UTF-8 are errors.
 /// @param source the name shown in messages.
 [[nodiscard]] PRECAST_API ConfigNode parse_yaml(const std::string& text, const std::string& source,
                                                 Diagnostics& diagnostics);

@@ -22,15 +22,15 @@ struct PRECAST_API PartSpec {
   std::string name;
   /// A map; null: every option has its default.
   ConfigNode options = {};
-  /// Where the options stand in the recipe, for messages: "optimizer", "model.params".
+  /// Where the options are in the recipe, for messages: "optimizer", "model.params".
   std::string key = {};
 
-  /// Gives an option the value that YAML text says: "0.1", "true". Replaces an earlier one.
+  /// Sets an option to the value of a YAML text: "0.1", "true". Replaces an earlier value.
   void set(std::string_view option, std::string value);
 };
 
-/// A part of a recipe before it is made: it declares its options, and once they have their values
-/// it makes the product. @tparam Inputs what the program hands to every part of the kind.
+/// A part of a recipe before it is made: it declares its options, and makes the product once they
+/// have their values. @tparam Inputs what the program passes to every part of the kind.
 template <typename Product, typename... Inputs>
 class Part {
  public:

@@ -25,8 +25,8 @@ struct Override {
 
 /// The keys that a configuration may have. Each key is bound to a variable: its value when the key
 /// is added is the default, and apply() overwrites it. So defaults, checks, `--help` and the
-/// resolved configuration come from one table, and a default stands in one place, the member
-/// initialiser.
+/// resolved configuration come from one table, and each default is written in one place only, the
+/// member initialiser.
 ///
 /// Coercions: `true/false/yes/no/on/off/1/0` for bool; a bool where an integer is expected counts
 /// as 1 or 0; numbers are read in decimal (`012` is 12), and `5e-5` is a number. The schema borrows
@@ -63,7 +63,7 @@ class PRECAST_API Schema {
     Key& choices(std::vector<std::string> names);
     /// The value must be given.
     Key& required();
-    /// Accepted for the sake of old files and ignored with this warning.
+    /// Accepted for compatibility with old files and ignored with this warning.
     Key& dead(std::string reason);
 
    private:
@@ -110,7 +110,7 @@ class PRECAST_API Schema {
   }
   /// A key of old files that does nothing.
   Key& add_dead(std::string name, std::string reason);
-  /// A key that nothing reads here: giving it is an error that says `reason`, or a warning after
+  /// A key that nothing reads here: giving it is an error with `reason`, or a warning after
   /// warn_of_unread().
   Key& add_unread(std::string name, std::string reason);
   void warn_of_unread() { unread_is_error_ = false; }
@@ -146,7 +146,7 @@ class PRECAST_API Schema {
   /// The keys that set something, in their order.
   [[nodiscard]] std::vector<KeyHelp> keys() const;
   /// One line a key: name, type, default, allowed values, help.
-  /// @param prefix stands before each name: "--" where keys are given on a command line.
+  /// @param prefix put before each name: "--" for keys on a command line.
   [[nodiscard]] std::string help(std::string_view prefix = "--") const;
 
  private:
@@ -154,7 +154,7 @@ class PRECAST_API Schema {
   void walk(const ConfigNode& map, const std::string& path, Diagnostics& diagnostics,
             std::string_view prefix);
   void assign(Key& key, const ConfigNode& value, Diagnostics& diagnostics, std::string_view prefix);
-  /// @return whether the value fits the key, and was taken; else it was reported as `shown`.
+  /// @return whether the value fits the key and was stored; otherwise it was reported as `shown`.
   bool take(Key& key, const ConfigNode& value, std::string_view shown, Diagnostics& diagnostics);
   [[nodiscard]] std::string unknown(std::string_view name) const;
 

@@ -136,7 +136,8 @@ class CudaGraphRecorder final : public GraphRecorder {
 
   void record(const Work& work) override {
     require(graph_ == nullptr, "a recording is dropped before the next");
-    // The recording allocates from a pool of its own, which cannot take what the allocator keeps.
+    // The recording allocates from a private pool, which cannot use memory that the allocator
+    // keeps.
     c10::cuda::device_synchronize();
     c10::cuda::CUDACachingAllocator::emptyCache();
     const c10::cuda::CUDAStreamGuard on_side_stream(side_stream_);

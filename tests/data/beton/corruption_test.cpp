@@ -1,5 +1,5 @@
-// Damage of every byte that says where something lies: never a crash, a hang or a byte of another
-// place; with checksums nothing of it goes unnoticed.
+// Damages every byte that stores the position of something: never a crash, a hang or a byte from
+// another place; with checksums all damage is detected.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -152,7 +152,7 @@ Outcomes cut_at_every_byte(const std::vector<std::byte>& file) {
   Outcomes outcomes;
   for (const Stretch& stretch : structure_of(original)) {
     for (std::uint64_t size = stretch.begin; size < stretch.end; ++size) {
-      // In memory of its own, behind which a sanitizer sees every byte that is read.
+      // In its own allocation, so that a sanitizer sees every read past its end.
       const std::vector<std::byte> cut(file.begin(),
                                        file.begin() + static_cast<std::ptrdiff_t>(size));
       outcomes.add(read(cut, original), fmt::format("cut at {}", size));
@@ -273,7 +273,7 @@ struct DecoderOutcomes {
 
 class JpegDecoderDamageTest : public JpegDamageTest {
  protected:
-  /// Decodes `damaged` and holds it against the whole JPEG's pixels.
+  /// Decodes `damaged` and compares it with the intact JPEG's pixels.
   void decode(const Place& place, std::span<const std::byte> damaged, DecoderOutcomes& outcomes) {
     const ImageRecord image = reader_.image(place.sample, 0);
     const Rect all{0, 0, image.height, image.width};

@@ -99,7 +99,7 @@ TEST_F(FileWithSums, AChangedValueIsNamed) {
                                              hex(hash_of(reader.blob(5, 0))))));
 }
 
-/// A golden file, which FFCV wrote, and checksums beside it.
+/// A golden file, which FFCV wrote, with checksums next to it.
 class FileWithSidecar : public testing::Test {
  protected:
   FileWithSidecar() {

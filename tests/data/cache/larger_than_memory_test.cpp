@@ -32,7 +32,7 @@ std::uint64_t limit_bytes() {
   return static_cast<std::uint64_t>(text == nullptr ? 48 : std::atoi(text)) * kMebibyte;
 }
 
-/// A memory control group below this process's own, version 1 or 2; gone with the object.
+/// A memory control group below this process's own, version 1 or 2; removed with the object.
 class MemoryGroup {
  public:
   explicit MemoryGroup(std::uint64_t limit) {
@@ -71,7 +71,7 @@ class MemoryGroup {
   fs::path folder_;
 };
 
-/// A number of a file like /proc/self/status, behind `key`.
+/// A number of a file like /proc/self/status, after `key`.
 std::uint64_t number_of(const std::string& file, const std::string& key) {
   std::ifstream in(file);
   for (std::string word; in >> word;) {
@@ -91,7 +91,7 @@ void drop_from_page_cache(const fs::path& path) {
 struct Epoch {
   double images_per_second = 0;
   double read_bytes = 0;
-  /// Beside what the process had before, and what the plan says.
+  /// Memory on top of what the process had before, and the figure of the plan.
   double anonymous_bytes = 0;
   double planned_bytes = 0;
 };

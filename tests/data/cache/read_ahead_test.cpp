@@ -52,7 +52,7 @@ class ReadAheadTest : public ::testing::Test {
     return {begin, begin + kSampleBytes};
   }
   static std::vector<FileRange> ranges_of(std::int64_t sample) { return {range_of(sample)}; }
-  /// The kernel tells nobody when it has read.
+  /// The kernel does not report when it has read.
   static bool cached_soon(const MappedFile& file, std::uint64_t offset) {
     for (int i = 0; i < 3000 && !file.cached(offset); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));

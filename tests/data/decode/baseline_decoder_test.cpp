@@ -1,4 +1,4 @@
-// The decoder of our own beside libjpeg-turbo, which is the reference: JpegDecoder with and without
+// Compares precast's own decoder with libjpeg-turbo, the reference: JpegDecoder with and without
 // it.
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-// 100,000 crops of photographs, by the decoder of our own with and without checkpoints, beside the
-// same part of libjpeg-turbo's whole image. PRECAST_JPEGS=FILE.beton takes other photographs than
-// FFCV's golden ones; PRECAST_CROPS another number.
+// 100,000 crops of photographs by precast's own decoder, with and without checkpoints, compared
+// with the same part of libjpeg-turbo's full image. PRECAST_JPEGS=FILE.beton takes other
+// photographs than FFCV's golden ones; PRECAST_CROPS another number.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -108,7 +108,7 @@ TEST(SkipKernels, ReadingOverABlockEndsWhereDecodingItDoes) {
   EXPECT_GT(blocks.damaged, 10'000);
 }
 
-/// Bits as they stand in a scan.
+/// Bits as they are written in a scan.
 class BitWriter {
  public:
   void put(std::uint32_t bits, unsigned count) {
@@ -205,7 +205,7 @@ class MadeUpScan {
   }
 
   std::vector<std::uint8_t> bytes;
-  /// Without the zeros behind them.
+  /// Without the zeros after them.
   std::size_t size = 0;
 
  private:

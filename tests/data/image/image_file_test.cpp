@@ -282,7 +282,7 @@ TEST(ImageFile, TextsInAPngAreNotUnfolded) {
   std::vector<std::byte> file = one;
   for (int i = 0; i < 60; ++i) file.insert(file.begin() + kBehindIhdr, text.begin(), text.end());
   ASSERT_LT(file.size(), 1'000'000U);
-  // In a process of its own, as a peak is never forgotten.
+  // In a separate process, because the peak never falls.
   EXPECT_EXIT(
       {
         const long before = peak_kb();
@@ -292,7 +292,7 @@ TEST(ImageFile, TextsInAPngAreNotUnfolded) {
       testing::ExitedWithCode(0), "");
 }
 
-/// A chunk as PNG has it, behind IHDR.
+/// A PNG chunk, placed after IHDR.
 std::vector<std::byte> with_chunk(std::vector<std::byte> png, const std::string& name,
                                   const std::string& content, std::uint32_t length) {
   const std::string checked = name + content;

@@ -147,7 +147,7 @@ TEST_F(OutputsTest, ViewsOfAFieldDrawTheirOwnNumbersAndTheFirstThoseOfAList) {
 }
 
 TEST_F(OutputsTest, AnotherTransformLeavesTheDrawsOfTheRest) {
-  // A solarize that changes nothing stands where it likes.
+  // A solarize that changes nothing may be anywhere.
   const PassBytes plain = pass("[random_resized_crop, horizontal_flip, cutout: {crop_size: 8}]");
   const PassBytes more = pass(
       "[random_resized_crop, horizontal_flip, solarize: {threshold: 256}, cutout: {crop_size: 8}, "

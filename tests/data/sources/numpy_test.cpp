@@ -32,7 +32,7 @@ std::string hex(std::span<const std::byte> bytes) {
   return text;
 }
 
-/// Compares a value with what NumPy said of it.
+/// Compares a value with NumPy's output for it.
 void expect_value(const Value& value, const nlohmann::json& array, std::size_t i,
                   const std::string& name) {
   if (const auto* integer = std::get_if<std::int64_t>(&value)) {

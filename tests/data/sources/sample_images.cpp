@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-// clang-format off: jpeglib.h needs what stands above it.
+// clang-format off: jpeglib.h needs the includes above it.
 #include <jpeglib.h>
 // clang-format on
 
@@ -125,7 +125,7 @@ void make_class_tree(const std::filesystem::path& root) {
   put_file(root / "dog" / "1.jpg", jpeg_file(gradient(90, 70, 6)));
   put_file(root / "dog" / "10.jpg", jpeg_file(gradient(50, 51, 7), JpegKind::progressive));
   put_file(root / "dog" / "2.jpg", jpeg_file(gradient(20, 21, 8), JpegKind::cmyk));
-  // Its name lies: content decides.
+  // Its name is wrong: the content decides.
   put_file(root / "dog" / "3.jpg", png_file(gradient(22, 23, 9), 4));
 }
 

@@ -32,13 +32,13 @@ std::vector<std::byte> jpeg_file(const data::Image& image, JpegKind kind = JpegK
 /// PNG with 8 bits: 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha (half transparent).
 std::vector<std::byte> png_file(const data::Image& image, int channels = 3);
 
-/// Writes a file and the folders it lies in.
+/// Writes a file and creates its parent folders.
 void put_file(const std::filesystem::path& path, const std::vector<std::byte>& bytes);
 
 /// A small tree: 3 classes, 7 JPEG and 2 PNG files, a nested folder, one text file.
 void make_class_tree(const std::filesystem::path& root);
 
-/// Packs what lies in `root` into a tar, members named `prefix` + relative path, in directory
+/// Packs the contents of `root` into a tar, members named `prefix` + relative path, in directory
 /// order.
 void make_tar(const std::filesystem::path& tar, const std::filesystem::path& root,
               const std::string& prefix);

@@ -135,7 +135,7 @@ TEST(TableSource, HoldsEightBytesARow) {
   for (const char* name : {"a.csv", "a.jsonl"}) {
     const std::size_t before = heap_bytes();
     const auto source = open_source(folder / name);
-    // A sanitizer has a heap of its own.
+    // A sanitizer uses its own heap.
     if (before > 0) {
       EXPECT_LT(heap_bytes(), before + 12 * kRows) << name;
     }

@@ -126,7 +126,7 @@ TEST(TarSource, RefusesPathsAndKindsThatLeadElsewhere) {
   EXPECT_THAT(refusing(path), ThrowsMessage<DataError>(Names(path, "'cat/a.jpg'")));
 }
 
-/// A member of a ustar file. @param kind `0` for a file, `x` for what is said about the next one.
+/// A member of a ustar file. @param kind `0` for a file, `x` for attributes of the next one.
 std::string tar_member(const std::string& name, char kind, const std::string& content) {
   std::string block(512, '\0');
   const auto put = [&block](std::size_t at, const std::string& text) {

@@ -59,7 +59,7 @@ class QueuedCopies {
   QueuedDevice* device_;
 };
 
-/// A consumer on a stream of its own, and what it has read.
+/// A consumer on its own stream, and what it has read.
 class Consumer {
  public:
   explicit Consumer(QueuedDevice& device) : device_(&device) {}
@@ -103,7 +103,7 @@ class Consumer {
   std::deque<Read> reads_;
 };
 
-/// A prefetcher, what it stands on, and its consumer.
+/// A prefetcher, what it needs, and its consumer.
 struct Rig {
   using Prefetcher = DevicePrefetcher<QueuedCopies, NumberedSource>;
 

@@ -26,7 +26,7 @@ using test::transform_golden;
 
 using Change = std::function<void(const Pixels&, const json&)>;
 
-/// The largest difference over the cases of a golden, each from the picture anew.
+/// The largest difference over the cases of a golden, each starting from the original picture.
 Difference worst_of(const std::string& name, const Change& change) {
   const Golden golden = transform_golden(name);
   EXPECT_EQ(golden.cases.size(), golden.pictures.size()) << name;

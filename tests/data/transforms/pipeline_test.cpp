@@ -18,7 +18,7 @@ struct Parsed {
   std::vector<std::string> errors;
 };
 
-/// Reads what stands behind `train:`.
+/// Reads the text after `train:`.
 Parsed parse(const std::string& text) {
   Diagnostics diagnostics;
   TransformRegistries registries;

@@ -1,4 +1,4 @@
-// Custom fields: one file that FFCV wrote (tests/golden/beton/make_custom.py), and our own.
+// Custom fields: one file that FFCV wrote (tests/golden/beton/make_custom.py), and precast's own.
 #include "data/write/custom_field.h"
 
 #include <gmock/gmock.h>

@@ -175,7 +175,7 @@ TEST(RaggedField, ReadsBackArraysOfAnyShapeEmptyOnesToo) {
   write(folder / "x.beton", "ragged",
         {ArrayInput{{"<f4", {3, 2}}, bytes_of(numbers)}, ArrayInput{{"<f4", {0, 4}}, {}},
          ArrayInput{{"<f4", {1, 6}}, bytes_of(numbers)}});
-  // Again from the file itself, which tells the tag.
+  // Again from the file itself, which contains the tag.
   const auto source = open_beton(folder / "x.beton");
   EXPECT_EQ(source->fields()[0].type, "ragged");
   const std::vector<Value> values = {source->sample(0).values[0], source->sample(1).values[0],
@@ -236,7 +236,7 @@ TEST(FieldTags, AreReadAsTheyWereWrittenAndRefusedIfDamaged) {
       }
     }
   }
-  // A longer one before leaves nothing behind.
+  // A longer one before it leaves no traces.
   const FieldTag lesser{.kind = FieldTag::Kind::pixels, .dtype = "|u1", .channels = 1};
   std::vector<std::byte> used;
   put_tag({.kind = FieldTag::Kind::custom, .layout = {1024, 8, 1016}}, used);

@@ -18,7 +18,7 @@ namespace {
 
 using test::Names;
 
-/// Puts standard error on a terminal of its own and returns what `action` writes to it.
+/// Connects standard error to a separate terminal and returns what `action` writes to it.
 template <typename Action>
 std::string on_terminal(Action action) {
   constexpr std::string_view kEnd = "<end>";

@@ -261,7 +261,7 @@ TEST(ProcessGroupTest, AMissingStoreIsNamedWithItsPlace) {
               testing::ThrowsMessage<DeviceError>(Names("127.0.0.1:9")));
 }
 
-/// What heartbeats tell of the run's end, from threads of their own.
+/// The causes that heartbeats report at the run's end, from their own threads.
 class Causes {
  public:
   [[nodiscard]] Heartbeat::OnDeath teller() {

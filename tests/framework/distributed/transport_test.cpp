@@ -197,8 +197,8 @@ TEST_P(TransportTest, AGroupThatHasFailedEndsPromptly) {
   EXPECT_LT(Clock::now() - end_begins, kPromptly);
 }
 
-/// One of two ranks; a program of its own, started by the test below. Writes the weights that each
-/// way ends with.
+/// One of two ranks: a separate program, started by the test below. Writes the final weights of
+/// each way.
 TEST_P(TransportTest, DISABLED_OneOfTwoRanks) {
   const char* given = std::getenv(kRankVariable);
   ASSERT_NE(given, nullptr);

@@ -218,7 +218,7 @@ class ShortRun {
   std::vector<NamedMethod> methods_;
 };
 
-/// Waits in the hook that it is told to.
+/// Waits for the device in the way that `how` names.
 class WaitingMethod final : public Method {
  public:
   explicit WaitingMethod(std::string how) : how_(std::move(how)) {}

@@ -1,4 +1,4 @@
-// A run that is cut off and taken up again ends as if it had not been.
+// A run that is interrupted and resumed ends as if it had not been.
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/batch_norm.h>
@@ -312,7 +312,7 @@ TEST_P(ResumeTest, GoesBackToTheLastCheckpointWithHalfTheRate) {
     const auto parsed = nlohmann::json::parse(record);
     if (parsed.contains("step") && parsed.at("step") == 5) rates.push_back(parsed.at("current_lr"));
   }
-  // The log was rewound each time: what is left is the last try's.
+  // The log was rewound each time: the remaining records are those of the last try.
   ASSERT_EQ(rates.size(), 1U);
   EXPECT_DOUBLE_EQ(rates[0], 0.1 / 8);
 }

@@ -116,7 +116,7 @@ class StepGraphGpu : public ::testing::Test {
     return result;
   }
 
-  /// Losses within 1 %, and weights whose difference is small beside what training changed.
+  /// Losses within 1 %, and weights whose difference is small compared with what training changed.
   ///
   /// Both trainings launch the same kernels; only atomic additions (pooling, some weight gradients)
   /// may differ, by rounding. A replay that were left out, used an old batch or an old rate would

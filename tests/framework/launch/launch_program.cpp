@@ -1,6 +1,7 @@
-// launch_program PROCESSES GRACE_MS PROGRAM ARGUMENT...   launches, and tells what on_failure was
-// told launch_program watch                                    a rank that waits for its launcher's
-// end
+// launch_program PROCESSES GRACE_MS PROGRAM ARGUMENT...
+//   launches, and prints the arguments of on_failure
+// launch_program watch
+//   a rank that waits for its launcher's end
 #include <fmt/core.h>
 #include <unistd.h>
 

@@ -207,7 +207,7 @@ std::vector<std::string> launchers_lines(const std::string& text) {
   return lines;
 }
 
-/// What launch_program's on_failure was told, once.
+/// The arguments of launch_program's on_failure, called once.
 std::string told(const std::string& text) {
   std::vector<std::string> lines = lines_of(text);
   std::erase_if(lines, [](const std::string& line) { return !line.starts_with("told "); });
@@ -338,7 +338,7 @@ TEST(LauncherTest, ChildrenEndWhenTheLauncherIsKilled) {
 
 TEST(LauncherTest, StoppedChildrenEndTooWhenTheLauncherIsKilled) {
   const Reaper reaper;
-  // In a session of its own, as under a terminal or a batch system that is gone with it.
+  // In its own session, as under a terminal or a batch system that disappears with it.
   std::vector<std::string> command = launch_command(1, 0, {LAUNCH_PROGRAM, "watch"});
   command.insert(command.begin(), "/usr/bin/setsid");
   test::Program launcher(command);
@@ -412,7 +412,7 @@ TEST(LauncherTest, ForwardsSignalsWhileNobodyReadsItsOutput) {
   EXPECT_EQ(shells.wait(), 0) << shells.err;
 }
 
-/// A terminal that controls a session of its own.
+/// A terminal that controls its own session.
 class Terminal {
  public:
   Terminal() {

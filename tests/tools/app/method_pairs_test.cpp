@@ -77,7 +77,7 @@ std::vector<double> train(const std::string& methods) {
                                    "--training.epochs=2",
                                    "--training.device=cpu",
                                    "--lr.lr=0.01"};
-  // Keys that stand for methods must not be given beside them.
+  // Keys that stand for methods must not be given together with them.
   if (methods.find("label_smoothing") == methods.npos)
     keys.emplace_back("--training.label_smoothing=0");
   if (methods.find("progressive_resize") == methods.npos)
@@ -150,7 +150,7 @@ const std::set<std::pair<std::string, std::string>>& refused() {
       // A crop afterwards changes the shares that the labels stand for.
       {"cutmix", "batch_resize"},
       {"mixup_or_cutmix", "batch_resize"},
-      // It stretches the image sizes that are there.
+      // It stretches the existing image sizes.
       {"scale_schedule", "progressive_resize"}};
   return all;
 }

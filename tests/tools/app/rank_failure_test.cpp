@@ -42,7 +42,8 @@ TEST_P(RankDeathTest, EndsAllRanksAndTheCauseIsToldOnce) {
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(60));
   EXPECT_EQ(test::occurrences(run.err, GetParam().cause), 1) << run.err;
   EXPECT_THAT(run.err, Names(GetParam().cause));
-  // Who throws says so; of one that is gone the launcher tells, and the others add nothing.
+  // A rank that throws reports it itself; the launcher reports a dead rank, and the others add
+  // nothing.
   EXPECT_EQ(test::occurrences(run.err, "error: "), GetParam().exit_code == 5 ? 1 : 0) << run.err;
 }
 
@@ -80,7 +81,7 @@ TEST_F(RankFailureTest, WhatIsGivenWrongIsToldOnceBeforeAnyRankStarts) {
 
 class RankStopTest : public RankRuns {
  protected:
-  /// Stops a run by `failpoint`, goes on, and compares with a run that was never stopped.
+  /// Stops a run by `failpoint`, resumes it, and compares with a run that was never stopped.
   void stop_and_go_on(const std::string& failpoint, const std::vector<std::string>& more) {
     Program uncut(ranks_.command("uncut", more));
     ASSERT_EQ(uncut.wait(), 0) << uncut.err;

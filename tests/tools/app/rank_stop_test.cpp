@@ -1,4 +1,4 @@
-// A rank that is there and does not move: only its missing signs of life tell.
+// A rank that exists but makes no progress: only its missing heartbeats show it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

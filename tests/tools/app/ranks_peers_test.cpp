@@ -88,7 +88,7 @@ class SlurmTest : public RanksPeersTest {
     }
     return false;
   }
-  /// A long run gets `signal`, says so with its exit code and goes on where it was.
+  /// A long run gets `signal`, reports it with its exit code and continues where it stopped.
   void expect_resumed_after(const std::string& signal) {
     const std::vector<std::string> keys = {"--training.epochs=12", "--checkpoint.resume=auto"};
     run(ranks_.started_by(srun_, "uncut", keys));

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 struct Ended {
   std::vector<int> codes;
-  /// What all of them have said on standard error.
+  /// Everything that they wrote to standard error.
   std::string err;
 };
 

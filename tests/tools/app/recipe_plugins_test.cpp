@@ -164,7 +164,7 @@ TEST_F(RecipePluginsTest, BlurPoolWithoutALayerToReplaceIsTold) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), Names("blurpool", "'layers'"));
 }
 
-/// The options of a part as `precast list KIND --json` tells them.
+/// The options of a part as `precast list KIND --json` lists them.
 nlohmann::json listed_options(const std::string& kind, const std::string& name) {
   testing::internal::CaptureStdout();
   static_cast<void>(run_list({kind, "--json"}));

@@ -178,7 +178,7 @@ TEST_F(InspectTest, TakesAWholeSampleOutIntoAFolder) {
     if (info.type == data::FieldType::bytes) {
       EXPECT_TRUE(std::ranges::equal(test::read_bytes(out / (info.name + ".bin")), blob));
     } else if (info.type == data::FieldType::json) {
-      // Without the zero byte that FFCV puts behind it.
+      // Without the zero byte that FFCV appends.
       EXPECT_TRUE(std::ranges::equal(test::read_bytes(out / (info.name + ".json")),
                                      blob.first(blob.size() - 1)));
     } else if (!info.dtype.empty()) {

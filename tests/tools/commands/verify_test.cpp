@@ -90,7 +90,7 @@ TEST_F(VerifyTest, ADamagedFileIsNoReasonToLeaveOutTheOthers) {
   test::write_made_beton(folder_ / "made.beton", {});
   std::filesystem::resize_file(folder_ / "made.beton",
                                std::filesystem::file_size(folder_ / "made.beton") - 1);
-  // A file that cannot be read counts for more, wherever it stands.
+  // A file that cannot be read takes precedence, wherever it is listed.
   EXPECT_EQ(verify({folder_ / "none.beton", folder_ / "made.beton"}).exit_code, 5);
   const ChildResult run =
       verify({folder_ / "made.beton", folder_ / "none.beton", golden("wds_w2")});

@@ -1,5 +1,5 @@
-// `precast write` ended at any moment, and where it runs out of room: what lies under the final
-// name is the old file, the new one, or nothing.
+// `precast write` ended at any moment, and where it runs out of room: under the final name there is
+// the old file, the new one, or nothing.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ class WriteFaultsTest : public testing::Test {
     return taken;
   }
 
-  /// Whether an old file of this name, or none, or the new one is there.
+  /// Whether there is an old file of this name, none, or the new one.
   [[nodiscard]] bool old_or_whole(bool was_there) const {
     if (!fs::exists(out_)) return !was_there;
     const auto found = test::read_bytes(out_);
@@ -105,8 +105,8 @@ TEST_F(WriteFaultsTest, KilledAt200MomentsTheFinalNameHoldsTheOldFileOrTheNewOrN
     fs::remove(out_);
     if (was_there) test::write_bytes(out_, old_);
     test::Program program = start(out_);
-    // Nothing tells of most of the moments that are meant; where the machine became faster they
-    // lie closer together.
+    // No event marks most of the intended moments; if the machine became faster they are closer
+    // together.
     const Clock::duration pause = taken * moment / 180;
     std::this_thread::sleep_for(pause);
     ::kill(program.id(), SIGKILL);

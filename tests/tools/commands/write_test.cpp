@@ -262,7 +262,7 @@ TEST_F(WriteTest, AProcessKilledAnywhereLeavesNoFileUnderTheFinalName) {
     EXPECT_EQ(write(tree(), {}, {fmt::format("PRECAST_FAILPOINTS={}=error", place)}), 5) << error;
     EXPECT_FALSE(std::filesystem::exists(out_)) << place;
   }
-  // What the killed ones left behind does not disturb, and has no header that a reader accepts.
+  // The files that killed runs left behind do no harm, and have no header that a reader accepts.
   for (const auto& left : std::filesystem::directory_iterator(outputs_.path())) {
     if (left.file_size() < data::kHeaderBytes) continue;
     try {

@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// In a folder of its own, since the skeleton goes to the current one.
+/// In a separate folder, since the skeleton is written to the current one.
 class NewPluginTest : public testing::Test {
  protected:
   NewPluginTest() { std::filesystem::current_path(folder_.path()); }

@@ -70,7 +70,7 @@ class Unlucky final : public precast::Method {
   std::string member_, kind_;
 };
 
-/// Stretches a warm-up of its own, and fails where one is asked for an odd number of epochs.
+/// Stretches its own warm-up, and fails when asked for an odd number of epochs.
 class OddWarmup final : public precast::Schedule {
  public:
   explicit OddWarmup(std::int64_t epochs) : epochs_(epochs) {}

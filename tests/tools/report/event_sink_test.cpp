@@ -72,7 +72,7 @@ Event event_of(std::string_view bytes) {
   return event;
 }
 
-/// All events behind the version.
+/// All events after the version.
 std::vector<Event> events_of(const std::filesystem::path& path) {
   const auto bytes = read_file(path);
   std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());

@@ -31,11 +31,11 @@ inline std::string sample_log(int epochs) {
 }
 
 /// A run folder with that log, and the other files of a run that has not come to its end. Of a
-/// folder that is there already the log alone is written.
+/// folder that already exists only the log is written.
 inline std::filesystem::path write_run(const std::filesystem::path& folder, const std::string& log,
                                        const std::string& lr = "0.5") {
   create_folders(folder);
-  // Plainly: the tests of cut logs write hundreds, and none must outlive a power cut.
+  // A plain write: the tests of truncated logs write hundreds, and none must survive a power cut.
   std::ofstream(folder / "log", std::ios::binary) << log;
   if (std::filesystem::exists(folder / "params.json")) return folder;
   write_file(

@@ -58,7 +58,7 @@ TEST_F(RunRecordTest, ALogCutAnywhereGivesItsWholeLines) {
     const auto lines = static_cast<std::size_t>(std::ranges::count(cut, '\n'));
     const std::size_t rows = run.epochs.size() + run.steps.size();
     const bool between_lines = cut.empty() || cut.back() == '\n';
-    // A last line whose newline alone is missing is whole.
+    // A last line that lacks only its newline is complete.
     EXPECT_GE(rows, lines) << size;
     EXPECT_LE(rows, lines + 1) << size;
     EXPECT_EQ(run.notes.size(), between_lines || rows == lines + 1 ? 0U : 1U) << size;

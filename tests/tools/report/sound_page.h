@@ -10,7 +10,7 @@
 
 namespace precast::test {
 
-/// The page is XML behind its first line, and nothing in it loads anything or leads out of its
+/// The page is XML after its first line, and nothing in it loads anything or leads out of its
 /// folder. Addresses may be text.
 inline void expect_sound(const std::string& page) {
   const std::string doctype = "<!DOCTYPE html>\n";

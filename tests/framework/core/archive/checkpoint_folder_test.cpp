@@ -64,7 +64,7 @@ class CheckpointFolderTest : public ::testing::Test {
     return all;
   }
 
-  /// The names in the parent folder, without those that bear a checkpoint's.
+  /// The names in the parent folder, without those of checkpoints.
   [[nodiscard]] std::vector<std::string> others() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(parent_)) {
@@ -350,7 +350,7 @@ class FaultyOps final : public test::FailingFileOps {
 TEST_P(CheckpointFaults, LeaveTheOlderOrTheNewCheckpointAndNothingElse) {
   const auto [errno_value, can_exchange] = GetParam();
   const bool harmless = errno_value == EINTR || errno_value == 0;
-  for (const std::int64_t step : {1, 2}) {  // in place of the older one; beside it
+  for (const std::int64_t step : {1, 2}) {  // in place of the older one; next to it
     int nth = 1;
     for (bool fired = true; fired; ++nth) {
       ASSERT_LT(nth, 100) << "the writer never comes to its end";

@@ -57,7 +57,7 @@ std::size_t count_temporaries(const std::filesystem::path& parent) {
 }
 
 /// Kills it again and again, once it has committed none, one or two more saves and at moments
-/// spread over a save; it goes on from what it left. PRECAST_KILLS says how often (before a
+/// spread over a save; it continues from what it left. PRECAST_KILLS says how often (before a
 /// release: 1000).
 TEST(CheckpointKillTest, AfterAKillAtAnyMomentTheLastCommittedOrANewerOneIsWhole) {
   const char* asked = std::getenv("PRECAST_KILLS");

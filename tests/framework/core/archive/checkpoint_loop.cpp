@@ -1,4 +1,4 @@
-// checkpoint_loop PARENT SAVES FILE_BYTES [no_exchange]: goes on from the newest checkpoint in
+// checkpoint_loop PARENT SAVES FILE_BYTES [no_exchange]: continues from the newest checkpoint in
 // PARENT, saves SAVES times (0: until it is killed), keeps two steps, and prints the number of each
 // save once it is committed.
 #include "tests/framework/core/archive/checkpoint_loop.h"

@@ -24,7 +24,7 @@ std::string parsed(std::span<const std::byte> file) {
   return dump(parse_safetensors(file, "w.safetensors").records);
 }
 
-/// A file with this header and so many bytes of data.
+/// A file with this header and `data_bytes` bytes of data.
 std::vector<std::byte> with_header(const std::string& header, std::size_t data_bytes) {
   std::vector<std::byte> file(8 + header.size() + data_bytes);
   const std::uint64_t size = header.size();

@@ -21,7 +21,7 @@ namespace precast::test {
 
 /// The same of a JSON description that Python wrote.
 [[nodiscard]] std::string described(const std::filesystem::path& json);
-/// The same of a golden: NAME.json beside the NAME.pt that torch wrote.
+/// The same of a golden: NAME.json next to the NAME.pt that torch wrote.
 [[nodiscard]] std::string golden_dump(const std::string& name);
 [[nodiscard]] std::vector<std::byte> golden_file(const std::string& name);
 [[nodiscard]] std::vector<std::string> golden_names();

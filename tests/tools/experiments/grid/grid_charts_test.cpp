@@ -16,7 +16,7 @@ using test::Names;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// A grid as describe_grid() tells it, of combinations {settings, mean}, best first.
+/// A grid as describe_grid() describes it, of combinations {settings, mean}, best first.
 ordered_json grid_of(const std::vector<std::pair<ordered_json, double>>& combinations) {
   ordered_json grid = {{"metric", "top_1"}, {"maximise", true}};
   for (const auto& [settings, mean] : combinations) {

@@ -244,7 +244,7 @@ TEST_F(TrialPoolTest, TellsATrialThatWasRefusedFromOneThatWasInterrupted) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(run(), ExitCode::usage);
   const std::string said = testing::internal::GetCapturedStderr();
-  // What failed is told with its exit code and where its output is.
+  // A failure is reported with its exit code and the place of its output.
   EXPECT_THAT(said, Names("wrong", "exit code 2", folder_ / "runs/wrong/output"));
   EXPECT_THAT(said, Not(HasSubstr((folder_ / "runs/right").string())));
   EXPECT_EQ(test::occurrences(said, "] right: "), 1) << said;
@@ -253,7 +253,7 @@ TEST_F(TrialPoolTest, TellsATrialThatWasRefusedFromOneThatWasInterrupted) {
 TEST_F(TrialPoolTest, TakesOverARunThatEndedUnseen) {
   add("a", "done");
   EXPECT_EQ(run(), ExitCode::done);
-  // As if killed between the training's end and the record of it; the line is torn, too.
+  // As if killed between the training's end and the record of it; the line is incomplete, too.
   std::ifstream file(folder_ / "results.jsonl");
   std::string start, end;
   std::getline(file, start);
