@@ -35,7 +35,7 @@ step() {
 die() {
   trap - ERR
   printf '%s: error: %s\n' "$PROGRAM" "$2" >&2
-  printf '%s: to mend it: %s\n' "$PROGRAM" "$3" >&2
+  printf '%s: fix: %s\n' "$PROGRAM" "$3" >&2
   exit "$1"
 }
 

@@ -127,7 +127,7 @@ std::unique_ptr<JpegIndex> JpegIndex::open(const std::filesystem::path& path,
   auto file = std::make_unique<MappedFile>(path);
   const auto bytes = file->bytes();
   const auto refuse = [&](std::string_view expected, const std::string& got) {
-    throw DataError(fmt::format("{}: expected {}, got {}. Make it anew: precast index {}",
+    throw DataError(fmt::format("{}: expected {}, got {}. Make it again: precast index {}",
                                 path.string(), expected, got,
                                 (path.parent_path() / path.stem()).string()));
   };

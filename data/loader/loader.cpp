@@ -15,7 +15,7 @@ Loader::~Loader() = default;
 
 void Loader::begin_epoch(const EpochRequest& request) {
   require(request.world > 0 && request.rank >= 0 && request.rank < request.world,
-          "rank lies in world");
+          "a rank is below world");
   require(request.image_size_px > 0, "images have a size");
   pass_.reset();
   auto pass = std::make_unique<Pass>(*shared_, request, samples(request.world, request.rank),

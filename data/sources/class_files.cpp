@@ -128,7 +128,7 @@ class Arranger {
     if (only_splits && names.size() > 1) {
       throw DataError(fmt::format(
           "{}: expected the classes of one split, got the splits {} side by side. Write each to a "
-          "file of its own",
+          "separate file",
           place_, fmt::join(names, ", ")));
     }
     if (flat_ || fixed_) return;

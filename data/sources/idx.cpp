@@ -77,7 +77,7 @@ fs::path labels_beside(const fs::path& images) {
   if (name.find("images") == std::string::npos) {
     throw DataError(
         fmt::format("{}: expected a name with 'images' in it, so that the labels can be "
-                    "found beside it (train-images-idx3-ubyte and "
+                    "found next to it (train-images-idx3-ubyte and "
                     "train-labels-idx1-ubyte)",
                     images.string()));
   }

@@ -197,7 +197,7 @@ class ListArranger {
     if (is_number && classes_.empty()) {
       throw DataError(fmt::format(
           "{}: line {}: expected the name of a class, such as n01440764, got the number {}. "
-          "ILSVRC's numbers count from 1 in an order of their own: give the list of WordNet ids in "
+          "ILSVRC's numbers count from 1 in their own order: give the list of WordNet ids in "
           "that order with --classes, or a list of names",
           list_, line, word));
     }

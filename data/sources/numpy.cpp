@@ -154,7 +154,7 @@ class NumpySource final : public Source {
       throw DataError(fmt::format(
           "{}: expected arrays of as many rows, got {} of '{}' and {} of '{}'. Save each split to "
           "a "
-          "file of its own",
+          "separate file",
           path.string(), columns_[0].samples, columns_[0].name, column.samples, column.name));
     }
     choose_fields();

@@ -83,7 +83,7 @@ std::vector<StageHelp> pipeline_stages() {
   return {describe<ResizeStage>("resize", "how the crop is brought to the image size"),
           describe<ConvertStage>("convert", "what values come out as"),
           describe<NormalizeStage>("normalize", "(pixel - mean) / std"),
-          describe<LayoutStage>("layout", "how pixels lie in memory")};
+          describe<LayoutStage>("layout", "order of the pixels in memory")};
 }
 
 }  // namespace precast::data

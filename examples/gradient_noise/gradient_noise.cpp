@@ -40,7 +40,7 @@ class GradientNoise final : public precast::Method {
     ++steps_;
   }
 
-  /// A resumed run goes on with the noise of its step.
+  /// A resumed run continues with the noise of its step.
   [[nodiscard]] precast::State state() const override { return {{}, {{"steps", steps_}}}; }
   void restore(const std::map<std::string, std::int64_t>& counters) override {
     steps_ = counters.at("steps");

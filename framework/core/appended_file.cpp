@@ -26,7 +26,7 @@ void AppendedFile::append(std::string_view piece) {
     write_out();
   } catch (const IoError& error) {
     if (!warned_)
-      log_warning("{}. Training goes on; the lines are kept and tried again.", error.what());
+      log_warning("{}. Training continues; the lines are kept and written later.", error.what());
     warned_ = true;
   }
 }

@@ -225,7 +225,7 @@ class Checkpointer::Impl {
     } catch (const Error& error) {
       ++failures_;
       last_failure_ = error.what();
-      log_warning("checkpoint not saved: {}. Training goes on; the older ones are kept.",
+      log_warning("checkpoint not saved: {}. Training continues; older checkpoints are kept.",
                   error.what());
     }
   }

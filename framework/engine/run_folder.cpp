@@ -35,7 +35,7 @@ RunFolder::RunFolder(const std::filesystem::path& folder, const std::string& run
   if (!go_on && std::filesystem::exists(path_ / "log")) {
     throw IoError(
         fmt::format("run folder: expected a new folder, got {} with a log of an earlier "
-                    "run. Give another logging.run_id, or --checkpoint.resume=auto to go on",
+                    "run. Give another logging.run_id, or --checkpoint.resume=auto to resume it",
                     path_.string()));
   }
 }

@@ -116,8 +116,8 @@ void load_model_weights(Model& model, const std::filesystem::path& path, OtherHe
   const Assignment assignment(model, file, head);
   assignment.check(path);
   if (!assignment.drawn().empty()) {
-    log_warning("{}: weights for another number of classes; {} start anew", path.string(),
-                fmt::join(assignment.drawn(), ", "));
+    log_warning("{}: weights for another number of classes; {} keep their initial values",
+                path.string(), fmt::join(assignment.drawn(), ", "));
   }
   assignment.apply();
 }

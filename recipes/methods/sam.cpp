@@ -24,7 +24,7 @@ class Sam final : public Method, private StepStrategy {
  public:
   void options(Schema& schema) override {
     schema.add("rho", &rho_, "length of the climb").min(0);
-    schema.add("interval", &interval_, "one step of so many climbs").min(1);
+    schema.add("interval", &interval_, "one step in N climbs").min(1);
   }
   void on_batch(Batch& /*batch*/, std::int64_t global_step) override { step_ = global_step; }
   [[nodiscard]] StepStrategy* step_strategy() override { return this; }

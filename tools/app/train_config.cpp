@@ -24,7 +24,7 @@ void add_order_keys(Schema& schema, TrainConfig& config, const Registries& regis
   schema.add("data.filter", &data.filter,
              "training samples that take part, by their numbers and sizes: label < 10, "
              "label in [1, 2] and not width <= 300");
-  schema.add("data.repeats", &data.repeats, "times that each sample stands in a training epoch")
+  schema.add("data.repeats", &data.repeats, "times that each sample occurs in a training epoch")
       .min(1)
       .max(1000);
 }
@@ -121,7 +121,7 @@ void add_schedule_keys(Schema& schema, TrainConfig& config, const Registries& re
   schema.add("lr.lr", &lr.lr, "highest learning rate, for the global batch").min(0);
   schema
       .add("lr.reference_batch_size", &lr.reference_batch_size,
-           "above 0: lr.lr is for so many samples a step and scaled to the global batch")
+           "above 0: lr.lr is for this many samples a step and is scaled to the global batch")
       .min(0);
   schema.add("lr.lr_schedule_type", &lr.lr_schedule_type, "shape over epochs")
       .choices(registries.schedules.names());
@@ -172,7 +172,7 @@ void add_step_keys(Schema& schema, TrainConfig& config) {
       .choices({"auto", "fp32", "fp16", "bf16"});
   schema
       .add("training.micro_batches", &training.micro_batches,
-           "backward passes a step; a batch that does not fit in memory is cut into so many")
+           "backward passes a step (gradient accumulation), for batches that do not fit in memory")
       .min(1)
       .max(1e6);
   schema.add("training.freeze", &training.freeze,
@@ -209,7 +209,7 @@ void add_run_keys(Schema& schema, TrainConfig& config) {
       .min(0)
       .max(1);
   schema.add("validation.metrics", &validation.metrics,
-             "metrics to report beside the loss, top-1 and top-5: [{top_k: {k: 3}}]");
+             "metrics to report in addition to the loss, top-1 and top-5: [{top_k: {k: 3}}]");
   auto& logging = config.logging;
   schema.add("logging.folder", &logging.folder, "where run folders are made");
   schema.add("logging.run_id", &logging.run_id,
@@ -219,8 +219,7 @@ void add_run_keys(Schema& schema, TrainConfig& config) {
            "0: evaluate only at the end; 1: after each epoch")
       .min(0)
       .max(2);
-  schema.add("logging.every", &logging.every, "log loss and lr every so many steps; 0: never")
-      .min(0);
+  schema.add("logging.every", &logging.every, "log loss and lr every N steps; 0: never").min(0);
   auto& dist = config.dist;
   schema.add("dist.world_size", &dist.world_size, "ranks").min(1).max(1e5);
   schema.add("dist.address", &dist.address, "host of rank 0");
@@ -253,14 +252,11 @@ void add_checkpoint_keys(Schema& schema, TrainConfig& config) {
   auto& checkpoint = config.checkpoint;
   schema
       .add("checkpoint.resume", &checkpoint.resume,
-           "auto: go on from the newest checkpoint of logging.run_id; force: although it differs")
+           "auto: resume from the newest checkpoint of logging.run_id; force: although it differs")
       .choices({"never", "auto", "force"});
-  schema
-      .add("checkpoint.every_steps", &checkpoint.every_steps, "save every so many steps; 0: never")
+  schema.add("checkpoint.every_steps", &checkpoint.every_steps, "save every N steps; 0: never")
       .min(0);
-  schema
-      .add("checkpoint.every_epochs", &checkpoint.every_epochs,
-           "save every so many epochs; 0: never")
+  schema.add("checkpoint.every_epochs", &checkpoint.every_epochs, "save every N epochs; 0: never")
       .min(0);
   schema.add("checkpoint.keep_last", &checkpoint.keep_last, "newest checkpoints that stay")
       .min(1)

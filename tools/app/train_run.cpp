@@ -37,7 +37,7 @@ std::string run_id_of(const TrainConfig& config) {
   if (const char* job = std::getenv("SLURM_JOB_ID"); job != nullptr && *job != '\0')
     return fmt::format("slurm-{}", job);
   throw ConfigError(
-      "logging.run_id: missing. checkpoint.resume needs the name of the run to go on with, as "
+      "logging.run_id: missing. checkpoint.resume needs the name of the run to resume, as "
       "--logging.run_id=NAME");
 }
 
@@ -228,7 +228,7 @@ engine::TrainSummary TrainRun::train(engine::Trainer& trainer, const engine::Eva
     write_page();
     log_info(
         "=> asked to stop: a checkpoint is in {}. --checkpoint.resume=auto with "
-        "--logging.run_id={} goes on",
+        "--logging.run_id={} resumes",
         (folder_ / "checkpoints").string(), folder_.path().filename().string());
   }
   return summary;

@@ -135,7 +135,7 @@ std::vector<ordered_json> measure_all(const DecodeTask& task, const std::vector<
 
 Arguments decode_arguments() {
   Arguments arguments("bench decode FILE.beton|IMAGE... [options]",
-                      "Decodes stored JPEGs that lie in memory, and resizes what came out. Times "
+                      "Decodes stored JPEGs in memory, and resizes what came out. Times "
                       "are those of the\nthreads' CPU clocks. Lists (--region full,crop) make a "
                       "row each; rows take turns in each round.");
   arguments.positional_list("FILE", "a .beton file with images stored as JPEG, or JPEG files");

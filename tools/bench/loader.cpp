@@ -228,7 +228,7 @@ void add_effort_options(po::options_description& options) {
       "cold", "without a warm-up pass, from a file that the page cache has forgotten")(
       "on_corrupt", po::value<std::string>()->default_value("fail"),
       "samples that cannot be decoded: fail, or replace by the next sound one")(
-      "verify", "hold values against their checksums")(
+      "verify", "check values against their checksums")(
       "svg", po::value<std::string>(), "draw images a second as bars into this file")(
       "json", "print every measurement as JSON");
 }
@@ -238,7 +238,7 @@ Arguments loader_arguments() {
       "bench loader FILE.beton [options]",
       "Loads the dataset and throws the batches away, as fast as they come. Options with several "
       "values\n(--workers 1,2,4 --batch_size 16,256) sweep all combinations; these take turns in "
-      "each round, in\nprocesses of their own. The first pass of each warms up and is not "
+      "each round, in\ntheir own processes. The first pass of each warms up and is not "
       "counted.");
   arguments.positional("FILE.beton", "the dataset");
   add_sweep_options(arguments.options());

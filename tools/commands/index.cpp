@@ -82,8 +82,10 @@ Arguments index_arguments() {
   Arguments arguments(
       "index FILE.beton [options]",
       "Writes FILE.beton.jidx: places from which crops of the first image field's JPEGs can be\n"
-      "decoded alone. Loaders find it beside the dataset, and processes share it. Without it each\n"
-      "process finds the places anew in its first epoch. Damaged images are told of and left out.");
+      "decoded alone. Loaders find it next to the dataset, and processes share it. Without it "
+      "each\n"
+      "process finds the places again in its first epoch. Damaged images are reported and left "
+      "out.");
   arguments.positional("FILE.beton", "the dataset");
   arguments.options().add_options()("interval", number(data::JpegIndex::kDefaultInterval),
                                     "MCUs (16 x 16 px in most files) from one place to the next")(

@@ -184,7 +184,7 @@ void take_out(const BetonReader& reader, std::uint64_t sample, const std::string
   const std::size_t field = reader.first_field(FieldType::image);
   if (field == reader.fields().size()) {
     throw ConfigError(
-        fmt::format("--out: expected --field NAME beside it, or a folder: {} has no image field",
+        fmt::format("--out: expected --field NAME with it, or a folder: {} has no image field",
                     reader.path().string()));
   }
   export_field(reader, sample, field, out);
@@ -208,7 +208,7 @@ void show_sample(const BetonReader& reader, const Arguments& arguments, const st
 /// @throws ConfigError if an option is given without another one that it depends on.
 void check_partners(const Arguments& arguments) {
   if (arguments.has("out") && !arguments.has("sample"))
-    throw ConfigError("--out: expected --sample N beside it, got none");
+    throw ConfigError("--out: expected --sample N with it, got none");
   if (arguments.has("order") && arguments.has("sample"))
     throw ConfigError("expected --order or --sample, got both");
   for (const char* option : {"where", "samples", "classes"}) {
@@ -221,7 +221,7 @@ void check_partners(const Arguments& arguments) {
   }
   if (!arguments.get<bool>("labels")) return;
   if (!arguments.get<bool>("json"))
-    throw ConfigError("--labels: expected --json beside it, got none");
+    throw ConfigError("--labels: expected --json with it, got none");
   if (arguments.has("sample")) throw ConfigError("expected --labels or --sample, got both");
 }
 
@@ -239,7 +239,7 @@ FieldChoice read_field_choice(const Arguments& arguments) {
   FieldChoice choice{.layouts = take_layouts(choices, "--field"), .written = {}};
   if (choices.size() > 1) throw ConfigError("--field: expected one field to write, got several");
   if (!choices.empty() && !arguments.has("out"))
-    throw ConfigError("--field: expected --out FILE beside it, got none");
+    throw ConfigError("--field: expected --out FILE with it, got none");
   if (!choices.empty()) choice.written = choices[0];
   return choice;
 }

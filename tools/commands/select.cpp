@@ -38,13 +38,13 @@ Arguments declare() {
       "all of them into\n"
       "several files. Their bytes are copied as they are; with an option image.* "
       "images are stored\n"
-      "anew, as `precast write` would; without --image.mode, JPEGs stay JPEGs and pixels pixels.");
+      "again, as `precast write` would; without --image.mode, JPEGs stay JPEGs and pixels pixels.");
   arguments.positional("IN.beton", "the file to read");
   arguments.positional_list("OUT.beton", "the file to write, with --split one for each part");
   add_choice_options(arguments);
   arguments.options().add_options()("fraction", po::value<double>(),
                                     "draw this part of them at random, as 0.1")(
-      "count", po::value<std::int64_t>(), "draw so many at random")(
+      "count", po::value<std::int64_t>(), "draw this many at random")(
       "split", po::value<std::string>(),
       "parts of the files to write, as 0.9,0.1: each sample goes into one, at random")(
       "stratify", po::bool_switch(), "what is drawn or split keeps the shares of the classes")(
@@ -212,7 +212,7 @@ std::vector<std::string> check(const Arguments& arguments) {
     throw ConfigError("expected --count or --fraction, got both");
   const bool draws = arguments.has("count") || arguments.has("fraction") || arguments.has("split");
   if (arguments.get<bool>("stratify") && !draws)
-    throw ConfigError("--stratify: expected --count, --fraction or --split beside it, got none");
+    throw ConfigError("--stratify: expected --count, --fraction or --split with it, got none");
   const auto& outs = arguments.get<std::vector<std::string>>("OUT.beton");
   for (const std::string& out : outs) check_output(out, {arguments.text("IN.beton")});
   if (outs.size() > 1 && !arguments.has("split"))

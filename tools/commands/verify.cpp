@@ -33,7 +33,7 @@ Arguments declare() {
   arguments.positional_list("FILE.beton", "the datasets");
   arguments.options().add_options()("deep", po::bool_switch(), "read and decode every value")(
       "write_sums", po::bool_switch(),
-      "with --deep, which it implies: after a check without complaint, write checksums beside a "
+      "with --deep, which it implies: after a check without complaint, write checksums next to a "
       "file that has none: FILE.sum")("workers", number(0), "threads; 0: one a core")(
       "json", po::bool_switch(), "print the result as JSON");
   add_layout_option(arguments.options());

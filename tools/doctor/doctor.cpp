@@ -61,8 +61,8 @@ void print_report(const Json& facts, const std::vector<Finding>& findings) {
   fmt::print("\n");
   if (findings.empty()) fmt::print("All is well.\n");
   for (const Finding& finding : findings) {
-    fmt::print("{}: {}\n    to mend it: {}\n", finding.problem ? "problem" : "warning",
-               finding.what, finding.cure);
+    fmt::print("{}: {}\n    fix: {}\n", finding.problem ? "problem" : "warning", finding.what,
+               finding.cure);
   }
 }
 

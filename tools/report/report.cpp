@@ -20,9 +20,9 @@ std::filesystem::path output(const Arguments& arguments, const std::vector<RunRe
   if (arguments.has("out")) return arguments.text("out");
   if (arguments.get<bool>("json")) return {};
   if (runs.size() == 1) return runs[0].folder / "report.html";
-  throw ConfigError(fmt::format(
-      "--out: missing. The page of {} runs has no folder of its own: give it as --out FILE.html",
-      runs.size()));
+  throw ConfigError(
+      fmt::format("--out: missing. The page of {} runs has no folder: give it as --out FILE.html",
+                  runs.size()));
 }
 
 }  // namespace
@@ -32,7 +32,7 @@ int run_report(const std::vector<std::string>& args) {
       "report RUN... [--out FILE.html] [--json]",
       "Writes a page with the figures of a run, or of several side by side: accuracy, loss, rate,\n"
       "throughput, waiting for data, system, configuration. It is one file without scripts that\n"
-      "loads nothing. Runs may still go on, or have been cut off.");
+      "loads nothing. Runs may be unfinished.");
   arguments.positional_list("RUN", "a run folder, or a folder of run folders");
   arguments.options().add_options()(
       "out,o", po::value<std::string>(),

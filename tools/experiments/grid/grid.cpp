@@ -34,7 +34,7 @@ Arguments make_arguments() {
   Arguments arguments(
       "grid SWEEP.yaml [options]",
       "Trains a recipe with every combination of some keys' values, several trials at once, and "
-      "ranks them.\nStarted again after any kill it goes on.");
+      "ranks them.\nRun again after any kill, it continues.");
   arguments.positional("SWEEP.yaml",
                        "recipe, axes and slots: see tools/experiments/grid/README.md");
   arguments.options().add_options()("dry-run", "check the sweep and list its trials")(
@@ -192,7 +192,7 @@ int run_all(const Sweep& sweep, const std::filesystem::path& program, const Argu
   if (code == ExitCode::usage)
     throw ConfigError("a trial's recipe or keys were refused, as those of all would be; see above");
   if (code == ExitCode::preempted)
-    log_info("stopped; the same command goes on");
+    log_info("stopped; the same command continues");
   else
     show_results(sweep, states, options.has("json"));
   return static_cast<int>(code);

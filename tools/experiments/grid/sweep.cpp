@@ -315,7 +315,7 @@ EarlyStopOptions read_early_stop(const ConfigNode& node, const std::string& metr
       .choices({"top_1", "top_5", "val_loss", "train_loss"});
   schema.add("min_epochs", &options.min_epochs, "epochs that each trial gets").min(1).max(1e6);
   if (options.rule == EarlyStopOptions::Rule::asha)
-    schema.add("reduction", &options.reduction, "one in so many goes on").min(2).max(1000);
+    schema.add("reduction", &options.reduction, "one trial in N continues").min(2).max(1000);
   if (named) schema.apply(node.entries[0].value, diagnostics, "early_stop." + rule);
   options.maximise = !is_smaller_better(options.metric);
   return options;

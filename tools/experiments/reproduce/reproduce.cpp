@@ -35,7 +35,7 @@ Arguments make_arguments() {
   Arguments arguments(
       "reproduce TABLE.yaml [--section.key=value ...] [options]",
       "Trains the rows of a published table of accuracies and times, and puts them beside what was "
-      "published:\ntable.md, table.json and report.html. Started again after any kill it goes on. "
+      "published:\ntable.md, table.json and report.html. Run again after any kill, it continues. "
       "Keys of recipes go to all rows.");
   arguments.positional("TABLE.yaml", "as configs/imagenet/table.yaml");
   arguments.options().add_options()("rows", po::value<std::string>(),
@@ -190,7 +190,7 @@ int train_rows(const Reproduction& job, const std::filesystem::path& program,
   }();
   job.write_results(begun, states);
   if (code == ExitCode::preempted) {
-    log_info("stopped; the same command goes on");
+    log_info("stopped; the same command continues");
     return static_cast<int>(code);
   }
   job.print_results(begun, states, options.has("json"));

@@ -267,7 +267,7 @@ void add_published(HtmlPage& page, const ResultTable& table) {
 
 std::string table_page(const ResultTable& table, const std::vector<RowResult>& results) {
   HtmlPage page(table.title,
-                "Trained here beside what was published. Minutes are training and "
+                "Trained here, and as published. Minutes are training and "
                 "evaluation together; ± is half of a 95 % interval over seeds.");
   const std::vector<std::string> models = models_of(results);
   add_answer(page, results);
