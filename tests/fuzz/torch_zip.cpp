@@ -15,7 +15,7 @@ void torch_zip(Input input) {
   require(owned <= input.size(), "copies never take more memory than the file");
   try {
     MemoryFile file;
-    write_torch_zip(MemoryFile::kPath, read.records, file);
+    write_torch_zip(MemoryFile::kPath, read.records, read.metadata, file);
     check_same(read, parse_torch_zip(file.bytes(), "round trip"));
   } catch (const Error& error) {
     // A dict without a tensor that is left is what the writer can make and the reader refuses.

@@ -25,6 +25,8 @@ using Kind = PickleValue::Kind;
 
 constexpr std::string_view kFolder = "archive/";
 constexpr std::string_view kPickleName = "data.pkl";
+/// Where torch.jit puts files that a program adds.
+constexpr std::string_view kExtraFolder = "extra/";
 /// Where training scripts keep the weights inside a checkpoint, the commonest first.
 constexpr std::array<std::string_view, 7> kWeightKeys = {
     "state_dict", "model", "model_state_dict", "model_state", "net", "network", "weights"};
@@ -225,7 +227,7 @@ void check_byte_order(const ZipReader& zip, const std::string& folder) {
 }  // namespace
 
 void write_torch_zip(const std::filesystem::path& path, std::span<const TensorRecord> records,
-                     FileOps& ops) {
+                     const std::map<std::string, std::string>& metadata, FileOps& ops) {
   std::set<std::string_view> names;
   for (const TensorRecord& record : records) {
     require(byte_count(record.dtype, record.shape) == record.bytes.size(),
@@ -244,6 +246,8 @@ void write_torch_zip(const std::filesystem::path& path, std::span<const TensorRe
   for (std::size_t i = 0; i < records.size(); ++i) {
     add(fmt::format("data/{}", i), records[i].bytes);
   }
+  if (const auto extra = metadata.find(std::string(kTorchMetadataKey)); extra != metadata.end())
+    add(fmt::format("{}{}", kExtraFolder, kTorchMetadataKey), as_bytes(extra->second));
   add("version", as_bytes("3\n"));
   zip.finish();
 }
@@ -276,6 +280,12 @@ TensorArchive parse_torch_zip(std::span<const std::byte> file, const std::string
       throw CheckpointError(fmt::format("{}: tensor '{}' is there twice", source, key.text));
     }
     loader.load(key.text, *value.tensor);
+  }
+  const std::string extra = fmt::format("{}{}{}", folder, kExtraFolder, kTorchMetadataKey);
+  if (zip.contains(extra)) {
+    const auto bytes = zip.read(extra);
+    archive.metadata.emplace(
+        kTorchMetadataKey, std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   }
   return archive;
 }

@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <map>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "framework/core/archive/tensor_record.h"
 #include "framework/core/export.h"
@@ -13,10 +15,16 @@ namespace precast {
 
 /// Files of Python's torch.save (`.pt`, `.pth`), without torch and without running a pickle.
 
+/// The metadata that these files carry: the model spec (weights_spec.h), as the zip entry
+/// `extra/precast_spec`. torch.load ignores it.
+inline constexpr std::string_view kTorchMetadataKey = "precast_spec";
+
 /// Writes an OrderedDict of tensors that `torch.load(weights_only=True)` reads. Atomic; the same
-/// records give the same bytes. @throws IoError; CheckpointError for a name twice.
+/// records give the same bytes. @param metadata all but kTorchMetadataKey is left out.
+/// @throws IoError; CheckpointError for a name twice.
 PRECAST_API void write_torch_zip(const std::filesystem::path& path,
                                  std::span<const TensorRecord> records,
+                                 const std::map<std::string, std::string>& metadata = {},
                                  FileOps& ops = posix_file_ops());
 
 /// True if `file` starts like any of the formats that torch.save writes.

@@ -70,7 +70,8 @@ void save_weights(const std::filesystem::path& path, std::span<const TensorRecor
                   const std::map<std::string, std::string>& metadata, FileOps& ops) {
   const std::string extension = path.extension().string();
   if (extension == ".safetensors") return write_safetensors(path, records, metadata, ops);
-  if (extension == ".pt" || extension == ".pth") return write_torch_zip(path, records, ops);
+  if (extension == ".pt" || extension == ".pth")
+    return write_torch_zip(path, records, metadata, ops);
   throw CheckpointError(
       fmt::format("{}: expected a name that ends in .safetensors, .pt or .pth", path.string()));
 }

@@ -1,0 +1,201 @@
+#include "framework/core/archive/weights_spec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "framework/core/error.h"
+
+namespace precast {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uint64_t kSpecVersion = 1;
+constexpr std::size_t kMaxShownBytes = 100;
+constexpr std::int64_t kMostClasses = 1'000'000'000;
+constexpr std::int64_t kLargestImagePx = 1'000'000;
+
+/// Takes the text as a stream of events and stores each value in its member. Anything but the one
+/// legal structure stops the parse.
+class SpecReader {
+ public:
+  WeightsSpec spec;
+  std::optional<std::uint64_t> version;
+  std::string problem;
+
+  bool null() { return fail("null"); }
+  bool binary(json::binary_t& /*value*/) { return fail("binary data"); }
+  bool boolean(bool value) {
+    if (depth_ != 1 || field_ != "blurpool") return fail("true or false");
+    spec.blurpool = value;
+    return true;
+  }
+  bool number_integer(std::int64_t value) { return real(static_cast<double>(value)); }
+  bool number_float(double value, const std::string& /*text*/) { return real(value); }
+  bool number_unsigned(std::uint64_t value) {
+    if (depth_ == 1 && field_ == "version") {
+      version = value;
+      return true;
+    }
+    if (depth_ == 1 && field_ == "num_classes") return whole(spec.num_classes, value);
+    if (depth_ == 1 && field_ == "resolution") return whole(spec.resolution_px, value);
+    if (depth_ == 2 && field_ == "blurred") {
+      std::int64_t channels = 0;
+      return whole(channels, value) &&
+             (spec.blurred.emplace(entry_, channels).second || fail("a name twice"));
+    }
+    return real(static_cast<double>(value));
+  }
+  bool string(std::string& value) {
+    if (depth_ == 1 && field_ == "arch") {
+      spec.arch = std::move(value);
+      return true;
+    }
+    if (depth_ == 2 && field_ == "params")
+      return spec.params.emplace(entry_, std::move(value)).second || fail("a name twice");
+    if (depth_ != 2 || field_ != "class_names") return fail("a text");
+    spec.class_names.push_back(std::move(value));
+    return true;
+  }
+
+  bool start_object(std::size_t /*size*/) {
+    const bool legal = depth_ == 0 || (depth_ == 1 && (field_ == "params" || field_ == "blurred"));
+    if (!legal) return fail("a map");
+    ++depth_;
+    return true;
+  }
+  bool start_array(std::size_t /*size*/) {
+    const bool legal =
+        depth_ == 1 && (field_ == "class_names" || field_ == "mean" || field_ == "std");
+    if (!legal) return fail("a list");
+    ++depth_;
+    return true;
+  }
+  bool end_object() { return leave(); }
+  bool end_array() { return leave(); }
+  bool key(std::string& name) {
+    if (depth_ == 2) {
+      entry_ = std::move(name);
+      return true;
+    }
+    static const std::set<std::string, std::less<>> kFields = {
+        "version",     "arch",        "params", "blurpool", "blurred",
+        "num_classes", "class_names", "mean",   "std",      "resolution"};
+    field_ = std::move(name);
+    if (!kFields.contains(field_)) return fail("an unknown key");
+    return seen_.insert(field_).second || fail("the key twice");
+  }
+
+  bool parse_error(std::size_t position, const std::string& /*token*/, const json::exception&) {
+    problem = fmt::format("expected JSON, got something else (byte {})", position);
+    return false;
+  }
+
+ private:
+  bool fail(std::string_view what) {
+    problem = fmt::format("unexpected {} at '{}'", what, field_.substr(0, kMaxShownBytes));
+    return false;
+  }
+  bool leave() {
+    --depth_;
+    return true;
+  }
+  bool whole(std::int64_t& target, std::uint64_t value) {
+    if (value > static_cast<std::uint64_t>(INT64_MAX)) return fail(fmt::format("{}", value));
+    target = static_cast<std::int64_t>(value);
+    return true;
+  }
+  bool real(double value) {
+    if (depth_ != 2 || (field_ != "mean" && field_ != "std")) return fail("a number");
+    (field_ == "mean" ? spec.mean : spec.std).push_back(value);
+    return true;
+  }
+
+  /// 1 within the text's map, 2 within a list or a map in it.
+  int depth_ = 0;
+  std::string field_, entry_;
+  std::set<std::string, std::less<>> seen_;
+};
+
+/// Keys together with what is expected of them; empty if all is well.
+std::string find_problem(const SpecReader& read) {
+  const WeightsSpec& spec = read.spec;
+  const auto range = [](const char* key, std::int64_t value, std::int64_t low, std::int64_t high) {
+    if (value >= low && value <= high) return std::string();
+    return fmt::format("{}: expected a number from {} to {}, got {}", key, low, high, value);
+  };
+  if (read.version != kSpecVersion) {
+    return fmt::format("version: expected {}, got {}. A newer precast may have written the file",
+                       kSpecVersion, read.version ? fmt::format("{}", *read.version) : "none");
+  }
+  if (spec.arch.empty()) return "arch: expected the name of an architecture, got none";
+  if (!spec.blurpool && !spec.blurred.empty())
+    return "blurred: expected none without blurpool, got some";
+  for (const auto& [layer, channels] : spec.blurred) {
+    if (channels < 1) return "blurred: expected channels from 1, got 0";
+  }
+  if (std::string wrong = range("num_classes", spec.num_classes, 1, kMostClasses); !wrong.empty())
+    return wrong;
+  if (std::string wrong = range("resolution", spec.resolution_px, 0, kLargestImagePx);
+      !wrong.empty())
+    return wrong;
+  if (spec.mean.size() != spec.std.size())
+    return fmt::format("std: expected {} numbers as in mean, got {}", spec.mean.size(),
+                       spec.std.size());
+  const auto finite = [](double value) { return std::isfinite(value); };
+  const auto positive = [](double value) { return std::isfinite(value) && value > 0; };
+  if (!std::ranges::all_of(spec.mean, finite) || !std::ranges::all_of(spec.std, positive))
+    return "mean, std: expected finite numbers, std above 0";
+  return "";
+}
+
+}  // namespace
+
+std::string weights_spec_text(const WeightsSpec& spec) {
+  nlohmann::ordered_json text = {{"version", kSpecVersion},
+                                 {"arch", spec.arch},
+                                 {"params", json::object()},
+                                 {"blurpool", spec.blurpool},
+                                 {"blurred", json::object()},
+                                 {"num_classes", spec.num_classes},
+                                 {"class_names", spec.class_names},
+                                 {"mean", spec.mean},
+                                 {"std", spec.std},
+                                 {"resolution", spec.resolution_px}};
+  for (const auto& [name, value] : spec.params) text["params"][name] = value;
+  for (const auto& [layer, channels] : spec.blurred) text["blurred"][layer] = channels;
+  return text.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+WeightsSpec parse_weights_spec(std::string_view text, const std::string& source) {
+  const auto fail = [&](std::string_view problem) {
+    throw CheckpointError(fmt::format("{}: {}: {}", source, kWeightsSpecKey, problem));
+  };
+  if (text.size() > kMaxWeightsSpecBytes)
+    fail(fmt::format("expected at most {} bytes, got {}", kMaxWeightsSpecBytes, text.size()));
+  SpecReader read;
+  if (!json::sax_parse(text.begin(), text.end(), &read)) fail(read.problem);
+  if (const std::string problem = find_problem(read); !problem.empty()) fail(problem);
+  return std::move(read.spec);
+}
+
+std::map<std::string, std::string> weights_metadata(const WeightsSpec& spec) {
+  return {{"format", "pt"}, {std::string(kWeightsSpecKey), weights_spec_text(spec)}};
+}
+
+std::optional<WeightsSpec> spec_of(const WeightsFile& file) {
+  const auto found = file.metadata().find(std::string(kWeightsSpecKey));
+  if (found == file.metadata().end()) return std::nullopt;
+  return parse_weights_spec(found->second, file.path().string());
+}
+
+std::optional<WeightsSpec> read_weights_spec(const std::filesystem::path& path) {
+  return spec_of(load_weights(path));
+}
+
+}  // namespace precast

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/core/archive/torch_zip.h"
+#include "framework/core/archive/weights_file.h"
+#include "framework/core/export.h"
+
+namespace precast {
+
+/// What weights need: the network that they belong to, and the images that it was trained for.
+/// Files of tensors do not say it: with other options of the same architecture they load without an
+/// error and predict worse.
+///
+/// Stored as one JSON text: in safetensors files and checkpoints in the metadata, under
+/// kWeightsSpecKey; in `.pt` files as the record `extra/precast_spec` of the zip archive, which
+/// torch.load ignores. framework/core/README.md describes the text.
+struct WeightsSpec {
+  /// `resnet18`
+  std::string arch = {};
+  /// The options of `model.params` that do not have their defaults, each with its value as JSON:
+  /// {"squeeze_excite.latent_channels", "64.0"}.
+  std::map<std::string, std::string> params = {};
+  bool blurpool = false;
+  /// The convolutions that BlurPool blurs, each with its number of input channels:
+  /// {"layer2.0.conv1", 64}. Empty without BlurPool.
+  std::map<std::string, std::int64_t> blurred = {};
+  /// Outputs of the last layer, >= 1.
+  std::int64_t num_classes = 1;
+  /// The name of each class; empty: unknown.
+  std::vector<std::string> class_names = {};
+  /// Of each channel, of pixels in 0..255; empty: the images are not normalised.
+  std::vector<double> mean = {}, std = {};
+  /// Side of the images in evaluation, px; 0: unknown.
+  std::int64_t resolution_px = 0;
+
+  bool operator==(const WeightsSpec&) const = default;
+};
+
+/// `precast_spec`, the key in the metadata.
+inline constexpr std::string_view kWeightsSpecKey = kTorchMetadataKey;
+inline constexpr std::size_t kMaxWeightsSpecBytes = 16U << 20U;
+
+/// As JSON; bytes that are not UTF-8 are replaced.
+[[nodiscard]] PRECAST_API std::string weights_spec_text(const WeightsSpec& spec);
+
+/// Strict: one format version, no unknown or repeated key, at most kMaxWeightsSpecBytes. Takes
+/// memory in proportion to the text, however that is nested. @param source names the file in
+/// messages.
+/// @throws CheckpointError naming the key
+[[nodiscard]] PRECAST_API WeightsSpec parse_weights_spec(std::string_view text,
+                                                         const std::string& source);
+
+/// The metadata of a weights file with that spec: it, and `format: pt`, which tells other programs
+/// that the tensors are torch's.
+[[nodiscard]] PRECAST_API std::map<std::string, std::string> weights_metadata(
+    const WeightsSpec& spec);
+
+/// The spec that the file carries; none in files of other programs and of older versions.
+/// @throws CheckpointError if it is damaged
+[[nodiscard]] PRECAST_API std::optional<WeightsSpec> spec_of(const WeightsFile& file);
+/// The same for a path. @throws as load_weights(), too
+[[nodiscard]] PRECAST_API std::optional<WeightsSpec> read_weights_spec(
+    const std::filesystem::path& path);
+
+}  // namespace precast
