@@ -21,6 +21,7 @@ class PRECAST_API BlurConv2dImpl : public torch::nn::Conv2dImpl {
 
   /// @param input [N, in_channels, H, W] float32, float16 or bfloat16, any layout and device.
   at::Tensor forward(const at::Tensor& input);
+  [[nodiscard]] bool blurs() const { return blurs_; }
   /// From now on the output passes through a squeeze-and-excitation, the submodule `se`. Draws its
   /// weights.
   void add_squeeze_excite(double latent_channels);

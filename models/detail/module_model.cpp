@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "models/detail/blur_conv.h"
+
 namespace precast::models::detail {
 namespace {
 
@@ -37,6 +39,15 @@ std::vector<NamedTensor> state_of(const torch::nn::Module& module) {
   std::vector<NamedTensor> state;
   collect_state(module, "", state);
   return state;
+}
+
+BlurredLayers blurred_layers_of(const torch::nn::Module& module) {
+  BlurredLayers layers;
+  for (const auto& entry : module.named_modules(/*name_prefix=*/"", /*include_self=*/false)) {
+    const auto* conv = entry.value()->as<BlurConv2dImpl>();
+    if (conv != nullptr && conv->blurs()) layers.emplace(entry.key(), conv->options.in_channels());
+  }
+  return layers;
 }
 
 void move(torch::nn::Module& module, at::Device device, bool channels_last) {

@@ -8,6 +8,7 @@
 
 #include "framework/api/model.h"
 #include "framework/core/export.h"
+#include "models/detail/blurred_layers.h"
 
 namespace precast::models::detail {
 
@@ -15,13 +16,15 @@ namespace precast::models::detail {
 /// tensors; in state() they are detached from autograd, with the same memory.
 [[nodiscard]] PRECAST_API std::vector<NamedTensor> parameters_of(const torch::nn::Module& module);
 [[nodiscard]] PRECAST_API std::vector<NamedTensor> state_of(const torch::nn::Module& module);
+/// The layers of type BlurConv2d in it that blur.
+[[nodiscard]] PRECAST_API BlurredLayers blurred_layers_of(const torch::nn::Module& module);
 /// Keeps the identity of every tensor, so that existing optimisers stay valid; drops gradients.
 PRECAST_API void move(torch::nn::Module& module, at::Device device, bool channels_last);
 
 /// A Model that wraps a torch::nn::Module: one with `at::Tensor forward(const Batch&)`, or, for the
 /// first input alone, `at::Tensor forward(const at::Tensor&)`.
 template <typename Net>
-class ModuleModel final : public Model {
+class ModuleModel final : public Model, public HasBlurredLayers {
  public:
   explicit ModuleModel(std::shared_ptr<Net> net) : net_(std::move(net)) {}
 
@@ -36,6 +39,7 @@ class ModuleModel final : public Model {
     return parameters_of(*net_);
   }
   [[nodiscard]] std::vector<NamedTensor> state() const override { return state_of(*net_); }
+  [[nodiscard]] BlurredLayers blurred_layers() const override { return blurred_layers_of(*net_); }
   void train(bool training) override { net_->train(training); }
   void to(at::Device device, bool channels_last) override { move(*net_, device, channels_last); }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "framework/engine/out_of_memory.h"
+#include "models/detail/blurred_layers.h"
 
 namespace precast::tools {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 template <typename Product>
 using Guarded = GuardedPart<TrainGuards, Product>;
 
-class GuardedModel final : public Model {
+class GuardedModel final : public Model, public models::HasBlurredLayers {
  public:
   explicit GuardedModel(Guarded<Model> part) : part_(std::move(part)) {}
 
@@ -32,6 +33,10 @@ class GuardedModel final : public Model {
   }
   void to(at::Device device, bool channels_last) override {
     part_.during("to", [&](auto& model) { model.to(device, channels_last); });
+  }
+  [[nodiscard]] models::BlurredLayers blurred_layers() const override {
+    return part_.during("blurred_layers",
+                        [](auto& model) { return models::blurred_layers(model); });
   }
 
  private:

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,5 +26,37 @@ struct TorchvisionNames {
 /// twice
 [[nodiscard]] PRECAST_API TorchvisionNames
 torchvision_names(const std::vector<TensorRecord>& records, const std::string& source);
+
+/// Records under the names that ffcv-imagenet gives them. Move only: a copy's records would view
+/// the original.
+struct FfcvNames {
+  std::vector<TensorRecord> records;
+  std::size_t renamed = 0;
+  /// What the records `blur_filter` view.
+  std::vector<float> filters;
+
+  FfcvNames() = default;
+  FfcvNames(const FfcvNames&) = delete;
+  FfcvNames& operator=(const FfcvNames&) = delete;
+  FfcvNames(FfcvNames&&) noexcept = default;
+  FfcvNames& operator=(FfcvNames&&) noexcept = default;
+  ~FfcvNames() = default;
+};
+
+/// What ffcv-imagenet's antialiasing does to names: `P.weight` of a blurred layer P becomes
+/// `P.conv.weight` and `P.bias` `P.conv.bias`; `P.blur_filter` is [channels, 1, 3, 3] float32,
+/// [1, 2, 1] x [1, 2, 1] / 16. A network without the filter refuses these names.
+/// @param records under torchvision's names. @param blurred layers and their input channels.
+/// @param source names the file in messages. @throws CheckpointError naming a layer that has no
+/// weight for so many channels
+[[nodiscard]] PRECAST_API FfcvNames ffcv_names(const std::vector<TensorRecord>& records,
+                                               const std::map<std::string, std::int64_t>& blurred,
+                                               const std::string& source);
+
+/// The layers P with `P.blur_filter`.
+[[nodiscard]] PRECAST_API std::vector<std::string> filtered_layers(
+    const std::vector<TensorRecord>& records);
+/// Whether it is a filter as ffcv_names() writes it, in any floating-point type.
+[[nodiscard]] PRECAST_API bool is_blur_filter(const TensorRecord& record);
 
 }  // namespace precast

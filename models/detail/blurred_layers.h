@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "framework/core/export.h"
+
+namespace precast {
+class Model;
+}  // namespace precast
+
+namespace precast::models {
+
+/// A convolution's name in state() and its number of input channels: {"layer2.0.conv1", 64}.
+using BlurredLayers = std::map<std::string, std::int64_t>;
+
+/// A model that knows which of its convolutions BlurPool blurs; those of as_model() do. A weights
+/// file says it, because names and shapes of weights do not.
+class PRECAST_API HasBlurredLayers {
+ public:
+  virtual ~HasBlurredLayers();
+  [[nodiscard]] virtual BlurredLayers blurred_layers() const = 0;
+};
+
+/// Those of `model`; none if it is no HasBlurredLayers.
+[[nodiscard]] PRECAST_API BlurredLayers blurred_layers(const Model& model);
+
+}  // namespace precast::models
