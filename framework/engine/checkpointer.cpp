@@ -119,11 +119,12 @@ struct Snapshot {
 
 void write_snapshot(const Snapshot& snapshot, const CheckpointOptions& options) {
   CheckpointWriter writer(options.folder, snapshot.step, snapshot.bytes());
-  const auto add = [&](const char* name, const StateCopy& copy) {
-    write_safetensors(writer.path(name), copy.records());
+  const auto add = [&](const char* name, const StateCopy& copy,
+                       const std::map<std::string, std::string>& metadata = {}) {
+    write_safetensors(writer.path(name), copy.records(), metadata);
     writer.add_written(name);
   };
-  add(kModelFile, snapshot.model);
+  add(kModelFile, snapshot.model, options.model_metadata);
   add(kOptimizerFile, snapshot.optimizer);
   add(kMethodsFile, snapshot.methods);
   add(kRanksFile, snapshot.ranks);

@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "framework/api/communicator.h"
@@ -33,6 +35,8 @@ struct CheckpointOptions {
   bool sharded_optimizer = false;
   /// Whether this rank's optimiser takes some of a checkpoint's state only, or none.
   bool partial_optimizer = false;
+  /// Metadata of the file with the model.
+  std::map<std::string, std::string> model_metadata = {};
 };
 
 /// What is saved. All borrowed.

@@ -103,12 +103,15 @@ class Assignment {
 
 }  // namespace
 
-void save_model_weights(const Model& model, const std::filesystem::path& stem) {
+void save_model_weights(const Model& model, const std::filesystem::path& stem,
+                        const std::optional<WeightsSpec>& spec) {
   failpoint("run_folder.before_weights");
   const StateCopy copy(model.state());
-  const std::vector<TensorRecord> records = copy.records();
-  save_weights(stem.string() + ".safetensors", records);
-  save_weights(stem.string() + ".pt", records);
+  const auto blurred = spec ? spec->blurred : std::map<std::string, std::int64_t>();
+  const FfcvNames names = ffcv_names(copy.records(), blurred, stem.string());
+  const auto metadata = spec ? weights_metadata(*spec) : std::map<std::string, std::string>();
+  save_weights(stem.string() + ".safetensors", names.records, metadata);
+  save_weights(stem.string() + ".pt", names.records, metadata);
 }
 
 void load_model_weights(Model& model, const std::filesystem::path& path, OtherHead head) {

@@ -1,17 +1,21 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "framework/api/model.h"
+#include "framework/core/archive/weights_spec.h"
 #include "framework/core/export.h"
 
 namespace precast::engine {
 
 /// Writes the model's parameters and buffers under `<stem>.safetensors` and `<stem>.pt`, contiguous
-/// and with torchvision's names; Python reads the latter with torch.load(weights_only=True) as a
-/// state_dict. Each file appears complete or not at all. @throws IoError
-PRECAST_API void save_model_weights(const Model& model, const std::filesystem::path& stem);
+/// and with torchvision's names, the layers that `spec` calls blurred with ffcv-imagenet's; Python
+/// reads the latter with torch.load(weights_only=True) as a state_dict. Each file appears complete
+/// or not at all. @param spec stored in the files. @throws IoError
+PRECAST_API void save_model_weights(const Model& model, const std::filesystem::path& stem,
+                                    const std::optional<WeightsSpec>& spec = std::nullopt);
 
 /// What to do with a last layer for another number of classes: a file with 1000, a model with 10.
 enum class OtherHead {

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "framework/api/grad_sync.h"
+#include "framework/core/archive/weights_spec.h"
 #include "framework/engine/train_step.h"
 #include "tools/app/rank_session.h"
 #include "tools/app/recipe.h"
@@ -24,6 +25,8 @@ class Assembly {
   [[nodiscard]] const TrainPlan& plan() const { return plan_; }
   [[nodiscard]] Model& model() { return *model_; }
   [[nodiscard]] const Model& model() const { return *model_; }
+  /// For the files of the model's weights.
+  [[nodiscard]] const WeightsSpec& weights_spec() const { return weights_spec_; }
   [[nodiscard]] const Loss& loss() const { return *loss_; }
   [[nodiscard]] GradSync& sync() { return *sync_; }
   [[nodiscard]] Optimizer& optimizer() { return *optimizer_; }
@@ -34,6 +37,7 @@ class Assembly {
   RankSession& ranks_;
   TrainPlan plan_;
   std::unique_ptr<Model> model_;
+  WeightsSpec weights_spec_;
   std::unique_ptr<Loss> loss_;
   std::unique_ptr<GradSync> sync_;
   std::unique_ptr<Optimizer> optimizer_;

@@ -33,6 +33,7 @@ constexpr std::string_view kMayChange[] = {
     // Only the paths; plugins.xxh3 identifies the contents.
     "plugins",
     "model.weights",
+    "model.weights_check",
     "data.train_dataset",
     "data.val_dataset",
     "data.num_workers",

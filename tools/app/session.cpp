@@ -76,13 +76,6 @@ std::string label_field(const TrainConfig& config) {
   return config.data.targets.empty() ? "" : config.data.targets.front();
 }
 
-/// Number of classes of the weights' last layer; 0 if it does not have torchvision's name.
-std::int64_t classes_of_weights(const std::string& path) {
-  const WeightsFile file = load_weights(path);
-  const TensorRecord* bias = file.find("fc.bias");
-  return bias != nullptr && bias->shape.size() == 1 ? bias->shape[0] : 0;
-}
-
 /// @throws ConfigError if a prefix names no parameter, or none is left to train.
 void freeze_parameters(const Model& model, const std::vector<std::string>& prefixes) {
   const std::vector<NamedTensor> parameters = model.parameters();
@@ -222,12 +215,18 @@ std::int64_t count_classes(const data::BetonReader& reader, const TrainConfig& c
 }
 
 std::unique_ptr<Model> build_model(const Recipe& recipe, const TrainPlan& plan,
-                                   const Registries& registries, at::Device device,
-                                   engine::OtherHead head) {
+                                   const Registries& registries, at::Device device, WeightsUse use,
+                                   const data::BetonReader* data) {
   at::manual_seed(static_cast<std::uint64_t>(recipe.config.training.seed));
   std::unique_ptr<Model> model = make_model(registries.models, plan.model);
   if (!recipe.config.model.weights.empty()) {
-    engine::load_model_weights(*model, recipe.config.model.weights, head);
+    const auto& keys = recipe.config.model;
+    check_weights(load_weights(keys.weights),
+                  describe_weights(recipe, plan, registries, *model, data), use,
+                  /*strict=*/keys.weights_check == "on");
+    engine::load_model_weights(
+        *model, keys.weights,
+        use == WeightsUse::train ? engine::OtherHead::keep_drawn : engine::OtherHead::refuse);
   }
   model->to(device, plan.channels_last);
   freeze_parameters(*model, recipe.config.training.freeze);
@@ -332,7 +331,7 @@ EvalSession make_eval_session(Recipe& recipe, const Registries& registries, bool
 
   const at::Device device = prepare_device(config, /*local_rank=*/0, /*local_world=*/1);
   TrainPlan plan = make_plan(recipe, registries, 0, classes);
-  auto model = build_model(recipe, plan, registries, device, engine::OtherHead::refuse);
+  auto model = build_model(recipe, plan, registries, device, WeightsUse::evaluate, reader.get());
   const BatchMaker batches =
       make_batch_maker(reader.get(), recipe.val_pipeline, recipe, plan, device);
   check_output(*model, plan.model, batches(2, config.validation.resolution));

@@ -16,6 +16,7 @@
 #include "framework/engine/train_step.h"
 #include "framework/engine/weights.h"
 #include "tools/app/recipe.h"
+#include "tools/app/weights_check.h"
 
 namespace precast::tools {
 
@@ -58,12 +59,13 @@ struct TrainData {
 [[nodiscard]] std::int64_t count_classes(const data::BetonReader& reader, const TrainConfig& config,
                                          std::int64_t limit);
 
-/// Draws the weights from `training.seed`, loads `model.weights` if given (a last layer for another
-/// number of classes keeps its drawn weights), freezes `training.freeze`, and moves the model to
-/// the device.
+/// Draws the weights from `training.seed`, loads `model.weights` if given (check_weights() compares
+/// them with the network and `data` first; to train, a last layer for another number of classes
+/// keeps its drawn weights), freezes `training.freeze`, and moves the model to the device.
+/// @param data may be null: the names of the classes are not compared.
 [[nodiscard]] std::unique_ptr<Model> build_model(const Recipe& recipe, const TrainPlan& plan,
                                                  const Registries& registries, at::Device device,
-                                                 engine::OtherHead head);
+                                                 WeightsUse use, const data::BetonReader* data);
 
 /// Made-up batches of the fields that the recipe reads from the file; without a reader, of images
 /// and labels.

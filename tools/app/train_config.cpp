@@ -98,6 +98,11 @@ void add_model_keys(Schema& schema, TrainConfig& config, const Registries& regis
       .max(1);
   schema.add("model.weights", &model.weights,
              "weights to start from: .safetensors, or Python's .pt");
+  schema
+      .add("model.weights_check", &model.weights_check,
+           "on refuses weights for another network or, in eval and predict, other data; off only "
+           "warns")
+      .choices({"on", "off"});
   schema.add("model.num_classes", &model.num_classes, "0: largest label of the training set + 1")
       .min(0)
       .max(kMostClasses);

@@ -21,6 +21,7 @@ struct TrainConfig {
     std::string arch = "resnet18";
     std::int64_t pretrained = 0;
     std::string weights;
+    std::string weights_check = "on";
     std::int64_t num_classes = 0;
     ConfigNode params;
   } model;

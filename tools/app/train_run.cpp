@@ -142,7 +142,8 @@ engine::CheckpointOptions TrainRun::checkpoint_options() const {
       .resume = keys.resume != "never",
       .sharded_optimizer = spread && recipe_.config.dist.zero != 0,
       .partial_optimizer = spread && (recipe_.config.dist.zero != 0 ||
-                                      recipe_.config.dist.variable_update == "parameter_server")};
+                                      recipe_.config.dist.variable_update == "parameter_server"),
+      .model_metadata = weights_metadata(parts_.weights_spec())};
 }
 
 void TrainRun::check_identity(const ordered_json& saved) const {
@@ -236,7 +237,9 @@ engine::TrainSummary TrainRun::train(engine::Trainer& trainer, const engine::Eva
 
 void TrainRun::finish(engine::Trainer& trainer, const engine::TrainSummary& summary, bool json) {
   trainer.in_eval_scope([&] {
-    if (ranks_.leads()) engine::save_model_weights(parts_.model(), folder_ / "final_weights");
+    if (ranks_.leads()) {
+      engine::save_model_weights(parts_.model(), folder_ / "final_weights", parts_.weights_spec());
+    }
   });
   if (ranks_.leads()) report(summary, json);
   // No rank leaves before rank 0 has written the results.

@@ -1,0 +1,228 @@
+#include "tools/app/weights_check.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "data/beton/file_info.h"
+#include "framework/core/archive/weight_names.h"
+#include "framework/core/error.h"
+#include "framework/core/log.h"
+#include "models/detail/blurred_layers.h"
+
+namespace precast::tools {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+/// 0.485 * 255 and 123.675 are the same normalisation.
+constexpr double kSameNumber = 1e-6;
+constexpr std::size_t kMostShownLayers = 3;
+
+/// The options of the architecture that the plan sets to other values than their defaults.
+std::map<std::string, std::string> given_params(const ModelRegistry& models,
+                                                const ModelSpec& spec) {
+  const auto part = models.create(spec.arch);
+  Schema schema;
+  part->options(schema);
+  const nlohmann::ordered_json defaults = schema.values();
+  Diagnostics diagnostics;
+  schema.apply(spec.params, diagnostics, "model.params");
+  diagnostics.throw_if_errors();
+  std::map<std::string, std::string> params;
+  for (const auto& [name, value] : schema.values().items()) {
+    if (value != defaults.at(name)) params.emplace(name, value.dump());
+  }
+  return params;
+}
+
+std::vector<std::string> class_names(const data::BetonReader& data, const TrainConfig& config) {
+  // None of the two need exist: predictions are made without labels, too.
+  const auto is_label = [&](const data::FieldInfo& field) {
+    return config.data.targets.empty() ? field.type == data::FieldType::integer
+                                       : field.name == config.data.targets.front();
+  };
+  const auto& fields = data.fields();
+  const auto label = std::ranges::find_if(fields, is_label);
+  if (label == fields.end()) return {};
+  return data::class_names_of(data, static_cast<std::size_t>(label - fields.begin()));
+}
+
+/// What becomes of the images that the network reads first.
+const data::ImagePipeline& evaluated_images(const Recipe& recipe) {
+  const data::Pipeline& pipeline = recipe.val_pipeline;
+  const auto& inputs = recipe.config.data.inputs;
+  for (const data::OutputSpec& output : pipeline.outputs) {
+    const bool read = inputs.empty() ? output.content != data::OutputSpec::Content::number
+                                     : output.name == inputs.front();
+    if (read) return output.image;
+  }
+  return pipeline.images;
+}
+
+std::string either(bool value) {
+  return value ? "true" : "false";
+}
+
+/// `KEY: A in the file, B here`.
+std::string differs(std::string_view key, std::string_view there, std::string_view here) {
+  return fmt::format("{}: {} in the file, {} here", key, there, here);
+}
+
+void compare_params(const WeightsSpec& there, const WeightsSpec& here, Lines& lines) {
+  std::map<std::string, std::pair<std::string, std::string>> values;
+  const std::string kDefault = "the default";
+  for (const auto& [name, value] : there.params) values[name] = {value, kDefault};
+  for (const auto& [name, value] : here.params) {
+    values.try_emplace(name, kDefault, value).first->second.second = value;
+  }
+  for (const auto& [name, both] : values) {
+    if (both.first != both.second)
+      lines.push_back(differs("model.params." + name, both.first, both.second));
+  }
+}
+
+std::string first_layers(const Lines& layers) {
+  const std::size_t shown = std::min(layers.size(), kMostShownLayers);
+  return fmt::format("{}{}",
+                     fmt::join(layers.begin(), layers.begin() + static_cast<long>(shown), ", "),
+                     shown < layers.size() ? " ..." : "");
+}
+
+/// Layers that only one of the two blurs, and filters with other values.
+void compare_filters(const WeightsFile& file, const WeightsSpec& here, Lines& lines) {
+  const Lines layers = filtered_layers(file.records());
+  if (layers.empty()) return;
+  const std::set<std::string> there(layers.begin(), layers.end());
+  for (const std::string& layer : there) {
+    if (!here.blurred.contains(layer))
+      lines.push_back(differs(layer + ".blur_filter", "a filter", "none"));
+    else if (!is_blur_filter(*file.find(layer + ".blur_filter")))
+      lines.push_back(
+          differs(layer + ".blur_filter", "other values", "[1, 2, 1] x [1, 2, 1] / 16"));
+  }
+  for (const auto& [layer, channels] : here.blurred) {
+    if (!there.contains(layer))
+      lines.push_back(differs(layer + ".blur_filter", "none", "a filter"));
+  }
+}
+
+/// What makes it another function: architecture, options, BlurPool.
+Lines compare_networks(const WeightsFile& file, const std::optional<WeightsSpec>& spec,
+                       const WeightsSpec& here) {
+  Lines lines;
+  const Lines filters = filtered_layers(file.records());
+  if (spec && spec->arch != here.arch) {
+    // The options of two architectures have nothing to do with each other.
+    lines.push_back(differs("model.arch", spec->arch, here.arch));
+  } else if (spec) {
+    compare_params(*spec, here, lines);
+  }
+  const bool blurpool = !filters.empty() || (spec && spec->blurpool);
+  if (blurpool != here.blurpool && (spec || blurpool)) {
+    lines.push_back(differs("blurpool", either(blurpool), either(here.blurpool)));
+    if (!filters.empty())
+      lines.back() += fmt::format(" (blur_filter of {})", first_layers(filters));
+  } else if (blurpool && (!spec || spec->arch == here.arch)) {
+    compare_filters(file, here, lines);
+  }
+  if (!spec && !blurpool && here.blurpool) {
+    lines.push_back(
+        differs("blurpool", "unknown (neither a model spec nor blur_filter)", either(true)));
+  }
+  return lines;
+}
+
+std::string shown(const std::vector<double>& mean, const std::vector<double>& std) {
+  if (mean.empty()) return "none";
+  return fmt::format("mean [{:.6g}], std [{:.6g}]", fmt::join(mean, ", "), fmt::join(std, ", "));
+}
+
+bool same_numbers(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::ranges::equal(a, b, [](double x, double y) {
+    return std::abs(x - y) <= kSameNumber * std::max(std::abs(x), std::abs(y));
+  });
+}
+
+/// What changes the meaning of inputs and outputs.
+Lines compare_data(const WeightsSpec& there, const WeightsSpec& here, WeightsUse use) {
+  Lines lines;
+  const bool same_count = there.num_classes == here.num_classes;
+  if (!same_count && use == WeightsUse::evaluate) {
+    lines.push_back(
+        differs("classes", std::to_string(there.num_classes), std::to_string(here.num_classes)));
+  }
+  const auto &old_names = there.class_names, &new_names = here.class_names;
+  // Training replaces a last layer for another number of classes, and with it what they are.
+  const bool compares = same_count || use == WeightsUse::evaluate;
+  if (compares && !old_names.empty() && !new_names.empty() && old_names != new_names) {
+    const auto [a, b] = std::ranges::mismatch(old_names, new_names);
+    lines.push_back(differs(fmt::format("name of class {}", a - old_names.begin()),
+                            a == old_names.end() ? "none" : fmt::format("'{}'", *a),
+                            b == new_names.end() ? "none" : fmt::format("'{}'", *b)));
+  }
+  if (!same_numbers(there.mean, here.mean) || !same_numbers(there.std, here.std)) {
+    lines.push_back(
+        differs("normalisation", shown(there.mean, there.std), shown(here.mean, here.std)));
+  }
+  return lines;
+}
+
+}  // namespace
+
+WeightsSpec describe_weights(const Recipe& recipe, const TrainPlan& plan,
+                             const Registries& registries, const Model& model,
+                             const data::BetonReader* data) {
+  WeightsSpec spec;
+  spec.arch = plan.model.arch;
+  spec.params = given_params(registries.models, plan.model);
+  spec.blurpool = plan.model.blurpool;
+  if (spec.blurpool) spec.blurred = models::blurred_layers(model);
+  spec.num_classes = plan.model.num_classes;
+  if (data != nullptr) spec.class_names = class_names(*data, recipe.config);
+  const data::ImagePipeline& images = evaluated_images(recipe);
+  if (!images.type || images.normalized) {
+    spec.mean = images.normalize.mean;
+    spec.std = images.normalize.std;
+  }
+  spec.resolution_px = recipe.config.validation.resolution;
+  return spec;
+}
+
+void check_weights(const WeightsFile& file, const WeightsSpec& wanted, WeightsUse use,
+                   bool strict) {
+  const std::optional<WeightsSpec> spec = spec_of(file);
+  Lines network = compare_networks(file, spec, wanted);
+  Lines data = spec ? compare_data(*spec, wanted, use) : Lines{};
+  Lines& refused = network;
+  if (use == WeightsUse::evaluate) {
+    refused.insert(refused.end(), data.begin(), data.end());
+    data.clear();
+  }
+  if (!refused.empty() && strict) {
+    throw CheckpointError(
+        fmt::format("{}: expected weights for the network and data of the recipe, got others:\n  "
+                    "{}\nGive the recipe that they were trained with; model.weights_check: off "
+                    "loads them nevertheless",
+                    file.path().string(), fmt::join(refused, "\n  ")));
+  }
+  refused.insert(refused.end(), data.begin(), data.end());
+  if (!refused.empty()) {
+    log_warning("{}: the weights were trained for something else:\n  {}", file.path().string(),
+                fmt::join(refused, "\n  "));
+  }
+}
+
+std::int64_t classes_of_weights(const std::string& path) {
+  const WeightsFile file = load_weights(path);
+  if (const auto spec = spec_of(file)) return spec->num_classes;
+  const TensorRecord* bias = file.find("fc.bias");
+  return bias != nullptr && bias->shape.size() == 1 ? bias->shape[0] : 0;
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "data/beton/reader.h"
+#include "framework/api/model.h"
+#include "framework/api/train_plan.h"
+#include "framework/core/archive/weights_file.h"
+#include "framework/core/archive/weights_spec.h"
+#include "tools/app/recipe.h"
+
+namespace precast::tools {
+
+/// What weights of this network need, for the files that a run writes and for check_weights().
+/// @param model built from the plan. @param data the dataset whose labels name the classes; null:
+/// no names are known.
+[[nodiscard]] WeightsSpec describe_weights(const Recipe& recipe, const TrainPlan& plan,
+                                           const Registries& registries, const Model& model,
+                                           const data::BetonReader* data);
+
+/// What the weights of a file are for.
+enum class WeightsUse {
+  /// Training starts from them: classes and normalisation may differ, with a warning; a last layer
+  /// for another number of classes is replaced.
+  train,
+  /// Eval and predict: the outputs must mean the same.
+  evaluate,
+};
+
+/// Compares the weights of `file` with the network that `wanted` describes. Without a spec, the
+/// file must not be for a network with BlurPool, unless it has ffcv-imagenet's names.
+/// @param strict `model.weights_check: on`; false: what differs is a warning.
+/// @throws CheckpointError naming the file and all differences, with both values
+void check_weights(const WeightsFile& file, const WeightsSpec& wanted, WeightsUse use, bool strict);
+
+/// Number of classes of the weights: their spec's, else the size of the last layer under
+/// torchvision's name; 0 if unknown. @throws CheckpointError, IoError
+[[nodiscard]] std::int64_t classes_of_weights(const std::string& path);
+
+}  // namespace precast::tools
