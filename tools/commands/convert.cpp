@@ -9,10 +9,12 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
 
 #include "framework/core/archive/weight_names.h"
 #include "framework/core/archive/weights_file.h"
+#include "framework/core/archive/weights_spec.h"
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
 #include "tools/cli/arguments.h"
@@ -25,16 +27,26 @@ namespace po = boost::program_options;
 
 constexpr std::string_view kSafetensors = ".safetensors";
 constexpr std::array<std::string_view, 3> kExtensions = {kSafetensors, ".pt", ".pth"};
+constexpr std::array<std::string_view, 3> kNames = {"torchvision", "ffcv", "timm"};
+/// The networks that all three have, under the same names and with the same function.
+constexpr std::array<std::string_view, 7> kSharedNetworks = {
+    "resnet18",  "resnet34",        "resnet50",       "resnet101",
+    "resnet152", "wide_resnet50_2", "resnext50_32x4d"};
+/// An option with which those networks are no longer the same.
+constexpr std::string_view kOwnOption = "squeeze_excite.latent_channels";
 
 Arguments declare() {
   Arguments arguments(
-      "convert IN OUT [--json]",
-      "Tensors are taken as they are; the prefixes 'module.' and '_orig_mod.' and ffcv-imagenet's\n"
-      "names of antialiased convolutions are undone. Of a training state, the model's part is\n"
-      "taken. No code in a .pt is run.");
+      "convert IN OUT [--names torchvision|ffcv|timm] [--json]",
+      "Tensors are taken as they are; the prefixes 'module.' and '_orig_mod.' are removed. Of a\n"
+      "training state, the model's part is taken. No code in a .pt is run.");
   arguments.positional("IN", "a .safetensors, .pt or .pth file; told by its content");
   arguments.positional("OUT", "a name that ends in .safetensors, .pt or .pth");
-  arguments.options().add_options()("json", po::bool_switch(), "print the summary as JSON");
+  arguments.options().add_options()(
+      "names", po::value<std::string>(),
+      "whose names OUT has: torchvision, ffcv or timm; refused if that program has no network that "
+      "computes the same. Default: ffcv for a network with BlurPool, else as in IN")(
+      "json", po::bool_switch(), "print the summary as JSON");
   return arguments;
 }
 
@@ -78,21 +90,53 @@ void print_text(const Summary& summary) {
   }
 }
 
-/// @throws ConfigError, IoError, DataError
-Summary convert(const std::string& in, const std::string& out) {
+/// @param names empty: any. @throws CheckpointError for a network that the program does not have
+void check_target(const std::string& in, std::string_view names,
+                  const std::optional<WeightsSpec>& spec, bool blurpool) {
+  const auto refuse = [&](const std::string& found) {
+    throw CheckpointError(fmt::format(
+        "{}: expected a network that {} has, got {}. It would compute something else, or refuse "
+        "the file",
+        in, names, found));
+  };
+  if (names.empty()) return;
+  if (blurpool && names == "timm") {
+    refuse(
+        "BlurPool before strided convolutions, with zero padding; timm's blurs after the "
+        "activation, "
+        "with reflected borders");
+  }
+  if (blurpool && names == "torchvision") refuse("BlurPool; --names ffcv keeps it");
+  if (!spec) return;
+  if (std::ranges::find(kSharedNetworks, spec->arch) == kSharedNetworks.end())
+    refuse("model.arch: " + spec->arch);
+  if (const auto own = spec->params.find(std::string(kOwnOption)); own != spec->params.end())
+    refuse(fmt::format("model.params.{}: {}", own->first, own->second));
+}
+
+/// @param names one of kNames; empty: the default. @throws ConfigError, IoError, CheckpointError
+Summary convert(const std::string& in, const std::string& out, std::string_view names) {
   check_output(in, out);
   const WeightsFile file = load_weights(in);
-  TorchvisionNames names = torchvision_names(file.records(), in);
-  save_weights(out, names.records, file.metadata());
+  const std::optional<WeightsSpec> spec = spec_of(file);
+  const bool has_filters = !filtered_layers(file.records()).empty();
+  check_target(in, names, spec, has_filters || (spec && spec->blurpool));
+  // Layers that are blurred have ffcv-imagenet's names already, or get them.
+  const auto blurred = spec && !has_filters ? spec->blurred : std::map<std::string, std::int64_t>();
+  const FfcvNames renamed = ffcv_names(file.records(), blurred, in);
+  const bool safetensors = std::filesystem::path(out).extension() == kSafetensors;
+  std::map<std::string, std::string> metadata = file.metadata();
+  if (safetensors) metadata.emplace("format", "pt");
+  save_weights(out, renamed.records, metadata);
   Summary summary{.in = in,
                   .out = out,
-                  .tensors = names.records.size(),
+                  .tensors = renamed.records.size(),
                   .file_bytes = std::filesystem::file_size(out),
-                  .renamed = names.renamed,
-                  .left_out = std::move(names.left_out)};
-  for (const TensorRecord& record : names.records) summary.tensor_bytes += record.bytes.size();
-  if (std::filesystem::path(out).extension() != kSafetensors) {
-    for (const auto& [key, value] : file.metadata()) summary.left_out.push_back("metadata " + key);
+                  .renamed = renamed.renamed};
+  for (const TensorRecord& record : renamed.records) summary.tensor_bytes += record.bytes.size();
+  for (const auto& [key, value] : metadata) {
+    if (!safetensors && key != kWeightsSpecKey && key != "format")
+      summary.left_out.push_back("metadata " + key);
   }
   return summary;
 }
@@ -102,7 +146,12 @@ Summary convert(const std::string& in, const std::string& out) {
 int run_convert(const std::vector<std::string>& args) {
   Arguments arguments = declare();
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
-  const Summary summary = convert(arguments.text("IN"), arguments.text("OUT"));
+  const std::string names = arguments.has("names") ? arguments.text("names") : "";
+  if (!names.empty() && std::ranges::find(kNames, names) == kNames.end()) {
+    throw ConfigError(
+        fmt::format("--names: expected one of {}, got '{}'", fmt::join(kNames, ", "), names));
+  }
+  const Summary summary = convert(arguments.text("IN"), arguments.text("OUT"), names);
   arguments.get<bool>("json") ? print_as_json(summary) : print_text(summary);
   return static_cast<int>(ExitCode::done);
 }
