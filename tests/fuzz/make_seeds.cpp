@@ -16,6 +16,7 @@
 #include "framework/core/archive/npy.h"
 #include "framework/core/archive/safetensors.h"
 #include "framework/core/archive/torch_zip.h"
+#include "framework/core/archive/weights_spec.h"
 #include "framework/core/archive/zip_file.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
@@ -197,6 +198,26 @@ std::string text_of(const fs::path& path) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+void make_weights_specs(const fs::path& to) {
+  const WeightsSpec full = {.arch = "resnet18",
+                            .params = {{"log_bias", "true"}},
+                            .blurpool = true,
+                            .blurred = {{"layer2.0.conv1", 64}},
+                            .num_classes = 2,
+                            .class_names = {"cat", "dog"},
+                            .mean = {123.675, 116.28, 103.53},
+                            .std = {58.395, 57.12, 57.375},
+                            .resolution_px = 256};
+  put_text(to / "weights_spec" / "full", weights_spec_text(full));
+  put_text(to / "weights_spec" / "plain", weights_spec_text({.arch = "layers"}));
+  // The smallest torch file, with a spec.
+  const std::vector<std::byte> bytes(4);
+  const std::vector<TensorRecord> tensors = {{"w", DType::f32, {1}, bytes}};
+  save_weights(to / "spec.pt", tensors, weights_metadata(full));
+  put(to / "torch_zip" / "spec", read_file(to / "spec.pt"));
+  fs::remove(to / "spec.pt");
+}
+
 /// Lists, expressions, notes: what people write by hand.
 void make_texts(const fs::path& to) {
   constexpr std::string_view kList =
@@ -274,6 +295,7 @@ int main(int count, char** arguments) {
   precast::fuzz::make_recipes(to);
   precast::fuzz::make_manifests(to);
   precast::fuzz::make_texts(to);
+  precast::fuzz::make_weights_specs(to);
   precast::fuzz::make_images(to);
   precast::fuzz::make_tars(to);
   precast::fuzz::make_sources(to);

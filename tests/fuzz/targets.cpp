@@ -32,6 +32,7 @@ const std::map<std::string, std::function<void(Input)>, std::less<>>& targets() 
       {"tar", tar},
       {"image_file", image_file},
       {"filter", filter},
+      {"weights_spec", weights_spec},
   };
   return all;
 }

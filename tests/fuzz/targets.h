@@ -30,6 +30,7 @@ void source(Input input);
 void tar(Input input);
 void image_file(Input input);
 void filter(Input input);
+void weights_spec(Input input);
 /// @}
 
 /// Every target under its name, which is also its folder in tests/corpus.

@@ -224,6 +224,20 @@ void check_byte_order(const ZipReader& zip, const std::string& folder) {
   }
 }
 
+void read_metadata(const ZipReader& zip, const std::string& folder, TensorArchive& archive) {
+  const std::string tensors = folder + "data/";
+  const std::string extra = fmt::format("{}{}{}", folder, kExtraFolder, kTorchMetadataKey);
+  for (const std::string& name : zip.names()) {
+    // Reading compares an entry's name in the directory with the one before its bytes: damage to
+    // the name must not make the spec disappear.
+    if (name.starts_with(tensors) || (name != extra && !zip.is_stored(name))) continue;
+    const auto bytes = zip.read(name);
+    if (name != extra) continue;
+    archive.metadata.emplace(
+        kTorchMetadataKey, std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  }
+}
+
 }  // namespace
 
 void write_torch_zip(const std::filesystem::path& path, std::span<const TensorRecord> records,
@@ -281,12 +295,7 @@ TensorArchive parse_torch_zip(std::span<const std::byte> file, const std::string
     }
     loader.load(key.text, *value.tensor);
   }
-  const std::string extra = fmt::format("{}{}{}", folder, kExtraFolder, kTorchMetadataKey);
-  if (zip.contains(extra)) {
-    const auto bytes = zip.read(extra);
-    archive.metadata.emplace(
-        kTorchMetadataKey, std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-  }
+  read_metadata(zip, folder, archive);
   return archive;
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/core/error.h"
@@ -59,6 +60,80 @@ TEST(TorchvisionNamesTest, TwoTensorsOfOneNameAreRefused) {
         renamed({"a.weight", "a.conv.weight", "a.blur_filter"});
       },
       ::testing::ThrowsMessage<CheckpointError>(Names("weights.pt", "'a.weight'")));
+}
+
+/// Records with those names and shapes, all of zeros.
+class FfcvNamesTest : public ::testing::Test {
+ protected:
+  FfcvNames renamed(const std::vector<std::pair<std::string, std::vector<std::int64_t>>>& tensors,
+                    const std::map<std::string, std::int64_t>& blurred) {
+    std::vector<TensorRecord> records;
+    for (const auto& [name, shape] : tensors) {
+      records.push_back({name, DType::f32, shape,
+                         std::as_bytes(std::span(zeros_)).first(*byte_count(DType::f32, shape))});
+    }
+    return ffcv_names(records, blurred, "weights.pt");
+  }
+  std::vector<float> zeros_ = std::vector<float>(4096);
+};
+
+TEST_F(FfcvNamesTest, BlurredLayersGetTheWrapperAndItsFilter) {
+  const FfcvNames result = renamed({{"conv1.weight", {8, 3, 3, 3}},
+                                    {"layer2.0.conv1.weight", {4, 16, 3, 3}},
+                                    {"layer2.0.conv1.bias", {4}},
+                                    {"layer2.0.conv1.se.fc1.weight", {2, 4}},
+                                    {"grouped.weight", {8, 4, 1, 1}}},
+                                   {{"layer2.0.conv1", 16}, {"grouped", 8}});
+  std::vector<std::string> names;
+  for (const TensorRecord& record : result.records) names.push_back(record.name);
+  EXPECT_THAT(
+      names, ElementsAre("conv1.weight", "layer2.0.conv1.blur_filter", "layer2.0.conv1.conv.weight",
+                         "layer2.0.conv1.conv.bias", "layer2.0.conv1.se.fc1.weight",
+                         "grouped.blur_filter", "grouped.conv.weight"));
+  EXPECT_EQ(result.renamed, 3U);
+  EXPECT_THAT(result.records[1].shape, ElementsAre(16, 1, 3, 3));
+  EXPECT_THAT(result.records[5].shape, ElementsAre(8, 1, 3, 3));
+  for (const std::size_t filter : {1, 5}) {
+    EXPECT_TRUE(is_blur_filter(result.records[filter]));
+    EXPECT_EQ(result.records[filter].bytes.size(),
+              *byte_count(DType::f32, result.records[filter].shape));
+  }
+  EXPECT_THAT(filtered_layers(result.records), ElementsAre("layer2.0.conv1", "grouped"));
+  std::vector<std::string> undone = names_of(torchvision_names(result.records, "weights.pt"));
+  EXPECT_THAT(undone, ElementsAre("conv1.weight", "layer2.0.conv1.weight", "layer2.0.conv1.bias",
+                                  "layer2.0.conv1.se.fc1.weight", "grouped.weight"));
+}
+
+TEST_F(FfcvNamesTest, ALayerWithoutAWeightForSoManyChannelsIsRefused) {
+  const std::vector<std::pair<std::string, std::vector<std::int64_t>>> tensors = {
+      {"a.weight", {4, 16, 3, 3}}, {"fc.weight", {4, 16}}, {"none.weight", {0, 16, 3, 3}}};
+  const std::vector<std::pair<std::string, std::int64_t>> wrong = {
+      {"b", 16}, {"a", 8}, {"a", 48}, {"a", INT64_MAX}, {"a", 0}, {"fc", 16}, {"none", 16}};
+  for (const auto& [layer, channels] : wrong) {
+    EXPECT_THAT(
+        [&] {
+          (void)renamed(tensors, {{layer, channels}});
+        },
+        ::testing::ThrowsMessage<CheckpointError>(
+            Names("weights.pt", "'" + layer + ".weight'", channels)));
+  }
+}
+
+TEST(BlurFilterTest, OnlyTheFilterOfFfcvImagenetIsOne) {
+  const auto is_filter = [](DType dtype, const auto& values) {
+    return is_blur_filter({"a.blur_filter", dtype, {1, 1, 3, 3}, std::as_bytes(std::span(values))});
+  };
+  std::vector<double> wide = {1, 2, 1, 2, 4, 2, 1, 2, 1};
+  for (double& value : wide) value /= 16;
+  std::vector<float> single(wide.begin(), wide.end());
+  EXPECT_TRUE(is_filter(DType::f64, wide));
+  EXPECT_TRUE(is_filter(DType::f32, single));
+  const std::vector<std::uint16_t> half = {0x2C00, 0x3000, 0x2C00, 0x3000, 0x3400,
+                                           0x3000, 0x2C00, 0x3000, 0x2C00};
+  EXPECT_TRUE(is_filter(DType::f16, half));
+  EXPECT_FALSE(is_filter(DType::bf16, half));
+  single[8] = 1;
+  EXPECT_FALSE(is_filter(DType::f32, single));
 }
 
 }  // namespace
