@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Makes the goldens of tests/models and tests/recipes from the real torch, torchvision and numpy.
 
-    pip install torch==2.11.0 torchvision==0.26.0 numpy
+    pip install torch==2.11.0 torchvision==0.26.0 timm==1.0.20 numpy
     python tests/golden/make_torchvision_goldens.py
 
-Writes torchvision/{resnet18_state.txt,resnet50_state.txt,models.json,recipes.json} beside this
-file. Weights and inputs come from a formula (noise), so that the files stay small. The checksums
+Writes torchvision/{resnet18,resnet50}_{state,ffcv_state,timm_state}.txt, models.json and
+recipes.json beside this file. Weights and inputs come from a formula (noise), so that the files stay small. The checksums
 of seed 7 hold on CPUs with AVX2: without it torch draws other normal numbers.
 """
 
@@ -13,6 +13,7 @@ import json
 import pathlib
 
 import numpy as np
+import timm
 import torch
 import torch.nn.functional as F
 import torchvision
@@ -46,17 +47,17 @@ def fill(model):
 
 
 class Blurred(torch.nn.Module):
-    """A convolution behind the filter, as ffcv-imagenet defines it."""
+    """A convolution behind the filter: ffcv-imagenet's BlurPoolConv2d, with its names."""
 
     def __init__(self, conv):
         super().__init__()
         self.conv = conv
         row = torch.tensor([1.0, 2.0, 1.0])
-        self.filter = (torch.outer(row, row) / 16).repeat(conv.in_channels, 1, 1, 1)
+        taps = (torch.outer(row, row) / 16).repeat(conv.in_channels, 1, 1, 1)
+        self.register_buffer("blur_filter", taps)
 
     def forward(self, x):
-        taps = self.filter.to(x.dtype)
-        return self.conv(F.conv2d(x, taps, padding=1, groups=self.conv.in_channels))
+        return self.conv(F.conv2d(x, self.blur_filter, padding=1, groups=self.conv.in_channels))
 
 
 def blur_strided(module):
@@ -82,6 +83,20 @@ def build(arch, **options):
     return torchvision.models.get_model(arch, weights=None, **options)
 
 
+def write_state(name, model):
+    lines = [" ".join([key, *map(str, tensor.shape)]) for key, tensor in model.state_dict().items()]
+    (FOLDER / f"torchvision/{name}.txt").write_text("\n".join(lines) + "\n")
+
+
+def write_states():
+    for arch in ["resnet18", "resnet50"]:
+        model = build(arch)
+        write_state(f"{arch}_state", model)
+        blur_strided(model)
+        write_state(f"{arch}_ffcv_state", model)
+        write_state(f"{arch}_timm_state", timm.create_model(arch))
+
+
 def model_goldens():
     golden = {"parameters": {}, "seed7": {}, "zero_init_residual_seed7": {}, "outputs": {}}
     for arch in ARCHS:
@@ -93,9 +108,6 @@ def model_goldens():
         torch.manual_seed(7)
         model = build(arch, zero_init_residual=True)
         golden["zero_init_residual_seed7"][arch] = checksum(model.parameters())
-        lines = [" ".join([name, *map(str, tensor.shape)])
-                 for name, tensor in model.state_dict().items()]
-        (FOLDER / f"torchvision/{arch}_state.txt").write_text("\n".join(lines) + "\n")
     for arch in ["resnet18", "resnet50", "resnext50_32x4d"]:
         for blurpool in [False, True]:
             golden["outputs"][arch + ("+blurpool" if blurpool else "")] = outputs(arch, blurpool)
@@ -226,5 +238,6 @@ def write(path, golden):
 
 if __name__ == "__main__":
     (FOLDER / "torchvision").mkdir(exist_ok=True)
+    write_states()
     write("torchvision/models.json", model_goldens())
     write("torchvision/recipes.json", recipe_goldens())

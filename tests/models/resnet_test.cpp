@@ -11,9 +11,11 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "framework/core/error.h"
+#include "models/detail/blurred_layers.h"
 #include "tests/models/golden_model.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/noise_tensor.h"
@@ -77,6 +79,31 @@ TEST(ResNetTest, BlurPoolChangesNeitherNamesNorStartingWeights) {
   const auto blurred = make_model({.arch = "resnet18", .num_classes = 10, .blurpool = true});
   EXPECT_EQ(state_text(*plain), state_text(*blurred));
   EXPECT_EQ(weights_checksum(*plain), weights_checksum(*blurred));
+}
+
+/// The layers with a filter in ffcv-imagenet's network, and their channels.
+std::map<std::string, std::int64_t> golden_filters(const std::string& file) {
+  std::map<std::string, std::int64_t> filters;
+  std::istringstream lines(golden_text(file));
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t end = line.find(".blur_filter ");
+    if (end != line.npos) filters[line.substr(0, end)] = std::stoll(line.substr(line.find(' ')));
+  }
+  return filters;
+}
+
+TEST(ResNetTest, BlurredLayersAreThoseOfFfcvImagenet) {
+  for (const std::string arch : {"resnet18", "resnet50"}) {
+    const auto layers = models::blurred_layers(*make_model({.arch = arch, .blurpool = true}));
+    EXPECT_EQ(layers, golden_filters(arch + "_ffcv_state.txt"));
+    EXPECT_EQ(layers.size(), 6U);
+    EXPECT_TRUE(models::blurred_layers(*make_model({.arch = arch})).empty());
+  }
+}
+
+TEST(ResNetTest, TimmsNetworksHaveTheSameNamesAndShapes) {
+  for (const std::string arch : {"resnet18", "resnet50"})
+    EXPECT_EQ(golden_text(arch + "_timm_state.txt"), golden_text(arch + "_state.txt"));
 }
 
 TEST(ResNetTest, StateHasTorchvisionsNamesOrderAndShapes) {

@@ -95,6 +95,33 @@ TEST_F(WeightsTest, NamesOfThePublishedScriptAndOfDdpAreUnderstood) {
   EXPECT_TRUE(model.weight.equal(at::full({2, 2}, 1.5)));
 }
 
+TEST_F(WeightsTest, TheSpecIsStoredAndBlurredLayersGetFfcvImagenetsNames) {
+  class Convolution final : public ImageModel {
+   public:
+    at::Tensor classify(const at::Tensor& images) override { return images; }
+    [[nodiscard]] std::vector<NamedTensor> parameters() const override {
+      return {{"layer2.0.conv1.weight", weight}};
+    }
+    [[nodiscard]] std::vector<NamedTensor> state() const override { return parameters(); }
+    void train(bool /*training*/) override {}
+    void to(at::Device /*device*/, bool /*channels_last*/) override {}
+    at::Tensor weight = at::full({2, 16, 1, 1}, 0.5F);
+  } model, loaded;
+  loaded.weight.zero_();
+  const WeightsSpec spec = {
+      .arch = "a", .blurpool = true, .blurred = {{"layer2.0.conv1", 16}}, .num_classes = 2};
+  save_model_weights(model, folder_ / "w", spec);
+  for (const char* name : {"w.pt", "w.safetensors"}) {
+    const WeightsFile file = load_weights(folder_ / name);
+    EXPECT_EQ(spec_of(file), spec);
+    ASSERT_EQ(file.records().size(), 2U);
+    EXPECT_EQ(file.records()[0].name, "layer2.0.conv1.blur_filter");
+    EXPECT_EQ(file.records()[1].name, "layer2.0.conv1.conv.weight");
+    load_model_weights(loaded, folder_ / name);
+    EXPECT_TRUE(loaded.weight.equal(model.weight));
+  }
+}
+
 TEST_F(WeightsTest, AMissingBatchCountIsZero) {
   LinearModel model(4);
   model.steps_seen.fill_(5);
