@@ -5,11 +5,13 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "framework/core/archive/weights_file.h"
+#include "framework/core/archive/weights_spec.h"
 #include "framework/core/file.h"
 #include "tests/framework/core/archive/sample_tensors.h"
 #include "tests/support/message_matchers.h"
@@ -60,7 +62,7 @@ TEST_F(ConvertTest, WhatTorchWroteGoesThereAndBack) {
   }
 }
 
-TEST_F(ConvertTest, NamesOfWrappersAreUndoneAndTold) {
+TEST_F(ConvertTest, PrefixesOfWrappersAreRemovedAndFiltersStay) {
   auto records = test::sample_tensors();
   records.resize(4);
   const char* names[] = {"module.layer2.0.conv1.conv.weight", "module.layer2.0.conv1.blur_filter",
@@ -71,22 +73,129 @@ TEST_F(ConvertTest, NamesOfWrappersAreUndoneAndTold) {
 
   const auto report = nlohmann::json::parse(output);
   EXPECT_EQ(report["file"], at("out.pt"));
-  EXPECT_EQ(report["tensors"], 3);
-  EXPECT_EQ(report["tensor_bytes"],
-            records[0].bytes.size() + records[2].bytes.size() + records[3].bytes.size());
+  EXPECT_EQ(report["tensors"], 4);
+  EXPECT_EQ(report["tensor_bytes"], records[0].bytes.size() + records[1].bytes.size() +
+                                        records[2].bytes.size() + records[3].bytes.size());
   EXPECT_EQ(report["bytes"], std::filesystem::file_size(at("out.pt")));
-  EXPECT_EQ(report["renamed"], 1);
-  EXPECT_EQ(report["left_out"],
-            (std::vector<std::string>{"layer2.0.conv1.blur_filter", "metadata epoch"}));
-  records.erase(records.begin() + 1);
-  records[0].name = "layer2.0.conv1.weight";
-  records[1].name = "fc.weight";
-  records[2].name = "block.conv.weight";
+  EXPECT_EQ(report["renamed"], 0);
+  EXPECT_EQ(report["left_out"], std::vector<std::string>{"metadata epoch"});
+  const char* plain[] = {"layer2.0.conv1.conv.weight", "layer2.0.conv1.blur_filter", "fc.weight",
+                         "block.conv.weight"};
+  for (std::size_t i = 0; i < records.size(); ++i) records[i].name = plain[i];
   EXPECT_EQ(dump_of(at("out.pt")), test::dump(records));
 
   ASSERT_EQ(convert({at("in.safetensors"), at("out.safetensors")}), 0);
-  EXPECT_THAT(output, Names(at("out.safetensors"), 3, 1, "layer2.0.conv1.blur_filter"));
+  EXPECT_THAT(output, Names(at("out.safetensors"), 4));
   EXPECT_EQ(load_weights(at("out.safetensors")).metadata().at("epoch"), "16");
+}
+
+/// A convolution of 16 channels and a linear layer, as files of one network with and without
+/// BlurPool have them.
+class ConvertNamesTest : public ConvertTest {
+ protected:
+  ConvertNamesTest() {
+    save("plain", {"conv.weight", "fc.weight"}, plain_);
+    WeightsSpec blurred = plain_;
+    blurred.blurpool = true;
+    blurred.blurred = {{"conv", 16}};
+    // A checkpoint, and what ffcv-imagenet writes.
+    save("blurred", {"conv.weight", "fc.weight"}, blurred);
+    save("ffcv", {"conv.blur_filter", "conv.conv.weight", "fc.weight"}, std::nullopt);
+    save("torchvision", {"conv.weight", "fc.weight"}, std::nullopt);
+    WeightsSpec own = plain_;
+    own.params["squeeze_excite.latent_channels"] = "64.0";
+    save("own", {"conv.weight", "fc.weight"}, own);
+    own = {.arch = "layers"};
+    save("layers", {"conv.weight", "fc.weight"}, own);
+  }
+  void save(const std::string& file, const std::vector<std::string>& names,
+            const std::optional<WeightsSpec>& spec) {
+    std::vector<TensorRecord> records;
+    for (const std::string& name : names) {
+      const bool filter = name.ends_with("blur_filter");
+      const std::vector<std::int64_t> shape =
+          name == "fc.weight" ? std::vector<std::int64_t>{2, 4}
+                              : std::vector<std::int64_t>{filter ? 16 : 4, filter ? 1 : 16, 3, 3};
+      records.push_back({name, DType::f32, shape,
+                         std::as_bytes(std::span(values_)).first(*byte_count(DType::f32, shape))});
+    }
+    const auto metadata = spec ? weights_metadata(*spec) : std::map<std::string, std::string>();
+    save_weights(at(file + ".safetensors"), records, metadata);
+    save_weights(at(file + ".pt"), records, metadata);
+  }
+  [[nodiscard]] std::vector<std::string> names_in(const std::string& file) const {
+    std::vector<std::string> names;
+    for (const TensorRecord& record : load_weights(at(file)).records())
+      names.push_back(record.name);
+    return names;
+  }
+
+  std::vector<float> values_ = std::vector<float>(1024, 0.5F);
+  WeightsSpec plain_ = {.arch = "resnet18", .num_classes = 2, .class_names = {"cat", "dog"}};
+};
+
+TEST_F(ConvertNamesTest, GiveWhatTheOtherProgramComputesOrAreRefused) {
+  const std::vector<std::string> plain = {"conv.weight", "fc.weight"};
+  const std::vector<std::string> ffcv = {"conv.blur_filter", "conv.conv.weight", "fc.weight"};
+  struct Case {
+    std::string in, names;
+    std::vector<std::string> written;
+    std::vector<std::string> facts = {};
+  };
+  const std::vector<Case> cases = {
+      {"plain", "", plain},
+      {"plain", "torchvision", plain},
+      {"plain", "timm", plain},
+      {"plain", "ffcv", plain},
+      {"torchvision", "", plain},
+      {"torchvision", "torchvision", plain},
+      {"torchvision", "timm", plain},
+      {"torchvision", "ffcv", plain},
+      {"blurred", "", ffcv},
+      {"blurred", "ffcv", ffcv},
+      {"blurred", "torchvision", {}, {"torchvision", "BlurPool", "ffcv"}},
+      {"blurred", "timm", {}, {"timm", "BlurPool"}},
+      {"ffcv", "", ffcv},
+      {"ffcv", "ffcv", ffcv},
+      {"ffcv", "torchvision", {}, {"torchvision", "BlurPool"}},
+      {"ffcv", "timm", {}, {"timm", "BlurPool"}},
+      {"own", "", plain},
+      {"own", "torchvision", {}, {"model.params.squeeze_excite.latent_channels", "64.0"}},
+      {"own", "timm", {}, {"model.params.squeeze_excite.latent_channels", "64.0"}},
+      {"own", "ffcv", {}, {"model.params.squeeze_excite.latent_channels", "64.0"}},
+      {"layers", "", plain},
+      {"layers", "torchvision", {}, {"model.arch", "layers"}},
+  };
+  for (const Case& item : cases) {
+    for (const std::string from : {".pt", ".safetensors"}) {
+      for (const std::string to : {"out.pt", "out.safetensors"}) {
+        SCOPED_TRACE(item.in + from + " " + item.names + " " + to);
+        std::filesystem::remove(at(to));
+        std::vector<std::string> arguments = {at(item.in + from), at(to)};
+        if (!item.names.empty()) arguments.insert(arguments.end(), {"--names", item.names});
+        EXPECT_EQ(convert(arguments), item.facts.empty() ? 0 : 4) << error;
+        EXPECT_EQ(std::filesystem::exists(at(to)), item.facts.empty());
+        EXPECT_THAT(error, test::NamesMatcher(item.facts));
+        if (!item.facts.empty()) continue;
+        EXPECT_EQ(names_in(to), item.written);
+        EXPECT_EQ(read_weights_spec(at(to)), read_weights_spec(at(item.in + from)));
+      }
+    }
+  }
+}
+
+TEST_F(ConvertNamesTest, AnUnknownProgramEndsWithCode2) {
+  EXPECT_EQ(convert({at("plain.pt"), at("out.pt"), "--names", "keras"}), 2);
+  EXPECT_THAT(error, Names("--names", "torchvision", "ffcv", "timm", "'keras'"));
+}
+
+TEST_F(ConvertNamesTest, ASpecThatDoesNotFitTheTensorsIsRefused) {
+  WeightsSpec wrong = plain_;
+  wrong.blurpool = true;
+  wrong.blurred = {{"layer2.0.conv1", 64}};
+  save("wrong", {"conv.weight"}, wrong);
+  EXPECT_EQ(convert({at("wrong.pt"), at("out.pt")}), 4);
+  EXPECT_THAT(error, Names(at("wrong.pt"), "'layer2.0.conv1.weight'"));
 }
 
 TEST_F(ConvertTest, WhatHoldsNoWeightsEndsWithCode4AndWritesNothing) {

@@ -1,0 +1,119 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "framework/core/archive/weights_spec.h"
+#include "framework/process/child_process.h"
+#include "tests/data/sources/sample_images.h"
+#include "tests/support/message_matchers.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::tools {
+namespace {
+
+using test::Names;
+
+/// The programs as a user starts them: a run with BlurPool on nine images of three classes.
+class WeightsFilesTest : public ::testing::Test {
+ protected:
+  WeightsFilesTest() {
+    test::make_class_tree(folder_ / "tree");
+    write_dataset("d.beton");
+    std::filesystem::rename(folder_ / "tree/dog", folder_ / "tree/fox");
+    write_dataset("other.beton");
+  }
+  void write_dataset(const std::string& name) const {
+    const ChildResult written = run_child(
+        {std::string(PRECAST_BIN_DIR) + "/precast", "write", folder_ / "tree", folder_ / name},
+        std::chrono::minutes(1));
+    EXPECT_EQ(written.exit_code, 0) << written.errors;
+  }
+  /// Runs `precast args[0] common... args[1...]`.
+  ChildResult precast(const std::vector<std::string>& args,
+                      const std::string& data = "d.beton") const {
+    std::vector<std::string> all = {std::string(PRECAST_BIN_DIR) + "/precast",
+                                    args[0],
+                                    "--data.train_dataset=" + (folder_ / data).string(),
+                                    "--data.val_dataset=" + (folder_ / data).string(),
+                                    "--training.batch_size=4",
+                                    "--resolution.min_res=32",
+                                    "--resolution.max_res=32",
+                                    "--validation.resolution=40",
+                                    "--training.epochs=1",
+                                    "--lr.lr=0.001",
+                                    "--logging.folder=" + (folder_ / "runs").string(),
+                                    "--training.device=cpu"};
+    all.insert(all.end(), args.begin() + 1, args.end());
+    return run_child(all, std::chrono::minutes(3));
+  }
+  [[nodiscard]] std::string run(const std::string& file) const {
+    return (folder_ / "runs/r" / file).string();
+  }
+
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(WeightsFilesTest, EveryFileOfABlurPoolRunSaysSoAndNoOtherNetworkTakesIt) {
+  const ChildResult trained = precast({"train", "--logging.run_id=r", "--training.use_blurpool=1"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.errors;
+  const WeightsFile checkpoint = load_weights(run("checkpoints/ckpt-2/model.safetensors"));
+  EXPECT_NE(checkpoint.find("layer2.0.conv1.weight"), nullptr);
+  const auto spec = spec_of(checkpoint);
+  ASSERT_TRUE(spec);
+  EXPECT_TRUE(spec->blurpool);
+  EXPECT_EQ(spec->class_names, (std::vector<std::string>{"ape", "cat", "dog"}));
+  EXPECT_EQ(spec->resolution_px, 40);
+  for (const std::string name : {"final_weights.pt", "final_weights.safetensors"}) {
+    const WeightsFile file = load_weights(run(name));
+    EXPECT_EQ(spec_of(file), spec);
+    EXPECT_EQ(file.find("layer2.0.conv1.weight"), nullptr);
+    EXPECT_NE(file.find("layer2.0.conv1.conv.weight"), nullptr);
+    EXPECT_NE(file.find("layer2.0.conv1.blur_filter"), nullptr);
+  }
+
+  const std::string logits = (folder_ / "logits.npy").string();
+  for (const std::string& file :
+       {run("final_weights.pt"), checkpoint.path().string(), run("final_weights.safetensors")}) {
+    const std::string weights = "--model.weights=" + file;
+    const std::vector<std::vector<std::string>> commands = {
+        {"eval", weights},
+        {"predict", weights, "-o", logits},
+        {"train", weights, "--logging.run_id=refused"}};
+    for (std::vector<std::string> command : commands) {
+      const ChildResult refused = precast(command);
+      EXPECT_EQ(refused.exit_code, 4) << command[0];
+      EXPECT_THAT(refused.errors, Names(file, "blurpool", "true", "false"));
+      if (command[0] == "train") continue;
+      command.push_back("--training.use_blurpool=1");
+      EXPECT_EQ(precast(command).exit_code, 0) << command[0];
+    }
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs/refused"));
+  const ChildResult resumed = precast({"train", "--logging.run_id=r", "--checkpoint.resume=auto"});
+  EXPECT_EQ(resumed.exit_code, 4);
+}
+
+TEST_F(WeightsFilesTest, ClassesOfTheDataAreComparedByName) {
+  const ChildResult trained = precast({"train", "--logging.run_id=r"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.errors;
+  const std::string weights = "--model.weights=" + run("final_weights.pt");
+  EXPECT_EQ(precast({"eval", weights}).exit_code, 0);
+  const ChildResult refused = precast({"eval", weights}, "other.beton");
+  EXPECT_EQ(refused.exit_code, 4);
+  EXPECT_THAT(refused.errors, Names(run("final_weights.pt"), 2, "'dog'", "'fox'"));
+  const ChildResult loaded = precast({"eval", weights, "--model.weights_check=off"}, "other.beton");
+  EXPECT_EQ(loaded.exit_code, 0);
+  EXPECT_THAT(loaded.errors, Names("warning", "'dog'", "'fox'"));
+  const ChildResult tuned = precast({"train", weights, "--logging.run_id=tuned"}, "other.beton");
+  EXPECT_EQ(tuned.exit_code, 0);
+  EXPECT_THAT(tuned.errors, Names("warning", "'dog'", "'fox'"));
+  const ChildResult count = precast({"eval", weights, "--model.num_classes=5"});
+  EXPECT_EQ(count.exit_code, 4);
+  EXPECT_THAT(count.errors, Names(3, 5));
+}
+
+}  // namespace
+}  // namespace precast::tools
