@@ -59,12 +59,12 @@ class WeightsFilesTest : public ::testing::Test {
 TEST_F(WeightsFilesTest, EveryFileOfABlurPoolRunSaysSoAndNoOtherNetworkTakesIt) {
   const ChildResult trained = precast({"train", "--logging.run_id=r", "--training.use_blurpool=1"});
   ASSERT_EQ(trained.exit_code, 0) << trained.errors;
-  const WeightsFile checkpoint = load_weights(run("checkpoints/ckpt-2/model.safetensors"));
+  const WeightsFile checkpoint = load_weights(run("checkpoints/ckpt-0000000002/model.safetensors"));
   EXPECT_NE(checkpoint.find("layer2.0.conv1.weight"), nullptr);
   const auto spec = spec_of(checkpoint);
   ASSERT_TRUE(spec);
   EXPECT_TRUE(spec->blurpool);
-  EXPECT_EQ(spec->class_names, (std::vector<std::string>{"ape", "cat", "dog"}));
+  EXPECT_EQ(spec->class_names, (std::vector<std::string>{"cat", "cat-like", "dog"}));
   EXPECT_EQ(spec->resolution_px, 40);
   for (const std::string name : {"final_weights.pt", "final_weights.safetensors"}) {
     const WeightsFile file = load_weights(run(name));

@@ -45,10 +45,18 @@ def add_blurpool(model):
             conv.register_forward_pre_hook(blur)
 
 
+def without_filters(state):
+    """The names of a network in which add_blurpool() hangs the filters on the convolutions."""
+    blurred = {name.removesuffix(".blur_filter") for name in state if name.endswith(".blur_filter")}
+    names = {f"{layer}.conv.weight": f"{layer}.weight" for layer in blurred}
+    return {names.get(name, name): value for name, value in state.items()
+            if not name.endswith(".blur_filter")}
+
+
 def load_weights(path):
-    """A state_dict from .pt or .safetensors."""
+    """A state_dict from .pt or .safetensors, with torchvision's names."""
     if not str(path).endswith(".safetensors"):
-        return torch.load(path, weights_only=True)
+        return without_filters(torch.load(path, weights_only=True))
     with open(path, "rb") as file:
         header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
         data = bytearray(file.read())
@@ -61,7 +69,7 @@ def load_weights(path):
         # A separate copy: tensors in a file need not be aligned.
         values = torch.frombuffer(bytearray(data[begin:end]), dtype=types[entry["dtype"]])
         state[name] = values.reshape(entry["shape"])
-    return state
+    return without_filters(state)
 
 
 def load_npy(path):
