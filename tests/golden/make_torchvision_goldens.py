@@ -5,8 +5,8 @@
     python tests/golden/make_torchvision_goldens.py
 
 Writes torchvision/{resnet18,resnet50}_{state,ffcv_state,timm_state}.txt, models.json and
-recipes.json beside this file. Weights and inputs come from a formula (noise), so that the files stay small. The checksums
-of seed 7 hold on CPUs with AVX2: without it torch draws other normal numbers.
+recipes.json beside this file. Weights and inputs come from a formula (noise), so that the files
+stay small. The checksums of seed 7 hold on CPUs with AVX2: without it torch draws other normal numbers.
 """
 
 import json

@@ -83,7 +83,7 @@ class Exchange(unittest.TestCase):
 
     @classmethod
     def keys(cls, blurpool, arch="resnet18"):
-        return [f"--model.arch={arch}", f"--data.val_dataset={cls.folder / 'x.beton'}", f"--training.use_blurpool={blurpool}",
+        return [f"--model.arch={arch}", f"--training.use_blurpool={blurpool}", f"--data.val_dataset={cls.folder / 'x.beton'}",
                 f"--validation.resolution={SIDE}", "--validation.lr_tta=0", "--training.device=cpu",
                 "--pipeline.val=[center_crop: {ratio: 1}]"]
 
