@@ -20,6 +20,7 @@
 #include "tests/support/message_matchers.h"
 #include "tests/support/noise_tensor.h"
 #include "tests/support/temporary_folder.h"
+#include "tools/app/plan.h"
 #include "tools/app/session.h"
 
 namespace precast::tools {
@@ -126,7 +127,7 @@ class WeightsCheckTest : public ::testing::Test {
   /// Makes `recipe_`, `plan_` and `model_`.
   WeightsSpec spec_of_network(const std::vector<std::string>& keys) {
     recipe_ = make_recipe(keys, registries_);
-    plan_ = make_plan(recipe_, registries_, 0, kClasses);
+    plan_ = make_plan(as_requested(recipe_), registries_, 0, kClasses);
     model_ = make_model(registries_.models, plan_.model);
     return describe_weights(recipe_, plan_, registries_, *model_, nullptr);
   }
@@ -134,8 +135,9 @@ class WeightsCheckTest : public ::testing::Test {
   at::Tensor logits(const std::string& file, std::vector<std::string> keys) {
     keys.push_back("model.weights=" + (folder_ / file).string());
     recipe_ = make_recipe(keys, registries_);
-    plan_ = make_plan(recipe_, registries_, 0, kClasses);
-    model_ = build_model(recipe_, plan_, registries_, at::kCPU, WeightsUse::evaluate, nullptr);
+    const ResolvedRun run = as_requested(recipe_);
+    plan_ = make_plan(run, registries_, 0, kClasses);
+    model_ = build_model(run, plan_, registries_, WeightsUse::evaluate, nullptr);
     model_->train(false);
     const at::NoGradGuard no_grad;
     return model_->forward(make_batch(test::noise_tensor(1000, {4, 3, 72, 72}, 4)));
