@@ -14,7 +14,10 @@ import sys
 GUARDS = ["tools/plugins/data_guards.cpp", "tools/app/train_guards.cpp"]
 INTERFACES = ["framework/api", "data/order", "data/transforms"]
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-CLASS = re.compile(r"\b(?:class|struct)\s+(?:\w+_API\s+)?(\w+)(?:\s+final)?\s*(?::\s*public\s+([\w:<>]+)\s*(?:,\s*public\s+[\w:<>]+\s*)*)?\{")
+CLASS = re.compile(
+    r"\b(?:class|struct)\s+(?:\w+_API\s+)?(\w+)(?:\s+final)?\s*"
+    r"(?::\s*public\s+([\w:<>]+)\s*(?:,\s*public\s+[\w:<>]+\s*)*)?\{"
+)
 VIRTUAL = re.compile(r"\bvirtual\b[^;{]*?(operator\(\)|\w+)\s*\(")
 OVERRIDE = re.compile(r"(operator\(\)|\w+)\s*\([^;{}]*\)[^;{}()]*\boverride\b")
 
