@@ -84,8 +84,8 @@ class Exchange(unittest.TestCase):
     @classmethod
     def keys(cls, blurpool, arch="resnet18"):
         return [f"--model.arch={arch}", f"--training.use_blurpool={blurpool}",
-                f"--data.val_dataset={cls.folder / 'x.beton'}", f"--validation.resolution={SIDE}", "--validation.lr_tta=0", "--training.device=cpu",
-                "--pipeline.val=[center_crop: {ratio: 1}]"]
+                f"--data.val_dataset={cls.folder / 'x.beton'}", f"--validation.resolution={SIDE}",
+                "--validation.lr_tta=0", "--training.device=cpu", "--pipeline.val=[center_crop: {ratio: 1}]"]
 
     def assert_same(self, model, file, *network):
         """Python's logits and those of `precast predict`."""

@@ -68,7 +68,7 @@ struct Summary {
   std::uint64_t tensor_bytes = 0;
   std::uint64_t file_bytes = 0;
   std::size_t renamed = 0;
-  std::vector<std::string> left_out;
+  std::vector<std::string> left_out = {};
 };
 
 void print_as_json(const Summary& summary) {
