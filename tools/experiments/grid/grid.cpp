@@ -21,6 +21,7 @@
 #include "tools/experiments/grid/slurm_array.h"
 #include "tools/experiments/grid/sweep.h"
 #include "tools/experiments/grid/watcher.h"
+#include "tools/experiments/trial/job_lock.h"
 #include "tools/experiments/trial/trial_pool.h"
 
 namespace precast::tools {
