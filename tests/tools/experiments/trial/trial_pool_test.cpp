@@ -7,7 +7,6 @@
 #include <sys/resource.h>
 
 #include <atomic>
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
