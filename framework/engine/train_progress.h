@@ -7,6 +7,7 @@
 
 #include "framework/api/batch_source.h"
 #include "framework/api/train_plan.h"
+#include "framework/core/export.h"
 #include "framework/core/progress.h"
 #include "framework/engine/evaluator.h"
 #include "framework/engine/train_state.h"
@@ -16,7 +17,7 @@ namespace precast::engine {
 /// The lines of a training run for people: the live line with position, img/s, time left, loss, lr
 /// and share of time spent waiting for data, and a line for each finished epoch. Epochs count from
 /// 1.
-class TrainProgress {
+class PRECAST_API TrainProgress {
  public:
   /// Borrows both. @param shown false: never due (all ranks but one).
   TrainProgress(const TrainPlan& plan, const BatchSource& train_source, bool shown);

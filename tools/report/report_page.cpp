@@ -195,6 +195,56 @@ std::vector<std::string> all_keys(const std::vector<RunRecord>& runs) {
   return keys;
 }
 
+/// A class and its validation images.
+struct ClassRow {
+  std::string name;
+  std::int64_t images = 0;
+  std::int64_t correct = 0;
+  [[nodiscard]] double accuracy() const {
+    return static_cast<double>(correct) / static_cast<double>(images);
+  }
+};
+
+/// The classes of summary.json that have images, worst first; empty if the file does not say.
+std::vector<ClassRow> classes_of(const RunRecord& run) {
+  const ordered_json classes = run.summary.value("classes", ordered_json());
+  const auto list = [&](const char* key) {
+    return classes.is_object() ? classes.value(key, ordered_json::array()) : ordered_json::array();
+  };
+  const ordered_json names = list("names"), images = list("images"), correct = list("top_1_correct");
+  std::vector<ClassRow> rows;
+  if (images.size() != correct.size()) return rows;
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    if (!images[i].is_number_integer() || !correct[i].is_number_integer()) continue;
+    const bool named = i < names.size() && names[i].is_string();
+    ClassRow row{named ? fmt::format("{} {}", i, names[i].get<std::string>()) : std::to_string(i),
+                 images[i].get<std::int64_t>(), correct[i].get<std::int64_t>()};
+    if (row.images > 0) rows.push_back(std::move(row));
+  }
+  std::ranges::stable_sort(rows, {}, &ClassRow::accuracy);
+  return rows;
+}
+
+void add_classes(HtmlPage& page, const RunRecord& run) {
+  constexpr std::size_t kMostShown = 10;
+  std::vector<ClassRow> rows = classes_of(run);
+  if (rows.empty()) return;
+  const std::size_t all = rows.size();
+  rows.resize(std::min(all, kMostShown));
+  page.section("Classes");
+  page.paragraph(all > kMostShown ? fmt::format("The {} classes with the lowest top-1 of {}; "
+                                                "summary.json has all.",
+                                                kMostShown, all)
+                                  : "Lowest top-1 first.");
+  HtmlTable table{.columns = {{"class"}, {"top-1", true}, {"correct", true}, {"images", true}}};
+  for (const ClassRow& row : rows)
+    table.rows.push_back({{row.name},
+                          {percent(row.accuracy())},
+                          {std::to_string(row.correct)},
+                          {std::to_string(row.images)}});
+  page.table(table);
+}
+
 void add_configuration(HtmlPage& page, const std::vector<RunRecord>& runs) {
   const auto keys = all_keys(runs);
   if (keys.empty()) return;
@@ -291,6 +341,7 @@ std::string report_page(const std::vector<RunRecord>& runs,
   const auto learning = learning_charts(runs);
   page.section("Learning");
   learning.empty() ? page.paragraph("Nothing has been logged yet.") : page.charts(learning);
+  if (one) add_classes(page, runs[0]);
   page.section("Speed");
   page.charts(speed_charts(runs));
   add_system(page, runs);
