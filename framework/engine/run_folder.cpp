@@ -52,7 +52,7 @@ RunFolder::RunFolder(const std::filesystem::path& folder, const std::string& run
   }
   if (!go_on && has_results(path_)) {
     throw IoError(
-        fmt::format("run folder: expected a new folder, got {} with the log of an earlier "
+        fmt::format("run folder: expected a new folder, got {} with a log of an earlier "
                     "run. Give another logging.run_id, or --checkpoint.resume=auto to resume it",
                     path_.string()));
   }
