@@ -71,8 +71,7 @@ void Evaluator::count_classes(const at::Tensor& labels, const at::Tensor& correc
                               Counts& counts) const {
   // A loss may ignore some labels (-100, say).
   const at::Tensor is_class = labels.ge(0).logical_and_(labels.lt(options_.num_classes));
-  const at::Tensor place =
-      at::where(is_class, labels, at::full_like(labels, options_.num_classes));
+  const at::Tensor place = at::where(is_class, labels, at::full_like(labels, options_.num_classes));
   counts.classes[0].index_add_(0, place, at::ones_like(place));
   counts.classes[1].index_add_(0, place, correct.to(at::kLong));
 }
@@ -132,8 +131,8 @@ EvalResult Evaluator::result_of(const Counts& counts) const {
   };
   for (std::int64_t i = 0; i < options_.num_classes; ++i)
     result.classes.push_back({.samples = at_class(0, i), .top_1_correct = at_class(1, i)});
-  const bool any = std::ranges::any_of(
-      result.classes, [](const ClassCount& count) { return count.samples > 0; });
+  const bool any = std::ranges::any_of(result.classes,
+                                       [](const ClassCount& count) { return count.samples > 0; });
   if (!any) result.classes.clear();
   for (std::size_t i = 0; i < options_.metrics.size(); ++i) {
     const Metric& metric = *options_.metrics[i];

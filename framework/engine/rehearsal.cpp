@@ -151,8 +151,7 @@ class Rehearsal {
               "or "
               "validation.resolution",
               std::min(share, options_.val_batch_size), evaluator_.image_size_px(),
-              options_.device.str(),
-              options_.evaluate_each_epoch ? 1 : plan_.epochs);
+              options_.device.str(), options_.evaluate_each_epoch ? 1 : plan_.epochs);
         });
   }
 

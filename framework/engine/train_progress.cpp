@@ -41,12 +41,14 @@ void TrainProgress::show_step(std::int64_t steps, double lr, double loss) {
       {fmt::format("epoch {}/{} step {}/{}", epoch_ + 1, plan_.epochs, steps,
                    plan_.steps_per_epoch),
        kPosition},
-      {fmt::format("{:.0f} img/s", static_cast<double>(plan_.global_batch_size) / per_step), kSpeed},
+      {fmt::format("{:.0f} img/s", static_cast<double>(plan_.global_batch_size) / per_step),
+       kSpeed},
       {format_duration(per_step * static_cast<double>(steps_left)) + " left", kLossAndTime},
       {fmt::format("loss {:.3f}", loss), kLossAndTime},
       {fmt::format("lr {:.4f}", lr), kRate},
       {fmt::format("data wait {:.0f} %", 100 * share), kWaiting}};
-  if (share >= kNoticedShare && !cause.empty()) parts.push_back({fmt::format("loader: {}", cause), kCause});
+  if (share >= kNoticedShare && !cause.empty())
+    parts.push_back({fmt::format("loader: {}", cause), kCause});
   progress_.show(std::move(parts));
 }
 
@@ -63,7 +65,8 @@ std::string TrainProgress::epoch_line(const TrainState& state,
     line += state.best_epoch == state.epoch
                 ? "(best)"
                 : fmt::format("(best {:.4f} in epoch {})", state.best_top_1, state.best_epoch + 1);
-    for (const auto& [name, value] : eval->metrics) line += fmt::format(" | {} {:.4f}", name, value);
+    for (const auto& [name, value] : eval->metrics)
+      line += fmt::format(" | {} {:.4f}", name, value);
   }
   const double seconds = state.train_seconds - first_seconds_;
   const auto images = static_cast<double>(state.images_trained - first_images_);

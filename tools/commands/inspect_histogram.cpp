@@ -105,8 +105,7 @@ void print_classes(const Json& classes) {
   const auto [fewest, largest] = std::ranges::minmax_element(bars, {}, &Bar::count);
   const std::uint64_t most = largest->count;
   if (fewest->count == most) {
-    fmt::print("{} of {} each\n", format_count(bars.size(), "class"),
-               format_count(most, "sample"));
+    fmt::print("{} of {} each\n", format_count(bars.size(), "class"), format_count(most, "sample"));
     return;
   }
   fmt::print("{}:\n", format_count(bars.size(), "class"));

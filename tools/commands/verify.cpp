@@ -72,10 +72,10 @@ void print_found(const Json& report) {
     fmt::print("; structure is sound{}\n", report["checksums"] == "none" ? "" : ", and unchanged");
     return;
   }
-  fmt::print("; {} ({}) read, {} decoded: ",
-             format_count(report["values"].get<std::uint64_t>(), "value"),
-             format_bytes(report["bytes"].get<double>()),
-             format_count(report["jpegs_decoded"].get<std::uint64_t>(), "JPEG"));
+  fmt::print(
+      "; {} ({}) read, {} decoded: ", format_count(report["values"].get<std::uint64_t>(), "value"),
+      format_bytes(report["bytes"].get<double>()),
+      format_count(report["jpegs_decoded"].get<std::uint64_t>(), "JPEG"));
   constexpr std::size_t kMostShown = 20;
   const Json& damaged = report["damaged"];
   if (damaged.empty()) return fmt::print("all sound\n");

@@ -76,9 +76,9 @@ DataLimit find_limit(const DataFacts& facts) {
 std::vector<std::string> describe_replaced(std::span<const ReplacedSample> replaced) {
   if (replaced.empty()) return {};
   constexpr std::size_t kMostShown = 10;
-  std::vector<std::string> lines = {fmt::format(
-      "{} cannot be decoded and {} replaced by the next intact one",
-      format_count(replaced.size(), "sample"), replaced.size() == 1 ? "was" : "were")};
+  std::vector<std::string> lines = {
+      fmt::format("{} cannot be decoded and {} replaced by the next intact one",
+                  format_count(replaced.size(), "sample"), replaced.size() == 1 ? "was" : "were")};
   for (const ReplacedSample& entry : replaced.first(std::min(replaced.size(), kMostShown)))
     lines.push_back(fmt::format("  {} replaced by {}, {}: {}", entry.sample, entry.by,
                                 format_count(static_cast<std::uint64_t>(entry.times), "time"),

@@ -93,9 +93,8 @@ const RunRow* best_epoch(const RunRecord& run) {
 void add_answer(HtmlPage& page, const RunRecord& run) {
   const RunRow* best = best_epoch(run);
   const std::string best_text =
-      best == nullptr
-          ? ""
-          : fmt::format("best {} in epoch {}", percent(best->top_1), best->epoch + 1);
+      best == nullptr ? ""
+                      : fmt::format("best {} in epoch {}", percent(best->top_1), best->epoch + 1);
   const ordered_json images = run.summary.value("val_images", ordered_json());
   page.figures(
       {{percent(run.top_1()), "top-1", best_text},
@@ -219,7 +218,8 @@ std::vector<ClassRow> classes_of(const RunRecord& run) {
     const auto found = classes.find(key);
     return found != classes.end() && found->is_array() ? *found : ordered_json::array();
   };
-  const ordered_json names = list("names"), images = list("images"), correct = list("top_1_correct");
+  const ordered_json names = list("names"), images = list("images"),
+                     correct = list("top_1_correct");
   std::vector<ClassRow> rows;
   if (images.size() != correct.size()) return rows;
   for (std::size_t i = 0; i < images.size(); ++i) {

@@ -119,17 +119,17 @@ Axis loss_axis(const LineChart& chart) {
 
 LineChart loss_chart(const std::vector<RunRecord>& runs, const std::string& title, bool train,
                      bool validation) {
-  LineChart chart = chart_of(
-      runs, {.title = title, .x = epochs_axis(runs), .y = {.label = "loss"}},
-      [&](const RunRecord& run) {
-        Figures figures;
-        if (train)
-          figures.push_back({run.steps.size() > 1 ? "training, single steps" : "training",
-                             over_epochs(finest(run), &RunRow::loss)});
-        if (validation)
-          figures.push_back({"validation", over_epochs(run.epochs, &RunRow::val_loss)});
-        return figures;
-      });
+  LineChart chart =
+      chart_of(runs, {.title = title, .x = epochs_axis(runs), .y = {.label = "loss"}},
+               [&](const RunRecord& run) {
+                 Figures figures;
+                 if (train)
+                   figures.push_back({run.steps.size() > 1 ? "training, single steps" : "training",
+                                      over_epochs(finest(run), &RunRow::loss)});
+                 if (validation)
+                   figures.push_back({"validation", over_epochs(run.epochs, &RunRow::val_loss)});
+                 return figures;
+               });
   chart.y = loss_axis(chart);
   return chart;
 }

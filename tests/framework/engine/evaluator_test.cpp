@@ -67,8 +67,8 @@ TEST(EvaluatorTest, CountsEachClass) {
                           .evaluate(model, MeanCrossEntropy(), source, *make_single_rank(), go_on);
   std::vector<std::pair<std::int64_t, std::int64_t>> counts;
   for (const ClassCount& one : result->classes) counts.emplace_back(one.samples, one.top_1_correct);
-  EXPECT_THAT(counts, testing::ElementsAre(testing::Pair(3, 3), testing::Pair(2, 0),
-                                           testing::Pair(1, 1)));
+  EXPECT_THAT(counts,
+              testing::ElementsAre(testing::Pair(3, 3), testing::Pair(2, 0), testing::Pair(1, 1)));
 }
 
 TEST(EvaluatorTest, OutputsOfOtherClassesAreNotCountedByClass) {

@@ -13,13 +13,13 @@
 namespace precast::tools {
 namespace {
 
+using nlohmann::ordered_json;
 using test::expect_sound;
 using test::sample_log;
 using test::write_run;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using nlohmann::ordered_json;
 
 class ReportPageTest : public ::testing::Test {
  protected:

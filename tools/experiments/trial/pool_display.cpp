@@ -124,9 +124,8 @@ std::string PoolDisplay::headline(std::size_t running, std::size_t waiting) cons
     seconds += state.seconds;
     ++finished;
   }
-  std::string text =
-      fmt::format("{}: {} done, {} running, {} waiting", format_count(trials_.size(), "trial"),
-                  finished, running, waiting);
+  std::string text = fmt::format("{}: {} done, {} running, {} waiting",
+                                 format_count(trials_.size(), "trial"), finished, running, waiting);
   if (finished > 0) {
     // Running trials are half finished on average.
     const double left = static_cast<double>(waiting) + static_cast<double>(running) / 2;
