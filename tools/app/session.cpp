@@ -300,7 +300,8 @@ engine::Evaluator make_evaluator(const Recipe& recipe, const TrainPlan& plan, at
                             .channels_last = plan.channels_last,
                             .image_size_px = recipe.config.validation.resolution,
                             .flip_tta = recipe.config.validation.lr_tta != 0,
-                            .metrics = recipe.metrics});
+                            .metrics = recipe.metrics,
+                            .num_classes = plan.model.num_classes});
 }
 
 void run_preflight(const Recipe& recipe, const TrainPlan& plan, const engine::StepParts& parts,

@@ -107,6 +107,7 @@ struct TrainConfig {
     std::int64_t every_epochs = 1;
     std::int64_t keep_last = 2;
     std::int64_t keep_best = 1;
+    std::int64_t keep_finished = 1;
   } checkpoint;
   /// Ranks on this host, which share its memory. Not a key: determined at the start.
   std::int64_t local_world = 1;

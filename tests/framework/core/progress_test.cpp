@@ -29,8 +29,8 @@ std::string on_terminal(Action action, unsigned short columns = 0) {
   constexpr std::string_view kEnd = "<end>";
   int screen = -1;
   int line = -1;
-  const winsize size{.ws_row = columns, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
-  EXPECT_EQ(::openpty(&screen, &line, nullptr, nullptr, &size), 0);
+  const winsize shape{.ws_row = columns, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+  EXPECT_EQ(::openpty(&screen, &line, nullptr, nullptr, &shape), 0);
   const int saved = ::dup(STDERR_FILENO);
   ::dup2(line, STDERR_FILENO);
   action();
