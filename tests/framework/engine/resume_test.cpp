@@ -282,7 +282,9 @@ TEST_P(ResumeTest, AFinishedRunKeepsOnlyItsLastAndItsBestCheckpoint) {
   ASSERT_FALSE(kept.empty());
   EXPECT_EQ(kept[0].step, kEpochs * kSteps);
   EXPECT_LE(kept.size(), 2U);
-  if (kept.size() == 2) EXPECT_GT(*kept[1].metric, *kept[0].metric);
+  if (kept.size() == 2) {
+    EXPECT_GT(*kept[1].metric, *kept[0].metric);
+  }
 }
 
 TEST_P(ResumeTest, ANumberThatIsNoneEndsTheRunAndIsInNoCheckpoint) {
