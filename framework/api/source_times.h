@@ -16,8 +16,10 @@ struct SourceTimes {
   /// All batches ahead were full: the model is slower.
   double ahead = 0;
 
-  /// What most of the time went to that was not `ahead`.
+  /// What most of the time went to; empty if the threads were ahead of the model for half of it or
+  /// more, or if nothing was measured: then they are not what the model waits for.
   [[nodiscard]] std::string_view longest() const {
+    if (processing + disk + blocked <= ahead) return {};
     if (disk >= processing && disk >= blocked && disk > 0) return "reading";
     return blocked > processing ? "blocked" : "decoding";
   }

@@ -1,17 +1,35 @@
 #include "framework/core/log.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <string>
+#include <utility>
 
 namespace precast {
 
 void log_line(std::string_view line) {
-  // "\r\033[K" removes a progress line on a terminal; one fwrite keeps the line in one piece.
+  // "\r\033[K" removes a progress line on a terminal; one write keeps the line in one piece.
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
-  const std::string text = fmt::format("{}{}\n", terminal ? "\r\033[K" : "", line);
+  write_stderr(fmt::format("{}{}\n", terminal ? "\r\033[K" : "", line));
+}
+
+void write_stderr(std::string_view text) noexcept {
+  // fwrite, unlike fmt::print, does not throw when nobody reads any more.
   std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+void open_closed_streams() noexcept {
+  // open() gives the lowest free number: those below are open by then. Results that are printed to
+  // a closed standard output are still an error, as it is opened for reading only.
+  for (const auto& [fd, mode] :
+       {std::pair(STDIN_FILENO, O_RDONLY), std::pair(STDOUT_FILENO, O_RDONLY),
+        std::pair(STDERR_FILENO, O_WRONLY)}) {
+    if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF) static_cast<void>(::open("/dev/null", mode));
+  }
 }
 
 }  // namespace precast

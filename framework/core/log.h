@@ -10,8 +10,17 @@
 namespace precast {
 
 /// Lines for people, on standard error (standard output carries results). Thread-safe: a line is
-/// written at once and never mixes with a progress line.
+/// written at once and never mixes with a progress line. A line that cannot be written (a closed
+/// terminal, a full disk) is lost without an error.
 PRECAST_API void log_line(std::string_view line);
+
+/// Writes text to standard error at once, as it is. What cannot be written is lost without an
+/// error. Thread-safe.
+PRECAST_API void write_stderr(std::string_view text) noexcept;
+
+/// Opens /dev/null in place of a standard stream that is closed (`2>&-`): otherwise a file that is
+/// opened later gets its number, and log lines are written into that file. Call at the start.
+PRECAST_API void open_closed_streams() noexcept;
 
 template <typename... Args>
 void log_info(fmt::format_string<Args...> format, Args&&... args) {

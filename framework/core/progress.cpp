@@ -1,11 +1,15 @@
 #include "framework/core/progress.h"
 
 #include <fmt/core.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
+#include <utility>
+
+#include "framework/core/log.h"
 
 namespace precast {
 namespace {
@@ -13,8 +17,56 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto kRedrawEvery = std::chrono::milliseconds(100);
 constexpr auto kPlainLineEvery = std::chrono::seconds(5);
+constexpr std::string_view kBetweenParts = " | ";
+
+/// The second and later bytes of a character of UTF-8.
+bool continues_character(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
+}
+
+std::size_t columns_of(std::string_view text) {
+  return text.size() - static_cast<std::size_t>(std::ranges::count_if(text, continues_character));
+}
+
+std::size_t columns_of(const std::vector<LinePart>& parts) {
+  std::size_t columns = parts.empty() ? 0 : kBetweenParts.size() * (parts.size() - 1);
+  for (const LinePart& part : parts) columns += columns_of(part.text);
+  return columns;
+}
+
+std::string joined(const std::vector<LinePart>& parts) {
+  std::string line;
+  for (const LinePart& part : parts) {
+    if (!line.empty()) line += kBetweenParts;
+    line += part.text;
+  }
+  return line;
+}
 
 }  // namespace
+
+std::string_view fit_text(std::string_view text, std::size_t columns) {
+  std::size_t shown = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (continues_character(text[i])) continue;
+    if (shown == columns) return text.substr(0, i);
+    ++shown;
+  }
+  return text;
+}
+
+std::string fit_parts(std::vector<LinePart> parts, std::size_t columns) {
+  while (parts.size() > 1 && columns_of(parts) > columns)
+    parts.erase(std::ranges::min_element(parts, {}, &LinePart::importance));
+  return std::string(fit_text(joined(parts), columns));
+}
+
+TerminalSize terminal_size() {
+  winsize size{};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0)
+    return {};
+  return {.columns = size.ws_col, .rows = size.ws_row};
+}
 
 Progress::Progress()
     : terminal_(::isatty(STDERR_FILENO) == 1), start_(Clock::now()), next_(start_) {
@@ -33,13 +85,17 @@ void Progress::show(std::string_view text) {
   next_ = Clock::now();
   if (terminal_) {
     next_ += kRedrawEvery;
-    fmt::print(stderr, "\r\033[K{}", text);
-    std::fflush(stderr);
+    // Some terminals wrap a line that fills the last column.
+    write_stderr(fmt::format("\r\033[K{}", fit_text(text, terminal_size().columns - 1)));
     drawn_ = true;
   } else {
     next_ += kPlainLineEvery;
-    fmt::print(stderr, "{}\n", text);
+    write_stderr(fmt::format("{}\n", text));
   }
+}
+
+void Progress::show(std::vector<LinePart> parts) {
+  show(terminal_ ? fit_parts(std::move(parts), terminal_size().columns - 1) : joined(parts));
 }
 
 std::string Progress::rate(std::uint64_t done, std::uint64_t total) const {
@@ -51,8 +107,7 @@ std::string Progress::rate(std::uint64_t done, std::uint64_t total) const {
 
 void Progress::clear() {
   if (!drawn_) return;
-  fmt::print(stderr, "\r\033[K");
-  std::fflush(stderr);
+  write_stderr("\r\033[K");
   drawn_ = false;
 }
 
@@ -73,6 +128,12 @@ std::string format_bytes(double bytes) {
     ++unit;
   }
   return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, kUnits[unit]);
+}
+
+std::string format_count(std::uint64_t count, std::string_view one) {
+  if (count == 1) return fmt::format("1 {}", one);
+  const bool hisses = one.ends_with('s') || one.ends_with('x') || one.ends_with("ch");
+  return fmt::format("{} {}{}", count, one, hisses ? "es" : "s");
 }
 
 }  // namespace precast

@@ -4,13 +4,34 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "framework/core/export.h"
 
 namespace precast {
 
+/// A part of a live line. Where the line is too long, parts with the lowest importance go first.
+struct LinePart {
+  std::string text;
+  int importance = 0;
+};
+
+/// The parts with ` | ` between them, without the least important ones if all do not fit into
+/// `columns`; what is left is cut at the end if even that is too long.
+[[nodiscard]] PRECAST_API std::string fit_parts(std::vector<LinePart> parts, std::size_t columns);
+/// The beginning of `text` that fits into `columns`. Does not cut a character of UTF-8 in two.
+[[nodiscard]] PRECAST_API std::string_view fit_text(std::string_view text, std::size_t columns);
+
+struct TerminalSize {
+  std::size_t columns = 80;
+  std::size_t rows = 24;
+};
+/// Of the terminal that standard error is; 80 x 24 if it does not say.
+[[nodiscard]] PRECAST_API TerminalSize terminal_size();
+
 /// Shows the progress of long work: on a terminal one line that is redrawn up to ten times a
-/// second, elsewhere one plain line every five seconds. Writes to standard error. One thread.
+/// second and fits its width, elsewhere one plain line every five seconds. Writes to standard
+/// error; a line that cannot be written is lost without an error. One thread.
 class PRECAST_API Progress {
  public:
   Progress();
@@ -22,6 +43,8 @@ class PRECAST_API Progress {
   /// True when it is time to show a line; ask before building the text, which may be costly.
   [[nodiscard]] bool due() const;
   void show(std::string_view text);
+  /// Chooses the parts that fit the terminal; elsewhere all are shown.
+  void show(std::vector<LinePart> parts);
   /// The speed since construction and the time left, as `812 samples/s, 4.5 s left`.
   [[nodiscard]] std::string rate(std::uint64_t done, std::uint64_t total) const;
   /// Removes the redrawn line, so that other output can follow.
@@ -38,5 +61,8 @@ class PRECAST_API Progress {
 [[nodiscard]] PRECAST_API std::string format_duration(double seconds);
 /// `12.3 MB` (powers of 1000).
 [[nodiscard]] PRECAST_API std::string format_bytes(double bytes);
+/// `1 page`, `2 pages`, `3 classes`, `4 batches`. @param one in the singular; a plural without -s
+/// is not known.
+[[nodiscard]] PRECAST_API std::string format_count(std::uint64_t count, std::string_view one);
 
 }  // namespace precast

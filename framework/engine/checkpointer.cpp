@@ -7,6 +7,7 @@
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <future>
 #include <nlohmann/json.hpp>
@@ -76,35 +77,6 @@ std::vector<NamedTensor> gather_rank_tensors(const TrainState& state, Communicat
   return all;
 }
 
-ordered_json position_json(const TrainState& state) {
-  return {{"epoch", state.epoch},
-          {"step", state.step},
-          {"global_step", state.global_step},
-          {"train_loss", state.train_loss},
-          {"lr", state.lr},
-          {"lr_factor", state.lr_factor},
-          {"restores", state.restores},
-          {"images_trained", state.images_trained},
-          {"train_seconds", state.train_seconds},
-          {"eval_seconds", state.eval_seconds},
-          {"wait_seconds", state.wait_seconds}};
-}
-
-void read_position(const ordered_json& json, TrainState& state) {
-  json.at("epoch").get_to(state.epoch);
-  json.at("step").get_to(state.step);
-  json.at("global_step").get_to(state.global_step);
-  // Older checkpoints lack it.
-  state.train_loss = json.value("train_loss", 0.0);
-  json.at("lr").get_to(state.lr);
-  json.at("lr_factor").get_to(state.lr_factor);
-  json.at("restores").get_to(state.restores);
-  json.at("images_trained").get_to(state.images_trained);
-  json.at("train_seconds").get_to(state.train_seconds);
-  json.at("eval_seconds").get_to(state.eval_seconds);
-  json.at("wait_seconds").get_to(state.wait_seconds);
-}
-
 /// A copy of everything, ready to be written by a thread that knows no libtorch.
 struct Snapshot {
   StateCopy model, optimizer, methods, ranks;
@@ -116,6 +88,16 @@ struct Snapshot {
     return model.bytes() + optimizer.bytes() + methods.bytes() + ranks.bytes() + state.size();
   }
 };
+
+/// Keeps the best and the newest `last` checkpoints.
+void prune(const CheckpointOptions& options, std::int64_t last) {
+  try {
+    prune_checkpoints(options.folder, {.last = static_cast<std::size_t>(last),
+                                       .best = static_cast<std::size_t>(options.keep_best)});
+  } catch (const IoError& error) {
+    log_warning("older checkpoints stay: {}", error.what());
+  }
+}
 
 void write_snapshot(const Snapshot& snapshot, const CheckpointOptions& options) {
   CheckpointWriter writer(options.folder, snapshot.step, snapshot.bytes());
@@ -130,12 +112,7 @@ void write_snapshot(const Snapshot& snapshot, const CheckpointOptions& options) 
   add(kRanksFile, snapshot.ranks);
   writer.add(kStateFile, std::as_bytes(std::span(snapshot.state)));
   writer.commit(snapshot.metric);
-  try {
-    prune_checkpoints(options.folder, {.last = static_cast<std::size_t>(options.keep_last),
-                                       .best = static_cast<std::size_t>(options.keep_best)});
-  } catch (const IoError& error) {
-    log_warning("older checkpoints stay: {}", error.what());
-  }
+  prune(options, options.keep_last);
 }
 
 }  // namespace
@@ -189,6 +166,10 @@ class Checkpointer::Impl {
     if (failed > 0) throw IoError(failures_ > 0 ? last_failure_ : "rank 0 could not save");
   }
 
+  void prune_finished() const {
+    if (leads()) prune(options_, std::min(options_.keep_finished, options_.keep_last));
+  }
+
   bool restore(TrainState& state) {
     take_result();
     const std::filesystem::path folder = agree_on_folder();
@@ -198,7 +179,7 @@ class Checkpointer::Impl {
       check_(saved.at("identity"));
       restore_parts(folder, saved);
       TrainState position = state;
-      read_position(saved.at("position"), position);
+      restore_position(saved.at("position"), position);
       restore_rank(folder, saved.at("world").get<int>(), position);
       state = position;
       if (!sinks_.empty()) rewind_sinks(saved.at("sinks"));
@@ -260,7 +241,7 @@ class Checkpointer::Impl {
     for (const MetricSink* sink : sinks_) sinks.push_back(sink->position());
     const ordered_json text = {{"format", kFormat},
                                {"world", parts_.ranks.world()},
-                               {"position", position_json(state)},
+                               {"position", position_of(state)},
                                {"counters", counters},
                                {"sinks", sinks},
                                {"identity", identity_}};
@@ -378,9 +359,13 @@ void Checkpointer::finish() {
   impl_->finish();
 }
 
+void Checkpointer::finish_run() {
+  impl_->finish();
+  impl_->prune_finished();
+}
+
 bool Checkpointer::resume(TrainState& state) {
-  if (!impl_->options().resume) return false;
-  if (impl_->restore(state)) return true;
+  if (impl_->options().resume && impl_->restore(state)) return true;
   impl_->start_over();
   return false;
 }

@@ -29,6 +29,8 @@ struct CheckpointOptions {
   /// How many of the newest to keep, and how many of the best by top-1.
   std::int64_t keep_last = 2;
   std::int64_t keep_best = 1;
+  /// How many of the newest to keep once the run has finished; at most keep_last.
+  std::int64_t keep_finished = 1;
   /// Whether resume() looks for a checkpoint.
   bool resume = true;
   /// Whether each rank's optimiser holds the state of some parameters only (ZeRO): rank 0 collects.
@@ -79,6 +81,9 @@ class PRECAST_API Checkpointer {
   [[nodiscard]] bool save(const TrainState& state, std::optional<double> metric);
   /// Waits until the last checkpoint is on the disk. @throws IoError if it is not
   void finish();
+  /// finish() for a run that is complete: then removes the checkpoints that only a run that is
+  /// still training needs. Call when its results are written. @throws IoError
+  void finish_run();
   /// At the start of a run: restore(), if the options want it; without a checkpoint the sinks start
   /// from scratch.
   [[nodiscard]] bool resume(TrainState& state);

@@ -5,8 +5,11 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/eq.h>
 #include <ATen/ops/flip.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/topk.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -56,11 +59,21 @@ void Evaluator::count(Model& model, const Loss& loss, Batch& batch, Counts& coun
     const at::Tensor hits = at::eq(best, labels.unsqueeze(1));
     counts.integers[0].add_(hits.select(1, 0).sum());
     counts.integers[1].add_(hits.sum());
+    if (output.size(1) == options_.num_classes) count_classes(labels, hits.select(1, 0), counts);
   }
   counts.integers[2].add_(batch.size());
   counts.loss.add_(loss(output, batch).to(at::kDouble) * static_cast<double>(batch.size()));
   for (std::size_t i = 0; i < options_.metrics.size(); ++i)
     counts.metrics[i].add_(options_.metrics[i]->count(output, batch));
+}
+
+void Evaluator::count_classes(const at::Tensor& labels, const at::Tensor& correct,
+                              Counts& counts) const {
+  // A loss may ignore some labels (-100, say).
+  const at::Tensor is_class = labels.ge(0).logical_and_(labels.lt(options_.num_classes));
+  const at::Tensor place = at::where(is_class, labels, at::full_like(labels, options_.num_classes));
+  counts.classes[0].index_add_(0, place, at::ones_like(place));
+  counts.classes[1].index_add_(0, place, correct.to(at::kLong));
 }
 
 std::optional<EvalResult> Evaluator::evaluate(Model& model, const Loss& loss, BatchSource& source,
@@ -82,7 +95,7 @@ std::optional<EvalResult> Evaluator::evaluate(Model& model, const Loss& loss, Ba
     if (!on_batch(samples)) return std::nullopt;
   }
   require(!source.next(), "an evaluation has as many rounds as the longest share has batches");
-  std::vector<at::Tensor> sums = {counts.integers, counts.loss};
+  std::vector<at::Tensor> sums = {counts.integers, counts.classes, counts.loss};
   sums.insert(sums.end(), counts.metrics.begin(), counts.metrics.end());
   ranks.all_reduce_sum(sums);
 
@@ -95,8 +108,11 @@ std::optional<EvalResult> Evaluator::evaluate(Model& model, const Loss& loss, Ba
 Evaluator::Counts Evaluator::no_counts() const {
   // On the device until the end: no sync in the loop.
   const at::TensorOptions reals = at::device(options_.device).dtype(at::kDouble);
-  Counts counts{
-      at::zeros({3}, at::device(options_.device).dtype(at::kLong)), at::zeros({}, reals), {}};
+  const at::TensorOptions integers = reals.dtype(at::kLong);
+  Counts counts{.integers = at::zeros({3}, integers),
+                .classes = at::zeros({2, options_.num_classes + 1}, integers),
+                .loss = at::zeros({}, reals),
+                .metrics = {}};
   for (const auto& metric : options_.metrics)
     counts.metrics.push_back(at::zeros({metric->sums()}, reals));
   return counts;
@@ -109,6 +125,15 @@ EvalResult Evaluator::result_of(const Counts& counts) const {
                     .top_5_correct = integers[1].item<std::int64_t>()};
   if (result.samples == 0) return result;
   result.loss = counts.loss.item<double>() / static_cast<double>(result.samples);
+  const at::Tensor classes = counts.classes.cpu();
+  const auto at_class = [&](std::int64_t row, std::int64_t i) {
+    return classes.const_data_ptr<std::int64_t>()[row * classes.size(1) + i];
+  };
+  for (std::int64_t i = 0; i < options_.num_classes; ++i)
+    result.classes.push_back({.samples = at_class(0, i), .top_1_correct = at_class(1, i)});
+  const bool any = std::ranges::any_of(result.classes,
+                                       [](const ClassCount& count) { return count.samples > 0; });
+  if (!any) result.classes.clear();
   for (std::size_t i = 0; i < options_.metrics.size(); ++i) {
     const Metric& metric = *options_.metrics[i];
     result.metrics.emplace_back(metric.name(),

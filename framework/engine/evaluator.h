@@ -29,6 +29,14 @@ struct EvaluatorOptions {
   bool flip_tta = true;
   /// Reported in addition to the loss, top-1 and top-5.
   Metrics metrics = {};
+  /// Counts each class if the outputs are logits of this many classes; 0: no such counts.
+  std::int64_t num_classes = 0;
+};
+
+/// Counts of one class.
+struct ClassCount {
+  std::int64_t samples = 0;
+  std::int64_t top_1_correct = 0;
 };
 
 /// Counts over a whole dataset. Integers, so that sums over ranks are exact. If the outputs are not
@@ -42,6 +50,8 @@ struct PRECAST_API EvalResult {
   double seconds = 0;
   /// Names and values of EvaluatorOptions::metrics, in its order.
   std::vector<std::pair<std::string, double>> metrics = {};
+  /// By class; empty without EvaluatorOptions::num_classes, or if none of the targets is a class.
+  std::vector<ClassCount> classes = {};
 
   [[nodiscard]] double top_1() const;
   [[nodiscard]] double top_5() const;
@@ -73,11 +83,14 @@ class PRECAST_API Evaluator {
   struct Counts {
     /// [3]: top-1 correct, top-5 correct, samples.
     at::Tensor integers;
+    /// [2, num_classes + 1]: samples and top-1 correct of each class; last: targets that are none.
+    at::Tensor classes;
     at::Tensor loss;
     /// One a metric.
     std::vector<at::Tensor> metrics;
   };
   [[nodiscard]] Counts no_counts() const;
+  void count_classes(const at::Tensor& labels, const at::Tensor& correct, Counts& counts) const;
   void count(Model& model, const Loss& loss, Batch& batch, Counts& counts) const;
   /// @param counts over all ranks. Without the time it took.
   [[nodiscard]] EvalResult result_of(const Counts& counts) const;

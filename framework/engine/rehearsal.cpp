@@ -129,7 +129,7 @@ class Rehearsal {
               "none "
               "left. It would have happened in epoch {}. Lower training.batch_size or "
               "resolution.max_res, or raise training.micro_batches (now {})",
-              samples, size_px, options_.device.str(), epoch - plan_.image_size_px.begin(),
+              samples, size_px, options_.device.str(), epoch - plan_.image_size_px.begin() + 1,
               plan_.micro_batches);
         });
   }
@@ -151,8 +151,7 @@ class Rehearsal {
               "or "
               "validation.resolution",
               std::min(share, options_.val_batch_size), evaluator_.image_size_px(),
-              options_.device.str(),
-              options_.evaluate_each_epoch ? 0 : std::max<std::int64_t>(plan_.epochs - 1, 0));
+              options_.device.str(), options_.evaluate_each_epoch ? 1 : plan_.epochs);
         });
   }
 

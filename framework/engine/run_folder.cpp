@@ -9,12 +9,23 @@
 #include <random>
 #include <utility>
 
+#include "framework/core/archive/checkpoint_folder.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/unix_time.h"
 
 namespace precast::engine {
 namespace {
+
+/// Not `lock`, which a job (tools/experiments/trial) holds while it runs the training.
+constexpr const char* kLockFile = "train.lock";
+
+/// A log with lines, or checkpoints.
+bool has_results(const std::filesystem::path& folder) {
+  if (!std::filesystem::exists(folder / "log")) return false;
+  return std::filesystem::file_size(folder / "log") > 0 ||
+         !find_checkpoints(folder / "checkpoints").empty();
+}
 
 std::string new_run_id(const std::string& arch) {
   const std::time_t now = std::time(nullptr);
@@ -32,7 +43,14 @@ RunFolder::RunFolder(const std::filesystem::path& folder, const std::string& run
                      const std::string& arch, bool go_on)
     : path_(folder / (run_id.empty() ? new_run_id(arch) : run_id)) {
   create_folders(path_);
-  if (!go_on && std::filesystem::exists(path_ / "log")) {
+  lock_ = FileLock::acquire(path_ / kLockFile);
+  if (!lock_) {
+    throw IoError(fmt::format(
+        "run folder: expected a folder in which nobody trains, got {}, in which {} trains. Give "
+        "another logging.run_id, or wait for its end",
+        path_.string(), lock_holder(path_ / kLockFile)));
+  }
+  if (!go_on && has_results(path_)) {
     throw IoError(
         fmt::format("run folder: expected a new folder, got {} with a log of an earlier "
                     "run. Give another logging.run_id, or --checkpoint.resume=auto to resume it",

@@ -2,23 +2,31 @@
 
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "framework/api/metric_sink.h"
 #include "framework/core/appended_file.h"
 #include "framework/core/export.h"
+#include "framework/core/file_lock.h"
 
 namespace precast::engine {
 
 /// The folder with the files of one run: `<folder>/<run id>/{params.json, log, final_weights.pt,
-/// final_weights.safetensors}`.
+/// final_weights.safetensors}`. Whoever created the object holds the lock `train.lock` in it as
+/// long as it lives, so that no two processes train in one folder.
 class PRECAST_API RunFolder {
  public:
-  /// Creates the folder. @param run_id empty: `YYYYMMDD-HHMMSS-<arch>-<4 hex>`.
-  /// @param go_on the folder may contain the log of an earlier run.
-  /// @throws IoError if it cannot be created, or has such a log and `go_on` is false.
+  /// Creates and locks the folder. @param run_id empty: `YYYYMMDD-HHMMSS-<arch>-<4 hex>`.
+  /// @param go_on the folder may contain results of an earlier run. Without results (an empty log,
+  /// no checkpoint: a run that failed before its first step) it may always be used again.
+  /// @throws IoError if it cannot be created, if another process trains in it, or if it has such
+  /// results and `go_on` is false.
   RunFolder(const std::filesystem::path& folder, const std::string& run_id, const std::string& arch,
             bool go_on);
+  /// A folder that another rank has created and locked.
+  explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] std::filesystem::path operator/(const std::string& name) const {
@@ -29,6 +37,7 @@ class PRECAST_API RunFolder {
 
  private:
   std::filesystem::path path_;
+  std::optional<FileLock> lock_;
 };
 
 /// The run's `log`: one JSON object a line with ffcv-imagenet's keys, each line flushed. Adds

@@ -3,15 +3,27 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <vector>
 
 namespace precast::engine {
+namespace {
+
+/// Below this share of waiting, the data keeps up and the live line names no cause.
+constexpr double kNoticedShare = 0.02;
+
+/// On a narrow terminal, parts of the live line are dropped in this order.
+enum Importance : int { kCause, kRate, kWaiting, kSpeed, kLossAndTime, kPosition };
+
+}  // namespace
 
 TrainProgress::TrainProgress(const TrainPlan& plan, const BatchSource& train_source, bool shown)
     : plan_(plan), train_source_(train_source), shown_(shown) {}
 
-void TrainProgress::begin_epoch(std::int64_t epoch, std::int64_t first_step) {
-  epoch_ = epoch;
-  first_step_ = first_step;
+void TrainProgress::begin_epoch(const TrainState& state) {
+  epoch_ = state.epoch;
+  first_step_ = state.step;
+  first_images_ = state.images_trained;
+  first_seconds_ = state.train_seconds;
   epoch_start_ = std::chrono::steady_clock::now();
   waited_before_epoch_ = train_source_.seconds_waited();
 }
@@ -23,17 +35,43 @@ void TrainProgress::show_step(std::int64_t steps, double lr, double loss) {
       seconds / static_cast<double>(std::max<std::int64_t>(steps - first_step_, 1));
   const std::int64_t steps_left = (plan_.epochs - epoch_) * plan_.steps_per_epoch - steps;
   const double waited = train_source_.seconds_waited() - waited_before_epoch_;
-  progress_.show(
-      fmt::format("epoch {}/{} step {}/{} | {:.0f} img/s | {} left | loss {:.3f} | lr {:.4f} | "
-                  "{:.0f} % waiting for data ({})",
-                  epoch_ + 1, plan_.epochs, steps, plan_.steps_per_epoch,
-                  static_cast<double>(plan_.global_batch_size) / per_step,
-                  format_duration(per_step * static_cast<double>(steps_left)), loss, lr,
-                  100 * waited / std::max(seconds, 1e-9), train_source_.times().longest()));
+  const double share = waited / std::max(seconds, 1e-9);
+  const std::string_view cause = train_source_.times().longest();
+  std::vector<LinePart> parts = {
+      {fmt::format("epoch {}/{} step {}/{}", epoch_ + 1, plan_.epochs, steps,
+                   plan_.steps_per_epoch),
+       kPosition},
+      {fmt::format("{:.0f} img/s", static_cast<double>(plan_.global_batch_size) / per_step),
+       kSpeed},
+      {format_duration(per_step * static_cast<double>(steps_left)) + " left", kLossAndTime},
+      {fmt::format("loss {:.3f}", loss), kLossAndTime},
+      {fmt::format("lr {:.4f}", lr), kRate},
+      {fmt::format("data wait {:.0f} %", 100 * share), kWaiting}};
+  if (share >= kNoticedShare && !cause.empty())
+    parts.push_back({fmt::format("loader: {}", cause), kCause});
+  progress_.show(std::move(parts));
 }
 
 void TrainProgress::show_evaluation(std::int64_t samples, std::int64_t all_samples) {
   progress_.show(fmt::format("evaluating {}/{}", std::min(samples, all_samples), all_samples));
+}
+
+std::string TrainProgress::epoch_line(const TrainState& state,
+                                      const std::optional<EvalResult>& eval) const {
+  std::string line = fmt::format("epoch {}/{} | train loss {:.4f}", state.epoch + 1, plan_.epochs,
+                                 state.train_loss);
+  if (eval) {
+    line += fmt::format(" | val loss {:.4f} | top-1 {:.4f} ", eval->loss, eval->top_1());
+    line += state.best_epoch == state.epoch
+                ? "(best)"
+                : fmt::format("(best {:.4f} in epoch {})", state.best_top_1, state.best_epoch + 1);
+    for (const auto& [name, value] : eval->metrics)
+      line += fmt::format(" | {} {:.4f}", name, value);
+  }
+  const double seconds = state.train_seconds - first_seconds_;
+  const auto images = static_cast<double>(state.images_trained - first_images_);
+  if (images > 0 && seconds > 0) line += fmt::format(" | {:.0f} img/s", images / seconds);
+  return line + " | " + format_duration(seconds + (eval ? eval->seconds : 0));
 }
 
 }  // namespace precast::engine

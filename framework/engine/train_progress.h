@@ -2,27 +2,38 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "framework/api/batch_source.h"
 #include "framework/api/train_plan.h"
+#include "framework/core/export.h"
 #include "framework/core/progress.h"
+#include "framework/engine/evaluator.h"
+#include "framework/engine/train_state.h"
 
 namespace precast::engine {
 
-/// The progress line of a training run: position, img/s, time left, loss, lr, share of time spent
-/// waiting for data.
-class TrainProgress {
+/// The lines of a training run for people: the live line with position, img/s, time left, loss, lr
+/// and share of time spent waiting for data, and a line for each finished epoch. Epochs count from
+/// 1.
+class PRECAST_API TrainProgress {
  public:
   /// Borrows both. @param shown false: never due (all ranks but one).
   TrainProgress(const TrainPlan& plan, const BatchSource& train_source, bool shown);
 
-  /// @param first_step steps of the epoch that an earlier run has done.
-  void begin_epoch(std::int64_t epoch, std::int64_t first_step);
+  /// @param state at the beginning of the epoch, or where an earlier run has stopped in it.
+  void begin_epoch(const TrainState& state);
   [[nodiscard]] bool due() const { return shown_ && progress_.due(); }
   /// @param steps done in this epoch.
   void show_step(std::int64_t steps, double lr, double loss);
   void show_evaluation(std::int64_t samples, std::int64_t all_samples);
   void clear() { progress_.clear(); }
+  /// `epoch 2/16 | train loss 1.2345 | val loss 1.1012 | top-1 0.5678 (best) | 812 img/s | 1:05`:
+  /// speed and time are those since begin_epoch(), the time with the evaluation. @param state at
+  /// the end of the epoch.
+  [[nodiscard]] std::string epoch_line(const TrainState& state,
+                                       const std::optional<EvalResult>& eval) const;
 
  private:
   const TrainPlan& plan_;
@@ -31,6 +42,9 @@ class TrainProgress {
   bool shown_;
   std::int64_t epoch_ = 0;
   std::int64_t first_step_ = 0;
+  /// Totals at begin_epoch().
+  std::int64_t first_images_ = 0;
+  double first_seconds_ = 0;
   std::chrono::steady_clock::time_point epoch_start_;
   double waited_before_epoch_ = 0;
 };

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 
 namespace precast::engine {
 
@@ -27,9 +28,18 @@ struct TrainState {
   std::int64_t restores = 0;
   /// Over all ranks.
   std::int64_t images_trained = 0;
+  /// The best top-1 of the evaluations so far, and its epoch; -1: there was none.
+  double best_top_1 = -1;
+  std::int64_t best_epoch = -1;
   double train_seconds = 0;
   double eval_seconds = 0;
   double wait_seconds = 0;
 };
+
+/// Everything but the tensors, as a checkpoint stores it.
+[[nodiscard]] nlohmann::ordered_json position_of(const TrainState& state);
+/// The reverse. Values that older checkpoints lack get their defaults. @throws nlohmann::json's
+/// exceptions
+void restore_position(const nlohmann::ordered_json& json, TrainState& state);
 
 }  // namespace precast::engine

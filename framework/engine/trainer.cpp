@@ -7,6 +7,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -100,8 +101,7 @@ void Trainer::start() {
   if (parts_.checkpointer == nullptr) return;
   parts_.checkpointer->attach(step_.scaler(), parts_.sinks);
   if (parts_.checkpointer->resume(state_) && parts_.ranks.rank() == 0) {
-    log_info("=> going on from step {} (epoch {}, step {} of {})", state_.global_step, state_.epoch,
-             state_.step, plan_.steps_per_epoch);
+    log_info("=> resuming after step {} ({})", state_.global_step, place());
   }
 }
 
@@ -119,7 +119,7 @@ Trainer::Verdict Trainer::train_epoch() {
   for (const NamedMethod& method : parts_.methods)
     method.method->on_epoch_begin(state_.epoch, parts_.model);
   parts_.model.train(true);
-  progress_.begin_epoch(state_.epoch, state_.step);
+  progress_.begin_epoch(state_);
   parts_.train_source.begin_epoch(
       {.epoch = state_.epoch,
        .first_batch = state_.step,
@@ -200,12 +200,12 @@ void Trainer::go_back() {
       options_.on_nonfinite == NonFinite::restore && parts_.checkpointer != nullptr;
   const std::int64_t restores = state_.restores + 1;
   const double lr_factor = state_.lr_factor * kRestoreLrFactor;
-  const std::int64_t lost_step = state_.global_step;
+  const std::int64_t lost_step = state_.global_step, lost_epoch = state_.epoch + 1;
   if (!possible || restores > kMostRestores || !parts_.checkpointer->restore(state_)) {
     throw Error(fmt::format("training diverged: expected finite losses and weights, got NaN or "
                             "infinity by step {} (epoch {}). Lower lr.lr, add the method "
                             "gradient_clipping, or see training.on_nonfinite",
-                            lost_step, state_.epoch),
+                            lost_step, lost_epoch),
                 ExitCode::diverged);
   }
   state_.restores = restores;
@@ -226,7 +226,12 @@ Trainer::Verdict Trainer::finish_epoch() {
     if (!eval) return Verdict::stop;
     if (!std::isfinite(eval->loss)) return Verdict::diverged;
   }
+  if (eval && eval->top_1() > state_.best_top_1) {
+    state_.best_top_1 = eval->top_1();
+    state_.best_epoch = state_.epoch;
+  }
   log_epoch(eval);
+  if (parts_.ranks.rank() == 0) log_line(progress_.epoch_line(state_, eval));
   last_eval_ = eval;
   ++state_.epoch;
   state_.step = 0;
@@ -312,8 +317,12 @@ void Trainer::log_epoch(const std::optional<EvalResult>& eval) {
 
 void Trainer::tick() {
   if (parts_.watchdog == nullptr) return;
-  parts_.watchdog->tick(
-      fmt::format("epoch {}, step {} of {}", state_.epoch, state_.step, plan_.steps_per_epoch));
+  parts_.watchdog->tick(place());
+}
+
+std::string Trainer::place() const {
+  return fmt::format("epoch {} of {}, step {} of {}", std::min(state_.epoch + 1, plan_.epochs),
+                     plan_.epochs, state_.step, plan_.steps_per_epoch);
 }
 
 }  // namespace precast::engine

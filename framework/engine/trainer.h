@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "framework/api/batch_source.h"
@@ -108,6 +109,8 @@ class PRECAST_API Trainer {
   void log_step(const at::Tensor& loss);
   void log_epoch(const std::optional<EvalResult>& eval);
   void tick();
+  /// For people: epochs count from 1.
+  [[nodiscard]] std::string place() const;
 
   const TrainPlan& plan_;
   TrainerParts parts_;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 
 #include "framework/core/archive/weight_names.h"
@@ -18,6 +19,17 @@
 
 namespace precast::engine {
 namespace {
+
+/// Weights of another network differ in every name; the first few show which network it is.
+constexpr std::size_t kMostNames = 4;
+
+/// `a, b, c, d and 92 more`.
+std::string first_names(const std::vector<std::string>& names) {
+  const std::span shown(names.data(), std::min(names.size(), kMostNames));
+  const std::size_t more = names.size() - shown.size();
+  return fmt::format("{}{}", fmt::join(shown, ", "),
+                     more == 0 ? "" : fmt::format(" and {} more", more));
+}
 
 std::vector<std::int64_t> sizes(const at::Tensor& tensor) {
   return tensor.sizes().vec();
@@ -68,7 +80,7 @@ class Assignment {
     std::string message = fmt::format("{}: the weights do not fit the model.", path.string());
     const auto list = [&](std::string_view what, const std::vector<std::string>& names) {
       if (!names.empty())
-        message += fmt::format("\n  {} ({}): {}", what, names.size(), fmt::join(names, ", "));
+        message += fmt::format("\n  {} ({}): {}", what, names.size(), first_names(names));
     };
     list("missing", missing_);
     list("unexpected", unexpected_);

@@ -28,8 +28,8 @@ enum class OtherHead {
 /// Copies a weights file (safetensors, or Python's .pt/.pth) into the model; dtypes are converted.
 /// Accepts ffcv-imagenet's names for antialiased convolutions (`conv1.conv.weight`, `blur_filter`),
 /// and DDP's `module.` prefix. A missing `num_batches_tracked` counts as 0.
-/// @throws CheckpointError listing all missing, unexpected and mis-shaped tensors; the model is
-/// then unchanged.
+/// @throws CheckpointError with number and first names of missing, unexpected and mis-shaped
+/// tensors; the model is then unchanged.
 PRECAST_API void load_model_weights(Model& model, const std::filesystem::path& path,
                                     OtherHead head = OtherHead::refuse);
 

@@ -30,7 +30,10 @@ StopSignals::StopSignals(std::span<const int> signals) {
   action.sa_flags = SA_RESTART;
   for (const int signal : signals) {
     Before before{signal, {}};
-    require(::sigaction(signal, &action, &before.action) == 0, "signals can be handled");
+    require(::sigaction(signal, nullptr, &before.action) == 0, "signals can be handled");
+    // Under nohup, work continues when its terminal is closed.
+    if (signal == SIGHUP && before.action.sa_handler == SIG_IGN) continue;
+    ::sigaction(signal, &action, nullptr);
     before_.push_back(before);
   }
 }

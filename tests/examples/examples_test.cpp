@@ -85,7 +85,7 @@ TEST_F(ExamplesTest, GradientNoiseGoesOnFromACheckpointAsIfItHadNotStopped) {
   write_images();
   const std::string options = fmt::format(
       "--plugins=[{}] --methods='[gradient_noise: {{eta: 0.02}}]' --logging.run_id=r "
-      "--training.epochs=2 --checkpoint.keep_last=2 --json",
+      "--training.epochs=2 --checkpoint.keep_finished=2 --json",
       plugin);
   EXPECT_THAT(train(options), HasSubstr("\"top_1\""));
   shell("grep -l gradient_noise runs/r/checkpoints/*/state.json");

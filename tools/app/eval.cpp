@@ -8,6 +8,7 @@
 #include "framework/api/single_rank.h"
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
+#include "tools/app/class_figures.h"
 #include "tools/app/session.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/recipe_arguments.h"
@@ -44,10 +45,13 @@ int evaluate_recipe(const Recipe& recipe, const Registries& registries, bool jso
                                       {"images", result.samples},
                                       {"seconds", result.seconds}};
     for (const auto& [name, value] : result.metrics) figures[name] = value;
+    figures["classes"] = class_figures(result, *session.reader, recipe.config.data.targets);
     print_json(figures);
   } else {
-    fmt::print("top-1 {:.4f}   top-5 {:.4f}   loss {:.4f}   ({} images in {})\n", result.top_1(),
-               result.top_5(), result.loss, result.samples, format_duration(result.seconds));
+    fmt::print("top-1 {:.4f}   top-5 {:.4f}   loss {:.4f}   ({} in {})\n", result.top_1(),
+               result.top_5(), result.loss,
+               format_count(static_cast<std::uint64_t>(result.samples), "image"),
+               format_duration(result.seconds));
     for (const auto& [name, value] : result.metrics) fmt::print("{} {:.4f}\n", name, value);
   }
   return 0;

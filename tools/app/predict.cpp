@@ -71,7 +71,9 @@ int run_predict(const std::vector<std::string>& args) {
     const auto* bytes = static_cast<const std::byte*>(logits.const_data_ptr());
     write_npy(output, DType::f32, logits.sizes().vec(), {bytes, logits.nbytes()});
   }
-  log_info("{}: {} samples x {} classes", output.string(), logits.size(0), logits.size(1));
+  log_info("{}: {} x {}", output.string(),
+           format_count(static_cast<std::uint64_t>(logits.size(0)), "sample"),
+           format_count(static_cast<std::uint64_t>(logits.size(1)), "class"));
   return 0;
 }
 

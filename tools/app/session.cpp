@@ -269,7 +269,8 @@ engine::Evaluator make_evaluator(const ResolvedRun& run, const TrainPlan& plan) 
                             .channels_last = plan.channels_last,
                             .image_size_px = run.config().validation.resolution,
                             .flip_tta = run.config().validation.lr_tta,
-                            .metrics = run.recipe.metrics});
+                            .metrics = run.recipe.metrics,
+                            .num_classes = plan.model.num_classes});
 }
 
 void run_preflight(const ResolvedRun& run, const TrainPlan& plan, const engine::StepParts& parts,

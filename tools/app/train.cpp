@@ -7,6 +7,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/log.h"
+#include "framework/core/progress.h"
 #include "tools/app/eval.h"
 #include "tools/app/plan.h"
 #include "tools/app/rank_session.h"
@@ -24,12 +25,15 @@ using nlohmann::ordered_json;
 
 void print_plan(const ordered_json& plan) {
   const auto& model = plan.at("model");
-  fmt::print("model       {}{}, {} classes\n", model.at("arch").get<std::string>(),
+  const auto count = [](const ordered_json& number, std::string_view one) {
+    return format_count(number.get<std::uint64_t>(), one);
+  };
+  fmt::print("model       {}{}, {}\n", model.at("arch").get<std::string>(),
              model.at("blurpool").get<bool>() ? " with BlurPool" : "",
-             model.at("num_classes").dump());
-  fmt::print("batch       {} samples a step over {} rank(s), {} steps an epoch\n",
-             plan.at("global_batch_size").dump(), plan.at("world_size").dump(),
-             plan.at("steps_per_epoch").dump());
+             count(model.at("num_classes"), "class"));
+  fmt::print("batch       {} a step over {}, {} an epoch\n",
+             count(plan.at("global_batch_size"), "sample"), count(plan.at("world_size"), "rank"),
+             count(plan.at("steps_per_epoch"), "step"));
   fmt::print("precision   {}{}\n", plan.at("precision").get<std::string>(),
              plan.at("channels_last").get<bool>() ? ", channels_last" : "");
   const auto& lr = plan.at("lr");
@@ -46,7 +50,7 @@ void print_plan(const ordered_json& plan) {
   }
   fmt::print("epoch   resolution   lr at its start   at its end\n");
   for (const auto& epoch : plan.at("plan")) {
-    fmt::print("{:>5}   {:>7} px   {:>15.6g}   {:>10.6g}\n", epoch.at("epoch").get<int>(),
+    fmt::print("{:>5}   {:>7} px   {:>15.6g}   {:>10.6g}\n", epoch.at("epoch").get<int>() + 1,
                epoch.at("resolution").get<int>(), epoch.at("lr_begin").get<double>(),
                epoch.at("lr_end").get<double>());
   }

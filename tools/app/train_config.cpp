@@ -251,6 +251,11 @@ void add_checkpoint_keys(Schema& schema, TrainConfig& config) {
            "checkpoints with the best top-1 that stay")
       .min(0)
       .max(1e6);
+  schema
+      .add("checkpoint.keep_finished", &checkpoint.keep_finished,
+           "newest checkpoints that stay once the run has finished; at most keep_last")
+      .min(1)
+      .max(1e6);
 }
 
 void check_order_keys(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics) {

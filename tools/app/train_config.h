@@ -110,6 +110,7 @@ struct TrainConfig {
     std::int64_t every_epochs = 1;
     std::int64_t keep_last = 2;
     std::int64_t keep_best = 1;
+    std::int64_t keep_finished = 1;
   } checkpoint;
   /// Lists, parsed once the registries are known.
   ConfigNode plugins;

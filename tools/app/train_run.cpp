@@ -7,6 +7,8 @@
 
 #include <cstdlib>
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "data/loader/loader.h"
 #include "data/loader/preload.h"
@@ -17,6 +19,7 @@
 #include "framework/core/system.h"
 #include "framework/engine/weights.h"
 #include "framework/process/stop_signals.h"
+#include "tools/app/class_figures.h"
 #include "tools/app/plan.h"
 #include "tools/app/run_identity.h"
 #include "tools/cli/json_output.h"
@@ -116,18 +119,15 @@ engine::RunFolder TrainRun::agree_on_folder() {
   std::vector<at::Tensor> state;
   for (const NamedTensor& entry : parts_.model().state()) state.push_back(entry.tensor.detach());
   ranks_.communicator().broadcast(state, /*root=*/0);
-  std::string path;
+  std::optional<engine::RunFolder> locked;
   const TrainConfig& config = run_.config();
-  const bool go_on = config.checkpoint.resume != "never";
   if (ranks_.leads()) {
-    path =
-        engine::RunFolder(config.logging.folder, run_id_of(config), parts_.plan().model.arch, go_on)
-            .path()
-            .string();
+    locked.emplace(config.logging.folder, run_id_of(config), parts_.plan().model.arch,
+                   /*go_on=*/config.checkpoint.resume != "never");
   }
-  const std::filesystem::path agreed = ranks_.communicator().all_gather(path).front();
-  return {agreed.parent_path(), agreed.filename().string(), parts_.plan().model.arch,
-          /*go_on=*/true};
+  const std::string path = locked ? locked->path().string() : "";
+  std::filesystem::path agreed = ranks_.communicator().all_gather(path).front();
+  return locked ? std::move(*locked) : engine::RunFolder(std::move(agreed));
 }
 
 engine::CheckpointOptions TrainRun::checkpoint_options() const {
@@ -138,6 +138,7 @@ engine::CheckpointOptions TrainRun::checkpoint_options() const {
           .every_epochs = keys.every_epochs,
           .keep_last = keys.keep_last,
           .keep_best = keys.keep_best,
+          .keep_finished = keys.keep_finished,
           .resume = keys.resume != "never",
           .sharded_optimizer = spread && run_.config().dist.zero,
           .partial_optimizer = spread && (run_.config().dist.zero ||
@@ -208,7 +209,7 @@ int TrainRun::run(bool json) {
   return ranks_.run([&] {
     const engine::TrainSummary summary = train(trainer, evaluator);
     if (summary.final_eval) finish(trainer, summary, json);
-    checkpointer.finish();
+    summary.final_eval ? checkpointer.finish_run() : checkpointer.finish();
     ranks_.leave();
     return static_cast<int>(summary.final_eval ? ExitCode::done : ExitCode::preempted);
   });
@@ -247,12 +248,16 @@ void TrainRun::finish(engine::Trainer& trainer, const engine::TrainSummary& summ
 
 void TrainRun::announce() const {
   const int world = ranks_.communicator().world();
-  log_info("=> {} on {}{}: {} training and {} validation images, {} classes",
-           parts_.plan().model.arch, world > 1 ? fmt::format("{} x ", world) : "",
-           c10::DeviceTypeName(run_.device.type(), true), train_data_.order->size(),
-           val_reader_->size(), parts_.plan().model.num_classes);
-  log_info("=> {} epochs of {} steps, batch {}, run folder {}", parts_.plan().epochs,
-           parts_.plan().steps_per_epoch, parts_.plan().global_batch_size, folder_.path().string());
+  log_info("=> {} on {}{}: {} and {}, {}", parts_.plan().model.arch,
+           world > 1 ? fmt::format("{} x ", world) : "",
+           c10::DeviceTypeName(run_.device.type(), true),
+           format_count(train_data_.order->size(), "training image"),
+           format_count(val_reader_->size(), "validation image"),
+           format_count(static_cast<std::uint64_t>(parts_.plan().model.num_classes), "class"));
+  log_info("=> {} of {}, batch {}, run folder {}",
+           format_count(static_cast<std::uint64_t>(parts_.plan().epochs), "epoch"),
+           format_count(static_cast<std::uint64_t>(parts_.plan().steps_per_epoch), "step"),
+           parts_.plan().global_batch_size, folder_.path().string());
   log_info("=> memory for data: {}",
            plan_train_memory(*train_reader_, train_data_, run_, parts_.plan()).text());
 }
@@ -322,6 +327,7 @@ void TrainRun::report(const engine::TrainSummary& summary, bool json) const {
                           {"world_size", ranks_.communicator().world()},
                           {"replaced_samples", data_facts(summary).replaced.size()}};
   for (const auto& [name, value] : eval.metrics) figures[name] = value;
+  figures["classes"] = class_figures(eval, *val_reader_, run_.config().data.targets);
   write_file(folder_ / "summary.json", figures.dump(2) + "\n");
   write_page();
   if (json) {
@@ -330,8 +336,9 @@ void TrainRun::report(const engine::TrainSummary& summary, bool json) const {
   }
   const double share =
       summary.train_seconds > 0 ? 100 * summary.wait_seconds / summary.train_seconds : 0;
-  fmt::print("\ntop-1 {:.4f}   top-5 {:.4f}   ({} images{})\n", eval.top_1(), eval.top_5(),
-             eval.samples, run_.config().validation.lr_tta ? ", flip TTA" : "");
+  fmt::print("\ntop-1 {:.4f}   top-5 {:.4f}   ({}{})\n", eval.top_1(), eval.top_5(),
+             format_count(static_cast<std::uint64_t>(eval.samples), "image"),
+             run_.config().validation.lr_tta ? ", flip TTA" : "");
   for (const auto& [name, value] : eval.metrics) fmt::print("{} {:.4f}\n", name, value);
   fmt::print("training   {:>8}   {:.0f} img/s, {:.1f} % of it waiting for data\n",
              format_duration(summary.train_seconds), rate, share);

@@ -163,10 +163,13 @@ ordered_json decode_json(const StoredJpegs& jpegs, const DecodeTask& task, std::
 
 void print_head(const StoredJpegs& jpegs, const DecodeTask& task, std::size_t index_bytes,
                 int rounds) {
-  fmt::print("{} JPEGs{}; resized to {} px; {} thread(s); medians of {} rounds; {}\n",
-             jpegs.all().size(),
-             jpegs.raw() > 0 ? fmt::format(" ({} raw images left out)", jpegs.raw()) : "",
-             task.image_size_px, task.threads, rounds, processor_name());
+  const auto count = [](auto number, std::string_view one) {
+    return format_count(static_cast<std::uint64_t>(number), one);
+  };
+  fmt::print("{}{}; resized to {} px; {}; medians of {}; {}\n", count(jpegs.all().size(), "JPEG"),
+             jpegs.raw() > 0 ? fmt::format(" ({} left out)", count(jpegs.raw(), "raw image")) : "",
+             task.image_size_px, count(task.threads, "thread"), count(rounds, "round"),
+             processor_name());
   if (index_bytes > 0)
     fmt::print("index: every {} MCUs, {:.0f} bytes an image\n", task.interval,
                static_cast<double>(index_bytes) / static_cast<double>(jpegs.all().size()));

@@ -165,8 +165,8 @@ std::vector<std::string> row_of(const Point& point, const std::vector<Point>& po
 
 void print_replaced(const ordered_json& replaced) {
   if (replaced.empty()) return;
-  fmt::print("\n{} samples cannot be decoded; the next sound ones took their place:\n",
-             replaced.size());
+  fmt::print("\n{} cannot be decoded and {} replaced by the next intact one:\n",
+             format_count(replaced.size(), "sample"), replaced.size() == 1 ? "was" : "were");
   for (const ordered_json& entry : replaced)
     fmt::print("{} replaced by {}: {}\n", entry[0].get<std::uint64_t>(),
                entry[1].get<std::uint64_t>(), entry[2].get<std::string>());
@@ -178,8 +178,9 @@ void print_points(const std::string& file, std::uint64_t samples,
   for (const Point& point : points) rows.push_back(row_of(point, points));
   auto same = points[0].setting.values();
   for (const auto& value : points[0].changing(points)) std::erase(same, value);
-  fmt::print("{}: {} samples; {}; medians of {} rounds; {} cores of {}\n\n", file, samples,
-             in_words(same), points[0].runs.size(), usable_cores(), processor_name());
+  fmt::print("{}: {}; {}; medians of {}; {} of {}\n\n", file, format_count(samples, "sample"),
+             in_words(same), format_count(points[0].runs.size(), "round"),
+             format_count(static_cast<std::uint64_t>(usable_cores()), "core"), processor_name());
   print_text_table(rows);
   if (std::ranges::any_of(points, has_more_threads_than_cores))
     fmt::print("\n* more loader threads than cores\n");

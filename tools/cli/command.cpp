@@ -11,6 +11,7 @@
 #include <new>
 
 #include "framework/core/error.h"
+#include "framework/core/log.h"
 #include "framework/core/suggest.h"
 #include "tools/cli/version.h"
 
@@ -34,7 +35,7 @@ int run_caught(const Command& command, const std::vector<std::string>& args) {
     return command.run(args);
   } catch (...) {
     const Failure failure = describe_failure(std::current_exception());
-    if (!failure.text.empty()) fmt::print(stderr, "error: {}\n", failure.text);
+    if (!failure.text.empty()) log_line("error: " + failure.text);
     return failure.exit_code;
   }
 }
@@ -52,8 +53,8 @@ int finish_output(int result) {
   errno = 0;
   const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
   if (!lost) return result;
-  fmt::print(stderr, "error: cannot write to standard output{}{}\n", errno == 0 ? "" : ": ",
-             errno == 0 ? "" : std::strerror(errno));
+  log_info("error: cannot write to standard output{}{}", errno == 0 ? "" : ": ",
+           errno == 0 ? "" : std::strerror(errno));
   return result == code(ExitCode::done) ? code(ExitCode::io) : result;
 }
 
@@ -72,7 +73,7 @@ int dispatch(std::string_view program, std::span<const Command> commands,
     if (command.name == args[0]) return run_caught(command, {args.begin() + 1, args.end()});
     names.emplace_back(command.name);
   }
-  fmt::print(stderr, "error: unknown command '{}'. {}\n", args[0], suggest(args[0], names));
+  log_info("error: unknown command '{}'. {}", args[0], suggest(args[0], names));
   return code(ExitCode::usage);
 }
 
@@ -99,6 +100,7 @@ Failure describe_failure(const std::exception_ptr& exception) {
 
 int run_command(std::string_view program, std::span<const Command> commands, int argc,
                 char** argv) {
+  open_closed_streams();
   ignore_write_signals();
   return finish_output(dispatch(program, commands, {argv + 1, argv + argc}));
 }

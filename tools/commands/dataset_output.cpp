@@ -16,6 +16,7 @@
 #include "data/beton/sums.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/progress.h"
 
 namespace precast::tools {
 namespace {
@@ -157,9 +158,9 @@ nlohmann::ordered_json skipped_json(const std::vector<data::SkippedSample>& skip
 }
 
 void print_written(const std::string& out, const data::WriteSummary& summary) {
-  fmt::print("{}: {} samples, {} in {} pages, {}\n", out, summary.samples,
-             format_bytes(static_cast<double>(summary.file_bytes)), summary.pages,
-             format_duration(summary.seconds));
+  fmt::print("{}: {}, {} in {}, {}\n", out, format_count(summary.samples, "sample"),
+             format_bytes(static_cast<double>(summary.file_bytes)),
+             format_count(summary.pages, "page"), format_duration(summary.seconds));
   if (!summary.tally.empty()) fmt::print("counts: {}\n", tally_text(summary.tally));
 }
 

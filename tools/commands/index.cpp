@@ -41,9 +41,9 @@ nlohmann::ordered_json describe(const std::filesystem::path& path,
 }
 
 void print(const std::filesystem::path& path, const data::IndexSummary& summary, double seconds) {
-  fmt::print("{}: {}, {} JPEGs in {}\n", path.string(),
-             format_bytes(static_cast<double>(std::filesystem::file_size(path))), summary.jpegs,
-             format_duration(seconds));
+  fmt::print("{}: {}, {} in {}\n", path.string(),
+             format_bytes(static_cast<double>(std::filesystem::file_size(path))),
+             format_count(summary.jpegs, "JPEG"), format_duration(seconds));
   if (summary.without > 0)
     fmt::print("{} of them are of a kind that libjpeg decodes, without the index\n",
                summary.without);

@@ -104,9 +104,10 @@ void print_field(const Json& field, double samples) {
                range_text(field["width"]), range_text(field["height"]),
                range_text(field["blob_bytes"]));
   } else if (field.contains("distinct")) {
-    fmt::print(" {} values from {} to {}; samples a value: {} (min / mean / max)\n",
-               field["distinct"].get<std::uint64_t>(), field["min"].get<std::int64_t>(),
-               field["max"].get<std::int64_t>(), range_text(field["samples_per_value"]));
+    fmt::print(" {} from {} to {}; samples a value: {} (min / mean / max)\n",
+               format_count(field["distinct"].get<std::uint64_t>(), "value"),
+               field["min"].get<std::int64_t>(), field["max"].get<std::int64_t>(),
+               range_text(field["samples_per_value"]));
   } else if (field.contains("blob_bytes")) {
     fmt::print(" {}{} bytes {} (min / mean / max)\n", content_text(field), array_text(field),
                range_text(field["blob_bytes"]));
@@ -116,10 +117,11 @@ void print_field(const Json& field, double samples) {
 }
 
 void print_report(const Json& report) {
-  fmt::print("{}: .beton version {}, {}, {} samples, {} pages of {}\n",
-             report["file"].get<std::string>(), report["version"].get<int>(),
-             format_bytes(report["bytes"].get<double>()), report["samples"].get<std::uint64_t>(),
-             report["pages"].get<std::uint64_t>(), format_bytes(report["page_size"].get<double>()));
+  fmt::print("{}: .beton version {}, {}, {}, {} of {}\n", report["file"].get<std::string>(),
+             report["version"].get<int>(), format_bytes(report["bytes"].get<double>()),
+             format_count(report["samples"].get<std::uint64_t>(), "sample"),
+             format_count(report["pages"].get<std::uint64_t>(), "page"),
+             format_bytes(report["page_size"].get<double>()));
   for (const Json& field : report["fields"]) print_field(field, report["samples"].get<double>());
 }
 

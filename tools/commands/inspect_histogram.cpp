@@ -105,10 +105,10 @@ void print_classes(const Json& classes) {
   const auto [fewest, largest] = std::ranges::minmax_element(bars, {}, &Bar::count);
   const std::uint64_t most = largest->count;
   if (fewest->count == most) {
-    fmt::print("{} classes of {} samples each\n", bars.size(), most);
+    fmt::print("{} of {} each\n", format_count(bars.size(), "class"), format_count(most, "sample"));
     return;
   }
-  fmt::print("{} classes:\n", bars.size());
+  fmt::print("{}:\n", format_count(bars.size(), "class"));
   if (bars.size() <= 2 * kShownClasses) return print_bars(bars, most);
   std::ranges::stable_sort(bars, std::ranges::greater{}, &Bar::count);
   constexpr auto kShown = static_cast<std::ptrdiff_t>(kShownClasses);
@@ -157,7 +157,8 @@ void print_chosen(const Json& report) {
   if (report.contains("ids")) {
     const auto ids = report["ids"].get<Ids>();
     const std::span shown(ids.data(), std::min(ids.size(), kShownIds));
-    fmt::print("{} of {} samples: {}{}\n", ids.size(), report["samples"].get<std::uint64_t>(),
+    fmt::print("{} of {}: {}{}\n", ids.size(),
+               format_count(report["samples"].get<std::uint64_t>(), "sample"),
                fmt::join(shown, " "), shown.size() < ids.size() ? " ...; --json lists all" : "");
   }
   for (const auto& [name, bytes] : report["field_bytes"].items())

@@ -22,6 +22,7 @@
 #include "framework/core/archive/npy.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
+#include "framework/core/progress.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/custom_fields.h"
 #include "tools/commands/png_grid.h"
@@ -306,8 +307,8 @@ int run_preview(const std::vector<std::string>& args) {
   const auto pixels = decode(reader, shown, places, seed, size_px, shape);
   write_pixels(output, pixels, places.size(), shape);
   if (arguments.has("json")) print_samples(reader, places);
-  log_info("{}: {} images of {} x {} px", output.string(), places.size(), shape.height,
-           shape.width);
+  log_info("{}: {} of {} x {} px", output.string(), format_count(places.size(), "image"),
+           shape.height, shape.width);
   return 0;
 }
 

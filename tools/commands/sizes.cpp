@@ -153,7 +153,8 @@ void print_table(const std::vector<MeasuredWay>& ways, std::uint64_t images,
   const double most = std::ranges::max(ways, {}, &MeasuredWay::bytes).bytes;
   const Unit unit = unit_of(most * static_cast<double>(images));
   const double scale = static_cast<double>(images) / unit.bytes;
-  fmt::print("{} of {} images (+- standard error), images/s of a core\n", unit.name, images);
+  fmt::print("{} of {} (+- standard error), images/s of a core\n", unit.name,
+             format_count(images, "image"));
   fmt::print("{:<15} {:>7}", "mode", "quality");
   for (const int side : sides)
     fmt::print(" {:>24}", side == 0 ? std::string("full") : fmt::format("{} px", side));

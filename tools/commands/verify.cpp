@@ -65,15 +65,17 @@ Json describe(const data::BetonReader& reader, const data::VerifySummary& found,
 }
 
 void print_found(const Json& report) {
-  fmt::print("{}: {} samples, checksums: {}", report["file"].get<std::string>(),
-             report["samples"].get<std::uint64_t>(), report["checksums"].get<std::string>());
+  fmt::print("{}: {}, checksums: {}", report["file"].get<std::string>(),
+             format_count(report["samples"].get<std::uint64_t>(), "sample"),
+             report["checksums"].get<std::string>());
   if (!report["deep"]) {
     fmt::print("; structure is sound{}\n", report["checksums"] == "none" ? "" : ", and unchanged");
     return;
   }
-  fmt::print("; {} values ({}) read, {} JPEGs decoded: ", report["values"].get<std::uint64_t>(),
-             format_bytes(report["bytes"].get<double>()),
-             report["jpegs_decoded"].get<std::uint64_t>());
+  fmt::print(
+      "; {} ({}) read, {} decoded: ", format_count(report["values"].get<std::uint64_t>(), "value"),
+      format_bytes(report["bytes"].get<double>()),
+      format_count(report["jpegs_decoded"].get<std::uint64_t>(), "JPEG"));
   constexpr std::size_t kMostShown = 20;
   const Json& damaged = report["damaged"];
   if (damaged.empty()) return fmt::print("all sound\n");

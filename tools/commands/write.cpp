@@ -143,9 +143,10 @@ void print_summary(const std::string& out, const data::Source& source,
     print_json(report);
     return;
   }
-  fmt::print("{}: {} samples, {} classes, {} in {} pages\n", out, summary.samples,
-             source.class_names().size(), format_bytes(static_cast<double>(summary.file_bytes)),
-             summary.pages);
+  fmt::print("{}: {}, {}, {} in {}\n", out, format_count(summary.samples, "sample"),
+             format_count(source.class_names().size(), "class"),
+             format_bytes(static_cast<double>(summary.file_bytes)),
+             format_count(summary.pages, "page"));
   fmt::print("time: {}, {:.0f} images/s\n", format_duration(summary.seconds), rate);
   fmt::print("counts: {}\n", tally_text(counts));
 }

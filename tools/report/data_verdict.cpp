@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "framework/core/progress.h"
+
 namespace precast::tools {
 namespace {
 
@@ -60,6 +62,8 @@ std::string name(DataLimit limit) {
 
 DataLimit find_limit(const DataFacts& facts) {
   if (share(facts.wait_seconds, facts.train_seconds) < kNoticedShare) return DataLimit::nothing;
+  const SourceTimes& times = facts.times;
+  if (times.processing + times.disk + times.blocked <= times.ahead) return DataLimit::nothing;
   const bool reads =
       static_cast<double>(facts.major_faults) > kFaultsOfADisk * static_cast<double>(facts.images);
   const double disk = facts.times.disk + (reads ? facts.times.blocked : 0);
@@ -72,11 +76,13 @@ DataLimit find_limit(const DataFacts& facts) {
 std::vector<std::string> describe_replaced(std::span<const ReplacedSample> replaced) {
   if (replaced.empty()) return {};
   constexpr std::size_t kMostShown = 10;
-  std::vector<std::string> lines = {fmt::format(
-      "{} samples cannot be decoded; the next sound ones took their place", replaced.size())};
+  std::vector<std::string> lines = {
+      fmt::format("{} cannot be decoded and {} replaced by the next intact one",
+                  format_count(replaced.size(), "sample"), replaced.size() == 1 ? "was" : "were")};
   for (const ReplacedSample& entry : replaced.first(std::min(replaced.size(), kMostShown)))
-    lines.push_back(fmt::format("  {} replaced by {}, {} times: {}", entry.sample, entry.by,
-                                entry.times, entry.error));
+    lines.push_back(fmt::format("  {} replaced by {}, {}: {}", entry.sample, entry.by,
+                                format_count(static_cast<std::uint64_t>(entry.times), "time"),
+                                entry.error));
   if (replaced.size() > kMostShown)
     lines.push_back(fmt::format("  ... and {} more", replaced.size() - kMostShown));
   return lines;
@@ -88,12 +94,12 @@ std::vector<std::string> describe_data(const DataFacts& facts) {
   const DataLimit limit = find_limit(facts);
   const auto percent = [](double part) { return fmt::format("{:.1f} %", 100 * part); };
   std::vector<std::string> lines = {
-      fmt::format("{} computing, {} waiting for data{}; {} loader threads: {} decoding, {} waiting "
-                  "for reads, {} "
+      fmt::format("{} computing, {} waiting for data{}; {}: {} decoding, {} waiting for reads, {} "
                   "blocked, {} ahead of the model",
                   percent(1 - share(facts.wait_seconds, facts.train_seconds)),
                   percent(share(facts.wait_seconds, facts.train_seconds)),
-                  limit == DataLimit::nothing ? "" : ", most for " + name(limit), facts.workers,
+                  limit == DataLimit::nothing ? "" : ", most for " + name(limit),
+                  format_count(static_cast<std::uint64_t>(facts.workers), "loader thread"),
                   percent(share(times.processing, all)), percent(share(times.disk, all)),
                   percent(share(times.blocked, all)), percent(share(times.ahead, all)))};
   if (limit != DataLimit::nothing) lines.push_back("to change that: " + advice(facts, limit));

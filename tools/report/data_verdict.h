@@ -31,7 +31,8 @@ struct DataFacts {
 /// What slowed the data down most.
 enum class DataLimit { nothing, processing, disk, cores };
 
-/// nothing: the model waited for less than 2 % of the time.
+/// nothing: the model waited for less than 2 % of the time, or the threads were ahead of it for
+/// half of their time or more, or nothing was measured: there is no one cause to name.
 [[nodiscard]] DataLimit find_limit(const DataFacts& facts);
 
 /// One line with their number and one for each of the first ten; empty if there are

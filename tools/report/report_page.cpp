@@ -63,12 +63,18 @@ std::string progress(const RunRecord& run) {
                                                     : fmt::format("{} of {}", done, all);
 }
 
+/// `1 epoch`, `3 epochs`, `1 of 3 epochs`.
+std::string epochs_text(const RunRecord& run) {
+  const std::string text = progress(run);
+  return text + (text == "1" ? " epoch" : " epochs");
+}
+
 std::string subtitle_of(const RunRecord& run) {
   std::string text = param(run, "model.arch");
   const std::string data =
       std::filesystem::path(param(run, "data.train_dataset")).filename().string();
   if (!data.empty()) text += fmt::format("{}{}", text.empty() ? "" : " on ", data);
-  text += fmt::format("{}{} epochs", text.empty() ? "" : ", ", progress(run));
+  text += fmt::format("{}{}", text.empty() ? "" : ", ", epochs_text(run));
   if (const std::string device = fact(run, "device"); !device.empty()) {
     const std::string world = fact(run, "world_size");
     text += fmt::format(", {}{}", world.empty() || world == "1" ? "" : world + " x ", device);
@@ -87,16 +93,16 @@ const RunRow* best_epoch(const RunRecord& run) {
 void add_answer(HtmlPage& page, const RunRecord& run) {
   const RunRow* best = best_epoch(run);
   const std::string best_text =
-      best == nullptr
-          ? ""
-          : fmt::format("best {} after {} epochs", percent(best->top_1), best->epochs_done);
+      best == nullptr ? ""
+                      : fmt::format("best {} in epoch {}", percent(best->top_1), best->epoch + 1);
   const ordered_json images = run.summary.value("val_images", ordered_json());
   page.figures(
       {{percent(run.top_1()), "top-1", best_text},
        {percent(run.top_5()), "top-5",
-        images.is_number() ? fmt::format("{} validation images", readable(images.get<double>()))
+        images.is_number() ? fmt::format("{} validation image{}", readable(images.get<double>()),
+                                         images == 1 ? "" : "s")
                            : ""},
-       {minutes(run.train_minutes()), "minutes of training", progress(run) + " epochs"},
+       {minutes(run.train_minutes()), "minutes of training", epochs_text(run)},
        {readable(std::round(run.images_per_second())), "images a second", "while training"},
        {percent(run.wait_share(), 1), "waiting for data", "of the training time"}});
 }
@@ -106,9 +112,9 @@ void add_notices(HtmlPage& page, const std::vector<RunRecord>& runs) {
     const std::string name = runs.size() > 1 ? run.name + ": " : "";
     if (!run.finished())
       page.notice(
-          fmt::format("{}This run has not come to its end (it goes on, was stopped, or was cut "
-                      "off): {} epochs so far.",
-                      name, progress(run)));
+          fmt::format("{}This run has not finished (it is running, was stopped, or was cut off): "
+                      "{} so far.",
+                      name, epochs_text(run)));
     for (const std::string& note : run.notes) page.notice(name + note + ".");
   }
 }
@@ -195,6 +201,58 @@ std::vector<std::string> all_keys(const std::vector<RunRecord>& runs) {
   return keys;
 }
 
+/// A class and its validation images.
+struct ClassRow {
+  std::string name;
+  std::int64_t images = 0;
+  std::int64_t correct = 0;
+  [[nodiscard]] double accuracy() const {
+    return static_cast<double>(correct) / static_cast<double>(images);
+  }
+};
+
+/// The classes of summary.json that have images, worst first; empty if the file does not say.
+std::vector<ClassRow> classes_of(const RunRecord& run) {
+  const ordered_json classes = run.summary.value("classes", ordered_json::object());
+  const auto list = [&](const char* key) {
+    const auto found = classes.find(key);
+    return found != classes.end() && found->is_array() ? *found : ordered_json::array();
+  };
+  const ordered_json names = list("names"), images = list("images"),
+                     correct = list("top_1_correct");
+  std::vector<ClassRow> rows;
+  if (images.size() != correct.size()) return rows;
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    if (!images[i].is_number_integer() || !correct[i].is_number_integer()) continue;
+    const bool named = i < names.size() && names[i].is_string();
+    ClassRow row{named ? fmt::format("{} {}", i, names[i].get<std::string>()) : std::to_string(i),
+                 images[i].get<std::int64_t>(), correct[i].get<std::int64_t>()};
+    if (row.images > 0) rows.push_back(std::move(row));
+  }
+  std::ranges::stable_sort(rows, {}, &ClassRow::accuracy);
+  return rows;
+}
+
+void add_classes(HtmlPage& page, const RunRecord& run) {
+  constexpr std::size_t kMostShown = 10;
+  std::vector<ClassRow> rows = classes_of(run);
+  if (rows.empty()) return;
+  const std::size_t all = rows.size();
+  rows.resize(std::min(all, kMostShown));
+  page.section("Classes");
+  page.paragraph(all > kMostShown ? fmt::format("The {} classes with the lowest top-1 of {}; "
+                                                "summary.json has all.",
+                                                kMostShown, all)
+                                  : "Lowest top-1 first.");
+  HtmlTable table{.columns = {{"class"}, {"top-1", true}, {"correct", true}, {"images", true}}};
+  for (const ClassRow& row : rows)
+    table.rows.push_back({{row.name},
+                          {percent(row.accuracy())},
+                          {std::to_string(row.correct)},
+                          {std::to_string(row.images)}});
+  page.table(table);
+}
+
 void add_configuration(HtmlPage& page, const std::vector<RunRecord>& runs) {
   const auto keys = all_keys(runs);
   if (keys.empty()) return;
@@ -208,7 +266,7 @@ void add_configuration(HtmlPage& page, const std::vector<RunRecord>& runs) {
       add_params(page, runs, different);
     }
   }
-  page.begin_details(fmt::format("all {} keys", keys.size()));
+  page.begin_details("all " + format_count(keys.size(), "key"));
   add_params(page, runs, keys);
   page.end_details();
 }
@@ -291,6 +349,7 @@ std::string report_page(const std::vector<RunRecord>& runs,
   const auto learning = learning_charts(runs);
   page.section("Learning");
   learning.empty() ? page.paragraph("Nothing has been logged yet.") : page.charts(learning);
+  if (one) add_classes(page, runs[0]);
   page.section("Speed");
   page.charts(speed_charts(runs));
   add_system(page, runs);

@@ -100,19 +100,38 @@ LineChart accuracy_chart(const std::vector<RunRecord>& runs, const std::string& 
                   });
 }
 
+/// Logarithmic if the values span more than two decades: on a linear axis, a loss that ran away
+/// hides all others.
+Axis loss_axis(const LineChart& chart) {
+  constexpr double kWideSpan = 100;
+  double least = INFINITY, most = 0;
+  for (const LineSeries& series : chart.series) {
+    for (const LinePoint& point : series.points) {
+      if (!std::isfinite(point.y)) continue;
+      least = std::min(least, point.y);
+      most = std::max(most, point.y);
+    }
+  }
+  // Losses that are not above 0 have no place on a logarithmic axis.
+  if (!(least > 0) || most <= kWideSpan * least) return {.label = "loss"};
+  return {.label = "loss, logarithmic", .scale = Scale::logarithmic};
+}
+
 LineChart loss_chart(const std::vector<RunRecord>& runs, const std::string& title, bool train,
                      bool validation) {
-  return chart_of(
-      runs, {.title = title, .x = epochs_axis(runs), .y = {.label = "loss"}},
-      [&](const RunRecord& run) {
-        Figures figures;
-        if (train)
-          figures.push_back({run.steps.size() > 1 ? "training, single steps" : "training",
-                             over_epochs(finest(run), &RunRow::loss)});
-        if (validation)
-          figures.push_back({"validation", over_epochs(run.epochs, &RunRow::val_loss)});
-        return figures;
-      });
+  LineChart chart =
+      chart_of(runs, {.title = title, .x = epochs_axis(runs), .y = {.label = "loss"}},
+               [&](const RunRecord& run) {
+                 Figures figures;
+                 if (train)
+                   figures.push_back({run.steps.size() > 1 ? "training, single steps" : "training",
+                                      over_epochs(finest(run), &RunRow::loss)});
+                 if (validation)
+                   figures.push_back({"validation", over_epochs(run.epochs, &RunRow::val_loss)});
+                 return figures;
+               });
+  chart.y = loss_axis(chart);
+  return chart;
 }
 
 /// A rate over epochs, computed from the totals of rows.

@@ -6,6 +6,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/progress.h"
 
 namespace precast::tools {
 namespace {
@@ -96,7 +97,8 @@ void read_log(RunRecord& run, std::string_view text) {
   }
   if (damaged > 0)
     run.notes.push_back(
-        fmt::format("{} of {} lines of the log are no records and were left out", damaged, line));
+        fmt::format("{} of {} of the log cannot be read as records and were left out", damaged,
+                    format_count(static_cast<std::uint64_t>(line), "line")));
 }
 
 double from_summary(const RunRecord& run, std::string_view key, double otherwise) {

@@ -1,11 +1,15 @@
 #include "framework/core/progress.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pty.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
+#include <filesystem>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -18,13 +22,15 @@ namespace {
 
 using test::Names;
 
-/// Connects standard error to a separate terminal and returns what `action` writes to it.
+/// Connects standard error to a separate terminal and returns what `action` writes to it. @param
+/// columns 0: the terminal does not know its width.
 template <typename Action>
-std::string on_terminal(Action action) {
+std::string on_terminal(Action action, unsigned short columns = 0) {
   constexpr std::string_view kEnd = "<end>";
   int screen = -1;
   int line = -1;
-  EXPECT_EQ(::openpty(&screen, &line, nullptr, nullptr, nullptr), 0);
+  const winsize shape{.ws_row = columns, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+  EXPECT_EQ(::openpty(&screen, &line, nullptr, nullptr, &shape), 0);
   const int saved = ::dup(STDERR_FILENO);
   ::dup2(line, STDERR_FILENO);
   action();
@@ -65,6 +71,87 @@ TEST(FormatBytes, ChoosesUnitsAndRoundsIntoTheNext) {
   EXPECT_EQ(format_bytes(12'345'678), "12.3 MB");
   EXPECT_EQ(format_bytes(999'960), "1.0 MB");
   EXPECT_EQ(format_bytes(1.5e15), "1500.0 TB");
+}
+
+TEST(FormatCount, HasTheRightPlural) {
+  EXPECT_EQ(format_count(1, "page"), "1 page");
+  EXPECT_EQ(format_count(0, "page"), "0 pages");
+  EXPECT_EQ(format_count(2, "class"), "2 classes");
+  EXPECT_EQ(format_count(3, "batch"), "3 batches");
+  EXPECT_EQ(format_count(1, "class"), "1 class");
+}
+
+TEST(FitText, CountsCharactersAndCutsNone) {
+  EXPECT_EQ(fit_text("abc", 3), "abc");
+  EXPECT_EQ(fit_text("abcd", 3), "abc");
+  EXPECT_EQ(fit_text("\u00e4\u20ac\u00fc", 2), "\u00e4\u20ac");
+  EXPECT_EQ(fit_text("abc", 0), "");
+}
+
+TEST(FitParts, DropsTheLeastImportantOnesFirst) {
+  const std::vector<LinePart> parts = {{"epoch 1", 9}, {"lr 5", 1}, {"loss 2", 5}};
+  EXPECT_EQ(fit_parts(parts, 23), "epoch 1 | lr 5 | loss 2");
+  EXPECT_EQ(fit_parts(parts, 22), "epoch 1 | loss 2");
+  EXPECT_EQ(fit_parts(parts, 15), "epoch 1");
+  EXPECT_EQ(fit_parts(parts, 3), "epo");
+}
+
+TEST(Progress, FitsTheTerminal) {
+  const auto show = [] {
+    Progress progress;
+    progress.show({{"epoch 1", 2}, {"lr 5", 1}});
+    progress.show("a long line without parts");
+  };
+  EXPECT_EQ(on_terminal(show, 15), "\r\033[Kepoch 1 | lr 5\r\033[Ka long line wi\r\033[K");
+  EXPECT_EQ(on_terminal(show, 14), "\r\033[Kepoch 1\r\033[Ka long line w\r\033[K");
+}
+
+TEST(Progress, ATerminalThatIsGoneIsNoError) {
+  int screen = -1;
+  int line = -1;
+  ASSERT_EQ(::openpty(&screen, &line, nullptr, nullptr, nullptr), 0);
+  const int saved = ::dup(STDERR_FILENO);
+  ::dup2(line, STDERR_FILENO);
+  {
+    Progress progress;
+    progress.show("step 1");
+    ::close(screen);
+    progress.show("step 2");
+    log_info("epoch {} done", 3);
+  }
+  ::dup2(saved, STDERR_FILENO);
+  ::close(saved);
+  ::close(line);
+}
+
+TEST(Progress, APipeThatNobodyReadsIsNoError) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  auto* const before = std::signal(SIGPIPE, SIG_IGN);
+  const int saved = ::dup(STDERR_FILENO);
+  ::dup2(ends[1], STDERR_FILENO);
+  ::close(ends[0]);
+  {
+    Progress progress;
+    progress.show("step 1");
+    log_info("epoch {} done", 3);
+  }
+  ::dup2(saved, STDERR_FILENO);
+  ::close(saved);
+  ::close(ends[1]);
+  std::signal(SIGPIPE, before);
+}
+
+TEST(OpenClosedStreams, KeepsTheirNumbersFromFiles) {
+  const int saved = ::dup(STDERR_FILENO);
+  ::close(STDERR_FILENO);
+  open_closed_streams();
+  const int other = ::open("/dev/zero", O_RDONLY);
+  const auto taken = std::filesystem::read_symlink("/proc/self/fd/2");
+  ::close(other);
+  ::dup2(saved, STDERR_FILENO);
+  ::close(saved);
+  EXPECT_EQ(taken, "/dev/null");
 }
 
 TEST(Progress, RedrawsOneLineOnATerminal) {

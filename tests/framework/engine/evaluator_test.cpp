@@ -57,6 +57,47 @@ TEST(EvaluatorTest, CountsTopOneAndTopFiveExactly) {
   EXPECT_FALSE(model.training());
 }
 
+TEST(EvaluatorTest, CountsEachClass) {
+  LinearModel model(3);
+  // Colour 1 is taken for class 2.
+  for (const auto& [colour, taken_for] : {std::pair(0, 0), std::pair(1, 2), std::pair(2, 2)})
+    model.weight.detach()[taken_for][colour] = 1;
+  ColourSource source({0, 1, 2, 0, 1, 0}, 4);
+  const auto result = Evaluator({.flip_tta = false, .num_classes = 3})
+                          .evaluate(model, MeanCrossEntropy(), source, *make_single_rank(), go_on);
+  std::vector<std::pair<std::int64_t, std::int64_t>> counts;
+  for (const ClassCount& one : result->classes) counts.emplace_back(one.samples, one.top_1_correct);
+  EXPECT_THAT(counts,
+              testing::ElementsAre(testing::Pair(3, 3), testing::Pair(2, 0), testing::Pair(1, 1)));
+}
+
+TEST(EvaluatorTest, OutputsOfOtherClassesAreNotCountedByClass) {
+  LinearModel model(3);
+  ColourSource source({0, 1, 2}, 3);
+  EXPECT_TRUE(evaluate(model, source).classes.empty());
+  const auto result = Evaluator({.flip_tta = false, .num_classes = 4})
+                          .evaluate(model, MeanCrossEntropy(), source, *make_single_rank(), go_on);
+  EXPECT_TRUE(result->classes.empty());
+}
+
+/// Ignores the labels that are no class.
+class IgnoresOthers final : public TargetLoss {
+ public:
+  at::Tensor mean(const at::Tensor& logits, const at::Tensor& /*labels*/) const override {
+    return logits.sum() * 0;
+  }
+};
+
+TEST(EvaluatorTest, LabelsThatAreNoClassCountForNone) {
+  LinearModel model(3);
+  ColourSource source({3, 4, 1}, 3);
+  const auto result = Evaluator({.flip_tta = false, .num_classes = 3})
+                          .evaluate(model, IgnoresOthers(), source, *make_single_rank(), go_on);
+  ASSERT_EQ(result->classes.size(), 3U);
+  EXPECT_EQ(result->classes[0].samples, 0);
+  EXPECT_EQ(result->classes[1].samples, 1);
+}
+
 TEST(EvaluatorTest, FewerThanFiveClassesHaveATopFiveOfOne) {
   LinearModel model(3);
   ColourSource source({0, 1, 2}, 3);

@@ -171,7 +171,7 @@ TEST_F(RehearsalTest, LeavesNoTrace) {
 
 TEST_F(RehearsalTest, ATrainingStepThatDoesNotFitNamesItsEpochAndWhatToLower) {
   model_.most_pixels = 4 * 15 * 15;
-  EXPECT_THAT(error(), Names("4 images", "16 px", "epoch 2", "training.batch_size",
+  EXPECT_THAT(error(), Names("4 images", "16 px", "epoch 3", "training.batch_size",
                              "training.micro_batches", 1, kAllocatorsWords));
 }
 
@@ -179,9 +179,9 @@ TEST_F(RehearsalTest, AnEvaluationThatDoesNotFitNamesItsBatchAndWhenItWouldHaveR
   options_.val_batch_size = 500;
   options_.val_samples = 1000;
   model_.most_pixels = 4 * 16 * 16;
-  EXPECT_THAT(error(), Names("500 images", "10 px", "epoch 0", "validation.batch_size"));
+  EXPECT_THAT(error(), Names("500 images", "10 px", "epoch 1", "validation.batch_size"));
   options_.evaluate_each_epoch = false;
-  EXPECT_THAT(error(), Names("500 images", "10 px", "epoch 3", "validation.batch_size"));
+  EXPECT_THAT(error(), Names("500 images", "10 px", "epoch 4", "validation.batch_size"));
 }
 
 TEST(OutOfMemory, IsToldByTypeOrByTheWordsOfALibrary) {

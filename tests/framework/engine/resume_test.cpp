@@ -197,6 +197,7 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
     Outcome outcome;
     trainer.start();
     outcome.finished = trainer.run().final_eval.has_value();
+    if (outcome.finished) checkpointer.finish_run();
     const auto keep = [&](const std::string& part, const std::vector<NamedTensor>& tensors) {
       for (const NamedTensor& entry : tensors) {
         const at::Tensor flat = entry.tensor.detach().to(at::kFloat).contiguous().flatten();
@@ -271,6 +272,19 @@ TEST_P(ResumeTest, CutAgainAndAgainItStillArrives) {
   for (std::int64_t step = 0; step < kEpochs * kSteps; step += 2)
     last = run(folder.path(), sink, {.stop_at_step = step});
   EXPECT_EQ(run(folder.path(), sink), uncut);
+}
+
+TEST_P(ResumeTest, AFinishedRunKeepsOnlyItsLastAndItsBestCheckpoint) {
+  const test::TemporaryFolder folder;
+  test::MemorySink sink;
+  EXPECT_TRUE(run(folder.path(), sink).finished);
+  const auto kept = find_checkpoints(folder.path());
+  ASSERT_FALSE(kept.empty());
+  EXPECT_EQ(kept[0].step, kEpochs * kSteps);
+  EXPECT_LE(kept.size(), 2U);
+  if (kept.size() == 2) {
+    EXPECT_GT(*kept[1].metric, *kept[0].metric);
+  }
 }
 
 TEST_P(ResumeTest, ANumberThatIsNoneEndsTheRunAndIsInNoCheckpoint) {

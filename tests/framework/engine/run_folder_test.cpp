@@ -1,17 +1,25 @@
 #include "framework/engine/run_folder.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
+#include "framework/core/archive/checkpoint_folder.h"
 #include "framework/core/error.h"
 #include "tests/support/full_disk.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::engine {
 namespace {
+
+using test::Names;
 
 std::vector<nlohmann::json> lines_of(const std::filesystem::path& path) {
   std::ifstream file(path);
@@ -31,10 +39,36 @@ TEST(RunFolderTest, HasItsOwnNameOrTheGivenOne) {
 
 TEST(RunFolderTest, DoesNotWriteIntoAnEarlierRun) {
   const test::TemporaryFolder folder;
-  const RunFolder first(folder.path(), "mine", "x", false);
-  JsonLinesLog(first / "log").write({{"epoch", 0}});
+  JsonLinesLog(RunFolder(folder.path(), "mine", "x", false) / "log").write({{"epoch", 0}});
   EXPECT_THROW(RunFolder(folder.path(), "mine", "x", false), IoError);
-  EXPECT_EQ(RunFolder(folder.path(), "mine", "x", true).path(), first.path());
+  EXPECT_EQ(RunFolder(folder.path(), "mine", "x", true).path(), folder / "mine");
+}
+
+TEST(RunFolderTest, AFolderWithoutResultsCanBeUsedAgain) {
+  const test::TemporaryFolder folder;
+  { const JsonLinesLog empty(RunFolder(folder.path(), "mine", "x", false) / "log"); }
+  EXPECT_EQ(RunFolder(folder.path(), "mine", "x", false).path(), folder / "mine");
+  // Stopped in its first epoch, a run has a checkpoint and no line yet.
+  CheckpointWriter(folder / "mine/checkpoints", 1, 0).commit();
+  EXPECT_THROW(RunFolder(folder.path(), "mine", "x", false), IoError);
+}
+
+TEST(RunFolderTest, OneProcessAtATimeTrainsInAFolder) {
+  const test::TemporaryFolder folder;
+  std::optional<RunFolder> first(std::in_place, folder.path(), "mine", "x", false);
+  RunFolder moved = std::move(*first);
+  first.reset();
+  for (const bool go_on : {false, true}) {
+    try {
+      const RunFolder second(folder.path(), "mine", "x", go_on);
+      ADD_FAILURE() << "two trainings in one folder";
+    } catch (const IoError& error) {
+      EXPECT_THAT(error.what(), Names(folder / "mine", ::getpid()));
+    }
+  }
+  EXPECT_EQ(RunFolder(folder / "mine").path(), folder / "mine") << "other ranks need no lock";
+  moved = RunFolder(folder.path(), "other", "x", false);
+  EXPECT_NO_THROW(RunFolder(folder.path(), "mine", "x", true));
 }
 
 TEST(JsonLinesLogTest, ARewoundLogGoesOnAsIfTheLinesBehindHadNotBeen) {

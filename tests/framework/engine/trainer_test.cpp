@@ -2,6 +2,8 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cross_entropy_loss.h>
+#include <fmt/core.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,7 +12,10 @@
 
 #include "framework/api/single_rank.h"
 #include "framework/core/error.h"
+#include "framework/engine/train_progress.h"
 #include "tests/support/fake_parts.h"
+#include "tests/support/message_matchers.h"
+#include "tests/support/program.h"
 
 namespace precast::engine {
 namespace {
@@ -18,6 +23,7 @@ namespace {
 using test::ColourSource;
 using test::LinearModel;
 using test::MemorySink;
+using test::Names;
 using test::RecordingMethod;
 
 class MeanCrossEntropy final : public TargetLoss {
@@ -146,6 +152,47 @@ TEST_F(TrainerTest, LogLevelZeroEvaluatesOnlyAtTheEnd) {
   EXPECT_EQ(last.at("top_1"), 1.0);
   for (const char* key : {"current_lr", "top_5", "val_time", "train_loss", "epoch"})
     EXPECT_EQ(last.count(key), 1U) << key;
+}
+
+TEST_F(TrainerTest, EachEpochIsOneLineForPeopleAndEpochsCountFromOne) {
+  ::testing::internal::CaptureStderr();
+  run();
+  const std::string printed = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(test::occurrences(printed, "\n"), 2) << printed;
+  const auto last = nlohmann::json::parse(sink_.records[1]);
+  EXPECT_EQ(last.at("epoch"), 1) << "as FFCV's log";
+  EXPECT_THAT(printed, Names("epoch 1/2", "epoch 2/2", "top-1 1.0000",
+                             fmt::format("train loss {:.4f}", last.at("train_loss").get<double>()),
+                             fmt::format("val loss {:.4f}", last.at("val_loss").get<double>())));
+}
+
+TEST_F(TrainerTest, AnEpochWithoutAnEvaluationHasALineToo) {
+  ::testing::internal::CaptureStderr();
+  run({.evaluate_each_epoch = false});
+  const std::string printed = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(printed, Names("epoch 1/2", "epoch 2/2"));
+  EXPECT_EQ(test::occurrences(printed, "top-1"), 1);
+}
+
+TEST(TrainProgressTest, TheLineOfAnEpochNamesTheBestOne) {
+  TrainPlan plan;
+  plan.epochs = 16;
+  ColourSource source({0}, 1);
+  TrainProgress progress(plan, source, true);
+  TrainState state;
+  state.epoch = 4;
+  progress.begin_epoch(state);
+  state.train_loss = 1.25;
+  state.images_trained = 1000;
+  state.train_seconds = 50;
+  state.best_top_1 = 0.75;
+  state.best_epoch = 2;
+  EvalResult eval{.samples = 8, .top_1_correct = 4, .seconds = 15};
+  EXPECT_THAT(progress.epoch_line(state, eval),
+              Names("epoch 5/16", "train loss 1.2500", "top-1 0.5000", "0.7500", "epoch 3",
+                    "20 img/s", "1:05"));
+  state.best_epoch = 4;
+  EXPECT_EQ(test::occurrences(progress.epoch_line(state, eval), "epoch"), 1);
 }
 
 TEST_F(TrainerTest, StepsAreLoggedWithLossAndRate) {

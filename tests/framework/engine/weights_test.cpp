@@ -67,6 +67,19 @@ TEST_F(WeightsTest, AllThatDoesNotFitIsListedAndTheModelKeepsItsWeights) {
   EXPECT_TRUE(model.weight.equal(at::zeros({4, 3})));
 }
 
+TEST_F(WeightsTest, OfWeightsOfAnotherNetworkTheFirstNamesAndTheNumberAreShown) {
+  LinearModel model(4);
+  std::vector<std::pair<std::string, std::vector<std::int64_t>>> tensors;
+  for (int i = 10; i < 60; ++i) tensors.push_back({"layer" + std::to_string(i), {2}});
+  try {
+    load_model_weights(model, file_with(tensors));
+    FAIL();
+  } catch (const CheckpointError& error) {
+    EXPECT_THAT(error.what(), Names("(50): layer10, layer11", 46));
+    EXPECT_LT(std::string(error.what()).size(), 300U);
+  }
+}
+
 TEST_F(WeightsTest, ALastLayerForAnotherNumberOfClassesCanKeepWhatWasDrawn) {
   LinearModel model(4);
   model.weight.detach().fill_(7);

@@ -45,6 +45,22 @@ TEST(StopSignalsTest, CatchOnlyTheirOwn) {
   EXPECT_EQ(after.sa_handler, &ignore_signal) << "the handler of before is back";
 }
 
+TEST(StopSignalsTest, AClosedTerminalStopsATrainingUnlessItWasStartedByNohup) {
+  auto* const before = std::signal(SIGHUP, SIG_IGN);
+  {
+    const StopSignals signals(StopSignals::kTraining);
+    ::raise(SIGHUP);
+    EXPECT_FALSE(StopSignals::requested());
+  }
+  std::signal(SIGHUP, SIG_DFL);
+  {
+    const StopSignals signals(StopSignals::kTraining);
+    ::raise(SIGHUP);
+    EXPECT_TRUE(StopSignals::requested());
+  }
+  std::signal(SIGHUP, before);
+}
+
 TEST(StopSignalsDeathTest, ASecondInterruptEndsAtOnce) {
   EXPECT_EXIT(
       {

@@ -171,6 +171,43 @@ TEST_F(RankStopTest, OneProcessIsStoppedTheSameWay) {
   stop_and_go_on("trainer.before_step=term@3", {});
 }
 
+/// Waits until a failpoint has stopped the process.
+bool is_stopped(pid_t process) {
+  return eventually([&] {
+    std::string stat;
+    std::getline(std::ifstream("/proc/" + std::to_string(process) + "/stat"), stat);
+    return stat.find(") T ") != std::string::npos;
+  });
+}
+
+TEST_F(RankStopTest, ASecondTrainingInTheSameFolderIsRefused) {
+  Program first(ranks_.command("cut"), {"PRECAST_FAILPOINTS=trainer.before_step=stop@4"});
+  ASSERT_TRUE(is_stopped(first.id()));
+  const auto rows = ranks_.rows("cut");
+  for (const char* resume : {"never", "auto"}) {
+    Program second(ranks_.command("cut", {std::string("--checkpoint.resume=") + resume}));
+    EXPECT_EQ(second.wait(), 5);
+    EXPECT_THAT(second.err, Names(ranks_.folder("cut").string(), first.id()));
+  }
+  EXPECT_EQ(ranks_.rows("cut"), rows);
+  ::kill(first.id(), SIGKILL);
+  first.wait();
+  Program rest(ranks_.command("cut", {"--checkpoint.resume=auto"}));
+  EXPECT_EQ(rest.wait(), 0) << rest.err;
+  EXPECT_EQ(ranks_.rows("cut").size(), 2 * 6 + 2U);
+}
+
+TEST_F(RankStopTest, AClosedTerminalStopsARunAsSigtermDoes) {
+  Program uncut(ranks_.command("uncut"));
+  ASSERT_EQ(uncut.wait(), 0) << uncut.err;
+  Program cut(ranks_.command("cut"), {"PRECAST_FAILPOINTS=trainer.before_step=stop@4"});
+  ASSERT_TRUE(is_stopped(cut.id()));
+  ::kill(cut.id(), SIGHUP);
+  ::kill(cut.id(), SIGCONT);
+  ASSERT_EQ(cut.wait(), kPreempted) << cut.err;
+  go_on_and_compare({});
+}
+
 TEST_F(RankStopTest, AKilledRunGoesOnFromItsLastCheckpoint) {
   Program uncut(ranks_.command("uncut", {}));
   ASSERT_EQ(uncut.wait(), 0) << uncut.err;

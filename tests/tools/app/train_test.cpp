@@ -5,7 +5,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "framework/core/archive/npy.h"
 #include "framework/core/archive/weights_file.h"
@@ -147,6 +149,44 @@ TEST_F(TrainTest, ARunThatHadEndedGivesTheSameFiguresWhenItIsResumed) {
   EXPECT_EQ(figures(), before);
 }
 
+TEST_F(TrainTest, ARunThatFailedInItsFirstStepDoesNotBlockItsName) {
+  const ChildResult failed =
+      precast({"train"}, {"/usr/bin/env", "PRECAST_FAILPOINTS=trainer.before_step=error@1"});
+  ASSERT_EQ(failed.exit_code, 5) << failed.errors;
+  EXPECT_TRUE(log("r").empty());
+  const ChildResult again = precast({"train"});
+  EXPECT_EQ(again.exit_code, 0) << again.errors;
+  EXPECT_EQ(log("r").size(), 2U);
+  EXPECT_EQ(precast({"train"}).exit_code, 5) << "this one has results";
+}
+
+TEST_F(TrainTest, WithoutAReaderOfItsMessagesARunIsTrainedToItsEnd) {
+  for (const std::string redirection : {"2>&-", "2> >(exec 0<&-)"}) {
+    const ChildResult run = precast({"train", "--logging.every=1", "--checkpoint.resume=never",
+                                     "--logging.run_id=r" + std::to_string(redirection.size())},
+                                    {"/bin/bash", "-c", "exec \"$@\" " + redirection, "bash"});
+    EXPECT_EQ(run.exit_code, 0) << redirection;
+    // Lines that went into the log in place of standard error would not parse.
+    EXPECT_EQ(log("r" + std::to_string(redirection.size())).size(), 2 * 3 + 2U) << redirection;
+  }
+}
+
+TEST_F(TrainTest, EachEpochIsALineForPeopleAndAFinishedRunKeepsFewCheckpoints) {
+  const ChildResult run = precast({"train", "--training.epochs=3", "--checkpoint.keep_best=0"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, Names("epoch 1/3", "epoch 2/3", "epoch 3/3"));
+  const auto checkpoints = [&](const std::string& name) {
+    const std::filesystem::directory_iterator all(folder_ / ("runs/" + name + "/checkpoints"));
+    return std::distance(begin(all), end(all));
+  };
+  EXPECT_EQ(checkpoints("r"), 1);
+  ASSERT_EQ(precast({"train", "--logging.run_id=more", "--training.epochs=3",
+                     "--checkpoint.keep_best=0", "--checkpoint.keep_finished=2"})
+                .exit_code,
+            0);
+  EXPECT_EQ(checkpoints("more"), 2);
+}
+
 TEST_F(TrainTest, SameSeedSameLossesForAnyNumberOfWorkers) {
   std::vector<std::vector<double>> all;
   for (const std::string workers : {"1", "2", "5"}) {
@@ -193,7 +233,15 @@ TEST_F(TrainTest, PredictAndEvalAgreeWithTraining) {
   const ChildResult eval = precast({"eval", weights, "--json"});
   ASSERT_EQ(eval.exit_code, 0) << eval.errors;
   const auto summary = nlohmann::json::parse(std::ifstream(folder_ / "runs/r/summary.json"));
-  EXPECT_EQ(nlohmann::json::parse(eval.output).at("top_1"), summary.at("top_1"));
+  const auto figures = nlohmann::json::parse(eval.output);
+  EXPECT_EQ(figures.at("top_1"), summary.at("top_1"));
+  EXPECT_EQ(figures.at("classes"), summary.at("classes"));
+  const auto sum = [&](const char* key) {
+    const auto counts = figures.at("classes").at(key).get<std::vector<int>>();
+    return std::accumulate(counts.begin(), counts.end(), 0);
+  };
+  EXPECT_EQ(sum("images"), 24);
+  EXPECT_EQ(sum("top_1_correct"), figures.at("top_1_correct"));
   ASSERT_EQ(precast({"predict", weights, "-o", folder_ / "logits.npy"}).exit_code, 0);
   EXPECT_EQ(read_npy(folder_ / "logits.npy").shape, (std::vector<std::int64_t>{24, 10}));
   ASSERT_EQ(precast({"predict", weights, "-o", folder_ / "logits.csv"}).exit_code, 0);

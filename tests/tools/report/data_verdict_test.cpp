@@ -54,6 +54,21 @@ TEST(DataVerdictTest, BlockedThreadsMeanTheDiskWherePagesWereReadAndTheCoresElse
   EXPECT_EQ(find_limit(facts), DataLimit::cores);
 }
 
+TEST(DataVerdictTest, ThreadsThatWereMostlyAheadAreNoCause) {
+  DataFacts facts = slow_data();
+  facts.times = {.processing = 30, .disk = 0, .blocked = 10, .ahead = 60};
+  EXPECT_EQ(find_limit(facts), DataLimit::nothing);
+  EXPECT_EQ(describe_data(facts).size(), 1U);
+  EXPECT_EQ(facts.times.longest(), "");
+}
+
+TEST(DataVerdictTest, WithoutMeasurementsThereIsNoCause) {
+  DataFacts facts = slow_data();
+  facts.times = {};
+  EXPECT_EQ(find_limit(facts), DataLimit::nothing);
+  EXPECT_EQ(facts.times.longest(), "");
+}
+
 TEST(DataVerdictTest, ReplacedSamplesAreListedTheFirstTen) {
   DataFacts facts = slow_data();
   facts.replaced.assign(12, {.sample = 7, .by = 8, .times = 3, .error = "broken"});

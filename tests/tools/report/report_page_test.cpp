@@ -13,6 +13,7 @@
 namespace precast::tools {
 namespace {
 
+using nlohmann::ordered_json;
 using test::expect_sound;
 using test::sample_log;
 using test::write_run;
@@ -45,6 +46,39 @@ TEST_F(ReportPageTest, AFinishedRunHasNoNotice) {
   EXPECT_THAT(page, Not(HasSubstr("class=\"notice\"")));
 }
 
+TEST_F(ReportPageTest, TheWorstClassesAreNamed) {
+  write_run(folder_ / "r", sample_log(3));
+  ordered_json names, images, correct;
+  for (int i = 0; i < 12; ++i) {
+    names.push_back(fmt::format("<class{}>", i));
+    images.push_back(i == 3 ? 0 : 100);
+    correct.push_back(i == 3 ? 0 : 95 - 7 * i);
+  }
+  const ordered_json summary = {
+      {"top_1", 0.5},
+      {"classes", {{"names", names}, {"images", images}, {"top_1_correct", correct}}}};
+  write_file(folder_ / "r/summary.json", summary.dump());
+  const std::string page = report_page({load_run(folder_ / "r")}, folder_ / "r");
+  expect_sound(page);
+  EXPECT_LT(page.find("11 &lt;class11&gt;"), page.find("10 &lt;class10&gt;"));
+  EXPECT_THAT(page, HasSubstr("18.00 %"));
+  EXPECT_THAT(page, HasSubstr("1 &lt;class1&gt;"));
+  EXPECT_THAT(page, Not(HasSubstr("&lt;class3&gt;"))) << "has no images";
+  EXPECT_THAT(page, Not(HasSubstr("&lt;class0&gt;"))) << "the best of eleven";
+}
+
+TEST_F(ReportPageTest, ALossThatRanAwayHasALogarithmicAxis) {
+  const auto axis = [&](const std::string& name, double last) {
+    const std::string log = fmt::format(
+        "{{\"epoch\":0,\"train_loss\":2.5}}\n{{\"epoch\":1,\"train_loss\":{}}}\n", last);
+    return test::occurrences(report_page({run(name, log)}, {}), "logarithmic");
+  };
+  EXPECT_EQ(axis("near", 249), 0);
+  EXPECT_EQ(axis("far", 1e6), 1);
+  EXPECT_EQ(axis("down", 0.02), 1);
+  EXPECT_EQ(axis("below", -300), 0) << "has no logarithm";
+}
+
 TEST_F(ReportPageTest, SeveralRunsAreComparedByTheKeysThatDiffer) {
   const std::vector<RunRecord> runs = {run("a", sample_log(3)), run("b", sample_log(2), "2.0")};
   EXPECT_THAT(differing_keys(runs), ElementsAre("lr.lr"));
@@ -73,7 +107,9 @@ TEST_F(ReportPageTest, IsSoundWhateverTheFilesSay) {
              "{\"" + hostile + "\":\"" + hostile + "\",\"model.arch\":[1]}");
   write_file(folder_ / "<b>&" / "run.json",
              "{\"" + hostile + "\":\"" + hostile + "\",\"steps_per_epoch\":-1}");
-  write_file(folder_ / "<b>&" / "summary.json", "{\"top_1\":\"x\",\"val_images\":[]}");
+  write_file(folder_ / "<b>&" / "summary.json",
+             "{\"top_1\":\"x\",\"val_images\":[],\"classes\":{\"names\":{},\"images\":[1,\"x\",3],"
+             "\"top_1_correct\":[-1,2,null]}}");
   const RunRecord record = load_run(folder_ / "<b>&");
   expect_sound(report_page({record}, {}));
   expect_sound(report_page({record, record}, folder_.path()));

@@ -11,6 +11,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/log.h"
+#include "framework/core/progress.h"
 #include "framework/core/unix_time.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/json_output.h"
@@ -21,6 +22,7 @@
 #include "tools/experiments/grid/slurm_array.h"
 #include "tools/experiments/grid/sweep.h"
 #include "tools/experiments/grid/watcher.h"
+#include "tools/experiments/trial/job_lock.h"
 #include "tools/experiments/trial/trial_pool.h"
 
 namespace precast::tools {
@@ -108,7 +110,8 @@ void print_trials(const Sweep& sweep, const std::vector<Slot>& slots, bool json)
   for (std::size_t i = 0; i < sweep.trials.size(); ++i) {
     fmt::print("{:>4}  {}\n", i, sweep.trials[i].id);
   }
-  fmt::print("{} trials in {} slots:", sweep.trials.size(), slots.size());
+  fmt::print("{} in {}:", format_count(sweep.trials.size(), "trial"),
+             format_count(slots.size(), "slot"));
   for (const Slot& slot : slots)
     fmt::print(" {} (cores {})", slot.name, fmt::join(slot.cores, ","));
   fmt::print("\n");

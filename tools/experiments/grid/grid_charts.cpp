@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 
+#include "framework/core/progress.h"
 #include "tools/report/chart/heat_map.h"
 #include "tools/report/chart/parallel_coordinates.h"
 #include "tools/report/chart/svg.h"
@@ -252,7 +253,8 @@ GridChart grid_curves(const ordered_json& grid, const std::string& figure,
     chart.series.push_back(
         {.label = trials[i], .points = curves.at(trials[i]), .colour = static_cast<int>(i)});
   }
-  std::string remark = fmt::format("In colour: the best {} of {} trials.", named, trials.size());
+  std::string remark =
+      fmt::format("In colour: the best {} of {}.", named, format_count(trials.size(), "trial"));
   if (drawn < rest) remark += fmt::format(" Of the {} others {} are drawn.", rest, drawn);
   return {line_chart_svg(chart), rest > 0 ? remark : ""};
 }

@@ -34,8 +34,9 @@ std::string settings_text(const ordered_json& entry) {
 
 std::string best_note(const ordered_json& best) {
   const ordered_json& half = best.at("half_width_95");
-  return half.is_number() ? fmt::format("± {} over {} seeds; {}", figure_text(half),
-                                        best.at("count").get<int>(), settings_text(best))
+  return half.is_number() ? fmt::format("± {} over {}; {}", figure_text(half),
+                                        format_count(best.at("count").get<std::uint64_t>(), "seed"),
+                                        settings_text(best))
                           : settings_text(best);
 }
 
@@ -136,8 +137,8 @@ void add_charts(HtmlPage& page, const std::string& section, const std::vector<Gr
 
 std::string last_figure(const ordered_json& trial) {
   if (!trial.contains("last_epoch")) return "-";
-  return fmt::format("{} after {} epochs", figure_text(trial.value("last_value", ordered_json())),
-                     trial.at("last_epoch").get<std::int64_t>() + 1);
+  return fmt::format("{} after {}", figure_text(trial.value("last_value", ordered_json())),
+                     format_count(trial.at("last_epoch").get<std::uint64_t>() + 1, "epoch"));
 }
 
 void add_without_result(HtmlPage& page, const ordered_json& grid) {
@@ -211,9 +212,9 @@ void GridPage::write(const std::map<std::string, TrialState>& states) {
   if (sweep_.trials.empty() || !std::filesystem::is_directory(sweep_.folder)) return;
   const ordered_json grid = describe_grid(sweep_, states);
   read_curves(states);
-  HtmlPage page(
-      sweep_.path.stem().string(),
-      fmt::format("grid of {} trials of {}", grid.at("trials").size(), sweep_.recipe.string()));
+  HtmlPage page(sweep_.path.stem().string(),
+                fmt::format("grid of {} of {}", format_count(grid.at("trials").size(), "trial"),
+                            sweep_.recipe.string()));
   add_answer(page, sweep_, grid);
   add_notices(page, grid);
   add_ranking(page, sweep_, grid);

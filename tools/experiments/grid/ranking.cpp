@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "framework/core/error.h"
+#include "framework/core/file_lock.h"
 #include "tools/experiments/grid/occupancy.h"
 #include "tools/experiments/grid/reason.h"
-#include "tools/experiments/trial/file_lock.h"
 #include "tools/experiments/trial/interval.h"
 #include "tools/experiments/trial/run_log.h"
 

@@ -19,7 +19,7 @@
 #include "tools/experiments/reproduce/table_page.h"
 #include "tools/experiments/reproduce/table_text.h"
 #include "tools/experiments/trial/check.h"
-#include "tools/experiments/trial/file_lock.h"
+#include "tools/experiments/trial/job_lock.h"
 #include "tools/experiments/trial/pool_display.h"
 #include "tools/experiments/trial/trial_pool.h"
 

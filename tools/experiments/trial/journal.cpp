@@ -9,6 +9,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/log.h"
+#include "framework/core/progress.h"
 
 namespace precast::tools {
 namespace {
@@ -28,7 +29,7 @@ std::int64_t whole_lines(const std::filesystem::path& path) {
 void read_journal(const std::filesystem::path& path, bool warns,
                   std::vector<ordered_json>& records) {
   std::ifstream file(path);
-  int damaged = 0;
+  std::uint64_t damaged = 0;
   for (std::string line; std::getline(file, line) && !file.eof();) {
     auto record = ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (record.is_object()) {
@@ -38,7 +39,8 @@ void read_journal(const std::filesystem::path& path, bool warns,
     }
   }
   if (warns && damaged > 0)
-    log_warning("{}: {} line(s) are no records and are passed over", path.string(), damaged);
+    log_warning("{}: skipped {} that cannot be read as a record", path.string(),
+                format_count(damaged, "line"));
 }
 
 }  // namespace

@@ -1,14 +1,13 @@
 #include "tools/experiments/trial/pool_display.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 
+#include "framework/core/log.h"
 #include "framework/core/progress.h"
 
 namespace precast::tools {
@@ -17,19 +16,6 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr auto kRedrawEvery = std::chrono::milliseconds(500);
-
-winsize terminal_size() {
-  winsize size{};
-  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0)
-    return {.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
-  return size;
-}
-
-/// Output that cannot be written (a closed terminal, a full disk) must not stop trainings.
-void write_stderr(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stderr);
-  std::fflush(stderr);
-}
 
 /// `0.7376`, or `-` if a figure is missing or was not finite.
 std::string figure_text(const ordered_json& figures, const std::string& key) {
@@ -62,7 +48,7 @@ std::vector<std::string> fit_terminal(std::vector<std::string> lines, std::size_
     lines.resize(room - 1);
     lines.push_back(fmt::format("  and {} more", left_out));
   }
-  for (std::string& line : lines) line.resize(std::min(line.size(), columns - 1));
+  for (std::string& line : lines) line.resize(fit_text(line, columns - 1).size());
   return lines;
 }
 
@@ -138,8 +124,8 @@ std::string PoolDisplay::headline(std::size_t running, std::size_t waiting) cons
     seconds += state.seconds;
     ++finished;
   }
-  std::string text = fmt::format("{} trials: {} done, {} running, {} waiting", trials_.size(),
-                                 finished, running, waiting);
+  std::string text = fmt::format("{}: {} done, {} running, {} waiting",
+                                 format_count(trials_.size(), "trial"), finished, running, waiting);
   if (finished > 0) {
     // Running trials are half finished on average.
     const double left = static_cast<double>(waiting) + static_cast<double>(running) / 2;
@@ -167,8 +153,8 @@ std::string PoolDisplay::slot_line(const RunningTrial& running) {
 
 void PoolDisplay::draw(const std::vector<std::string>& lines) {
   clear();
-  const winsize size = terminal_size();
-  const auto shown = fit_terminal(lines, size.ws_row, size.ws_col);
+  const TerminalSize size = terminal_size();
+  const auto shown = fit_terminal(lines, size.rows, size.columns);
   std::string text;
   for (const std::string& line : shown) text += line + "\n";
   write_stderr(text);

@@ -108,6 +108,7 @@ std::optional<nlohmann::ordered_json> read_summary(const std::filesystem::path& 
   if (!file) return std::nullopt;
   auto summary = nlohmann::ordered_json::parse(file, nullptr, /*allow_exceptions=*/false);
   if (!summary.is_object()) return std::nullopt;
+  summary.erase("classes");
   return summary;
 }
 

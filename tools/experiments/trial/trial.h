@@ -66,7 +66,8 @@ enum class Verdict {
 /// @param signal the signal that killed the process; 0: none.
 [[nodiscard]] Verdict judge_end(int exit_code, int signal);
 
-/// The figures of a finished run (summary.json); empty if it has not finished.
+/// The figures of a finished run (summary.json, without the counts of each class); empty if it has
+/// not finished.
 [[nodiscard]] std::optional<nlohmann::ordered_json> read_summary(
     const std::filesystem::path& run_folder);
 

@@ -8,6 +8,7 @@
 
 #include "framework/core/file.h"
 #include "framework/core/log.h"
+#include "framework/core/progress.h"
 #include "framework/core/unix_time.h"
 #include "framework/process/signal_pipe.h"
 
@@ -242,8 +243,10 @@ void TrialPool::handle(const std::vector<int>& signals) {
       interrupted_ = true;
       stop_all();
       tell([&] {
-        watcher_.say(fmt::format("asked to stop: {} trial(s) save and end; Ctrl-C again kills them",
-                                 running_.size()));
+        watcher_.say(fmt::format("asked to stop: waiting until {} saved; Ctrl-C again kills",
+                                 running_.size() == 1
+                                     ? "1 trial has"
+                                     : format_count(running_.size(), "trial") + " have"));
       });
     }
   }

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "framework/core/error.h"
+#include "framework/core/file_lock.h"
 #include "framework/process/signal_pipe.h"
-#include "tools/experiments/trial/file_lock.h"
 #include "tools/experiments/trial/journal.h"
 #include "tools/experiments/trial/slot.h"
 #include "tools/experiments/trial/trial.h"

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/file.h"
+#include "framework/core/file_lock.h"
 #include "tests/support/temporary_folder.h"
-#include "tools/experiments/trial/file_lock.h"
 
 namespace precast::tools {
 namespace {

@@ -7,7 +7,6 @@
 #include <sys/resource.h>
 
 #include <atomic>
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -321,33 +320,6 @@ TEST(JournalTest, CutsATornLineAndReadsAllWriters) {
   EXPECT_EQ(states.at("a").status, TrialStatus::done);
   EXPECT_EQ(states.at("b").status, TrialStatus::waiting);
   EXPECT_EQ(states.at("b").starts, 1);
-}
-
-TEST(FileLockTest, HoldsAgainstOthersUntilItGoes) {
-  test::TemporaryFolder folder;
-  {
-    const auto first = FileLock::try_lock(folder / "lock");
-    ASSERT_TRUE(first.has_value());
-    EXPECT_FALSE(FileLock::try_lock(folder / "lock").has_value());
-    EXPECT_FALSE(FileLock::try_lock(folder / "lock", FileLock::Kind::shared).has_value());
-  }
-  const auto one = FileLock::try_lock(folder / "lock", FileLock::Kind::shared);
-  EXPECT_TRUE(one->works());
-  EXPECT_TRUE(FileLock::try_lock(folder / "lock", FileLock::Kind::shared).has_value());
-}
-
-TEST(FileLockTest, WhereTheFileSystemHasNoneItGoesOnAndSaysSo) {
-  test::TemporaryFolder folder;
-  for (auto* none :
-       {+[](int, int) { return errno = ENOLCK, -1; }, +[](int, int) { return errno = ENOSYS, -1; },
-        +[](int, int) { return errno = EOPNOTSUPP, -1; }}) {
-    const auto lock = FileLock::try_lock(folder / "lock", FileLock::Kind::exclusive, none);
-    ASSERT_TRUE(lock.has_value());
-    EXPECT_FALSE(lock->works());
-  }
-  EXPECT_THROW((void)FileLock::try_lock(folder / "lock", FileLock::Kind::exclusive,
-                                        [](int, int) { return errno = EBADF, -1; }),
-               IoError);
 }
 
 TEST(FitTerminalTest, CutsLinesAndCountsThoseThatWouldScroll) {

@@ -2,12 +2,16 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 
-namespace precast::tools {
+#include "framework/core/export.h"
 
-/// A lock between processes on a file (flock). It is held until this object and every process that
-/// inherited its descriptor are gone: after kill -9 of this process a child still holds it.
-class FileLock {
+namespace precast {
+
+/// A lock between processes on a file (flock; on NFS the kernel makes it a lock for all hosts). It
+/// is held until this object and every process that inherited its descriptor are gone: after kill
+/// -9 of this process a child still holds it. The file stays when the lock is released.
+class PRECAST_API FileLock {
  public:
   enum class Kind { shared, exclusive };
   /// Creates the file if it is missing. @param lock flock, or a test's replacement.
@@ -16,6 +20,11 @@ class FileLock {
                                                         Kind kind = Kind::exclusive,
                                                         int (*lock)(int fd,
                                                                     int operation) = nullptr);
+  /// Tries for a second, because a killed process may take a moment to end, and writes host and
+  /// number of this process into the file, for lock_holder(). Warns if the file system does not
+  /// support locks. @return nothing if another process holds it. @throws IoError
+  [[nodiscard]] static std::optional<FileLock> acquire(const std::filesystem::path& path,
+                                                       Kind kind = Kind::exclusive);
   FileLock(FileLock&& other) noexcept : fd_(other.fd_), works_(other.works_) { other.fd_ = -1; }
   FileLock& operator=(FileLock&& other) noexcept;
   ~FileLock();
@@ -31,8 +40,8 @@ class FileLock {
   bool works_ = true;
 };
 
-/// Locks a folder that jobs (grids, tables) work in. Warns if locks are not supported. @throws
-/// Error if another job holds it.
-[[nodiscard]] FileLock lock_job_folder(const std::filesystem::path& folder, FileLock::Kind kind);
+/// The process that acquired the lock last: `process 4711 on node3`, or `another process` if the
+/// file does not say.
+[[nodiscard]] PRECAST_API std::string lock_holder(const std::filesystem::path& path);
 
-}  // namespace precast::tools
+}  // namespace precast

@@ -1,0 +1,27 @@
+#include "tools/app/class_figures.h"
+
+#include "data/beton/file_info.h"
+
+namespace precast::tools {
+
+using nlohmann::ordered_json;
+
+ordered_json class_figures(const engine::EvalResult& eval, const data::BetonReader& dataset,
+                           const std::vector<std::string>& targets) {
+  ordered_json figures = ordered_json::object();
+  if (eval.classes.empty()) return figures;
+  const std::size_t field = targets.empty() ? dataset.first_field(data::FieldType::integer)
+                                            : dataset.field(targets.front());
+  std::vector<std::string> names;
+  if (field < dataset.fields().size()) names = data::class_names_of(dataset, field);
+  if (names.size() == eval.classes.size()) figures["names"] = names;
+  figures["images"] = ordered_json::array();
+  figures["top_1_correct"] = ordered_json::array();
+  for (const engine::ClassCount& count : eval.classes) {
+    figures["images"].push_back(count.samples);
+    figures["top_1_correct"].push_back(count.top_1_correct);
+  }
+  return figures;
+}
+
+}  // namespace precast::tools
