@@ -10,12 +10,12 @@ namespace precast::data {
 
 struct PRECAST_API TableOptions {
   /// Columns whose values are kept as the text in the file.
-  std::vector<std::string> texts;
+  std::vector<std::string> texts = {};
   /// The column of texts that are class names; empty: the first text column called label, labels,
   /// class, target or category, unless a column of numbers is called so.
-  std::string class_column;
+  std::string class_column = {};
   /// All classes, as read_classes(); empty: those in the column.
-  std::string classes;
+  std::string classes = {};
 
   void options(Schema& schema);
 };

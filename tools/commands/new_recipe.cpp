@@ -87,7 +87,8 @@ void measure_images(const BetonReader& reader, std::size_t field, DataFacts& fac
 }
 
 DataFacts facts_of(const BetonReader& reader) {
-  DataFacts facts{.samples = reader.size()};
+  DataFacts facts;
+  facts.samples = reader.size();
   const std::size_t image = reader.first_field(FieldType::image);
   if (image == reader.fields().size()) {
     throw DataError(

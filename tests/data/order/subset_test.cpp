@@ -44,7 +44,7 @@ TEST(Subset, ARandomOneIsAFixedDrawThatASmallerOneIsPartOf) {
   EXPECT_TRUE(std::ranges::includes(drawn, ids("random:8", 1000)));
   EXPECT_EQ(ids("random:5", 5), ids("", 5));
   // Written down, because runs and their resumption must agree on it.
-  EXPECT_THAT(ids("random:4", 100), ElementsAre(DRAW));
+  EXPECT_THAT(ids("random:4", 100), ElementsAre(34, 46, 77, 80));
 }
 
 TEST(Subset, WhatIsNoneIsRefused) {
