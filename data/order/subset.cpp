@@ -18,7 +18,7 @@ struct Subset {
   std::uint64_t first = 0;
   /// UINT64_MAX: to the dataset's end.
   std::uint64_t end = UINT64_MAX;
-  /// Above 0: so many at random, and the seed of the draw.
+  /// Above 0: the number of samples to draw, and the seed of the draw.
   std::uint64_t drawn = 0;
   std::uint64_t seed = 0;
 };

@@ -54,7 +54,7 @@ std::string number_list(const ordered_json& numbers) {
 
 }  // namespace
 
-ordered_json describe_dataset(const data::BetonReader& reader) {
+ordered_json dataset_summary(const data::BetonReader& reader) {
   ordered_json report = {{"file", reader.path().string()},
                          {"samples", reader.size()},
                          {"bytes", reader.file_bytes()},
@@ -72,8 +72,8 @@ ordered_json describe_dataset(const data::BetonReader& reader) {
   return report;
 }
 
-ordered_json describe_pipeline(const data::Pipeline& pipeline, const ordered_json& written,
-                               bool train) {
+ordered_json pipeline_summary(const data::Pipeline& pipeline, const ordered_json& written,
+                              bool train) {
   ordered_json steps = written;
   if (steps.is_null() || steps.empty()) {
     steps = train ? ordered_json::array({"random_resized_crop", "horizontal_flip"})
@@ -89,7 +89,7 @@ ordered_json describe_pipeline(const data::Pipeline& pipeline, const ordered_jso
   return {{"steps", steps}, {"mean", image->normalize.mean}, {"std", image->normalize.std}};
 }
 
-void print_dataset(const char* name, const ordered_json& dataset) {
+void print_dataset(const std::string& name, const ordered_json& dataset) {
   std::string text =
       fmt::format("{}, {} samples, {}", dataset.at("file").get<std::string>(),
                   dataset.at("samples").dump(), format_bytes(dataset.at("bytes").get<double>()));
@@ -101,7 +101,7 @@ void print_dataset(const char* name, const ordered_json& dataset) {
   fmt::print("{:<12}{}\n", name, text);
 }
 
-void print_pipeline(const char* name, const ordered_json& pipeline) {
+void print_pipeline(const std::string& name, const ordered_json& pipeline) {
   fmt::print("{:<12}{}; mean {}, std {}\n", name, pipeline.at("steps").dump(),
              number_list(pipeline.at("mean")), number_list(pipeline.at("std")));
 }

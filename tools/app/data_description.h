@@ -1,6 +1,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "data/beton/reader.h"
 #include "data/transforms/pipeline.h"
@@ -9,17 +10,17 @@ namespace precast::tools {
 
 /// A dataset as --dry-run shows it: file, samples, bytes, classes, and the smallest, mean and
 /// largest width and height of its first image field, in pixels.
-[[nodiscard]] nlohmann::ordered_json describe_dataset(const data::BetonReader& reader);
+[[nodiscard]] nlohmann::ordered_json dataset_summary(const data::BetonReader& reader);
 
 /// A pipeline as --dry-run shows it: the steps as the recipe wrote them (or the standard ones), and
 /// mean and std of its normalisation.
 /// @param written the value of `pipeline.train` or `pipeline.val`, null: the standard one.
-[[nodiscard]] nlohmann::ordered_json describe_pipeline(const data::Pipeline& pipeline,
-                                                       const nlohmann::ordered_json& written,
-                                                       bool train);
+[[nodiscard]] nlohmann::ordered_json pipeline_summary(const data::Pipeline& pipeline,
+                                                      const nlohmann::ordered_json& written,
+                                                      bool train);
 
 /// Both for people, a line each.
-void print_dataset(const char* name, const nlohmann::ordered_json& dataset);
-void print_pipeline(const char* name, const nlohmann::ordered_json& pipeline);
+void print_dataset(const std::string& name, const nlohmann::ordered_json& dataset);
+void print_pipeline(const std::string& name, const nlohmann::ordered_json& pipeline);
 
 }  // namespace precast::tools
