@@ -26,7 +26,7 @@ struct ClassFiles {
 };
 
 /// Whether a name has an extension that torchvision's ImageFolder accepts.
-[[nodiscard]] bool is_image_name(std::string_view path);
+[[nodiscard]] PRECAST_API bool is_image_name(std::string_view path);
 
 /// Arranges classes and order as torchvision's ImageFolder: classes are the sorted names of the
 /// first folders, labels count them from 0, files are sorted inside a class (folder by folder),

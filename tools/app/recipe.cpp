@@ -9,6 +9,7 @@
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "tools/app/model_probe.h"
+#include "tools/app/recorded_config.h"
 #include "tools/plugins/plugins.h"
 
 namespace precast::tools {
@@ -270,7 +271,7 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
                    Registries& registries, RecipeUse use, UnreadKeys unread) {
   Recipe recipe;
   Diagnostics diagnostics;
-  const ConfigNode file = path.empty() ? ConfigNode{} : parse_yaml_file(path, diagnostics);
+  const ConfigNode file = read_config_file(path, diagnostics);
   const ordered_json plugins = load_plugins(file, overrides, registries, diagnostics);
   const TrainConfig defaults;
   const ChosenParts chosen{
@@ -283,7 +284,7 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
   PartSections parts;
   Schema schema = make_train_schema(recipe.config, parts, chosen, registries);
   if (unread == UnreadKeys::warning) schema.warn_of_unread();
-  if (!path.empty()) schema.apply(file, diagnostics);
+  schema.apply(given_keys(path, file, schema), diagnostics);
   for (const Override& override : overrides) schema.apply(override, diagnostics);
   check_train_config(recipe.config, schema, diagnostics);
   recipe.unread_by_one_rank = rank_keys(schema);
