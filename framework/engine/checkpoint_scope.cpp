@@ -11,17 +11,13 @@
 #include "framework/core/archive/weights_file.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/engine/checkpoint_files.h"
 #include "framework/engine/state_archive.h"
 
 namespace precast::engine {
 namespace {
 
 using nlohmann::ordered_json;
-
-// Names as checkpointer.cpp writes them.
-constexpr const char* kMethodsFile = "methods.safetensors";
-constexpr const char* kStateFile = "state.json";
-constexpr std::uint64_t kMaxStateBytes = 100'000'000;
 
 bool has_state_of(const WeightsFile& file, const std::string& method) {
   return std::ranges::any_of(file.records(), [&](const TensorRecord& record) {

@@ -18,7 +18,6 @@ namespace precast::engine {
 /// @return the scopes; the model has its own weights again when they are destroyed.
 /// @throws CheckpointError if the state does not fit the methods or the model; IoError
 [[nodiscard]] PRECAST_API std::vector<std::unique_ptr<Method::EvalGuard>> enter_checkpoint_scope(
-    Model& model, const std::vector<NamedMethod>& methods,
-    const std::filesystem::path& checkpoint);
+    Model& model, const std::vector<NamedMethod>& methods, const std::filesystem::path& checkpoint);
 
 }  // namespace precast::engine

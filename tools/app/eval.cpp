@@ -100,7 +100,8 @@ int run_eval(const std::vector<std::string>& args) {
   RecipeArguments command(
       "eval",
       "Evaluates weights on data.val_dataset.\n"
-      "In place of a recipe with --model.weights=FILE, a run folder, a checkpoint or a weights file "
+      "In place of a recipe with --model.weights=FILE, a run folder, a checkpoint or a weights "
+      "file "
       "of a run can be given; of a run folder the final weights are used or, if the run has not "
       "finished, its newest checkpoint.\n\n"
       "examples:\n"

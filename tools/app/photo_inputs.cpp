@@ -46,9 +46,10 @@ void list_folder(const fs::path& root, PhotoList& list) {
                                          failed);
   for (; !failed && entry != fs::recursive_directory_iterator(); entry.increment(failed)) {
     if (entry.depth() > kMaxDepth) {
-      throw DataError(fmt::format("{}: expected at most {} nested folders, got more. Does a link "
-                                  "lead back into its own folder?",
-                                  entry->path().string(), kMaxDepth));
+      throw DataError(
+          fmt::format("{}: expected at most {} nested folders, got more. Does a link "
+                      "lead back into its own folder?",
+                      entry->path().string(), kMaxDepth));
     }
     std::error_code ignored;  // A link to nowhere is no folder.
     if (entry->is_directory(ignored)) continue;
@@ -136,8 +137,8 @@ class PhotoField final : public data::Field {
     kept_.encode(value, sample, out);
     if (out.blob.size() > kPageBytes) small_.encode(value, sample, out);
     if (out.blob.size() > kPageBytes) {
-      throw DataError(fmt::format("expected at most {} bytes as JPEG, got {}", kPageBytes,
-                                  out.blob.size()));
+      throw DataError(
+          fmt::format("expected at most {} bytes as JPEG, got {}", kPageBytes, out.blob.size()));
     }
     const auto rotated = kept_.tally().find("exif_rotated");
     if (rotated == kept_.tally().end() || rotated->second == rotated_) return;
@@ -146,8 +147,8 @@ class PhotoField final : public data::Field {
   }
 
   std::vector<std::string>& problems_;
-  data::ImageField kept_{{.mode = data::ImageWriteMode::keep, .jpeg_quality = 100,
-                          .passthrough = true}};
+  data::ImageField kept_{
+      {.mode = data::ImageWriteMode::keep, .jpeg_quality = 100, .passthrough = true}};
   data::ImageField small_{{.mode = data::ImageWriteMode::jpg, .jpeg_quality = 100}};
   std::uint64_t rotated_ = 0;
 };
@@ -169,9 +170,8 @@ fs::path temporary_folder() {
   std::error_code failed;
   const fs::path folder = fs::temp_directory_path(failed);
   if (failed) {
-    throw IoError(
-        fmt::format("cannot use the folder for temporary files: {}. Set TMPDIR to another",
-                    failed.message()));
+    throw IoError(fmt::format(
+        "cannot use the folder for temporary files: {}. Set TMPDIR to another", failed.message()));
   }
   return folder;
 }
@@ -251,9 +251,7 @@ PhotoDataset::PhotoDataset(std::span<const std::string> paths, const PhotoFields
   options.ops = &file;
   const data::WriteSummary summary = data::write_dataset(
       temporary_folder() / "precast-photos.beton", plans, paths.size(),
-      [&](std::uint64_t i) {
-        return read_photo(paths[i], fields.numbers.size(), problems_[i]);
-      },
+      [&](std::uint64_t i) { return read_photo(paths[i], fields.numbers.size(), problems_[i]); },
       options);
   const auto rotated = summary.tally.find("exif_rotated");
   rotated_ = rotated == summary.tally.end() ? 0 : rotated->second;

@@ -30,8 +30,7 @@ struct PhotoList {
 
 /// How many of the photos from `first` on are read together: it bounds the disk space that they
 /// take. At least 1.
-[[nodiscard]] std::size_t photos_together(const std::vector<std::string>& paths,
-                                          std::size_t first);
+[[nodiscard]] std::size_t photos_together(const std::vector<std::string>& paths, std::size_t first);
 
 /// The fields that a recipe reads from a dataset for evaluation.
 struct PhotoFields {
@@ -56,8 +55,8 @@ class PhotoDataset {
 
   /// One sample for each path, in their order.
   [[nodiscard]] const data::BetonReader& reader() const { return *reader_; }
-  /// For each path why the file could not be read as an image; empty: it could. The sample of a file
-  /// that could not be read is a black pixel.
+  /// For each path why the file could not be read as an image; empty: it could. The sample of a
+  /// file that could not be read is a black pixel.
   [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
   /// Photos with an EXIF orientation, which viewers rotate and this does not.
   [[nodiscard]] std::uint64_t rotated() const { return rotated_; }

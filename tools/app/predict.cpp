@@ -57,15 +57,14 @@ Inputs read_inputs(const RecipeArguments& command) {
   const auto is_dataset = [](const std::string& name) { return name.ends_with(".beton"); };
   if (std::ranges::none_of(given, is_dataset)) return {given, ""};
   if (given.size() > 1) {
-    throw ConfigError(fmt::format(
-        "expected images, or one .beton file as the only input, got {}", fmt::join(given, " ")));
+    throw ConfigError(fmt::format("expected images, or one .beton file as the only input, got {}",
+                                  fmt::join(given, " ")));
   }
   const auto names_dataset = [](const Override& override) {
     return override.key == "data.val_dataset";
   };
   if (std::ranges::any_of(command.overrides(), names_dataset)) {
-    throw ConfigError(
-        fmt::format("expected one dataset, got {} and --data.val_dataset", given[0]));
+    throw ConfigError(fmt::format("expected one dataset, got {} and --data.val_dataset", given[0]));
   }
   return {{}, given[0]};
 }
@@ -78,8 +77,8 @@ PredictFormat read_format(const Arguments& options, const Inputs& inputs) {
   format.logits = options.has("logits");
   const std::string extension = format.file.extension().string();
   if (!format.file.empty() && extension != ".npy" && extension != ".csv" && extension != ".jsonl") {
-    throw ConfigError(fmt::format("--output: expected a name ending in .npy, .csv or .jsonl, got {}",
-                                  format.file.string()));
+    throw ConfigError(fmt::format(
+        "--output: expected a name ending in .npy, .csv or .jsonl, got {}", format.file.string()));
   }
   const std::filesystem::path folder = format.file.parent_path();
   if (!folder.empty() && !std::filesystem::is_directory(folder))
@@ -143,9 +142,8 @@ class Predictor {
     const std::span<const std::string> all = photos.paths;
     for (std::size_t first = 0; first < all.size();) {
       const auto paths = all.subspan(first, photos_together(photos.paths, first));
-      const PhotoDataset dataset(paths, fields, model_.run.loader_threads(), [&](std::uint64_t) {
-        show(first, all.size());
-      });
+      const PhotoDataset dataset(paths, fields, model_.run.loader_threads(),
+                                 [&](std::uint64_t) { show(first, all.size()); });
       rotated_ += dataset.rotated();
       predict(dataset.reader(), paths, dataset.problems(), first, all.size());
       first += paths.size();
@@ -211,7 +209,8 @@ void declare(Arguments& arguments) {
   arguments.options().add_options()(
       "output,o", po::value<std::string>(),
       "file to write: .csv or .jsonl with classes, .npy with logits ([samples, classes] float32); "
-      "without it the CSV is printed")("top", number(1), "classes of each sample, most probable first")(
+      "without it the CSV is printed")("top", number(1),
+                                       "classes of each sample, most probable first")(
       "logits", "logits in the CSV in place of classes, and in JSON")(
       "json", "print one JSON object a line: name, predictions");
 }
@@ -236,9 +235,8 @@ int run_predict(const std::vector<std::string>& args) {
   const RunArgument used = read_run_argument(command.config_path(), command.overrides());
   std::vector<Override> overrides = used.with(command.overrides());
   if (!inputs.dataset.empty()) overrides.push_back(dataset_override(inputs.dataset));
-  const Recipe recipe =
-      load_recipe(used.config, overrides, registries, RecipeUse::evaluate,
-                  used.run.empty() ? UnreadKeys::error : UnreadKeys::warning);
+  const Recipe recipe = load_recipe(used.config, overrides, registries, RecipeUse::evaluate,
+                                    used.run.empty() ? UnreadKeys::error : UnreadKeys::warning);
   const TrainConfig& config = recipe.config;
   check_weights_given(config);
   log_info("=> weights {}", config.model.weights);

@@ -35,8 +35,7 @@ class PredictionTable {
   [[nodiscard]] std::string csv_header() const;
   /// A line of that CSV (RFC 4180: quotes around text with commas, quotes or line breaks), the
   /// probabilities with six significant digits.
-  [[nodiscard]] std::string csv_row(std::string_view name,
-                                    std::span<const Prediction> best) const;
+  [[nodiscard]] std::string csv_row(std::string_view name, std::span<const Prediction> best) const;
   /// `{"name": ..., "predictions": [{"class": ..., "label": 3, "probability": 0.9}, ...]}`.
   /// `class` is missing if the class has no name. @param logits added as `logits`, unless empty
   [[nodiscard]] std::string json_row(std::string_view name, std::span<const Prediction> best,

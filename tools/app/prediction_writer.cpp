@@ -18,8 +18,7 @@ namespace precast::tools {
 PredictionWriter::PredictionWriter(PredictFormat format, std::vector<std::string> class_names)
     : format_(std::move(format)), class_names_(std::move(class_names)) {}
 
-void PredictionWriter::add(const at::Tensor& logits, int passes,
-                           std::span<const std::string> names,
+void PredictionWriter::add(const at::Tensor& logits, int passes, std::span<const std::string> names,
                            std::span<const std::string> problems) {
   const at::Tensor rows = logits.contiguous();
   if (writes_array()) add_array(rows, problems);
@@ -54,16 +53,15 @@ void PredictionWriter::begin_table(const at::Tensor& logits) {
   }
   const std::int64_t classes = logits.size(1);
   if (!class_names_.empty() && std::ssize(class_names_) != classes) {
-    log_warning("{} class names for {} classes: labels are written as numbers",
-                class_names_.size(), classes);
+    log_warning("{} class names for {} classes: labels are written as numbers", class_names_.size(),
+                classes);
     class_names_.clear();
   }
   table_.emplace(class_names_, std::min(format_.top, classes));
   csv_ = format_.logits ? logits_csv_header(format_.first_column, classes) : table_->csv_header();
 }
 
-void PredictionWriter::add_row(const std::string& name, std::span<const float> logits,
-                               int passes) {
+void PredictionWriter::add_row(const std::string& name, std::span<const float> logits, int passes) {
   const bool json = format_.json || format_.file.extension() == ".jsonl";
   const bool csv = format_.file.extension() == ".csv" || (format_.file.empty() && !json);
   if (csv && format_.logits) csv_ += logits_csv_row(name, logits);

@@ -130,7 +130,8 @@ bool is_same(const ConfigNode& node, const ordered_json& value) {
     bool truth = false;
     return read_value(node, &truth) && truth == value.get<bool>();
   }
-  if (value.is_string()) return node.kind == Kind::scalar && node.scalar == value.get<std::string>();
+  if (value.is_string())
+    return node.kind == Kind::scalar && node.scalar == value.get<std::string>();
   return to_json(node) == value;
 }
 

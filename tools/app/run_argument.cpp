@@ -11,6 +11,7 @@
 #include "framework/core/archive/checkpoint_folder.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/engine/checkpoint_files.h"
 
 namespace precast::tools {
 namespace {
@@ -21,7 +22,6 @@ using nlohmann::ordered_json;
 constexpr const char* kParams = "params.json";
 constexpr const char* kCheckpoints = "checkpoints";
 constexpr const char* kManifest = "manifest.json";
-constexpr const char* kModelFile = "model.safetensors";
 constexpr const char* kFinalWeights = "final_weights.safetensors";
 /// Runs to name in a message.
 constexpr std::size_t kRunsShown = 5;
@@ -50,8 +50,7 @@ ordered_json read_object(const fs::path& path) {
   if (!fs::exists(path)) return ordered_json::object();
   const auto bytes = read_file(path);
   const auto* text = reinterpret_cast<const char*>(bytes.data());
-  auto parsed =
-      ordered_json::parse(text, text + bytes.size(), nullptr, /*allow_exceptions=*/false);
+  auto parsed = ordered_json::parse(text, text + bytes.size(), nullptr, /*allow_exceptions=*/false);
   return parsed.is_object() ? parsed : ordered_json::object();
 }
 
@@ -157,20 +156,20 @@ void use_newest_checkpoint(const fs::path& folder, RunArgument& found) {
         found.run.string(), kFinalWeights));
   }
   found.checkpoint = newest->path;
-  use_weights(found.checkpoint / kModelFile, found);
+  use_weights(found.checkpoint / engine::kModelFile, found);
 }
 
 /// The weights that `path`, a place in the run, stands for.
 void find_weights(const fs::path& path, RunArgument& found) {
   if (fs::is_regular_file(path) && is_weights_name(path)) {
-    if (path.filename() == kModelFile && is_checkpoint(path.parent_path()))
+    if (path.filename() == engine::kModelFile && is_checkpoint(path.parent_path()))
       return find_weights(path.parent_path(), found);
     return use_weights(path, found);
   }
   if (is_checkpoint(path)) {
     static_cast<void>(verify_checkpoint(path));
     found.checkpoint = path;
-    return use_weights(path / kModelFile, found);
+    return use_weights(path / engine::kModelFile, found);
   }
   if (path.filename() == kCheckpoints) return use_newest_checkpoint(path, found);
   if (fs::is_regular_file(found.run / kFinalWeights))

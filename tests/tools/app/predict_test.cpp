@@ -34,15 +34,15 @@ class PredictTest : public ::testing::Test {
     test::make_class_tree(work() / "tree");
     // The dataset stores what it can as it is; of a CMYK file it cannot.
     fs::remove(work() / "tree/dog/2.jpg");
-    const ChildResult written = precast({"write", "tree", "tree.beton", "--image.mode=keep",
-                                         "--image.passthrough=true"});
+    const ChildResult written =
+        precast({"write", "tree", "tree.beton", "--image.mode=keep", "--image.passthrough=true"});
     ASSERT_EQ(written.exit_code, 0) << written.errors;
     const ChildResult trained =
         precast({"train", "--data.train_dataset=tree.beton", "--data.val_dataset=tree.beton",
                  "--training.batch_size=4", "--training.epochs=2", "--resolution.min_res=32",
                  "--resolution.max_res=32", "--validation.resolution=32", "--lr.lr=0.01",
-                 "--training.use_blurpool=1", "--methods=[ema: {decay: 0.5}]",
-                 "--logging.run_id=r", "--training.device=cpu", "--validation.batch_size=3"});
+                 "--training.use_blurpool=1", "--methods=[ema: {decay: 0.5}]", "--logging.run_id=r",
+                 "--training.device=cpu", "--validation.batch_size=3"});
     ASSERT_EQ(trained.exit_code, 0) << trained.errors;
   }
   static void TearDownTestSuite() {
@@ -87,7 +87,7 @@ class PredictTest : public ::testing::Test {
   }
   /// In the dataset's order.
   static std::vector<std::string> photos() {
-    return {"tree/cat/a.JPEG", "tree/cat/b.jpg",    "tree/cat/c.png",  "tree/cat/old/0.jpg",
+    return {"tree/cat/a.JPEG",     "tree/cat/b.jpg", "tree/cat/c.png",  "tree/cat/old/0.jpg",
             "tree/cat-like/x.jpg", "tree/dog/1.jpg", "tree/dog/10.jpg", "tree/dog/3.jpg"};
   }
 
@@ -140,8 +140,8 @@ TEST_F(PredictTest, AnUnfinishedRunIsEvaluatedWithItsNewestCheckpoint) {
 
 TEST_F(PredictTest, OverridesApplyToARun) {
   ASSERT_EQ(precast({"select", "tree.beton", "part.beton", "--samples=0:4"}).exit_code, 0);
-  const auto figures = json_of(precast({"eval", "runs/r", "--data.val_dataset=part.beton",
-                                        "--validation.lr_tta=0", "--json"}));
+  const auto figures = json_of(precast(
+      {"eval", "runs/r", "--data.val_dataset=part.beton", "--validation.lr_tta=0", "--json"}));
   EXPECT_EQ(figures.at("images"), 4);
   EXPECT_EQ(figures.at("dataset"), "part.beton");
 }
@@ -203,8 +203,8 @@ TEST_F(PredictTest, TopGivesSeveralClassesAsCsvAndAsJsonLines) {
   const auto lines = lines_of(csv.output);
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_EQ(lines[0], "name,class,probability,class_2,probability_2");
-  const ChildResult json = precast({"predict", "runs/r", "tree/dog", "--top=9", "--json",
-                                    "--logits", "-o", "dogs.jsonl"});
+  const ChildResult json = precast(
+      {"predict", "runs/r", "tree/dog", "--top=9", "--json", "--logits", "-o", "dogs.jsonl"});
   ASSERT_EQ(json.exit_code, 0) << json.errors;
   const auto objects = lines_of(json.output);
   ASSERT_EQ(objects.size(), 3U);
@@ -254,8 +254,8 @@ TEST_F(PredictTest, FilesThatAreNoImagesAreNamedAndSkipped) {
 }
 
 TEST_F(PredictTest, NamesAreThoseOfTheLabelsAndNumbersWithoutTheDataset) {
-  const ChildResult numbers = precast({"predict", "runs/r", "tree/dog/1.jpg", "--json",
-                                       "--data.val_dataset=gone.beton"});
+  const ChildResult numbers =
+      precast({"predict", "runs/r", "tree/dog/1.jpg", "--json", "--data.val_dataset=gone.beton"});
   ASSERT_EQ(numbers.exit_code, 0) << numbers.errors;
   EXPECT_THAT(numbers.errors, Names("gone.beton"));
   EXPECT_FALSE(nlohmann::json::parse(numbers.output).at("predictions")[0].contains("class"));

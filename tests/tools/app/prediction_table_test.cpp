@@ -47,8 +47,8 @@ TEST(PredictionTableTest, OfEqualLogitsTheLowerLabelComesFirst) {
 }
 
 TEST(PredictionTableTest, LogitsThatAreNoNumbersAreAnError) {
-  for (const float wrong : {std::numeric_limits<float>::quiet_NaN(),
-                            std::numeric_limits<float>::infinity()}) {
+  for (const float wrong :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     const std::vector<float> logits = {1, wrong};
     try {
       static_cast<void>(most_probable(logits, 1, 1));

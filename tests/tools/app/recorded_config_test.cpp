@@ -68,7 +68,8 @@ TEST_F(RecordedConfigTest, ChosenPartsMethodsAndPipelinesAreReadBack) {
       "data: {order: quasi_random, shuffle_window_mb: 16, inputs: image}\n",
       "data: {in_memory: 0, cache_mb: 64, direct_io: 1}\n",
       "validation: {metrics: [top_k: {k: 3}]}\nmodel: {num_classes: 7}\n",
-      "pipeline: {val: [center_crop: {ratio: 0.9}, normalize: {mean: [1, 2, 3], std: [4, 5, 6]}]}\n",
+      "pipeline: {val: [center_crop: {ratio: 0.9}, normalize: {mean: [1, 2, 3], std: [4, 5, "
+      "6]}]}\n",
   };
   for (const char* text : recipes) expect_same_again(recipe_file(text));
 }
