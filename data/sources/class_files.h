@@ -26,7 +26,7 @@ struct ClassFiles {
 };
 
 /// Whether a name has an extension that torchvision's ImageFolder accepts, or that of a GIF.
-[[nodiscard]] bool is_image_name(std::string_view path);
+[[nodiscard]] PRECAST_API bool is_image_name(std::string_view path);
 /// Whether the file, or a folder that it is in, has a name that begins with a dot.
 [[nodiscard]] bool is_hidden(std::string_view path);
 /// Whether the file is not read, because it is hidden or not named as an image; it is then added to

@@ -18,6 +18,7 @@
 #include "framework/core/archive/weights_file.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
+#include "framework/engine/checkpoint_files.h"
 #include "framework/engine/state_archive.h"
 
 namespace precast::engine {
@@ -25,15 +26,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr const char* kModelFile = "model.safetensors";
-constexpr const char* kOptimizerFile = "optimizer.safetensors";
-constexpr const char* kMethodsFile = "methods.safetensors";
-/// Random generators and sums of each rank.
-constexpr const char* kRanksFile = "ranks.safetensors";
-constexpr const char* kStateFile = "state.json";
 constexpr int kFormat = 1;
 constexpr int kMostFailures = 3;
-constexpr std::uint64_t kMaxStateBytes = 100'000'000;
 
 bool all_finite(const std::vector<NamedTensor>& tensors, at::Device device) {
   at::Tensor finite = at::full({}, true, at::device(device).dtype(at::kBool));

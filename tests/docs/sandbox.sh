@@ -19,6 +19,7 @@ done
 cp IMAGENET/train/cat/[02].jpg IMAGENET/val/cat/
 cp IMAGENET/train/dog/[13].jpg IMAGENET/val/dog/
 cp -r IMAGENET/train IMAGENET/val imagenet/
+cp -r IMAGENET/val photos
 for class in n01440764 n01443537; do (cd tars && tar -cf $class.tar ${class}_*.JPEG); done
 tar -cf ILSVRC2012_img_train.tar -C tars n01440764.tar n01443537.tar
 cp IMAGENET/train/cat/0.jpg tars/ILSVRC2012_val_00000001.JPEG

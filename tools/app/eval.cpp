@@ -9,26 +9,83 @@
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
 #include "tools/app/class_figures.h"
+#include "tools/app/eval_session.h"
 #include "tools/app/session.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/recipe_arguments.h"
 
 namespace precast::tools {
+namespace {
 
-int evaluate_recipe(const Recipe& recipe, const Registries& registries, bool json) {
-  EvalSession session = make_eval_session(recipe, registries, /*labels_matter=*/true);
-  const auto loss = registries.losses.make(session.plan.loss);
-  engine::EvalResult result;
-  {
-    Progress progress;
-    const auto single = make_single_rank();
-    result = *session.evaluator.evaluate(
-        *session.model, *loss, *session.source, *single, [&](std::int64_t done) {
-          if (progress.due())
-            progress.show(fmt::format("evaluating {}/{}", done, session.source->samples()));
-          return true;
-        });
+using nlohmann::ordered_json;
+
+/// Which run, weights and dataset the figures are of.
+ordered_json describe_subject(const Recipe& recipe, const RunArgument& used) {
+  ordered_json subject = ordered_json::object();
+  if (!used.run.empty()) subject["run"] = used.run.string();
+  subject["weights"] = recipe.config.model.weights;
+  subject["dataset"] = recipe.config.data.val_dataset;
+  return subject;
+}
+
+void print_subject(const ordered_json& subject, const RunArgument& used) {
+  for (const auto& [name, value] : subject.items()) {
+    const bool unfinished = name == "run" && !used.checkpoint.empty();
+    fmt::print("{:<8} {}{}\n", name, value.get<std::string>(),
+               unfinished ? fmt::format(" ({})", used.checkpoint.filename().string()) : "");
   }
+}
+
+void print_result(const engine::EvalResult& result) {
+  fmt::print("top-1 {:.4f}   top-5 {:.4f}   loss {:.4f}   ({} in {})\n", result.top_1(),
+             result.top_5(), result.loss,
+             format_count(static_cast<std::uint64_t>(result.samples), "image"),
+             format_duration(result.seconds));
+  for (const auto& [name, value] : result.metrics) fmt::print("{} {:.4f}\n", name, value);
+}
+
+ordered_json figures_of(const engine::EvalResult& result) {
+  ordered_json figures = {{"top_1", result.top_1()},
+                          {"top_5", result.top_5()},
+                          {"val_loss", result.loss},
+                          {"top_1_correct", result.top_1_correct},
+                          {"top_5_correct", result.top_5_correct},
+                          {"images", result.samples},
+                          {"seconds", result.seconds}};
+  for (const auto& [name, value] : result.metrics) figures[name] = value;
+  return figures;
+}
+
+struct Evaluated {
+  engine::EvalResult result;
+  /// class_figures()
+  ordered_json classes;
+};
+
+Evaluated evaluate(const Recipe& recipe, const Registries& registries, const RunArgument& used) {
+  const TrainConfig& config = recipe.config;
+  check_weights_given(config);
+  const auto reader = open_dataset("data.val_dataset", config.data.val_dataset, config);
+  const std::int64_t classes = count_eval_classes(config, reader.get(), /*labels_matter=*/true);
+  EvalModel model = make_eval_model(recipe, registries, classes, reader.get(), used.checkpoint);
+  const EvalSource opened = open_eval_source(model, *reader);
+  const auto loss = registries.losses.make(model.plan.loss);
+  const auto single = make_single_rank();
+  Progress progress;
+  const engine::EvalResult result = *model.evaluator.evaluate(
+      *model.model, *loss, *opened.source, *single, [&](std::int64_t done) {
+        if (progress.due())
+          progress.show(fmt::format("evaluating {}/{}", done, opened.source->samples()));
+        return true;
+      });
+  return {result, class_figures(result, *reader, config.data.targets)};
+}
+
+}  // namespace
+
+int evaluate_recipe(const Recipe& recipe, const Registries& registries, bool json,
+                    const RunArgument& used) {
+  const auto [result, classes] = evaluate(recipe, registries, used);
   if (!std::isfinite(result.loss)) {
     throw Error(
         fmt::format(
@@ -36,35 +93,37 @@ int evaluate_recipe(const Recipe& recipe, const Registries& registries, bool jso
             result.loss),
         ExitCode::diverged);
   }
+  ordered_json report = describe_subject(recipe, used);
   if (json) {
-    nlohmann::ordered_json figures = {{"top_1", result.top_1()},
-                                      {"top_5", result.top_5()},
-                                      {"val_loss", result.loss},
-                                      {"top_1_correct", result.top_1_correct},
-                                      {"top_5_correct", result.top_5_correct},
-                                      {"images", result.samples},
-                                      {"seconds", result.seconds}};
-    for (const auto& [name, value] : result.metrics) figures[name] = value;
-    figures["classes"] = class_figures(result, *session.reader, recipe.config.data.targets);
-    print_json(figures);
+    report.update(figures_of(result));
+    report["classes"] = classes;
+    print_json(report);
   } else {
-    fmt::print("top-1 {:.4f}   top-5 {:.4f}   loss {:.4f}   ({} in {})\n", result.top_1(),
-               result.top_5(), result.loss,
-               format_count(static_cast<std::uint64_t>(result.samples), "image"),
-               format_duration(result.seconds));
-    for (const auto& [name, value] : result.metrics) fmt::print("{} {:.4f}\n", name, value);
+    print_subject(report, used);
+    print_result(result);
   }
   return 0;
 }
 
 int run_eval(const std::vector<std::string>& args) {
   Registries registries = make_registries();
-  RecipeArguments command("eval", "Evaluates model.weights on data.val_dataset.");
+  RecipeArguments command(
+      "eval",
+      "Evaluates weights on data.val_dataset.\n"
+      "In place of a recipe with --model.weights=FILE, a run folder, a checkpoint or a weights "
+      "file "
+      "of a run can be given; of a run folder the final weights are used or, if the run has not "
+      "finished, its newest checkpoint.\n\n"
+      "examples:\n"
+      "  precast eval runs/a\n"
+      "  precast eval runs/a --data.val_dataset=other.beton --json");
   command.arguments().options().add_options()("json", "print results as JSON");
   if (!command.parse(args, recipe_help(registries))) return 0;
+  const RunArgument used = read_run_argument(command.config_path(), command.overrides());
   const Recipe recipe =
-      load_recipe(command.config_path(), command.overrides(), registries, RecipeUse::evaluate);
-  return evaluate_recipe(recipe, registries, command.arguments().has("json"));
+      load_recipe(used.config, used.with(command.overrides()), registries, RecipeUse::evaluate,
+                  used.run.empty() ? UnreadKeys::error : UnreadKeys::warning);
+  return evaluate_recipe(recipe, registries, command.arguments().has("json"), used);
 }
 
 }  // namespace precast::tools

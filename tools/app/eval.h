@@ -4,12 +4,16 @@
 #include <vector>
 
 #include "tools/app/recipe.h"
+#include "tools/app/run_argument.h"
 
 namespace precast::tools {
 
-/// `precast eval CONFIG.yaml --model.weights=F`: accuracy of weights on the validation set.
+/// `precast eval CONFIG.yaml --model.weights=F`, or `precast eval RUN`: accuracy of weights on the
+/// validation set.
 int run_eval(const std::vector<std::string>& args);
 /// The same for a recipe that has already been read (`training.eval_only`).
-int evaluate_recipe(const Recipe& recipe, const Registries& registries, bool json);
+/// @param used what the recipe was read from.
+int evaluate_recipe(const Recipe& recipe, const Registries& registries, bool json,
+                    const RunArgument& used = {});
 
 }  // namespace precast::tools

@@ -1,17 +1,22 @@
 #include "tools/app/predict.h"
 
 #include <fmt/core.h>
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <boost/program_options.hpp>
+#include <cerrno>
 #include <filesystem>
-#include <iterator>
 
-#include "framework/core/archive/npy.h"
+#include "data/beton/file_info.h"
+#include "framework/core/archive/weights_spec.h"
 #include "framework/core/error.h"
-#include "framework/core/file.h"
 #include "framework/core/log.h"
 #include "framework/core/progress.h"
+#include "tools/app/eval_session.h"
+#include "tools/app/photo_inputs.h"
+#include "tools/app/prediction_writer.h"
+#include "tools/app/run_argument.h"
 #include "tools/app/session.h"
 #include "tools/cli/recipe_arguments.h"
 
@@ -20,61 +25,232 @@ namespace {
 
 namespace po = boost::program_options;
 
-/// One line per sample: `sample,logit_0,logit_1,...`, with nine digits, which restore the same
-/// float32.
-std::string to_csv(const at::Tensor& logits) {
-  std::string text = "sample";
-  for (std::int64_t c = 0; c < logits.size(1); ++c) text += fmt::format(",logit_{}", c);
-  text += "\n";
-  const float* values = logits.const_data_ptr<float>();
-  for (std::int64_t n = 0; n < logits.size(0); ++n) {
-    fmt::format_to(std::back_inserter(text), "{}", n);
-    for (std::int64_t c = 0; c < logits.size(1); ++c)
-      fmt::format_to(std::back_inserter(text), ",{:.9g}", *values++);
-    text += "\n";
+constexpr std::int64_t kMostPredictions = 1'000'000;
+/// Files to name in a message.
+constexpr std::size_t kFilesShown = 3;
+
+constexpr const char* kAbout =
+    "Writes the classes that a model predicts, with their probabilities, for image files, folders "
+    "of images, or the samples of a dataset.\n"
+    "In place of a recipe with --model.weights=FILE, a run folder, a checkpoint or a weights file "
+    "of a run can be given.\n"
+    "A probability is the softmax of the logits; with validation.lr_tta, of the mean of the logits "
+    "of the image and its mirror image.\n"
+    "Of a dataset, logits are written unless --top is given; with validation.lr_tta they are the "
+    "sums over both images.\n"
+    "A file that is not an image is skipped with a warning; the exit code is then 3.\n\n"
+    "examples:\n"
+    "  precast predict runs/a photos/ -o predictions.csv\n"
+    "  precast predict runs/a cat.jpg dog.png --top 5 --json\n"
+    "  precast predict R.yaml --model.weights=final_weights.pt -o logits.npy";
+
+/// The inputs of the command line: image files and folders, or one dataset.
+struct Inputs {
+  std::vector<std::string> photos;
+  /// Empty: data.val_dataset.
+  std::string dataset;
+};
+
+Inputs read_inputs(const RecipeArguments& command) {
+  Inputs inputs;
+  if (!command.arguments().has("INPUT")) return inputs;
+  const auto& given = command.arguments().get<std::vector<std::string>>("INPUT");
+  const auto is_dataset = [](const std::string& name) { return name.ends_with(".beton"); };
+  if (std::ranges::none_of(given, is_dataset)) return {given, ""};
+  if (given.size() > 1) {
+    throw ConfigError(fmt::format("expected images, or one .beton file as the only input, got {}",
+                                  fmt::join(given, " ")));
   }
-  return text;
+  const auto names_dataset = [](const Override& override) {
+    return override.key == "data.val_dataset";
+  };
+  if (std::ranges::any_of(command.overrides(), names_dataset)) {
+    throw ConfigError(fmt::format("expected one dataset, got {} and --data.val_dataset", given[0]));
+  }
+  return {{}, given[0]};
+}
+
+PredictFormat read_format(const Arguments& options, const Inputs& inputs) {
+  PredictFormat format;
+  if (options.has("output")) format.file = options.text("output");
+  format.json = options.has("json");
+  format.top = integer(options, "top", 1, kMostPredictions);
+  format.logits = options.has("logits");
+  const std::string extension = format.file.extension().string();
+  if (!format.file.empty() && extension != ".npy" && extension != ".csv" && extension != ".jsonl") {
+    throw ConfigError(fmt::format(
+        "--output: expected a name ending in .npy, .csv or .jsonl, got {}", format.file.string()));
+  }
+  const std::filesystem::path folder = format.file.parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder))
+    throw IoError("cannot create", format.file.string(), ENOENT);
+  if (extension == ".npy" && options.given("top") && !format.json)
+    throw ConfigError("--top: expected a .csv or .jsonl file, which hold classes, got a .npy file");
+  if (format.logits && options.given("top") && extension == ".csv")
+    throw ConfigError("--logits: expected no --top with it: a CSV has logits or classes");
+  // As it was before there were classes; JSON has both.
+  const bool csv = extension == ".csv" || (format.file.empty() && !format.json);
+  if (inputs.photos.empty() && !options.given("top") && csv) format.logits = true;
+  if (!inputs.photos.empty()) format.first_column = "name";
+  return format;
+}
+
+/// The names of the classes, from the weights or the labels of a dataset.
+std::vector<std::string> class_names(const TrainConfig& config, const data::BetonReader* reader) {
+  const auto spec = read_weights_spec(config.model.weights);
+  if (spec && !spec->class_names.empty()) return spec->class_names;
+  if (reader == nullptr) return {};
+  const auto& targets = config.data.targets;
+  const auto named = std::ranges::find_if(reader->fields(), [&](const data::FieldInfo& field) {
+    return !targets.empty() && field.name == targets[0];
+  });
+  const std::size_t field = named == reader->fields().end()
+                                ? reader->first_field(data::FieldType::integer)
+                                : static_cast<std::size_t>(named - reader->fields().begin());
+  if (field >= reader->fields().size()) return {};
+  return data::class_names_of(*reader, field);
+}
+
+/// The recipe's dataset, which knows the classes' names; null if it is not there.
+std::unique_ptr<data::BetonReader> find_dataset(const TrainConfig& config) {
+  if (config.data.val_dataset.empty()) return nullptr;
+  try {
+    return open_dataset("data.val_dataset", config.data.val_dataset, config);
+  } catch (const Error& error) {
+    log_info("the classes of the dataset are not known: {}", error.what());
+    return nullptr;
+  }
+}
+
+class Predictor {
+ public:
+  Predictor(const Recipe& recipe, const Registries& registries, const data::BetonReader* dataset,
+            const RunArgument& used, PredictFormat format)
+      : model_(make_eval_model(recipe, registries,
+                               count_eval_classes(recipe.config, dataset,
+                                                  /*labels_matter=*/false),
+                               dataset, used.checkpoint)),
+        writer_(std::move(format), class_names(recipe.config, dataset)) {}
+
+  int predict_dataset(const data::BetonReader& reader) {
+    std::vector<std::string> names;
+    for (std::uint64_t sample = 0; sample < reader.size(); ++sample)
+      names.push_back(std::to_string(sample));
+    predict(reader, names, {}, 0, reader.size());
+    return finish();
+  }
+
+  int predict_photos(const PhotoList& photos) {
+    const PhotoFields fields = photo_fields(model_.run.recipe);
+    const std::span<const std::string> all = photos.paths;
+    for (std::size_t first = 0; first < all.size();) {
+      const auto paths = all.subspan(first, photos_together(photos.paths, first));
+      const PhotoDataset dataset(paths, fields, model_.run.loader_threads(),
+                                 [&](std::uint64_t) { show(first, all.size()); });
+      rotated_ += dataset.rotated();
+      predict(dataset.reader(), paths, dataset.problems(), first, all.size());
+      first += paths.size();
+    }
+    if (rotated_ > 0)
+      log_info("{} of the images have an EXIF orientation, which is ignored", rotated_);
+    return finish();
+  }
+
+ private:
+  void predict(const data::BetonReader& reader, std::span<const std::string> names,
+               std::span<const std::string> problems, std::uint64_t before, std::uint64_t total) {
+    const EvalSource opened = open_eval_source(model_, reader);
+    const at::Tensor logits =
+        model_.evaluator.predict(*model_.model, *opened.source, [&](std::int64_t done) {
+          show(before + static_cast<std::uint64_t>(done), total);
+          return true;
+        });
+    if (!problems.empty()) warn_of(names, problems);
+    writer_.add(logits, opened.passes, names, problems);
+  }
+
+  void show(std::uint64_t done, std::uint64_t total) {
+    if (!progress_.due()) return;
+    progress_.show(fmt::format("predicting {}/{}{}", done, total,
+                               done > 0 ? ", " + progress_.rate(done, total) : ""));
+  }
+
+  void warn_of(std::span<const std::string> names, std::span<const std::string> problems) {
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (problems[i].empty()) continue;
+      progress_.clear();
+      log_warning("{}: skipped: {}", names[i], problems[i]);
+      ++skipped_;
+    }
+  }
+
+  int finish() {
+    progress_.clear();
+    writer_.finish();
+    if (skipped_ == 0) return static_cast<int>(ExitCode::done);
+    log_warning("{} of {} files could not be read as images", skipped_,
+                skipped_ + writer_.samples());
+    return static_cast<int>(ExitCode::dataset_invalid);
+  }
+
+  EvalModel model_;
+  PredictionWriter writer_;
+  Progress progress_;
+  std::int64_t skipped_ = 0;
+  std::uint64_t rotated_ = 0;
+};
+
+void report_ignored(const PhotoList& photos) {
+  if (photos.ignored.empty()) return;
+  const auto shown = std::span(photos.ignored).first(std::min(kFilesShown, photos.ignored.size()));
+  log_info("{} file(s) without the extension of an image ignored: {}{}", photos.ignored.size(),
+           fmt::join(shown, ", "), shown.size() < photos.ignored.size() ? ", ..." : "");
+}
+
+void declare(Arguments& arguments) {
+  arguments.optional_list("INPUT", "image files and folders of images, or a .beton file");
+  arguments.options().add_options()(
+      "output,o", po::value<std::string>(),
+      "file to write: .csv or .jsonl with classes, .npy with logits ([samples, classes] float32); "
+      "without it the CSV is printed")("top", number(1),
+                                       "classes of each sample, most probable first")(
+      "logits", "logits in the CSV in place of classes, and in JSON")(
+      "json", "print one JSON object a line: name, predictions");
+}
+
+Override dataset_override(const std::string& path) {
+  ConfigNode node;
+  node.kind = ConfigNode::Kind::scalar;
+  node.scalar = path;
+  node.origin.source = "command line";
+  return {"data.val_dataset", node};
 }
 
 }  // namespace
 
 int run_predict(const std::vector<std::string>& args) {
   Registries registries = make_registries();
-  RecipeArguments command(
-      "predict",
-      "Writes the logits of every sample of data.val_dataset, in file order (with "
-      "validation.lr_tta those of the\nimage and its mirror image are summed).");
-  command.arguments().options().add_options()("output,o", po::value<std::string>()->required(),
-                                              "[samples, classes] float32 as .npy, or a .csv");
+  RecipeArguments command("predict", kAbout);
+  declare(command.arguments());
   if (!command.parse(args, recipe_help(registries))) return 0;
-  const std::filesystem::path output = command.arguments().text("output");
-  if (output.extension() != ".npy" && output.extension() != ".csv") {
-    throw ConfigError(
-        fmt::format("--output: expected a name ending in .npy or .csv, got {}", output.string()));
+  const Inputs inputs = read_inputs(command);
+  const PredictFormat format = read_format(command.arguments(), inputs);
+  const RunArgument used = read_run_argument(command.config_path(), command.overrides());
+  std::vector<Override> overrides = used.with(command.overrides());
+  if (!inputs.dataset.empty()) overrides.push_back(dataset_override(inputs.dataset));
+  const Recipe recipe = load_recipe(used.config, overrides, registries, RecipeUse::evaluate,
+                                    used.run.empty() ? UnreadKeys::error : UnreadKeys::warning);
+  const TrainConfig& config = recipe.config;
+  check_weights_given(config);
+  log_info("=> weights {}", config.model.weights);
+  if (inputs.photos.empty()) {
+    const auto reader = open_dataset("data.val_dataset", config.data.val_dataset, config);
+    return Predictor(recipe, registries, reader.get(), used, format).predict_dataset(*reader);
   }
-  const Recipe recipe =
-      load_recipe(command.config_path(), command.overrides(), registries, RecipeUse::evaluate);
-  EvalSession session = make_eval_session(recipe, registries, /*labels_matter=*/false);
-  at::Tensor logits;
-  {
-    Progress progress;
-    logits = session.evaluator.predict(*session.model, *session.source, [&](std::int64_t done) {
-      if (progress.due())
-        progress.show(fmt::format("predicting {}/{}", done, session.source->samples()));
-      return true;
-    });
-  }
-  logits = logits.contiguous();
-  if (output.extension() == ".csv") {
-    write_file(output, to_csv(logits));
-  } else {
-    const auto* bytes = static_cast<const std::byte*>(logits.const_data_ptr());
-    write_npy(output, DType::f32, logits.sizes().vec(), {bytes, logits.nbytes()});
-  }
-  log_info("{}: {} x {}", output.string(),
-           format_count(static_cast<std::uint64_t>(logits.size(0)), "sample"),
-           format_count(static_cast<std::uint64_t>(logits.size(1)), "class"));
-  return 0;
+  const PhotoList photos = list_photos(inputs.photos);
+  report_ignored(photos);
+  const auto dataset = find_dataset(config);
+  return Predictor(recipe, registries, dataset.get(), used, format).predict_photos(photos);
 }
 
 }  // namespace precast::tools

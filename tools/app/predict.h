@@ -5,8 +5,9 @@
 
 namespace precast::tools {
 
-/// `precast predict CONFIG.yaml --model.weights=F -o logits.npy|.csv`: logits [n, classes] float32,
-/// in file order.
+/// `precast predict RUN [IMAGES ...] -o predictions.csv`: classes and probabilities of image files,
+/// or the logits of the samples of a dataset. tools/README.md has the formats.
+/// @return 3 if an image file could not be read.
 int run_predict(const std::vector<std::string>& args);
 
 }  // namespace precast::tools

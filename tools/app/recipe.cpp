@@ -95,62 +95,15 @@ std::vector<PartRequest> listed_parts(const ConfigNode& list, std::string_view n
 /// The loss's option that the method label_smoothing sets.
 constexpr std::string_view kSmoothing = "loss.label_smoothing";
 
-/// Methods that ffcv-imagenet's keys select, and each key with the option that it sets.
-using LegacyKeys = std::map<std::string, std::vector<std::pair<std::string, std::string>>>;
-const LegacyKeys& legacy_keys() {
-  static const LegacyKeys keys = {{"blurpool", {{"training.use_blurpool", ""}}},
-                                  {"channels_last", {{"training.channels_last", ""}}},
-                                  {"label_smoothing", {{"training.label_smoothing", "smoothing"}}},
-                                  {"progressive_resize",
-                                   {{"resolution.min_res", "min_res"},
-                                    {"resolution.max_res", "max_res"},
-                                    {"resolution.start_ramp", "start_ramp"},
-                                    {"resolution.end_ramp", "end_ramp"}}}};
-  return keys;
-}
-
-void set_option(ConfigNode& options, const std::string& name, const ConfigNode& value) {
-  options.kind = ConfigNode::Kind::map;
-  const auto found = std::ranges::find(options.entries, name, &ConfigNode::Entry::key);
-  if (found == options.entries.end()) {
-    options.entries.push_back({name, {}, value});
-  } else {
-    found->value = value;
-  }
-}
-
-/// All methods of a run that was saved, which include those of the keys; a key that the command
-/// line gives changes its method.
-std::vector<PartRequest> saved_methods(const TrainConfig& config, const Schema& schema,
-                                       Diagnostics& diagnostics) {
-  std::vector<PartRequest> listed = listed_parts(config.methods, "methods", diagnostics);
-  const std::vector<PartRequest> legacy = legacy_methods(config, /*smooths_labels=*/true);
-  for (const auto& [name, keys] : legacy_keys()) {
-    const auto wanted = std::ranges::find(legacy, name, &PartRequest::name);
-    for (const auto& [key, option] : keys) {
-      if (!schema.given(key) || schema.origin(key).line != 0) continue;
-      const auto saved = std::ranges::find(listed, name, &PartRequest::name);
-      if (wanted == legacy.end()) {
-        if (saved != listed.end()) listed.erase(saved);
-      } else if (saved == listed.end()) {
-        listed.insert(listed.begin(), *wanted);
-      } else if (!option.empty()) {
-        set_option(saved->options, option, *wanted->options.find(option));
-      }
-    }
-  }
-  return listed;
-}
-
 /// Adds legacy methods unless the list names them too: the list replaces a default, and contradicts
 /// a key that was given.
 std::vector<PartRequest> all_methods(const TrainConfig& config, const Schema& schema,
                                      Diagnostics& diagnostics) {
   const std::vector<PartRequest> listed = listed_parts(config.methods, "methods", diagnostics);
   for (const PartRequest& request : listed) {
-    const auto legacy = legacy_keys().find(request.name);
-    if (legacy == legacy_keys().end()) continue;
-    for (const auto& [key, option] : legacy->second) {
+    const auto keyed = std::ranges::find(keyed_methods(), request.name, &KeyedMethod::name);
+    if (keyed == keyed_methods().end()) continue;
+    for (const std::string& key : keyed->keys()) {
       if (!schema.given(key)) continue;
       diagnostics.error(request.origin, request.key,
                         fmt::format("'{}' is given twice: here and as {} ({})", request.name, key,
@@ -315,8 +268,8 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
                    Registries& registries, RecipeUse use, UnreadKeys unread) {
   Recipe recipe;
   Diagnostics diagnostics;
-  RecipeFile read = path.empty() ? RecipeFile{} : read_recipe_file(path, diagnostics);
-  ConfigNode& file = read.sections;
+  const RecipeFile read = read_recipe_file(path, diagnostics);
+  const ConfigNode& file = read.sections;
   const ordered_json plugins = load_plugins(file, overrides, registries, diagnostics);
   const TrainConfig defaults;
   const ChosenParts chosen{
@@ -329,8 +282,7 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
   PartSections parts;
   Schema schema = make_train_schema(recipe.config, parts, chosen, registries);
   if (unread == UnreadKeys::warning) schema.warn_of_unread();
-  if (read.saved) drop_defaults(file, schema.values());
-  if (!path.empty()) schema.apply(file, diagnostics);
+  schema.apply(given_keys(read, schema), diagnostics);
   for (const Override& override : overrides) schema.apply(override, diagnostics);
   check_train_config(recipe.config, schema, diagnostics);
   recipe.unread_by_one_rank = rank_keys(schema);
@@ -349,10 +301,7 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
   recipe.resolved = schema.values();
   recipe.resolved["plugins"] = plugins.at("files");
   if (!plugins.at("xxh3").empty()) recipe.resolved["plugins.xxh3"] = plugins.at("xxh3");
-  make_methods(recipe,
-               read.saved ? saved_methods(recipe.config, schema, diagnostics)
-                          : all_methods(recipe.config, schema, diagnostics),
-               registries, diagnostics);
+  make_methods(recipe, all_methods(recipe.config, schema, diagnostics), registries, diagnostics);
   make_metrics(recipe, registries, diagnostics);
   if (diagnostics.errors().empty()) try_parts(recipe, registries, use, path, diagnostics);
   diagnostics.throw_if_errors();

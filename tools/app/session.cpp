@@ -11,13 +11,10 @@
 #include "data/jobs/index_dataset.h"
 #include "data/order/pages.h"
 #include "data/torch/batch_source.h"
-#include "framework/core/archive/weights_file.h"
 #include "framework/core/error.h"
 #include "framework/core/system.h"
 #include "framework/engine/rehearsal.h"
 #include "framework/engine/weights.h"
-#include "tools/app/model_probe.h"
-#include "tools/app/plan.h"
 #include "tools/cli/custom_fields.h"
 
 namespace precast::tools {
@@ -305,28 +302,6 @@ void run_preflight(const ResolvedRun& run, const TrainPlan& plan, const engine::
                     .val_batch_size = config.validation.batch_size,
                     .val_samples = val_samples,
                     .evaluate_each_epoch = config.logging.log_level > 0});
-}
-
-EvalSession make_eval_session(const Recipe& recipe, const Registries& registries,
-                              bool labels_matter) {
-  const TrainConfig& config = recipe.config;
-  if (config.model.weights.empty()) {
-    throw ConfigError(
-        "model.weights: missing. Expected the weights to evaluate, as --model.weights=FILE");
-  }
-  std::int64_t classes = config.model.num_classes;
-  if (classes == 0) classes = classes_of_weights(config.model.weights);
-  auto reader = open_dataset("data.val_dataset", config.data.val_dataset, config);
-  if (labels_matter || classes == 0) classes = count_classes(*reader, config, classes);
-
-  const ResolvedRun run = resolve_run(recipe, RankInfo{});
-  TrainPlan plan = make_plan(run, registries, 0, classes);
-  auto model = build_model(run, plan, registries, WeightsUse::evaluate, reader.get());
-  const BatchMaker batches = make_batch_maker(reader.get(), recipe.val_pipeline, run, plan);
-  check_output(*model, plan.model, batches(2, config.validation.resolution));
-  auto source = make_val_source(*reader, run, plan);
-  engine::Evaluator evaluator = make_evaluator(run, plan);
-  return {std::move(reader), std::move(model), std::move(source), evaluator, std::move(plan)};
 }
 
 }  // namespace precast::tools

@@ -111,20 +111,4 @@ void run_preflight(const ResolvedRun& run, const TrainPlan& plan, const engine::
                    const data::BetonReader& val, std::int64_t val_samples);
 [[nodiscard]] engine::Evaluator make_evaluator(const ResolvedRun& run, const TrainPlan& plan);
 
-/// The model of `model.weights` and the data of `data.val_dataset`, for eval and predict.
-struct EvalSession {
-  std::unique_ptr<data::BetonReader> reader;
-  std::unique_ptr<Model> model;
-  std::unique_ptr<BatchSource> source;
-  engine::Evaluator evaluator;
-  TrainPlan plan;
-};
-
-/// The number of classes is `model.num_classes`, else the size of the weights' last layer
-/// (`fc.bias`), else that of the labels.
-/// @param labels_matter checks that every label is a valid class.
-/// @throws ConfigError if no weights are given.
-[[nodiscard]] EvalSession make_eval_session(const Recipe& recipe, const Registries& registries,
-                                            bool labels_matter);
-
 }  // namespace precast::tools

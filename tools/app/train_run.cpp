@@ -269,6 +269,7 @@ void TrainRun::write_facts() const {
   std::int64_t parameters = 0;
   for (const NamedTensor& parameter : parts_.model().parameters())
     parameters += parameter.tensor.numel();
+  std::error_code unknown;  // Another process may have removed the folder.
   const ordered_json facts = {{"precast", kVersion},
                               {"torch", torch_version()},
                               {"device", device_name(run_.device)},
@@ -285,7 +286,8 @@ void TrainRun::write_facts() const {
                               {"parameters", parameters},
                               {"global_batch_size", parts_.plan().global_batch_size},
                               {"epochs", parts_.plan().epochs},
-                              {"steps_per_epoch", parts_.plan().steps_per_epoch}};
+                              {"steps_per_epoch", parts_.plan().steps_per_epoch},
+                              {"started_in", std::filesystem::current_path(unknown).string()}};
   write_file(folder_ / "run.json", facts.dump(2) + "\n");
 }
 

@@ -49,6 +49,10 @@ void Arguments::positional_list(const std::string& name, const std::string& help
   positional_.push_back({.name = name, .help = help, .list = true});
 }
 
+void Arguments::optional_list(const std::string& name, const std::string& help) {
+  positional_.push_back({.name = name, .help = help, .optional = true, .list = true});
+}
+
 void Arguments::print_help() const {
   fmt::print("usage: precast {}\n", usage_);
   if (!about_.empty()) fmt::print("\n{}\n", about_);

@@ -27,6 +27,8 @@ class Arguments {
   void optional_positional(const std::string& name, const std::string& help);
   /// Adds the last one: one value or more, read with get<std::vector<std::string>>().
   void positional_list(const std::string& name, const std::string& help);
+  /// The same where there may be none: has() is then false.
+  void optional_list(const std::string& name, const std::string& help);
   /// For `add_options()`.
   [[nodiscard]] boost::program_options::options_description& options() { return options_; }
 

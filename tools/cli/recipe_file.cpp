@@ -1,71 +1,184 @@
 #include "tools/cli/recipe_file.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <string>
 #include <utility>
+#include <vector>
 
 #include "framework/core/config/value.h"
+#include "framework/core/log.h"
 
 namespace precast::tools {
 namespace {
 
-/// What a run notes in addition to its keys.
-constexpr const char* kNotes[] = {"plugins.xxh3"};
+using nlohmann::ordered_json;
+using Kind = ConfigNode::Kind;
+
+constexpr const char* kSmoothingKey = "training.label_smoothing";
+/// If this key is given, the default of the other does not apply.
+constexpr const char* kLossSmoothingKey = "loss.label_smoothing";
 
 /// A key with a dot at the top; a recipe's own file has sections there.
-bool is_flat(const ConfigNode& top) {
+bool is_recorded(const ConfigNode& top) {
   return std::ranges::any_of(top.entries, [](const ConfigNode::Entry& entry) {
     return entry.key.find('.') != std::string::npos;
   });
 }
 
-/// The entry of that name, which is added if there is none.
-ConfigNode::Entry& entry_of(ConfigNode& map, const ConfigNode::Entry& like,
-                            const std::string& name) {
-  const auto found = std::ranges::find(map.entries, name, &ConfigNode::Entry::key);
-  if (found != map.entries.end()) return *found;
-  ConfigNode::Entry& added = map.entries.emplace_back();
-  added.key = name;
-  added.key_origin = like.key_origin;
-  added.value.kind = ConfigNode::Kind::map;
-  added.value.origin = like.key_origin;
-  return added;
+bool says_yes(const ConfigNode* value) {
+  bool yes = false;
+  return value != nullptr && read_value(*value, &yes) && yes;
 }
 
-ConfigNode sections_of(ConfigNode flat) {
-  ConfigNode sections;
-  sections.kind = ConfigNode::Kind::map;
-  sections.origin = flat.origin;
-  for (ConfigNode::Entry& entry : flat.entries) {
-    if (std::ranges::find(kNotes, entry.key) != std::end(kNotes)) continue;
+/// Whether the method's keys of `params` make it exactly as it was recorded.
+bool follows_from_keys(const KeyedMethod& method, const ConfigNode& options,
+                       const ConfigNode& params) {
+  if (!method.chooser.empty() && !says_yes(params.find(method.chooser))) return false;
+  if (options.entries.size() != method.options.size()) return false;
+  return std::ranges::all_of(method.options, [&](const auto& option) {
+    const ConfigNode* recorded = options.find(option.first);
+    const ConfigNode* key = params.find(option.second);
+    return recorded != nullptr && key != nullptr && to_json(*recorded) == to_json(*key);
+  });
+}
+
+void erase_key(ConfigNode& params, const std::string& key) {
+  std::erase_if(params.entries, [&](const ConfigNode::Entry& entry) { return entry.key == key; });
+}
+
+/// Leaves either the method in the list or its keys.
+void settle_methods(ConfigNode& params) {
+  const auto list = std::ranges::find(params.entries, "methods", &ConfigNode::Entry::key);
+  if (list == params.entries.end() || list->value.kind != Kind::list) return;
+  std::vector<ConfigNode> kept;
+  std::vector<std::string> replaced, found;
+  for (const ConfigNode& item : list->value.items) {
+    if (item.entries.size() != 1) continue;
+    const auto& [name, origin, options] = item.entries[0];
+    found.push_back(name);
+    const auto keyed = std::ranges::find(keyed_methods(), name, &KeyedMethod::name);
+    if (keyed == keyed_methods().end()) {
+      kept.push_back(item);
+    } else if (!follows_from_keys(*keyed, options, params)) {
+      kept.push_back(item);
+      const std::vector<std::string> keys = keyed->keys();
+      replaced.insert(replaced.end(), keys.begin(), keys.end());
+    }
+  }
+  list->value.items = std::move(kept);
+  for (const std::string& key : replaced) erase_key(params, key);
+  // Without the method although the key asks for it, the recipe gave loss.label_smoothing, or its
+  // loss has no such option.
+  double smoothing = 0;
+  const ConfigNode* key = params.find(kSmoothingKey);
+  const bool asked = key != nullptr && read_value(*key, &smoothing) && smoothing > 0;
+  if (asked && std::ranges::find(found, "label_smoothing") == found.end())
+    erase_key(params, kSmoothingKey);
+}
+
+/// `{"lr.lr": 0.5}` as `{lr: {lr: 0.5}}`.
+ConfigNode in_sections(const ConfigNode& params) {
+  ConfigNode recipe = params;
+  recipe.entries.clear();
+  for (const ConfigNode::Entry& entry : params.entries) {
     const std::size_t dot = entry.key.find('.');
     if (dot == std::string::npos) {
-      sections.entries.push_back(std::move(entry));
+      recipe.entries.push_back(entry);
       continue;
     }
-    ConfigNode& section = entry_of(sections, entry, entry.key.substr(0, dot)).value;
-    entry.key.erase(0, dot + 1);
-    section.entries.push_back(std::move(entry));
+    const std::string name = entry.key.substr(0, dot);
+    auto section = std::ranges::find(recipe.entries, name, &ConfigNode::Entry::key);
+    // `plugins` is a list; `plugins.xxh3` describes its files.
+    if (section != recipe.entries.end() && section->value.kind != Kind::map) continue;
+    if (section == recipe.entries.end()) {
+      ConfigNode map;
+      map.kind = Kind::map;
+      map.origin = entry.key_origin;
+      recipe.entries.push_back({name, entry.key_origin, map});
+      section = std::prev(recipe.entries.end());
+    }
+    section->value.entries.push_back({entry.key.substr(dot + 1), entry.key_origin, entry.value});
   }
-  return sections;
+  return recipe;
+}
+
+bool is_same(const ConfigNode& node, const ordered_json& value) {
+  if (value.is_boolean()) {
+    bool truth = false;
+    return read_value(node, &truth) && truth == value.get<bool>();
+  }
+  if (value.is_string())
+    return node.kind == Kind::scalar && node.scalar == value.get<std::string>();
+  return to_json(node) == value;
 }
 
 }  // namespace
 
-RecipeFile read_recipe_file(const std::filesystem::path& path, Diagnostics& diagnostics) {
-  ConfigNode top = parse_yaml_file(path, diagnostics);
-  if (!is_flat(top)) return {std::move(top), /*saved=*/false};
-  return {sections_of(std::move(top)), /*saved=*/true};
+std::vector<std::string> KeyedMethod::keys() const {
+  std::vector<std::string> all;
+  if (!chooser.empty()) all.push_back(chooser);
+  for (const auto& [option, key] : options) all.push_back(key);
+  return all;
 }
 
-void drop_defaults(ConfigNode& sections, const nlohmann::ordered_json& defaults) {
-  for (ConfigNode::Entry& section : sections.entries) {
+const std::vector<KeyedMethod>& keyed_methods() {
+  static const std::vector<KeyedMethod> methods = {
+      {"blurpool", "training.use_blurpool", {}},
+      {"channels_last", "training.channels_last", {}},
+      {"label_smoothing", "", {{"smoothing", kSmoothingKey}}},
+      {"progressive_resize",
+       "",
+       {{"min_res", "resolution.min_res"},
+        {"max_res", "resolution.max_res"},
+        {"start_ramp", "resolution.start_ramp"},
+        {"end_ramp", "resolution.end_ramp"}}}};
+  return methods;
+}
+
+RecipeFile read_recipe_file(const std::filesystem::path& path, Diagnostics& diagnostics) {
+  RecipeFile file;
+  file.sections.kind = Kind::map;
+  if (path.empty()) return file;
+  file.sections = parse_yaml_file(path, diagnostics);
+  file.recorded = is_recorded(file.sections);
+  if (!file.recorded) return file;
+  settle_methods(file.sections);
+  file.sections = in_sections(file.sections);
+  return file;
+}
+
+ConfigNode given_keys(const RecipeFile& file, const Schema& schema) {
+  const ConfigNode& config = file.sections;
+  if (!file.recorded) return config;
+  ordered_json defaults = schema.values();
+  const ConfigNode* training = config.find("training");
+  if (training == nullptr || training->find("label_smoothing") == nullptr)
+    defaults.erase(kLossSmoothingKey);
+  std::vector<std::string> unknown;
+  ConfigNode given = config;
+  for (ConfigNode::Entry& section : given.entries) {
+    if (schema.contains(section.key)) continue;
     std::erase_if(section.value.entries, [&](const ConfigNode::Entry& entry) {
-      const auto value = defaults.find(section.key + "." + entry.key);
-      return value != defaults.end() && to_json(entry.value) == *value;
+      const std::string name = section.key + "." + entry.key;
+      if (!schema.contains(name)) unknown.push_back(name);
+      // Earlier versions recorded the options of every part, chosen or not.
+      if (!schema.reads(name)) return true;
+      const auto value = defaults.find(name);
+      return value != defaults.end() && is_same(entry.value, *value);
     });
   }
+  // A section without keys may be one that this version does not have.
+  std::erase_if(given.entries, [&](const ConfigNode::Entry& section) {
+    return !schema.contains(section.key) && section.value.entries.empty();
+  });
+  if (!unknown.empty()) {
+    log_warning("{}: this version has no keys {}; they are ignored", config.origin.source,
+                fmt::join(unknown, ", "));
+  }
+  return given;
 }
 
 }  // namespace precast::tools

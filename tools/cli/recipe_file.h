@@ -1,28 +1,45 @@
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "framework/core/config/node.h"
+#include "framework/core/config/schema.h"
 
 namespace precast::tools {
 
-/// A recipe's file.
+/// A method that keys of ffcv-imagenet add, and these keys.
+struct KeyedMethod {
+  std::string name;
+  /// The key that adds the method with 1 or true; empty: no key does.
+  std::string chooser;
+  /// Its options, each with the key that has the same value.
+  std::vector<std::pair<std::string, std::string>> options;
+
+  [[nodiscard]] std::vector<std::string> keys() const;
+};
+[[nodiscard]] const std::vector<KeyedMethod>& keyed_methods();
+
+/// The configuration of a command.
 struct RecipeFile {
   /// A map of sections: {data: {train_dataset: ...}, ...}.
   ConfigNode sections;
-  /// Whether it is the params.json of a run: all keys are in it, flat and with their values at that
-  /// time, and `methods` are all methods of the run, those of ffcv-imagenet's keys included.
-  bool saved = false;
+  /// Whether it is the params.json of a run, which records every key with its value.
+  bool recorded = false;
 };
 
-/// Reads a recipe, in YAML or as a run saved it. What only identifies a run (`plugins.xxh3`) is
-/// left out. @throws IoError
+/// Reads a recipe, in YAML, or the `params.json` of a run. A recorded configuration comes back in
+/// the form of a recipe: in sections, and without the methods that one of its keys adds
+/// (`training.use_blurpool` ...), so that overrides of these keys work as they do with a recipe.
+/// @param path empty: an empty map. @throws IoError if the file cannot be read.
 [[nodiscard]] RecipeFile read_recipe_file(const std::filesystem::path& path,
                                           Diagnostics& diagnostics);
 
-/// Removes the keys that have their default value, so that what a recipe did not give does not
-/// count as given. @param defaults by flat key, as Schema::values().
-void drop_defaults(ConfigNode& sections, const nlohmann::ordered_json& defaults);
+/// The sections that count as given by the user: all of a recipe. Of a recorded configuration, the
+/// values that are not defaults, because it does not say which of the others the user wrote. Keys
+/// that this version does not have are left out with a warning.
+[[nodiscard]] ConfigNode given_keys(const RecipeFile& file, const Schema& schema);
 
 }  // namespace precast::tools

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+
+namespace precast::engine {
+
+/// The files of a checkpoint; README.md says what they contain. @{
+inline constexpr const char* kModelFile = "model.safetensors";
+inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
+inline constexpr const char* kMethodsFile = "methods.safetensors";
+/// Random generators and sums of each rank.
+inline constexpr const char* kRanksFile = "ranks.safetensors";
+inline constexpr const char* kStateFile = "state.json";
+/// @}
+inline constexpr std::uint64_t kMaxStateBytes = 100'000'000;
+
+}  // namespace precast::engine

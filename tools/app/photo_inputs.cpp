@@ -1,0 +1,261 @@
+#include "tools/app/photo_inputs.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "data/image/image_file.h"
+#include "data/jobs/write_dataset.h"
+#include "data/sources/class_files.h"
+#include "data/write/image_field.h"
+#include "data/write/number_fields.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+
+namespace precast::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Deeper nesting is a link that leads back into its own folder.
+constexpr int kMaxDepth = 32;
+/// Room for an image of 22 million pixels.
+constexpr std::uint64_t kPageBytes = std::uint64_t{64} << 20;
+constexpr std::size_t kMostTogether = 1024;
+/// Bytes of files that are read together.
+constexpr std::uint64_t kBytesTogether = std::uint64_t{256} << 20;
+/// How much larger pixels are than a PNG of a photograph, or more.
+constexpr std::uint64_t kPixelsToFile = 4;
+
+bool ends_as_jpeg(const std::string& path) {
+  return data::promised_format(path) == data::ImageFormat::jpeg;
+}
+
+void list_folder(const fs::path& root, PhotoList& list) {
+  const std::size_t first = list.paths.size();
+  std::error_code failed;
+  fs::recursive_directory_iterator entry(root, fs::directory_options::follow_directory_symlink,
+                                         failed);
+  for (; !failed && entry != fs::recursive_directory_iterator(); entry.increment(failed)) {
+    if (entry.depth() > kMaxDepth) {
+      throw DataError(
+          fmt::format("{}: expected at most {} nested folders, got more. Does a link "
+                      "lead back into its own folder?",
+                      entry->path().string(), kMaxDepth));
+    }
+    std::error_code ignored;  // A link to nowhere is no folder.
+    if (entry->is_directory(ignored)) continue;
+    const std::string path = entry->path().string();
+    (data::is_image_name(path) ? list.paths : list.ignored).push_back(path);
+  }
+  if (failed) throw IoError("cannot list", root.string(), failed.value());
+  if (list.paths.size() == first)
+    throw DataError(fmt::format("{}: expected image files, got none", root.string()));
+  std::sort(list.paths.begin() + static_cast<std::ptrdiff_t>(first), list.paths.end());
+}
+
+/// One file without a name, which disappears with its last descriptor. It takes the place of the
+/// file that a writer creates.
+class UnnamedFile final : public FileOps {
+ public:
+  explicit UnnamedFile(const fs::path& folder)
+      : fd_(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR)) {
+    // Some file systems only have files with names.
+    if (fd_ < 0) {
+      std::string name = (folder / "precast-XXXXXX").string();
+      fd_ = ::mkostemp(name.data(), O_CLOEXEC);
+      if (fd_ >= 0) ::unlink(name.c_str());
+    }
+    if (fd_ < 0) throw IoError("cannot create a file in", folder.string(), errno);
+  }
+  UnnamedFile(const UnnamedFile&) = delete;
+  UnnamedFile& operator=(const UnnamedFile&) = delete;
+  ~UnnamedFile() override { ::close(fd_); }
+
+  /// Opens the file as long as this object exists.
+  [[nodiscard]] std::string path() const { return fmt::format("/proc/self/fd/{}", fd_); }
+
+  int create_exclusive(const char* /*path*/) override {
+    return ::fcntl(fd_, F_DUPFD_CLOEXEC, /*at least*/ 0);
+  }
+  int open_append(const char* /*path*/) override {
+    errno = ENOTSUP;
+    return -1;
+  }
+  std::ptrdiff_t write(int fd, const void* data, std::size_t size) override {
+    return ::write(fd, data, size);
+  }
+  std::ptrdiff_t pwrite(int fd, const void* data, std::size_t size, std::int64_t offset) override {
+    return ::pwrite(fd, data, size, offset);
+  }
+  int ftruncate(int fd, std::int64_t size) override { return ::ftruncate(fd, size); }
+  // Nothing of it is to last, and it has no name that could change.
+  int fsync(int /*fd*/) override { return 0; }
+  int close(int fd) override { return ::close(fd); }
+  int rename(const char* /*from*/, const char* /*to*/) override { return 0; }
+  int exchange(const char* /*a*/, const char* /*b*/) override { return 0; }
+  int unlink(const char* /*path*/) override { return 0; }
+  int rmdir(const char* /*path*/) override { return 0; }
+  int mkdir(const char* /*path*/) override { return 0; }
+  int fsync_folder(const char* /*path*/) override { return 0; }
+  std::int64_t free_bytes(const char* /*path*/) override { return INT64_MAX; }
+
+ private:
+  int fd_;
+};
+
+/// Stores an image, or a black pixel in place of one that cannot be read, so that samples and paths
+/// have the same numbers.
+class PhotoField final : public data::Field {
+ public:
+  /// @param problems one for each sample; each is only written by the thread that encodes it.
+  explicit PhotoField(std::vector<std::string>& problems) : problems_(problems) {}
+  [[nodiscard]] data::FieldType type() const override { return data::FieldType::image; }
+
+  void encode(const data::Value& value, std::uint64_t sample, data::EncodedValue& out) override {
+    std::string& problem = problems_[sample];
+    if (problem.empty()) {
+      try {
+        return encode_photo(value, sample, out);
+      } catch (const DataError& error) {
+        problem = error.what();
+      }
+    }
+    kept_.encode(data::ImageInput{.file = {}, .pixels = data::Image(1, 1)}, sample, out);
+  }
+
+ private:
+  void encode_photo(const data::Value& value, std::uint64_t sample, data::EncodedValue& out) {
+    kept_.encode(value, sample, out);
+    if (out.blob.size() > kPageBytes) small_.encode(value, sample, out);
+    if (out.blob.size() > kPageBytes) {
+      throw DataError(
+          fmt::format("expected at most {} bytes as JPEG, got {}", kPageBytes, out.blob.size()));
+    }
+    const auto rotated = kept_.tally().find("exif_rotated");
+    if (rotated == kept_.tally().end() || rotated->second == rotated_) return;
+    rotated_ = rotated->second;
+    count("exif_rotated");
+  }
+
+  std::vector<std::string>& problems_;
+  data::ImageField kept_{
+      {.mode = data::ImageWriteMode::keep, .jpeg_quality = 100, .passthrough = true}};
+  data::ImageField small_{{.mode = data::ImageWriteMode::jpg, .jpeg_quality = 100}};
+  std::uint64_t rotated_ = 0;
+};
+
+data::Sample read_photo(const std::string& path, std::size_t numbers, std::string& problem) {
+  data::Sample sample{.name = path, .values = {data::ImageInput{}}};
+  try {
+    auto& file = std::get<data::ImageInput>(sample.values[0]).file;
+    file = read_file(path);
+    if (file.empty()) problem = "expected an image, got an empty file";
+  } catch (const IoError& error) {
+    problem = error.what();
+  }
+  sample.values.resize(1 + numbers, std::int64_t{0});
+  return sample;
+}
+
+fs::path temporary_folder() {
+  std::error_code failed;
+  const fs::path folder = fs::temp_directory_path(failed);
+  if (failed) {
+    throw IoError(fmt::format(
+        "cannot use the folder for temporary files: {}. Set TMPDIR to another", failed.message()));
+  }
+  return folder;
+}
+
+}  // namespace
+
+PhotoList list_photos(const std::vector<std::string>& inputs) {
+  PhotoList list;
+  for (const std::string& input : inputs) {
+    std::error_code failed;
+    const fs::file_status status = fs::status(input, failed);
+    if (fs::is_directory(status)) {
+      list_folder(input, list);
+    } else if (fs::exists(status)) {
+      list.paths.push_back(input);
+    } else {
+      throw IoError("cannot open", input, failed ? failed.value() : ENOENT);
+    }
+  }
+  return list;
+}
+
+std::size_t photos_together(const std::vector<std::string>& paths, std::size_t first) {
+  std::uint64_t bytes = 0;
+  std::size_t end = first;
+  while (end < paths.size() && end - first < kMostTogether) {
+    std::error_code failed;
+    const std::uintmax_t size = fs::file_size(paths[end], failed);
+    if (!failed) bytes += size * (ends_as_jpeg(paths[end]) ? 1 : kPixelsToFile);
+    if (bytes > kBytesTogether && end > first) break;
+    ++end;
+  }
+  return end - first;
+}
+
+PhotoFields photo_fields(const Recipe& recipe) {
+  const auto& keys = recipe.config.data;
+  PhotoFields fields;
+  if (recipe.val_pipeline.outputs.empty()) {
+    if (keys.inputs.size() > 1)
+      throw ConfigError("data.inputs: expected one image to predict photos, got several");
+    if (!keys.inputs.empty()) fields.image = keys.inputs[0];
+    if (!keys.targets.empty()) fields.numbers = keys.targets;
+    return fields;
+  }
+  fields = {.image = "", .numbers = {}};
+  for (const data::OutputSpec& output : recipe.val_pipeline.outputs) {
+    if (output.field == data::kSampleId) continue;
+    const bool is_input = std::ranges::find(keys.inputs, output.name) != keys.inputs.end();
+    if (!is_input && output.content != data::OutputSpec::Content::image) {
+      if (std::ranges::find(fields.numbers, output.field) == fields.numbers.end())
+        fields.numbers.push_back(output.field);
+    } else if (fields.image.empty() || fields.image == output.field) {
+      fields.image = output.field;
+    } else {
+      throw ConfigError(
+          fmt::format("pipeline.val: expected one image field to predict photos, got '{}' and '{}'",
+                      fields.image, output.field));
+    }
+  }
+  if (fields.image.empty()) fields.image = "image";
+  return fields;
+}
+
+PhotoDataset::PhotoDataset(std::span<const std::string> paths, const PhotoFields& fields,
+                           int workers, const std::function<void(std::uint64_t)>& on_progress)
+    : problems_(paths.size()) {
+  UnnamedFile file(temporary_folder());
+  std::vector<data::FieldPlan> plans = {
+      {fields.image, [this] { return std::make_unique<PhotoField>(problems_); }}};
+  for (const std::string& name : fields.numbers)
+    plans.push_back({name, [] { return std::make_unique<data::IntField>(); }});
+  data::WriteOptions options;
+  options.layout = {.page_bytes = kPageBytes, .checksums = false};
+  options.workers = workers;
+  options.on_progress = [&](std::uint64_t done, std::uint64_t /*bytes*/) { on_progress(done); };
+  options.ops = &file;
+  const data::WriteSummary summary = data::write_dataset(
+      temporary_folder() / "precast-photos.beton", plans, paths.size(),
+      [&](std::uint64_t i) { return read_photo(paths[i], fields.numbers.size(), problems_[i]); },
+      options);
+  const auto rotated = summary.tally.find("exif_rotated");
+  rotated_ = rotated == summary.tally.end() ? 0 : rotated->second;
+  reader_ = std::make_unique<data::BetonReader>(file.path());
+}
+
+}  // namespace precast::tools

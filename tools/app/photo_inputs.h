@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/beton/reader.h"
+#include "tools/app/recipe.h"
+
+namespace precast::tools {
+
+/// Image files to predict, in the order of the results.
+struct PhotoList {
+  /// As given or, of a folder's files, `folder/path`.
+  std::vector<std::string> paths;
+  /// Files of folders that do not have the extension of an image.
+  std::vector<std::string> ignored;
+};
+
+/// Lists images without classes. Of a folder, all files with the extension of an image, at any
+/// depth, sorted by path (byte by byte); links are followed. A file that is named itself counts as
+/// an image whatever its name is.
+/// @throws IoError if one does not exist or a folder cannot be listed; DataError for a folder
+/// without images.
+[[nodiscard]] PhotoList list_photos(const std::vector<std::string>& inputs);
+
+/// How many of the photos from `first` on are read together: it bounds the disk space that they
+/// take. At least 1.
+[[nodiscard]] std::size_t photos_together(const std::vector<std::string>& paths, std::size_t first);
+
+/// The fields that a recipe reads from a dataset for evaluation.
+struct PhotoFields {
+  std::string image = "image";
+  /// Fields that are not images. Photos have the value 0 there.
+  std::vector<std::string> numbers = {"label"};
+};
+/// @throws ConfigError if the recipe reads several images of a sample.
+[[nodiscard]] PhotoFields photo_fields(const Recipe& recipe);
+
+/// Image files as a dataset, so that they take the same path to the model as validation images.
+/// JPEGs are stored as they are, other images as pixels (above 64 MiB of pixels: as JPEG of quality
+/// 100), EXIF orientation is ignored, all as `precast write --image.mode keep --image.passthrough`
+/// does. The dataset is a file without a name in the folder for temporary files (TMPDIR): it takes
+/// no more space when the process has ended, however it ends.
+class PhotoDataset {
+ public:
+  /// @param on_progress called now and then with the number of photos read.
+  /// @throws IoError if the temporary file cannot be written
+  PhotoDataset(std::span<const std::string> paths, const PhotoFields& fields, int workers,
+               const std::function<void(std::uint64_t)>& on_progress);
+
+  /// One sample for each path, in their order.
+  [[nodiscard]] const data::BetonReader& reader() const { return *reader_; }
+  /// For each path why the file could not be read as an image; empty: it could. The sample of a
+  /// file that could not be read is a black pixel.
+  [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
+  /// Photos with an EXIF orientation, which viewers rotate and this does not.
+  [[nodiscard]] std::uint64_t rotated() const { return rotated_; }
+
+ private:
+  std::vector<std::string> problems_;
+  std::uint64_t rotated_ = 0;
+  std::unique_ptr<data::BetonReader> reader_;
+};
+
+}  // namespace precast::tools

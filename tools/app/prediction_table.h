@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace precast::tools {
+
+/// A class that a model predicts for a sample.
+struct Prediction {
+  std::int64_t label = 0;
+  /// Softmax over all classes.
+  double probability = 0;
+};
+
+/// The `k` most probable classes (all, if there are fewer), the most probable first; of equal ones
+/// the lower label.
+/// @param logits of one sample, summed over `passes` forward passes (2 where the mirrored image was
+/// added): the softmax is that of their mean.
+/// @throws Error with ExitCode::diverged if a logit is not finite.
+[[nodiscard]] std::vector<Prediction> most_probable(std::span<const float> logits, int passes,
+                                                    std::int64_t k);
+
+/// Predictions as text, one line a sample.
+class PredictionTable {
+ public:
+  /// @param class_names of the labels from 0 on; empty: labels are written as numbers.
+  /// @param top predictions of each sample, >= 1.
+  PredictionTable(std::vector<std::string> class_names, std::int64_t top);
+
+  /// `name,class,probability`, then `class_2,probability_2` ... up to the `top`-th.
+  [[nodiscard]] std::string csv_header() const;
+  /// A line of that CSV (RFC 4180: quotes around text with commas, quotes or line breaks), the
+  /// probabilities with six significant digits.
+  [[nodiscard]] std::string csv_row(std::string_view name, std::span<const Prediction> best) const;
+  /// `{"name": ..., "predictions": [{"class": ..., "label": 3, "probability": 0.9}, ...]}`.
+  /// `class` is missing if the class has no name. @param logits added as `logits`, unless empty
+  [[nodiscard]] std::string json_row(std::string_view name, std::span<const Prediction> best,
+                                     std::span<const float> logits) const;
+
+ private:
+  /// The class's name, or its number.
+  [[nodiscard]] std::string class_text(std::int64_t label) const;
+
+  std::vector<std::string> class_names_;
+  std::int64_t top_;
+};
+
+/// A line of logits: `name,1.5,-0.25`, with nine digits, which restore the same float32.
+[[nodiscard]] std::string logits_csv_row(std::string_view name, std::span<const float> logits);
+/// `<first column>,logit_0,logit_1,...`.
+[[nodiscard]] std::string logits_csv_header(std::string_view first_column, std::int64_t classes);
+
+}  // namespace precast::tools

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tools/app/prediction_table.h"
+
+namespace precast::tools {
+
+/// What predict writes, and where.
+struct PredictFormat {
+  /// `.npy`, `.csv` or `.jsonl`; empty: a CSV on standard output, unless `json`.
+  std::filesystem::path file;
+  /// Also JSON lines on standard output.
+  bool json = false;
+  /// Logits in the CSV, in place of classes, and in the JSON.
+  bool logits = false;
+  /// Name of the first column of a CSV of logits.
+  std::string first_column = "sample";
+  /// Classes of each sample.
+  std::int64_t top = 1;
+};
+
+/// Collects the predictions and writes them when all have come.
+class PredictionWriter {
+ public:
+  PredictionWriter(PredictFormat format, std::vector<std::string> class_names);
+
+  /// @param logits [samples, classes] float32 on the CPU, each the sum of `passes` forward passes.
+  /// @param names one for each sample.
+  /// @param problems why a sample could not be read: it is left out, or NaN in a .npy; empty: all
+  /// samples could be.
+  /// @throws Error with ExitCode::diverged for logits that are not finite, if classes are wanted;
+  /// ConfigError if the outputs are not one number for each class
+  void add(const at::Tensor& logits, int passes, std::span<const std::string> names,
+           std::span<const std::string> problems = {});
+  /// Call once, at the end. @throws IoError
+  void finish();
+  /// Samples so far, without those that could not be read.
+  [[nodiscard]] std::int64_t samples() const { return samples_; }
+
+ private:
+  [[nodiscard]] bool writes_array() const { return format_.file.extension() == ".npy"; }
+  void add_array(const at::Tensor& logits, std::span<const std::string> problems);
+  void begin_table(const at::Tensor& logits);
+  void add_row(const std::string& name, std::span<const float> logits, int passes);
+
+  PredictFormat format_;
+  std::vector<std::string> class_names_;
+  /// Made once the number of classes is known.
+  std::optional<PredictionTable> table_;
+  std::vector<at::Tensor> array_;
+  std::string csv_, json_;
+  std::int64_t samples_ = 0;
+};
+
+}  // namespace precast::tools

@@ -1,0 +1,216 @@
+#include "tools/app/run_argument.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+
+#include "framework/core/archive/checkpoint_folder.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/engine/checkpoint_files.h"
+
+namespace precast::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+constexpr const char* kParams = "params.json";
+constexpr const char* kCheckpoints = "checkpoints";
+constexpr const char* kManifest = "manifest.json";
+constexpr const char* kFinalWeights = "final_weights.safetensors";
+/// Runs to name in a message.
+constexpr std::size_t kRunsShown = 5;
+
+bool is_run(const fs::path& folder) {
+  return fs::is_regular_file(folder / kParams);
+}
+
+bool is_checkpoint(const fs::path& folder) {
+  return fs::is_regular_file(folder / kManifest);
+}
+
+bool is_weights_name(const fs::path& path) {
+  const std::string extension = path.extension().string();
+  return extension == ".safetensors" || extension == ".pt" || extension == ".pth";
+}
+
+/// Without a slash at the end, which would make the file name empty.
+fs::path plain_path(const std::string& argument) {
+  const fs::path path = fs::path(argument).lexically_normal();
+  return path.has_filename() ? path : path.parent_path();
+}
+
+/// An object from a file of a run; empty if there is none. @throws IoError
+ordered_json read_object(const fs::path& path) {
+  if (!fs::exists(path)) return ordered_json::object();
+  const auto bytes = read_file(path);
+  const auto* text = reinterpret_cast<const char*>(bytes.data());
+  auto parsed = ordered_json::parse(text, text + bytes.size(), nullptr, /*allow_exceptions=*/false);
+  return parsed.is_object() ? parsed : ordered_json::object();
+}
+
+std::string text_at(const ordered_json& object, const std::string& key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+Override set_key(const std::string& key, const std::string& value, const fs::path& source) {
+  ConfigNode node;
+  node.kind = ConfigNode::Kind::scalar;
+  node.scalar = value;
+  node.origin = {source.string(), 0, 0};
+  return {key, node};
+}
+
+bool contains_key(const std::vector<Override>& given, std::string_view key) {
+  return std::ranges::find(given, key, &Override::key) != given.end();
+}
+
+/// The run folder that a file or a checkpoint folder belongs to; empty if there is none.
+fs::path run_around(const fs::path& path) {
+  // runs/a/final_weights.pt, runs/a/checkpoints/ckpt-0000000010/model.safetensors
+  fs::path folder = fs::absolute(path).lexically_normal().parent_path();
+  for (int level = 0; level < 3; ++level, folder = folder.parent_path()) {
+    if (!is_run(folder)) continue;
+    // As the user wrote it, where that is possible.
+    fs::path shown = path;
+    for (int up = 0; up <= level; ++up) shown = shown.parent_path();
+    return shown.empty() || !is_run(shown) ? folder : shown;
+  }
+  return {};
+}
+
+[[noreturn]] void refuse_folder(const fs::path& folder) {
+  std::vector<std::string> runs;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+    if (entry.is_directory() && is_run(entry.path())) runs.push_back(entry.path().string());
+  std::ranges::sort(runs);
+  std::string hint = "Images come after the recipe or the run";
+  if (!runs.empty()) {
+    const bool more = runs.size() > kRunsShown;
+    runs.resize(std::min(runs.size(), kRunsShown));
+    hint = fmt::format("Name one of its runs: {}{}", fmt::join(runs, ", "), more ? ", ..." : "");
+  }
+  throw ConfigError(fmt::format(
+      "{}: expected a recipe, a run folder with {} or a checkpoint of a run, got a folder "
+      "without either. {}",
+      folder.string(), kParams, hint));
+}
+
+/// The folders in which the run may have been started: the one in run.json, and, since runs are
+/// `<start folder>/<logging.folder>/<run>` unless logging.folder is absolute, the one above.
+std::vector<fs::path> start_folders(const fs::path& run, const ordered_json& params) {
+  std::vector<fs::path> folders;
+  const std::string recorded = text_at(read_object(run / "run.json"), "started_in");
+  if (!recorded.empty()) folders.emplace_back(recorded);
+  const fs::path logging = fs::path(text_at(params, "logging.folder")).lexically_normal();
+  if (logging.empty() || logging.is_absolute()) return folders;
+  fs::path folder = fs::weakly_canonical(run).parent_path();
+  for (auto part = logging.end(); part != logging.begin();) {
+    --part;
+    if (part->empty() || *part == ".") continue;
+    if (folder.filename() != *part) return folders;
+    folder = folder.parent_path();
+  }
+  folders.push_back(folder);
+  return folders;
+}
+
+/// Adds the datasets whose recorded path is relative and that are in the run's start folder.
+void find_datasets(const ordered_json& params, RunArgument& found) {
+  const std::vector<fs::path> folders = start_folders(found.run, params);
+  for (const char* key : {"data.train_dataset", "data.val_dataset"}) {
+    const fs::path recorded = text_at(params, key);
+    if (recorded.empty() || recorded.is_absolute()) continue;
+    std::error_code none;
+    const auto folder = std::ranges::find_if(
+        folders, [&](const fs::path& start) { return fs::exists(start / recorded, none); });
+    // Shown as it was recorded where that is the same file.
+    if (folder == folders.end() || fs::equivalent(*folder / recorded, recorded, none)) continue;
+    found.overrides.push_back(set_key(key, (*folder / recorded).string(), found.config));
+  }
+}
+
+/// Sets the weights, and the number of classes that they have.
+void use_weights(const fs::path& weights, RunArgument& found) {
+  found.overrides.push_back(set_key("model.weights", weights.string(), found.run / kParams));
+  const ordered_json facts = read_object(found.run / "run.json");
+  const auto classes = facts.find("classes");
+  if (classes != facts.end() && classes->is_number_integer()) {
+    found.overrides.push_back(
+        set_key("model.num_classes", classes->dump(), found.run / "run.json"));
+  }
+}
+
+void use_newest_checkpoint(const fs::path& folder, RunArgument& found) {
+  const std::optional<StoredCheckpoint> newest = latest_valid(folder);
+  if (!newest) {
+    throw CheckpointError(fmt::format(
+        "{}: expected {} or a checkpoint, got neither. The run has not saved one yet; give "
+        "--model.weights=FILE",
+        found.run.string(), kFinalWeights));
+  }
+  found.checkpoint = newest->path;
+  use_weights(found.checkpoint / engine::kModelFile, found);
+}
+
+/// The weights that `path`, a place in the run, stands for.
+void find_weights(const fs::path& path, RunArgument& found) {
+  if (fs::is_regular_file(path) && is_weights_name(path)) {
+    if (path.filename() == engine::kModelFile && is_checkpoint(path.parent_path()))
+      return find_weights(path.parent_path(), found);
+    return use_weights(path, found);
+  }
+  if (is_checkpoint(path)) {
+    static_cast<void>(verify_checkpoint(path));
+    found.checkpoint = path;
+    return use_weights(path / engine::kModelFile, found);
+  }
+  if (path.filename() == kCheckpoints) return use_newest_checkpoint(path, found);
+  if (fs::is_regular_file(found.run / kFinalWeights))
+    return use_weights(found.run / kFinalWeights, found);
+  use_newest_checkpoint(found.run / kCheckpoints, found);
+}
+
+}  // namespace
+
+std::vector<Override> RunArgument::with(const std::vector<Override>& command_line) const {
+  std::vector<Override> all = overrides;
+  all.insert(all.end(), command_line.begin(), command_line.end());
+  return all;
+}
+
+RunArgument read_run_argument(const std::string& argument, const std::vector<Override>& given) {
+  RunArgument found{.config = argument};
+  if (argument.empty()) return found;
+  const fs::path path = plain_path(argument);
+  std::error_code none;
+  if (fs::is_directory(path, none)) {
+    found.run = is_run(path) ? path : fs::path();
+    if (is_checkpoint(path) || path.filename() == kCheckpoints) found.run = run_around(path);
+    if (found.run.empty()) refuse_folder(path);
+  } else if (path.filename() == kParams && fs::is_regular_file(path, none)) {
+    found.run = path.has_parent_path() ? path.parent_path() : ".";
+  } else if (is_weights_name(path) && fs::is_regular_file(path, none)) {
+    found.run = run_around(path);
+    if (found.run.empty()) {
+      throw ConfigError(
+          fmt::format("{}: expected weights of a run, with {} in its folder, got others. Give a "
+                      "recipe, and the weights as --model.weights={}",
+                      argument, kParams, argument));
+    }
+  } else {
+    return found;
+  }
+  found.config = (found.run / kParams).string();
+  find_datasets(read_object(found.config), found);
+  if (!contains_key(given, "model.weights")) find_weights(path, found);
+  return found;
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "framework/core/config/schema.h"
+
+namespace precast::tools {
+
+/// What the first argument of `eval` and `predict` names: a recipe, or a run whose weights are to
+/// be used.
+struct RunArgument {
+  /// For load_recipe(): a recipe, or a run's params.json; empty: nothing was given.
+  std::string config = {};
+  /// What the run determines, to be put before the overrides of the command line: model.weights,
+  /// model.num_classes, and datasets whose recorded paths are relative to another folder.
+  std::vector<Override> overrides = {};
+  /// The run folder; empty for a recipe.
+  std::filesystem::path run = {};
+  /// The checkpoint whose weights are used; empty if they are the run's final ones, or were given
+  /// as model.weights.
+  std::filesystem::path checkpoint = {};
+
+  /// All overrides in the order in which they apply.
+  [[nodiscard]] std::vector<Override> with(const std::vector<Override>& command_line) const;
+};
+
+/// Finds out what `argument` is:
+/// - a folder with `params.json`, or that file: a run. Its weights are `final_weights.safetensors`
+///   or, if the run has not finished, its newest intact checkpoint;
+/// - a folder `ckpt-<step>` of a run, or `checkpoints`, which stands for the newest one in it;
+/// - a weights file of a run (`.safetensors`, `.pt`, `.pth`);
+/// - anything else: a recipe.
+///
+/// A relative path of a dataset in params.json is looked for in the folder where the run was
+/// started, as far as it is known (run.json, or logging.folder is relative), then in the current
+/// one.
+/// @param given the overrides of the command line: a run's weights are only looked for if
+/// model.weights is not among them.
+/// @throws ConfigError if a folder or a weights file belongs to no run; CheckpointError if the run
+/// has no weights, or the checkpoint is damaged; IoError.
+[[nodiscard]] RunArgument read_run_argument(const std::string& argument,
+                                            const std::vector<Override>& given);
+
+}  // namespace precast::tools
