@@ -52,7 +52,7 @@ FieldLayout custom_layout(const FieldInfo& field, const BetonOptions& options,
   }
   throw DataError(
       fmt::format("{}: has a custom type (255), whose layout the file does not tell, so that no "
-                  "record can be found. Say --field {}=BYTES:ALIGNMENT, which are itemsize and "
+                  "record can be found. Say --field-layout {}=BYTES:ALIGNMENT, which are itemsize and "
                   "alignment of the metadata_type of its FFCV class",
                   place, field.name));
 }

@@ -113,7 +113,7 @@ class Arranger {
     for (ClassFile& file : result_.files) {
       const auto name = std::ranges::lower_bound(names, class_of(file));
       if (name == names.end() || *name != class_of(file)) {
-        throw DataError(fmt::format("{}: expected the {} classes of --classes, got '{}' too",
+        throw DataError(fmt::format("{}: expected the {} classes of --class-names, got '{}' too",
                                     place_, names.size(), class_of(file)));
       }
       file.label = name - names.begin();

@@ -11,6 +11,7 @@
 #include "tools/app/session.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/recipe_arguments.h"
+#include "tools/cli/shared_options.h"
 
 namespace precast::tools {
 
@@ -56,7 +57,9 @@ int evaluate_recipe(Recipe& recipe, const Registries& registries, bool json) {
 int run_eval(const std::vector<std::string>& args) {
   Registries registries = make_registries();
   RecipeArguments command("eval", "Evaluates model.weights on data.val_dataset.");
-  command.arguments().options().add_options()("json", "print results as JSON");
+  command.arguments().options().add_options()("json", kJsonHelp);
+  command.arguments().example("precast eval recipe.yaml --model.weights=weights.safetensors");
+  command.arguments().exit_codes({12});
   if (!command.parse(args, recipe_help(registries))) return 0;
   Recipe recipe =
       load_recipe(command.config_path(), command.overrides(), registries, RecipeUse::evaluate);

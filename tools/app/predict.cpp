@@ -45,7 +45,9 @@ int run_predict(const std::vector<std::string>& args) {
       "Writes the logits of every sample of data.val_dataset, in file order (with "
       "validation.lr_tta those of the\nimage and its mirror image are summed).");
   command.arguments().options().add_options()("output,o", po::value<std::string>()->required(),
-                                              "[samples, classes] float32 as .npy, or a .csv");
+                                              "file to write; [samples, classes] float32 as .npy, "
+                                              "or a .csv");
+  command.arguments().example("precast predict recipe.yaml --model.weights=weights.pt -o out.npy");
   if (!command.parse(args, recipe_help(registries))) return 0;
   const std::filesystem::path output = command.arguments().text("output");
   if (output.extension() != ".npy" && output.extension() != ".csv") {

@@ -10,6 +10,7 @@
 #include "framework/api/train_plan.h"
 #include "tools/app/registries.h"
 #include "tools/app/train_config.h"
+#include "tools/cli/command_help.h"
 
 namespace precast::tools {
 
@@ -64,7 +65,7 @@ enum class UnreadKeys { error, warning };
 [[nodiscard]] nlohmann::ordered_json describe_plan(const Recipe& recipe, const TrainPlan& plan,
                                                    bool per_step);
 
-/// All keys, for --help.
-[[nodiscard]] std::string recipe_help(const Registries& registries);
+/// All keys, for --help-keys: first those that are always read, then the options of the parts.
+[[nodiscard]] std::vector<RecipeKey> recipe_help(const Registries& registries);
 
 }  // namespace precast::tools

@@ -17,6 +17,7 @@
 #include "framework/core/progress.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/json_output.h"
+#include "tools/cli/shared_options.h"
 
 namespace precast::tools {
 namespace {
@@ -28,13 +29,15 @@ constexpr std::array<std::string_view, 3> kExtensions = {kSafetensors, ".pt", ".
 
 Arguments declare() {
   Arguments arguments(
-      "convert IN OUT [--json]",
-      "Tensors are taken as they are; the prefixes 'module.' and '_orig_mod.' and ffcv-imagenet's\n"
-      "names of antialiased convolutions are undone. Of a training state, the model's part is\n"
-      "taken. No code in a .pt is run.");
-  arguments.positional("IN", "a .safetensors, .pt or .pth file; told by its content");
+      "convert IN OUT [options]",
+      "Converts weights. Tensors are copied unchanged; the prefixes 'module.' and '_orig_mod.' are "
+      "removed, and ffcv-imagenet's names of antialiased convolutions become torchvision's. From a "
+      "training state the model's part is taken. No code in a .pt is executed.");
+  arguments.positional("IN", "a .safetensors, .pt or .pth file; recognised by its content");
   arguments.positional("OUT", "a name that ends in .safetensors, .pt or .pth");
-  arguments.options().add_options()("json", po::bool_switch(), "print the summary as JSON");
+  arguments.options().add_options()("json", po::bool_switch(), kJsonHelp);
+  arguments.example("precast convert final_weights.pt final_weights.safetensors");
+  arguments.exit_codes({4});
   return arguments;
 }
 

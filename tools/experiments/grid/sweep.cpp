@@ -83,6 +83,22 @@ std::vector<SweepAxis> read_set(const ConfigNode& node, Diagnostics& diagnostics
   return fixed;
 }
 
+/// Adds the keys of the command line to those of `set`, which they replace.
+void add_overrides(const std::vector<Override>& overrides, Sweep& sweep,
+                   std::vector<SweepAxis>& fixed) {
+  for (const Override& override : overrides) {
+    SweepAxis axis{override.key, {{setting_text(override.value), override.value.origin}}};
+    std::erase_if(sweep.overrides, [&](const Setting& one) { return one.key == override.key; });
+    sweep.overrides.push_back({override.key, axis.values[0].text});
+    const auto same = std::ranges::find(fixed, override.key, &SweepAxis::key);
+    if (same == fixed.end()) {
+      fixed.push_back(std::move(axis));
+    } else {
+      *same = std::move(axis);
+    }
+  }
+}
+
 std::vector<SweepAxis> read_axes(const Keys& keys, Diagnostics& diagnostics) {
   std::vector<SweepAxis> axes;
   if (keys.axes.kind != Kind::map && keys.axes.kind != Kind::null) {
@@ -184,7 +200,7 @@ void check_keys(const std::vector<SweepAxis>& axes, Diagnostics& diagnostics) {
   for (const SweepAxis& axis : axes) {
     const Origin& origin = axis.values.empty() ? Origin{} : axis.values[0].origin;
     if (!seen.insert(axis.key).second) {
-      diagnostics.error(origin, axis.key, "is given twice, as an axis, in `set` or by `seeds`");
+      diagnostics.error(origin, axis.key, "is given twice, as an axis, in `set`, by `seeds` or on the command line");
     }
     if (std::ranges::find(kOwnKeys, axis.key) != std::end(kOwnKeys))
       diagnostics.error(origin, axis.key, "is set by the grid itself");
@@ -342,8 +358,10 @@ Sweep sweep_of(const Keys& keys, const std::filesystem::path& path, Diagnostics&
 
 /// @throws ConfigError if the file is wrong up to here; errors in the number of trials go to the
 /// diagnostics
-void add_trials(Sweep& sweep, const Keys& keys, Diagnostics& diagnostics) {
-  const std::vector<SweepAxis> fixed = read_set(keys.set, diagnostics);
+void add_trials(Sweep& sweep, const Keys& keys, const std::vector<Override>& overrides,
+                Diagnostics& diagnostics) {
+  std::vector<SweepAxis> fixed = read_set(keys.set, diagnostics);
+  add_overrides(overrides, sweep, fixed);
   std::vector<SweepAxis> axes = read_axes(keys, diagnostics);
   add_seeds(keys.seeds, axes, diagnostics);
   const std::vector<Group> groups = group_axes(ZipReader(axes, diagnostics).read(keys.zip));
@@ -359,7 +377,7 @@ void add_trials(Sweep& sweep, const Keys& keys, Diagnostics& diagnostics) {
 
 }  // namespace
 
-Sweep read_sweep(const std::filesystem::path& path) {
+Sweep read_sweep(const std::filesystem::path& path, const std::vector<Override>& overrides) {
   Diagnostics diagnostics;
   Keys keys;
   Schema schema = make_schema(keys);
@@ -370,7 +388,7 @@ Sweep read_sweep(const std::filesystem::path& path) {
     diagnostics.error(schema.origin("recipe"), "recipe",
                       fmt::format("expected a file, got {}", keys.recipe));
   }
-  add_trials(sweep, keys, diagnostics);
+  add_trials(sweep, keys, overrides, diagnostics);
   check_evaluated(sweep, diagnostics);
   diagnostics.throw_if_errors();
   return sweep;
