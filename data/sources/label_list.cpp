@@ -210,8 +210,8 @@ class ListArranger {
     if (is_number) return classes_[number - 1];
     if (!classes_.empty()) {
       throw DataError(
-          fmt::format("{}: line {}: expected one of the {} classes of --class-names, got '{}'", list_,
-                      line, classes_.size(), word));
+          fmt::format("{}: line {}: expected one of the {} classes of --class-names, got '{}'",
+                      list_, line, classes_.size(), word));
     }
     return word;
   }

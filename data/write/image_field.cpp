@@ -76,7 +76,8 @@ void ImageFieldOptions::options(Schema& schema) {
       .max(1);
   schema
       .add("smart_threshold", &smart_threshold_bytes,
-           "size in bytes (height x width x 3) above which an image is stored as JPEG; with mode smart")
+           "size in bytes (height x width x 3) above which an image is stored as JPEG; with mode "
+           "smart")
       .min(0);
   schema.add("passthrough", &passthrough,
              "keep the bytes of grey and YCbCr JPEGs that need no resize and decode without a "

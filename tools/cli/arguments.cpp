@@ -43,8 +43,8 @@ std::string type_word(const po::value_semantic& semantic) {
   if (typed == nullptr) return "TEXT";
   const std::type_info& type = typed->value_type();
   if (type == typeid(double)) return "NUMBER";
-  const bool whole = type == typeid(int) || type == typeid(std::int64_t) ||
-                     type == typeid(std::uint64_t);
+  const bool whole =
+      type == typeid(int) || type == typeid(std::int64_t) || type == typeid(std::uint64_t);
   return whole ? "N" : "TEXT";
 }
 

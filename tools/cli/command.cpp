@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -47,17 +48,17 @@ void print_list(std::string_view program, std::span<const Command> commands,
              first);
 }
 
-/// Whether the stream is a pipe or socket whose other end has been closed.
-bool is_closed_pipe(int descriptor) {
-  pollfd state{.fd = descriptor, .events = POLLOUT, .revents = 0};
+/// Whether writes to the stream failed because it is a pipe or socket whose other end is closed.
+bool lost_its_reader(std::FILE* stream) {
+  struct stat status {};
+  if (std::ferror(stream) == 0 || ::fstat(::fileno(stream), &status) != 0) return false;
+  if (!S_ISFIFO(status.st_mode) && !S_ISSOCK(status.st_mode)) return false;
+  pollfd state{.fd = ::fileno(stream), .events = POLLOUT, .revents = 0};
   return ::poll(&state, 1, 0) == 1 && (state.revents & (POLLERR | POLLHUP)) != 0;
 }
 
-/// Ends the process as SIGPIPE would have, if what failed was a write to a closed pipe.
-void end_if_nobody_reads() {
-  const bool closed = (std::ferror(stdout) != 0 && is_closed_pipe(STDOUT_FILENO)) ||
-                      (std::ferror(stderr) != 0 && is_closed_pipe(STDERR_FILENO));
-  if (!closed) return;
+/// Ends the process as SIGPIPE would have at the first write that nobody could read.
+void end_by_sigpipe() {
   std::signal(SIGPIPE, SIG_DFL);
   std::raise(SIGPIPE);
 }
@@ -73,8 +74,8 @@ int run_caught(const Command& command, const std::vector<std::string>& args) {
     return command.run(args);
   } catch (...) {
     const Failure failure = describe_failure(std::current_exception());
-    // A program that is told of a closed pipe by an exception of its output.
-    end_if_nobody_reads();
+    // fmt::print() throws what a closed pipe returned.
+    if (lost_its_reader(stdout) || lost_its_reader(stderr)) end_by_sigpipe();
     if (!failure.text.empty()) print_error(failure.text);
     return failure.exit_code;
   }
@@ -93,7 +94,7 @@ int finish_output(int result) {
   errno = 0;
   const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
   const int reason = errno;
-  end_if_nobody_reads();
+  if (lost_its_reader(stdout)) end_by_sigpipe();
   if (!lost) return result;
   print_error(fmt::format("cannot write to standard output{}{}", reason == 0 ? "" : ": ",
                           reason == 0 ? "" : std::strerror(reason)));
@@ -152,7 +153,8 @@ int show_help(std::string_view program, std::span<const Command> commands,
     const auto pages = std::ranges::find(commands, "help", &Command::name);
     if (pages != commands.end()) return run_caught(*pages, args);
   }
-  if (const Command* command = take_command(commands, args)) return run_caught(*command, {"--help"});
+  if (const Command* command = take_command(commands, args))
+    return run_caught(*command, {"--help"});
   if (!is_group(commands, args[0]) || args.size() > 1) return refuse(commands, args);
   print_list(program, commands, args[0]);
   return code(ExitCode::done);

@@ -40,21 +40,14 @@ const char* exit_code_meaning(int code) {
 }
 
 Json help_json(const CommandHelp& help) {
-  Json json = {{"name", help.name},
-               {"usage", help.usage},
-               {"summary", help.summary},
-               {"about", help.about},
-               {"arguments", Json::array()},
-               {"options", Json::array()},
-               {"examples", Json::array()},
-               {"exit_codes", help.exit_codes},
-               {"takes_keys", help.takes_keys},
-               {"keys", Json::array()}};
+  Json json = {
+      {"name", help.name},         {"usage", help.usage},           {"summary", help.summary},
+      {"about", help.about},       {"arguments", Json::array()},    {"options", Json::array()},
+      {"examples", Json::array()}, {"exit_codes", help.exit_codes}, {"takes_keys", help.takes_keys},
+      {"keys", Json::array()}};
   for (const ArgumentHelp& one : help.arguments)
-    json["arguments"].push_back({{"name", one.name},
-                                 {"help", one.help},
-                                 {"optional", one.optional},
-                                 {"list", one.list}});
+    json["arguments"].push_back(
+        {{"name", one.name}, {"help", one.help}, {"optional", one.optional}, {"list", one.list}});
   for (const OptionHelp& one : help.options)
     json["options"].push_back({{"name", one.name},
                                {"letter", one.letter},

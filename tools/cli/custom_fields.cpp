@@ -41,11 +41,11 @@ data::BetonOptions read_layouts(std::vector<std::string> values, const std::stri
 }
 
 void add_layout_option(boost::program_options::options_description& options) {
-  options.add_options()(kOption,
-                        boost::program_options::value<std::vector<std::string>>()
-                            ->composing()
-                            ->value_name("NAME=LAYOUT"),
-                        kCustomFieldHelp);
+  options.add_options()(
+      kOption,
+      boost::program_options::value<std::vector<std::string>>()->composing()->value_name(
+          "NAME=LAYOUT"),
+      kCustomFieldHelp);
 }
 
 data::BetonOptions read_layouts(const Arguments& arguments) {

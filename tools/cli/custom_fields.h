@@ -11,7 +11,8 @@ namespace precast::tools {
 
 /// `NAME=BYTES:ALIGNMENT[:POINTER]`: the layout of a custom field that another program wrote.
 inline constexpr const char* kCustomFieldHelp =
-    "layout of a custom field that FFCV wrote; NAME=BYTES:ALIGNMENT[:POINTER]: size and alignment of "
+    "layout of a custom field that FFCV wrote; NAME=BYTES:ALIGNMENT[:POINTER]: size and alignment "
+    "of "
     "its metadata, and the position of the pointer to its bytes";
 
 /// Removes the values of that form, those with a digit after `=`, from `values`.

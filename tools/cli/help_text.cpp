@@ -108,13 +108,16 @@ std::string help_text(const CommandHelp& help, std::size_t width) {
   if (!help.about.empty()) text += "\n" + wrapped_lines(help.about, width);
   std::vector<TextRow> arguments, options;
   for (const ArgumentHelp& one : help.arguments) arguments.push_back({one.name, one.help});
-  for (const OptionHelp& one : help.options) options.push_back({option_form(one), option_text(one)});
+  for (const OptionHelp& one : help.options)
+    options.push_back({option_form(one), option_text(one)});
   if (!arguments.empty()) text += "\narguments:\n" + two_columns(arguments, width);
   text += "\noptions:\n" + two_columns(options, width);
   if (help.takes_keys)
-    text += "\n" + wrap("Keys of a recipe are given as --section.key=value. `precast train "
-                        "--help-keys` lists them.",
-                        width, 0, 0) +
+    text += "\n" +
+            wrap(
+                "Keys of a recipe are given as --section.key=value. `precast train "
+                "--help-keys` lists them.",
+                width, 0, 0) +
             "\n";
   if (!help.examples.empty()) text += "\nexamples:\n";
   for (const Example& one : help.examples) {
@@ -135,9 +138,10 @@ std::string keys_text(const std::vector<RecipeKey>& keys, std::size_t width) {
     if (std::ranges::find(sections, key.section()) == sections.end())
       sections.push_back(key.section());
   std::string text =
-      wrap("Keys of a recipe: `section: {key: value}` in the file, --section.key=value on the "
-           "command line. Each with its type, allowed values and default.",
-           width, 0, 0) +
+      wrap(
+          "Keys of a recipe: `section: {key: value}` in the file, --section.key=value on the "
+          "command line. Each with its type, allowed values and default.",
+          width, 0, 0) +
       "\n";
   for (const std::string& section : sections) {
     text += "\n" + section + "\n";

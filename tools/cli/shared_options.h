@@ -16,7 +16,8 @@ inline constexpr const char* kIntervalHelp =
     "MCUs between two checkpoints of the JPEG index; an MCU is 16 x 16 px in most files";
 inline constexpr const char* kImageSizeHelp = "side of the images in px";
 inline constexpr const char* kRunsHelp = "number of measurements; the median counts";
-inline constexpr const char* kSecondsHelp = "least duration of a measurement; whole passes are made";
+inline constexpr const char* kSecondsHelp =
+    "least duration of a measurement; whole passes are made";
 inline constexpr const char* kSvgHelp = "draw the result into an SVG file";
 inline constexpr const char* kProgramHelp = "program that trains; default: this one";
 inline constexpr const char* kRetryFailedHelp = "train again what has failed for good";

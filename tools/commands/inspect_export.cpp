@@ -67,7 +67,8 @@ void export_image(const data::ImageRecord& record, const std::string& out,
   const bool jpeg = ending == ".jpg" || ending == ".jpeg";
   if (!jpeg && ending != ".png" && ending != ".npy" && ending != ".ppm") {
     throw ConfigError(fmt::format(
-        "--output: expected a name ending in .jpg, .png, .npy or .ppm for an image, got '{}'", out));
+        "--output: expected a name ending in .jpg, .png, .npy or .ppm for an image, got '{}'",
+        out));
   }
   if (jpeg && record.mode == data::ImageMode::jpg) return write_bytes(out, record.bytes);
   const data::Image image = decode(record, place);

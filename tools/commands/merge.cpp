@@ -93,7 +93,8 @@ std::string set_labels(const Arguments& arguments, data::DatasetCopy& copy, data
   const bool has_labels = first.first_field(data::FieldType::integer) < first.fields().size();
   if (rule == LabelRule::keep && !has_labels && !arguments.given("label-field")) return {};
   copy.label_field = data::label_field(first, arguments.text("label-field"));
-  MergedLabels labels = merge_labels(copy.files, copy.label_field, rule, arguments.given("label-rule"));
+  MergedLabels labels =
+      merge_labels(copy.files, copy.label_field, rule, arguments.given("label-rule"));
   copy.relabel = std::move(labels.relabel);
   info.classes.erase(first.fields()[copy.label_field].name);
   if (!labels.names.empty()) info.classes[first.fields()[copy.label_field].name] = labels.names;

@@ -23,9 +23,9 @@ std::int64_t label_count(const BetonReader& file, std::size_t field) {
     const std::int64_t label = file.integer(i, field);
     // Far from overflow when files are added up.
     if (label < 0 || label > INT32_MAX)
-      throw DataError(
-          fmt::format("{}: sample {}: expected a class number as label, got {}. Use --label-rule keep",
-                      file.path().string(), i, label));
+      throw DataError(fmt::format(
+          "{}: sample {}: expected a class number as label, got {}. Use --label-rule keep",
+          file.path().string(), i, label));
     last = std::max(last, label);
   }
   return last + 1;

@@ -211,7 +211,8 @@ data::Pipeline shown_pipeline(const Arguments& arguments) {
 std::vector<std::uint64_t> chosen_positions(const Arguments& arguments, std::uint64_t size) {
   const std::string choice = arguments.has("positions") ? arguments.text("positions") : "";
   if (arguments.has("positions") && choice != "all") {
-    return parse_numbers(choice, "positions", "numbers separated by commas, or 'all'", std::nullopt);
+    return parse_numbers(choice, "positions", "numbers separated by commas, or 'all'",
+                         std::nullopt);
   }
   std::vector<std::uint64_t> positions(choice == "all" ? size : std::min(size, kShownByDefault));
   std::iota(positions.begin(), positions.end(), 0);

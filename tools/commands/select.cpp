@@ -47,7 +47,8 @@ Arguments declare() {
       "count", po::value<std::int64_t>(), "number of samples drawn at random")(
       "split", po::value<std::string>()->value_name("SHARES"),
       "shares of the files to write; 0.9,0.1: each sample goes into one of them, at random")(
-      "stratify", po::bool_switch(), "keep the proportions of the classes in what is drawn or split")(
+      "stratify", po::bool_switch(),
+      "keep the proportions of the classes in what is drawn or split")(
       "shuffle", po::bool_switch(), kShuffleHelp)("seed", number(0), kSeedHelp)(
       "workers", number(0), kWorkersHelp)("page-size", number(0),
                                           "bytes of a page; 0: as in IN.beton, with image.* at "

@@ -38,7 +38,8 @@ constexpr const char* kJpegShare = "image.compress_probability";
 void add_measure_options(po::options_description& options) {
   const data::FieldRegistry fields = data::make_fields();
   const auto list = [&](const char* name, const char* standard) {
-    const std::string help = field_option_help(fields, name) + "; each value of the list is measured";
+    const std::string help =
+        field_option_help(fields, name) + "; each value of the list is measured";
     options.add_options()(
         name, po::value<std::string>()->default_value(standard)->value_name("LIST"), help.c_str());
   };

@@ -37,7 +37,8 @@ namespace po = boost::program_options;
 constexpr const char* kPresetOption = "preset";
 
 std::string source_help(const data::SourceRegistry& sources) {
-  std::string text = "Writes the samples of SOURCE, which is one of these, recognised by its name and content or "
+  std::string text =
+      "Writes the samples of SOURCE, which is one of these, recognised by its name and content or "
       "given by --source-kind:";
   for (const auto& kind : sources.entries()) {
     text += fmt::format("\n  {:<10} {}", kind.name, kind.help);
@@ -79,9 +80,8 @@ Arguments declare(const data::DataParts& parts) {
 /// write_imagenet.sh sets. @throws ConfigError
 std::vector<std::string> expand_preset(std::vector<std::string> args) {
   const std::string option = std::string("--") + kPresetOption;
-  const auto at = std::ranges::find_if(args, [&](const std::string& arg) {
-    return arg == option || arg.starts_with(option + "=");
-  });
+  const auto at = std::ranges::find_if(
+      args, [&](const std::string& arg) { return arg == option || arg.starts_with(option + "="); });
   if (at == args.end()) return args;
   const bool two = *at == option;
   if (two && at + 1 == args.end()) return args;  // Arguments reports it
@@ -95,9 +95,9 @@ std::vector<std::string> expand_preset(std::vector<std::string> args) {
         fmt::format("{}: expected ffcv-imagenet:RES,PROB,QUALITY, as ffcv-imagenet:500,0.50,90, "
                     "got '{}'",
                     option, given));
-  args.insert(args.end(), {"--image.mode=proportion", "--image.max_resolution=" + values[0],
-                           "--image.compress_probability=" + values[1],
-                           "--image.quality=" + values[2]});
+  args.insert(args.end(),
+              {"--image.mode=proportion", "--image.max_resolution=" + values[0],
+               "--image.compress_probability=" + values[1], "--image.quality=" + values[2]});
   return args;
 }
 
@@ -138,9 +138,9 @@ std::vector<data::SourceField> choose_fields(const std::vector<std::string>& cho
 /// machine.
 std::map<std::string, std::string> written_options(
     const std::map<std::string, std::string>& options) {
-  constexpr std::string_view kElsewhere[] = {"SOURCE",    "source-kind", "labels",
-                                             "class-names", "texts",     "OUT.beton",
-                                             "plugin",    "workers",     "json"};
+  constexpr std::string_view kElsewhere[] = {"SOURCE",      "source-kind", "labels",
+                                             "class-names", "texts",       "OUT.beton",
+                                             "plugin",      "workers",     "json"};
   std::map<std::string, std::string> written;
   for (auto [name, value] : options) {
     if (std::ranges::find(kElsewhere, name) != std::end(kElsewhere)) continue;

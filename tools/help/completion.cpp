@@ -28,7 +28,8 @@ Words first_words(const std::vector<CommandHelp>& commands) {
 Words words_of(const std::vector<CommandHelp>& commands, const std::string& group) {
   Words words;
   for (const CommandHelp& command : commands)
-    if (command.name.starts_with(group + " ")) words.push_back(command.name.substr(group.size() + 1));
+    if (command.name.starts_with(group + " "))
+      words.push_back(command.name.substr(group.size() + 1));
   return words;
 }
 
@@ -78,17 +79,16 @@ std::string group_cases(const std::vector<CommandHelp>& commands) {
 std::string filled(std::string text, const std::vector<CommandHelp>& commands) {
   const std::vector<RecipeKey> keys = all_keys(commands);
   const std::pair<std::string_view, std::string> parts[] = {
-      {"@commands@", joined(first_words(commands))},
-      {"@groups@", group_cases(commands)},
-      {"@options@", option_cases(commands)},
-      {"@sections@", joined(sections_of(keys))},
+      {"@commands@", joined(first_words(commands))}, {"@groups@", group_cases(commands)},
+      {"@options@", option_cases(commands)},         {"@sections@", joined(sections_of(keys))},
       {"@keys@", joined(options_of(keys))},
   };
   for (const auto& [name, part] : parts) text.replace(text.find(name), name.size(), part);
   return text;
 }
 
-constexpr const char* kBash = R"(# Completion of precast for bash, made by `precast completion bash`.
+constexpr const char* kBash =
+    R"(# Completion of precast for bash, made by `precast completion bash`.
 _precast() {
   local current=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]}
   local options='' keys='' second='' IFS=$' \t\n'

@@ -38,9 +38,8 @@ std::string with_hyphens(std::string name) {
 std::string head(const std::string& command, const std::string& summary) {
   const std::string page = command.empty() ? "precast" : "precast-" + with_hyphens(command);
   std::string title = page;
-  std::ranges::transform(title, title.begin(), [](unsigned char c) {
-    return static_cast<char>(std::toupper(c));
-  });
+  std::ranges::transform(title, title.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   return fmt::format(".TH \"{}\" 1 \"\" \"precast {}\" \"precast manual\"\n.SH NAME\n{} \\- {}\n",
                      escaped(title), kVersion, escaped(page), escaped(summary));
 }
@@ -56,8 +55,8 @@ std::string paragraphs(const std::string& text) {
   for (std::string line; std::getline(lines, line);) {
     if (line.empty()) continue;
     const bool is_entry = line.starts_with("  ");
-    result += (is_entry ? ".br\n" : ".PP\n") + escaped(line.substr(line.find_first_not_of(' '))) +
-              "\n";
+    result +=
+        (is_entry ? ".br\n" : ".PP\n") + escaped(line.substr(line.find_first_not_of(' '))) + "\n";
   }
   return result;
 }
@@ -78,10 +77,9 @@ std::string man_page(const CommandHelp& command, const std::vector<RecipeKey>& k
   for (const OptionHelp& one : command.options) page += entry(option_form(one), option_text(one));
   if (!keys.empty()) page += ".SH RECIPE KEYS\n";
   for (const RecipeKey& key : keys)
-    page += entry("--" + key.name,
-                  fmt::format("{} ({}; {}{})", key.help, key.type,
-                              key.required ? "required" : "default " + key.value,
-                              key.with.empty() ? "" : "; with " + key.with));
+    page += entry("--" + key.name, fmt::format("{} ({}; {}{})", key.help, key.type,
+                                               key.required ? "required" : "default " + key.value,
+                                               key.with.empty() ? "" : "; with " + key.with));
   if (!command.examples.empty()) page += ".SH EXAMPLES\n";
   for (const Example& one : command.examples)
     page += fmt::format(".PP\n.nf\n{}\n.fi\n{}", escaped(one.command),

@@ -53,8 +53,8 @@ std::string options_page(const std::vector<CommandHelp>& commands) {
     if (!command.options.empty()) ++described;
     for (const OptionHelp& option : command.options) {
       Row& row = rows[option.name];
-      row.form = (option.letter.empty() ? "" : "`-" + option.letter + "`, ") + "`--" + option.name +
-                 "`";
+      row.form =
+          (option.letter.empty() ? "" : "`-" + option.letter + "`, ") + "`--" + option.name + "`";
       if (std::ranges::find(row.meanings, option.meaning()) == row.meanings.end())
         row.meanings.push_back(option.meaning());
       row.commands.push_back(command.name);
@@ -62,9 +62,10 @@ std::string options_page(const std::vector<CommandHelp>& commands) {
   }
   std::string page = kHead;
   for (const auto& [name, row] : rows)
-    page += fmt::format("| {} | {} | {} |\n", row.form, cell(fmt::format("{}", fmt::join(row.meanings, " / "))),
-                        row.commands.size() == described ? "all"
-                                                         : fmt::format("{}", fmt::join(row.commands, ", ")));
+    page += fmt::format(
+        "| {} | {} | {} |\n", row.form, cell(fmt::format("{}", fmt::join(row.meanings, " / "))),
+        row.commands.size() == described ? "all"
+                                         : fmt::format("{}", fmt::join(row.commands, ", ")));
   page += kOldHead;
   for (const OldSpelling& one : old_spellings())
     page += fmt::format("| {} | `--{}` | `--{}` |\n", one.command, one.old, one.now);

@@ -59,9 +59,8 @@ TEST(ArgumentsTest, AnUnknownOptionGetsTheKeysThatItMayMean) {
   const auto parse = [](const std::string& option) {
     return [option] { (void)made().parse({"x", option}); };
   };
-  EXPECT_THAT(parse("--epochs=3"),
-              ThrowsMessage<ConfigError>(AllOf(HasSubstr("--training.epochs"),
-                                               Not(HasSubstr("batch")))));
+  EXPECT_THAT(parse("--epochs=3"), ThrowsMessage<ConfigError>(AllOf(HasSubstr("--training.epochs"),
+                                                                    Not(HasSubstr("batch")))));
   EXPECT_THAT(parse("--batch-size=3"), ThrowsMessage<ConfigError>(Names(
                                            "--training.batch_size", "--validation.batch_size")));
   EXPECT_THAT(parse("--epoch=3"), ThrowsMessage<ConfigError>(HasSubstr("--training.epochs")));

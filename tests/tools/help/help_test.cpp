@@ -165,8 +165,7 @@ TEST(HelpTest, ManualPagesAreRoff) {
   std::istringstream lines(page);
   const std::set<std::string> known = {".TH", ".SH", ".TP", ".PP", ".br", ".nf", ".fi"};
   for (std::string line; std::getline(lines, line);)
-    if (line.starts_with("."))
-      EXPECT_TRUE(known.contains(line.substr(0, line.find(' ')))) << line;
+    if (line.starts_with(".")) EXPECT_TRUE(known.contains(line.substr(0, line.find(' ')))) << line;
   for (const char* section : {".SH NAME", ".SH SYNOPSIS", ".SH OPTIONS", ".SH EXIT STATUS"})
     EXPECT_THAT(page, HasSubstr(section));
   EXPECT_THAT(page, HasSubstr("\\-\\-page\\-size"));
@@ -243,13 +242,14 @@ int status_without_reader(const std::vector<std::string>& arguments, const std::
 
 TEST(CommandTest, AClosedPipeEndsAProgramQuietly) {
   const test::TemporaryFolder folder;
-  std::vector<std::vector<std::string>> commands = {
-      {kPrecast, "--version"}, {kPrecast, "help"}, {kPrecast, "doctor", "--json"},
-      {kPrecast, "write", "--help"}};
+  std::vector<std::vector<std::string>> commands = {{kPrecast, "--version"},
+                                                    {kPrecast, "help"},
+                                                    {kPrecast, "doctor", "--json"},
+                                                    {kPrecast, "write", "--help"}};
   if (has_train())
-    commands.insert(commands.end(), {{kPrecast, "list"},
-                                     {kPrecast, "train", "--help-keys"},
-                                     {kPrecastTrain, "--version"}});
+    commands.insert(
+        commands.end(),
+        {{kPrecast, "list"}, {kPrecast, "train", "--help-keys"}, {kPrecastTrain, "--version"}});
   for (std::size_t i = 0; i < commands.size(); ++i) {
     const std::string errors = (folder / std::to_string(i)).string();
     const int status = status_without_reader(commands[i], errors);

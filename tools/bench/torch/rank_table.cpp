@@ -112,8 +112,9 @@ std::vector<std::string> without_options(const std::vector<std::string>& args,
   for (std::size_t i = 0; i < args.size(); ++i) {
     std::string option = args[i].substr(0, args[i].find('='));
     std::ranges::replace(option, '_', '-');
-    const bool found = std::ranges::any_of(
-        names, [&](const std::string& name) { return option == "--" + name; });
+    const bool found = std::ranges::any_of(names, [&](const std::string& name) {
+      return option == "--" + name || option == "-" + name;
+    });
     if (!found) {
       kept.push_back(args[i]);
     } else if (args[i].find('=') == std::string::npos) {
@@ -129,7 +130,7 @@ int run_rank_table(const std::vector<std::string>& args, const Arguments& option
   const std::vector<Column> columns = read_columns(options);
   const ResultFile result;
   std::vector<std::string> common =
-      without_options(args, {"ranks", "data", "variable-update", "out", "output", "profile"});
+      without_options(args, {"ranks", "data", "variable-update", "out", "output", "o", "profile"});
   std::erase(common, "--json");
   common.insert(common.begin(), {"bench", "step", "--output", result.path().string()});
   auto rows = ordered_json::array();

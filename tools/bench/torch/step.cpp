@@ -12,8 +12,8 @@
 #include "tools/bench/torch/rank_table.h"
 #include "tools/bench/torch/step_rig.h"
 #include "tools/cli/json_output.h"
-#include "tools/cli/shared_options.h"
 #include "tools/cli/recipe_arguments.h"
+#include "tools/cli/shared_options.h"
 #include "tools/cli/stopwatch.h"
 #include "tools/doctor/torch/torch_versions.h"
 
@@ -258,8 +258,8 @@ class StepBench {
 
 int run_bench_step(const std::vector<std::string>& args) {
   Registries registries = make_registries();
-  RecipeArguments command(
-      "bench step", "Measures training steps on made-up or real data, on one rank or many.");
+  RecipeArguments command("bench step",
+                          "Measures training steps on made-up or real data, on one rank or many.");
   command.arguments().example("precast bench step --model resnet18 --image-size 160");
   command.arguments().example("precast bench step recipe.yaml --ranks 1,2,4 --device cuda");
   add_options(command.arguments().options());

@@ -39,8 +39,8 @@ Arguments make_arguments() {
       "and ranks them. Started again after it was stopped or killed, it continues. Keys given here "
       "are set in all trials, as by `set` in the sweep.");
   arguments.positional("SWEEP.yaml", "the sweep: recipe, axes and slots");
-  arguments.options().add_options()("dry-run", kDryRunHelp)("status", kStatusHelp)("json", kJsonHelp)(
-      "retry-failed", kRetryFailedHelp)(
+  arguments.options().add_options()("dry-run", kDryRunHelp)("status", kStatusHelp)(
+      "json", kJsonHelp)("retry-failed", kRetryFailedHelp)(
       "slurm-script", "print a batch script for sbatch; with an array task for each trial")(
       "trial", po::value<std::int64_t>(), "run one trial alone; from 0, as an array task does")(
       "program", po::value<std::string>()->value_name("FILE"), kProgramHelp);

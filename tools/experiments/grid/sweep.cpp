@@ -200,7 +200,8 @@ void check_keys(const std::vector<SweepAxis>& axes, Diagnostics& diagnostics) {
   for (const SweepAxis& axis : axes) {
     const Origin& origin = axis.values.empty() ? Origin{} : axis.values[0].origin;
     if (!seen.insert(axis.key).second) {
-      diagnostics.error(origin, axis.key, "is given twice, as an axis, in `set`, by `seeds` or on the command line");
+      diagnostics.error(origin, axis.key,
+                        "is given twice, as an axis, in `set`, by `seeds` or on the command line");
     }
     if (std::ranges::find(kOwnKeys, axis.key) != std::end(kOwnKeys))
       diagnostics.error(origin, axis.key, "is set by the grid itself");

@@ -37,10 +37,10 @@ struct Sweep {
   EarlyStopOptions early_stop;
 };
 
-/// Reads a sweep (README.md describes the format). `overrides` are keys of the recipe that all trials
-/// get; they replace those of `set`, and must not be axes. Paths are relative to the working folder, as in
-/// recipes. @throws ConfigError with all mistakes, as `file:line:col: key: message`. @throws
-/// IoError if the file cannot be read.
+/// Reads a sweep (README.md describes the format). `overrides` are keys of the recipe that all
+/// trials get; they replace those of `set`, and must not be axes. Paths are relative to the working
+/// folder, as in recipes. @throws ConfigError with all mistakes, as `file:line:col: key: message`.
+/// @throws IoError if the file cannot be read.
 [[nodiscard]] Sweep read_sweep(const std::filesystem::path& path,
                                const std::vector<Override>& overrides = {});
 

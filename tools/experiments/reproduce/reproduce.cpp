@@ -35,7 +35,8 @@ constexpr std::int64_t kMostSeeds = 1000;
 Arguments make_arguments() {
   Arguments arguments(
       "reproduce TABLE.yaml [--section.key=value ...] [options]",
-      "Trains the rows of a published table of accuracies and times, and writes table.md, table.json "
+      "Trains the rows of a published table of accuracies and times, and writes table.md, "
+      "table.json "
       "and report.html with both the published and the new figures. Started again after it was "
       "stopped or killed, it continues. Keys given here are set in all rows.");
   arguments.positional("TABLE.yaml", "the table, such as configs/imagenet/table.yaml");
@@ -47,9 +48,9 @@ Arguments make_arguments() {
       "folder of the runs and the table; default: runs/ and the name of the table's folder")(
       "at-once", po::value<std::int64_t>()->default_value(1),
       "trainings at the same time; each gets its share of the GPUs and cores")(
-      "dry-run", kDryRunHelp)("status", kStatusHelp)("json", kJsonHelp)("retry-failed",
-                                                                        kRetryFailedHelp)(
-      "program", po::value<std::string>()->value_name("FILE"), kProgramHelp);
+      "dry-run", kDryRunHelp)("status", kStatusHelp)("json", kJsonHelp)(
+      "retry-failed", kRetryFailedHelp)("program", po::value<std::string>()->value_name("FILE"),
+                                        kProgramHelp);
   arguments.take_keys({});
   arguments.example("precast reproduce configs/imagenet/table.yaml --rows rn18_16 --dry-run");
   arguments.example("precast reproduce configs/imagenet/table.yaml --seeds 3 --at-once 8");
