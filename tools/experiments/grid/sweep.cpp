@@ -9,6 +9,7 @@
 
 #include "framework/core/config/schema.h"
 #include "framework/core/suggest.h"
+#include "tools/experiments/grid/sweep_overrides.h"
 
 namespace precast::tools {
 namespace {
@@ -81,22 +82,6 @@ std::vector<SweepAxis> read_set(const ConfigNode& node, Diagnostics& diagnostics
   for (const auto& entry : node.entries)
     fixed.push_back({entry.key, {{setting_text(entry.value), entry.value.origin}}});
   return fixed;
-}
-
-/// Adds the keys of the command line to those of `set`, which they replace.
-void add_overrides(const std::vector<Override>& overrides, Sweep& sweep,
-                   std::vector<SweepAxis>& fixed) {
-  for (const Override& override : overrides) {
-    SweepAxis axis{override.key, {{setting_text(override.value), override.value.origin}}};
-    std::erase_if(sweep.overrides, [&](const Setting& one) { return one.key == override.key; });
-    sweep.overrides.push_back({override.key, axis.values[0].text});
-    const auto same = std::ranges::find(fixed, override.key, &SweepAxis::key);
-    if (same == fixed.end()) {
-      fixed.push_back(std::move(axis));
-    } else {
-      *same = std::move(axis);
-    }
-  }
 }
 
 std::vector<SweepAxis> read_axes(const Keys& keys, Diagnostics& diagnostics) {
