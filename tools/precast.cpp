@@ -2,7 +2,8 @@
 // to precast-train, in the same folder.
 #include <array>
 
-#include "tools/bench/bench.h"
+#include "tools/bench/decode.h"
+#include "tools/bench/loader.h"
 #include "tools/cli/command.h"
 #include "tools/cli/exec_sibling.h"
 #include "tools/commands/convert.h"
@@ -18,6 +19,7 @@
 #include "tools/doctor/doctor.h"
 #include "tools/experiments/grid/grid.h"
 #include "tools/experiments/reproduce/reproduce.h"
+#include "tools/help/help.h"
 #include "tools/plugins/new_plugin.h"
 #include "tools/plugins/parts_list.h"
 #include "tools/report/report.h"
@@ -27,35 +29,48 @@ namespace {
 
 using Args = const std::vector<std::string>&;
 
+int run_list_here(Args args) {
+  if (!has_precast_train()) return run_list_data(args);
+  exec_precast_train("list", args);
+}
+
+constexpr bool kElsewhere = true;
+
 constexpr std::array kCommands = {
     Command{"write", "write images into a .beton file", run_write},
-    Command{"index", "find the places that let crops of JPEGs be decoded alone", run_index},
-    Command{"inspect", "show what a .beton file holds", run_inspect},
-    Command{"verify", "check that .beton files are whole", run_verify},
-    Command{"select", "write some samples of a .beton file, or its parts", run_select},
+    Command{"index", "index JPEGs, so that crops are decoded without the data before them",
+            run_index},
+    Command{"inspect", "show the contents of a .beton file", run_inspect},
+    Command{"verify", "check .beton files for damage", run_verify},
+    Command{"select", "write some samples of a .beton file, or split it", run_select},
     Command{"merge", "write several .beton files as one", run_merge},
-    Command{"sizes", "show how large a dataset becomes in many ways", run_sizes},
-    Command{"preview", "show what the model sees", run_preview},
+    Command{"sizes", "estimate the size of a dataset in each storage mode", run_sizes},
+    Command{"preview", "show images as the model gets them", run_preview},
     Command{"convert", "convert weights between .pt and .safetensors", run_convert},
-    Command{"train", "train a model through a recipe",
-            [](Args args) -> int { exec_precast_train("train", args); }},
-    Command{"eval", "evaluate weights", [](Args args) -> int { exec_precast_train("eval", args); }},
+    Command{"train", "train a model from a recipe",
+            [](Args args) -> int { exec_precast_train("train", args); }, kElsewhere},
+    Command{"eval", "evaluate weights", [](Args args) -> int { exec_precast_train("eval", args); },
+            kElsewhere},
     Command{"predict", "write the logits of every sample",
-            [](Args args) -> int { exec_precast_train("predict", args); }},
+            [](Args args) -> int { exec_precast_train("predict", args); }, kElsewhere},
     Command{"grid", "train a recipe with every combination of some values", run_grid},
     Command{"reproduce", "train the rows of a published table", run_reproduce},
-    Command{"list", "list what a recipe can name",
-            [](Args args) -> int {
-              if (!has_precast_train()) return run_list_data(args);
-              exec_precast_train("list", args);
-            }},
-    Command{"report", "show runs, one or several, as a page", run_report},
-    Command{"new", "make a recipe for a dataset, or the skeleton of a plug-in",
-            [](Args args) {
-              return !args.empty() && args[0] == "recipe" ? run_new_recipe(args) : run_new(args);
-            }},
-    Command{"bench", "measure loading, training and sums over ranks", run_bench},
-    Command{"doctor", "show versions and limits, name what is wrong", run_doctor},
+    Command{"list", "list the parts that a recipe can name", run_list_here, kElsewhere},
+    Command{"report", "show one run, or several side by side, as a page", run_report},
+    Command{"new recipe", "make a recipe for a dataset", run_new_recipe},
+    Command{"new plugin", "make the skeleton of a plug-in", run_new},
+    Command{"bench loader", "measure how fast batches are loaded", run_bench_loader},
+    Command{"bench decode", "measure how fast stored JPEGs are decoded and resized",
+            run_bench_decode},
+    Command{"bench step", "measure training steps on made-up or real data, on one rank or many",
+            [](Args args) -> int { exec_precast_train("bench step", args); }, kElsewhere},
+    Command{"bench stages", "find what slows training down: reading, processing or the steps",
+            [](Args args) -> int { exec_precast_train("bench stages", args); }, kElsewhere},
+    Command{"bench allreduce", "measure how fast gradients are summed over the ranks",
+            [](Args args) -> int { exec_precast_train("bench allreduce", args); }, kElsewhere},
+    Command{"doctor", "show versions and limits, and problems with their fix", run_doctor},
+    Command{"completion", "print a script that completes commands in bash or zsh", run_completion},
+    Command{"help", "describe a command; make manual pages", run_help},
 };
 
 }  // namespace

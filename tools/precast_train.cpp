@@ -44,11 +44,13 @@ int main(int argc, char** argv) {
   ::setenv("TORCH_CPP_LOG_LEVEL", "FATAL", /*overwrite=*/0);
   c10::initLogging();
   constexpr std::array kCommands = {
-      Command{"train", "train a model through a recipe", plain_errors<run_train>},
+      Command{"train", "train a model from a recipe", plain_errors<run_train>},
       Command{"eval", "evaluate weights", plain_errors<run_eval>},
       Command{"predict", "write the logits of every sample", plain_errors<run_predict>},
-      Command{"bench", "measure training and sums over ranks", plain_errors<run_torch_bench>},
-      Command{"list", "list what a recipe can name", plain_errors<run_list>},
+      Command{"bench step", "measure training steps", plain_errors<run_bench_step>},
+      Command{"bench stages", "measure the stages of training", plain_errors<run_bench_stages>},
+      Command{"bench allreduce", "measure sums over ranks", plain_errors<run_bench_allreduce>},
+      Command{"list", "list the parts that a recipe can name", plain_errors<run_list>},
       Command{"versions", "versions of libtorch and of what it uses, as JSON",
               plain_errors<run_versions>},
   };

@@ -50,11 +50,11 @@ FieldLayout custom_layout(const FieldInfo& field, const BetonOptions& options,
     require(is_possible(told->second), "options name layouts that are possible");
     return told->second;
   }
-  throw DataError(
-      fmt::format("{}: has a custom type (255), whose layout the file does not tell, so that no "
-                  "record can be found. Say --field {}=BYTES:ALIGNMENT, which are itemsize and "
-                  "alignment of the metadata_type of its FFCV class",
-                  place, field.name));
+  throw DataError(fmt::format(
+      "{}: has a custom type (255), whose layout the file does not tell, so that no "
+      "record can be found. Say --field-layout {}=BYTES:ALIGNMENT, which are itemsize and "
+      "alignment of the metadata_type of its FFCV class",
+      place, field.name));
 }
 
 /// Fills in what the descriptor's arguments contain. @param arguments kFieldArgumentsBytes.

@@ -29,7 +29,7 @@ FileSums parse_sums(const BetonBytes& file, const BetonMetadata& metadata,
     const bool custom = std::ranges::count(fields, FieldType::custom, &FieldInfo::type) > 0;
     throw DataError(fmt::format("{}. If {} was written again after {}{}, remove that", error.what(),
                                 file.place(), where,
-                                custom ? ", or that with another --field" : ""));
+                                custom ? ", or that with another --field-layout" : ""));
   }
 }
 

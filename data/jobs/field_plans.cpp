@@ -71,7 +71,7 @@ void check_kinds(const std::vector<FieldPlan>& plans, const std::vector<SourceFi
       plans[i].make()->encode(sample.values.at(i), first, encoded);
     } catch (const DataError& error) {
       throw ConfigError(
-          fmt::format("--field {}={}: {}", chosen[i].name, chosen[i].type, error.what()));
+          fmt::format("--field-kind {}={}: {}", chosen[i].name, chosen[i].type, error.what()));
     }
   }
 }

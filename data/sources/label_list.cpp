@@ -215,20 +215,20 @@ class ListArranger {
       throw DataError(fmt::format(
           "{}: line {}: expected the name of a class, such as n01440764, got the number {}. "
           "ILSVRC's numbers count from 1 in their own order: give the list of WordNet ids in "
-          "that order with --classes, or a list of names",
+          "that order with --class-names, or a list of names",
           list_, line, word));
     }
     if (is_number && (number < 1 || number > classes_.size())) {
       throw DataError(
-          fmt::format("{}: line {}: expected a number from 1 to {}, a line of --classes, "
+          fmt::format("{}: line {}: expected a number from 1 to {}, a line of --class-names, "
                       "got {}",
                       list_, line, classes_.size(), word));
     }
     if (is_number) return classes_[number - 1];
     if (!classes_.empty()) {
       throw DataError(
-          fmt::format("{}: line {}: expected one of the {} classes of --classes, got '{}'", list_,
-                      line, classes_.size(), word));
+          fmt::format("{}: line {}: expected one of the {} classes of --class-names, got '{}'",
+                      list_, line, classes_.size(), word));
     }
     return word;
   }

@@ -35,7 +35,7 @@ void CustomField::encode(const Value& value, std::uint64_t /*sample*/, EncodedVa
   if (!layout_.pointer_at && !input->blob.empty()) {
     throw DataError(
         "custom field: expected a layout that says where the pointer to the value's bytes stands, "
-        "got one without. Say --field NAME=BYTES:ALIGNMENT:POINTER");
+        "got one without. Say --field-layout NAME=BYTES:ALIGNMENT:POINTER");
   }
   out.metadata = input->metadata;
   out.blob = input->blob;

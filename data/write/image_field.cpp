@@ -62,7 +62,7 @@ void ImageFieldOptions::options(Schema& schema) {
               {"smart", ImageWriteMode::smart},
               {"proportion", ImageWriteMode::proportion},
               {"keep", ImageWriteMode::keep}},
-             "how images are stored; keep: JPEGs as JPEG, all else raw");
+             "how images are stored; keep: JPEGs as JPEG, all others as pixels");
   schema
       .add("max_resolution", &max_resolution_px,
            "reduce the longer side to this many pixels; 0: never")
@@ -71,12 +71,13 @@ void ImageFieldOptions::options(Schema& schema) {
   schema.add("quality", &jpeg_quality, "JPEG quality").min(1).max(100);
   schema
       .add("compress_probability", &compress_probability,
-           "mode proportion: share of images stored as JPEG")
+           "share of images stored as JPEG; with mode proportion")
       .min(0)
       .max(1);
   schema
       .add("smart_threshold", &smart_threshold_bytes,
-           "mode smart: images of more bytes (height x width x 3) are stored as JPEG")
+           "size in bytes (height x width x 3) above which an image is stored as JPEG; with mode "
+           "smart")
       .min(0);
   schema.add("passthrough", &passthrough,
              "keep the bytes of grey and YCbCr JPEGs that need no resize and decode without a "

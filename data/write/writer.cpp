@@ -148,7 +148,7 @@ std::vector<std::byte> BetonWriter::head() const {
     throw ConfigError(
         fmt::format("field '{}': expected zeros in bytes {} to {} of the first field's arguments, "
                     "where a file with checksums is marked as one, got others. Leave checksums out "
-                    "(--no_checksums), or put another field first",
+                    "(--no-checksums), or put another field first",
                     columns_[0].name, kSumsFlagAt, kSumsFlagAt + sizeof there - 1));
   }
   // A custom field of a file with checksums brings the mark along.
@@ -206,7 +206,7 @@ void BetonWriter::make_room(std::uint64_t bytes) {
     const std::uint64_t needed = bytes <= kMaxPageBytes ? std::bit_ceil(bytes) : 0;
     throw DataError(fmt::format(
         "expected a sample of at most one page of {} bytes, got {}. {}", page_.size(), bytes,
-        needed > 0 ? fmt::format("Use --page_size {} or a smaller --image.max_resolution", needed)
+        needed > 0 ? fmt::format("Use --page-size {} or a smaller --image.max_resolution", needed)
                    : std::string("No page is large enough; use a smaller --image.max_resolution")));
   }
   flush_page(page_.size());

@@ -152,18 +152,21 @@ void DocumentTest::try_span(const Quoted& span) {
 /// A key of recipes; some of ffcv-imagenet's are accepted without being listed.
 void DocumentTest::try_key(const Quoted& span) {
   make_sandbox();
-  if (help_.empty()) help_ = bash("$BUILD_FOLDER/bin/precast train --help").text;
-  const std::string key = (span.text.starts_with("--") ? "" : "--") + span.text;
-  if (!matches(help_, key + "[ .]"))
-    expect_runs(span, "precast train R.yaml --dry-run " + key + "=0");
+  if (help_.empty()) help_ = bash("$BUILD_FOLDER/bin/precast train --help-keys").text;
+  const std::string key = span.text.substr(span.text.starts_with("--") ? 2 : 0);
+  if (!matches(help_, " " + key + "[ .\n]"))
+    expect_runs(span, "precast train R.yaml --dry-run --" + key + "=0");
 }
 
 /// Commands that cannot run as written: the command and its options must be known.
 void DocumentTest::try_synopsis(const Quoted& span) {
   std::smatch command;
-  std::regex_search(span.text, command,
-                    std::regex("^precast ([a-z]+)( (loader|decode|step|stages|allreduce))?"));
+  std::regex_search(
+      span.text, command,
+      std::regex("^precast ([a-z]+)( (loader|decode|step|stages|allreduce|plugin))?"));
   std::string script = command.str() + " --help >help";
+  if (matches(span.text, "--" + kSections + "\\."))
+    script += "\nprecast train --help-keys | sed 's/^ */--/' >>help";
   const std::regex option("--(?!key=)[a-z][a-z_.-]*");
   for (std::sregex_iterator at(span.text.begin(), span.text.end(), option), end; at != end; ++at)
     script += "\ngrep -qE -e '" + at->str() + "\\b' help";

@@ -13,7 +13,7 @@ mkdir -p IMAGENET/{train,val}/{cat,dog} imagenet tars
 for i in 0 1 2 3 4 5 6 7; do
   kind=cat class=n01440764
   if ((i % 2)); then kind=dog class=n01443537; fi
-  precast inspect photographs.beton --sample $i --out "IMAGENET/train/$kind/$i.jpg" >/dev/null
+  precast inspect photographs.beton --sample $i --output "IMAGENET/train/$kind/$i.jpg" >/dev/null
   cp "IMAGENET/train/$kind/$i.jpg" "tars/${class}_$i.JPEG"
 done
 cp IMAGENET/train/cat/[02].jpg IMAGENET/val/cat/

@@ -27,8 +27,8 @@ precast() {
       case $2 in
         loader) more=(--runs 1 --passes 1) ;;
         decode | stages) more=(--runs 1) ;;
-        step) more=(--image_size 32 --batch_size 2 --steps 1 --warmup 0 --windows 1) ;;
-        allreduce) more=(--repeats 1) ;;
+        step) more=(--image-size 32 --batch-size 2 --steps 1 --warmup 0 --runs 1) ;;
+        allreduce) more=(--runs 1) ;;
       esac
       ;;
     # grid_test and reproduce_test train; here every trial and every row is checked.

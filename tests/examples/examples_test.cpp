@@ -42,7 +42,7 @@ class ExamplesTest : public testing::Test {
       for (int v = 0; v < 3072; ++v) file.put(static_cast<char>(i * 31 + v * 7));
     }
     file.close();
-    shell("precast write images.bin images.beton --kind cifar --image.mode raw");
+    shell("precast write images.bin images.beton --source-kind cifar --image.mode raw");
   }
 
   /// Three steps of a recipe that knows nothing of the plug-in.
@@ -101,7 +101,7 @@ TEST_F(ExamplesTest, SaltAndPepperShowsInAPreview) {
   const std::string plugin = build("salt_and_pepper") + "/salt_and_pepper.so";
   write_images();
   const std::string preview =
-      "precast preview images.beton --image_size 32 --plugin {} --pipeline '[whole_image, "
+      "precast preview images.beton --image-size 32 --plugin {} --pipeline '[whole_image, "
       "salt_and_pepper: {{share: {}}}]' -o {}.npy";
   shell(fmt::format(fmt::runtime(preview), plugin, 0, "without"));
   shell(fmt::format(fmt::runtime(preview), plugin, 0.1, "with"));

@@ -353,7 +353,7 @@ class Check:
         """Writes the source as a file and compares; prints a line."""
         source, values = made
         out = self.folder / "ours.beton"
-        command = [self.precast, "write", source, out, "--page_size", page, *options]
+        command = [self.precast, "write", source, out, "--page-size", page, *options]
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
         wrong, notes = f"precast write ended with {done.returncode}: {done.stderr.strip()}", ""
         if done.returncode == 0:
@@ -392,7 +392,7 @@ def check_images(check):
     check.file("folder, proportion .5", same, "--image.mode", "proportion", "--image.compress_probability", .5)
     check.file("IDX pair, raw", idx_pair(check.scratch("idx"), check.random), "--image.mode", "raw")
     check.file("CIFAR batch, raw", cifar_batch(check.scratch("cifar"), check.random), "--image.mode", "raw",
-               "--kind", "cifar")
+               "--source-kind", "cifar")
 
 
 def check_other_fields(check):
@@ -408,11 +408,11 @@ def check_other_fields(check):
     check.file("npz: image int float ndarray of float16", arrays_of_numpy(check.scratch("npz"), check.random),
                "--image.mode", "raw")
     check.file("pixels of 16-bit grey PNGs, as bytes", deep_pictures(check.scratch("pixels"), check.random),
-               "--field", "image=pixels")
+               "--field-kind", "image=pixels")
     check.file("ragged arrays, as bytes", arrays_of_any_shape(check.scratch("ragged"), check.random),
-               "--field", "points=ragged")
+               "--field-kind", "points=ragged")
     check.file("custom fields of a class of FFCV", custom_fields_of_ffcv(check.scratch("custom")),
-               "--field", "boxes=10:1:0", "--field", "point=24:8")
+               "--field-layout", "boxes=10:1:0", "--field-layout", "point=24:8")
     for name in ("allfields_w1", "allfields_w3_empty", "bytes_first_empty", "scalars_only"):
         check.file(f"FFCV's {name}, stored again", file_of_ffcv(check.scratch(name), name), "--workers", 2)
 

@@ -13,6 +13,7 @@
 #include "tools/app/session.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/recipe_arguments.h"
+#include "tools/cli/shared_options.h"
 
 namespace precast::tools {
 namespace {
@@ -109,15 +110,14 @@ int run_eval(const std::vector<std::string>& args) {
   Registries registries = make_registries();
   RecipeArguments command(
       "eval",
-      "Evaluates weights on data.val_dataset.\n"
-      "In place of a recipe with --model.weights=FILE, a run folder, a checkpoint or a weights "
-      "file "
-      "of a run can be given; of a run folder the final weights are used or, if the run has not "
-      "finished, its newest checkpoint.\n\n"
-      "examples:\n"
-      "  precast eval runs/a\n"
-      "  precast eval runs/a --data.val_dataset=other.beton --json");
-  command.arguments().options().add_options()("json", "print results as JSON");
+      "Evaluates weights on data.val_dataset. In place of a recipe with --model.weights=FILE, a "
+      "run "
+      "folder, a checkpoint or a weights file of a run can be given. Of a run folder the final "
+      "weights are used or, if the run has not finished, its newest checkpoint.");
+  command.arguments().options().add_options()("json", kJsonHelp);
+  command.arguments().example("precast eval runs/a");
+  command.arguments().example("precast eval recipe.yaml --model.weights=weights.safetensors");
+  command.arguments().exit_codes({12});
   if (!command.parse(args, recipe_help(registries))) return 0;
   const RunArgument used = read_run_argument(command.config_path(), command.overrides());
   const Recipe recipe =

@@ -309,11 +309,15 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
   return recipe;
 }
 
-std::string recipe_help(const Registries& registries) {
+std::vector<RecipeKey> recipe_help(const Registries& registries) {
   TrainConfig config;
   PartSections parts;
-  // The default is an option of one part; the options of all parts follow below.
-  std::string help = make_train_schema(config, parts, {}, registries).help();
+  std::vector<RecipeKey> keys;
+  const auto add_all = [&](const Schema& schema, const std::string& with) {
+    for (const Schema::KeyHelp& key : schema.keys())
+      keys.push_back({key.name, key.help, key.type, key.value, key.required, with});
+  };
+  add_all(make_train_schema(config, parts, {}, registries), "");
   const auto add = [&](const auto& registry, const PartSection& section) {
     for (const auto& entry : registry.entries()) {
       const auto part = entry.factory();
@@ -325,15 +329,14 @@ std::string recipe_help(const Registries& registries) {
             renamed == section.renamed.end() ? section.prefix + option : renamed->second, options,
             option);
       }
-      if (!options.names().empty())
-        help += fmt::format("with {}: {}\n{}", section.chooser, entry.name, named.help());
+      add_all(named, fmt::format("{}: {}", section.chooser, entry.name));
     }
   };
   add(registries.orders, kOrderSection);
   add(registries.losses, kLossSection);
   add(registries.optimizers, kOptimizerSection);
   add(registries.schedules, kScheduleSection);
-  return help;
+  return keys;
 }
 
 }  // namespace precast::tools

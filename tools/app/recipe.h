@@ -11,6 +11,7 @@
 #include "tools/app/dataset_check.h"
 #include "tools/app/registries.h"
 #include "tools/app/train_config.h"
+#include "tools/cli/command_help.h"
 
 namespace precast::tools {
 
@@ -58,7 +59,7 @@ enum class UnreadKeys { error, warning };
                                  Registries& registries, RecipeUse use = RecipeUse::train,
                                  UnreadKeys unread = UnreadKeys::error);
 
-/// All keys, for --help.
-[[nodiscard]] std::string recipe_help(const Registries& registries);
+/// All keys, for --help-keys: first those that are always read, then the options of the parts.
+[[nodiscard]] std::vector<RecipeKey> recipe_help(const Registries& registries);
 
 }  // namespace precast::tools

@@ -18,6 +18,7 @@
 #include "tools/app/train_run.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/recipe_arguments.h"
+#include "tools/cli/shared_options.h"
 
 namespace precast::tools {
 namespace {
@@ -169,9 +170,9 @@ int train(RecipeArguments& command, const std::vector<std::string>& args, Regist
                   options.has("warn-unread") ? UnreadKeys::warning : UnreadKeys::error);
   const RankInfo info = find_ranks(recipe.config);
   if (info.rank != 0) result.leave_to_others();
-  const auto train_samples = options.get<std::int64_t>("train_samples");
+  const auto train_samples = options.get<std::int64_t>("train-samples");
   if (train_samples < 0)
-    throw ConfigError(fmt::format("--train_samples: expected at least 0, got {}", train_samples));
+    throw ConfigError(fmt::format("--train-samples: expected at least 0, got {}", train_samples));
   if (options.has("dry-run")) {
     return dry_run(planned_run(recipe, info), registries, train_samples, options.has("json"),
                    options.has("per-step"));
@@ -195,22 +196,30 @@ int train(RecipeArguments& command, const std::vector<std::string>& args, Regist
   return run_rank(recipe, registries, info, options.has("json"), result);
 }
 
+RecipeArguments train_command() {
+  RecipeArguments command("train",
+                          "Trains a model from a recipe. The weights, the log and everything that "
+                          "is needed to continue are in a run folder.");
+  Arguments& arguments = command.arguments();
+  arguments.options().add_options()("dry-run", kDryRunHelp)(
+      "train-samples", po::value<std::int64_t>()->default_value(0),
+      "samples of a training set that is not there; with --dry-run")(
+      "per-step", "show the learning rate of every step; with --dry-run --json")(
+      "warn-unread", "warn about a key that nothing reads; without this option it is an error")(
+      "json", kJsonHelp)("result-json", po::value<std::string>()->value_name("FILE"),
+                         "write figures, exit code and all keys to a file at the end, also after "
+                         "an error");
+  arguments.example("precast train recipe.yaml --training.epochs=16 --data.num_workers=8");
+  arguments.example("precast train recipe.yaml --dry-run", "checks the recipe, shows the plan");
+  arguments.exit_codes({10, 12, 13, 14, 85});
+  return command;
+}
+
 }  // namespace
 
 int run_train(const std::vector<std::string>& args) {
   Registries registries = make_registries();
-  RecipeArguments command(
-      "train",
-      "Trains a model through a recipe and leaves a run folder with its weights and its log.");
-  command.arguments().options().add_options()("dry-run",
-                                              "check the recipe and show the plan, train nothing")(
-      "train_samples", po::value<std::int64_t>()->default_value(0),
-      "with --dry-run: samples of a training set that is not there")(
-      "per-step", "with --dry-run --json: the learning rate of every step")(
-      "warn-unread", "a key that nothing reads is a warning, as for the axes of a sweep")(
-      "json", "print results as JSON")(
-      "result-json", po::value<std::string>(),
-      "write figures, exit code and every key to this file at the end, however it ends");
+  RecipeArguments command = train_command();
   if (!command.parse(args, recipe_help(registries))) return 0;
   const Arguments& options = command.arguments();
   ResultFile result(options.has("result-json") ? options.text("result-json") : "");

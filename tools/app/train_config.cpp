@@ -51,7 +51,7 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
            "data.shuffle_window_mb needs")
       .min(0)
       .max(1e9);
-  schema.add("data.direct_io", &data.direct_io, "in_memory 0: read past the page cache");
+  schema.add("data.direct_io", &data.direct_io, "1: bypass the page cache; with in_memory 0");
   schema
       .add("data.on_corrupt", &data.on_corrupt,
            "samples that cannot be decoded: fail ends the run, replace puts the next sound sample "
@@ -59,7 +59,7 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
            "the file in their place and lists them at the end")
       .choices({"fail", "replace"});
   schema.add("data.verify", &data.verify,
-             "verify the checksum of each value that is read, if the file has checksums");
+             "1: verify the checksum of every value that is read, if the file has checksums");
   schema.add("data.fields", &data.fields, kCustomFieldHelp);
   schema
       .add("data.jpeg_dct", &data.jpeg_dct,
@@ -67,9 +67,9 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
       .choices({"ifast", "islow"});
   schema
       .add("data.jpeg_index_mb", &data.jpeg_index_mb,
-           "MiB for places in JPEGs from which crops are decoded alone, found in the first epoch; "
-           "-1: a "
-           "sixteenth of the memory limit; a sidecar of `precast index` is used in any case")
+           "MiB for the JPEG index, from which crops are decoded without the data before them, "
+           "made in the first epoch; -1: a sixteenth of the memory limit; a sidecar of `precast "
+           "index` is used in any case")
       .min(-1)
       .max(1e9);
   schema.add("data.batches_ahead", &data.batches_ahead, "batches loaded ahead").min(1).max(1024);
@@ -88,7 +88,7 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
 void add_model_keys(Schema& schema, TrainConfig& config, const Registries& registries) {
   auto& model = config.model;
   schema.add("model.arch", &model.arch, "architecture").choices(registries.models.names());
-  schema.add("model.pretrained", &model.pretrained, "not offered: give model.weights");
+  schema.add("model.pretrained", &model.pretrained, "must be 0; give model.weights instead");
   schema.add("model.weights", &model.weights,
              "weights to start from: .safetensors, or Python's .pt");
   schema
@@ -157,7 +157,7 @@ void add_step_keys(Schema& schema, TrainConfig& config) {
   auto& training = config.training;
   schema.add("training.eval_only", &training.eval_only, "evaluate model.weights and stop");
   schema.add("training.distributed", &training.distributed, "train on dist.world_size ranks");
-  schema.add("training.seed", &training.seed, "of weights, order and augmentation").min(0);
+  schema.add("training.seed", &training.seed, "seed of weights, order and augmentation").min(0);
   schema.add("training.device", &training.device, "where to train")
       .choices({"auto", "cpu", "cuda"});
   schema.add("training.precision", &training.precision, "auto: fp16 on a GPU, fp32 on a CPU")
@@ -168,10 +168,11 @@ void add_step_keys(Schema& schema, TrainConfig& config) {
       .min(1)
       .max(1e6);
   schema.add("training.freeze", &training.freeze,
-             "parameters that stay as they are, by the beginnings of their names");
+             "parameters that are not trained, by the beginnings of their names");
   schema
       .add("training.on_nonfinite", &training.on_nonfinite,
-           "NaN or infinity: end, take no such step, or go back to a checkpoint with half the rate")
+           "at NaN or infinity: stop, skip the step, or restore a checkpoint and halve the "
+           "learning rate")
       .choices({"stop", "skip", "restore"});
   schema
       .add("training.preflight", &training.preflight,
@@ -183,8 +184,9 @@ void add_step_keys(Schema& schema, TrainConfig& config) {
            "replay a step's kernels as one; auto: small batches in fp16 or bf16 on a single GPU")
       .choices({"auto", "on", "off"});
   schema
-      .add("training.stall_timeout_s", &training.stall_timeout_s,
-           "without progress for so long the run ends with all its threads' stacks")
+      .add(
+          "training.stall_timeout_s", &training.stall_timeout_s,
+          "seconds without progress after which the run stops and prints the stacks of all threads")
       .min(1)
       .max(1e6);
 }
@@ -218,17 +220,21 @@ void add_run_keys(Schema& schema, TrainConfig& config) {
              "processes to start on this host: auto (one a GPU) or a number; empty: none");
   schema
       .add("dist.variable_update", &dist.variable_update,
-           "how the ranks come to one update: gradients averaged while backward runs, after it, or "
-           "rank 0 updates")
+           "how ranks update parameters: gradients are averaged during the backward pass, after "
+           "it, or rank 0 updates")
       .choices({"replicated", "allreduce_after_backward", "parameter_server"});
-  schema.add("dist.grad_compression", &dist.grad_compression, "type in which gradients travel")
+  schema
+      .add("dist.grad_compression", &dist.grad_compression,
+           "type of the gradients in messages between ranks")
       .choices({"none", "fp16", "bf16"});
   schema.add("dist.zero", &dist.zero, "spread the optimiser's state over the ranks (ZeRO-1)");
   schema.add("dist.sync_bn", &dist.sync_bn, "compute batch statistics over all ranks");
-  schema.add("dist.timeout_s", &dist.timeout_s, "longest a collective may take").min(1).max(1e6);
+  schema.add("dist.timeout_s", &dist.timeout_s, "most seconds that a collective operation may take")
+      .min(1)
+      .max(1e6);
   schema
       .add("dist.join_timeout_s", &dist.join_timeout_s,
-           "longest the ranks may take to find each other")
+           "most seconds that the ranks may take to find each other")
       .min(1)
       .max(1e6);
 }
@@ -243,12 +249,12 @@ void add_checkpoint_keys(Schema& schema, TrainConfig& config) {
       .min(0);
   schema.add("checkpoint.every_epochs", &checkpoint.every_epochs, "save every N epochs; 0: never")
       .min(0);
-  schema.add("checkpoint.keep_last", &checkpoint.keep_last, "newest checkpoints that stay")
+  schema.add("checkpoint.keep_last", &checkpoint.keep_last, "number of newest checkpoints to keep")
       .min(1)
       .max(1e6);
   schema
       .add("checkpoint.keep_best", &checkpoint.keep_best,
-           "checkpoints with the best top-1 that stay")
+           "number of checkpoints with the best top-1 to keep")
       .min(0)
       .max(1e6);
   schema
@@ -307,7 +313,7 @@ Schema make_train_schema(TrainConfig& config, PartSections& parts, const ChosenP
   add_run_keys(schema, config);
   add_checkpoint_keys(schema, config);
   schema.add("plugins", &config.plugins,
-             "libraries with parts of your own, [my_model.so]: paths from this file's folder");
+             "plug-ins to load, [my_model.so]; paths are relative to the folder of the recipe");
   return schema;
 }
 

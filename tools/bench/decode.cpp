@@ -12,6 +12,7 @@
 #include "tools/bench/decode_run.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/json_output.h"
+#include "tools/cli/shared_options.h"
 #include "tools/cli/stopwatch.h"
 #include "tools/cli/text_table.h"
 
@@ -74,17 +75,17 @@ void print_rows(const std::vector<ordered_json>& rows) {
 }
 
 void add_options(po::options_description& options) {
-  options.add_options()("decoder", po::value<std::string>()->default_value("libjpeg,own,indexed"),
-                        "libjpeg; own; indexed: own, which knows where in a scan it can begin")(
+  options.add_options()(
+      "decoder", po::value<std::string>()->default_value("libjpeg,own,indexed"),
+      "decoders to measure; indexed: own, which knows where in a scan it can begin")(
       "region", po::value<std::string>()->default_value("full,crop"),
-      "full: the whole image; crop: only a random crop, as training does")(
-      "interval", po::value<int>()->default_value(8), "MCUs between the places that indexed knows")(
-      "dct", po::value<std::string>()->default_value("ifast"), "ifast, as FFCV's; islow, accurate")(
-      "image_size", po::value<int>()->default_value(176), "what is decoded is resized to this, px")(
-      "threads", po::value<int>()->default_value(1), "that decode at once")(
-      "runs", po::value<int>()->default_value(5), "rounds over all rows; medians count")(
-      "seconds", po::value<double>()->default_value(1), "a measurement takes whole passes, until")(
-      "json", "print every measurement as JSON");
+      "decoded part of an image; full: all; crop: a random crop, as in training")(
+      "interval", po::value<int>()->default_value(8), kIntervalHelp)(
+      "dct", po::value<std::string>()->default_value("ifast"),
+      "inverse DCT; ifast, as FFCV; islow, more accurate")(
+      "image-size", po::value<int>()->default_value(176), kImageSizeHelp)(
+      "workers", number(1), kWorkersHelp)("runs", po::value<int>()->default_value(5), kRunsHelp)(
+      "seconds", po::value<double>()->default_value(1), kSecondsHelp)("json", kJsonHelp);
 }
 
 std::vector<DecodeMode> read_modes(const Arguments& arguments) {
@@ -106,8 +107,8 @@ DecodeTask read_task(const Arguments& arguments, const std::vector<StoredJpeg>& 
     return value;
   };
   return {.jpegs = jpegs,
-          .threads = std::min(number("threads", 4096), static_cast<int>(jpegs.size())),
-          .image_size_px = number("image_size", 8192),
+          .threads = std::min(worker_count(arguments), static_cast<int>(jpegs.size())),
+          .image_size_px = number("image-size", 8192),
           .accurate_dct = find_name("dct", {"ifast", "islow"}, arguments.text("dct")) == 1,
           .interval = static_cast<std::size_t>(number("interval", 1'000'000))};
 }
@@ -134,12 +135,14 @@ std::vector<ordered_json> measure_all(const DecodeTask& task, const std::vector<
 }
 
 Arguments decode_arguments() {
-  Arguments arguments("bench decode FILE.beton|IMAGE... [options]",
-                      "Decodes stored JPEGs in memory, and resizes what came out. Times "
-                      "are those of the\nthreads' CPU clocks. Lists (--region full,crop) make a "
-                      "row each; rows take turns in each round.");
+  Arguments arguments("bench decode FILE... [options]",
+                      "Decodes stored JPEGs in memory, and resizes the result. Times are those of "
+                      "the threads' CPU clocks. Each combination of --decoder and --region is a "
+                      "row; rows take turns in each round.");
   arguments.positional_list("FILE", "a .beton file with images stored as JPEG, or JPEG files");
   add_options(arguments.options());
+  arguments.example("precast bench decode train.beton --region crop --workers 0");
+  arguments.exit_codes({3});
   return arguments;
 }
 

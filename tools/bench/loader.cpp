@@ -19,6 +19,7 @@
 #include "tools/cli/arguments.h"
 #include "tools/cli/custom_fields.h"
 #include "tools/cli/json_output.h"
+#include "tools/cli/shared_options.h"
 #include "tools/cli/stopwatch.h"
 #include "tools/cli/text_table.h"
 #include "tools/report/chart/bar_chart.h"
@@ -201,50 +202,53 @@ std::string chart(const std::string& file, const std::vector<Point>& points) {
 
 LoaderEffort read_effort(const Arguments& arguments) {
   const bool replace =
-      find_name("on_corrupt", {"fail", "replace"}, arguments.text("on_corrupt")) == 1;
+      find_name("on-corrupt", {"fail", "replace"}, arguments.text("on-corrupt")) == 1;
   const auto on_corrupt = replace ? data::OnCorrupt::replace : data::OnCorrupt::fail;
   const LoaderEffort effort = {.val = arguments.has("val"),
                                .passes = arguments.get<std::int64_t>("passes"),
                                .seconds = arguments.get<double>("seconds"),
-                               .samples = arguments.get<std::int64_t>("samples"),
+                               .samples = arguments.get<std::int64_t>("pass-samples"),
                                .cold = arguments.has("cold"),
                                .on_corrupt = on_corrupt,
                                .verify = arguments.has("verify"),
                                .layouts = read_layouts(arguments)};
   check_range("passes", effort.passes, 0, 1'000'000);
-  check_range("samples", effort.samples, 0, INT_MAX);
+  check_range("pass-samples", effort.samples, 0, INT_MAX);
   if (!(effort.seconds > 0 && effort.seconds <= 3600))
     throw ConfigError(fmt::format("--seconds: expected above 0 to 3600, got {}", effort.seconds));
   return effort;
 }
 
 void add_effort_options(po::options_description& options) {
-  options.add_options()("val", "centre crop; default: random resized crop and flip")(
-      "runs", po::value<int>()->default_value(5), "rounds over all settings; medians count")(
-      "seconds", po::value<double>()->default_value(2), "a measurement takes whole passes, until")(
+  options.add_options()("val", "images as in evaluation; default: random resized crop and flip")(
+      "runs", po::value<int>()->default_value(5), kRunsHelp)(
+      "seconds", po::value<double>()->default_value(2), kSecondsHelp)(
       "passes", po::value<std::int64_t>()->default_value(0),
-      "passes a measurement, in place of --seconds")(
-      "samples", po::value<std::int64_t>()->default_value(0),
-      "samples of a pass, for files that take long; default: all")(
-      "cold", "without a warm-up pass, from a file that the page cache has forgotten")(
-      "on_corrupt", po::value<std::string>()->default_value("fail"),
-      "samples that cannot be decoded: fail, or replace by the next sound one")(
-      "verify", "check values against their checksums")(
-      "svg", po::value<std::string>(), "draw images a second as bars into this file")(
-      "json", "print every measurement as JSON");
+      "passes of a measurement; in place of --seconds")(
+      "pass-samples", po::value<std::int64_t>()->default_value(0),
+      "samples of a pass; for files that take long; 0: all")(
+      "cold",
+      "read from disk; without a warm-up pass, after the file was dropped from the page "
+      "cache")("on-corrupt", po::value<std::string>()->default_value("fail"),
+               "what to do with damaged samples; fail: stop; replace: use the next sound "
+               "one")("verify", "verify the checksums of the values that are read")(
+      "svg", po::value<std::string>()->value_name("FILE"), kSvgHelp)("json", kJsonHelp);
 }
 
 Arguments loader_arguments() {
   Arguments arguments(
       "bench loader FILE.beton [options]",
-      "Loads the dataset and throws the batches away, as fast as they come. Options with several "
-      "values\n(--workers 1,2,4 --batch_size 16,256) sweep all combinations; these take turns in "
-      "each round, in\ntheir own processes. The first pass of each warms up and is not "
-      "counted.");
+      "Loads the dataset and discards the batches, as fast as possible. Options with several "
+      "values "
+      "(--workers 1,2,4 --batch-size 16,256) measure all combinations, which take turns in each "
+      "round, in their own processes. The first pass of each is a warm-up and is not counted.");
   arguments.positional("FILE.beton", "the dataset");
   add_sweep_options(arguments.options());
   add_effort_options(arguments.options());
   add_layout_option(arguments.options());
+  arguments.example("precast bench loader train.beton --workers 1,2,4 --batch-size 16,256");
+  arguments.example("precast bench loader train.beton --processes 1,8 --svg loader.svg");
+  arguments.exit_codes({3, 10, 130, 143});
   return arguments;
 }
 

@@ -17,6 +17,7 @@
 #include "framework/core/error.h"
 #include "framework/core/system.h"
 #include "tools/cli/arguments.h"
+#include "tools/cli/shared_options.h"
 
 namespace precast::tools {
 namespace {
@@ -86,29 +87,36 @@ SetAxis name_axis(const char* option, std::vector<std::string_view> names,
   };
 }
 
+/// 0 means one per core, as in all commands.
+void set_workers(LoaderSetting& setting, const std::string& text) {
+  const auto workers = read_number("workers", text, 0, INT_MAX);
+  setting.workers = workers == 0 ? usable_cores() : static_cast<int>(workers);
+}
+
 std::vector<Axis> axes() {
   return {
-      {"processes", "1", "processes that load the file at once, as the ranks of a node do",
+      {"processes", "1", "processes that load the file at once; as the ranks of a node do",
        number_axis("processes", 1, 1024, &LoaderSetting::processes)},
-      {"workers", std::to_string(usable_cores()), "loader threads of a process",
-       number_axis("workers", 1, INT_MAX, &LoaderSetting::workers)},
-      {"batch_size", "256", "samples a batch",
-       number_axis("batch_size", 1, INT_MAX, &LoaderSetting::batch_size)},
-      {"image_size", "176", "side of the images, px",
-       number_axis("image_size", 1, 8192, &LoaderSetting::image_size_px)},
-      {"order", "random", "random, sequential, quasi_random and others: precast list orders",
+      {"workers", "0", "number of threads; of each process; 0: one per core", set_workers},
+      {"batch-size", "256", "samples of a batch",
+       number_axis("batch-size", 1, INT_MAX, &LoaderSetting::batch_size)},
+      {"image-size", "176", kImageSizeHelp,
+       number_axis("image-size", 1, 8192, &LoaderSetting::image_size_px)},
+      {"order", "random",
+       "order of the samples in an epoch; random, sequential, quasi_random and others: `precast "
+       "list orders` names them",
        name_axis("order", order_names(), &LoaderSetting::order)},
-      {"format", "u8", "u8, or normalised: f32, f16, bf16",
+      {"format", "u8", "type of the images' values; u8, or normalised: f32, f16, bf16",
        name_axis("format", format_names(), &LoaderSetting::format)},
-      {"layout", "nhwc", "nhwc (channels last) or nchw",
+      {"layout", "nhwc", "memory layout of the images; nhwc (channels last) or nchw",
        name_axis("layout", {"nhwc", "nchw"}, &LoaderSetting::layout)},
-      {"in_memory", "1", "1: through the page cache; 0: through --cache_mb of each process",
-       number_axis("in_memory", 0, 1, &LoaderSetting::in_memory)},
-      {"cache_mb", "256", "MiB, with --in_memory 0",
-       number_axis("cache_mb", 1, INT_MAX, &LoaderSetting::cache_mb)},
-      {"jpeg_index", "on",
-       "on: places in JPEGs are kept in the warm-up pass, or come from the sidecar; off",
-       name_axis("jpeg_index", {"on", "off"}, &LoaderSetting::jpeg_index)},
+      {"in-memory", "1", "how the file is read; 1: through the page cache; 0: through --cache-mb",
+       number_axis("in-memory", 0, 1, &LoaderSetting::in_memory)},
+      {"cache-mb", "256", "MiB of each process for pages; with --in-memory 0",
+       number_axis("cache-mb", 1, INT_MAX, &LoaderSetting::cache_mb)},
+      {"jpeg-index", "on",
+       "whether the JPEG index is used; on: made in the warm-up pass, or from the sidecar; off",
+       name_axis("jpeg-index", {"on", "off"}, &LoaderSetting::jpeg_index)},
   };
 }
 

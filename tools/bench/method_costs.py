@@ -45,7 +45,7 @@ METHODS = {
 def seconds(args, methods):
     """Of one step, median over the windows."""
     command = [args.precast, "bench", "step", "--data", "device", "--json", "--steps", args.steps, "--warmup", "2",
-               "--windows", "3", "--training.label_smoothing=0", f"--methods={methods}", *args.more]
+               "--runs", "3", "--training.label_smoothing=0", f"--methods={methods}", *args.more]
     if "progressive_resize" not in methods:
         command += ["--resolution.min_res=64", "--resolution.max_res=64"]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
@@ -76,7 +76,7 @@ def main():
     parser.add_argument("--json", help="write the results to this file")
     parser.add_argument("more", nargs="*", help="options of `precast bench step`, behind --")
     args = parser.parse_args()
-    args.more = args.more or ["--model", "resnet18", "--batch_size", "32", "--threads", "1"]
+    args.more = args.more or ["--model", "resnet18", "--batch-size", "32", "--threads", "1"]
     results = {}
     print("| method | step time, with / without | least, most |\n| --- | --- | --- |", flush=True)
     for name in args.methods.split(","):

@@ -10,15 +10,19 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/cli/command_help.h"
+
 namespace precast::tools {
 
 /// The command line of one command, read by Boost.Program_options in strict mode: options must be
-/// written in full, unknown ones get a hint. Names have underscores; hyphens are accepted in their
-/// place. `--help` is added.
+/// written in full, unknown ones get a hint. Names have hyphens, and underscores only after a dot,
+/// as in keys of recipes; both are accepted in place of each other. Old spellings are replaced and
+/// reported. `--help` is added.
 class Arguments {
  public:
-  /// @param usage the text after `usage: precast`, as `write SOURCE OUT.beton [options]`.
-  /// @param about what the command does, printed below the usage; may be empty.
+  /// @param usage the text after `usage: precast`, as `write SOURCE OUT.beton [options]`. Its words
+  ///   before the first capital letter are the command's name.
+  /// @param about what the command does, printed below the usage: a paragraph a line; may be empty.
   Arguments(std::string usage, std::string about);
 
   /// Adds a positional argument; all of them are required, in this order.
@@ -29,10 +33,20 @@ class Arguments {
   void positional_list(const std::string& name, const std::string& help);
   /// The same where there may be none: has() is then false.
   void optional_list(const std::string& name, const std::string& help);
-  /// For `add_options()`.
+  /// Adds an example to the help. @param command begins with `precast`, at most 76 characters.
+  void example(std::string command, std::string about = "");
+  /// Adds exit codes that this command can return. Every command can return 0, 1, 2, 5 and 11.
+  void exit_codes(const std::vector<int>& codes);
+  /// The command takes `--section.key=value`. @param keys may be empty, if it does not know them.
+  void take_keys(std::vector<RecipeKey> keys);
+  /// For `add_options()`. The help of an option begins with its meaning, up to the first semicolon,
+  /// in the same words in all commands (docs/options.md).
   [[nodiscard]] boost::program_options::options_description& options() { return options_; }
 
-  /// @return false if `--help` was given and has been printed. @throws ConfigError
+  [[nodiscard]] CommandHelp help() const;
+
+  /// @return false if `--help` was given and has been printed, or `--help-json`, which prints one
+  /// line for programs. @throws ConfigError
   [[nodiscard]] bool parse(const std::vector<std::string>& args);
 
   [[nodiscard]] bool has(const std::string& name) const { return values_.count(name) > 0; }
@@ -53,22 +67,21 @@ class Arguments {
   void store(const std::vector<std::string>& args);
   /// @throws ConfigError if one is missing
   void check_positionals() const;
-  void print_help() const;
-  [[nodiscard]] std::vector<std::string> known() const;
-  /// Treats `--a-b` as `--a_b` if that is the option's name.
+  /// A hint for an unknown option.
+  [[nodiscard]] std::string hint(const std::string& option) const;
+  /// The option that `name` means, with `-` and `_` in place of each other; empty: none.
+  [[nodiscard]] std::string own_spelling(std::string name) const;
+  /// All arguments with the options' present names.
   [[nodiscard]] std::vector<std::string> in_own_spelling(std::vector<std::string> args) const;
 
   std::string usage_;
   std::string about_;
   boost::program_options::options_description options_;
-  struct Positional {
-    std::string name;
-    std::string help;
-    bool optional = false;
-    bool list = false;
-  };
-
-  std::vector<Positional> positional_;
+  std::vector<ArgumentHelp> positional_;
+  std::vector<Example> examples_;
+  std::vector<int> exit_codes_ = {0, 1, 2, 5, 11};
+  bool takes_keys_ = false;
+  std::vector<RecipeKey> keys_;
   boost::program_options::variables_map values_;
 };
 

@@ -1,7 +1,11 @@
 #include "tools/cli/command.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -9,10 +13,13 @@
 #include <exception>
 #include <filesystem>
 #include <new>
+#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "framework/core/suggest.h"
+#include "tools/cli/help_text.h"
 #include "tools/cli/version.h"
 
 namespace precast::tools {
@@ -22,12 +29,39 @@ int code(ExitCode exit_code) {
   return static_cast<int>(exit_code);
 }
 
-void print_help(std::string_view program, std::span<const Command> commands) {
-  fmt::print("usage: {} COMMAND [ARGUMENTS]     ({} COMMAND --help for one command)\n\n", program,
-             program);
-  for (const Command& command : commands) {
-    fmt::print("  {:<10} {}\n", command.name, command.summary);
-  }
+bool is_in_group(const Command& command, std::string_view group) {
+  return command.name.size() > group.size() && command.name.starts_with(group) &&
+         command.name[group.size()] == ' ';
+}
+
+/// @param group only the commands of this group; empty: all.
+void print_list(std::string_view program, std::span<const Command> commands,
+                std::string_view group) {
+  const std::string place = std::string(program) + (group.empty() ? "" : " ") + std::string(group);
+  fmt::print("usage: {} COMMAND [ARGUMENTS]\n\n", place);
+  std::vector<TextRow> rows;
+  for (const Command& command : commands)
+    if (group.empty() || is_in_group(command, group))
+      rows.push_back({std::string(command.name), std::string(command.summary)});
+  fmt::print("{}\n", two_columns(rows, help_width()));
+  const std::string first = group.empty() ? "" : std::string(group) + " ";
+  fmt::print("{0} help {1}COMMAND, or {0} {1}COMMAND --help, describes one command.\n", program,
+             first);
+}
+
+/// Whether writes to the stream failed because it is a pipe or socket whose other end is closed.
+bool lost_its_reader(std::FILE* stream) {
+  struct stat status {};
+  if (std::ferror(stream) == 0 || ::fstat(::fileno(stream), &status) != 0) return false;
+  if (!S_ISFIFO(status.st_mode) && !S_ISSOCK(status.st_mode)) return false;
+  pollfd state{.fd = ::fileno(stream), .events = POLLOUT, .revents = 0};
+  return ::poll(&state, 1, 0) == 1 && (state.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+/// Ends the process as SIGPIPE would have at the first write that nobody could read.
+void end_by_sigpipe() {
+  std::signal(SIGPIPE, SIG_DFL);
+  std::raise(SIGPIPE);
 }
 
 int run_caught(const Command& command, const std::vector<std::string>& args) {
@@ -35,13 +69,15 @@ int run_caught(const Command& command, const std::vector<std::string>& args) {
     return command.run(args);
   } catch (...) {
     const Failure failure = describe_failure(std::current_exception());
+    // fmt::print() throws what a closed pipe returned.
+    if (lost_its_reader(stdout)) end_by_sigpipe();
     if (!failure.text.empty()) log_line("error: " + failure.text);
     return failure.exit_code;
   }
 }
 
 /// A failing write then returns an error, which names its file; the signal would kill the process
-/// without a message.
+/// without a message, and at a write to a socket of another rank.
 void ignore_write_signals() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
@@ -52,29 +88,92 @@ void ignore_write_signals() {
 int finish_output(int result) {
   errno = 0;
   const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
+  const int reason = errno;
+  if (lost_its_reader(stdout)) end_by_sigpipe();
   if (!lost) return result;
-  log_info("error: cannot write to standard output{}{}", errno == 0 ? "" : ": ",
-           errno == 0 ? "" : std::strerror(errno));
+  log_info("error: cannot write to standard output{}{}", reason == 0 ? "" : ": ",
+           reason == 0 ? "" : std::strerror(reason));
   return result == code(ExitCode::done) ? code(ExitCode::io) : result;
 }
 
-int dispatch(std::string_view program, std::span<const Command> commands,
-             const std::vector<std::string>& args) {
-  if (args.empty() || args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
-    print_help(program, commands);
-    return code(args.empty() ? ExitCode::usage : ExitCode::done);
+/// The command that `args` begin with; its name is removed from them. nullptr: none.
+const Command* take_command(std::span<const Command> commands, std::vector<std::string>& args) {
+  if (args.empty()) return nullptr;
+  const std::string two = args.size() > 1 ? args[0] + " " + args[1] : "";
+  for (const auto& [name, words] : {std::pair(two, 2), std::pair(args[0], 1)}) {
+    const auto found = std::ranges::find(commands, name, &Command::name);
+    if (found == commands.end()) continue;
+    args.erase(args.begin(), args.begin() + words);
+    return &*found;
   }
-  if (args[0] == "--version") {
+  return nullptr;
+}
+
+bool is_group(std::span<const Command> commands, const std::string& name) {
+  return std::ranges::any_of(commands,
+                             [&](const Command& command) { return is_in_group(command, name); });
+}
+
+int refuse(std::span<const Command> commands, const std::vector<std::string>& args) {
+  const bool group = is_group(commands, args[0]);
+  std::vector<std::string> names;
+  for (const Command& command : commands)
+    if (!group || is_in_group(command, args[0])) names.emplace_back(command.name);
+  const std::string given = group && args.size() > 1 ? args[0] + " " + args[1] : args[0];
+  log_info("error: unknown command '{}'. {}", given, suggest(given, names));
+  return code(ExitCode::usage);
+}
+
+/// Names and summaries of all commands, then the descriptions of those that this program runs.
+int describe_all(std::span<const Command> commands) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Command& command : commands)
+    list.push_back({{"name", command.name}, {"summary", command.summary}});
+  fmt::print("{}\n", nlohmann::ordered_json{{"commands", list}}.dump());
+  for (const Command& command : commands) {
+    if (command.is_elsewhere) continue;
+    if (const int result = run_caught(command, {"--help-json"}); result != 0) return result;
+  }
+  return code(ExitCode::done);
+}
+
+int show_help(std::string_view program, std::span<const Command> commands,
+              std::vector<std::string> args) {
+  if (args.empty()) {
+    print_list(program, commands, "");
+    return code(ExitCode::done);
+  }
+  if (args == std::vector<std::string>{"--json"}) return describe_all(commands);
+  if (args[0].starts_with("-")) {
+    const auto pages = std::ranges::find(commands, "help", &Command::name);
+    if (pages != commands.end()) return run_caught(*pages, args);
+  }
+  if (const Command* command = take_command(commands, args))
+    return run_caught(*command, {"--help"});
+  if (!is_group(commands, args[0]) || args.size() > 1) return refuse(commands, args);
+  print_list(program, commands, args[0]);
+  return code(ExitCode::done);
+}
+
+int dispatch(std::string_view program, std::span<const Command> commands,
+             std::vector<std::string> args) {
+  const auto is_help = [](const std::string& arg) { return arg == "--help" || arg == "-h"; };
+  if (args.empty()) {
+    print_list(program, commands, "");
+    return code(ExitCode::usage);
+  }
+  if (args[0] == "help") return show_help(program, commands, {args.begin() + 1, args.end()});
+  if (is_help(args[0])) return show_help(program, commands, {});
+  if (args[0] == "--version" || args[0] == "-V") {
     fmt::print("precast {}\n", kVersion);
     return code(ExitCode::done);
   }
-  std::vector<std::string> names;
-  for (const Command& command : commands) {
-    if (command.name == args[0]) return run_caught(command, {args.begin() + 1, args.end()});
-    names.emplace_back(command.name);
-  }
-  log_info("error: unknown command '{}'. {}", args[0], suggest(args[0], names));
-  return code(ExitCode::usage);
+  const std::string first = args[0];
+  if (const Command* command = take_command(commands, args)) return run_caught(*command, args);
+  const bool alone = args.size() == 1;
+  if (!is_group(commands, first) || (!alone && !is_help(args[1]))) return refuse(commands, args);
+  print_list(program, commands, first);
+  return code(alone ? ExitCode::usage : ExitCode::done);
 }
 
 }  // namespace
@@ -91,7 +190,7 @@ Failure describe_failure(const std::exception_ptr& exception) {
     return {place + ": " + error.code().message(), code(ExitCode::io)};
   } catch (const std::exception& error) {
     // A full disk behind standard output ends here: finish_output() reports it.
-    if (std::ferror(stdout) != 0) return {"", code(ExitCode::io)};
+    if (std::ferror(stdout) != 0 || std::ferror(stderr) != 0) return {"", code(ExitCode::io)};
     return {error.what(), code(ExitCode::failed)};
   } catch (...) {
     return {"something was thrown that is no std::exception", code(ExitCode::failed)};

@@ -8,14 +8,17 @@
 
 namespace precast::tools {
 
-/// One word of the command line: `precast write ...`.
+/// One command of a program: `precast write ...`, `precast bench loader ...`.
 struct Command {
+  /// One word, or two if it belongs to a group: `bench loader`.
   std::string_view name;
   /// Its line in `precast --help`.
   std::string_view summary;
   /// @param args the arguments after the command's name. @return the process's exit code. May
   /// throw.
   int (*run)(const std::vector<std::string>& args);
+  /// Whether another program runs it, which describes it too.
+  bool is_elsewhere = false;
 };
 
 /// The message that a user gets for an exception, and the process's exit code.
@@ -27,8 +30,14 @@ struct Failure {
 [[nodiscard]] Failure describe_failure(const std::exception_ptr& exception);
 
 /// The body of main(): finds the command, runs it, and turns exceptions into one clear message on
-/// standard error and the right exit code (ExitCode). Handles `--help`, `--version` and unknown
-/// commands itself.
+/// standard error and the right exit code (ExitCode). It handles unknown commands itself, and
+/// - `--version` and `-V`;
+/// - `help`, `--help`: all commands; `help COMMAND`; `help --json`: lines of JSON, the first with
+///   names and summaries, then one for each command that this program runs itself. `help` with
+///   another option runs the command `help`, if there is one;
+/// - no command, or the name of a group alone: the list of commands, with exit code 2.
+/// If standard output or standard error is a pipe that nobody reads any more, the process ends by
+/// SIGPIPE, without a message.
 int run_command(std::string_view program, std::span<const Command> commands, int argc, char** argv);
 
 }  // namespace precast::tools

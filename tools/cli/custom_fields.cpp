@@ -8,6 +8,11 @@
 #include "framework/core/error.h"
 
 namespace precast::tools {
+namespace {
+
+constexpr const char* kOption = "field-layout";
+
+}  // namespace
 
 data::BetonOptions take_layouts(std::vector<std::string>& values, const std::string& place) {
   data::BetonOptions options;
@@ -36,14 +41,17 @@ data::BetonOptions read_layouts(std::vector<std::string> values, const std::stri
 }
 
 void add_layout_option(boost::program_options::options_description& options) {
-  options.add_options()("field",
-                        boost::program_options::value<std::vector<std::string>>()->composing(),
-                        kCustomFieldHelp);
+  options.add_options()(
+      kOption,
+      boost::program_options::value<std::vector<std::string>>()->composing()->value_name(
+          "NAME=LAYOUT"),
+      kCustomFieldHelp);
 }
 
 data::BetonOptions read_layouts(const Arguments& arguments) {
-  if (!arguments.has("field")) return {};
-  return read_layouts(arguments.get<std::vector<std::string>>("field"), "--field");
+  if (!arguments.has(kOption)) return {};
+  return read_layouts(arguments.get<std::vector<std::string>>(kOption),
+                      std::string("--") + kOption);
 }
 
 }  // namespace precast::tools

@@ -11,8 +11,9 @@ namespace precast::tools {
 
 /// `NAME=BYTES:ALIGNMENT[:POINTER]`: the layout of a custom field that another program wrote.
 inline constexpr const char* kCustomFieldHelp =
-    "NAME=BYTES:ALIGNMENT[:POINTER]: itemsize and alignment of the metadata of a custom field that "
-    "FFCV wrote, and where in it the pointer to its bytes stands";
+    "layout of a custom field that FFCV wrote; NAME=BYTES:ALIGNMENT[:POINTER]: size and alignment "
+    "of "
+    "its metadata, and the position of the pointer to its bytes";
 
 /// Removes the values of that form, those with a digit after `=`, from `values`.
 /// @param place names the option or key in messages. @throws ConfigError
@@ -23,7 +24,7 @@ inline constexpr const char* kCustomFieldHelp =
 [[nodiscard]] data::BetonOptions read_layouts(std::vector<std::string> values,
                                               const std::string& place);
 
-/// `--field ...`, for commands where it has no other meaning, and the given values. @{
+/// `--field-layout ...`, and the given values. @{
 void add_layout_option(boost::program_options::options_description& options);
 [[nodiscard]] data::BetonOptions read_layouts(const Arguments& arguments);
 /// @}

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <sstream>
 
 #include "framework/core/error.h"
 
@@ -25,7 +26,9 @@ bool has_precast_train() {
 
 void exec_precast_train(const std::string& name, const std::vector<std::string>& args) {
   const std::filesystem::path program = precast_train();
-  std::vector<std::string> all = {program.string(), name};
+  std::vector<std::string> all = {program.string()};
+  std::istringstream words(name);
+  for (std::string word; words >> word;) all.push_back(word);
   all.insert(all.end(), args.begin(), args.end());
   std::vector<char*> argv;
   for (std::string& arg : all) argv.push_back(arg.data());

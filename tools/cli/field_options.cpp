@@ -19,6 +19,7 @@ struct FieldOption {
   Schema::KeyHelp key;
   /// Its name on the command line.
   [[nodiscard]] std::string name() const { return fmt::format("{}.{}", type, key.name); }
+  [[nodiscard]] std::string help() const { return fmt::format("{} ({})", key.help, key.type); }
 };
 
 std::vector<FieldOption> all_options(const data::FieldRegistry& fields) {
@@ -56,9 +57,15 @@ void add_field_options(boost::program_options::options_description& options,
     auto* value = boost::program_options::value<std::string>()->default_value(
         is_mode ? image_mode : plain(option.key.value));
     if (option.key.is_switch) value->implicit_value("true");
-    const std::string help = fmt::format("{} ({})", option.key.help, option.key.type);
-    options.add_options()(option.name().c_str(), value, help.c_str());
+    options.add_options()(option.name().c_str(), value, option.help().c_str());
   }
+}
+
+std::string field_option_help(const data::FieldRegistry& fields, std::string_view name) {
+  for (const FieldOption& option : all_options(fields))
+    if (option.name() == name) return option.help();
+  require(false, "a kind of field has the option");
+  return {};
 }
 
 data::FieldOptions field_options(const Arguments& arguments, const data::FieldRegistry& fields) {

@@ -2,6 +2,7 @@
 
 #include <boost/program_options/options_description.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/jobs/field_plans.h"
@@ -16,6 +17,10 @@ namespace precast::tools {
 /// @param image_mode the default of image.mode; nothing: the field's own.
 void add_field_options(boost::program_options::options_description& options,
                        const data::FieldRegistry& fields, const std::string& image_mode = "");
+
+/// The help of one of these options, such as `image.quality`.
+[[nodiscard]] std::string field_option_help(const data::FieldRegistry& fields,
+                                            std::string_view name);
 
 /// Parses the options, with the seed of --seed. @throws ConfigError, also for one that no field of
 /// its kind can have: wrong values, or an option of another image.mode

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
+#include <utility>
 
 #include "framework/core/error.h"
+#include "tools/cli/help_text.h"
 
 namespace precast::tools {
 namespace {
@@ -29,11 +31,13 @@ std::vector<Override> take_overrides(std::vector<std::string>& args) {
     const std::string& arg = args[i];
     const std::size_t dashes = arg.starts_with("--") ? 2 : 0;
     const std::size_t equals = arg.find('=');
-    const std::string name =
-        arg.substr(dashes, equals == std::string::npos ? equals : equals - dashes);
+    std::string name = arg.substr(dashes, equals == std::string::npos ? equals : equals - dashes);
     if (!names_a_key(name) || (dashes == 0 && equals == std::string::npos)) {
       rest.push_back(arg);
-    } else if (equals != std::string::npos) {
+      continue;
+    }
+    std::ranges::replace(name, '-', '_');
+    if (equals != std::string::npos) {
       overrides.push_back({name, parse_override(arg.substr(equals + 1), origin, diagnostics)});
     } else if (i + 1 < args.size()) {
       overrides.push_back({name, parse_override(args[++i], origin, diagnostics)});
@@ -51,17 +55,22 @@ RecipeArguments::RecipeArguments(const std::string& command, std::string about)
                  std::move(about)) {
   arguments_.optional_positional("CONFIG.yaml",
                                  "recipe; without one, defaults and the keys given here");
-  arguments_.options().add_options()("config-file", po::value<std::string>(),
-                                     "another way to give CONFIG.yaml");
+  arguments_.options().add_options()("config-file", po::value<std::string>()->value_name("FILE"),
+                                     "recipe to read; as CONFIG.yaml")(
+      "help-keys", "show all keys of a recipe, with types, ranges and defaults");
+  arguments_.exit_codes({3, 4, 6, 130, 143});
 }
 
-bool RecipeArguments::parse(const std::vector<std::string>& args, const std::string& key_help) {
-  std::vector<std::string> own = args;
-  overrides_ = take_overrides(own);
-  if (!arguments_.parse(own)) {
-    fmt::print("\nkeys of a recipe (in the file as section: {{key: value}}):\n{}", key_help);
+bool RecipeArguments::parse(const std::vector<std::string>& args, std::vector<RecipeKey> keys) {
+  for (const std::string& arg : args) {
+    if (arg != "--help-keys" && arg != "--help_keys") continue;
+    fmt::print("{}", keys_text(keys, help_width()));
     return false;
   }
+  arguments_.take_keys(std::move(keys));
+  std::vector<std::string> own = args;
+  overrides_ = take_overrides(own);
+  if (!arguments_.parse(own)) return false;
   if (arguments_.has("config-file") && arguments_.has("CONFIG.yaml")) {
     throw ConfigError(fmt::format("expected one recipe, got {} and {}",
                                   arguments_.text("CONFIG.yaml"), arguments_.text("config-file")));

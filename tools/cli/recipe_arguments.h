@@ -18,9 +18,9 @@ class RecipeArguments {
 
   /// The options of the command itself.
   [[nodiscard]] Arguments& arguments() { return arguments_; }
-  /// @return false if `--help` was given; `key_help` is then printed below the options.
-  /// @throws ConfigError
-  [[nodiscard]] bool parse(const std::vector<std::string>& args, const std::string& key_help);
+  /// @return false if `--help` or `--help-keys` was given and has been printed. @param keys the
+  /// keys of a recipe. @throws ConfigError
+  [[nodiscard]] bool parse(const std::vector<std::string>& args, std::vector<RecipeKey> keys);
   /// Empty if none was given.
   [[nodiscard]] std::string config_path() const;
   [[nodiscard]] const std::vector<Override>& overrides() const { return overrides_; }
@@ -31,8 +31,8 @@ class RecipeArguments {
 };
 
 /// Removes the overrides from `args` and keeps the rest. An argument is an override if its name
-/// contains a dot: `--section.key=value`, `--section.key value`, `section.key=value`. @throws
-/// ConfigError if a value is missing.
+/// contains a dot: `--section.key=value`, `--section.key value`, `section.key=value`. Hyphens in a
+/// key are read as underscores. @throws ConfigError if a value is missing.
 [[nodiscard]] std::vector<Override> take_overrides(std::vector<std::string>& args);
 
 }  // namespace precast::tools

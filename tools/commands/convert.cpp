@@ -19,6 +19,7 @@
 #include "framework/core/progress.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/json_output.h"
+#include "tools/cli/shared_options.h"
 
 namespace precast::tools {
 namespace {
@@ -37,16 +38,19 @@ constexpr std::string_view kOwnOption = "squeeze_excite.latent_channels";
 
 Arguments declare() {
   Arguments arguments(
-      "convert IN OUT [--names torchvision|ffcv|timm] [--json]",
-      "Tensors are taken as they are; the prefixes 'module.' and '_orig_mod.' are removed. Of a\n"
-      "training state, the model's part is taken. No code in a .pt is run.");
-  arguments.positional("IN", "a .safetensors, .pt or .pth file; told by its content");
+      "convert IN OUT [options]",
+      "Converts weights. Tensors are copied unchanged; the prefixes 'module.' and '_orig_mod.' are "
+      "removed. From a training state the model's part is taken. No code in a .pt is executed.");
+  arguments.positional("IN", "a .safetensors, .pt or .pth file; recognised by its content");
   arguments.positional("OUT", "a name that ends in .safetensors, .pt or .pth");
   arguments.options().add_options()(
-      "names", po::value<std::string>(),
-      "whose names OUT has: torchvision, ffcv or timm; refused if that program has no network that "
-      "computes the same. Default: ffcv for a network with BlurPool, else as in IN")(
-      "json", po::bool_switch(), "print the summary as JSON");
+      "names", po::value<std::string>()->value_name("PROGRAM"),
+      "whose names of tensors to write; torchvision, ffcv or timm; refused if that program has no "
+      "network that computes the same. Default: ffcv for a network with BlurPool, else as in IN")(
+      "json", po::bool_switch(), kJsonHelp);
+  arguments.example("precast convert final_weights.pt final_weights.safetensors");
+  arguments.example("precast convert --names timm final_weights.pt timm.safetensors");
+  arguments.exit_codes({4});
   return arguments;
 }
 

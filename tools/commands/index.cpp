@@ -15,6 +15,7 @@
 #include "tools/cli/arguments.h"
 #include "tools/cli/custom_fields.h"
 #include "tools/cli/json_output.h"
+#include "tools/cli/shared_options.h"
 #include "tools/cli/stopwatch.h"
 
 namespace precast::tools {
@@ -81,17 +82,17 @@ data::IndexSummary make_index(const data::BetonReader& reader, std::size_t inter
 Arguments index_arguments() {
   Arguments arguments(
       "index FILE.beton [options]",
-      "Writes FILE.beton.jidx: places from which crops of the first image field's JPEGs can be\n"
-      "decoded alone. Loaders find it next to the dataset, and processes share it. Without it "
-      "each\n"
-      "process finds the places again in its first epoch. Damaged images are reported and left "
-      "out.");
+      "Writes the sidecar FILE.beton.jidx: the JPEG index of the first image field, from which "
+      "crops are decoded without the data before them. Loaders find it next to the dataset, and "
+      "processes share it. Without it each process makes the index in its first epoch. Damaged "
+      "images are reported and left out.");
   arguments.positional("FILE.beton", "the dataset");
   arguments.options().add_options()("interval", number(data::JpegIndex::kDefaultInterval),
-                                    "MCUs (16 x 16 px in most files) from one place to the next")(
-      "workers", number(0), "threads; 0: one a core")("json", po::bool_switch(),
-                                                      "print the result as JSON");
+                                    kIntervalHelp)("workers", number(0), kWorkersHelp)(
+      "json", po::bool_switch(), kJsonHelp);
   add_layout_option(arguments.options());
+  arguments.example("precast index train.beton");
+  arguments.exit_codes({3, 130, 143});
   return arguments;
 }
 

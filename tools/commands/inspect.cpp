@@ -17,6 +17,7 @@
 #include "tools/cli/arguments.h"
 #include "tools/cli/custom_fields.h"
 #include "tools/cli/json_output.h"
+#include "tools/cli/shared_options.h"
 #include "tools/commands/inspect_export.h"
 #include "tools/commands/inspect_histogram.h"
 #include "tools/commands/inspect_order.h"
@@ -195,13 +196,13 @@ void take_out(const BetonReader& reader, std::uint64_t sample, const std::string
   const std::size_t field = reader.first_field(FieldType::image);
   if (field == reader.fields().size()) {
     throw ConfigError(
-        fmt::format("--out: expected --field NAME with it, or a folder: {} has no image field",
+        fmt::format("--output: expected --field NAME with it, or a folder: {} has no image field",
                     reader.path().string()));
   }
   export_field(reader, sample, field, out);
 }
 
-/// @param choice the field to write with --out; empty: determined by the file name.
+/// @param choice the field to write with --output; empty: determined by the file name.
 void show_sample(const BetonReader& reader, const Arguments& arguments, const std::string& choice) {
   const auto sample = arguments.get<std::int64_t>("sample");
   if (sample < 0 || static_cast<std::uint64_t>(sample) >= reader.size()) {
@@ -209,8 +210,8 @@ void show_sample(const BetonReader& reader, const Arguments& arguments, const st
   }
   const auto index = static_cast<std::uint64_t>(sample);
   const Json report = describe_sample(reader, index);
-  if (arguments.has("out")) {
-    take_out(reader, index, arguments.text("out"), choice);
+  if (arguments.has("output")) {
+    take_out(reader, index, arguments.text("output"), choice);
   }
   const int indent = arguments.get<bool>("json") ? 2 : -1;
   fmt::print("{}\n", report.dump(indent, ' ', false, Json::error_handler_t::replace));
@@ -218,8 +219,8 @@ void show_sample(const BetonReader& reader, const Arguments& arguments, const st
 
 /// @throws ConfigError if an option is given without another one that it depends on.
 void check_partners(const Arguments& arguments) {
-  if (arguments.has("out") && !arguments.has("sample"))
-    throw ConfigError("--out: expected --sample N with it, got none");
+  if (arguments.has("output") && !arguments.has("sample"))
+    throw ConfigError("--output: expected --sample N with it, got none");
   if (arguments.has("order") && arguments.has("sample"))
     throw ConfigError("expected --order or --sample, got both");
   for (const char* option : {"where", "samples", "classes"}) {
@@ -227,16 +228,16 @@ void check_partners(const Arguments& arguments) {
     for (const char* other : {"sample", "order"})
       if (arguments.has(other))
         throw ConfigError(fmt::format("expected --{} or --{}, got both", option, other));
-    if (arguments.get<bool>("labels"))
-      throw ConfigError(fmt::format("expected --{} or --labels, got both", option));
+    if (arguments.get<bool>("label-values"))
+      throw ConfigError(fmt::format("expected --{} or --label-values, got both", option));
   }
-  if (!arguments.get<bool>("labels")) return;
+  if (!arguments.get<bool>("label-values")) return;
   if (!arguments.get<bool>("json"))
-    throw ConfigError("--labels: expected --json with it, got none");
-  if (arguments.has("sample")) throw ConfigError("expected --labels or --sample, got both");
+    throw ConfigError("--label-values: expected --json with it, got none");
+  if (arguments.has("sample")) throw ConfigError("expected --label-values or --sample, got both");
 }
 
-/// The values of --field: layouts of custom fields, and with --out the field to write.
+/// Layouts of custom fields, and with --output the field to write.
 struct FieldChoice {
   data::BetonOptions layouts;
   /// Empty: determined by the file name.
@@ -245,13 +246,11 @@ struct FieldChoice {
 
 /// @throws ConfigError
 FieldChoice read_field_choice(const Arguments& arguments) {
-  std::vector<std::string> choices;
-  if (arguments.has("field")) choices = arguments.get<std::vector<std::string>>("field");
-  FieldChoice choice{.layouts = take_layouts(choices, "--field"), .written = {}};
-  if (choices.size() > 1) throw ConfigError("--field: expected one field to write, got several");
-  if (!choices.empty() && !arguments.has("out"))
-    throw ConfigError("--field: expected --out FILE with it, got none");
-  if (!choices.empty()) choice.written = choices[0];
+  FieldChoice choice{.layouts = read_layouts(arguments), .written = {}};
+  if (!arguments.has("field")) return choice;
+  if (!arguments.has("output"))
+    throw ConfigError("--field: expected --output FILE with it, got none");
+  choice.written = arguments.text("field");
   return choice;
 }
 
@@ -263,7 +262,7 @@ void show_order(const BetonReader& reader, const Arguments& arguments) {
 /// The file, or a summary of the chosen samples.
 void show_file(const BetonReader& reader, const Arguments& arguments) {
   const auto chosen = choose_samples(arguments, reader);
-  Json report = describe(reader, !chosen, arguments.get<bool>("labels"));
+  Json report = describe(reader, !chosen, arguments.get<bool>("label-values"));
   report.update(describe_chosen(arguments, reader, chosen));
   if (arguments.get<bool>("json")) return print_json(report);
   if (!report.contains("ids")) print_report(report);
@@ -273,23 +272,24 @@ void show_file(const BetonReader& reader, const Arguments& arguments) {
 Arguments inspect_arguments() {
   Arguments arguments(
       "inspect FILE.beton [options]",
-      "Shows what a .beton file holds, after checking every size and pointer in it.");
+      "Shows the contents of a .beton file, after checking every size and pointer in it. With "
+      "--where, --samples or --classes: the matching samples and their distribution.");
   arguments.positional("FILE.beton", "the file to read");
-  arguments.options().add_options()("json", po::bool_switch(), "print JSON")(
-      "labels", po::bool_switch(), "with --json: all values of every int field")(
+  arguments.options().add_options()("json", po::bool_switch(), kJsonHelp)(
+      "label-values", po::bool_switch(), "all values of every int field; with --json")(
       "sample", po::value<std::int64_t>(),
-      "show this sample, counted from 0, by its fields' names; a field called sample is shown as "
-      "field_named_sample")(
-      "out", po::value<std::string>(),
-      "with --sample: write its image to this .jpg, .png, .npy ([H, W, 3] uint8) or .ppm file (an "
-      "image stored as pixels becomes a JPEG of quality 95), or all its fields into this folder")(
-      "field", po::value<std::vector<std::string>>()->composing(),
-      (std::string("with --out: which field to write, an array to .npy, bytes, JSON and "
-                   "custom ones to any file; ") +
-       kCustomFieldHelp)
-          .c_str());
+      "show one sample, by its id; a field called sample is shown as field_named_sample")(
+      "output,o", po::value<std::string>()->value_name("FILE"),
+      "file to write; with --sample: its image as .jpg, .png, .npy ([H, W, 3] uint8) or .ppm (an "
+      "image stored as pixels becomes a JPEG of quality 95), or a folder for all its fields")(
+      "field", po::value<std::string>()->value_name("NAME"),
+      "field that --output writes; an array as .npy, bytes, JSON and custom fields as any file");
+  add_layout_option(arguments.options());
   add_choice_options(arguments);
   add_order_options(arguments);
+  arguments.example("precast inspect train.beton --where 'label in (0, 5) and width > 300'");
+  arguments.example("precast inspect train.beton --sample 3 --output image.jpg");
+  arguments.exit_codes({3});
   return arguments;
 }
 

@@ -67,7 +67,8 @@ void export_image(const data::ImageRecord& record, const std::string& out,
   const bool jpeg = ending == ".jpg" || ending == ".jpeg";
   if (!jpeg && ending != ".png" && ending != ".npy" && ending != ".ppm") {
     throw ConfigError(fmt::format(
-        "--out: expected a name ending in .jpg, .png, .npy or .ppm for an image, got '{}'", out));
+        "--output: expected a name ending in .jpg, .png, .npy or .ppm for an image, got '{}'",
+        out));
   }
   if (jpeg && record.mode == data::ImageMode::jpg) return write_bytes(out, record.bytes);
   const data::Image image = decode(record, place);
@@ -90,7 +91,7 @@ void export_array(std::string_view dtype, std::span<const std::uint64_t> shape,
                   std::span<const std::byte> elements, const std::string& out) {
   if (std::filesystem::path(out).extension() != ".npy")
     throw ConfigError(
-        fmt::format("--out: expected a name ending in .npy for an array, got '{}'", out));
+        fmt::format("--output: expected a name ending in .npy for an array, got '{}'", out));
   write_npy(out, dtype, std::vector<std::int64_t>(shape.begin(), shape.end()), elements);
 }
 
@@ -140,7 +141,7 @@ void export_field(const BetonReader& reader, std::uint64_t sample, std::size_t f
   const data::FieldInfo& info = reader.fields()[field];
   if (!info.has_pointer())
     throw ConfigError(fmt::format(
-        "--out: expected a field with bytes, got '{}', whose value is shown without --out",
+        "--output: expected a field with bytes, got '{}', whose value is shown without --output",
         info.name));
   expect_other_file(out, reader.path());
   const auto blob = reader.blob(sample, field);

@@ -12,6 +12,7 @@
 #include "data/order/pages.h"
 #include "framework/core/error.h"
 #include "framework/core/system.h"
+#include "tools/cli/shared_options.h"
 #include "tools/cli/stopwatch.h"
 
 namespace precast::tools {
@@ -35,9 +36,9 @@ double pages_per_batch(const data::BetonReader& reader, const std::vector<std::u
 
 std::int64_t shown_batch_size(const data::BetonReader& reader, const Arguments& arguments) {
   const auto samples = static_cast<std::int64_t>(reader.size());
-  return arguments.given("batch_size")
-             ? integer(arguments, "batch_size", 1, samples)
-             : std::min(arguments.get<std::int64_t>("batch_size"), samples);
+  return arguments.given("global-batch-size")
+             ? integer(arguments, "global-batch-size", 1, samples)
+             : std::min(arguments.get<std::int64_t>("global-batch-size"), samples);
 }
 
 /// How well the order mixes the classes of the first int field; an empty object without one.
@@ -56,20 +57,21 @@ Json describe_mixing(const data::BetonReader& reader, const std::vector<std::uin
 }  // namespace
 
 void add_order_options(Arguments& arguments) {
-  arguments.options().add_options()("order", po::value<std::string>(),
-                                    "show how well this order of an epoch mixes the classes")(
-      "batch_size", number(256),
-      "with --order: of all ranks; of a smaller file all its samples if not given")(
-      "shuffle_window_mb", po::value<std::string>()->default_value("auto"),
-      "with --order quasi_random: auto, ffcv or MiB of pages open at once")(
-      "seed", po::value<std::uint64_t>()->default_value(0), "with --order: training.seed");
+  arguments.options().add_options()(
+      "order", po::value<std::string>()->value_name("NAME"),
+      "order of the samples in an epoch; shows how well it mixes the classes")(
+      "global-batch-size", number(256),
+      "samples of a batch of all ranks; with --order; default for a smaller file: all its samples")(
+      "shuffle-window-mb", po::value<std::string>()->default_value("auto"),
+      "MiB of pages that are open at once; auto, ffcv or a number, with --order quasi_random")(
+      "seed", po::value<std::uint64_t>()->default_value(0), kSeedHelp);
 }
 
 Json describe_order(const data::BetonReader& reader, const Arguments& arguments) {
   const std::int64_t batch_size = shown_batch_size(reader, arguments);
   const auto batch = static_cast<std::uint64_t>(batch_size);
   const std::uint64_t page_bytes = reader.header().page_bytes;
-  const std::uint64_t window = data::window_pages(arguments.text("shuffle_window_mb"), batch_size,
+  const std::uint64_t window = data::window_pages(arguments.text("shuffle-window-mb"), batch_size,
                                                   page_bytes, memory_limit_bytes());
   const auto order =
       data::make_order(reader, {.name = arguments.text("order"), .window_pages = window});

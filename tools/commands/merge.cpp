@@ -15,6 +15,7 @@
 #include "tools/cli/arguments.h"
 #include "tools/cli/custom_fields.h"
 #include "tools/cli/json_output.h"
+#include "tools/cli/shared_options.h"
 #include "tools/commands/dataset_output.h"
 #include "tools/commands/merge_labels.h"
 
@@ -27,21 +28,20 @@ using data::BetonReader;
 Arguments declare() {
   Arguments arguments(
       "merge A.beton B.beton... OUT.beton [options]",
-      "Writes the samples of several .beton files into one, file after file. They must have the\n"
-      "same fields; bytes are copied as they are.");
+      "Writes the samples of several .beton files into one, file after file. The files must have "
+      "the same fields; bytes are copied unchanged.");
   arguments.positional_list("A.beton B.beton... OUT.beton", "files to read, and the one to write");
   arguments.options().add_options()(
-      "labels", po::value<std::string>()->default_value("keep"),
-      "keep: as they are; offset: the labels of a file begin where those of the one before end; "
-      "by-name: classes of the same name are one. Names are kept if all files have them")(
-      "label_field", po::value<std::string>()->default_value(""),
-      "the int field that is meant; the first one if not given")("workers", number(0),
-                                                                 "threads; 0: one a core")(
-      "page_size", number(0), "bytes of a page; 0: as the files have them, the largest")(
-      "no_checksums", po::bool_switch(),
-      "leave out checksums and class names, as FFCV's files have none")(
-      "json", po::bool_switch(), "print the summary as JSON");
+      "label-rule", po::value<std::string>()->default_value("keep"),
+      "labels in the merged file; keep: unchanged; offset: the labels of a file begin where those "
+      "of the previous file end; by-name: classes of the same name become one. Names are kept if "
+      "all files have them")("label-field", po::value<std::string>()->default_value(""),
+                             kLabelFieldHelp)("workers", number(0), kWorkersHelp)(
+      "page-size", number(0), "bytes of a page; 0: the largest of the files")(
+      "no-checksums", po::bool_switch(), kNoChecksumsHelp)("json", po::bool_switch(), kJsonHelp);
   add_layout_option(arguments.options());
+  arguments.example("precast merge dogs.beton cats.beton pets.beton --label-rule offset");
+  arguments.exit_codes({3, 130, 143});
   return arguments;
 }
 
@@ -89,11 +89,12 @@ data::FileInfo common_info(const std::vector<const BetonReader*>& files) {
 std::string set_labels(const Arguments& arguments, data::DatasetCopy& copy, data::FileInfo& info) {
   const BetonReader& first = *copy.files.front();
   const auto rule = static_cast<LabelRule>(
-      find_name("labels", {"keep", "offset", "by-name"}, arguments.text("labels")));
+      find_name("label-rule", {"keep", "offset", "by-name"}, arguments.text("label-rule")));
   const bool has_labels = first.first_field(data::FieldType::integer) < first.fields().size();
-  if (rule == LabelRule::keep && !has_labels && !arguments.given("label_field")) return {};
-  copy.label_field = data::label_field(first, arguments.text("label_field"));
-  MergedLabels labels = merge_labels(copy.files, copy.label_field, rule, arguments.given("labels"));
+  if (rule == LabelRule::keep && !has_labels && !arguments.given("label-field")) return {};
+  copy.label_field = data::label_field(first, arguments.text("label-field"));
+  MergedLabels labels =
+      merge_labels(copy.files, copy.label_field, rule, arguments.given("label-rule"));
   copy.relabel = std::move(labels.relabel);
   info.classes.erase(first.fields()[copy.label_field].name);
   if (!labels.names.empty()) info.classes[first.fields()[copy.label_field].name] = labels.names;
@@ -124,10 +125,10 @@ data::WriteOptions read_options(const Arguments& arguments, const data::FileInfo
                                 const std::vector<const BetonReader*>& files) {
   data::WriteOptions options;
   options.layout.info = data::file_info_text(info);
-  options.layout.checksums = !arguments.get<bool>("no_checksums");
+  options.layout.checksums = !arguments.get<bool>("no-checksums");
   options.workers = worker_count(arguments);
   options.layout.page_bytes =
-      static_cast<std::uint64_t>(integer(arguments, "page_size", 0, INT64_MAX));
+      static_cast<std::uint64_t>(integer(arguments, "page-size", 0, INT64_MAX));
   if (options.layout.page_bytes == 0) options.layout.page_bytes = data::copy_page_bytes(files);
   return options;
 }

@@ -23,9 +23,9 @@ std::int64_t label_count(const BetonReader& file, std::size_t field) {
     const std::int64_t label = file.integer(i, field);
     // Far from overflow when files are added up.
     if (label < 0 || label > INT32_MAX)
-      throw DataError(
-          fmt::format("{}: sample {}: expected a class number as label, got {}. Use --labels keep",
-                      file.path().string(), i, label));
+      throw DataError(fmt::format(
+          "{}: sample {}: expected a class number as label, got {}. Use --label-rule keep",
+          file.path().string(), i, label));
     last = std::max(last, label);
   }
   return last + 1;
@@ -52,7 +52,7 @@ MergedLabels keep(const Files& files, const std::vector<Names>& names, bool insi
                           files[file]->path().string(), theirs - longest->begin())};
     }
     throw ConfigError(fmt::format(
-        "{}: expected label {} to be '{}' as in {}, got '{}'. Use --labels by-name, offset, or "
+        "{}: expected label {} to be '{}' as in {}, got '{}'. Use --label-rule by-name, offset, or "
         "keep to drop the names",
         files[file]->path().string(), theirs - longest->begin(), *theirs, knows.path().string(),
         *own));
@@ -85,14 +85,14 @@ void check_named(const BetonReader& file, std::size_t field, const Names& names)
   const auto count = static_cast<std::uint64_t>(label_count(file, field));
   if (count > names.size())
     throw DataError(fmt::format(
-        "{}: expected a name for each of {} classes, got {}. --labels by-name needs files that "
+        "{}: expected a name for each of {} classes, got {}. --label-rule by-name needs files that "
         "`precast write` made of sources with names",
         file.path().string(), count, names.size()));
   const auto nameless = std::ranges::find(names, "");
   if (nameless != names.end())
     throw DataError(
         fmt::format("{}: expected a name for each class, got an empty one for label {}. Use "
-                    "--labels keep or offset",
+                    "--label-rule keep or offset",
                     file.path().string(), nameless - names.begin()));
 }
 

@@ -28,6 +28,7 @@
 #include "tools/cli/arguments.h"
 #include "tools/cli/custom_fields.h"
 #include "tools/cli/recipe_file.h"
+#include "tools/cli/shared_options.h"
 #include "tools/commands/png_grid.h"
 #include "tools/commands/sample_choice.h"
 #include "tools/plugins/plugins.h"
@@ -41,44 +42,49 @@ constexpr std::uint64_t kShownByDefault = 16;
 
 /// How images are made.
 void add_view_options(po::options_description& options) {
-  options.add_options()("train", "as in training: random resized crop and flip")(
-      "val", "as in evaluation: centre crop (default)")(
-      "image_size", po::value<int>()->default_value(160), "side of the images, px")(
-      "ratio", po::value<double>(), "centre crop of this ratio")(
-      "crop", po::value<std::string>(), "the window R0:R1,C0:C1 (rows, columns) of every image")(
-      "pipeline", po::value<std::string>(),
-      "transforms as in a recipe: '[random_resized_crop: {scale: [0.25, 1]}, horizontal_flip]'")(
-      "config", po::value<std::string>(), "a recipe: its pipeline.train or pipeline.val")(
-      "view", po::value<std::string>(), "which image of a pipeline with several outputs");
+  options.add_options()("train", "images as in training; random resized crop and flip")(
+      "val", "images as in evaluation; centre crop (the default)")(
+      "image-size", po::value<int>()->default_value(160), kImageSizeHelp)(
+      "ratio", po::value<double>(), "side of the centre crop over the image's shorter side")(
+      "crop", po::value<std::string>()->value_name("R0:R1,C0:C1"),
+      "the same region of every image; rows and columns in px")(
+      "pipeline", po::value<std::string>()->value_name("YAML"),
+      "transforms as in a recipe; '[random_resized_crop: {scale: [0.25, 1]}, horizontal_flip]'")(
+      "config-file", po::value<std::string>()->value_name("FILE"),
+      "recipe to read; its pipeline.train or pipeline.val")(
+      "view", po::value<std::string>()->value_name("NAME"),
+      "image of a pipeline with several outputs; default: the first");
 }
 
 /// Which samples are shown, and from which epoch.
 void add_epoch_options(po::options_description& options) {
   options.add_options()(
-      "samples", po::value<std::string>(),
-      "places in the epoch's order: 0,3,5, random:N or all; default the first 16")(
+      "positions", po::value<std::string>()->value_name("LIST"),
+      "positions in the epoch's order; 0,3,5, random:N or all; default: the first 16")(
       "order", po::value<std::string>()->default_value("sequential"),
-      "sequential: places are the file's; random: the training order of seed and epoch")(
-      "seed", po::value<std::int64_t>()->default_value(0), "training.seed")(
-      "epoch", po::value<std::int64_t>()->default_value(0), "counted from 0");
+      "order of the samples in an epoch; sequential: that of the file; random: that of a training")(
+      "seed", po::value<std::int64_t>()->default_value(0), kSeedHelp)(
+      "epoch", po::value<std::int64_t>()->default_value(0), "number of the epoch; from 0");
 }
 
 Arguments preview_arguments() {
   Arguments arguments(
       "preview FILE.beton -o grid.png|pixels.npy [options]",
-      "What the model sees of a dataset: a picture to look at, with the class and the number of "
-      "each "
-      "sample, or the pixels [n, H, W, 3] uint8.\n"
+      "Shows images as the model gets them: as a picture, or as pixels [n, H, W, 3] uint8. "
       "Training images are those of the given seed and epoch, exactly as `precast train` loads "
-      "them.");
+      "them with the same training.seed.");
   arguments.positional("FILE.beton", "the dataset");
   po::options_description& options = arguments.options();
-  options.add_options()("output,o", po::value<std::string>()->required(), "a .png or a .npy");
+  options.add_options()("output,o", po::value<std::string>()->required()->value_name("FILE"),
+                        "file to write; a .png or a .npy");
   add_view_options(options);
   add_epoch_options(options);
-  options.add_options()("json", "print places, samples and labels as JSON");
+  options.add_options()("json", "print the result as JSON; positions, samples and labels");
   add_plugin_option(options);
   add_layout_option(options);
+  arguments.example("precast preview train.beton --train -o grid.png");
+  arguments.example("precast preview val.beton --image-size 224 --positions all -o pixels.npy");
+  arguments.exit_codes({3});
   return arguments;
 }
 
@@ -159,7 +165,7 @@ data::Pipeline named_pipeline(const Arguments& arguments, const data::ImagePipel
     node = parse_override(arguments.text("pipeline"), {"--pipeline", 0, 0}, diagnostics);
   } else {
     const std::string part = arguments.has("train") ? "train" : "val";
-    const ConfigNode recipe = read_recipe_file(arguments.text("config"), diagnostics).sections;
+    const ConfigNode recipe = read_recipe_file(arguments.text("config-file"), diagnostics).sections;
     add_data_plugins(open_plugins(recipe, {}, diagnostics), parts);
     const ConfigNode* const section = recipe.find("pipeline");
     const ConfigNode* const found = section == nullptr ? nullptr : section->find(part);
@@ -178,10 +184,10 @@ data::Pipeline choose_pipeline(const Arguments& arguments) {
   expect_one_of(arguments, "train", "crop");
   expect_one_of(arguments, "train", "ratio");
   expect_one_of(arguments, "ratio", "crop");
-  expect_one_of(arguments, "pipeline", "config");
+  expect_one_of(arguments, "pipeline", "config-file");
   const data::ImagePipeline standard =
       train ? data::standard_train_pipeline() : data::standard_val_pipeline();
-  if (arguments.has("pipeline") || arguments.has("config"))
+  if (arguments.has("pipeline") || arguments.has("config-file"))
     return named_pipeline(arguments, standard);
   return standard;
 }
@@ -206,13 +212,14 @@ data::Pipeline shown_pipeline(const Arguments& arguments) {
   return pipeline;
 }
 
-/// The positions that --samples names in an order of `size` samples; not checked against `size`.
+/// The positions that --positions names in an order of `size` samples; not checked against `size`.
 /// @throws ConfigError
 std::vector<std::uint64_t> chosen_positions(const Arguments& arguments, std::uint64_t size) {
-  const std::string choice = arguments.has("samples") ? arguments.text("samples") : "";
-  if (choice.starts_with("random:")) return parse_samples("samples", choice, size);
-  if (arguments.has("samples") && choice != "all") {
-    return parse_numbers(choice, "samples", "numbers separated by commas, or 'all'", std::nullopt);
+  const std::string choice = arguments.has("positions") ? arguments.text("positions") : "";
+  if (choice.starts_with("random:")) return parse_samples("positions", choice, size);
+  if (arguments.has("positions") && choice != "all") {
+    return parse_numbers(choice, "positions", "numbers separated by commas, or 'all'",
+                         std::nullopt);
   }
   std::vector<std::uint64_t> positions(choice == "all" ? size : std::min(size, kShownByDefault));
   std::iota(positions.begin(), positions.end(), 0);
@@ -229,7 +236,7 @@ std::vector<data::SamplePlace> choose_samples(const Arguments& arguments,
   for (const std::uint64_t position : chosen_positions(arguments, order.size())) {
     if (position >= order.size()) {
       throw ConfigError(
-          fmt::format("--samples: expected numbers below {}, got {}", order.size(), position));
+          fmt::format("--positions: expected numbers below {}, got {}", order.size(), position));
     }
     places.push_back({.sample = order[position], .position = position, .epoch = epoch});
   }
@@ -267,9 +274,9 @@ std::filesystem::path output_path(const Arguments& arguments) {
 
 /// @throws ConfigError
 int image_side_px(const Arguments& arguments) {
-  const auto size_px = arguments.get<int>("image_size");
+  const auto size_px = arguments.get<int>("image-size");
   if (size_px < 1 || size_px > 8192)
-    throw ConfigError(fmt::format("--image_size: expected 1 to 8192, got {}", size_px));
+    throw ConfigError(fmt::format("--image-size: expected 1 to 8192, got {}", size_px));
   return size_px;
 }
 

@@ -15,6 +15,7 @@
 #include "data/order/labels.h"
 #include "data/order/subset.h"
 #include "framework/core/error.h"
+#include "tools/cli/shared_options.h"
 
 namespace precast::tools {
 namespace {
@@ -97,18 +98,16 @@ Ids of_expression(const std::string& expression, const data::BetonReader& reader
 
 void add_choice_options(Arguments& arguments) {
   arguments.options().add_options()(
-      "where", po::value<std::string>(),
-      "only samples for which this holds, as 'label in (1, 5) and width > 300 and mode == jpg': "
-      "number fields, width, height, mode and bytes of the first image, FIELD.width ... of "
-      "another; other names than words in quotes, as '\"class id\" == 1'; classes by their names, "
-      "as "
-      "'label == \"dogs\"'")(
-      "samples", po::value<std::string>(),
-      "only these samples, as 0:100,205: from 0, ends not in; random:N draws N")(
-      "classes", po::value<std::string>(),
-      "only samples with these labels, as 0,5,100:200, or of these classes, as cats,dogs")(
-      "label_field", po::value<std::string>()->default_value(""),
-      "the int field that tells the class; the first one if not given");
+      "where", po::value<std::string>()->value_name("EXPRESSION"),
+      "only samples that match an expression; 'label in (1, 5) and width > 300 and mode == jpg': "
+      "number fields; width, height, mode and bytes of the first image, FIELD.width ... of "
+      "another; other names than words in double quotes, as '\"class id\" == 1'; classes by their "
+      "names, as 'label == \"dogs\"'")(
+      "samples", po::value<std::string>()->value_name("RANGES"),
+      "only samples with these ids; 0:100,205 are ids 0 to 99, and 205; random:N draws N")(
+      "classes", po::value<std::string>()->value_name("RANGES"),
+      "only samples with these labels; 0,5,100:200, or names of classes, as cats,dogs")(
+      "label-field", po::value<std::string>()->default_value(""), kLabelFieldHelp);
 }
 
 std::vector<std::uint64_t> parse_ranges(std::string_view option, std::string_view text,
@@ -144,7 +143,7 @@ std::vector<std::uint64_t> parse_samples(std::string_view option, const std::str
 }
 
 std::size_t chosen_label_field(const Arguments& arguments, const data::BetonReader& reader) {
-  return data::label_field(reader, arguments.text("label_field"));
+  return data::label_field(reader, arguments.text("label-field"));
 }
 
 std::optional<Ids> choose_samples(const Arguments& arguments, const data::BetonReader& reader) {

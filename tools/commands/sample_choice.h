@@ -11,7 +11,7 @@
 
 namespace precast::tools {
 
-/// Declares --where, --samples, --classes and --label_field, which select samples of a file.
+/// Declares --where, --samples, --classes and --label-field, which select samples of a file.
 void add_choice_options(Arguments& arguments);
 
 /// The samples that pass all of those options, ascending; nothing if no option is given.
@@ -23,7 +23,7 @@ void add_choice_options(Arguments& arguments);
 [[nodiscard]] std::vector<std::uint64_t> chosen_samples(const Arguments& arguments,
                                                         const data::BetonReader& reader);
 
-/// The field of --label_field, or the first int field. @throws ConfigError
+/// The field of --label-field, or the first int field. @throws ConfigError
 [[nodiscard]] std::size_t chosen_label_field(const Arguments& arguments,
                                              const data::BetonReader& reader);
 

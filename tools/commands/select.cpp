@@ -22,6 +22,7 @@
 #include "tools/cli/custom_fields.h"
 #include "tools/cli/field_options.h"
 #include "tools/cli/json_output.h"
+#include "tools/cli/shared_options.h"
 #include "tools/commands/dataset_output.h"
 #include "tools/commands/sample_choice.h"
 
@@ -34,29 +35,30 @@ using Ids = std::vector<std::uint64_t>;
 Arguments declare() {
   Arguments arguments(
       "select IN.beton OUT.beton... [options]",
-      "Writes some samples of a .beton file, in the file's order, or with --split "
-      "all of them into\n"
-      "several files. Their bytes are copied as they are; with an option image.* "
-      "images are stored\n"
-      "again, as `precast write` would; without --image.mode, JPEGs stay JPEGs and pixels pixels.");
+      "Writes some samples of a .beton file, in the file's order, or with --split all of them into "
+      "several files. Bytes are copied unchanged. With an option image.* images are encoded again, "
+      "as `precast write` would; without --image.mode, JPEGs are stored as JPEG and pixels as "
+      "pixels.");
   arguments.positional("IN.beton", "the file to read");
-  arguments.positional_list("OUT.beton", "the file to write, with --split one for each part");
+  arguments.positional_list("OUT.beton", "the file to write; with --split one for each part");
   add_choice_options(arguments);
   arguments.options().add_options()("fraction", po::value<double>(),
-                                    "draw this part of them at random, as 0.1")(
-      "count", po::value<std::int64_t>(), "draw this many at random")(
-      "split", po::value<std::string>(),
-      "parts of the files to write, as 0.9,0.1: each sample goes into one, at random")(
-      "stratify", po::bool_switch(), "what is drawn or split keeps the shares of the classes")(
-      "shuffle", po::bool_switch(), "write in random order")(
-      "seed", number(0), "of all random choices")("workers", number(0), "threads; 0: one a core")(
-      "page_size", number(0),
-      "bytes of a page; 0: as IN.beton has them, with image.* at least 8 MiB")(
-      "no_checksums", po::bool_switch(),
-      "leave out checksums and class names, as FFCV's files have none")(
-      "json", po::bool_switch(), "print the summary as JSON");
+                                    "share of the samples drawn at random; 0.1 is a tenth")(
+      "count", po::value<std::int64_t>(), "number of samples drawn at random")(
+      "split", po::value<std::string>()->value_name("SHARES"),
+      "shares of the files to write; 0.9,0.1: each sample goes into one of them, at random")(
+      "stratify", po::bool_switch(),
+      "keep the proportions of the classes in what is drawn or split")(
+      "shuffle", po::bool_switch(), kShuffleHelp)("seed", number(0), kSeedHelp)(
+      "workers", number(0), kWorkersHelp)("page-size", number(0),
+                                          "bytes of a page; 0: as in IN.beton, with image.* at "
+                                          "least 8 MiB")(
+      "no-checksums", po::bool_switch(), kNoChecksumsHelp)("json", po::bool_switch(), kJsonHelp);
   add_layout_option(arguments.options());
   add_field_options(arguments.options(), data::make_fields(), "keep");
+  arguments.example("precast select train.beton small.beton --fraction 0.1 --stratify");
+  arguments.example("precast select all.beton train.beton val.beton --split 0.9,0.1 --seed 1");
+  arguments.exit_codes({3, 130, 143});
   return arguments;
 }
 
@@ -152,9 +154,9 @@ class PartWriter {
       : reader_(reader), anew_(!given_field_option(arguments, registry_).empty()) {
     options_.workers = worker_count(arguments);
     data::BetonLayout& layout = options_.layout;
-    layout.checksums = !arguments.get<bool>("no_checksums");
+    layout.checksums = !arguments.get<bool>("no-checksums");
     layout.info = reader.sums().info();
-    layout.page_bytes = static_cast<std::uint64_t>(integer(arguments, "page_size", 0, INT64_MAX));
+    layout.page_bytes = static_cast<std::uint64_t>(integer(arguments, "page-size", 0, INT64_MAX));
     if (layout.page_bytes == 0) {
       layout.page_bytes = data::copy_page_bytes({&reader});
       // Re-encoded images can be larger than before: pixels of a JPEG.

@@ -14,7 +14,9 @@
 #include "framework/core/system.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/custom_fields.h"
+#include "tools/cli/field_options.h"
 #include "tools/cli/json_output.h"
+#include "tools/cli/shared_options.h"
 #include "tools/cli/shell_word.h"
 #include "tools/commands/dataset_output.h"
 #include "tools/commands/sizes_advice.h"
@@ -28,42 +30,52 @@ namespace po = boost::program_options;
 using Json = nlohmann::ordered_json;
 
 constexpr double kGigabyte = 1e9;
+constexpr const char* kQuality = "image.quality";
+constexpr const char* kResolution = "image.max_resolution";
+constexpr const char* kJpegShare = "image.compress_probability";
 
-/// What is measured.
+/// What is measured. Options of `precast write` may have several values.
 void add_measure_options(po::options_description& options) {
-  const auto text = [](const char* value) {
-    return po::value<std::string>()->default_value(value);
+  const data::FieldRegistry fields = data::make_fields();
+  const auto list = [&](const char* name, const char* standard) {
+    const std::string help =
+        field_option_help(fields, name) + "; each value of the list is measured";
+    options.add_options()(
+        name, po::value<std::string>()->default_value(standard)->value_name("LIST"), help.c_str());
   };
   options.add_options()("images", number(0), "images of the dataset; 0: as many as SOURCE has")(
-      "sample", number(200), "how many images are looked at, drawn at random")(
-      "seed", number(0), "of the draw")("quality", text("50,90,100"), "JPEG qualities")(
-      "resolution", text("256,384,512,0"), "longer sides in pixels, 0: as they are")(
-      "jpeg_share", text("1,0.5,0.1,0"),
-      "shares of images stored as JPEG: 1 is mode jpg, 0 raw, others proportion")(
-      "image_size", number(224), "side of the crops that are timed, px");
+      "count", number(200), "number of samples drawn at random; these images are measured")(
+      "seed", number(0), kSeedHelp);
+  list(kQuality, "50,90,100");
+  list(kResolution, "256,384,512,0");
+  list(kJpegShare, "1,0.5,0.1,0");
+  options.add_options()("image-size", number(224), kImageSizeHelp);
 }
 
 /// The requirements that the advice is based on.
 void add_machine_options(po::options_description& options) {
-  options.add_options()("ram", po::value<double>(), "memory of the machine that trains, GB")(
-      "cores", number(0), "its cores for loading; 0: this machine's")(
-      "target_img_s", po::value<double>(), "images a second that it is to load");
+  options.add_options()("ram", po::value<double>(), "memory of the machine that trains, in GB")(
+      "cores", number(0), "its cores for loading; 0: those of this machine")(
+      "target-img-s", po::value<double>(), "images per second that it must load");
 }
 
 Arguments declare() {
   Arguments arguments(
       "sizes SOURCE [options]",
-      "Shows how large SOURCE becomes as .beton in many ways, with the standard error, and how "
-      "many\n"
-      "training images a core makes of each in a second; measured on some of its images, stored\n"
-      "and decoded in memory. Advises a way for a machine.");
+      "Shows how large SOURCE becomes as .beton in each storage mode, with the standard error, and "
+      "how many training images per second one core makes of it. Both are measured on some of its "
+      "images, which are stored and decoded in memory. A share of JPEG of 1 is mode jpg, 0 is raw, "
+      "others are proportion. With --ram, --cores or --target-img-s it recommends a mode.");
   arguments.positional("SOURCE", "the dataset to read, as for precast write");
   add_source_options(arguments.options(), data::make_sources());
   add_layout_option(arguments.options());
   add_measure_options(arguments.options());
   add_machine_options(arguments.options());
-  arguments.options().add_options()("workers", number(0), "threads that measure; 0: one a core")(
-      "json", po::bool_switch(), "print JSON");
+  arguments.options().add_options()("workers", number(0), kWorkersHelp)("json", po::bool_switch(),
+                                                                        kJsonHelp);
+  arguments.example("precast sizes photos/train --ram 64 --cores 8 --target-img-s 3000");
+  arguments.example("precast sizes photos.tar --image.quality 90 --image.max_resolution 256,0");
+  arguments.exit_codes({3, 130, 143});
   return arguments;
 }
 
@@ -96,7 +108,7 @@ Machine machine_of(const Arguments& arguments) {
   Machine machine;
   machine.ram_bytes = positive(arguments, "ram");
   if (machine.ram_bytes) *machine.ram_bytes *= kGigabyte;
-  machine.target_images_per_second = positive(arguments, "target_img_s");
+  machine.target_images_per_second = positive(arguments, "target-img-s");
   machine.cores = static_cast<int>(integer(arguments, "cores", 0, 1 << 20));
   if (machine.cores == 0) machine.cores = usable_cores();
   return machine;
@@ -104,11 +116,11 @@ Machine machine_of(const Arguments& arguments) {
 
 MeasureOptions measure_options(const Arguments& arguments) {
   MeasureOptions options;
-  options.qualities = numbers(arguments, "quality", 1, 100);
-  options.resolutions_px = numbers(arguments, "resolution", 0, 65535);
-  options.jpeg_shares = numbers(arguments, "jpeg_share", 0.0, 1.0);
-  options.crop_px = static_cast<int>(integer(arguments, "image_size", 1, 8192));
-  options.on_corrupt = data::corrupt_policy(arguments.text("on_corrupt"));
+  options.qualities = numbers(arguments, kQuality, 1, 100);
+  options.resolutions_px = numbers(arguments, kResolution, 0, 65535);
+  options.jpeg_shares = numbers(arguments, kJpegShare, 0.0, 1.0);
+  options.crop_px = static_cast<int>(integer(arguments, "image-size", 1, 8192));
+  options.on_corrupt = data::corrupt_policy(arguments.text("on-corrupt"));
   options.workers = worker_count(arguments);
   return options;
 }
@@ -191,12 +203,12 @@ Measurement measure(const data::Source& source, const std::string& name, Measure
 std::string advised_command(const Arguments& arguments, const StorageWay& way) {
   std::string command = fmt::format("precast write {} OUT.beton {}",
                                     shell_word(arguments.text("SOURCE")), write_options(way));
-  for (const char* option : {"kind", "labels", "classes", "on_corrupt"})
+  for (const char* option : {"source-kind", "labels", "class-names", "on-corrupt"})
     if (arguments.given(option))
       command += fmt::format(" --{} {}", option, shell_word(arguments.text(option)));
-  if (!arguments.has("field")) return command;
-  for (const std::string& field : arguments.get<std::vector<std::string>>("field"))
-    command += " --field " + shell_word(field);
+  if (!arguments.has("field-layout")) return command;
+  for (const std::string& field : arguments.get<std::vector<std::string>>("field-layout"))
+    command += " --field-layout " + shell_word(field);
   return command;
 }
 
@@ -217,7 +229,7 @@ Json advice_json(const Advice& advice, const std::string& command) {
 void print_advice(const Advice& advice, const std::string& command) {
   fmt::print(
       "{}{}\n  {}\n",
-      advice.fits && advice.keeps_up ? "advice: " : "no way does all that is wanted; nearest: ",
+      advice.fits && advice.keeps_up ? "advice: " : "no mode meets all requirements; the nearest: ",
       advice.why, command);
 }
 
@@ -228,7 +240,7 @@ int run_sizes(const std::vector<std::string>& args) {
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
   MeasureOptions options = measure_options(arguments);
   const Machine machine = machine_of(arguments);
-  const auto sample = static_cast<std::uint64_t>(integer(arguments, "sample", 1, INT64_MAX));
+  const auto sample = static_cast<std::uint64_t>(integer(arguments, "count", 1, INT64_MAX));
   const auto seed = static_cast<std::uint64_t>(integer(arguments, "seed", 0, INT64_MAX));
   auto images = static_cast<std::uint64_t>(integer(arguments, "images", 0, INT64_MAX));
   const std::string name = arguments.text("SOURCE");

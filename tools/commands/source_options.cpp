@@ -19,6 +19,13 @@ namespace po = boost::program_options;
 struct SourceOption {
   Schema::KeyHelp key;
   std::vector<std::string> kinds;
+  /// Its name on the command line.
+  [[nodiscard]] std::string name() const {
+    // `--classes` chooses samples by their labels in other commands.
+    std::string name = key.name == "classes" ? "class-names" : key.name;
+    std::ranges::replace(name, '_', '-');
+    return name;
+  }
 };
 
 std::vector<SourceOption> all_options(const data::SourceRegistry& sources) {
@@ -44,7 +51,7 @@ PartSpec chosen_options(const Arguments& arguments, const data::SourceRegistry& 
   PartSpec spec{.name = kind, .key = "source"};
   spec.options.kind = ConfigNode::Kind::map;
   for (const SourceOption& option : all_options(sources)) {
-    const std::string& name = option.key.name;
+    const std::string name = option.name();
     if (!arguments.given(name)) continue;
     if (std::ranges::count(option.kinds, kind) == 0) {
       throw ConfigError(fmt::format("--{}: expected a source of kind {}, got {} of kind {}", name,
@@ -54,7 +61,7 @@ PartSpec chosen_options(const Arguments& arguments, const data::SourceRegistry& 
     value.kind = ConfigNode::Kind::scalar;
     value.scalar = arguments.text(name);
     value.origin = {"command line", 0, 0};
-    spec.options.entries.push_back({name, {}, std::move(value)});
+    spec.options.entries.push_back({option.key.name, {}, std::move(value)});
   }
   return spec;
 }
@@ -62,17 +69,17 @@ PartSpec chosen_options(const Arguments& arguments, const data::SourceRegistry& 
 }  // namespace
 
 void add_source_options(po::options_description& options, const data::SourceRegistry& sources) {
-  options.add_options()("kind", po::value<std::string>()->default_value("auto"), "what SOURCE is");
+  options.add_options()("source-kind", po::value<std::string>()->default_value("auto"),
+                        "kind of SOURCE; auto: recognised by its name and content");
   for (const SourceOption& option : all_options(sources)) {
     const std::string help =
-        fmt::format("of a {}: {}", fmt::join(option.kinds, ", "), option.key.help);
-    options.add_options()(option.key.name.c_str(), po::value<std::string>()->default_value(""),
+        fmt::format("{}. For {}", option.key.help, fmt::join(option.kinds, ", "));
+    options.add_options()(option.name().c_str(), po::value<std::string>()->default_value(""),
                           help.c_str());
   }
   options.add_options()(
-      "on_corrupt", po::value<std::string>()->default_value("fail"),
-      "what becomes of damaged samples: fail ends the command, skip leaves them out and lists "
-      "them");
+      "on-corrupt", po::value<std::string>()->default_value("fail"),
+      "what to do with damaged samples; fail: stop; skip: leave them out and list them");
 }
 
 std::unique_ptr<data::Source> open_chosen_source(const Arguments& arguments,
@@ -80,7 +87,7 @@ std::unique_ptr<data::Source> open_chosen_source(const Arguments& arguments,
                                                  const data::BetonOptions& layouts,
                                                  const std::vector<std::string>& texts) {
   const std::string source = arguments.text("SOURCE");
-  const std::string kind = arguments.text("kind");
+  const std::string kind = arguments.text("source-kind");
   if (layouts.layouts.empty()) {
     PartSpec spec = chosen_options(arguments, sources, data::kind_of_source(sources, source, kind));
     if (spec.name == "table" && !texts.empty()) {
@@ -97,7 +104,7 @@ std::unique_ptr<data::Source> open_chosen_source(const Arguments& arguments,
   (void)chosen_options(arguments, sources, "beton");
   if (kind != "auto" && kind != "beton")
     throw ConfigError(fmt::format(
-        "--field {}=BYTES:ALIGNMENT: expected a .beton file without --kind, got --kind {}",
+        "--field-layout {}=BYTES:ALIGNMENT: expected a .beton file without --source-kind, got {}",
         layouts.layouts.begin()->first, kind));
   return data::open_beton(source, layouts);
 }

@@ -11,8 +11,8 @@
 
 namespace precast::tools {
 
-/// `--kind`, the options that each kind of source declares (`--labels`), and `--on_corrupt`: what
-/// SOURCE is, and how it is read.
+/// `--source-kind`, the options that each kind of source declares (`--labels`), and `--on-corrupt`:
+/// what SOURCE is, and how it is read.
 void add_source_options(boost::program_options::options_description& options,
                         const data::SourceRegistry& sources);
 

@@ -14,6 +14,7 @@
 #include "tools/cli/arguments.h"
 #include "tools/cli/custom_fields.h"
 #include "tools/cli/json_output.h"
+#include "tools/cli/shared_options.h"
 
 namespace precast::tools {
 namespace {
@@ -22,21 +23,20 @@ namespace po = boost::program_options;
 using Json = nlohmann::ordered_json;
 
 Arguments declare() {
-  Arguments arguments("verify FILE.beton... [options]",
-                      "Opens each file, which checks all its sizes and places and, where it has "
-                      "checksums, header,\n"
-                      "fields, metadata and table. With --deep every value is read, too: against "
-                      "its checksum, and\n"
-                      "JPEGs are decoded. Ends with code 3 if something is wrong, with 5 if a file "
-                      "cannot be\n"
-                      "read or written, which counts for more.");
+  Arguments arguments(
+      "verify FILE.beton... [options]",
+      "Opens each file, which checks all its sizes and pointers and, if it has checksums, header, "
+      "fields, metadata and table. With --deep it also reads every value, verifies its checksum, "
+      "and decodes JPEGs. The exit code is 3 if a file is damaged, and 5 if a file cannot be read "
+      "or written, whatever else is wrong.");
   arguments.positional_list("FILE.beton", "the datasets");
   arguments.options().add_options()("deep", po::bool_switch(), "read and decode every value")(
-      "write_sums", po::bool_switch(),
-      "with --deep, which it implies: after a check without complaint, write checksums next to a "
-      "file that has none: FILE.sum")("workers", number(0), "threads; 0: one a core")(
-      "json", po::bool_switch(), "print the result as JSON");
+      "write-sums", po::bool_switch(),
+      "write checksums to FILE.sum if the file has none and is not damaged; implies --deep")(
+      "workers", number(0), kWorkersHelp)("json", po::bool_switch(), kJsonHelp);
   add_layout_option(arguments.options());
+  arguments.example("precast verify --deep train.beton val.beton");
+  arguments.exit_codes({3, 130, 143});
   return arguments;
 }
 
@@ -144,7 +144,7 @@ Json try_file(const std::string& file, const Job& job, ExitCode& code) {
 int run_verify(const std::vector<std::string>& args) {
   Arguments arguments = declare();
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
-  const bool write_sums = arguments.get<bool>("write_sums");
+  const bool write_sums = arguments.get<bool>("write-sums");
   const Job job{arguments.get<bool>("deep") || write_sums, write_sums, worker_count(arguments),
                 read_layouts(arguments)};
   const bool as_json = arguments.get<bool>("json");

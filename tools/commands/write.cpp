@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
@@ -27,6 +28,7 @@
 #include "tools/cli/custom_fields.h"
 #include "tools/cli/field_options.h"
 #include "tools/cli/json_output.h"
+#include "tools/cli/shared_options.h"
 #include "tools/cli/version.h"
 #include "tools/commands/dataset_output.h"
 #include "tools/commands/source_options.h"
@@ -37,8 +39,12 @@ namespace {
 
 namespace po = boost::program_options;
 
+constexpr const char* kPresetOption = "preset";
+
 std::string source_help(const data::SourceRegistry& sources) {
-  std::string text = "SOURCE is one of these, recognised by its name and content (or by --kind):";
+  std::string text =
+      "Writes the samples of SOURCE, which is one of these, recognised by its name and content or "
+      "given by --source-kind:";
   for (const auto& kind : sources.entries()) {
     text += fmt::format("\n  {:<10} {}", kind.name, kind.help);
   }
@@ -53,26 +59,59 @@ std::string subset_help() {
 Arguments declare(const data::DataParts& parts) {
   Arguments arguments("write SOURCE OUT.beton [options]", source_help(parts.sources));
   arguments.positional("SOURCE", "the dataset to read");
-  arguments.positional("OUT.beton", "the file to write; an older one is replaced when all is done");
+  arguments.positional("OUT.beton",
+                       "the file to write; an older one is replaced when the new one is complete");
   add_source_options(arguments.options(), parts.sources);
   add_field_options(arguments.options(), parts.fields);
-  arguments.options().add_options()("workers", number(0), "threads; 0: one a core")(
-      "page_size", number(static_cast<std::int64_t>(data::kDefaultPageBytes)),
-      "bytes of a page: a power of two, 2 MiB to 2 GiB; a sample must fit in one")(
-      "shuffle", po::bool_switch(), "write in random order (a function of --seed)")(
-      "field", po::value<std::vector<std::string>>()->composing(),
-      "NAME=KIND: write a field of SOURCE with another kind of field, as pixels, ragged, or one of "
-      "a plug-in; of a .beton file also NAME=BYTES:ALIGNMENT[:POINTER], the layout of a custom "
-      "field")("subset", po::value<std::string>()->default_value("0"), subset_help().c_str())(
-      "seed", number(0), "of the random choices")(
-      "no_checksums", po::bool_switch(),
-      "leave out checksums, class names and options, as FFCV's files have none")(
-      "json", po::bool_switch(), "print the summary as JSON");
+  arguments.options().add_options()(
+      kPresetOption, po::value<std::string>()->value_name("NAME:VALUES"),
+      "several options at once; ffcv-imagenet:RES,PROB,QUALITY is write_imagenet.sh RES PROB "
+      "QUALITY: --image.mode proportion --image.max_resolution RES --image.compress_probability "
+      "PROB --image.quality QUALITY")("workers", number(0), kWorkersHelp)(
+      "page-size", number(static_cast<std::int64_t>(data::kDefaultPageBytes)),
+      "bytes of a page; a power of two, 2 MiB to 2 GiB. A sample must fit in one")(
+      "shuffle", po::bool_switch(), kShuffleHelp)(
+      "field-kind", po::value<std::vector<std::string>>()->composing()->value_name("NAME=KIND"),
+      "kind with which a field is written; pixels, ragged or one of a plug-in; `precast list "
+      "fields` names them")("subset",
+                            po::value<std::string>()->default_value("0")->value_name("SUBSET"),
+                            subset_help().c_str())("seed", number(0), kSeedHelp)(
+      "no-checksums", po::bool_switch(), kNoChecksumsHelp)("json", po::bool_switch(), kJsonHelp);
+  add_layout_option(arguments.options());
   add_plugin_option(arguments.options());
+  arguments.example("precast write photos/train train.beton --image.max_resolution 256",
+                    "a folder with a folder of images for each class");
+  arguments.example("precast write imagenet/train train.beton --preset ffcv-imagenet:500,0.50,90");
+  arguments.exit_codes({3, 130, 143});
   return arguments;
 }
 
-/// Names of fields that --field stores as bytes.
+/// Replaces `--preset ffcv-imagenet:RES,PROB,QUALITY` by the options that ffcv-imagenet's
+/// write_imagenet.sh sets. @throws ConfigError
+std::vector<std::string> expand_preset(std::vector<std::string> args) {
+  const std::string option = std::string("--") + kPresetOption;
+  const auto at = std::ranges::find_if(
+      args, [&](const std::string& arg) { return arg == option || arg.starts_with(option + "="); });
+  if (at == args.end()) return args;
+  const bool two = *at == option;
+  if (two && at + 1 == args.end()) return args;  // Arguments reports it
+  const std::string given = two ? *(at + 1) : at->substr(option.size() + 1);
+  args.erase(at, at + (two ? 2 : 1));
+  constexpr std::string_view kName = "ffcv-imagenet:";
+  std::vector<std::string> values;
+  if (given.starts_with(kName)) values = split_list(kPresetOption, given.substr(kName.size()));
+  if (values.size() != 3)
+    throw ConfigError(
+        fmt::format("{}: expected ffcv-imagenet:RES,PROB,QUALITY, as ffcv-imagenet:500,0.50,90, "
+                    "got '{}'",
+                    option, given));
+  args.insert(args.end(),
+              {"--image.mode=proportion", "--image.max_resolution=" + values[0],
+               "--image.compress_probability=" + values[1], "--image.quality=" + values[2]});
+  return args;
+}
+
+/// Names of fields that --field-kind stores as bytes.
 std::vector<std::string> chosen_as_bytes(const std::vector<std::string>& choices) {
   std::vector<std::string> names;
   for (const std::string& choice : choices) {
@@ -83,7 +122,7 @@ std::vector<std::string> chosen_as_bytes(const std::vector<std::string>& choices
   return names;
 }
 
-/// The source's fields, with the kinds that --field gives instead of the default. @throws
+/// The source's fields, with the kinds that --field-kind gives instead of the default. @throws
 /// ConfigError
 std::vector<data::SourceField> choose_fields(const std::vector<std::string>& choices,
                                              std::vector<data::SourceField> fields,
@@ -97,9 +136,9 @@ std::vector<data::SourceField> choose_fields(const std::vector<std::string>& cho
       std::vector<std::string> names;
       for (const data::SourceField& known : fields) names.push_back(known.name);
       throw ConfigError(
-          fmt::format("--field: no field is called '{}'. {}", name, suggest(name, names)));
+          fmt::format("--field-kind: no field is called '{}'. {}", name, suggest(name, names)));
     }
-    if (!registry.contains(kind)) throw ConfigError("--field: " + registry.unknown(kind));
+    if (!registry.contains(kind)) throw ConfigError("--field-kind: " + registry.unknown(kind));
     field->type = kind;
   }
   return fields;
@@ -112,15 +151,31 @@ std::string class_field_of(const data::Source& source) {
   return label == source.fields().end() ? "" : label->name;
 }
 
+/// The options as files name them, with underscores, without those that would differ on another
+/// machine.
+std::map<std::string, std::string> written_options(
+    const std::map<std::string, std::string>& options) {
+  constexpr std::string_view kElsewhere[] = {
+      "SOURCE", "source-kind", "labels", "class-names", "class-column",
+      "texts",  "OUT.beton",   "plugin", "workers",     "json"};
+  std::map<std::string, std::string> written;
+  for (auto [name, value] : options) {
+    if (std::ranges::find(kElsewhere, name) != std::end(kElsewhere)) continue;
+    // Files of all versions name these two alike.
+    if (name == "field-kind" || name == "field-layout") name = "field";
+    std::ranges::replace(name, '-', '_');
+    std::string& text = written[name];
+    text += (text.empty() ? "" : " ") + value;
+  }
+  return written;
+}
+
 /// The description stored in the file: nothing that would differ on another machine, and no paths.
 data::FileInfo describe_file(const Arguments& arguments, const data::Source& source) {
   data::FileInfo info;
   const std::string label = class_field_of(source);
   if (!label.empty() && !source.class_names().empty()) info.classes[label] = source.class_names();
-  info.written = arguments.texts();
-  for (const char* elsewhere : {"SOURCE", "kind", "labels", "classes", "class_column", "texts",
-                                "OUT.beton", "plugin", "workers", "json"})
-    info.written.erase(elsewhere);
+  info.written = written_options(arguments.texts());
   info.written["precast"] = kVersion;
   return info;
 }
@@ -218,7 +273,7 @@ void print_class_column(const data::Source& source) {
   if (has("image") == source.fields().end() || has("int") != source.fields().end()) return;
   if (const auto text = has("bytes"); text != source.fields().end()) {
     fmt::print(stderr,
-               "note: no field is a label. If the texts of '{0}' are classes: --class_column {0}\n",
+               "note: no field is a label. If the texts of '{0}' are classes: --class-column {0}\n",
                text->name);
   }
 }
@@ -247,24 +302,25 @@ void print_summary(const Written& written) {
 data::WriteOptions write_options(const Arguments& arguments) {
   data::WriteOptions options;
   options.layout.page_bytes =
-      static_cast<std::uint64_t>(integer(arguments, "page_size", 0, INT64_MAX));
-  options.layout.checksums = !arguments.get<bool>("no_checksums");
+      static_cast<std::uint64_t>(integer(arguments, "page-size", 0, INT64_MAX));
+  options.layout.checksums = !arguments.get<bool>("no-checksums");
   options.workers = worker_count(arguments);
-  options.on_corrupt = data::corrupt_policy(arguments.text("on_corrupt"));
+  options.on_corrupt = data::corrupt_policy(arguments.text("on-corrupt"));
   return options;
 }
 
 /// @throws ConfigError if the output file is an input file.
 void check_files(const Arguments& arguments) {
   std::vector<std::filesystem::path> inputs = data::source_paths(arguments.text("SOURCE"));
-  for (const char* list : {"labels", "classes"}) inputs.emplace_back(arguments.text(list));
+  for (const char* list : {"labels", "class-names"}) inputs.emplace_back(arguments.text(list));
   check_output(arguments.text("OUT.beton"), inputs);
 }
 
 }  // namespace
 
-int run_write(const std::vector<std::string>& args) {
+int run_write(const std::vector<std::string>& given) {
   data::DataParts parts = make_data_parts();
+  const std::vector<std::string> args = expand_preset(given);
   // Plug-ins first: their fields have their own options on the command line.
   add_data_plugins(open_plugins(args), parts);
   Arguments arguments = declare(parts);
@@ -272,8 +328,8 @@ int run_write(const std::vector<std::string>& args) {
   const data::FieldOptions options = field_options(arguments, parts.fields);
   data::WriteOptions write = write_options(arguments);
   std::vector<std::string> choices;
-  if (arguments.has("field")) choices = arguments.get<std::vector<std::string>>("field");
-  const data::BetonOptions layouts = take_layouts(choices, "--field");
+  if (arguments.has("field-kind")) choices = arguments.get<std::vector<std::string>>("field-kind");
+  const data::BetonOptions layouts = read_layouts(arguments);
   check_files(arguments);
   const auto source =
       open_chosen_source(arguments, parts.sources, layouts, chosen_as_bytes(choices));

@@ -7,7 +7,9 @@
 
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
+#include "tools/cli/arguments.h"
 #include "tools/cli/json_output.h"
+#include "tools/cli/shared_options.h"
 
 namespace precast::tools {
 namespace {
@@ -76,24 +78,23 @@ Json findings_json(const std::vector<Finding>& findings) {
   return all;
 }
 
-constexpr const char* kHelp =
-    "usage: precast doctor [--json]\nShows versions, cores, memory and limits, and names what is "
-    "wrong with its cure.\n";
+Arguments doctor_arguments() {
+  Arguments arguments(
+      "doctor [options]",
+      "Shows versions, cores, memory and limits, and each problem with its fix. The "
+      "exit code is 6 if a training could not run.");
+  arguments.options().add_options()("json", kJsonHelp);
+  arguments.example("precast doctor");
+  arguments.exit_codes({6});
+  return arguments;
+}
 
 }  // namespace
 
 int run_doctor(const std::vector<std::string>& args) {
-  bool as_json = false;
-  for (const std::string& arg : args) {
-    if (arg == "--help" || arg == "-h") {
-      fmt::print("{}", kHelp);
-      return static_cast<int>(ExitCode::done);
-    }
-    if (arg != "--json") {
-      throw ConfigError(fmt::format("doctor: expected --json or nothing, got '{}'", arg));
-    }
-    as_json = true;
-  }
+  Arguments arguments = doctor_arguments();
+  if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
+  const bool as_json = arguments.has("json");
   Json facts = gather_facts(std::filesystem::read_symlink("/proc/self/exe").parent_path());
   const std::vector<Finding> findings = judge_facts(facts);
   const bool problem = std::ranges::any_of(findings, &Finding::problem);

@@ -26,9 +26,9 @@ class Case:
 
     def options(self):
         """Both programs take the same."""
-        return ["--model", self.model, "--image_size", self.size_px, "--batch_size", self.batch,
+        return ["--model", self.model, "--image-size", self.size_px, "--batch-size", self.batch,
                 "--precision", self.precision, "--layout", "channels_last", "--device", "cuda",
-                "--windows", WINDOWS, "--steps", self.steps, *(["--blurpool"] if self.blurpool else [])]
+                "--runs", WINDOWS, "--steps", self.steps, *(["--blurpool"] if self.blurpool else [])]
 
     def ours(self, label="precast", more=()):
         command = [host.HOME / "bin/precast", "bench", "step", *self.options(), "--json", *more]

@@ -44,19 +44,19 @@ def allreduce_step(place, number, expected):
     sizes = "4KB,256KB,1MB" if place.cpu else "4KB,64KB,1MB,4MB,16MB,25MB,64MB,256MB,1GB"
     repeats = 3 if place.cpu else 15
     return precast(f"all-reduce, {number} ranks", "bench", "allreduce", "--ranks", number, "--sizes",
-                   sizes, "--repeats", repeats, "--device", device(place), "--json", limit_s=60,
+                   sizes, "--runs", repeats, "--device", device(place), "--json", limit_s=60,
                    **expected)
 
 
 def table_step(place, number, label, more, expected):
     """`replicated` sums gradients while the backward pass runs, the other way after it."""
-    sizes = (["--model", "resnet18", "--image_size", 32, "--batch_size", 4, "--steps", 2, "--warmup", 1,
-              "--windows", 2] if place.cpu else
-             ["--model", "resnet50", "--image_size", 224, "--batch_size", 256, "--precision", "fp16",
-              "--layout", "channels_last", "--steps", 10, "--windows", 5])
+    sizes = (["--model", "resnet18", "--image-size", 32, "--batch-size", 4, "--steps", 2, "--warmup", 1,
+              "--runs", 2] if place.cpu else
+             ["--model", "resnet50", "--image-size", 224, "--batch-size", 256, "--precision", "fp16",
+              "--layout", "channels_last", "--steps", 10, "--runs", 5])
     update = UPDATES if not more else "replicated"
     return precast(f"training step, {number} ranks{label}", "bench", "step", *sizes, "--device",
-                   device(place), "--ranks", number, "--variable_update", update, "--json", *more,
+                   device(place), "--ranks", number, "--variable-update", update, "--json", *more,
                    limit_s=90, **expected)
 
 

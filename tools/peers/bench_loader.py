@@ -113,8 +113,8 @@ class Precast:
 
     def __init__(self, program, row, source, seconds, limit, options=()):
         self.command = [*pinned(row), program, "bench", "loader", source, "--json", "--runs", 1,
-                        "--workers", row.workers, "--processes", row.processes, "--image_size", row.side,
-                        "--batch_size", row.batch, "--format", row.format, *options]
+                        "--workers", row.workers, "--processes", row.processes, "--image-size", row.side,
+                        "--batch-size", row.batch, "--format", row.format, *options]
         self.command += ["--cold", "--passes", 1] if row.slow_disk else ["--seconds", seconds]
         self.before = limit.enter if row.slow_disk else None
 

@@ -46,7 +46,8 @@ class Bench:
         environment = os.environ | dict(setting.split("=", 1) for setting in self.args.env)
         if peer == "precast":
             environment |= dict(setting.split("=", 1) for setting in self.args.precast_env)
-            return call([*self.pinned, self.args.precast, "bench", "step", "--data", "device", "--json", *options],
+            own = ["--runs" if option == "--windows" else option for option in options]
+            return call([*self.pinned, self.args.precast, "bench", "step", "--data", "device", "--json", *own],
                         environment)
         environment |= dict(setting.split("=", 1) for setting in self.args.python_env)
         return call([*self.pinned, sys.executable, TWIN, *options], environment)

@@ -91,7 +91,7 @@ class Precast:
         return [[i["height"], i["width"]] for i in images], [i["mode"] == "raw" for i in images]
 
     def labels(self):
-        fields = json.loads(self.run("inspect", "--json", "--labels"))["fields"]
+        fields = json.loads(self.run("inspect", "--json", "--label-values"))["fields"]
         return next(f["labels"] for f in fields if "labels" in f)
 
     def preview(self, *arguments):
@@ -100,11 +100,11 @@ class Precast:
         return np.load(out)
 
     def center_crops(self, ratio, side, samples="all"):
-        return self.preview("--val", "--ratio", ratio, "--image_size", side, "--samples", samples)
+        return self.preview("--val", "--ratio", ratio, "--image-size", side, "--positions", samples)
 
     def image(self, sample):
         out = pathlib.Path(self.scratch.name) / "image.npy"
-        self.run("inspect", "--sample", sample, "--out", out)
+        self.run("inspect", "--sample", sample, "--output", out)
         return np.load(out)
 
 
@@ -202,7 +202,7 @@ def check_file(file, expected, program, table):
     if (ffcv.sizes == height).all():
         loaded_labels, simple = ffcv.load(SimpleRGBImageDecoder())
         # The whole of each image, not resized.
-        ours = precast.preview("--crop", f"0:{height},0:{width}", "--image_size", height, "--samples", "all")
+        ours = precast.preview("--crop", f"0:{height},0:{width}", "--image-size", height, "--positions", "all")
         table.near(name, "whole images: Loader, preview", simple, ours, levels=0 if ffcv.raw.all() else LEVELS)
     for ratio, side in CROPS:
         loaded_labels, theirs = ffcv.load(CenterCropRGBImageDecoder((side, side), ratio))
@@ -293,7 +293,7 @@ def check_golden_pixels(name, precast, arrays, table):
     kept = ",".join(map(str, arrays["center_160_ids"]))
     for key, ratio in (("center_160_r0875", 0.875), ("center_160_r1", 1)):
         table.near(name, f"centre crop ratio {ratio:g}, 160 px", precast.center_crops(ratio, 160, kept), arrays[key])
-    windows = [precast.preview("--crop", f"{r0}:{r1},{c0}:{c1}", "--image_size", 96, "--samples", sample)[0]
+    windows = [precast.preview("--crop", f"{r0}:{r1},{c0}:{c1}", "--image-size", 96, "--positions", sample)[0]
                for sample, r0, r1, c0, c1 in arrays["windows"]]
     table.near(name, f"{len(windows)} windows, 96 px", windows, arrays["windows_96"])
 

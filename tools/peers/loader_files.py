@@ -57,7 +57,7 @@ class Files:
         taken = self.scratch / "taken.jpg"
         for sample in range(samples):
             taken.unlink(missing_ok=True)
-            self.call(self.precast, "inspect", file, "--sample", sample, "--out", taken)
+            self.call(self.precast, "inspect", file, "--sample", sample, "--output", taken)
             yield taken.read_bytes()
 
     def make_files(self, kind, copies):

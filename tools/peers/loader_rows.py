@@ -9,8 +9,8 @@ KINDS = {"jpg": ("jpg", 512, 4), "raw": ("raw", 256, 2), "mix": ("proportion", 5
 SOURCES = {"precast": "beton", "precast_indexed": "beton", "precast_quasi": "beton", "ffcv": "beton",
            "ffcv_quasi": "beton", "torchvision": "files", "webdataset": "shards", "dali": "files"}
 # The variants of precast, by options of `precast bench loader`; ratios are those of the first.
-PRECAST = {"precast": ("--jpeg_index", "off"), "precast_indexed": ("--jpeg_index", "on"),
-           "precast_quasi": ("--jpeg_index", "off", "--order", "quasi_random", "--in_memory", 0)}
+PRECAST = {"precast": ("--jpeg-index", "off"), "precast_indexed": ("--jpeg-index", "on"),
+           "precast_quasi": ("--jpeg-index", "off", "--order", "quasi_random", "--in-memory", 0)}
 PYTHON_PEERS = [peer for peer in SOURCES if peer not in PRECAST]
 ALL = ("precast", "precast_indexed", "ffcv", "torchvision", "webdataset", "dali")
 

@@ -8,6 +8,7 @@
 #include "framework/core/error.h"
 #include "framework/core/suggest.h"
 #include "tools/cli/json_output.h"
+#include "tools/cli/shared_options.h"
 #include "tools/plugins/plugins.h"
 
 namespace precast::tools {
@@ -59,11 +60,13 @@ std::vector<ListedKind> list_data_parts(const data::DataParts& parts) {
 }
 
 Arguments list_arguments() {
-  Arguments arguments("list [KIND] [--plugin FILE.so ...]",
-                      "Everything that a recipe can name, with options and defaults.");
+  Arguments arguments("list [KIND] [options]",
+                      "Lists the parts that a recipe can name, with their options and defaults.");
   arguments.optional_positional("KIND", "models, methods, transforms, orders ...: only these");
   add_plugin_option(arguments.options());
-  arguments.options().add_options()("json", "print the list as JSON");
+  arguments.options().add_options()("json", kJsonHelp);
+  arguments.example("precast list transforms");
+  arguments.exit_codes({6});
   return arguments;
 }
 

@@ -87,9 +87,10 @@ std::vector<PluginFile> open_plugins(const ConfigNode& recipe,
 }
 
 void add_plugin_option(boost::program_options::options_description& options) {
-  options.add_options()("plugin",
-                        boost::program_options::value<std::vector<std::string>>()->composing(),
-                        "libraries with parts of your own");
+  options.add_options()(
+      "plugin",
+      boost::program_options::value<std::vector<std::string>>()->composing()->value_name("FILE"),
+      "plug-in to load; may be given several times");
 }
 
 std::vector<PluginFile> open_plugins(const Arguments& arguments) {

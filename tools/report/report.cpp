@@ -17,11 +17,11 @@ namespace po = boost::program_options;
 
 /// The path of the page; empty: none is written.
 std::filesystem::path output(const Arguments& arguments, const std::vector<RunRecord>& runs) {
-  if (arguments.has("out")) return arguments.text("out");
+  if (arguments.has("output")) return arguments.text("output");
   if (arguments.get<bool>("json")) return {};
   if (runs.size() == 1) return runs[0].folder / "report.html";
   throw ConfigError(
-      fmt::format("--out: missing. The page of {} runs has no folder: give it as --out FILE.html",
+      fmt::format("--output: missing. The page of {} runs has no folder: give --output FILE.html",
                   runs.size()));
 }
 
@@ -29,15 +29,17 @@ std::filesystem::path output(const Arguments& arguments, const std::vector<RunRe
 
 int run_report(const std::vector<std::string>& args) {
   Arguments arguments(
-      "report RUN... [--out FILE.html] [--json]",
-      "Writes a page with the figures of a run, or of several side by side: accuracy, loss, rate,\n"
-      "throughput, waiting for data, system, configuration. It is one file without scripts that\n"
-      "loads nothing. Runs may be unfinished.");
+      "report RUN... [options]",
+      "Writes a page with the figures of a run, or of several side by side: accuracy, loss, "
+      "learning rate, throughput, waiting for data, system, configuration. It is one file without "
+      "scripts that loads nothing. Runs may be unfinished.");
   arguments.positional_list("RUN", "a run folder, or a folder of run folders");
   arguments.options().add_options()(
-      "out,o", po::value<std::string>(),
-      "the page; default: report.html in the run's folder, of several runs: none")(
-      "json", po::bool_switch(), "print the figures as JSON; a page only with --out");
+      "output,o", po::value<std::string>()->value_name("FILE"),
+      "file to write; default: report.html in the run's folder; required for several runs")(
+      "json", po::bool_switch(), "print the result as JSON; a page is written only with --output");
+  arguments.example("precast report runs/first");
+  arguments.example("precast report runs/first runs/second --output compare.html");
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
   std::vector<RunRecord> runs;
   for (const std::string& path : arguments.get<std::vector<std::string>>("RUN"))

@@ -300,13 +300,19 @@ nlohmann::ordered_json Schema::values() const {
 }
 
 std::vector<Schema::KeyHelp> Schema::keys() const {
+  const auto type_of = [](const Key& key) {
+    if (!key.choices_.empty()) return fmt::format("{}", fmt::join(key.choices_, "|"));
+    const std::string type = type_name(*key.target_);
+    if (key.min_ && key.max_ && !key.min_excluded_ && !key.max_excluded_)
+      return fmt::format("{}, {} to {}", type, *key.min_, *key.max_);
+    return key.min_ || key.max_ ? type + " " + key.bounds() : type;
+  };
   std::vector<KeyHelp> all;
   for (const Key& key : keys_) {
     if (!key.target_) continue;
     all.push_back({.name = key.name_,
                    .help = key.help_,
-                   .type = key.choices_.empty() ? type_name(*key.target_)
-                                                : fmt::format("{}", fmt::join(key.choices_, "|")),
+                   .type = type_of(key),
                    .value = to_json(*key.target_, key.choices_).dump(),
                    .is_switch = std::holds_alternative<bool*>(*key.target_),
                    .required = key.required_});

@@ -71,11 +71,11 @@ TEST_F(LabelListTest, NumbersAreLinesOfTheClassesAndLabelsTheirSortedNames) {
   EXPECT_THAT(arranged("v_1 2\nv_2 n02\nv_3 4\n", ilsvrc),
               ElementsAre("v_2.JPEG 1", "v_3.JPEG 1", "v_1.JPEG 2"));
   EXPECT_THAT(refusing("490\n361\n171\n"),
-              ThrowsMessage<DataError>(Names("line 1", 490, "--classes")));
+              ThrowsMessage<DataError>(Names("line 1", 490, "--class-names")));
   EXPECT_THAT(refusing("0\n1\n2\n", ilsvrc), ThrowsMessage<DataError>(Names("line 1", 1, 4, 0)));
   EXPECT_THAT(refusing("1\n5\n2\n", ilsvrc), ThrowsMessage<DataError>(Names("line 2", 1, 4, 5)));
   EXPECT_THAT(refusing("n01\nn04\nn02\n", ilsvrc),
-              ThrowsMessage<DataError>(Names("line 2", 4, "--classes", "'n04'")));
+              ThrowsMessage<DataError>(Names("line 2", 4, "--class-names", "'n04'")));
 }
 
 TEST_F(LabelListTest, MissingAndSurplusNamesAreNamed) {
@@ -160,7 +160,7 @@ TEST_F(LabelListTest, ASplitWithFewerClassesGetsTheLabelsOfAll) {
       [&] {
         (void)open_source(folder_ / "tree", "auto", test::option("classes", folder_ / "classes"));
       },
-      ThrowsMessage<DataError>(Names(2, "--classes", "'d'")));
+      ThrowsMessage<DataError>(Names(2, "--class-names", "'d'")));
 }
 
 TEST_F(LabelListTest, ASplitWithFewerClassesGetsTheLabelsOfATrainingSet) {

@@ -50,12 +50,12 @@ class CustomFields : public ::testing::Test {
 
 TEST_F(CustomFields, OfAnotherProgramAreRefusedWithWhatToSay) {
   EXPECT_THAT([&] { BetonReader reader(path_); },
-              ThrowsMessage<DataError>(Names("field 1", "--field boxes=BYTES:ALIGNMENT")));
+              ThrowsMessage<DataError>(Names("field 1", "--field-layout boxes=BYTES:ALIGNMENT")));
   EXPECT_THAT(
       [&] {
         BetonReader(path_, BlobAccess::mapped, {{{"boxes", {10, 1, {}}}}});
       },
-      ThrowsMessage<DataError>(Names("--field point=BYTES:ALIGNMENT")));
+      ThrowsMessage<DataError>(Names("--field-layout point=BYTES:ALIGNMENT")));
 }
 
 TEST_F(CustomFields, LetTheOtherFieldsBeFoundWhereTheirLayoutIsTold) {
@@ -145,7 +145,7 @@ TEST_F(CustomFields, AreWrittenAgainAndThenTellTheirLayoutThemselves) {
 
 TEST_F(CustomFields, WithBytesAtUnknownPlacesAreNotCopied) {
   EXPECT_THAT([&] { write_again(*open_beton(path_, told_), folder_ / "ours.beton"); },
-              ThrowsMessage<Error>(Names("--field boxes=BYTES:ALIGNMENT:POINTER")));
+              ThrowsMessage<Error>(Names("--field-layout boxes=BYTES:ALIGNMENT:POINTER")));
 }
 
 TEST(CustomField, RefusesValuesThatItsLayoutDoesNotHold) {
@@ -159,7 +159,8 @@ TEST(CustomField, RefusesValuesThatItsLayoutDoesNotHold) {
       [&] {
         field.encode(CustomInput{std::vector<std::byte>(4), std::vector<std::byte>(1)}, 0, out);
       },
-      ThrowsMessage<DataError>(Names("custom field", "--field NAME=BYTES:ALIGNMENT:POINTER")));
+      ThrowsMessage<DataError>(
+          Names("custom field", "--field-layout NAME=BYTES:ALIGNMENT:POINTER")));
   std::vector<std::byte> full(kFieldArgumentsBytes, std::byte{1});
   EXPECT_THAT(
       [&] {

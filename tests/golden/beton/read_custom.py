@@ -1,7 +1,7 @@
 """Reads a copy of custom_w1.beton.gz that precast wrote with FFCV 1.0.2 and its classes of the fields.
 
 usage: read_custom.py FILE.beton, made by
-  precast write custom_w1.beton FILE.beton --field boxes=10:1:0 --field point=24:8
+  precast write custom_w1.beton FILE.beton --field-layout boxes=10:1:0 --field-layout point=24:8
 """
 import pathlib
 import sys

@@ -49,7 +49,7 @@ class ConfigsTest : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(ConfigsTest, PassesADryRun) {
-  const ChildResult run = train({"--dry-run", "--train_samples=1281167", "--json"});
+  const ChildResult run = train({"--dry-run", "--train-samples=1281167", "--json"});
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_GT(nlohmann::json::parse(run.output).at("steps_per_epoch").get<int>(), 0);
 }

@@ -297,7 +297,7 @@ TEST_F(TrainTest, DryRunShowsThePlanAndTrainsNothing) {
   common_.clear();
   const ChildResult run =
       precast({"train", PRECAST_SOURCE_DIR "/configs/imagenet/rn50_16_epochs.yaml", "--dry-run",
-               "--train_samples", "1281167", "--json", "--per-step"});
+               "--train-samples", "1281167", "--json", "--per-step"});
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   const auto plan = nlohmann::json::parse(run.output);
   EXPECT_EQ(plan.at("steps_per_epoch"), 312);

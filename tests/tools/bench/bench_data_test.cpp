@@ -55,7 +55,7 @@ class BenchDataTest : public testing::Test {
     };
     preset("--runs", "1");
     preset("--passes", "2");
-    preset("--image_size", "32");
+    preset("--image-size", "32");
     preset("--workers", "1");
     const Run run = bench(options);
     EXPECT_EQ(run.code, 0) << run.err;
@@ -67,7 +67,7 @@ class BenchDataTest : public testing::Test {
 
 TEST_F(BenchDataTest, LoaderCountsEveryImageOfEveryPassAndProcess) {
   const std::string file = dataset();
-  const json figures = load(file, {"--passes", "3", "--processes", "2", "--batch_size", "5"});
+  const json figures = load(file, {"--passes", "3", "--processes", "2", "--batch-size", "5"});
   EXPECT_EQ(figures.at("samples"), 24);
   const json& point = figures.at("points").at(0);
   EXPECT_EQ(point.at("settings").at("processes"), 2);
@@ -83,8 +83,8 @@ TEST_F(BenchDataTest, LoaderCountsEveryImageOfEveryPassAndProcess) {
 
 TEST_F(BenchDataTest, ListsSweepAllCombinationsAndEachRoundMeasuresEach) {
   const json figures = load(
-      dataset(), {"--workers", "1,4", "--batch_size", "4,8", "--order", "random,sequential",
-                  "--format", "u8,f32", "--image_size", "16,24", "--runs", "2", "--passes", "1"});
+      dataset(), {"--workers", "1,4", "--batch-size", "4,8", "--order", "random,sequential",
+                  "--format", "u8,f32", "--image-size", "16,24", "--runs", "2", "--passes", "1"});
   const json& points = figures.at("points");
   ASSERT_EQ(points.size(), 32U);
   std::set<std::string> settings;
@@ -98,7 +98,7 @@ TEST_F(BenchDataTest, ListsSweepAllCombinationsAndEachRoundMeasuresEach) {
 }
 
 TEST_F(BenchDataTest, APartOfEachPassIsWholeBatches) {
-  const json figures = load(dataset(), {"--samples", "10", "--batch_size", "5"});
+  const json figures = load(dataset(), {"--pass-samples", "10", "--batch-size", "5"});
   // Batches of 5, 5, 5, 5, 4: the last two.
   EXPECT_EQ(figures.at("points").at(0).at("runs").at(0).at("images"), 2 * 9);
 }
@@ -106,9 +106,9 @@ TEST_F(BenchDataTest, APartOfEachPassIsWholeBatches) {
 TEST_F(BenchDataTest, EveryOrderFormatLayoutAndWayOfReadingLoadsAllImages) {
   const std::string file = dataset();
   for (const std::vector<std::string>& options : std::vector<std::vector<std::string>>{
-           {"--order", "sequential,quasi_random,class_balanced", "--in_memory", "1,0"},
+           {"--order", "sequential,quasi_random,class_balanced", "--in-memory", "1,0"},
            {"--format", "f32,f16,bf16", "--layout", "nhwc,nchw"},
-           {"--jpeg_index", "on,off"}}) {
+           {"--jpeg-index", "on,off"}}) {
     const json figures = load(file, options);
     for (const json& point : figures.at("points")) {
       const json& run = point.at("runs").at(0);
@@ -120,7 +120,7 @@ TEST_F(BenchDataTest, EveryOrderFormatLayoutAndWayOfReadingLoadsAllImages) {
 }
 
 TEST_F(BenchDataTest, AColdPassThroughTheProcessCacheReadsTheFile) {
-  const json figures = load(dataset(), {"--cold", "--in_memory", "1,0"});
+  const json figures = load(dataset(), {"--cold", "--in-memory", "1,0"});
   const json& points = figures.at("points");
   EXPECT_EQ(points.at(0).at("runs").at(0).at("disk_bytes"), 0);
   EXPECT_GT(points.at(1).at("runs").at(0).at("disk_bytes"), 0);
@@ -137,7 +137,7 @@ TEST_F(BenchDataTest, AColdPassAndATableAndAChart) {
   const std::string svg = folder_ / "sweep.svg";
   const std::string many = std::to_string(usable_cores() + 1);
   const Run run = bench({"loader", dataset(), "--cold", "--passes", "1", "--runs", "1",
-                         "--image_size", "32", "--workers", "1," + many, "--svg", svg});
+                         "--image-size", "32", "--workers", "1," + many, "--svg", svg});
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_THAT(run.out, Names(24, "workers   img/s"));
   EXPECT_THAT(run.out, HasSubstr("\n* ")) << "64 threads are more than the cores";
@@ -169,7 +169,7 @@ TEST_F(BenchDataTest, DecodeTimesEveryDecoderOnWholeImagesAndCrops) {
 TEST_F(BenchDataTest, DecodeReadsJpegFilesOnManyThreads) {
   const data::BetonReader reader(dataset("img_jpg_w3"));
   std::vector<std::string> arguments = {"decode",    "--runs", "1",         "--seconds", "0",
-                                        "--decoder", "own",    "--threads", "3",         "--json"};
+                                        "--decoder", "own",    "--workers", "3",         "--json"};
   for (std::uint64_t sample = 0; sample < 5; ++sample) {
     const auto bytes = reader.image(sample, reader.first_field(data::FieldType::image)).bytes;
     arguments.push_back(folder_ / (std::to_string(sample) + ".jpg"));
@@ -186,25 +186,25 @@ TEST_F(BenchDataTest, WrongArgumentsEndWithCodeTwo) {
                  Names("FILE.beton", "precast bench loader"));  // text is the interface: a command
   expect_failure(2, {"loader", file, "--workers", "1,x"}, Names("--workers", "x"));
   expect_failure(2, {"loader", file, "--workers", "1,,2"}, Names("--workers", "1,,2"));
-  expect_failure(2, {"loader", file, "--batch_size", "0"}, Names("--batch_size", 1, 0));
+  expect_failure(2, {"loader", file, "--batch-size", "0"}, Names("--batch-size", 1, 0));
   expect_failure(2, {"loader", file, "--order", "alphabetic"},
                  Names("--order", "random", "alphabetic"));
   expect_failure(2, {"loader", file, "--format", "f8"}, Names("--format", "u8", "f8"));
   expect_failure(2, {"loader", file, "--processes", "0"}, Names("--processes", 1, 0));
   expect_failure(2, {"loader", file, "--seconds", "0"}, Names("--seconds", 0));
-  expect_failure(2, {"loader", file, "--in_memory", "2"}, Names("--in_memory", 0, 1, 2));
+  expect_failure(2, {"loader", file, "--in-memory", "2"}, Names("--in-memory", 0, 1, 2));
   expect_failure(2, {"loader", file, "--layout", "chw"},
                  Names("--layout", "nhwc", "nchw", "'chw'"));
-  expect_failure(2, {"loader", file, "--image_size=0"}, Names("--image_size", 1, 8192, 0));
+  expect_failure(2, {"loader", file, "--image-size=0"}, Names("--image-size", 1, 8192, 0));
   expect_failure(2, {"loader", file, "--runs=0"}, Names("--runs", 1, 10000, 0));
-  expect_failure(2, {"loader", file, "--workers=0"}, Names("--workers", 1, 2147483647, 0));
+  expect_failure(2, {"loader", file, "--workers=-1"}, Names("--workers", 0, 2147483647, -1));
   expect_failure(2, {"decode"},
                  Names("FILE", "precast bench decode"));  // text is the interface: a command
   expect_failure(2, {"decode", file, "--decoder", "turbo"},
                  Names("--decoder", "libjpeg", "'turbo'"));
   expect_failure(2, {"decode", file, "--region", "half"},
                  Names("--region", "full", "crop", "half"));
-  expect_failure(2, {"decode", file, "--threads", "0"}, Names("--threads", 1, 0));
+  expect_failure(2, {"decode", file, "--workers", "-1"}, Names("--workers", 0, 1024, -1));
 }
 
 TEST_F(BenchDataTest, FilesThatAreMissingOrWrongHaveCodesOfTheirOwn) {
@@ -281,7 +281,7 @@ TEST(SideBySide, AProcessThatIsKilledIsTold) {
 
 TEST_F(BenchDataTest, FilesWithoutImagesAreLoaded) {
   for (const char* golden : {"bytes_first_empty", "scalars_only"}) {
-    const json run = load(dataset(golden), {"--in_memory", "1,0"});
+    const json run = load(dataset(golden), {"--in-memory", "1,0"});
     for (const json& point : run["points"]) EXPECT_GT(point["images_per_second"], 0) << golden;
   }
 }
@@ -302,13 +302,13 @@ TEST_F(BenchDataTest, DamagedSamplesAreReplacedAndListedIfAsked) {
   std::fill_n(bytes.begin() + at, 30, std::byte{0});
   test::write_bytes(file, bytes);
   expect_failure(3, {"loader", file}, Names("sample 9"));
-  expect_failure(2, {"loader", file, "--on_corrupt", "ignore"}, Names("on_corrupt", "ignore"));
-  const json run = load(file, {"--on_corrupt", "replace"});
+  expect_failure(2, {"loader", file, "--on-corrupt", "ignore"}, Names("--on-corrupt", "ignore"));
+  const json run = load(file, {"--on-corrupt", "replace"});
   ASSERT_EQ(run["replaced"].size(), 1U);
   EXPECT_EQ(run["replaced"][0][0], 9);
   EXPECT_EQ(run["replaced"][0][1], 10);
-  const Run text = bench({"loader", file, "--on_corrupt", "replace", "--runs", "1", "--passes", "1",
-                          "--image_size", "32", "--workers", "1"});
+  const Run text = bench({"loader", file, "--on-corrupt", "replace", "--runs", "1", "--passes", "1",
+                          "--image-size", "32", "--workers", "1"});
   EXPECT_THAT(text.out, Names(9, 10));
 }
 

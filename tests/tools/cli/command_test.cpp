@@ -18,11 +18,11 @@ using testing::HasSubstr;
 
 TEST(CommandTest, EveryCommandHasHelp) {
   const std::vector<std::pair<std::string, std::string>> options = {
-      {"write", "--image.mode"}, {"index", "--interval"}, {"inspect", "--labels"},
-      {"verify", "--deep"},      {"select", "--where"},   {"merge", "--labels"},
+      {"write", "--image.mode"}, {"index", "--interval"}, {"inspect", "--label-values"},
+      {"verify", "--deep"},      {"select", "--where"},   {"merge", "--label-rule"},
       {"sizes", "--ram"},        {"preview", "--crop"},   {"convert", "IN"},
       {"grid", "--status"},      {"reproduce", "--rows"}, {"report", "--json"},
-      {"new", "NAME"},           {"bench", "loader"},     {"doctor", "--json"}};
+      {"new", "new plugin"},     {"bench", "loader"},     {"doctor", "--json"}};
   const std::string commands = test::precast_run({"--help"}).out;
   for (const auto& [command, option] : options) {
     EXPECT_THAT(commands, HasSubstr("\n  " + command + " "));

@@ -45,24 +45,24 @@ class FieldsTest : public testing::Test {
 
 TEST_F(FieldsTest, InspectShowsACustomFieldWhoseLayoutIsTold) {
   EXPECT_EQ(precast({"inspect", file_}), 3);
-  EXPECT_THAT(error, Names("--field boxes=BYTES:ALIGNMENT"));
-  ASSERT_EQ(precast({"inspect", file_, "--field", "boxes=10:1", "--field", "point=24:8", "--sample",
-                     "1"}),
+  EXPECT_THAT(error, Names("--field-layout boxes=BYTES:ALIGNMENT"));
+  ASSERT_EQ(precast({"inspect", file_, "--field-layout", "boxes=10:1", "--field-layout",
+                     "point=24:8", "--sample", "1"}),
             0)
       << error;
   const auto sample = nlohmann::json::parse(output);
   EXPECT_EQ(sample["label"], 11);
   EXPECT_EQ(sample["boxes"]["blobs"][0]["bytes"], 32);
   EXPECT_EQ(sample["boxes"]["metadata"].get<std::string>().size(), 20U);
-  EXPECT_EQ(precast({"inspect", file_, "--field", "boxes=10:3"}), 2);
+  EXPECT_EQ(precast({"inspect", file_, "--field-layout", "boxes=10:3"}), 2);
 }
 
 TEST_F(FieldsTest, InspectTakesOutWhatACustomFieldPointsTo) {
   const data::BetonReader reader(file_, data::BlobAccess::mapped,
                                  {{{"boxes", {10, 1, 0}}, {"point", {24, 8, {}}}}});
-  const std::vector<std::string> of_sample = {"inspect",      file_,     "--field",
-                                              "boxes=10:1:0", "--field", "point=24:8",
-                                              "--sample",     "1",       "--out"};
+  const std::vector<std::string> of_sample = {
+      "inspect",    file_,      "--field", "boxes=10:1:0", "--field-layout",
+      "point=24:8", "--sample", "1",       "--output"};
   auto arguments = of_sample;
   arguments.push_back((folder_ / "sample").string());
   ASSERT_EQ(precast(arguments), 0) << error;
@@ -78,12 +78,15 @@ TEST_F(FieldsTest, InspectTakesOutWhatACustomFieldPointsTo) {
 }
 
 TEST_F(FieldsTest, WriteKeepsACustomFieldAndItsLayout) {
-  ASSERT_EQ(precast({"write", file_, out_, "--field", "boxes=10:1:0", "--field", "point=24:8"}), 0)
+  ASSERT_EQ(precast({"write", file_, out_, "--field-layout", "boxes=10:1:0", "--field-layout",
+                     "point=24:8"}),
+            0)
       << error;
   ASSERT_EQ(precast({"verify", "--deep", out_}), 0) << output;
   EXPECT_EQ(precast({"verify", "--deep", file_}), 3);
-  EXPECT_EQ(
-      precast({"verify", "--deep", file_, "--field", "boxes=10:1:0", "--field", "point=24:8"}), 0)
+  EXPECT_EQ(precast({"verify", "--deep", file_, "--field-layout", "boxes=10:1:0", "--field-layout",
+                     "point=24:8"}),
+            0)
       << output;
   const std::string some = (folder_ / "some.beton").string();
   ASSERT_EQ(precast({"select", out_, some, "--count", "2", "--seed", "3"}), 0) << error;
@@ -95,7 +98,8 @@ TEST_F(FieldsTest, WriteKeepsACustomFieldAndItsLayout) {
 }
 
 TEST_F(FieldsTest, EveryCommandThatReadsTakesLayouts) {
-  const std::vector<std::string> layouts = {"--field", "boxes=10:1:0", "--field", "point=24:8"};
+  const std::vector<std::string> layouts = {"--field-layout", "boxes=10:1:0", "--field-layout",
+                                            "point=24:8"};
   const auto with_layouts = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.end(), layouts.begin(), layouts.end());
     return precast(std::move(arguments));
@@ -109,27 +113,27 @@ TEST_F(FieldsTest, EveryCommandThatReadsTakesLayouts) {
   }
   EXPECT_EQ(with_layouts({"preview", file_, "-o", (folder_ / "x.png").string()}), 3);
   EXPECT_THAT(error, testing::AllOf(Names(file_), testing::Not(HasSubstr("BYTES:ALIGNMENT"))));
-  EXPECT_EQ(with_layouts({"write", file_, out_, "--kind", "tar"}), 2);
-  EXPECT_THAT(error, Names(".beton", "--kind"));
+  EXPECT_EQ(with_layouts({"write", file_, out_, "--source-kind", "tar"}), 2);
+  EXPECT_THAT(error, Names(".beton", "--source-kind"));
 }
 
 TEST_F(FieldsTest, WriteMakesPixelsOfImages) {
   const std::string images = (folder_ / "images.beton").string();
   test::write_bytes(images, test::golden_beton("img_raw_w1"));
-  ASSERT_EQ(precast({"write", images, out_, "--field", "image=pixels"}), 0) << error;
+  ASSERT_EQ(precast({"write", images, out_, "--field-kind", "image=pixels"}), 0) << error;
   const data::BetonReader reader(images);
   const data::ImageRecord image = reader.image(0, 0);
   ASSERT_EQ(precast({"inspect", out_, "--sample", "0"}), 0) << error;
   EXPECT_EQ(nlohmann::json::parse(output)["image"]["shape"],
             nlohmann::json::array({image.height, image.width, 3}));
   const std::string npy = (folder_ / "x.npy").string();
-  ASSERT_EQ(precast({"inspect", out_, "--sample", "0", "--field", "image", "--out", npy}), 0)
+  ASSERT_EQ(precast({"inspect", out_, "--sample", "0", "--field", "image", "--output", npy}), 0)
       << error;
   const NpyArray array = read_npy(npy);
   EXPECT_EQ(array.shape, (std::vector<std::int64_t>{image.height, image.width, 3}));
   EXPECT_TRUE(std::ranges::equal(array.bytes, image.bytes));
-  EXPECT_EQ(precast({"inspect", out_, "--sample", "0", "--field", "image", "--out", npy + ".bin"}),
-            2);
+  EXPECT_EQ(
+      precast({"inspect", out_, "--sample", "0", "--field", "image", "--output", npy + ".bin"}), 2);
 }
 
 TEST(TakeLayouts, LeavesTheOtherMeaningsOfTheOption) {
@@ -147,11 +151,11 @@ TEST(TakeLayouts, LeavesTheOtherMeaningsOfTheOption) {
 TEST_F(FieldsTest, WrongKindsAndOptionsThatDoNothingAreRefusedBeforeTheWork) {
   const std::string images = (folder_ / "images.beton").string();
   test::write_bytes(images, test::golden_beton("img_raw_w1"));
-  EXPECT_EQ(precast({"write", images, out_, "--field", "image=bytes"}), 2);
-  EXPECT_THAT(error, Names("--field image=bytes"));
-  EXPECT_EQ(
-      precast({"write", images, out_, "--field", "image=pixels", "--image.max_resolution", "9"}),
-      2);
+  EXPECT_EQ(precast({"write", images, out_, "--field-kind", "image=bytes"}), 2);
+  EXPECT_THAT(error, Names("--field-kind image=bytes"));
+  EXPECT_EQ(precast({"write", images, out_, "--field-kind", "image=pixels",
+                     "--image.max_resolution", "9"}),
+            2);
   EXPECT_THAT(error, Names("--image.max_resolution", "image=pixels"));
   EXPECT_EQ(precast({"write", images, out_, "--image.compress_probability", "0.5"}), 2);
   EXPECT_THAT(error, Names("--image.compress_probability", "--image.mode", "proportion", "jpg"));
@@ -164,16 +168,18 @@ TEST_F(FieldsTest, KindsAreToldByTheFirstSoundImage) {
   const std::filesystem::path tree = folder_ / "tree";
   test::put_file(tree / "a" / "1.png", {});
   test::put_file(tree / "a" / "2.png", test::png_file(test::gradient(4, 5), 1));
-  const std::vector<std::string> write = {"write", tree.string(), out_, "--field", "image=pixels"};
+  const std::vector<std::string> write = {"write", tree.string(), out_, "--field-kind",
+                                          "image=pixels"};
   EXPECT_EQ(precast(write), 3);
   auto skipping = write;
-  skipping.insert(skipping.end(), {"--on_corrupt", "skip"});
+  skipping.insert(skipping.end(), {"--on-corrupt", "skip"});
   ASSERT_EQ(precast(skipping), 0) << error;
   EXPECT_EQ(data::BetonReader(out_).fields()[0].tag.channels, 1U);
 }
 
 TEST_F(FieldsTest, PartsOfACustomFileCanBeJoinedWithTheirOrigin) {
-  const std::vector<std::string> told = {"--field", "boxes=10:1:0", "--field", "point=24:8"};
+  const std::vector<std::string> told = {"--field-layout", "boxes=10:1:0", "--field-layout",
+                                         "point=24:8"};
   std::vector<std::string> select = {"select", file_, out_, "--count", "2"};
   select.insert(select.end(), told.begin(), told.end());
   ASSERT_EQ(precast(select), 0) << error;

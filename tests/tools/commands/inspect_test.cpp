@@ -57,7 +57,7 @@ class InspectTest : public testing::Test {
 };
 
 TEST_F(InspectTest, JsonHoldsWhatFfcvPutIntoTheFile) {
-  ASSERT_EQ(inspect({golden("img_smart_w3"), "--json", "--labels"}), 0) << error;
+  ASSERT_EQ(inspect({golden("img_smart_w3"), "--json", "--label-values"}), 0) << error;
   const auto report = nlohmann::json::parse(output);
   const auto facts = test::golden_beton_facts("img_smart_w3");
   EXPECT_EQ(report["samples"], facts["rows"].size());
@@ -93,7 +93,7 @@ TEST_F(InspectTest, ShowsEveryKindOfField) {
 TEST_F(InspectTest, TakesAnImageOutAsItIsStored) {
   const std::string raw = golden("img_raw_w1");
   const std::string ppm = (folder_ / "x.ppm").string();
-  ASSERT_EQ(inspect({raw, "--sample", "2", "--out", ppm}), 0) << error;
+  ASSERT_EQ(inspect({raw, "--sample", "2", "--output", ppm}), 0) << error;
   const data::BetonReader reader(raw);
   const data::ImageRecord image = reader.image(2, 0);
   const auto file = test::read_bytes(ppm);
@@ -102,13 +102,13 @@ TEST_F(InspectTest, TakesAnImageOutAsItIsStored) {
   EXPECT_TRUE(std::ranges::equal(std::span(file).subspan(head.size()), image.bytes));
 
   const std::string npy = (folder_ / "x.npy").string();
-  ASSERT_EQ(inspect({raw, "--sample", "2", "--out", npy}), 0) << error;
+  ASSERT_EQ(inspect({raw, "--sample", "2", "--output", npy}), 0) << error;
   const auto array = test::read_bytes(npy);
   EXPECT_TRUE(std::ranges::equal(std::span(array).last(image.bytes.size()), image.bytes));
 
   const std::string jpg = golden("img_jpg_w3");
   const std::string out = (folder_ / "x.jpg").string();
-  ASSERT_EQ(inspect({jpg, "--sample", "5", "--out", out}), 0) << error;
+  ASSERT_EQ(inspect({jpg, "--sample", "5", "--output", out}), 0) << error;
   const data::BetonReader jpegs(jpg);
   EXPECT_TRUE(std::ranges::equal(test::read_bytes(out), jpegs.image(5, 0).bytes));
   EXPECT_EQ(nlohmann::json::parse(output)["label"], jpegs.integer(5, 1));
@@ -118,13 +118,13 @@ TEST_F(InspectTest, RefusesWhatItCannotShow) {
   const std::string file = golden("img_raw_w1");
   EXPECT_EQ(inspect({file, "--sample", "24"}), 2);
   EXPECT_THAT(error, Names("--sample", 0, 23, 24));
-  EXPECT_EQ(inspect({file, "--sample", "0", "--out", (folder_ / "x.gif").string()}), 2);
+  EXPECT_EQ(inspect({file, "--sample", "0", "--output", (folder_ / "x.gif").string()}), 2);
   const std::string image = (folder_ / "x.jpg").string();
   std::filesystem::create_hard_link(file, image);
-  EXPECT_EQ(inspect({file, "--sample", "0", "--out", image}), 2);
+  EXPECT_EQ(inspect({file, "--sample", "0", "--output", image}), 2);
   EXPECT_THAT(error, Names(image, file));
-  EXPECT_EQ(inspect({file, "--out", "x.jpg"}), 2);
-  EXPECT_EQ(inspect({file, "--sample", "0", "--field", "label", "--out", "x.jpg"}), 2);
+  EXPECT_EQ(inspect({file, "--output", "x.jpg"}), 2);
+  EXPECT_EQ(inspect({file, "--sample", "0", "--field", "label", "--output", "x.jpg"}), 2);
   EXPECT_EQ(inspect({}), 2);
   EXPECT_EQ(inspect({(folder_ / "missing.beton").string()}), 5);
   const std::string cut = golden("img_jpg_w3");
@@ -222,7 +222,7 @@ TEST_F(InspectTest, SamplesCanBeDrawnAtRandom) {
 TEST_F(InspectTest, TakesAWholeSampleOutIntoAFolder) {
   const std::string file = golden("allfields_w1");
   const auto out = folder_ / "sample";
-  ASSERT_EQ(inspect({file, "--sample", "3", "--out", out.string()}), 0) << error;
+  ASSERT_EQ(inspect({file, "--sample", "3", "--output", out.string()}), 0) << error;
   const data::BetonReader reader(file);
   std::size_t files = 0;
   for (std::size_t field = 0; field < reader.fields().size(); ++field) {
@@ -254,7 +254,7 @@ TEST_F(InspectTest, OneFieldGoesToAFileWhoseEndingFits) {
     return reader.fields()[reader.first_field(type)].name;
   };
   const std::string png = (folder_ / "x.png").string();
-  ASSERT_EQ(inspect({golden("img_raw_w1"), "--sample", "0", "--out", png}), 0) << error;
+  ASSERT_EQ(inspect({golden("img_raw_w1"), "--sample", "0", "--output", png}), 0) << error;
   data::Image image;
   data::decode_image_file(test::read_bytes(png), image);
   const data::BetonReader images(folder_ / "img_raw_w1.beton");
@@ -264,16 +264,17 @@ TEST_F(InspectTest, OneFieldGoesToAFileWhoseEndingFits) {
   EXPECT_TRUE(std::ranges::equal(std::as_bytes(std::span(image.pixels)), stored.bytes));
   const std::string any = (folder_ / "x.any").string();
   EXPECT_EQ(
-      inspect({file, "--sample", "0", "--out", any, "--field", of_type(data::FieldType::json)}), 0)
+      inspect({file, "--sample", "0", "--output", any, "--field", of_type(data::FieldType::json)}),
+      0)
       << error;
-  EXPECT_EQ(
-      inspect({file, "--sample", "0", "--out", any, "--field", of_type(data::FieldType::ndarray)}),
-      2);
-  EXPECT_THAT(error, Names("--out", ".npy", any));
-  EXPECT_EQ(
-      inspect({file, "--sample", "0", "--out", any, "--field", of_type(data::FieldType::integer)}),
-      2);
-  EXPECT_THAT(error, Names("--out", of_type(data::FieldType::integer)));
+  EXPECT_EQ(inspect({file, "--sample", "0", "--output", any, "--field",
+                     of_type(data::FieldType::ndarray)}),
+            2);
+  EXPECT_THAT(error, Names("--output", ".npy", any));
+  EXPECT_EQ(inspect({file, "--sample", "0", "--output", any, "--field",
+                     of_type(data::FieldType::integer)}),
+            2);
+  EXPECT_THAT(error, Names("--output", of_type(data::FieldType::integer)));
 }
 
 TEST_F(InspectTest, FloatsThatAreNoNumbersAreCountedAndInfiniteOnesAreTexts) {
@@ -304,18 +305,18 @@ TEST_F(InspectTest, AnOrdersBatchIsNoLargerThanTheFileUnlessThatIsAskedFor) {
   const std::string file = golden("img_raw_w1");
   ASSERT_EQ(inspect({file, "--order", "random", "--json"}), 0) << error;
   EXPECT_EQ(nlohmann::json::parse(output)["batch_size"], 24);
-  EXPECT_EQ(inspect({file, "--order", "random", "--batch_size", "256"}), 2);
-  EXPECT_THAT(error, Names("--batch_size", 1, 24, 256));
+  EXPECT_EQ(inspect({file, "--order", "random", "--global-batch-size", "256"}), 2);
+  EXPECT_THAT(error, Names("--global-batch-size", 1, 24, 256));
 }
 
 TEST_F(InspectTest, OptionsWithoutTheirPartnerAreRefused) {
   const std::string file = golden("scalars_only");
   EXPECT_EQ(inspect({file, "--sample", "0", "--field", "image"}), 2);
-  EXPECT_THAT(error, Names("--field", "--out"));
-  EXPECT_EQ(inspect({file, "--labels"}), 2);
-  EXPECT_THAT(error, Names("--labels", "--json"));
-  EXPECT_EQ(inspect({file, "--labels", "--json", "--sample", "0"}), 2);
-  EXPECT_THAT(error, Names("--labels", "--sample"));
+  EXPECT_THAT(error, Names("--field", "--output"));
+  EXPECT_EQ(inspect({file, "--label-values"}), 2);
+  EXPECT_THAT(error, Names("--label-values", "--json"));
+  EXPECT_EQ(inspect({file, "--label-values", "--json", "--sample", "0"}), 2);
+  EXPECT_THAT(error, Names("--label-values", "--sample"));
 }
 
 }  // namespace

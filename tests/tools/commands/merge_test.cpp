@@ -73,7 +73,7 @@ TEST_F(MergeTest, FilesFollowEachOtherAndPagesMayDiffer) {
 }
 
 TEST_F(MergeTest, LabelsOfAFileCanBeginWhereThoseBeforeEnd) {
-  merge({in_, in_, out(), "--labels", "offset"});
+  merge({in_, in_, out(), "--label-rule", "offset"});
   const data::BetonReader all(out());
   for (const std::uint64_t i : {0U, 4U, 89U}) {
     EXPECT_EQ(all.integer(i, 1), i % 3);
@@ -84,13 +84,13 @@ TEST_F(MergeTest, LabelsOfAFileCanBeginWhereThoseBeforeEnd) {
 TEST_F(MergeTest, ClassesOfTheSameNameCanBeOne) {
   const std::string a = named("a.beton", {"cat", "dog"});
   const std::string b = named("b.beton", {"bird", "cat", "fish"});
-  merge({a, b, out(), "--labels", "by-name"});
+  merge({a, b, out(), "--label-rule", "by-name"});
   EXPECT_THAT(labels_of(out()), testing::ElementsAre(0, 1, 2, 0, 3));
   EXPECT_EQ(names_of_merged(), (Names{"cat", "dog", "bird", "fish"}));
-  merge({a, b, out(), "--labels", "offset"});
+  merge({a, b, out(), "--label-rule", "offset"});
   EXPECT_THAT(labels_of(out()), testing::ElementsAre(0, 1, 2, 3, 4));
   EXPECT_EQ(names_of_merged(), (Names{"cat", "dog", "bird", "cat", "fish"}));
-  const auto nameless = test::precast_run({"merge", in_, in_, out("c"), "--labels", "by-name"});
+  const auto nameless = test::precast_run({"merge", in_, in_, out("c"), "--label-rule", "by-name"});
   EXPECT_EQ(nameless.code, 3);
   EXPECT_THAT(nameless.err, test::Names(in_, 3, 0));
 }
@@ -101,7 +101,7 @@ TEST_F(MergeTest, LabelsThatFilesNameDifferentlyAreKeptOnlyIfThatIsAskedFor) {
   const auto run = test::precast_run({"merge", a, b, out()});
   EXPECT_EQ(run.code, 2);
   EXPECT_THAT(run.err, test::Names(a, b, "label 1", "dog", "bird"));
-  merge({a, b, out(), "--labels", "keep"});
+  merge({a, b, out(), "--label-rule", "keep"});
   EXPECT_EQ(names_of_merged(), Names{});
   merge({a, named("c.beton", {"cat", "dog", "fish"}), out()});
   EXPECT_EQ(names_of_merged(), (Names{"cat", "dog", "fish"}));
@@ -113,13 +113,13 @@ TEST_F(MergeTest, NamesAreKeptOnlyIfAllFilesHaveThem) {
   const std::string a = named("a.beton", {"cat", "dog"});
   const std::string b = named("b.beton", {"x", "y"}, {}, false);
   for (const char* rule : {"keep", "offset"}) {
-    const auto report = merge({a, b, out(), "--labels", rule});
+    const auto report = merge({a, b, out(), "--label-rule", rule});
     EXPECT_EQ(names_of_merged(), Names{}) << rule;
     EXPECT_THAT(report["names_left_out"].get<std::string>(), HasSubstr(b)) << rule;
   }
   EXPECT_FALSE(merge({b, b, out()}).contains("names_left_out"));
   const std::string c = named("c.beton", {"", "dog"});
-  const auto run = test::precast_run({"merge", a, c, out("c"), "--labels=by-name"});
+  const auto run = test::precast_run({"merge", a, c, out("c"), "--label-rule=by-name"});
   EXPECT_EQ(run.code, 3);
   EXPECT_THAT(run.err, test::Names(c, "label 0"));
 }
@@ -158,8 +158,9 @@ TEST_F(MergeTest, WrongArgumentsEndWithCode2) {
   const std::vector<std::pair<Words, Words>> cases = {
       {{in_, out()}, {"precast merge A.beton B.beton... OUT.beton"}},
       {{in_, in_, in_}, {in_}},
-      {{in_, in_, out(), "--labels", "ofset"}, {"--labels", "ofset", "offset"}},
-      {{in_, in_, out(), "--labels", "offset", "--label_field", "x"}, {"label_field", "x", in_}},
+      {{in_, in_, out(), "--label-rule", "ofset"}, {"--label-rule", "ofset", "offset"}},
+      {{in_, in_, out(), "--label-rule", "offset", "--label-field", "x"},
+       {"label_field", "x", in_}},
   };
   for (const auto& [options, facts] : cases) {
     std::vector<std::string> arguments = {"merge"};

@@ -25,10 +25,10 @@ class SelectTest : public SubsetTest {};
 TEST_F(SelectTest, AllSamplesOfAFileThatFfcvWroteWithOneWorkerAreThatFileByteForByte) {
   for (const char* name : {"allfields_w1", "img_raw_w1", "img_prop_nette_w1", "masks_w1"}) {
     const std::string file = golden(name);
-    select({file, out(), "--workers", "3", "--no_checksums"});
+    select({file, out(), "--workers", "3", "--no-checksums"});
     EXPECT_TRUE(test::read_bytes(out()) == test::read_bytes(file)) << name;
     select({file, out("b")});
-    select({out("b"), out(), "--no_checksums"});
+    select({out("b"), out(), "--no-checksums"});
     EXPECT_TRUE(test::read_bytes(out()) == test::read_bytes(file)) << name;
   }
 }
@@ -65,7 +65,7 @@ TEST_F(SelectTest, EveryKindOfFieldIsCopiedFromFilesOfSeveralWorkersAndWithEmpty
 
 TEST_F(SelectTest, PagesCanHaveAnotherSize) {
   const std::string file = golden("allfields_w3_empty");
-  select({file, out(), "--page_size", "4194304"});
+  select({file, out(), "--page-size", "4194304"});
   EXPECT_EQ(data::BetonReader(out()).header().page_bytes, 4194304U);
 }
 
@@ -148,9 +148,9 @@ TEST_F(SelectTest, WrongOptionsEndWithCode2AndWriteNothing) {
       {{"--split", "0.999,0.001", out("b")}, {"--split", "90"}},
       {{"--split", "0.5,0.5", out()}, {out()}},
       {{out("b")}, {"--split", "2"}},
-      {{"--label_field", "image", "--classes", "1"}, {"label_field", "image", in_}},
+      {{"--label-field", "image", "--classes", "1"}, {"label_field", "image", in_}},
       {{"--image.quality", "0"}, {"--image.quality", "1", "100", "0"}},
-      {{"--page_size", "3000000"}, {"page_size", "3000000"}},
+      {{"--page-size", "3000000"}, {"page_size", "3000000"}},
   };
   for (const auto& [options, facts] : cases) {
     std::vector<std::string> arguments = {"select", in_, out()};
@@ -187,8 +187,8 @@ TEST_F(SelectTest, WhereOnePartCannotBeWrittenOlderFilesStay) {
 }
 
 TEST_F(SelectTest, PartsReplaceOlderFilesAndTheirChecksums) {
-  select({in_, out("a"), "--samples", "7", "--no_checksums"});
-  ASSERT_EQ(test::precast_run({"verify", "--write_sums", out("a")}).code, 0);
+  select({in_, out("a"), "--samples", "7", "--no-checksums"});
+  ASSERT_EQ(test::precast_run({"verify", "--write-sums", out("a")}).code, 0);
   ASSERT_TRUE(std::filesystem::exists(out("a.sum")));
   std::filesystem::create_symlink("a", outputs_ / "link");
   select({in_, out("link"), out("b"), "--split", "0.5,0.5"});

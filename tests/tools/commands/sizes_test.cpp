@@ -29,7 +29,7 @@ class SizesTest : public testing::Test {
     return nlohmann::json::parse(run.out);
   }
   nlohmann::json sizes(std::vector<std::string> options) {
-    options.insert(options.begin(), {"sizes", tree_, "--image_size", "16"});
+    options.insert(options.begin(), {"sizes", tree_, "--image-size", "16"});
     return json_of(std::move(options));
   }
   /// Mean bytes of an image that `precast write` stores with these options.
@@ -45,8 +45,9 @@ class SizesTest : public testing::Test {
 };
 
 TEST_F(SizesTest, OfAllImagesSizesAreThoseThatWriteMakes) {
-  const auto report = sizes({"--quality", "50,90", "--resolution", "0,16", "--jpeg_share", "1,0",
-                             "--workers", "3", "--images", "1000"});
+  const auto report =
+      sizes({"--image.quality", "50,90", "--image.max_resolution", "0,16",
+             "--image.compress_probability", "1,0", "--workers", "3", "--images", "1000"});
   EXPECT_EQ(report["measured"], 9);
   ASSERT_EQ(report["ways"].size(), 6U);
   for (const auto& way : report["ways"]) {
@@ -63,8 +64,8 @@ TEST_F(SizesTest, OfAllImagesSizesAreThoseThatWriteMakes) {
 }
 
 TEST_F(SizesTest, AShareOfJpegsLiesBetweenBothKinds) {
-  const auto ways =
-      sizes({"--quality", "90", "--resolution", "0", "--jpeg_share", "1,0.25,0"})["ways"];
+  const auto ways = sizes({"--image.quality", "90", "--image.max_resolution", "0",
+                           "--image.compress_probability", "1,0.25,0"})["ways"];
   ASSERT_EQ(ways.size(), 3U);
   EXPECT_EQ(ways[1]["mode"], "proportion 0.25");
   EXPECT_NEAR(
@@ -75,36 +76,39 @@ TEST_F(SizesTest, AShareOfJpegsLiesBetweenBothKinds) {
 
 TEST_F(SizesTest, AdvisesTheBestThatFitsAndSaysWhy) {
   // Slow enough for any machine: of all that fit, 512 px and quality 90 in the fewest bytes.
-  const auto easy = sizes({"--ram", "1", "--cores", "2", "--target_img_s", "0.001"})["advice"];
+  const auto easy = sizes({"--ram", "1", "--cores", "2", "--target-img-s", "0.001"})["advice"];
   EXPECT_EQ(easy["fits"], true);
   EXPECT_EQ(easy["keeps_up"], true);
   EXPECT_THAT(easy["command"].get<std::string>(),
               Names("precast write " + tree_, "--image.quality 90"));
   EXPECT_THAT(easy["why"].get<std::string>(), Names("90 %", "1.0 GB", 2));
   const auto small =
-      sizes({"--ram", "1", "--images", "1000000000", "--resolution", "64,8"})["advice"];
+      sizes({"--ram", "1", "--images", "1000000000", "--image.max_resolution", "64,8"})["advice"];
   EXPECT_EQ(small["fits"], false);
   // At 8 px pixels take less than the head of a JPEG.
   EXPECT_THAT(small["command"].get<std::string>(),
               HasSubstr("--image.mode raw --image.max_resolution 8"));
   EXPECT_EQ(sizes({"--target-img-s", "1e12"})["advice"]["keeps_up"], false);
-  const auto run = test::precast_run({"sizes", tree_, "--target-img-s", "1e12", "--sample", "2"});
+  const auto run = test::precast_run({"sizes", tree_, "--target-img-s", "1e12", "--count", "2"});
   EXPECT_THAT(run.out, Names("full", "1000000000000", "precast write " + tree_));
 }
 
 TEST_F(SizesTest, TheAdvisedCommandIsReadyForAShellAndSaysWhatWasSaidOfTheSource) {
   const std::string tree = (folder_ / "it's a tree").string();
   std::filesystem::rename(tree_, tree);
-  const auto report = json_of({"sizes", tree, "--cores", "1", "--kind", "folder", "--sample", "1",
-                               "--image_size", "16", "--resolution", "16", "--quality", "90"});
-  EXPECT_THAT(report["advice"]["command"].get<std::string>(),
-              AllOf(HasSubstr("it'\\''s a tree' OUT.beton "), testing::EndsWith(" --kind folder")));
+  const auto report =
+      json_of({"sizes", tree, "--cores", "1", "--source-kind", "folder", "--count", "1",
+               "--image-size", "16", "--image.max_resolution", "16", "--image.quality", "90"});
+  EXPECT_THAT(
+      report["advice"]["command"].get<std::string>(),
+      AllOf(HasSubstr("it'\\''s a tree' OUT.beton "), testing::EndsWith(" --source-kind folder")));
 }
 
 TEST_F(SizesTest, DamagedImagesAreLeftOutWhenAskedTo) {
   test::put_file(folder_ / "tree" / "cat" / "bad.jpg", std::vector<std::byte>(40, std::byte{'x'}));
-  const std::vector<std::string> small = {"--resolution", "16", "--jpeg_share", "0"};
-  EXPECT_EQ(test::precast_run({"sizes", tree_, "--resolution", "16"}).code, 3);
+  const std::vector<std::string> small = {"--image.max_resolution", "16",
+                                          "--image.compress_probability", "0"};
+  EXPECT_EQ(test::precast_run({"sizes", tree_, "--image.max_resolution", "16"}).code, 3);
   auto options = small;
   options.insert(options.end(), {"--on-corrupt", "skip"});
   const auto report = sizes(options);
@@ -116,12 +120,12 @@ TEST_F(SizesTest, DamagedImagesAreLeftOutWhenAskedTo) {
 TEST_F(SizesTest, WrongOptionsAndSourcesAreNamed) {
   using Words = std::vector<std::string>;
   const std::vector<std::pair<Words, Words>> cases = {
-      {{"--quality", "0"}, {"--quality", "1", "100", "0"}},
-      {{"--resolution", "big"}, {"--resolution", "0", "65535", "big"}},
-      {{"--jpeg_share", "1.5"}, {"--jpeg_share", "0", "1", "1.5"}},
-      {{"--sample", "0"}, {"--sample", "1", "0"}},
+      {{"--image.quality", "0"}, {"--image.quality", "1", "100", "0"}},
+      {{"--image.max_resolution", "big"}, {"--image.max_resolution", "0", "65535", "big"}},
+      {{"--image.compress_probability", "1.5"}, {"--image.compress_probability", "0", "1", "1.5"}},
+      {{"--count", "0"}, {"--count", "1", "0"}},
       {{"--ram", "-1"}, {"--ram", "0", "-1"}},
-      {{"--kind", "tarr"}, {"kind", "tarr", "tar"}},
+      {{"--source-kind", "tarr"}, {"kind", "tarr", "tar"}},
   };
   for (const auto& [options, facts] : cases) {
     std::vector<std::string> arguments = {"sizes", tree_};
@@ -138,7 +142,8 @@ TEST_F(SizesTest, WrongOptionsAndSourcesAreNamed) {
 }
 
 TEST_F(SizesTest, SmallDatasetsAreToldInSmallUnits) {
-  const auto run = test::precast_run({"sizes", tree_, "--sample", "2", "--resolution", "16"});
+  const auto run =
+      test::precast_run({"sizes", tree_, "--count", "2", "--image.max_resolution", "16"});
   EXPECT_THAT(run.out, AllOf(testing::StartsWith("kB "), Names(9)));
 }
 

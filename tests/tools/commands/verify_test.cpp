@@ -77,7 +77,7 @@ TEST_F(VerifyTest, ADamagedJpegIsFoundWithoutChecksums) {
 
 TEST_F(VerifyTest, ChecksumsBesideAForeignFileFindLaterDamage) {
   const std::string path = golden("img_raw_w1");
-  const ChildResult first = verify({path, "--write_sums"});
+  const ChildResult first = verify({path, "--write-sums"});
   EXPECT_EQ(first.exit_code, 0) << first.errors;
   EXPECT_THAT(first.output, Names(path + ".sum"));
   EXPECT_TRUE(std::filesystem::exists(path + ".sum"));

@@ -48,7 +48,7 @@ class WriteFaultsTest : public testing::Test {
   /// Starts it; JPEGs take longer than their writing.
   [[nodiscard]] test::Program start(const fs::path& out, const char* mode = "proportion") const {
     return test::Program({std::string(PRECAST_BIN_DIR) + "/precast", "write", images_.string(),
-                          out.string(), "--image.mode", mode, "--page_size", "2097152", "--workers",
+                          out.string(), "--image.mode", mode, "--page-size", "2097152", "--workers",
                           "2"});
   }
 

@@ -70,6 +70,26 @@ TEST_F(WriteTest, ATarAndItsTreeGiveTheSameFileForAnyWorkers) {
   EXPECT_TRUE(test::read_bytes(out_) == expected);
 }
 
+TEST_F(WriteTest, ThePresetIsWhatFfcvImagenetsScriptSets) {
+  ASSERT_EQ(write(tree(), {"--image.mode=proportion", "--image.max_resolution=16",
+                           "--image.compress_probability=0.50", "--image.quality=80"}),
+            0)
+      << error;
+  const auto expected = test::read_bytes(out_);
+  for (const std::vector<std::string>& preset :
+       {std::vector<std::string>{"--preset", "ffcv-imagenet:16,0.50,80"},
+        {"--preset=ffcv-imagenet:16,0.50,80"}}) {
+    ASSERT_EQ(write(tree(), preset), 0) << error;
+    EXPECT_TRUE(test::read_bytes(out_) == expected);
+  }
+  for (const char* wrong : {"ffcv-imagenet", "ffcv-imagenet:16,0.5", "imagenet:16,0.5,80"}) {
+    EXPECT_EQ(write(tree(), {"--preset", wrong}), 2) << wrong;
+    EXPECT_THAT(error, Names("--preset", wrong));
+  }
+  // One of them given twice.
+  EXPECT_EQ(write(tree(), {"--preset=ffcv-imagenet:16,0.5,80", "--image.quality=90"}), 2);
+}
+
 TEST_F(WriteTest, AsJsonItsSummaryIsOneDocument) {
   ASSERT_EQ(write(tree(), {"--json", "--image.mode=raw", "--image.max_resolution=32"}), 0) << error;
   const auto report = nlohmann::json::parse(output);
@@ -115,11 +135,11 @@ TEST_F(WriteTest, WrongOptionsEndWithCode2BeforeAnythingIsOpened) {
       {{"--image.quality", "0"}, {"--image.quality", "1", "100", "0"}},
       {{"--image.mode=proportion", "--image.compress_probability", "2"},
        {"image.compress_probability", "0", "1", "2"}},
-      {{"--page_size", "3000000"}, {"page_size", "3000000"}},
+      {{"--page-size", "3000000"}, {"page_size", "3000000"}},
       {{"--subset", "10"}, {"--subset", "9", "10"}},
       {{"--subset", "random:10"}, {"--subset", "9", "random:10"}},
       {{"--subset", "some"}, {"--subset", "random:N", "some"}},
-      {{"--kind", "tarr"}, {"kind", "tarr", "tar"}},
+      {{"--source-kind", "tarr"}, {"kind", "tarr", "tar"}},
       {{"extra"}, {"precast write", "SOURCE", "OUT.beton"}},
   };
   for (const auto& [options, facts] : cases) {
@@ -146,7 +166,7 @@ TEST_F(WriteTest, DamagedImagesAreLeftOutAndListedWhenAskedTo) {
   EXPECT_THAT(error, Names(12, "dog/bad00.jpg", 40, "dog/bad09.jpg", 2));
   EXPECT_THAT(error, Not(HasSubstr("bad10")));
   const auto plain = test::read_bytes(out_);
-  ASSERT_EQ(write(tree(), {"--on_corrupt=skip", "--json", "--workers=3"}), 0) << error;
+  ASSERT_EQ(write(tree(), {"--on-corrupt=skip", "--json", "--workers=3"}), 0) << error;
   const auto report = nlohmann::json::parse(output);
   EXPECT_EQ(report["samples"], 9);
   ASSERT_EQ(report["skipped"].size(), 12U);
@@ -164,7 +184,7 @@ TEST_F(WriteTest, AListOfLabelsAndOneOfClassesAreReadFromTheirFiles) {
   std::ofstream(folder_ / "labels.txt") << "1.jpg 3\n10.jpg 1\n";
   std::ofstream(folder_ / "classes.txt") << "dog\ncat\nape\n";
   const std::string flat = (folder_ / "flat").string();
-  ASSERT_EQ(write(flat, {"--labels", (folder_ / "labels.txt").string(), "--classes",
+  ASSERT_EQ(write(flat, {"--labels", (folder_ / "labels.txt").string(), "--class-names",
                          (folder_ / "classes.txt").string()}),
             0)
       << error;
@@ -173,7 +193,7 @@ TEST_F(WriteTest, AListOfLabelsAndOneOfClassesAreReadFromTheirFiles) {
   EXPECT_EQ(reader.integer(0, 1), 0);
   EXPECT_EQ(reader.integer(1, 1), 2);
   EXPECT_EQ(write(flat, {"--labels", (folder_ / "labels.txt").string()}), 3);
-  EXPECT_THAT(error, Names(folder_ / "labels.txt", "line 1", 3, "--classes"));
+  EXPECT_THAT(error, Names(folder_ / "labels.txt", "line 1", 3, "--class-names"));
 }
 
 TEST_F(WriteTest, NamesWhatItSkipsAndWhichClassesHaveNoSamples) {
@@ -229,7 +249,7 @@ TEST_F(WriteTest, ASmallDatasetIsASmallFile) {
 
 TEST_F(WriteTest, ColumnsOfNumbersAreWrittenAsTheirTextWhenAskedTo) {
   std::ofstream(folder_ / "a.csv") << "zip,count\n1234,1\n1.50,2\n";
-  ASSERT_EQ(write((folder_ / "a.csv").string(), {"--field", "zip=bytes"}), 0) << error;
+  ASSERT_EQ(write((folder_ / "a.csv").string(), {"--field-kind", "zip=bytes"}), 0) << error;
   const data::BetonReader reader(out_);
   const auto text = reader.blob(1, 0);
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(text.data()), text.size()), "1.50");
@@ -289,7 +309,7 @@ TEST_F(WriteTest, AFileSizeLimitIsAnErrorAndNothingIsLeft) {
 
 TEST_F(WriteTest, ASourceIsNeverOverwrittenByItsOwnOutput) {
   test::make_tar(outputs_ / "a.beton", tree(), "");
-  EXPECT_EQ(write(out_, {"--kind", "tar"}), 2);
+  EXPECT_EQ(write(out_, {"--source-kind", "tar"}), 2);
   EXPECT_EQ(test::occurrences(error, out_), 2) << "as the output and as the input: " << error;
 }
 

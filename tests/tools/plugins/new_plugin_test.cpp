@@ -35,7 +35,7 @@ class NewPluginTest : public testing::Test {
 TEST_F(NewPluginTest, NamesThatCannotBeBuiltAreRefusedAndNothingIsWritten) {
   for (const char* name : {"", "../net", "a/b", "MyNet", "2d_net", "_net", "my-net", "my net",
                            "\u00e9", "test", "all", "install", "help"}) {
-    EXPECT_THROW((void)run_new({"plugin", name}), ConfigError) << name;
+    EXPECT_THROW((void)run_new({name}), ConfigError) << name;
   }
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
@@ -44,7 +44,7 @@ TEST_F(NewPluginTest, FolderThatExistsIsLeftAlone) {
   std::filesystem::create_directory("my_net");
   std::ofstream("my_net/my_net.cpp") << "mine";
   try {
-    (void)run_new({"plugin", "my_net"});
+    (void)run_new({"my_net"});
     FAIL() << "accepted";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), test::Names("my_net"));
@@ -56,7 +56,7 @@ TEST_F(NewPluginTest, EveryNameIsFilledIn) {
   // Keywords are names like others: the class is called Class.
   for (const char* name : {"class", "my_2d_net"}) {
     for (const char* kind : {"model", "method", "transform"}) {
-      ASSERT_EQ(run_new({"plugin", name, "--kind", kind}), 0);
+      ASSERT_EQ(run_new({name, "--kind", kind}), 0);
       for (const auto& file : std::filesystem::directory_iterator(name))
         EXPECT_THAT(text_of(file.path()), testing::Not(HasSubstr("@"))) << file.path();
       EXPECT_TRUE(

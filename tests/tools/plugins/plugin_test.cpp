@@ -86,8 +86,9 @@ TEST_F(PluginTest, DatasetsAreWrittenWithItsFields) {
   std::ofstream(images, std::ios::binary)
       << '\3' << std::string(3072, 'a') << '\4' << std::string(3072, 'b');
   const auto write = [&](const std::string& field, std::vector<std::string> more = {}) {
-    std::vector<std::string> args = {
-        images, file, "--kind", "cifar", "--plugin", built("transform"), "--field", field};
+    std::vector<std::string> args = {images,         file,       "--source-kind",
+                                     "cifar",        "--plugin", built("transform"),
+                                     "--field-kind", field};
     args.insert(args.end(), more.begin(), more.end());
     return run_write(args);
   };
@@ -101,9 +102,9 @@ TEST_F(PluginTest, DatasetsAreWrittenWithItsFields) {
   EXPECT_EQ(reader.integer(0, reader.field("label")), 30);
   EXPECT_EQ(reader.integer(1, reader.field("label")), 40);
   EXPECT_THAT(refusal(ExitCode::usage, [&] { (void)write("labels=tenfold"); }),
-              Names("--field", "labels", "label"));
+              Names("--field-kind", "labels", "label"));
   EXPECT_THAT(refusal(ExitCode::usage, [&] { (void)write("label=tenfolds"); }),
-              Names("--field", "tenfolds", "tenfold"));
+              Names("--field-kind", "tenfolds", "tenfold"));
 }
 
 TEST_F(PluginTest, DatasetsAreReadByItsSources) {

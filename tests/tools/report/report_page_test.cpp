@@ -132,7 +132,8 @@ TEST_F(ReportCommandTest, WritesIntoTheRunsFolderOrWhereItIsTold) {
   write_run(folder_ / "b", sample_log(1));
   EXPECT_EQ(precast({folder_ / "a"}), 0);
   EXPECT_TRUE(std::filesystem::exists(folder_ / "a/report.html"));
-  EXPECT_EQ(precast({folder_.path()}), static_cast<int>(ExitCode::usage)) << "two runs need --out";
+  EXPECT_EQ(precast({folder_.path()}), static_cast<int>(ExitCode::usage))
+      << "two runs need --output";
   EXPECT_EQ(precast({folder_.path(), "-o", folder_ / "both.html"}), 0);
   EXPECT_TRUE(std::filesystem::exists(folder_ / "both.html"));
   std::string out;

@@ -13,6 +13,7 @@
 #include "tools/bench/torch/step_rig.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/json_output.h"
+#include "tools/cli/shared_options.h"
 #include "tools/cli/stopwatch.h"
 #include "tools/doctor/torch/torch_versions.h"
 
@@ -87,16 +88,17 @@ void report(const ordered_json& figures, bool json) {
 Arguments allreduce_arguments() {
   Arguments arguments(
       "bench allreduce [options]",
-      "How fast the ranks sum float32 tensors of each size: the tensor's bytes over the "
-      "time (algorithm),\nand what a link carries for it, 2 (n - 1) / n times as much "
-      "(bus). Under torchrun, srun or mpirun it\nmeasures those ranks.");
+      "Measures how fast the ranks sum float32 tensors of each size: the tensor's bytes over the "
+      "time (algorithm), and what a link carries for it, 2 (n - 1) / n times as much (bus). Under "
+      "torchrun, srun or mpirun it measures those ranks.");
   arguments.options().add_options()("ranks", po::value<std::int64_t>()->default_value(2),
                                     "ranks to start on this host")(
-      "sizes", po::value<std::string>()->default_value("4KB,64KB,1MB,16MB,64MB"), "tensor sizes")(
-      "repeats", po::value<std::int64_t>()->default_value(15),
-      "sums of each size; the median counts")(
-      "device", po::value<std::string>()->default_value("auto"), "auto, cpu (Gloo) or cuda (NCCL)")(
-      "json", "print results as JSON");
+      "sizes", po::value<std::string>()->default_value("4KB,64KB,1MB,16MB,64MB"),
+      "sizes of the tensors")("runs", po::value<std::int64_t>()->default_value(15), kRunsHelp)(
+      "device", po::value<std::string>()->default_value("auto"),
+      "where to compute; auto, cpu (Gloo) or cuda (NCCL)")("json", kJsonHelp);
+  arguments.example("precast bench allreduce --ranks 4 --sizes 1MB,64MB");
+  arguments.exit_codes({6, 13, 130, 143});
   return arguments;
 }
 
@@ -117,7 +119,7 @@ void measure_sums(RankSession& session, at::Device device, const std::vector<std
                           {"device_name", device_name(device)},
                           {"sums", ordered_json::array()}};
   for (const std::int64_t size : sizes)
-    figures["sums"].push_back(time_sums(ranks, device, size, options.get<std::int64_t>("repeats")));
+    figures["sums"].push_back(time_sums(ranks, device, size, options.get<std::int64_t>("runs")));
   if (session.leads()) report(figures, options.has("json"));
   static_cast<void>(ranks.all_gather("done"));
 }
@@ -130,7 +132,7 @@ int run_bench_allreduce(const std::vector<std::string>& args) {
   const std::vector<std::int64_t> sizes = parse_sizes(options.text("sizes"));
   const auto launched = options.get<std::int64_t>("ranks");
   check_range("ranks", launched, 2, 1024);
-  check_range("repeats", options.get<std::int64_t>("repeats"), 1, INT_MAX);
+  check_range("runs", options.get<std::int64_t>("runs"), 1, INT_MAX);
   TrainConfig config;
   config.training.device = read_device(options);
   const RankInfo info = find_ranks(config);

@@ -5,9 +5,6 @@
 
 namespace precast::tools {
 
-/// `precast bench step|stages|allreduce`: the commands of `precast bench` that need libtorch.
-int run_torch_bench(const std::vector<std::string>& args);
-
 /// `bench step [CONFIG.yaml]`: measures the training step of a recipe.
 int run_bench_step(const std::vector<std::string>& args);
 /// `bench stages CONFIG.yaml`: measures how fast a recipe's data is read, read and processed, and

@@ -58,12 +58,12 @@ struct Column {
   std::string update;
 };
 
-/// Every combination of --data and --variable_update.
+/// Every combination of --data and --variable-update.
 std::vector<Column> read_columns(const Arguments& options) {
   std::vector<Column> columns;
   const std::vector<std::string> updates =
-      options.has("variable_update")
-          ? split_list("variable_update", options.text("variable_update"))
+      options.has("variable-update")
+          ? split_list("variable-update", options.text("variable-update"))
           : std::vector<std::string>{""};
   for (const std::string& data : split_list("data", options.text("data"))) {
     for (const std::string& update : updates) columns.push_back({data, update});
@@ -73,7 +73,7 @@ std::vector<Column> read_columns(const Arguments& options) {
 
 std::vector<std::string> with_column(std::vector<std::string> command, const Column& column) {
   command.insert(command.end(), {"--data", column.data});
-  if (!column.update.empty()) command.insert(command.end(), {"--variable_update", column.update});
+  if (!column.update.empty()) command.insert(command.end(), {"--variable-update", column.update});
   return command;
 }
 
@@ -110,12 +110,16 @@ std::vector<std::string> without_options(const std::vector<std::string>& args,
                                          const std::vector<std::string>& names) {
   std::vector<std::string> kept;
   for (std::size_t i = 0; i < args.size(); ++i) {
-    const bool separate =
-        std::ranges::any_of(names, [&](const std::string& name) { return args[i] == "--" + name; });
-    const bool joined = std::ranges::any_of(
-        names, [&](const std::string& name) { return args[i].starts_with("--" + name + "="); });
-    if (separate) ++i;  // its value
-    if (!separate && !joined) kept.push_back(args[i]);
+    std::string option = args[i].substr(0, args[i].find('='));
+    std::ranges::replace(option, '_', '-');
+    const bool found = std::ranges::any_of(names, [&](const std::string& name) {
+      return option == "--" + name || option == "-" + name;
+    });
+    if (!found) {
+      kept.push_back(args[i]);
+    } else if (args[i].find('=') == std::string::npos) {
+      ++i;  // its value
+    }
   }
   return kept;
 }
@@ -126,9 +130,9 @@ int run_rank_table(const std::vector<std::string>& args, const Arguments& option
   const std::vector<Column> columns = read_columns(options);
   const ResultFile result;
   std::vector<std::string> common =
-      without_options(args, {"ranks", "data", "variable_update", "out", "profile"});
+      without_options(args, {"ranks", "data", "variable-update", "out", "output", "o", "profile"});
   std::erase(common, "--json");
-  common.insert(common.begin(), {"bench", "step", "--out", result.path().string()});
+  common.insert(common.begin(), {"bench", "step", "--output", result.path().string()});
   auto rows = ordered_json::array();
   for (const int ranks : parse_ranks(options.text("ranks"))) {
     ordered_json row = {{"ranks", ranks}, {"columns", ordered_json::array()}};

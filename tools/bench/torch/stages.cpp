@@ -15,6 +15,7 @@
 #include "tools/bench/torch/step_rig.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/recipe_arguments.h"
+#include "tools/cli/shared_options.h"
 #include "tools/cli/stopwatch.h"
 #include "tools/doctor/torch/torch_versions.h"
 #include "tools/report/chart/bar_chart.h"
@@ -217,13 +218,12 @@ ordered_json describe(const ordered_json& rows, const ResolvedRun& run,
 
 void add_stage_options(po::options_description& options) {
   options.add_options()("steps", po::value<std::int64_t>()->default_value(20),
-                        "training steps a run")(
+                        "training steps of a measurement")(
       "batches", po::value<std::int64_t>()->default_value(0),
-      "batches to process a run; 0: the whole training set")(
-      "runs", po::value<std::int64_t>()->default_value(3), "runs of each stage; the median counts")(
-      "cold", "drop the file from the page cache before each run that reads it")(
-      "svg", po::value<std::string>(), "draw the result into this file")("json",
-                                                                         "print results as JSON");
+      "batches that a measurement processes; 0: the whole training set")(
+      "runs", po::value<std::int64_t>()->default_value(3), kRunsHelp)(
+      "cold", "read from disk; the file is dropped from the page cache before each run")(
+      "svg", po::value<std::string>()->value_name("FILE"), kSvgHelp)("json", kJsonHelp);
 }
 
 void check_stage_options(const Arguments& options) {
@@ -238,9 +238,9 @@ int run_bench_stages(const std::vector<std::string>& args) {
   Registries registries = make_registries();
   RecipeArguments command(
       "bench stages",
-      "What slows training down: images per second when a recipe's training set "
-      "is only read,\nread and processed, trained on, and when one batch is "
-      "trained on again and again.");
+      "Finds what slows training down: images per second when a recipe's training set is only "
+      "read, read and processed, trained on, and when one batch is trained on repeatedly.");
+  command.arguments().example("precast bench stages recipe.yaml --cold --svg stages.svg");
   add_stage_options(command.arguments().options());
   if (!command.parse(args, recipe_help(registries))) return 0;
   const Arguments& options = command.arguments();

@@ -13,6 +13,7 @@
 #include "tools/bench/torch/step_rig.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/recipe_arguments.h"
+#include "tools/cli/shared_options.h"
 #include "tools/cli/stopwatch.h"
 #include "tools/doctor/torch/torch_versions.h"
 
@@ -25,52 +26,57 @@ using nlohmann::ordered_json;
 constexpr std::int64_t kDefaultClasses = 1000;
 constexpr std::int64_t kTracedSteps = 3;
 
+/// Options that set keys of the recipe.
+void add_key_options(po::options_description& options) {
+  const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
+  options.add_options()("model", text("NAME"), "architecture; model.arch")(
+      "blurpool", "antialias strided convolutions; training.use_blurpool=1")(
+      "image-size", text("N"), "side of the images in px; in place of resolution.*")(
+      "batch-size", text("N"), "samples of a batch; training.batch_size; without a recipe 64")(
+      "precision", text("NAME"), "precision of the computation; fp32, fp16 or bf16")(
+      "cuda-graphs", text("NAME"), "whether steps are replayed as CUDA graphs; off, auto or on")(
+      "layout", text("NAME"), "memory layout of the images; nhwc (channels_last) or nchw")(
+      "device", text("NAME"), "where to compute; auto, cpu or cuda")(
+      "optimizer", text("NAME"), "optimiser; training.optimizer")(
+      "variable-update", text("NAME"), "how ranks update parameters; dist.variable_update");
+}
+
 void add_options(po::options_description& options) {
-  options.add_options()("model", po::value<std::string>(), "model.arch")(
-      "blurpool", "training.use_blurpool=1")("image_size", po::value<std::string>(),
-                                             "side of the images, px, in place of resolution.*")(
-      "batch_size", po::value<std::string>(),
-      "training.batch_size, of one rank; without a recipe 64")(
-      "precision", po::value<std::string>(), "training.precision: fp32, fp16 or bf16")(
-      "cuda_graphs", po::value<std::string>(), "training.cuda_graphs: off, auto or on")(
-      "layout", po::value<std::string>(), "channels_last or nchw: training.channels_last")(
-      "device", po::value<std::string>(), "training.device: auto, cpu or cuda")(
-      "optimizer", po::value<std::string>(), "training.optimizer")(
-      "variable_update", po::value<std::string>(), "dist.variable_update")(
+  add_key_options(options);
+  options.add_options()(
       "data", po::value<std::string>()->default_value("device"),
-      "device: one made-up batch that stays there; cpu: drawn before each step; queue: drawn by a "
-      "second thread; or FILE.beton")("steps", po::value<std::int64_t>()->default_value(10),
-                                      "steps a window")(
-      "warmup", po::value<std::int64_t>()->default_value(5), "steps before them")(
-      "windows", po::value<std::int64_t>()->default_value(5), "windows; the median counts")(
+      "where batches come from; device: one made-up batch that stays there; cpu: drawn before each "
+      "step; queue: drawn by a second thread; or FILE.beton")(
+      "steps", po::value<std::int64_t>()->default_value(10), "training steps of a measurement")(
+      "warmup", po::value<std::int64_t>()->default_value(5), "steps before the measurements")(
+      "runs", po::value<std::int64_t>()->default_value(5), kRunsHelp)(
       "threads", po::value<std::int64_t>()->default_value(0),
       "threads of a step on a CPU; 0: all usable cores")(
-      "ranks", po::value<std::string>(),
-      "such as 1,2,4: a table over numbers of ranks on this host; data and variable_update may "
-      "then be lists too")("profile", po::value<std::string>(),
-                           "write a trace of a few steps, for chrome://tracing or Perfetto")(
-      "out", po::value<std::string>(),
-      "write the results to this file, as JSON, and print nothing")("json",
-                                                                    "print results as JSON");
+      "ranks", po::value<std::string>()->value_name("LIST"),
+      "ranks to start on this host; 1,2,4 makes a table; --data and --variable-update may then be "
+      "lists too")("profile", po::value<std::string>()->value_name("FILE"),
+                   "write a trace of a few steps; for chrome://tracing or Perfetto")(
+      "output,o", po::value<std::string>()->value_name("FILE"),
+      "file to write; the results as JSON, nothing is printed")("json", kJsonHelp);
 }
 
 /// Options and the recipe keys that they set.
 constexpr std::pair<const char*, const char*> kOptionKeys[] = {
     {"model", "model.arch"},
-    {"batch_size", "training.batch_size"},
+    {"batch-size", "training.batch_size"},
     {"precision", "training.precision"},
     {"device", "training.device"},
-    {"cuda_graphs", "training.cuda_graphs"},
+    {"cuda-graphs", "training.cuda_graphs"},
     {"optimizer", "training.optimizer"},
-    {"variable_update", "dist.variable_update"},
-    {"image_size", "resolution.min_res"},
-    {"image_size", "resolution.max_res"}};
+    {"variable-update", "dist.variable_update"},
+    {"image-size", "resolution.min_res"},
+    {"image-size", "resolution.max_res"}};
 
 /// @throws ConfigError
 bool is_channels_last(const std::string& layout) {
-  if (layout != "channels_last" && layout != "nchw")
-    throw ConfigError(fmt::format("--layout: expected channels_last or nchw, got '{}'", layout));
-  return layout == "channels_last";
+  if (layout != "nhwc" && layout != "channels_last" && layout != "nchw")
+    throw ConfigError(fmt::format("--layout: expected nhwc or nchw, got '{}'", layout));
+  return layout != "nchw";
 }
 
 /// The recipe keys set by the options.
@@ -96,7 +102,7 @@ std::vector<Override> option_overrides(const Arguments& options, bool has_recipe
 void check_options(const Arguments& options) {
   check_range("steps", options.get<std::int64_t>("steps"), 1, INT_MAX);
   check_range("warmup", options.get<std::int64_t>("warmup"), 0, INT_MAX);
-  check_range("windows", options.get<std::int64_t>("windows"), 1, INT_MAX);
+  check_range("runs", options.get<std::int64_t>("runs"), 1, INT_MAX);
   check_range("threads", options.get<std::int64_t>("threads"), 0, 4096);
 }
 
@@ -128,7 +134,7 @@ class StepBench {
     static_cast<void>(
         time_steps(*rig_, *batches_, options_.get<std::int64_t>("warmup"), run_.device));
     std::vector<StepWindow> windows;
-    for (std::int64_t i = 0; i < options_.get<std::int64_t>("windows"); ++i) {
+    for (std::int64_t i = 0; i < options_.get<std::int64_t>("runs"); ++i) {
       static_cast<void>(ranks_.communicator().all_gather("start"));
       windows.push_back(time_steps(*rig_, *batches_, steps, run_.device));
     }
@@ -209,12 +215,12 @@ class StepBench {
             {"methods", methods},
             {"steps", steps},
             {"warmup", options_.get<std::int64_t>("warmup")},
-            {"windows", options_.get<std::int64_t>("windows")}};
+            {"windows", options_.get<std::int64_t>("runs")}};
   }
 
   void report(const ordered_json& figures) const {
-    if (options_.has("out")) {
-      write_file(options_.text("out"), figures.dump(2) + "\n");
+    if (options_.has("output")) {
+      write_file(options_.text("output"), figures.dump(2) + "\n");
     } else if (options_.has("json")) {
       print_json(figures);
     } else {
@@ -253,8 +259,10 @@ class StepBench {
 
 int run_bench_step(const std::vector<std::string>& args) {
   Registries registries = make_registries();
-  RecipeArguments command(
-      "bench step", "Takes training steps on made-up or real data and says how fast they are.");
+  RecipeArguments command("bench step",
+                          "Measures training steps on made-up or real data, on one rank or many.");
+  command.arguments().example("precast bench step --model resnet18 --image-size 160");
+  command.arguments().example("precast bench step recipe.yaml --ranks 1,2,4 --device cuda");
   add_options(command.arguments().options());
   if (!command.parse(args, recipe_help(registries))) return 0;
   const Arguments& options = command.arguments();

@@ -8,6 +8,8 @@
 
 #include "framework/core/error.h"
 #include "framework/core/system.h"
+#include "tools/cli/arguments.h"
+#include "tools/cli/shared_options.h"
 
 namespace precast::tools {
 
@@ -29,10 +31,10 @@ std::string device_name(at::Device device) {
 }
 
 int run_versions(const std::vector<std::string>& args) {
-  for (const std::string& arg : args) {
-    if (arg != "--json")
-      throw ConfigError("versions: expected --json or nothing, got '" + arg + "'");
-  }
+  Arguments arguments("versions [options]", "Prints versions of libtorch and of what it uses.");
+  arguments.options().add_options()("json", kJsonHelp);
+  arguments.example("precast-train versions --json");
+  if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
   nlohmann::ordered_json versions = {
       {"torch", {{"build", TORCH_VERSION}, {"run", torch_version()}}},
       {"cpu_capability", at::get_cpu_capability()},

@@ -15,6 +15,8 @@
 #include "framework/core/unix_time.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/json_output.h"
+#include "tools/cli/recipe_arguments.h"
+#include "tools/cli/shared_options.h"
 #include "tools/experiments/grid/check.h"
 #include "tools/experiments/grid/grid_page.h"
 #include "tools/experiments/grid/occupancy.h"
@@ -34,17 +36,20 @@ using States = std::map<std::string, TrialState>;
 
 Arguments make_arguments() {
   Arguments arguments(
-      "grid SWEEP.yaml [options]",
-      "Trains a recipe with every combination of some keys' values, several trials at once, and "
-      "ranks them.\nRun again after any kill, it continues.");
-  arguments.positional("SWEEP.yaml",
-                       "recipe, axes and slots: see tools/experiments/grid/README.md");
-  arguments.options().add_options()("dry-run", "check the sweep and list its trials")(
-      "status", "show what is there so far, run nothing")("json", "print results as JSON")(
-      "retry-failed", "give trials that failed for good another chance")(
-      "slurm-script", "print a batch script for sbatch: one array task a trial")(
-      "trial", po::value<std::int64_t>(), "run this trial alone (from 0), as an array task does")(
-      "program", po::value<std::string>(), "instead of this program: trains as `precast` does");
+      "grid SWEEP.yaml [--section.key=value ...] [options]",
+      "Trains a recipe with every combination of the values of some keys, several trials at once, "
+      "and ranks them. Started again after it was stopped or killed, it continues. Keys given here "
+      "are set in all trials, as by `set` in the sweep.");
+  arguments.positional("SWEEP.yaml", "the sweep: recipe, axes and slots");
+  arguments.options().add_options()("dry-run", kDryRunHelp)("status", kStatusHelp)(
+      "json", kJsonHelp)("retry-failed", kRetryFailedHelp)(
+      "slurm-script", "print a batch script for sbatch; with an array task for each trial")(
+      "trial", po::value<std::int64_t>(), "run one trial alone; from 0, as an array task does")(
+      "program", po::value<std::string>()->value_name("FILE"), kProgramHelp);
+  arguments.take_keys({});
+  arguments.example("precast grid sweep.yaml --dry-run");
+  arguments.example("precast grid sweep.yaml --training.epochs=2 --data.num_workers=4");
+  arguments.exit_codes({3, 6, 85});
   return arguments;
 }
 
@@ -223,9 +228,11 @@ int run_one(const Sweep& sweep, const std::filesystem::path& program, const Argu
 }  // namespace
 
 int run_grid(const std::vector<std::string>& args) {
+  std::vector<std::string> own = args;
+  const std::vector<Override> overrides = take_overrides(own);
   Arguments options = make_arguments();
-  if (!options.parse(args)) return 0;
-  const Sweep sweep = read_sweep(options.text("SWEEP.yaml"));
+  if (!options.parse(own)) return 0;
+  const Sweep sweep = read_sweep(options.text("SWEEP.yaml"), overrides);
   const std::filesystem::path program =
       options.has("program") ? std::filesystem::absolute(options.text("program")) : own_program();
   if (options.has("slurm-script")) {

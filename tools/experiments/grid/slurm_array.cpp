@@ -21,10 +21,13 @@ std::string slurm_script(const Sweep& sweep, const std::filesystem::path& progra
   text += fmt::format("#SBATCH --output={}/slurm-%a.out\n", folder.string());
   text += fmt::format("cd {} || exit 5\n", shell_quoted(std::filesystem::current_path().string()));
   text += "# srun does not take the number of cores from sbatch by itself (since Slurm 22.05).\n";
+  std::string keys;
+  for (const Setting& one : sweep.overrides)
+    keys += " " + shell_word(fmt::format("--{}={}", one.key, one.value));
   text += fmt::format(
-      "srun ${{SLURM_CPUS_PER_TASK:+--cpus-per-task=$SLURM_CPUS_PER_TASK}} {} grid {} --trial "
+      "srun ${{SLURM_CPUS_PER_TASK:+--cpus-per-task=$SLURM_CPUS_PER_TASK}} {} grid {}{} --trial "
       "\"$SLURM_ARRAY_TASK_ID\"\ncode=$?\n",
-      shell_quoted(program.string()), shell_quoted(sweep.path.string()));
+      shell_quoted(program.string()), shell_quoted(sweep.path.string()), keys);
   text += "# Saved, not finished: again, from the checkpoint.\n";
   text +=
       "[ $code = 85 ] && scontrol requeue \"${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}\"\n"

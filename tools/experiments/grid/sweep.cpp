@@ -10,6 +10,7 @@
 #include "framework/core/config/schema.h"
 #include "framework/core/suggest.h"
 #include "tools/cli/recipe_file.h"
+#include "tools/experiments/grid/sweep_overrides.h"
 
 namespace precast::tools {
 namespace {
@@ -185,7 +186,8 @@ void check_keys(const std::vector<SweepAxis>& axes, Diagnostics& diagnostics) {
   for (const SweepAxis& axis : axes) {
     const Origin& origin = axis.values.empty() ? Origin{} : axis.values[0].origin;
     if (!seen.insert(axis.key).second) {
-      diagnostics.error(origin, axis.key, "is given twice, as an axis, in `set` or by `seeds`");
+      diagnostics.error(origin, axis.key,
+                        "is given twice, as an axis, in `set`, by `seeds` or on the command line");
     }
     if (std::ranges::find(kOwnKeys, axis.key) != std::end(kOwnKeys))
       diagnostics.error(origin, axis.key, "is set by the grid itself");
@@ -343,8 +345,10 @@ Sweep sweep_of(const Keys& keys, const std::filesystem::path& path, Diagnostics&
 
 /// @throws ConfigError if the file is wrong up to here; errors in the number of trials go to the
 /// diagnostics
-void add_trials(Sweep& sweep, const Keys& keys, Diagnostics& diagnostics) {
-  const std::vector<SweepAxis> fixed = read_set(keys.set, diagnostics);
+void add_trials(Sweep& sweep, const Keys& keys, const std::vector<Override>& overrides,
+                Diagnostics& diagnostics) {
+  std::vector<SweepAxis> fixed = read_set(keys.set, diagnostics);
+  add_overrides(overrides, sweep, fixed);
   std::vector<SweepAxis> axes = read_axes(keys, diagnostics);
   add_seeds(keys.seeds, axes, diagnostics);
   const std::vector<Group> groups = group_axes(ZipReader(axes, diagnostics).read(keys.zip));
@@ -360,7 +364,7 @@ void add_trials(Sweep& sweep, const Keys& keys, Diagnostics& diagnostics) {
 
 }  // namespace
 
-Sweep read_sweep(const std::filesystem::path& path) {
+Sweep read_sweep(const std::filesystem::path& path, const std::vector<Override>& overrides) {
   Diagnostics diagnostics;
   Keys keys;
   Schema schema = make_schema(keys);
@@ -371,7 +375,7 @@ Sweep read_sweep(const std::filesystem::path& path) {
     diagnostics.error(schema.origin("recipe"), "recipe",
                       fmt::format("expected a file, got {}", keys.recipe));
   }
-  add_trials(sweep, keys, diagnostics);
+  add_trials(sweep, keys, overrides, diagnostics);
   check_evaluated(sweep, diagnostics);
   diagnostics.throw_if_errors();
   return sweep;

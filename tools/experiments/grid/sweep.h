@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "framework/core/config/node.h"
+#include "framework/core/config/schema.h"
 #include "tools/experiments/grid/axis.h"
 #include "tools/experiments/grid/early_stop.h"
 #include "tools/experiments/trial/slot.h"
@@ -29,15 +30,19 @@ struct Sweep {
   std::string metric = "top_1";
   bool maximise = true;
   SlotOptions slots;
+  /// The keys given on the command line; they are in all trials' settings.
+  std::vector<Setting> overrides;
   int max_retries = 2;
   std::chrono::milliseconds retry_pause{5000};
   EarlyStopOptions early_stop;
 };
 
-/// Reads a sweep (README.md describes the format). Paths are relative to the working folder, as in
-/// recipes. @throws ConfigError with all mistakes, as `file:line:col: key: message`. @throws
-/// IoError if the file cannot be read.
-[[nodiscard]] Sweep read_sweep(const std::filesystem::path& path);
+/// Reads a sweep (README.md describes the format). `overrides` are keys of the recipe that all
+/// trials get; they replace those of `set`, and must not be axes. Paths are relative to the working
+/// folder, as in recipes. @throws ConfigError with all mistakes, as `file:line:col: key: message`.
+/// @throws IoError if the file cannot be read.
+[[nodiscard]] Sweep read_sweep(const std::filesystem::path& path,
+                               const std::vector<Override>& overrides = {});
 
 /// Where `key` of `trial` was given in the sweep; the file itself if it was not.
 [[nodiscard]] Origin origin_of(const Sweep& sweep, const Trial& trial, std::string_view key);

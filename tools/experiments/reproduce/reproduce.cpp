@@ -13,6 +13,7 @@
 #include "framework/core/log.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/recipe_arguments.h"
+#include "tools/cli/shared_options.h"
 #include "tools/experiments/reproduce/job_file.h"
 #include "tools/experiments/reproduce/row_result.h"
 #include "tools/experiments/reproduce/table.h"
@@ -34,21 +35,26 @@ constexpr std::int64_t kMostSeeds = 1000;
 Arguments make_arguments() {
   Arguments arguments(
       "reproduce TABLE.yaml [--section.key=value ...] [options]",
-      "Trains the rows of a published table of accuracies and times, and puts them beside what was "
-      "published:\ntable.md, table.json and report.html. Run again after any kill, it continues. "
-      "Keys of recipes go to all rows.");
-  arguments.positional("TABLE.yaml", "as configs/imagenet/table.yaml");
-  arguments.options().add_options()("rows", po::value<std::string>(),
-                                    "only these: rn18_16,rn18_24 (default: all)")(
-      "seeds", po::value<std::int64_t>()->default_value(1), "trainings of each row")(
-      "folder", po::value<std::string>(),
-      "of the runs and the table (default: runs/ and the name of the table's folder)")(
-      "at_once", po::value<std::int64_t>()->default_value(1),
-      "trainings at a time, each on its share of the GPUs and cores")(
-      "dry-run", "check the recipes and list the trainings")(
-      "status", "show the table as it stands, train nothing")("json", "print the table as JSON")(
-      "retry-failed", "give rows that failed for good another chance")(
-      "program", po::value<std::string>(), "instead of this program: trains as `precast` does");
+      "Trains the rows of a published table of accuracies and times, and writes table.md, "
+      "table.json "
+      "and report.html with both the published and the new figures. Started again after it was "
+      "stopped or killed, it continues. Keys given here are set in all rows.");
+  arguments.positional("TABLE.yaml", "the table, such as configs/imagenet/table.yaml");
+  arguments.options().add_options()("rows", po::value<std::string>()->value_name("LIST"),
+                                    "only these rows; rn18_16,rn18_24; default: all")(
+      "seeds", po::value<std::int64_t>()->default_value(1),
+      "number of trainings of each row; with training.seed 0, 1 ...")(
+      "folder", po::value<std::string>()->value_name("FOLDER"),
+      "folder of the runs and the table; default: runs/ and the name of the table's folder")(
+      "at-once", po::value<std::int64_t>()->default_value(1),
+      "trainings at the same time; each gets its share of the GPUs and cores")(
+      "dry-run", kDryRunHelp)("status", kStatusHelp)("json", kJsonHelp)(
+      "retry-failed", kRetryFailedHelp)("program", po::value<std::string>()->value_name("FILE"),
+                                        kProgramHelp);
+  arguments.take_keys({});
+  arguments.example("precast reproduce configs/imagenet/table.yaml --rows rn18_16 --dry-run");
+  arguments.example("precast reproduce configs/imagenet/table.yaml --seeds 3 --at-once 8");
+  arguments.exit_codes({3, 6, 85});
   return arguments;
 }
 
@@ -208,7 +214,7 @@ int run_reproduce(const std::vector<std::string>& args) {
   Arguments options = make_arguments();
   if (!options.parse(own)) return 0;
   check_range("seeds", options.get<std::int64_t>("seeds"), 1, kMostSeeds);
-  check_range("at_once", options.get<std::int64_t>("at_once"), 1, kMostSeeds);
+  check_range("at-once", options.get<std::int64_t>("at-once"), 1, kMostSeeds);
   const Reproduction job(options, overrides);
   if (options.has("status")) {
     job.print_results(JobFile(job.folder()), fold_states(read_journals(job.folder())),
@@ -216,7 +222,7 @@ int run_reproduce(const std::vector<std::string>& args) {
     return 0;
   }
   const std::vector<Slot> slots = share_slots(
-      static_cast<int>(options.get<std::int64_t>("at_once")), allowed_cores(), visible_gpus());
+      static_cast<int>(options.get<std::int64_t>("at-once")), allowed_cores(), visible_gpus());
   const std::filesystem::path program =
       options.has("program") ? std::filesystem::absolute(options.text("program")) : own_program();
   // Before anything is trained: a mistake in the last row must not show up days later.

@@ -29,13 +29,14 @@ bool was_refused(const ordered_json& record) {
   return judge_end(record.value("exit_code", 0), record.value("signal", 0)) == Verdict::fatal;
 }
 
-/// `, exit code 5` or `, killed by SIGKILL`.
+/// `, exit code 5` or `, killed by SIGKILL`; code 0 alone is no cause.
 std::string cause_of(const ordered_json& record) {
   if (const int signal = record.value("signal", 0); signal != 0) {
     const char* name = ::sigabbrev_np(signal);
     return fmt::format(", killed by SIG{}", name != nullptr ? name : "?");
   }
-  return fmt::format(", exit code {}", record.value("exit_code", 0));
+  const int code = record.value("exit_code", 0);
+  return code == 0 ? ", ended without summary.json" : fmt::format(", exit code {}", code);
 }
 
 }  // namespace

@@ -90,8 +90,8 @@ class Peer:
         for epoch in range(self.epochs):
             pixels = self.folder / f"epoch_{epoch}.npy"
             shown = json.loads(run([args.precast, "preview", args.file, "--train", "--order",
-                                    "random", "--samples", "all", "--seed", args.seed, "--epoch",
-                                    epoch, "--image_size", args.size, "--json", "-o", pixels]))
+                                    "random", "--positions", "all", "--seed", args.seed, "--epoch",
+                                    epoch, "--image-size", args.size, "--json", "-o", pixels]))
             taken = slice(self.steps_per_epoch * args.world * args.batch)
             images.append(np.load(pixels)[taken])
             labels += [sample["label"] for sample in shown["samples"][taken]]

@@ -10,6 +10,7 @@
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/experiments/grid/check.h"
+#include "tools/experiments/grid/slurm_array.h"
 
 namespace precast::tools {
 namespace {
@@ -21,9 +22,13 @@ class SweepTest : public ::testing::Test {
  protected:
   SweepTest() { std::ofstream(folder_ / "r.yaml") << "training: {epochs: 1}\n"; }
   std::string path() const { return folder_ / "s.yaml"; }
-  Sweep read(const std::string& text) {
+  Sweep read(const std::string& text, const std::vector<Override>& overrides = {}) {
     std::ofstream(path()) << "recipe: " << (folder_ / "r.yaml").string() << "\n" << text;
-    return read_sweep(path());
+    return read_sweep(path(), overrides);
+  }
+  static Override given(const std::string& key, const std::string& value) {
+    Diagnostics diagnostics;
+    return {key, parse_override(value, {"command line", 0, 0}, diagnostics)};
   }
   std::string refused(const std::string& text) {
     try {
@@ -48,6 +53,20 @@ class SweepTest : public ::testing::Test {
 
   test::TemporaryFolder folder_;
 };
+
+TEST_F(SweepTest, KeysOfTheCommandLineAreInEveryTrialAndReplaceThoseOfSet) {
+  const std::string text = "axes: {lr.lr: [0.1, 0.2]}\nset: {training.epochs: 3}";
+  const Sweep sweep = read(
+      text, {given("training.epochs", "2"), given("data.subset", "8"), given("data.subset", "9")});
+  EXPECT_THAT(values(sweep, "training.epochs"), ElementsAre("2", "2"));
+  EXPECT_THAT(values(sweep, "data.subset"), ElementsAre("9", "9"));
+  // Trials with other keys are other trials.
+  EXPECT_NE(sweep.trials[0].id, read(text).trials[0].id);
+  const std::string script = slurm_script(sweep, "/bin/precast");
+  EXPECT_THAT(script, testing::HasSubstr("--training.epochs=2 --data.subset=9 --trial"));
+  EXPECT_THAT([&] { read(text, {given("lr.lr", "1")}); },
+              testing::ThrowsMessage<ConfigError>(Names("lr.lr", "command line")));
+}
 
 TEST_F(SweepTest, LaysOutEveryCombinationWithSeedsFastest) {
   const Sweep sweep = read(

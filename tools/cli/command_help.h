@@ -1,0 +1,87 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace precast::tools {
+
+/// A positional argument of a command.
+struct ArgumentHelp {
+  std::string name;
+  std::string help;
+  bool optional = false;
+  /// One value or more; only the last argument.
+  bool list = false;
+};
+
+struct OptionHelp {
+  /// Without `--`: `batch-size`, `image.max_resolution`.
+  std::string name;
+  /// `o` for `-o`; usually empty.
+  std::string letter;
+  /// What stands for its value: `N`, `FILE`; empty for a switch.
+  std::string value;
+  /// The default as a user would write it; empty: none.
+  std::string fallback;
+  /// The text up to the first semicolon is its meaning, which is the same in every command; details
+  /// of this command follow.
+  std::string help;
+
+  [[nodiscard]] std::string meaning() const { return help.substr(0, help.find(';')); }
+};
+
+struct Example {
+  /// A command line that begins with `precast`.
+  std::string command;
+  /// What it does; may be empty.
+  std::string about;
+};
+
+/// A key of a recipe.
+struct RecipeKey {
+  std::string name;
+  std::string help;
+  /// `integer, 1 to 4096` or the values that it can have: `auto|cpu|cuda`.
+  std::string type;
+  /// The default as it is written in a recipe.
+  std::string value;
+  bool required = false;
+  /// `data.order: random` for a key that only this choice reads; empty: always read.
+  std::string with;
+
+  [[nodiscard]] std::string section() const { return name.substr(0, name.find('.')); }
+};
+
+/// Everything that `--help`, the manual pages, the completions and docs/options.md say about one
+/// command.
+struct CommandHelp {
+  /// `write`, `bench loader`.
+  std::string name;
+  /// The text after `usage: precast`.
+  std::string usage;
+  /// Its line in `precast --help`; empty unless it comes from the table of commands.
+  std::string summary;
+  /// One paragraph a line; lines that begin with two spaces are list entries.
+  std::string about;
+  std::vector<ArgumentHelp> arguments;
+  std::vector<OptionHelp> options;
+  std::vector<Example> examples;
+  /// The exit codes that it can return, ascending.
+  std::vector<int> exit_codes;
+  /// Whether it takes `--section.key=value` of a recipe.
+  bool takes_keys = false;
+  /// The keys, if this command knows them.
+  std::vector<RecipeKey> keys;
+};
+
+/// For `precast help --json`: one JSON object a command. @{
+[[nodiscard]] nlohmann::ordered_json help_json(const CommandHelp& help);
+/// @throws nlohmann::json::exception for any other JSON.
+[[nodiscard]] CommandHelp parse_help_json(const nlohmann::ordered_json& json);
+/// @}
+
+/// What an exit code means, in a few words. @throws std::logic_error for an unknown code.
+[[nodiscard]] const char* exit_code_meaning(int code);
+
+}  // namespace precast::tools

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace precast::tools {
+
+/// An option that has been renamed. The old spelling still works and prints one line with the new.
+struct OldSpelling {
+  /// Which values are meant, if an option was divided into two.
+  enum class Values { all, layouts, others };
+
+  std::string_view command;
+  /// Both without `--`.
+  std::string_view old;
+  std::string_view now;
+  /// A value that it accepts; empty for a switch.
+  std::string_view value;
+  Values values = Values::all;
+};
+
+/// All of them.
+[[nodiscard]] std::span<const OldSpelling> old_spellings();
+
+/// The row of an option of `command`; nullptr if `option` is not an old spelling.
+/// @param option without `--`, with hyphens. @param value what was given for it.
+[[nodiscard]] const OldSpelling* find_old_spelling(std::string_view command,
+                                                   std::string_view option, std::string_view value);
+
+}  // namespace precast::tools

@@ -1,0 +1,28 @@
+#pragma once
+
+namespace precast::tools {
+
+/// Help texts of options that several commands have, so that each means the same everywhere. A
+/// command may append details after a semicolon. @{
+inline constexpr const char* kJsonHelp = "print the result as JSON";
+inline constexpr const char* kWorkersHelp = "number of threads; 0: one per core";
+inline constexpr const char* kSeedHelp = "seed of all random choices";
+inline constexpr const char* kShuffleHelp = "write the samples in random order";
+inline constexpr const char* kNoChecksumsHelp =
+    "leave out checksums, class names and options; as in FFCV's files";
+inline constexpr const char* kLabelFieldHelp =
+    "integer field with the class; default: the first integer field";
+inline constexpr const char* kIntervalHelp =
+    "MCUs between two checkpoints of the JPEG index; an MCU is 16 x 16 px in most files";
+inline constexpr const char* kImageSizeHelp = "side of the images in px";
+inline constexpr const char* kRunsHelp = "number of measurements; the median counts";
+inline constexpr const char* kSecondsHelp =
+    "least duration of a measurement; whole passes are made";
+inline constexpr const char* kSvgHelp = "draw the result into an SVG file";
+inline constexpr const char* kProgramHelp = "program that trains; default: this one";
+inline constexpr const char* kRetryFailedHelp = "train again what has failed for good";
+inline constexpr const char* kDryRunHelp = "check everything and show the plan; nothing is trained";
+inline constexpr const char* kStatusHelp = "show the results so far; nothing is trained";
+/// @}
+
+}  // namespace precast::tools

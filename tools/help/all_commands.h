@@ -1,0 +1,20 @@
+#pragma once
+
+#include <vector>
+
+#include "tools/cli/command_help.h"
+
+namespace precast::tools {
+
+/// What all commands say about themselves, in the order of `precast --help`. Starts `precast` and,
+/// if it is installed, `precast-train` once each. Without precast-train its commands have only a
+/// name and a summary. @throws Error if a program fails.
+[[nodiscard]] std::vector<CommandHelp> all_commands();
+
+/// The first words of names with two words, each once: `bench`, `new`.
+[[nodiscard]] std::vector<std::string> command_groups(const std::vector<CommandHelp>& commands);
+
+/// The keys of a recipe: those of the first command that knows them; may be empty.
+[[nodiscard]] std::vector<RecipeKey> all_keys(const std::vector<CommandHelp>& commands);
+
+}  // namespace precast::tools
