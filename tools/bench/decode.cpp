@@ -75,7 +75,8 @@ void print_rows(const std::vector<ordered_json>& rows) {
 
 void add_options(po::options_description& options) {
   options.add_options()("decoder", po::value<std::string>()->default_value("libjpeg,own,indexed"),
-                        "libjpeg; own; indexed: own, which knows where in a scan it can begin")(
+                        "libjpeg; own; indexed: own, which knows where in a scan it can begin; "
+                        "indexed_no_lanes: the same, one part of the scan after the other")(
       "region", po::value<std::string>()->default_value("full,crop"),
       "full: the whole image; crop: only a random crop, as training does")(
       "interval", po::value<int>()->default_value(8), "MCUs between the places that indexed knows")(
