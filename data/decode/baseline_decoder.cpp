@@ -69,8 +69,10 @@ std::optional<ImageView> BaselineDecoder::decode(std::span<const std::byte> jpeg
       if (!skip(row, 0, window_.columns)) return std::nullopt;
     }
   }
+  const bool in_lanes = begin_segments(checkpoints, static_cast<std::size_t>(header.components));
   for (std::size_t row = window_.first_row; row < window_.end_row; ++row) {
-    if (!decode_row(row, dct, checkpoints)) return std::nullopt;
+    if (!(in_lanes ? decode_segments(header, row, dct) : decode_row(row, dct, checkpoints)))
+      return std::nullopt;
     emit_rows(header, region, row);
     keep_last_rows();
   }
@@ -104,7 +106,7 @@ bool BaselineDecoder::build_tables(const BaselineHeader& header, JpegDct dct) {
         !ac.build(component.ac, HuffmanTable::Kind::ac)) {
       return false;
     }
-    std::array<std::int16_t, 64> scaled;
+    std::array<std::int16_t, 64>& scaled = quantizers_[c].values;
     scale_quantizers(component.quantizers, dct, scaled);
     const int blocks = c == 0 ? header.luma_columns * header.luma_rows : 1;
     for (int b = 0; b < blocks; ++b, ++state_.blocks) {
@@ -134,7 +136,7 @@ void BaselineDecoder::prepare_strips(const BaselineHeader& header) {
     Strip& strip = strips_[c];
     const bool subsampled = header.luma_rows == 2;
     const auto columns = static_cast<std::size_t>(c == 0 ? header.luma_columns : 1);
-    strip.stride = mcus * columns * 8 + kLeftSlack;
+    strip.stride = mcus * columns * 8 + kBlockRowSlack + kLeftSlack;
     strip.kept = !subsampled ? 0 : c == 0 ? 1 : 2;
     strip.rows = static_cast<std::size_t>(c == 0 ? header.luma_rows : 1) * 8;
     grow(strip.samples, kLeftSlack + (strip.kept + strip.rows) * strip.stride + kKernelSlack);
@@ -215,6 +217,40 @@ bool BaselineDecoder::decode_row(std::size_t row, JpegDct dct, JpegCheckpoints c
   if (!walk(row, first, end, run)) return false;
   const bool is_last = row + 1 == window_.end_row && request_.points == nullptr;
   return is_last || !checkpoints.empty() || skip(row, end, window_.columns);
+}
+
+/// Whether the window is decoded by `segments_`.
+bool BaselineDecoder::begin_segments(const JpegCheckpoints& checkpoints, std::size_t components) {
+  if (checkpoints.empty() || request_.points != nullptr) return false;
+  SegmentedScan scan{
+      .bytes = scan_, .checkpoints = checkpoints, .window = window_, .mcu_blocks = state_.blocks};
+  for (std::size_t b = 0; b < state_.blocks; ++b) scan.component[b] = state_.block[b].component;
+  return segments_.begin(scan, std::span(tables_).first(2 * components));
+}
+
+bool BaselineDecoder::decode_segments(const BaselineHeader& header, std::size_t row, JpegDct dct) {
+  LaneBlock* block = segments_.decode_row(row);
+  if (block == nullptr) {
+    segments_.cancel();
+    return false;
+  }
+  const std::size_t mcus = window_.end_column - window_.first_column;
+  for (std::size_t c = 0; c < static_cast<std::size_t>(header.components); ++c) {
+    const auto columns = static_cast<std::size_t>(c == 0 ? header.luma_columns : 1);
+    const auto rows = static_cast<std::size_t>(c == 0 ? header.luma_rows : 1);
+    Strip& strip = strips_[c];
+    for (std::size_t y = 0; y < rows; ++y, block += columns) {
+      transform_blocks({.first = block,
+                        .count = mcus * columns,
+                        .columns = columns,
+                        .mcu_blocks = state_.blocks,
+                        .quantizers = &quantizers_[c],
+                        .samples = strip.row(strip.kept + 8 * y),
+                        .stride = strip.stride},
+                       dct);
+    }
+  }
+  return true;
 }
 
 /// Seeks to the window's first MCU in a row from the nearest checkpoint before it.

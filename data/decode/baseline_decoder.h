@@ -10,6 +10,7 @@
 #include "data/decode/checkpoints.h"
 #include "data/decode/scan_kernels.h"
 #include "data/decode/scratch.h"
+#include "data/decode/segment_decoder.h"
 #include "data/decode/unstuffed_bytes.h"
 #include "data/image/image.h"
 
@@ -25,10 +26,12 @@ struct CheckpointRequest {
 /// Decodes a region of a JPEG of the common kind (baseline_header.h). Works through the image one
 /// row of MCUs at a time: bits to samples, upsampling and colour while they are in the cache. Skips
 /// over MCUs outside the region (seeks past them if there are checkpoints) and stops below the
-/// region. Pixels are equal bit for bit to libjpeg-turbo's. Keeps scratch memory: use one per
-/// thread.
-class BaselineDecoder {
+/// region. With checkpoints, several parts of the scan are decoded in turns (SegmentDecoder).
+/// Pixels are equal bit for bit to libjpeg-turbo's. Keeps scratch memory: use one per thread.
+class PRECAST_API BaselineDecoder {
  public:
+  explicit BaselineDecoder(LaneShape shape) : segments_(shape) {}
+
   /// @param region inside the image.
   /// @return the pixels, valid until the next call; empty for what libjpeg has to decode or reject:
   /// anything irregular up to the region's end.
@@ -40,11 +43,6 @@ class BaselineDecoder {
   bool in_order(std::span<const std::byte> jpeg, const BaselineHeader& header);
 
  private:
-  /// Half-open ranges of MCUs that the region needs, and the size of the image in them.
-  struct McuWindow {
-    std::size_t first_row = 0, end_row = 0, first_column = 0, end_column = 0;
-    std::size_t rows = 0, columns = 0;
-  };
   /// One component's samples: a row of MCUs within the window's columns, and above it the last rows
   /// of the previous one.
   struct Strip {
@@ -69,7 +67,9 @@ class BaselineDecoder {
   template <typename Run>
   bool walk(std::size_t row, std::size_t first, std::size_t end, const Run& run);
   bool skip(std::size_t row, std::size_t first, std::size_t end);
+  bool begin_segments(const JpegCheckpoints& checkpoints, std::size_t components);
   bool decode_row(std::size_t row, JpegDct dct, JpegCheckpoints checkpoints);
+  bool decode_segments(const BaselineHeader& header, std::size_t row, JpegDct dct);
   bool enter_row(std::size_t row, JpegCheckpoints checkpoints);
   void note_checkpoint(std::size_t row, std::size_t column);
   void finish_checkpoints();
@@ -84,6 +84,8 @@ class BaselineDecoder {
   UnstuffedBytes bytes_;
   ScanState state_;
   std::array<HuffmanTable, 6> tables_;
+  std::array<BlockQuantizers, 3> quantizers_;
+  SegmentDecoder segments_;
   McuWindow window_;
   std::array<Strip, 3> strips_;
   std::array<BlockTarget, kMaxMcuBlocks> targets_;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "data/decode/baseline_header.h"
@@ -47,6 +48,9 @@ class PRECAST_API HuffmanTable {
   [[nodiscard]] bool decodes_like(const HuffmanTable& other) const {
     return kind_ == other.kind_ && spec_ == other.spec_;
   }
+
+  /// What it was built from: HuffmanSpec's counts and symbols.
+  [[nodiscard]] std::span<const std::uint8_t> spec() const { return spec_; }
 
   [[nodiscard]] const Entry* lookup() const { return lookup_.data(); }
   /// Only in AC tables.

@@ -9,6 +9,9 @@
 namespace precast::data {
 
 struct JpegDecoder::State {
+  explicit State(const JpegOptions& chosen)
+      : options(chosen), baseline(chosen.no_lanes ? LaneShape{} : lane_shape_of_cpu()) {}
+
   JpegOptions options;
   BaselineDecoder baseline;
   LibjpegDecoder libjpeg;
@@ -41,9 +44,7 @@ struct JpegDecoder::State {
   }
 };
 
-JpegDecoder::JpegDecoder(JpegOptions options) : state_(std::make_unique<State>()) {
-  state_->options = options;
-}
+JpegDecoder::JpegDecoder(JpegOptions options) : state_(std::make_unique<State>(options)) {}
 JpegDecoder::JpegDecoder(JpegDecoder&&) noexcept = default;
 JpegDecoder& JpegDecoder::operator=(JpegDecoder&&) noexcept = default;
 JpegDecoder::~JpegDecoder() = default;

@@ -18,6 +18,8 @@ struct JpegOptions {
   bool accurate_dct = false;
   /// Use only libjpeg-turbo, for comparison.
   bool libjpeg_only = false;
+  /// Decode one part of an image after the other even if there are checkpoints, for comparison.
+  bool no_lanes = false;
 };
 
 /// Decodes a region of a JPEG. The common kind (baseline, 8 bits, grey or YCbCr 4:4:4, 4:2:2,

@@ -133,15 +133,18 @@ void scale_quantizers(const std::array<std::uint8_t, 64>& quantizers, JpegDct dc
                       std::array<std::int16_t, 64>& out) {
   // The fast DCT leaves one factor per row and column to the quantisation, with 2 fractional bits
   // (libjpeg's jddctmgr.c); libjpeg rounds the factors to 14 bits first.
-  constexpr double kFactors[8] = {1.0, 1.387039845, 1.306562965, 1.175875602,
-                                  1.0, 0.785694958, 0.541196100, 0.275899379};
+  static const auto factors = [] {
+    constexpr double kFactors[8] = {1.0, 1.387039845, 1.306562965, 1.175875602,
+                                    1.0, 0.785694958, 0.541196100, 0.275899379};
+    std::array<long, 64> all;
+    for (std::size_t i = 0; i < 64; ++i)
+      all[i] = std::lround(kFactors[i / 8] * kFactors[i % 8] * 16384);
+    return all;
+  }();
   for (std::size_t i = 0; i < 64; ++i) {
-    if (dct == JpegDct::islow) {
-      out[i] = quantizers[i];
-      continue;
-    }
-    const auto factor = std::lround(kFactors[i / 8] * kFactors[i % 8] * 16384);
-    out[i] = static_cast<std::int16_t>((quantizers[i] * factor + 2048) >> 12);
+    out[i] = dct == JpegDct::islow
+                 ? quantizers[i]
+                 : static_cast<std::int16_t>((quantizers[i] * factors[i] + 2048) >> 12);
   }
 }
 

@@ -192,7 +192,7 @@ class TableSource : public Source {
     }
     if (found == kNone && !options.classes.empty()) {
       throw ConfigError(fmt::format(
-          "classes: expected a column of class names in {}, got none. Name it with --class_column",
+          "classes: expected a column of class names in {}, got none. Name it with --class-column",
           place()));
     }
     return found;

@@ -178,6 +178,7 @@ void make_jpegs(const fs::path& to) {
       Bytes file = test::jpeg_file(test::gradient(side, 2 * side - 1), kind);
       for (int byte = 0; byte < 8; ++byte) file.push_back(static_cast<std::byte>(17 * byte + side));
       put(to / "jpeg" / fmt::format("{}_{}", name, side), file);
+      put(to / "jpeg_lanes" / fmt::format("{}_{}", name, side), file);
     }
   }
 }

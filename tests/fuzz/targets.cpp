@@ -26,6 +26,7 @@ const std::map<std::string, std::function<void(Input)>, std::less<>>& targets() 
       {"recipe", recipe},
       {"beton", beton},
       {"jpeg", jpeg},
+      {"jpeg_lanes", jpeg_lanes},
       {"sums", sums},
       {"delimited", delimited},
       {"source", source},

@@ -24,6 +24,7 @@ void manifest(Input input);
 void recipe(Input input);
 void beton(Input input);
 void jpeg(Input input);
+void jpeg_lanes(Input input);
 void sums(Input input);
 void delimited(Input input);
 void source(Input input);

@@ -77,7 +77,8 @@ void print_rows(const std::vector<ordered_json>& rows) {
 void add_options(po::options_description& options) {
   options.add_options()(
       "decoder", po::value<std::string>()->default_value("libjpeg,own,indexed"),
-      "decoders to measure; indexed: own, which knows where in a scan it can begin")(
+      "decoders to measure; indexed: own, which knows where in a scan it can begin; "
+      "indexed_no_lanes: the same, one part of the scan after the other")(
       "region", po::value<std::string>()->default_value("full,crop"),
       "decoded part of an image; full: all; crop: a random crop, as in training")(
       "interval", po::value<int>()->default_value(8), kIntervalHelp)(

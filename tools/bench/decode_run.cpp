@@ -48,7 +48,9 @@ class DecodeThread {
   DecodeThread(const DecodeTask& task, const DecodeMode& mode)
       : task_(task),
         mode_(mode),
-        decoder_({.accurate_dct = task.accurate_dct, .libjpeg_only = mode.decoder->libjpeg_only}),
+        decoder_({.accurate_dct = task.accurate_dct,
+                  .libjpeg_only = mode.decoder->libjpeg_only,
+                  .no_lanes = mode.decoder->no_lanes}),
         out_(static_cast<std::size_t>(task.image_size_px) *
              static_cast<std::size_t>(task.image_size_px) * 3) {}
 

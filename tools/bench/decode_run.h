@@ -15,9 +15,12 @@ struct NamedDecoder {
   bool libjpeg_only = false;
   /// Whether it can begin in the middle of a scan.
   bool indexed = false;
+  /// Whether it decodes one part of a scan after the other.
+  bool no_lanes = false;
 };
 inline constexpr std::array kDecoders = {NamedDecoder{"libjpeg", true}, NamedDecoder{"own"},
-                                         NamedDecoder{"indexed", false, true}};
+                                         NamedDecoder{"indexed", false, true},
+                                         NamedDecoder{"indexed_no_lanes", false, true, true}};
 
 /// What is decoded, and by which decoder.
 struct DecodeMode {

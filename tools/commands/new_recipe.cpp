@@ -262,7 +262,7 @@ void check_same_classes(const DataFacts& train, const BetonReader& val) {
   if (!conflict.empty()) {
     throw ConfigError(fmt::format(
         "--val: expected the classes of --train, but {}. Write it with them: precast write SOURCE "
-        "{} --classes TRAIN.beton",
+        "{} --class-names TRAIN.beton",
         conflict, val.path().string()));
   }
   const std::int64_t classes = count_classes(val, label);

@@ -2,94 +2,22 @@
 // it.
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <cstdlib>
-// jpeglib.h needs std::FILE and std::size_t declared before it.
-#include <jpeglib.h>
-
 #include <optional>
 #include <vector>
 
 #include "data/decode/baseline_header.h"
 #include "data/decode/jpeg_decoder.h"
 #include "framework/core/error.h"
-#include "framework/core/rng.h"
-#include "tests/data/sources/sample_images.h"
+#include "tests/data/decode/made_jpeg.h"
 
 namespace precast::data {
 namespace {
 
-struct Kind {
-  int height = 64;
-  int width = 64;
-  int quality = 90;
-  /// Of luma; 0: grey.
-  int columns = 2;
-  int rows = 2;
-  bool optimized = false;
-  int restart_interval = 0;
-};
-
-void PrintTo(const Kind& kind, std::ostream* out) {
-  *out << kind.height << "x" << kind.width << " q" << kind.quality << " " << kind.columns << "x"
-       << kind.rows << (kind.optimized ? " optimized" : "") << " restart " << kind.restart_interval;
-}
-
-/// Noise over a coarse pattern: every coefficient is used.
-std::vector<unsigned char> noise(const Kind& kind, int channels) {
-  RandomStream random(7, 0, static_cast<std::uint64_t>(kind.width), RandomUse::test);
-  std::vector<unsigned char> samples;
-  for (int y = 0; y < kind.height; ++y) {
-    for (int x = 0; x < kind.width; ++x) {
-      for (int c = 0; c < channels; ++c) {
-        const int coarse = ((x / 11 + y / 7 + c) % 3) * 100;
-        samples.push_back(static_cast<unsigned char>(coarse + static_cast<int>(random.below(56))));
-      }
-    }
-  }
-  return samples;
-}
-
-std::vector<std::byte> encode(const Kind& kind) {
-  const int channels = kind.columns == 0 ? 1 : 3;
-  return test::encode_jpeg(noise(kind, channels), kind.height, kind.width, channels,
-                           [&](jpeg_compress_struct& state) {
-                             jpeg_set_quality(&state, kind.quality, TRUE);
-                             if (channels == 3) {
-                               state.comp_info[0].h_samp_factor = kind.columns;
-                               state.comp_info[0].v_samp_factor = kind.rows;
-                             }
-                             state.optimize_coding = kind.optimized ? TRUE : FALSE;
-                             state.restart_interval = static_cast<unsigned>(kind.restart_interval);
-                           });
-}
-
-std::vector<std::uint8_t> copy_of(const ImageView& view) {
-  std::vector<std::uint8_t> pixels;
-  for (int y = 0; y < view.height; ++y)
-    pixels.insert(pixels.end(), view.row(y), view.row(y) + std::ptrdiff_t{3} * view.width);
-  return pixels;
-}
-
-std::vector<std::uint8_t> cut(const std::vector<std::uint8_t>& pixels, int width,
-                              const Rect& region) {
-  const std::ptrdiff_t stride = std::ptrdiff_t{width} * 3;
-  return copy_of({pixels.data() + region.row * stride + std::ptrdiff_t{region.column} * 3,
-                  region.height, region.width, stride});
-}
-
-/// The first trial is the whole image.
-Rect region_of(const Kind& kind, int trial) {
-  if (trial == 0) return {0, 0, kind.height, kind.width};
-  RandomStream random(3, 0, static_cast<std::uint64_t>(trial), RandomUse::test);
-  const auto draw = [&](int bound) {
-    return static_cast<int>(random.below(static_cast<std::uint64_t>(bound)));
-  };
-  Rect region{draw(kind.height), draw(kind.width), 0, 0};
-  region.height = 1 + draw(kind.height - region.row);
-  region.width = 1 + draw(kind.width - region.column);
-  return region;
-}
+using Kind = test::MadeJpeg;
+using test::copy_of;
+using test::cut;
+using test::encode;
+using test::region_of;
 
 class BaselineDecoderTest : public ::testing::TestWithParam<Kind> {};
 

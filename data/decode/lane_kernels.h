@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "data/decode/lane_tables.h"
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+/// A segment of a scan that is decoded in turns with others.
+struct Lane {
+  /// Of the next bit, in the bytes of LaneScan.
+  std::uint64_t bit = 0;
+  /// One past the place of the last coefficient; kBlockPlaces * block - 1 before the block.
+  std::uint64_t place = 0;
+  /// `place` after the last block. A lane that has reached it may have decoded one entry more.
+  std::uint64_t end = 0;
+  /// `bit` before the last entry.
+  std::uint64_t previous_bit = 0;
+  const LaneEntry* table = nullptr;
+};
+
+/// What all lanes of an image read and write.
+struct LaneScan {
+  /// Unstuffed; each lane reads at most kBytesPerBlock for each block, and kBytesAhead.
+  const std::uint8_t* bytes = nullptr;
+  /// [block][kBlockPlaces], zero up to place 64. DC coefficients are differences.
+  std::int16_t* coefficients = nullptr;
+  /// For each block, its AC table, and the DC table of the block after it.
+  const LaneEntry* const* ac = nullptr;
+  const LaneEntry* const* next_dc = nullptr;
+  const LaneTables* tables = nullptr;
+  /// Set for a code that does not exist, and for a block of more than 64 coefficients.
+  bool damaged = false;
+};
+
+/// A block has at most 27 + 63 * 26 bits; damage makes every place take a code, of at most 27.
+inline constexpr std::size_t kBytesPerBlock = 64 * 27 / 8;
+inline constexpr std::size_t kBytesAhead = 32;
+
+/// Decodes until at least one lane has reached its end; it has not read or written anything after
+/// its last block, except for one entry into the next one.
+/// @param lanes at most LaneShape::kMostLanes.
+PRECAST_API void run_lanes(LaneScan& scan, std::span<Lane> lanes);
+
+/// Whether this CPU has the instructions that make lanes worthwhile.
+[[nodiscard]] bool lanes_are_fast();
+
+}  // namespace precast::data

@@ -1,0 +1,154 @@
+#include "data/decode/lane_tables.h"
+
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "data/decode/lane_kernels.h"
+
+namespace precast::data {
+namespace {
+
+using Symbol = HuffmanTable::Entry;
+
+constexpr std::size_t kLanes = 3;
+constexpr int kFewerBits = 11;
+constexpr int kMoreBits = 12;
+/// The tables of luma and chroma with 12 bits take 128 KB; the part of them that most lookups hit
+/// fits into a first-level cache of this size.
+constexpr long kLargeCache = 48L << 10;
+
+Symbol first_symbol(const HuffmanTable& table, std::uint64_t bits) {
+  const Symbol symbol = table.lookup()[bits >> (64 - HuffmanTable::kLookupBits)];
+  return symbol != 0 ? symbol : table.find_long(static_cast<std::uint32_t>(bits >> 48));
+}
+
+/// The coefficient after the code (T.81, F.2.2.1).
+std::int16_t value_of(Symbol symbol, std::uint64_t bits) {
+  const unsigned size = HuffmanTable::size(symbol);
+  if (size == 0) return 0;
+  const auto value = static_cast<int>(bits << HuffmanTable::code_length(symbol) >> (64 - size));
+  const bool is_positive = value >> (size - 1) != 0;
+  return static_cast<std::int16_t>(is_positive ? value : value - (1 << size) + 1);
+}
+
+LaneEntry entry_of(Symbol symbol, bool is_dc) {
+  LaneEntry entry;
+  entry.bits = static_cast<std::uint8_t>(HuffmanTable::length(symbol));
+  entry.code_bits = static_cast<std::uint8_t>(HuffmanTable::code_length(symbol));
+  entry.shift = static_cast<std::uint8_t>(63 - HuffmanTable::size(symbol));
+  if (is_dc) {
+    entry.advance = 2;
+  } else if (HuffmanTable::advance(symbol) == HuffmanTable::kEndOfBlock) {
+    // Writes a zero at the next place, where there is one already.
+    entry.end = kLastPlace;
+  } else {
+    entry.advance = static_cast<std::uint8_t>(HuffmanTable::advance(symbol));
+  }
+  return entry;
+}
+
+void add_second(Symbol symbol, std::uint64_t bits, LaneEntry& entry) {
+  entry.bits = static_cast<std::uint8_t>(entry.bits + HuffmanTable::length(symbol));
+  if (HuffmanTable::advance(symbol) == HuffmanTable::kEndOfBlock) {
+    entry.end = kLastPlace;
+    return;
+  }
+  entry.second_advance = static_cast<std::uint8_t>(HuffmanTable::advance(symbol));
+  entry.second_value = value_of(symbol, bits);
+}
+
+std::uint64_t hash_of(std::span<const HuffmanTable> tables) {
+  std::uint64_t hash = 0;
+  for (const HuffmanTable& table : tables)
+    hash = XXH3_64bits_withSeed(table.spec().data(), table.spec().size(), hash + 1);
+  return hash;
+}
+
+}  // namespace
+
+LaneShape lane_shape_of_cpu() {
+  if (!lanes_are_fast()) return {};
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+  const long cache = sysconf(_SC_LEVEL1_DCACHE_SIZE);
+#else
+  const long cache = 0;
+#endif
+  return {.lanes = kLanes, .bits = cache >= kLargeCache ? kMoreBits : kFewerBits};
+}
+
+LaneTables::LaneTables(std::span<const HuffmanTable> tables, int bits)
+    : bits_(bits), sources_(tables.begin(), tables.end()) {
+  std::vector<std::size_t> made;
+  for (std::size_t c = 0; c < tables.size(); c += 2) {
+    const auto same = std::ranges::find_if(made, [&](std::size_t of) {
+      return tables[of].decodes_like(tables[c]) && tables[of + 1].decodes_like(tables[c + 1]);
+    });
+    first_of_.push_back(same != made.end() ? *same : c);
+    if (same == made.end()) made.push_back(c);
+  }
+  entries_.resize(tables.size() << bits);
+  for (const std::size_t c : made) {
+    fill(c, c + 1);
+    fill(c + 1, c + 1);
+  }
+}
+
+void LaneTables::fill(std::size_t table, std::size_t ac_table) {
+  const auto known = static_cast<unsigned>(bits_);
+  LaneEntry* const out = entries_.data() + (table << bits_);
+  for (std::size_t i = 0; i < std::size_t{1} << bits_; ++i) {
+    // A code that takes only known bits is right, although zeros follow them.
+    const std::uint64_t next_bits = std::uint64_t{i} << (64 - bits_);
+    const Symbol first = first_symbol(sources_[table], next_bits);
+    if (first == 0 || HuffmanTable::code_length(first) > known) continue;
+    out[i] = entry_of(first, table != ac_table);
+    const unsigned taken = HuffmanTable::length(first);
+    if (out[i].end != 0 || taken >= known) continue;
+    const Symbol second = first_symbol(sources_[ac_table], next_bits << taken);
+    if (second != 0 && taken + HuffmanTable::length(second) <= known)
+      add_second(second, next_bits << taken, out[i]);
+  }
+}
+
+bool LaneTables::decodes_like(std::span<const HuffmanTable> tables) const {
+  return std::ranges::equal(tables, sources_, [](const HuffmanTable& a, const HuffmanTable& b) {
+    return a.decodes_like(b);
+  });
+}
+
+LaneEntry LaneTables::symbol(const LaneEntry* table, std::uint64_t next_bits, bool& exists) const {
+  const auto index = static_cast<std::size_t>(table - entries_.data()) >> bits_;
+  const Symbol symbol = first_symbol(sources_[index], next_bits);
+  exists = symbol != 0;
+  if (exists) return entry_of(symbol, index % 2 == 0);
+  LaneEntry none;
+  none.bits = 1;
+  none.end = kLastPlace;
+  return none;
+}
+
+const LaneTables* LaneTableCache::find(std::span<const HuffmanTable> tables, int bits) {
+  const auto known = std::ranges::find_if(
+      kept_, [&](const LaneTables& kept) { return kept.decodes_like(tables); });
+  if (known != kept_.end()) {
+    std::rotate(kept_.begin(), known, known + 1);
+    return &kept_.front();
+  }
+  const std::uint64_t hash = hash_of(tables);
+  if (std::ranges::find(seen_, hash) == seen_.end()) {
+    if (seen_.size() < kRemembered) {
+      seen_.push_back(hash);
+    } else {
+      seen_[std::exchange(oldest_, (oldest_ + 1) % kRemembered)] = hash;
+    }
+    return nullptr;
+  }
+  if (kept_.size() == kKept) kept_.pop_back();
+  kept_.emplace(kept_.begin(), tables, bits);
+  return &kept_.front();
+}
+
+}  // namespace precast::data

@@ -1,0 +1,272 @@
+#include "data/decode/segment_decoder.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "data/decode/pixel_kernels.h"
+
+namespace precast::data {
+namespace {
+
+/// Blocks in memory at a time, 128 bytes of each in use: a fraction of a second-level cache, but
+/// enough segments to keep all lanes busy.
+constexpr std::size_t kBatchBlocks = 2048;
+/// Wider windows are left to the other loop, so that memory stays small.
+constexpr std::size_t kMostRowBlocks = 8192;
+/// Bytes that follow a segment in memory: as many as the entry after its end may have.
+constexpr std::size_t kBytesBehind = 8;
+
+template <typename T>
+void grow(std::vector<T>& memory, std::size_t size) {
+  if (memory.size() < size) memory.resize(std::max(size, memory.size() * 3 / 2));
+}
+
+struct Unstuffed {
+  std::size_t size = 0;
+  /// Stopped before a 0xFF that no stuffed zero follows.
+  bool at_marker = false;
+};
+
+/// Copies the bytes of a scan without stuffed zeros. Writes up to 64 bytes more.
+Unstuffed unstuff(std::span<const std::uint8_t> in, std::uint8_t* out) {
+  Unstuffed done;
+  for (std::size_t at = 0; at < in.size();) {
+    const std::size_t plain = copy_until_ff(in.data() + at, in.size() - at, out + done.size);
+    at += plain;
+    done.size += plain;
+    if (at == in.size()) break;
+    if (at + 1 == in.size() || in[at + 1] != 0) {
+      done.at_marker = true;
+      break;
+    }
+    out[done.size++] = 0xFF;
+    at += 2;
+  }
+  return done;
+}
+
+/// Crafted files can add up differences without limit.
+int wrapped_sum(int a, int b) {
+  return static_cast<int>(static_cast<unsigned>(a) + static_cast<unsigned>(b));
+}
+
+void clear(LaneBlock& block) {
+  std::fill_n(block.coefficients, 64, std::int16_t{0});
+}
+
+}  // namespace
+
+bool SegmentDecoder::begin(const SegmentedScan& scan, std::span<const HuffmanTable> tables) {
+  if (shape_.lanes == 0) return false;
+  scan_ = scan;
+  components_ = tables.size() / 2;
+  const std::size_t interval = scan.checkpoints.interval;
+  segments_ = checkpoints_in_row(scan.window.columns, interval);
+  first_segment_ = scan.window.first_column / interval;
+  end_segment_ = std::min(segments_, checkpoints_in_row(scan.window.end_column, interval));
+  const std::size_t row_blocks = (row_mcus() + 1) * scan.mcu_blocks;
+  if (row_blocks > kMostRowBlocks) return false;
+  lanes_.tables = table_cache_.find(tables, shape_.bits);
+  if (lanes_.tables == nullptr) return false;
+  // Batches of equal size.
+  const std::size_t rows = scan.window.end_row - scan.window.first_row;
+  const std::size_t batches = (rows * row_blocks + kBatchBlocks - 1) / kBatchBlocks;
+  batch_rows_ = (rows + batches - 1) / batches;
+  batch_begin_ = batch_end_ = scan.window.first_row;
+  used_blocks_ = 0;
+  fill_patterns((batch_rows_ + 1) * row_blocks);
+  return true;
+}
+
+/// MCUs from the first checkpoint of a row to the window's end.
+std::size_t SegmentDecoder::row_mcus() const {
+  return scan_.window.end_column - first_segment_ * scan_.checkpoints.interval;
+}
+
+void SegmentDecoder::fill_patterns(std::size_t blocks) {
+  grow(blocks_, blocks);
+  lanes_.coefficients = blocks_.front().coefficients;
+  const std::size_t n = scan_.mcu_blocks;
+  bool is_known = ac_.size() >= blocks && pattern_blocks_ == n;
+  for (std::size_t i = 0; i < n && is_known; ++i) {
+    is_known = ac_[i] == lanes_.tables->ac(scan_.component[i]) &&
+               next_dc_[i] == lanes_.tables->dc(scan_.component[(i + 1) % n]);
+  }
+  if (is_known) return;
+  pattern_blocks_ = n;
+  grow(ac_, blocks);
+  grow(next_dc_, blocks);
+  for (std::size_t b = 0; b < ac_.size(); ++b) {
+    ac_[b] = lanes_.tables->ac(scan_.component[b % n]);
+    next_dc_[b] = lanes_.tables->dc(scan_.component[(b + 1) % n]);
+  }
+  lanes_.ac = ac_.data();
+  lanes_.next_dc = next_dc_.data();
+}
+
+LaneBlock* SegmentDecoder::row_blocks(std::size_t row) {
+  const std::size_t mcu = 1 + (row - batch_begin_) * (row_mcus() + 1);
+  return blocks_.data() + mcu * scan_.mcu_blocks;
+}
+
+ScanCheckpoint SegmentDecoder::point(std::size_t row, std::size_t segment) const {
+  return ScanCheckpoint::unpacked(scan_.checkpoints.points[row * segments_ + segment]);
+}
+
+LaneBlock* SegmentDecoder::decode_row(std::size_t row) {
+  if (row >= batch_end_ && (!plan_rows(row) || !run())) return nullptr;
+  if (!add_up_dc(row)) return nullptr;
+  const std::size_t skipped =
+      scan_.window.first_column - first_segment_ * scan_.checkpoints.interval;
+  return row_blocks(row) + skipped * scan_.mcu_blocks;
+}
+
+void SegmentDecoder::cancel() {
+  std::for_each_n(blocks_.begin(), std::min(used_blocks_, blocks_.size()), clear);
+}
+
+// ---- From checkpoints to lanes ----
+
+bool SegmentDecoder::plan_rows(std::size_t row) {
+  batch_begin_ = row;
+  batch_end_ = std::min(row + batch_rows_, scan_.window.end_row);
+  used_bytes_ = 0;
+  used_blocks_ = static_cast<std::size_t>(row_blocks(batch_end_) - blocks_.data());
+  plan_.clear();
+  for (; row < batch_end_; ++row) {
+    auto block = static_cast<std::size_t>(row_blocks(row) - blocks_.data());
+    for (std::size_t s = first_segment_; s < end_segment_; ++s) {
+      if (!plan_segment(row, s, block)) return false;
+      block += scan_.checkpoints.interval * scan_.mcu_blocks;
+    }
+  }
+  lanes_.bytes = bytes_.data();
+  return true;
+}
+
+bool SegmentDecoder::plan_segment(std::size_t row, std::size_t segment, std::size_t first_block) {
+  const std::size_t interval = scan_.checkpoints.interval;
+  const std::size_t begin = segment * interval;
+  const std::size_t all = std::min(begin + interval, scan_.window.columns);
+  const std::size_t end = std::min(all, scan_.window.end_column);
+  const std::size_t blocks = (end - begin) * scan_.mcu_blocks;
+  const ScanCheckpoint from = point(row, segment);
+  const bool is_last = row * segments_ + segment + 1 == scan_.checkpoints.points.size();
+  const ScanCheckpoint next = is_last ? ScanCheckpoint{} : point(row, segment + 1);
+
+  Segment planned;
+  planned.ends_exactly = !is_last && end == all;
+  planned.ends_row = segment + 1 == end_segment_;
+  planned.lane.bit = used_bytes_ * 8 + from.bit % 8;
+  if (!is_last && next.bit <= from.bit) return false;
+  if (!unstuff_segment(from.bit / 8, is_last ? nullptr : &next, blocks, planned)) return false;
+  planned.lane.place = first_block * kBlockPlaces - 1;
+  planned.lane.end = (first_block + blocks) * kBlockPlaces - 1;
+  planned.lane.table = lanes_.tables->dc(0);
+  plan_.push_back(planned);
+  return true;
+}
+
+/// Copies the bytes of a segment. @param first its first byte. @param next the checkpoint at its
+/// end, or null for the scan's last segment. @return false if they are not all there.
+bool SegmentDecoder::unstuff_segment(std::size_t first, const ScanCheckpoint* next,
+                                     std::size_t blocks, Segment& out) {
+  const std::size_t most = blocks * kBytesPerBlock + kBytesAhead;
+  // The scan's last segment may be followed by any number of bytes. Each may be stuffed.
+  std::size_t end = next != nullptr ? next->bit / 8 : first + 2 * most;
+  if (first >= scan_.bytes.size() || (next != nullptr && end >= scan_.bytes.size())) return false;
+  end = std::min(end, scan_.bytes.size());
+  grow(bytes_, used_bytes_ + (end - first) + most + kKernelSlack);
+  std::uint8_t* const to = bytes_.data() + used_bytes_;
+  const Unstuffed segment = unstuff(scan_.bytes.subspan(first, end - first), to);
+  std::uint8_t* const behind = to + segment.size;
+  if (next == nullptr) {
+    // libjpeg warns of a file without an end.
+    if (!segment.at_marker && end == scan_.bytes.size()) return false;
+    std::memset(behind, 0, kBytesBehind);
+    out.end_bit = (used_bytes_ + segment.size) * 8;
+    used_bytes_ += segment.size + kBytesBehind;
+    return true;
+  }
+  if (segment.at_marker) return false;
+  const std::size_t left = std::min(scan_.bytes.size() - end, 2 * kBytesBehind);
+  const std::size_t known = unstuff(scan_.bytes.subspan(end, left), behind).size;
+  // The byte in which the segment ends.
+  if (next->bit % 8 != 0 && known == 0) return false;
+  if (known < kBytesBehind) std::memset(behind + known, 0, kBytesBehind - known);
+  out.end_bit = (used_bytes_ + segment.size) * 8 + next->bit % 8;
+  used_bytes_ += segment.size + kBytesBehind;
+  return true;
+}
+
+// ---- Lanes ----
+
+bool SegmentDecoder::run() {
+  lanes_.damaged = false;
+  std::array<Lane, LaneShape::kMostLanes> lanes;
+  std::array<const Segment*, LaneShape::kMostLanes> of{};
+  std::size_t live = 0, next = 0;
+  const auto start = [&](std::size_t lane) {
+    of[lane] = &plan_[next++];
+    lanes[lane] = of[lane]->lane;
+  };
+  while (live < shape_.lanes && next < plan_.size()) start(live++);
+  while (live > 0) {
+    run_lanes(lanes_, {lanes.data(), live});
+    if (lanes_.damaged) return false;
+    for (std::size_t i = 0; i < live;) {
+      if (lanes[i].place < lanes[i].end) {
+        ++i;
+      } else if (!finish(*of[i], lanes[i])) {
+        return false;
+      } else if (next < plan_.size()) {
+        start(i++);
+      } else {
+        --live;
+        lanes[i] = lanes[live];
+        of[i] = of[live];
+      }
+    }
+  }
+  return true;
+}
+
+bool SegmentDecoder::finish(const Segment& segment, const Lane& lane) {
+  const bool went_past = lane.place > lane.end;
+  // Within a row, the next segment begins with what was decoded too much.
+  if (went_past && segment.ends_row) clear(blocks_[(lane.end + 1) / kBlockPlaces]);
+  const std::uint64_t end_bit = went_past ? lane.previous_bit : lane.bit;
+  return segment.ends_exactly ? end_bit == segment.end_bit : end_bit <= segment.end_bit;
+}
+
+/// From differences to DC coefficients. @return false if a checkpoint has others.
+bool SegmentDecoder::add_up_dc(std::size_t row) {
+  LaneBlock* block = row_blocks(row);
+  std::array<int, 3> dc = point(row, first_segment_).dc;
+  const auto is_same = [&](const ScanCheckpoint& next) {
+    return std::equal(dc.begin(), dc.begin() + static_cast<std::ptrdiff_t>(components_),
+                      next.dc.begin());
+  };
+  for (std::size_t s = first_segment_; s < end_segment_; ++s) {
+    if (s > first_segment_ && !is_same(point(row, s))) return false;
+    const std::size_t begin = s * scan_.checkpoints.interval;
+    const std::size_t end = std::min(begin + scan_.checkpoints.interval, scan_.window.end_column);
+    for (std::size_t mcu = begin; mcu < end; ++mcu) {
+      for (std::size_t b = 0; b < scan_.mcu_blocks; ++b, ++block) {
+        int& sum = dc[scan_.component[b]];
+        sum = wrapped_sum(sum, block->coefficients[0]);
+        block->coefficients[0] = static_cast<std::int16_t>(sum);
+        if (mcu < scan_.window.first_column) clear(*block);
+      }
+    }
+  }
+  const std::size_t next = row * segments_ + end_segment_;
+  const bool ends_at_next =
+      next < scan_.checkpoints.points.size() &&
+      (end_segment_ == segments_
+           ? scan_.window.end_column == scan_.window.columns
+           : scan_.window.end_column == end_segment_ * scan_.checkpoints.interval);
+  return !ends_at_next || is_same(point(row, end_segment_));
+}
+
+}  // namespace precast::data

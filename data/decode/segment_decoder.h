@@ -1,0 +1,102 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/decode/block_kernels.h"
+#include "data/decode/checkpoints.h"
+#include "data/decode/lane_kernels.h"
+#include "data/decode/lane_tables.h"
+#include "data/decode/scan_kernels.h"
+
+namespace precast::data {
+
+/// Half-open ranges of MCUs that a region needs, and the size of the image in them.
+struct McuWindow {
+  std::size_t first_row = 0, end_row = 0, first_column = 0, end_column = 0;
+  std::size_t rows = 0, columns = 0;
+};
+
+/// A scan of which all checkpoints are known.
+struct SegmentedScan {
+  /// The entropy-coded bytes, and what follows them in the file.
+  std::span<const std::uint8_t> bytes;
+  JpegCheckpoints checkpoints;
+  McuWindow window;
+  /// Component of each block of an MCU.
+  std::array<std::size_t, kMaxMcuBlocks> component{};
+  std::size_t mcu_blocks = 0;
+};
+
+/// Decodes the coefficients of a window of MCUs from checkpoints: some rows of MCUs at a time, so
+/// that they stay in the cache, and their segments (from one checkpoint to the next) in lanes.
+/// Every segment must end with the bit and the DC coefficients of the checkpoint after it. Reads
+/// and writes nothing outside its memory, whatever the scan and the checkpoints. Keeps its memory:
+/// use one per thread.
+class SegmentDecoder {
+ public:
+  explicit SegmentDecoder(LaneShape shape) : shape_(shape) {}
+
+  /// @param tables for each component the DC and the AC table.
+  /// @return false for images that are not decoded in lanes: tables that were not seen before, very
+  /// wide images.
+  bool begin(const SegmentedScan& scan, std::span<const HuffmanTable> tables);
+
+  /// Decodes a row of MCUs; call it for all rows of the window, from top to bottom.
+  /// @return the blocks of the window's MCUs, with DC coefficients. Clear them
+  /// (transform_blocks()). Null if a segment is damaged or does not fit its checkpoints: end the
+  /// image with cancel().
+  LaneBlock* decode_row(std::size_t row);
+
+  /// Clears what was decoded.
+  void cancel();
+
+ private:
+  struct Segment {
+    Lane lane;
+    /// Of the next checkpoint. Limit where the segment is not decoded to its end, or is the last.
+    std::uint64_t end_bit = 0;
+    bool ends_exactly = false;
+    /// No segment follows in memory.
+    bool ends_row = false;
+  };
+
+  void fill_patterns(std::size_t blocks);
+  bool plan_rows(std::size_t row);
+  bool plan_segment(std::size_t row, std::size_t segment, std::size_t first_block);
+  bool unstuff_segment(std::size_t first, const ScanCheckpoint* next, std::size_t blocks,
+                       Segment& out);
+  bool run();
+  bool finish(const Segment& segment, const Lane& lane);
+  bool add_up_dc(std::size_t row);
+  [[nodiscard]] ScanCheckpoint point(std::size_t row, std::size_t segment) const;
+  [[nodiscard]] std::size_t row_mcus() const;
+  /// Of a row's first segment that is needed.
+  [[nodiscard]] LaneBlock* row_blocks(std::size_t row);
+
+  LaneShape shape_;
+  LaneTableCache table_cache_;
+  SegmentedScan scan_;
+  std::size_t components_ = 0;
+  /// Segments of a row: all, the first that is needed, the one after the last.
+  std::size_t segments_ = 0, first_segment_ = 0, end_segment_ = 0;
+  std::size_t batch_rows_ = 0;
+  /// Rows of MCUs in memory.
+  std::size_t batch_begin_ = 0, batch_end_ = 0;
+  std::vector<std::uint8_t> bytes_;
+  std::size_t used_bytes_ = 0;
+  std::vector<Segment> plan_;
+  /// A spare MCU, then rows of MCUs with a spare MCU after each.
+  std::vector<LaneBlock> blocks_;
+  std::size_t used_blocks_ = 0;
+  /// For each block (LaneScan).
+  std::vector<const LaneEntry*> ac_, next_dc_;
+  /// Blocks of an MCU that they were made for.
+  std::size_t pattern_blocks_ = 0;
+  LaneScan lanes_;
+};
+
+}  // namespace precast::data

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+// jpeglib.h needs std::FILE and std::size_t declared before it.
+#include <jpeglib.h>
+
+#include <cstdint>
+#include <ostream>
+#include <vector>
+
+#include "data/image/image.h"
+#include "framework/core/rng.h"
+#include "tests/data/sources/sample_images.h"
+
+namespace precast::test {
+
+/// A JPEG that libjpeg makes, and the regions of it that are compared.
+struct MadeJpeg {
+  int height = 64;
+  int width = 64;
+  int quality = 90;
+  /// Of luma; 0: grey.
+  int columns = 2;
+  int rows = 2;
+  bool optimized = false;
+  int restart_interval = 0;
+  /// Added to each sample: 0 leaves areas of one colour, whose blocks have few coefficients.
+  int noise = 56;
+  bool progressive = false;
+};
+
+inline void PrintTo(const MadeJpeg& kind, std::ostream* out) {
+  *out << kind.height << "x" << kind.width << " q" << kind.quality << " " << kind.columns << "x"
+       << kind.rows << (kind.optimized ? " optimized" : "")
+       << (kind.progressive ? " progressive" : "") << " restart " << kind.restart_interval
+       << " noise " << kind.noise;
+}
+
+/// Noise over a coarse pattern: every coefficient is used.
+inline std::vector<unsigned char> noisy_samples(const MadeJpeg& kind, int channels) {
+  RandomStream random(7, 0, static_cast<std::uint64_t>(kind.width), RandomUse::test);
+  std::vector<unsigned char> samples;
+  for (int y = 0; y < kind.height; ++y) {
+    for (int x = 0; x < kind.width; ++x) {
+      for (int c = 0; c < channels; ++c) {
+        const int coarse = ((x / 11 + y / 7 + c) % 3) * 100;
+        const int fine =
+            kind.noise == 0
+                ? 0
+                : static_cast<int>(random.below(static_cast<std::uint64_t>(kind.noise)));
+        samples.push_back(static_cast<unsigned char>(coarse + fine));
+      }
+    }
+  }
+  return samples;
+}
+
+inline std::vector<std::byte> encode(const MadeJpeg& kind) {
+  const int channels = kind.columns == 0 ? 1 : 3;
+  return encode_jpeg(noisy_samples(kind, channels), kind.height, kind.width, channels,
+                     [&](jpeg_compress_struct& state) {
+                       jpeg_set_quality(&state, kind.quality, TRUE);
+                       if (channels == 3) {
+                         state.comp_info[0].h_samp_factor = kind.columns;
+                         state.comp_info[0].v_samp_factor = kind.rows;
+                       }
+                       state.optimize_coding = kind.optimized ? TRUE : FALSE;
+                       state.restart_interval = static_cast<unsigned>(kind.restart_interval);
+                       if (kind.progressive) jpeg_simple_progression(&state);
+                     });
+}
+
+inline std::vector<std::uint8_t> copy_of(const data::ImageView& view) {
+  std::vector<std::uint8_t> pixels;
+  for (int y = 0; y < view.height; ++y)
+    pixels.insert(pixels.end(), view.row(y), view.row(y) + std::ptrdiff_t{3} * view.width);
+  return pixels;
+}
+
+inline std::vector<std::uint8_t> cut(const std::vector<std::uint8_t>& pixels, int width,
+                                     const data::Rect& region) {
+  const std::ptrdiff_t stride = std::ptrdiff_t{width} * 3;
+  return copy_of({pixels.data() + region.row * stride + std::ptrdiff_t{region.column} * 3,
+                  region.height, region.width, stride});
+}
+
+/// The first trial is the whole image.
+inline data::Rect region_of(const MadeJpeg& kind, int trial) {
+  if (trial == 0) return {0, 0, kind.height, kind.width};
+  RandomStream random(3, 0, static_cast<std::uint64_t>(trial), RandomUse::test);
+  const auto draw = [&](int bound) {
+    return static_cast<int>(random.below(static_cast<std::uint64_t>(bound)));
+  };
+  data::Rect region{draw(kind.height), draw(kind.width), 0, 0};
+  region.height = 1 + draw(kind.height - region.row);
+  region.width = 1 + draw(kind.width - region.column);
+  return region;
+}
+
+}  // namespace precast::test
