@@ -96,7 +96,7 @@ TEST_F(NewRecipeTest, RefusesOtherClassesAndFilesThatExist) {
       [] {
         (void)run_new_recipe({"recipe", "--train", "t.beton", "--val", "v.beton"});
       },
-      ThrowsMessage<ConfigError>(Names("label 0", "'ant'", "'bee'", "--classes")));
+      ThrowsMessage<ConfigError>(Names("label 0", "'ant'", "'bee'", "--class-names")));
   EXPECT_FALSE(std::filesystem::exists("recipe.yaml"));
   EXPECT_THROW((void)run_new_recipe({"recipe", "--train", "t.beton"}), ConfigError);
   ASSERT_EQ(run_new_recipe({"recipe", "--train", "t.beton", "--val", "t.beton"}), 0);

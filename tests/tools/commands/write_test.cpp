@@ -218,7 +218,7 @@ TEST_F(WriteTest, ASplitWithFewerClassesIsWrittenWithThoseOfTheTrainingSet) {
   std::filesystem::remove_all(folder_ / "tree" / "cat");
   ASSERT_EQ(write(tree()), 0) << error;
   EXPECT_EQ(data::BetonReader(out_).integer(0, 1), 0);
-  ASSERT_EQ(write(tree(), {"--classes", train}), 0) << error;
+  ASSERT_EQ(write(tree(), {"--class-names", train}), 0) << error;
   EXPECT_THAT(error, Names("0 (cat)"));
   const data::BetonReader reader(out_);
   EXPECT_EQ(reader.integer(0, 1), 1);
