@@ -34,8 +34,9 @@ std::map<std::string, std::string> given_params(const ModelRegistry& models,
   Diagnostics diagnostics;
   schema.apply(spec.params, diagnostics, "model.params");
   diagnostics.throw_if_errors();
+  const nlohmann::ordered_json values = schema.values();
   std::map<std::string, std::string> params;
-  for (const auto& [name, value] : schema.values().items()) {
+  for (const auto& [name, value] : values.items()) {
     if (value != defaults.at(name)) params.emplace(name, value.dump());
   }
   return params;

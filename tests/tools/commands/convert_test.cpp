@@ -125,8 +125,8 @@ class ConvertNamesTest : public ConvertTest {
   }
   [[nodiscard]] std::vector<std::string> names_in(const std::string& file) const {
     std::vector<std::string> names;
-    for (const TensorRecord& record : load_weights(at(file)).records())
-      names.push_back(record.name);
+    const WeightsFile weights = load_weights(at(file));
+    for (const TensorRecord& record : weights.records()) names.push_back(record.name);
     return names;
   }
 
