@@ -232,7 +232,7 @@ void print_summary(const Written& written) {
   fmt::print("time: {}, {:.0f} images/s\n", format_duration(summary.seconds), rate_of(summary));
   fmt::print("counts: {}\n", tally_text(counts_of(written)));
   for (const auto& [reason, files] : written.source.left_out().by_reason()) {
-    fmt::print("skipped, {}: {} files: {}{}\n", reason, files.count, fmt::join(files.first, ", "),
+    fmt::print("skipped: {} {} ({}{})\n", files.count, reason, fmt::join(files.first, ", "),
                files.count > files.first.size() ? " ..." : "");
   }
   if (!written.absent_classes.empty()) {
