@@ -256,14 +256,15 @@ std::string recipe_text(const DataFacts& facts, const Choice& choice, const std:
 
 /// @throws ConfigError if labels of the two mean different classes; DataError if `val` has labels
 /// that `train` does not have.
-void check_same_classes(const DataFacts& train, const BetonReader& val) {
+void check_same_classes(const DataFacts& train, const std::string& train_file,
+                        const BetonReader& val) {
   const std::size_t label = val.field(train.label);
   const std::string conflict = data::class_conflict(train.names, data::class_names_of(val, label));
   if (!conflict.empty()) {
     throw ConfigError(fmt::format(
         "--val: expected the classes of --train, but {}. Write it with them: precast write SOURCE "
-        "{} --class-names TRAIN.beton",
-        conflict, val.path().string()));
+        "{} --class-names {}",
+        conflict, val.path().string(), train_file));
   }
   const std::int64_t classes = count_classes(val, label);
   if (classes > train.classes) {
@@ -303,7 +304,7 @@ int run_new_recipe(const std::vector<std::string>& args) {
   const BetonReader train_reader(train);
   const BetonReader val_reader(val);
   const DataFacts facts = facts_of(train_reader);
-  check_same_classes(facts, val_reader);
+  check_same_classes(facts, train, val_reader);
   const Choice choice = choose(facts);
   write_file(path, recipe_text(facts, choice, path.string(), train, val));
   fmt::print("{}: {} classes, images of {} px, {} epochs of {} steps\nnext: precast train {}\n",

@@ -159,8 +159,9 @@ std::map<std::string, std::string> written_options(
       "SOURCE", "source-kind", "labels", "class-names", "class-column",
       "texts",  "OUT.beton",   "plugin", "workers",     "json"};
   std::map<std::string, std::string> written;
-  for (auto [name, value] : options) {
-    if (std::ranges::find(kElsewhere, name) != std::end(kElsewhere)) continue;
+  for (const auto& [option, value] : options) {
+    if (std::ranges::find(kElsewhere, option) != std::end(kElsewhere)) continue;
+    std::string name = option;
     // Files of all versions name these two alike.
     if (name == "field-kind" || name == "field-layout") name = "field";
     std::ranges::replace(name, '-', '_');
@@ -289,8 +290,8 @@ void print_summary(const Written& written) {
   fmt::print("time: {}, {:.0f} images/s\n", format_duration(summary.seconds), rate_of(summary));
   fmt::print("counts: {}\n", tally_text(counts_of(written)));
   for (const auto& [reason, files] : written.source.left_out().by_reason()) {
-    fmt::print("skipped, {}: {}: {}{}\n", reason, format_count(files.count, "file"),
-               fmt::join(files.first, ", "), files.count > files.first.size() ? " ..." : "");
+    fmt::print("skipped: {} {} ({}{})\n", files.count, reason, fmt::join(files.first, ", "),
+               files.count > files.first.size() ? " ..." : "");
   }
   if (!written.absent_classes.empty()) {
     fmt::print(stderr, "note: {} of {} without samples: {}\n", written.absent_classes.size(),

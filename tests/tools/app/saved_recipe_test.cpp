@@ -64,7 +64,7 @@ TEST_F(SavedRecipeTest, KeysThatShadowMethodsAndOptionsOfPartsAreKept) {
         "data: {order: weighted, weights: [1, 2], filter: 'label == \"a b\"'}\n",
         "training: {optimizer: adamw}\noptimizer: {beta2: 0.95}\n",
         "lr: {lr_schedule_type: cosine, warmup_epochs: 3}\n",
-        "pipeline: {train: [random_resized_crop: {scale: [0.5, 1]}, cutout], val: [whole_image]}\n",
+        "pipeline: {train: [random_resized_crop: {scale: [0.5, 1]}, cutout: {crop_size: 4}], val: [whole_image]}\n",
         "validation: {metrics: [top_k: {k: 3}]}\nlogging: {run_id: '007'}\n"}) {
     const Recipe recipe = load(text);
     const Recipe saved = load_saved(recipe);

@@ -25,7 +25,7 @@ std::vector<std::string> drawn(std::string_view text, std::size_t width) {
 
 TEST(BitmapFont, DrawsLetters) {
   EXPECT_THAT(drawn("Lg", 12),
-              testing::ElementsAre("#           ", "#           ", "#      ##   ", "#     #  ## ",
+              testing::ElementsAre("#           ", "#           ", "#      ###  ", "#     #  ## ",
                                    "#     #  ## ", "#      ## # ", "#####     # ", "       ###  "));
 }
 

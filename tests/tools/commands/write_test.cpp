@@ -298,7 +298,7 @@ TEST_F(WriteTest, APathThatTheSystemRefusesIsNamed) {
 
 TEST_F(WriteTest, AFileSizeLimitIsAnErrorAndNothingIsLeft) {
   const std::string told = (folder_ / "told").string();
-  EXPECT_EQ(test::precast_shell("ulimit -f 64; exec",
+  EXPECT_EQ(test::precast_shell("ulimit -f 4; exec",
                                 fmt::format("write {} {} 2>{}", tree(), out_, told)),
             5);
   const auto bytes = test::read_bytes(told);
