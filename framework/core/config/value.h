@@ -12,13 +12,13 @@ namespace precast {
 
 /// Reads `node` into `*target`. @return false, and `*target` as it was, if it does not fit the
 /// type. @{
-bool read_value(const ConfigNode& node, bool* target);
-bool read_value(const ConfigNode& node, std::int64_t* target);
-bool read_value(const ConfigNode& node, double* target);
-bool read_value(const ConfigNode& node, std::string* target);
-bool read_value(const ConfigNode& node, std::vector<double>* target);
-bool read_value(const ConfigNode& node, std::vector<std::string>* target);
-bool read_value(const ConfigNode& node, ConfigNode* target);
+PRECAST_API bool read_value(const ConfigNode& node, bool* target);
+PRECAST_API bool read_value(const ConfigNode& node, std::int64_t* target);
+PRECAST_API bool read_value(const ConfigNode& node, double* target);
+PRECAST_API bool read_value(const ConfigNode& node, std::string* target);
+PRECAST_API bool read_value(const ConfigNode& node, std::vector<double>* target);
+PRECAST_API bool read_value(const ConfigNode& node, std::vector<std::string>* target);
+PRECAST_API bool read_value(const ConfigNode& node, ConfigNode* target);
 /// @}
 
 /// Numbers and true or false as such, other scalars as text.
