@@ -41,7 +41,7 @@ std::string source_help(const data::SourceRegistry& sources) {
       "Writes the samples of SOURCE, which is one of these, recognised by its name and content or "
       "given by --source-kind:";
   for (const auto& kind : sources.entries()) {
-    text += fmt::format("\n  {:<10} {}", kind.name, kind.help);
+    text += fmt::format("\n  {:<11} {}", kind.name, kind.help);
   }
   return text;
 }
@@ -142,8 +142,9 @@ std::map<std::string, std::string> written_options(
                                              "class-names", "texts",       "OUT.beton",
                                              "plugin",      "workers",     "json"};
   std::map<std::string, std::string> written;
-  for (auto [name, value] : options) {
-    if (std::ranges::find(kElsewhere, name) != std::end(kElsewhere)) continue;
+  for (const auto& [option, value] : options) {
+    if (std::ranges::find(kElsewhere, option) != std::end(kElsewhere)) continue;
+    std::string name = option;
     // Files of all versions name these two alike.
     if (name == "field-kind" || name == "field-layout") name = "field";
     std::ranges::replace(name, '-', '_');
