@@ -314,8 +314,11 @@ std::vector<RecipeKey> recipe_help(const Registries& registries) {
   PartSections parts;
   std::vector<RecipeKey> keys;
   const auto add_all = [&](const Schema& schema, const std::string& with) {
-    for (const Schema::KeyHelp& key : schema.keys())
-      keys.push_back({key.name, key.help, key.type, key.value, key.required, with});
+    for (const Schema::KeyHelp& key : schema.keys()) {
+      // Without help: the option of a part that was not chosen; it follows with its part.
+      if (!key.help.empty())
+        keys.push_back({key.name, key.help, key.type, key.value, key.required, with});
+    }
   };
   add_all(make_train_schema(config, parts, {}, registries), "");
   const auto add = [&](const auto& registry, const PartSection& section) {

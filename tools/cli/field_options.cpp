@@ -57,6 +57,8 @@ void add_field_options(boost::program_options::options_description& options,
     auto* value = boost::program_options::value<std::string>()->default_value(
         is_mode ? image_mode : plain(option.key.value));
     if (option.key.is_switch) value->implicit_value("true");
+    if (option.key.type.starts_with("integer")) value->value_name("N");
+    if (option.key.type.starts_with("number")) value->value_name("NUMBER");
     options.add_options()(option.name().c_str(), value, option.help().c_str());
   }
 }

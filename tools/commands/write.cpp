@@ -46,7 +46,7 @@ std::string source_help(const data::SourceRegistry& sources) {
       "Writes the samples of SOURCE, which is one of these, recognised by its name and content or "
       "given by --source-kind:";
   for (const auto& kind : sources.entries()) {
-    text += fmt::format("\n  {:<10} {}", kind.name, kind.help);
+    text += fmt::format("\n  {:<11} {}", kind.name, kind.help);
   }
   return text;
 }

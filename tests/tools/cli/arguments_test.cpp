@@ -29,9 +29,10 @@ Arguments made() {
       "label-rule", po::value<std::string>()->default_value("keep"), "labels")(
       "output,o", po::value<std::string>()->value_name("FILE"), "file to write")(
       "deep", po::bool_switch(), "read all");
-  arguments.take_keys({{.name = "training.epochs", .help = "", .type = "", .value = ""},
-                       {.name = "training.batch_size", .help = "", .type = "", .value = ""},
-                       {.name = "validation.batch_size", .help = "", .type = "", .value = ""}});
+  std::vector<RecipeKey> keys;
+  for (const char* name : {"training.epochs", "training.batch_size", "validation.batch_size"})
+    keys.emplace_back().name = name;
+  arguments.take_keys(std::move(keys));
   arguments.exit_codes({3});
   return arguments;
 }

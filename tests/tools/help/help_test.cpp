@@ -81,8 +81,9 @@ TEST(HelpTest, EachOptionHasOneMeaningAndEachMeaningOneOption) {
 TEST(HelpTest, OptionsHaveHyphensAndOldSpellingsAreNoOptions) {
   for (const CommandHelp& command : all_commands()) {
     for (const OptionHelp& option : command.options) {
-      if (option.name.find('.') == std::string::npos)
+      if (option.name.find('.') == std::string::npos) {
         EXPECT_EQ(option.name.find('_'), std::string::npos) << command.name << ' ' << option.name;
+      }
       const OldSpelling* const old = find_old_spelling(command.name, option.name, "other");
       EXPECT_TRUE(old == nullptr) << command.name << " --" << option.name;
     }
@@ -165,7 +166,9 @@ TEST(HelpTest, ManualPagesAreRoff) {
   std::istringstream lines(page);
   const std::set<std::string> known = {".TH", ".SH", ".TP", ".PP", ".br", ".nf", ".fi"};
   for (std::string line; std::getline(lines, line);)
-    if (line.starts_with(".")) EXPECT_TRUE(known.contains(line.substr(0, line.find(' ')))) << line;
+    if (line.starts_with(".")) {
+      EXPECT_TRUE(known.contains(line.substr(0, line.find(' ')))) << line;
+    }
   for (const char* section : {".SH NAME", ".SH SYNOPSIS", ".SH OPTIONS", ".SH EXIT STATUS"})
     EXPECT_THAT(page, HasSubstr(section));
   EXPECT_THAT(page, HasSubstr("\\-\\-page\\-size"));
