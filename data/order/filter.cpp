@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <utility>
 
+#include "data/beton/file_info.h"
 #include "data/beton/reader.h"
+#include "data/order/class_names.h"
 #include "data/order/sample_property.h"
 #include "framework/core/error.h"
 
@@ -23,7 +26,9 @@ struct SampleFilter::Node {
   std::string name;
   /// Wide enough for every int64.
   std::vector<long double> numbers;
-  /// Whether one of them was written as an image's mode.
+  /// Class names that the value is compared with, in addition to the numbers.
+  std::vector<std::string> classes;
+  /// Whether one of the numbers was written as an image's mode.
   bool modes = false;
 };
 
@@ -78,9 +83,10 @@ class Parser {
         kind = Token::Kind::number;
         ++at_;
         take_while(in_number);
-      } else if (c == '"' && text_.find('"', begin + 1) != std::string_view::npos) {
+      } else if ((c == '"' || c == '\'') &&
+                 text_.find(text_[begin], begin + 1) != std::string_view::npos) {
         kind = Token::Kind::quoted;
-        at_ = text_.find('"', begin + 1) + 1;
+        at_ = text_.find(text_[begin], begin + 1) + 1;
       } else {
         kind = Token::Kind::sign;
         at_ += begin + 1 < text_.size() && text_[begin + 1] == '=' ? 2 : 1;
@@ -91,8 +97,9 @@ class Parser {
 
   [[noreturn]] void fail(std::string_view expected) const {
     throw ConfigError(fmt::format(
-        "expected {}, got {} (column {} of '{}'). As in: label < 10, or: label in [1, 2]", expected,
-        token_.kind == Token::Kind::end ? "the end" : fmt::format("'{}'", token_.text),
+        "expected {}, got {} (column {} of '{}'). As in: label < 10, or: label in [1, 2], or: "
+        "label == \"dogs\"",
+        expected, token_.kind == Token::Kind::end ? "the end" : fmt::format("'{}'", token_.text),
         token_.column, text_));
   }
   bool accept(std::string_view text) {
@@ -141,13 +148,13 @@ class Parser {
     if (negated || token_.text == "in") {
       expect("in");
       node->kind = Node::Kind::in;
-      node->numbers = parse_list(*node);
+      parse_list(*node);
       return negated ? join(Node::Kind::negated, std::move(node), nullptr) : std::move(node);
     }
     for (const auto& [sign, kind] : kComparisons) {
       if (!accept(sign)) continue;
       node->kind = kind;
-      node->numbers = {parse_number(*node)};
+      parse_value(*node, kind == Node::Kind::equal || kind == Node::Kind::unequal);
       return node;
     }
     fail("one of < <= > >= == != in");
@@ -165,7 +172,21 @@ class Parser {
     return name;
   }
 
-  long double parse_number(Node& node) {
+  static bool is_mode(const Node& node) {
+    return node.name == "mode" || node.name.ends_with(".mode");
+  }
+
+  /// Adds a number, or a class name where `named` allows one.
+  void parse_value(Node& node, bool named) {
+    if (!named || token_.kind != Token::Kind::quoted || is_mode(node)) {
+      node.numbers.push_back(parse_number(node, named));
+      return;
+    }
+    node.classes.emplace_back(token_.text.substr(1, token_.text.size() - 2));
+    advance();
+  }
+
+  long double parse_number(Node& node, bool named) {
     for (const auto& [word, mode] : kModes) {
       if (!accept(word)) continue;
       node.modes = true;
@@ -178,20 +199,18 @@ class Parser {
         std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (token_.kind != Token::Kind::number || failure != std::errc() ||
         end != digits.data() + digits.size()) {
-      fail(node.name == "mode" || node.name.ends_with(".mode") ? "jpg or raw" : "a number");
+      if (is_mode(node)) fail("jpg or raw");
+      fail(named ? "a number, or a class name in quotes" : "a number");
     }
     advance();
     return value;
   }
-  std::vector<long double> parse_list(Node& node) {
-    std::vector<long double> numbers;
+  void parse_list(Node& node) {
     const bool round = accept("(");
     if (!round && !accept("[")) fail("'(' or '['");
-    do numbers.push_back(parse_number(node));
+    do parse_value(node, /*named=*/true);
     while (accept(","));
     if (!accept(round ? ")" : "]")) fail(round ? "',' or ')'" : "',' or ']'");
-    std::ranges::sort(numbers);
-    return numbers;
   }
 
   std::string_view text_;
@@ -209,6 +228,9 @@ class Bound {
     if (node.modes && !property_->is_mode())
       throw ConfigError(
           fmt::format("filter: expected numbers to compare '{}' with, got jpg or raw", node.name));
+    numbers_ = node.numbers;
+    add_classes(reader);
+    std::ranges::sort(numbers_);
   }
 
   [[nodiscard]] bool fits(std::uint64_t sample) const {
@@ -225,29 +247,55 @@ class Bound {
   }
 
  private:
+  /// The numbers of the classes that the expression names.
+  void add_classes(const BetonReader& reader) {
+    if (node_.classes.empty()) return;
+    const auto field = property_->integer_field();
+    if (!field) {
+      throw ConfigError(fmt::format("filter: expected numbers to compare '{}' with, got '{}'",
+                                    node_.name, node_.classes[0]));
+    }
+    const std::vector<std::string> names = class_names_of(reader, *field);
+    for (const std::string& name : node_.classes) {
+      const std::vector<std::int64_t> labels =
+          labels_of_class("filter", name, names, reader.path().string());
+      numbers_.insert(numbers_.end(), labels.begin(), labels.end());
+    }
+  }
+
+  /// NaN, which has no place in an order, is equal to nothing.
+  [[nodiscard]] bool is_listed(long double value) const {
+    return !std::isnan(value) && std::ranges::binary_search(numbers_, value);
+  }
+
   [[nodiscard]] bool holds(long double value) const {
-    const long double bound = node_.numbers.front();
     switch (node_.kind) {
       case Node::Kind::in:
-        return std::ranges::binary_search(node_.numbers, value);
+      case Node::Kind::equal:
+        return is_listed(value);
+      case Node::Kind::unequal:
+        return !is_listed(value);
+      default:
+        break;
+    }
+    const long double bound = numbers_.front();
+    switch (node_.kind) {
       case Node::Kind::less:
         return value < bound;
       case Node::Kind::at_most:
         return value <= bound;
       case Node::Kind::greater:
         return value > bound;
-      case Node::Kind::at_least:
-        return value >= bound;
-      case Node::Kind::equal:
-        return value == bound;
       default:
-        return value != bound;
+        return value >= bound;
     }
   }
 
   const Node& node_;
   std::vector<Bound> parts_;
   std::optional<SampleProperty> property_;
+  /// What the value is compared with, ascending. Several: any of them.
+  std::vector<long double> numbers_;
 };
 
 }  // namespace

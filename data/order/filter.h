@@ -17,10 +17,13 @@ class BetonReader;
 ///     label in [1, 2, 3] and not (weight <= 0.5)
 ///     label in (1, 5) and width > 300 and mode == jpg
 ///     "class id" == 1
+///     label == "dogs" or label in ["cats", "green apples"]
 /// A comparison is NAME (< <= > >= == !=) NUMBER, NAME in [NUMBERS] or NAME not in [NUMBERS]. Names
-/// are those of SampleProperty, in double quotes if they contain other characters than letters,
-/// digits, _ and .; (NUMBERS) means [NUMBERS]; an image's mode is compared with jpg and raw. `not`
-/// binds tighter than `and`, `and` tighter than `or`. Reads only metadata. Const and thread-safe.
+/// are those of SampleProperty, in quotes if they contain other characters than letters, digits, _
+/// and .; (NUMBERS) means [NUMBERS]; an image's mode is compared with jpg and raw. A class name in
+/// quotes (double or single) is the number of that class of an int field whose class names are in
+/// the file; it is compared with ==, != and in. `not` binds tighter than `and`, `and` tighter than
+/// `or`. Reads only metadata. Const and thread-safe.
 class PRECAST_API SampleFilter {
  public:
   /// @throws ConfigError stating what was expected at which column.
@@ -30,7 +33,8 @@ class PRECAST_API SampleFilter {
   ~SampleFilter();
 
   /// Returns the samples from `first` to `end` - 1 that match, ascending. @throws ConfigError if
-  /// the expression names something that does not exist or is not a number.
+  /// the expression names something that does not exist or is not a number, or a class that the
+  /// file does not name; the message suggests the nearest name.
   [[nodiscard]] std::vector<std::uint64_t> select(const BetonReader& reader, std::uint64_t first,
                                                   std::uint64_t end) const;
 

@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <charconv>
-#include <optional>
 #include <utility>
 
 #include "data/beton/reader.h"
@@ -40,50 +38,22 @@ class RepeatedOrder final : public SampleOrder {
   std::uint64_t repeats_;
 };
 
-struct Range {
-  std::uint64_t first = 0;
-  /// UINT64_MAX: to the file's end.
-  std::uint64_t end = UINT64_MAX;
-};
+}  // namespace
 
-std::optional<std::uint64_t> parse_count(std::string_view text) {
-  std::uint64_t count = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return count;
-}
-
-/// Nothing if `text` is no subset.
-std::optional<Range> parse_subset(std::string_view text) {
-  if (text.empty()) return Range{};
-  const std::size_t colon = text.find(':');
-  const std::string_view first = colon == std::string_view::npos ? "" : text.substr(0, colon);
-  const std::string_view end = colon == std::string_view::npos ? text : text.substr(colon + 1);
-  Range range;
-  if (!first.empty()) {
-    const auto number = parse_count(first);
-    if (!number) return std::nullopt;
-    range.first = *number;
-  }
-  if (!end.empty()) {
-    const auto number = parse_count(end);
-    if (!number) return std::nullopt;
-    range.end = *number;
-  }
-  if (range.first >= range.end) return std::nullopt;
-  return range;
-}
+SampleOrder::~SampleOrder() = default;
 
 Members choose_members(const BetonReader& reader, const OrderOptions& options) {
-  Range range = *parse_subset(options.subset);
-  if (range.end == UINT64_MAX) range.end = reader.size();
-  if (range.end > reader.size() || range.first >= range.end) {
-    throw ConfigError(fmt::format("subset: expected samples below the {} of {}, got '{}'",
-                                  reader.size(), reader.path().string(), options.subset));
+  Members chosen = choose_subset(options.subset, reader.size(), reader.path().string());
+  if (options.filter.empty()) return chosen;
+  const std::vector<std::uint64_t> fit =
+      SampleFilter(options.filter).select(reader, chosen[0], chosen[chosen.size() - 1] + 1);
+  // Both ascend.
+  std::vector<std::uint64_t> kept;
+  std::uint64_t at = 0;
+  for (const std::uint64_t id : fit) {
+    while (at < chosen.size() && chosen[at] < id) ++at;
+    if (at < chosen.size() && chosen[at] == id) kept.push_back(id);
   }
-  if (options.filter.empty()) return {range.first, range.end};
-  std::vector<std::uint64_t> kept =
-      SampleFilter(options.filter).select(reader, range.first, range.end);
   if (kept.empty()) {
     throw ConfigError(fmt::format("filter: expected to keep samples of {}, but '{}' keeps none",
                                   reader.path().string(), options.filter));
@@ -91,17 +61,11 @@ Members choose_members(const BetonReader& reader, const OrderOptions& options) {
   return Members(std::move(kept));
 }
 
-}  // namespace
-
-SampleOrder::~SampleOrder() = default;
-
 std::vector<OrderProblem> find_problems(const OrderOptions& options) {
   std::vector<OrderProblem> problems;
-  if (!parse_subset(options.subset)) {
+  if (!is_subset(options.subset)) {
     problems.push_back(
-        {"subset",
-         fmt::format("expected a number of samples (1000) or a range (1000:2000), got '{}'",
-                     options.subset)});
+        {"subset", fmt::format("expected {}, got '{}'", kSubsetForms, options.subset)});
   }
   if (options.repeats < 1) {
     problems.push_back({"repeats", fmt::format("expected at least 1, got {}", options.repeats)});

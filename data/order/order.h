@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "data/order/subset.h"
 #include "framework/core/config/part.h"
 #include "framework/core/export.h"
 
@@ -31,8 +32,7 @@ class PRECAST_API SampleOrder {
 struct OrderOptions {
   /// Name of an entry of the registry.
   std::string name = "sequential";
-  /// Which samples of the file take part: "" all, "N" the first N, "A:B" those from A to B - 1 (an
-  /// end left out is the file's).
+  /// Which samples of the file take part: see subset.h. "" all.
   std::string subset = {};
   /// Which of these, by a condition on their numbers: see filter.h. "" all.
   std::string filter = {};
@@ -48,24 +48,10 @@ struct OrderOptions {
   ConfigNode part = {};
 };
 
-/// The samples that take part, by ascending number in the file.
-class PRECAST_API Members {
- public:
-  /// All from `first` to `end` - 1.
-  Members(std::uint64_t first, std::uint64_t end) : first_(first), size_(end - first) {}
-  explicit Members(std::vector<std::uint64_t> ids) : size_(ids.size()), ids_(std::move(ids)) {}
-
-  [[nodiscard]] std::uint64_t size() const { return size_; }
-  [[nodiscard]] std::uint64_t operator[](std::uint64_t index) const {
-    return ids_.empty() ? first_ + index : ids_[index];
-  }
-  [[nodiscard]] std::uint64_t memory_bytes() const { return ids_.size() * sizeof(ids_[0]); }
-
- private:
-  std::uint64_t first_ = 0;
-  std::uint64_t size_;
-  std::vector<std::uint64_t> ids_;
-};
+/// The samples that `options.subset` and `options.filter` leave. @throws ConfigError if there are
+/// none, or for a wrong subset or filter; messages begin with the option's name.
+[[nodiscard]] PRECAST_API Members choose_members(const BetonReader& reader,
+                                                 const OrderOptions& options);
 
 /// What an order is made from. `reader` must outlive the construction, not the order.
 struct OrderInputs {

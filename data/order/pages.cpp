@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <vector>
 
 #include "data/beton/reader.h"
 #include "framework/core/error.h"
@@ -31,6 +32,18 @@ std::uint64_t page_of(const BetonReader& reader, std::uint64_t sample) {
       return reader.blob_offset(sample, field) / reader.header().page_bytes;
   }
   return kNoPage;
+}
+
+std::uint64_t count_pages(const BetonReader& reader) {
+  const std::uint64_t page_bytes = reader.header().page_bytes;
+  std::vector<bool> filled(reader.file_bytes() / page_bytes + 1);
+  const auto add = [&](std::uint64_t at) { filled[at / page_bytes] = true; };
+  for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
+    for (std::size_t field = 0; field < reader.fields().size(); ++field)
+      if (reader.blob_bytes(sample, field) > 0) add(reader.blob_offset(sample, field));
+    for (const Allocation& blob : reader.unclaimed(sample)) add(blob.pointer);
+  }
+  return static_cast<std::uint64_t>(std::ranges::count(filled, true));
 }
 
 bool is_window(std::string_view window) {

@@ -16,6 +16,9 @@ inline constexpr std::uint64_t kNoPage = UINT64_MAX;
 /// start of the file, or kNoPage.
 [[nodiscard]] PRECAST_API std::uint64_t page_of(const BetonReader& reader, std::uint64_t sample);
 
+/// The number of pages that have values.
+[[nodiscard]] PRECAST_API std::uint64_t count_pages(const BetonReader& reader);
+
 /// The number of pages of `page_bytes` that quasi_random opens.
 /// @param window "auto": 2 x batch_size pages, or a quarter of `memory_bytes` where that is less;
 /// "ffcv": 2 x batch_size pages; or a number of MiB. At least 1. @throws ConfigError for another

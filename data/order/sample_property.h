@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace precast::data {
@@ -21,6 +22,10 @@ class SampleProperty {
   /// Wide enough for every int64. `mode` is a data::ImageMode.
   [[nodiscard]] long double of(std::uint64_t sample) const;
   [[nodiscard]] bool is_mode() const { return kind_ == Kind::mode; }
+  /// The int field whose value it is; nothing for any other number.
+  [[nodiscard]] std::optional<std::size_t> integer_field() const {
+    return kind_ == Kind::integer ? std::optional(field_) : std::nullopt;
+  }
 
  private:
   enum class Kind { integer, floating, width, height, mode, bytes };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <map>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -14,10 +15,10 @@
 namespace precast::data {
 namespace {
 
-/// torchvision.datasets.folder.IMG_EXTENSIONS. A format we cannot decode is then a clear error and
-/// not an image that silently goes missing.
-constexpr std::array<std::string_view, 9> kImageExtensions = {
-    ".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"};
+/// torchvision.datasets.folder.IMG_EXTENSIONS and .gif. A format we cannot decode is then a clear
+/// error and not an image that silently goes missing.
+constexpr std::array<std::string_view, 10> kImageExtensions = {
+    ".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp", ".gif"};
 constexpr std::array<std::string_view, 5> kSplits = {"train", "val", "test", "valid", "validation"};
 
 std::string_view first_part(std::string_view path) {
@@ -56,9 +57,9 @@ class Arranger {
            const std::vector<std::string>& classes)
       : paths_(paths), place_(place), fixed_(!classes.empty()) {
     result_.class_names = classes;
-    std::ranges::sort(result_.class_names);
     for (std::size_t i = 0; i < paths.size(); ++i) {
-      if (is_image_name(paths[i])) result_.files.push_back({i, 0});
+      if (leave_out(paths[i], result_.skipped)) continue;
+      result_.files.push_back({i, 0});
     }
     if (result_.files.empty()) {
       throw DataError(
@@ -73,7 +74,6 @@ class Arranger {
     number_classes();
     check_classes(folders);
     sort();
-    result_.skipped = paths_.size() - result_.files.size();
     return std::move(result_);
   }
 
@@ -92,6 +92,8 @@ class Arranger {
     };
     flat_ = std::ranges::all_of(result_.files, in_root);
     if (!flat_) {
+      for (const ClassFile& file : result_.files)
+        if (in_root(file)) result_.skipped.add("in no class folder", paths_[file.path]);
       std::erase_if(result_.files, in_root);
     } else if (!std::ranges::all_of(result_.files, [this](const ClassFile& file) {
                  return !wordnet_id(inner(file.path)).empty();
@@ -110,13 +112,16 @@ class Arranger {
       for (const ClassFile& file : result_.files) found.insert(class_of(file));
       names.assign(found.begin(), found.end());
     }
+    std::map<std::string_view, std::int64_t> labels;
+    for (const std::string& name : names)
+      labels.emplace(name, static_cast<std::int64_t>(labels.size()));
     for (ClassFile& file : result_.files) {
-      const auto name = std::ranges::lower_bound(names, class_of(file));
-      if (name == names.end() || *name != class_of(file)) {
+      const auto label = labels.find(class_of(file));
+      if (label == labels.end()) {
         throw DataError(fmt::format("{}: expected the {} classes of --classes, got '{}' too",
                                     place_, names.size(), class_of(file)));
       }
-      file.label = name - names.begin();
+      file.label = label->second;
     }
   }
 
@@ -133,7 +138,7 @@ class Arranger {
     }
     if (flat_ || fixed_) return;
     for (const std::string& folder : folders) {
-      if (folder.size() <= prefix_) continue;
+      if (folder.size() <= prefix_ || is_hidden(folder)) continue;
       const std::string_view rest = std::string_view(folder).substr(prefix_);
       if (rest.find('/') != std::string_view::npos) continue;
       if (std::ranges::binary_search(names, rest)) continue;
@@ -167,6 +172,26 @@ class Arranger {
 };
 
 }  // namespace
+
+bool is_hidden(std::string_view path) {
+  while (!path.empty()) {
+    const std::string_view part = first_part(path);
+    if (part.starts_with('.') && part != "." && part != "..") return true;
+    path.remove_prefix(std::min(path.size(), part.size() + 1));
+  }
+  return false;
+}
+
+bool leave_out(const std::string& path, LeftOutFiles& left_out) {
+  if (is_hidden(path)) {
+    left_out.add("hidden", path);
+  } else if (!is_image_name(path)) {
+    left_out.add("not named as an image", path);
+  } else {
+    return false;
+  }
+  return true;
+}
 
 bool is_image_name(std::string_view path) {
   std::string lower(path.substr(path.size() - std::min<std::size_t>(path.size(), 5)));

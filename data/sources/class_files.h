@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/sources/left_out_files.h"
 #include "framework/core/export.h"
 
 namespace precast::data {
@@ -21,23 +22,28 @@ struct ClassFile {
 struct ClassFiles {
   std::vector<std::string> class_names;
   std::vector<ClassFile> files;
-  /// Files that have no image's extension or lie outside the class folders.
-  std::uint64_t skipped = 0;
+  LeftOutFiles skipped;
 };
 
-/// Whether a name has an extension that torchvision's ImageFolder accepts.
+/// Whether a name has an extension that torchvision's ImageFolder accepts, or that of a GIF.
 [[nodiscard]] bool is_image_name(std::string_view path);
+/// Whether the file, or a folder that it is in, has a name that begins with a dot.
+[[nodiscard]] bool is_hidden(std::string_view path);
+/// Whether the file is not read, because it is hidden or not named as an image; it is then added to
+/// `left_out`.
+[[nodiscard]] bool leave_out(const std::string& path, LeftOutFiles& left_out);
 
 /// Arranges classes and order as torchvision's ImageFolder: classes are the sorted names of the
 /// first folders, labels count them from 0, files are sorted inside a class (folder by folder),
 /// images are recognised by extension. In addition, folders that contain everything (`train/`
 /// around all classes) are looked through, and images that are in no folder but are all named
-/// `n01234567_...` get the class of that WordNet id.
+/// `n01234567_...` get the class of that WordNet id. Hidden files and folders, whose names begin
+/// with a dot, are left out.
 /// @param paths   of files, relative, parts separated by `/`, in any order.
 /// @param folders relative paths of folders, so that a class without images is noticed.
 /// @param place   names the source in messages.
-/// @param classes if not empty, all existing classes, so that a split that lacks some of them has
-/// the same labels as the others: labels count their sorted names.
+/// @param classes if not empty, all existing classes in the order of their labels, so that a split
+/// that lacks some of them has the same labels as the others.
 /// @throws DataError if there are no images, a class has none, there are several splits side by
 /// side, the classes do not follow from folders, or one is not in `classes`.
 [[nodiscard]] PRECAST_API ClassFiles arrange_by_class(const std::vector<std::string>& paths,

@@ -28,7 +28,8 @@ class FolderSource final : public Source {
     ClassFiles arranged = arrange_images(paths_, folders, options, root.string());
     files_ = std::move(arranged.files);
     class_names_ = std::move(arranged.class_names);
-    if (arranged.skipped > 0) notes_["skipped_files"] = arranged.skipped;
+    left_out_ = std::move(arranged.skipped);
+    if (left_out_.count() > 0) notes_["skipped_files"] = left_out_.count();
   }
 
   [[nodiscard]] std::uint64_t size() const override { return files_.size(); }

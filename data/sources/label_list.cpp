@@ -5,11 +5,15 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <set>
 #include <span>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
 
+#include "data/beton/file_info.h"
+#include "data/beton/reader.h"
+#include "data/sources/beton.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 
@@ -93,10 +97,15 @@ std::string some_of(const std::vector<std::string>& names) {
 class ListArranger {
  public:
   ListArranger(const std::vector<std::string>& paths, const fs::path& list,
-               const std::vector<std::string>& classes, const std::string& place)
-      : paths_(paths), list_(list.string()), classes_(classes), place_(place), file_(list) {
+               const ClassList& classes, const std::string& place)
+      : paths_(paths),
+        list_(list.string()),
+        listed_(classes),
+        classes_(classes.names),
+        place_(place),
+        file_(list) {
     for (std::size_t i = 0; i < paths.size(); ++i) {
-      if (!is_image_name(paths[i])) continue;
+      if (leave_out(paths[i], skipped_)) continue;
       const auto [other, is_new] = images_.emplace(key_of(paths[i]), i);
       if (!is_new) {
         throw DataError(fmt::format("{}: expected images of different names, got {} and {}", place,
@@ -111,25 +120,33 @@ class ListArranger {
   ClassFiles arrange() {
     read_labels();
     ClassFiles result;
-    result.class_names = classes_;
-    if (classes_.empty())
-      for (const auto& [path, name] : labels_) result.class_names.emplace_back(name);
-    std::ranges::sort(result.class_names);
-    const auto repeated = std::ranges::unique(result.class_names);
-    result.class_names.erase(repeated.begin(), repeated.end());
-    for (const auto& [path, name] : labels_) {
-      const auto found = std::ranges::lower_bound(result.class_names, name);
-      result.files.push_back({path, found - result.class_names.begin()});
+    result.class_names = listed_.by_label();
+    if (classes_.empty()) {
+      const std::set<std::string_view> found = names_of(labels_);
+      result.class_names.assign(found.begin(), found.end());
     }
+    std::map<std::string_view, std::int64_t> numbers;
+    for (const std::string& name : result.class_names)
+      numbers.emplace(name, static_cast<std::int64_t>(numbers.size()));
+    for (const auto& [path, name] : labels_) result.files.push_back({path, numbers.at(name)});
     std::ranges::sort(result.files, {}, [this](const ClassFile& file) {
       const std::string_view path = paths_[file.path];
       return std::pair(file.label, path.substr(path.rfind('/') + 1));
     });
-    result.skipped = paths_.size() - images_.size();
+    result.skipped = std::move(skipped_);
     return result;
   }
 
  private:
+  /// Of path and class.
+  using Labels = std::vector<std::pair<std::size_t, std::string_view>>;
+
+  static std::set<std::string_view> names_of(const Labels& labels) {
+    std::set<std::string_view> names;
+    for (const auto& [path, name] : labels) names.insert(name);
+    return names;
+  }
+
   void read_labels() {
     std::vector<Line> lines = lines_of(file_);
     const bool kaggle = !lines.empty() && lines[0].words == words_of(kKaggleHeader);
@@ -194,7 +211,7 @@ class ListArranger {
     std::uint64_t number = 0;
     const auto [stopped, failed] = std::from_chars(word.data(), word.data() + word.size(), number);
     const bool is_number = failed == std::errc() && stopped == word.data() + word.size();
-    if (is_number && classes_.empty()) {
+    if (is_number && (classes_.empty() || listed_.in_label_order)) {
       throw DataError(fmt::format(
           "{}: line {}: expected the name of a class, such as n01440764, got the number {}. "
           "ILSVRC's numbers count from 1 in their own order: give the list of WordNet ids in "
@@ -218,14 +235,15 @@ class ListArranger {
 
   const std::vector<std::string>& paths_;
   const std::string list_;
+  const ClassList& listed_;
   const std::vector<std::string>& classes_;
   const std::unordered_set<std::string_view> known_{classes_.begin(), classes_.end()};
   const std::string& place_;
   MappedFile file_;
   /// Path of each image, by the sorted names.
   std::map<std::string_view, std::size_t> images_;
-  /// Path and class.
-  std::vector<std::pair<std::size_t, std::string_view>> labels_;
+  Labels labels_;
+  LeftOutFiles skipped_;
 };
 
 }  // namespace
@@ -255,8 +273,29 @@ std::vector<std::string> read_class_list(const fs::path& file,
   return classes;
 }
 
+std::vector<std::string> ClassList::by_label() const {
+  std::vector<std::string> sorted = names;
+  if (!in_label_order) std::ranges::sort(sorted);
+  return sorted;
+}
+
+ClassList read_classes(const fs::path& file, const std::vector<std::string>& paths) {
+  if (file.empty()) return {};
+  if (!is_beton(file)) return {read_class_list(file, paths), /*in_label_order=*/false};
+  const BetonReader reader(file);
+  for (std::size_t field = 0; field < reader.fields().size(); ++field) {
+    if (reader.fields()[field].type != FieldType::integer) continue;
+    std::vector<std::string> names = class_names_of(reader, field);
+    if (!names.empty()) return {std::move(names), /*in_label_order=*/true};
+  }
+  throw DataError(
+      fmt::format("{}: expected a file with class names, got one without. Give a list of them, one "
+                  "a line",
+                  file.string()));
+}
+
 ClassFiles arrange_by_list(const std::vector<std::string>& paths, const fs::path& list,
-                           const std::vector<std::string>& classes, const std::string& place) {
+                           const ClassList& classes, const std::string& place) {
   return ListArranger(paths, list, classes, place).arrange();
 }
 
@@ -264,19 +303,15 @@ void ImageListOptions::options(Schema& schema) {
   schema.add("labels", &labels,
              "the classes of images that are in no class folders: LOC_val_solution.csv, lines "
              "`NAME CLASS`, or a class a line in the order of the images' names");
-  schema.add("classes", &classes,
-             "all classes, one a line: labels are those of a split that has them all, and numbers "
-             "in the list of labels are lines of it");
+  schema.add("classes", &classes, kClassesHelp);
 }
 
 ClassFiles arrange_images(const std::vector<std::string>& paths,
                           const std::vector<std::string>& folders, const ImageListOptions& options,
                           const std::string& place) {
-  const std::vector<std::string> classes = options.classes.empty()
-                                               ? std::vector<std::string>()
-                                               : read_class_list(options.classes, paths);
+  const ClassList classes = read_classes(options.classes, paths);
   if (!options.labels.empty()) return arrange_by_list(paths, options.labels, classes, place);
-  return arrange_by_class(paths, folders, place, classes);
+  return arrange_by_class(paths, folders, place, classes.by_label());
 }
 
 }  // namespace precast::data

@@ -207,6 +207,7 @@ class NumpySource final : public Source {
       for (const std::string& member : zip.names()) {
         if (!member.ends_with(kEnding)) {
           ++notes_["skipped_files"];
+          left_out_.add("not a .npy array", member);
           continue;
         }
         std::span<const std::byte> bytes;

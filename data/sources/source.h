@@ -7,6 +7,7 @@
 
 #include "data/beton/dtype.h"
 #include "data/beton/field_tag.h"
+#include "data/sources/left_out_files.h"
 #include "data/write/field.h"
 #include "data/write/sample.h"
 #include "framework/core/export.h"
@@ -43,13 +44,19 @@ class PRECAST_API Source {
   [[nodiscard]] const std::vector<SourceField>& fields() const { return fields_; }
   /// Class name of each label; empty where the source has none.
   [[nodiscard]] const std::vector<std::string>& class_names() const { return class_names_; }
+  /// The field that class_names() belong to; empty: the first int field.
+  [[nodiscard]] const std::string& class_field() const { return class_field_; }
   /// Notes for the user from opening the dataset: `skipped_files` ...
   [[nodiscard]] const Tally& notes() const { return notes_; }
+  /// Files of the dataset that are not read.
+  [[nodiscard]] const LeftOutFiles& left_out() const { return left_out_; }
 
  protected:
   std::vector<SourceField> fields_ = {{"image", "image"}, {"label", "int"}};
   std::vector<std::string> class_names_;
+  std::string class_field_;
   Tally notes_;
+  LeftOutFiles left_out_;
 };
 
 }  // namespace precast::data

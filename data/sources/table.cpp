@@ -7,6 +7,8 @@
 #include <deque>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "data/beton/format.h"
@@ -14,8 +16,10 @@
 #include "data/image/image_file.h"
 #include "data/sources/class_files.h"
 #include "data/sources/delimited.h"
+#include "data/sources/label_list.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/suggest.h"
 
 namespace precast::data {
 namespace {
@@ -62,6 +66,9 @@ struct Row {
   std::vector<Form> forms;
 };
 
+/// Columns of texts that are class names unless the user says otherwise.
+constexpr std::string_view kClassColumns[] = {"label", "labels", "class", "target", "category"};
+
 /// What the values of a column have in common.
 class Column {
  public:
@@ -72,6 +79,8 @@ class Column {
     floats_ = floats_ && numbers_ && parse_float(cell).has_value();
     images_ = images_ && texts_ && is_image_name(cell);
   }
+  /// Whether it has texts that are neither numbers nor images.
+  [[nodiscard]] bool has_texts() const { return texts_ && kind() == "bytes"; }
   [[nodiscard]] std::string kind() const {
     if (whole_) return "int";
     if (floats_) return "float";
@@ -97,9 +106,14 @@ class TableSource : public Source {
     Row row;
     read_row(rows_[i], row);
     if (row.cells.size() != fields_.size()) throw changed(sample.name);
-    for (std::size_t field = 0; field < fields_.size(); ++field)
+    for (std::size_t field = 0; field < fields_.size(); ++field) {
+      if (field == class_at_) {
+        sample.values.emplace_back(label_of(row.cells[field], sample.name));
+        continue;
+      }
       sample.values.push_back(
           value_of(fields_[field].type, std::move(row.cells[field]), row.forms[field], sample));
+    }
     return sample;
   }
 
@@ -128,8 +142,88 @@ class TableSource : public Source {
       fields_.push_back({name, as_text ? "bytes" : columns_[i].kind()});
     }
   }
+  /// After name_fields(). @throws ConfigError, DataError
+  void find_classes(const std::vector<std::string>& names, const TableOptions& options) {
+    class_at_ = class_column(names, options);
+    if (class_at_ == kNone) return;
+    class_names_ = read_classes(options.classes).by_label();
+    if (class_names_.empty()) class_names_ = texts_in(class_at_);
+    for (const std::string& name : class_names_)
+      labels_.emplace(name, static_cast<std::int64_t>(labels_.size()));
+    fields_[class_at_].type = "int";
+    class_field_ = fields_[class_at_].name;
+    // Fails here, before anything is written, if a class is missing in the list.
+    Row row;
+    for (std::size_t i = 0; !options.classes.empty() && i < rows_.size(); ++i) {
+      read_row(rows_[i], row);
+      static_cast<void>(label_of(row.cells[class_at_], fmt::format("{}: row {}", place(), i + 1)));
+    }
+  }
 
  private:
+  static constexpr std::size_t kNone = SIZE_MAX;
+
+  /// The column whose texts are class names, or kNone.
+  [[nodiscard]] std::size_t class_column(const std::vector<std::string>& names,
+                                         const TableOptions& options) const {
+    const auto is_class = [&](std::size_t i) {
+      return columns_[i].has_texts() &&
+             std::ranges::find(options.texts, fields_[i].name) == options.texts.end();
+    };
+    if (!options.class_column.empty()) {
+      const auto at = std::ranges::find(names, options.class_column);
+      if (at == names.end()) {
+        throw ConfigError(fmt::format("class_column: expected a column of {}, got '{}'. {}",
+                                      place(), options.class_column,
+                                      suggest(options.class_column, names)));
+      }
+      const auto i = static_cast<std::size_t>(at - names.begin());
+      if (is_class(i)) return i;
+      throw ConfigError(
+          fmt::format("class_column: expected a column of texts, got '{}', a column "
+                      "of kind {}",
+                      options.class_column, fields_[i].type));
+    }
+    std::size_t found = kNone;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (std::ranges::find(kClassColumns, names[i]) == std::end(kClassColumns)) continue;
+      if (fields_[i].type == "int") return kNone;
+      if (found == kNone && is_class(i)) found = i;
+    }
+    if (found == kNone && !options.classes.empty()) {
+      throw ConfigError(fmt::format(
+          "classes: expected a column of class names in {}, got none. Name it with --class_column",
+          place()));
+    }
+    return found;
+  }
+
+  /// The sorted texts of a column. @throws DataError for an empty one
+  [[nodiscard]] std::vector<std::string> texts_in(std::size_t column) const {
+    std::set<std::string> texts;
+    Row row;
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      read_row(rows_[i], row);
+      if (row.cells[column].empty()) throw no_class(fmt::format("{}: row {}", place(), i + 1));
+      texts.insert(std::move(row.cells[column]));
+    }
+    return {texts.begin(), texts.end()};
+  }
+  [[nodiscard]] DataError no_class(const std::string& row) const {
+    return DataError(
+        fmt::format("{}: expected a class in column '{}', got an empty text. Complete it, or keep "
+                    "the column as text with --field {}=bytes",
+                    row, fields_[class_at_].name, fields_[class_at_].name));
+  }
+
+  [[nodiscard]] std::int64_t label_of(const std::string& text, const std::string& row) const {
+    const auto label = labels_.find(text);
+    if (label != labels_.end()) return label->second;
+    if (text.empty()) throw no_class(row);
+    throw DataError(fmt::format("{}: expected one of the {} classes in column '{}', got '{}'", row,
+                                class_names_.size(), fields_[class_at_].name, text));
+  }
+
   virtual void read_row(std::size_t at, Row& row) const = 0;
 
   /// What a field is called after a column. @throws DataError if another is called so.
@@ -167,6 +261,9 @@ class TableSource : public Source {
   /// Where each begins. In pieces, so that its growth does not take twice the memory.
   std::deque<std::uint64_t> rows_;
   std::vector<Column> columns_;
+  /// The column whose texts are class names, and the label of each.
+  std::size_t class_at_ = kNone;
+  std::unordered_map<std::string, std::int64_t> labels_;
 };
 
 class DelimitedTable final : public TableSource {
@@ -186,6 +283,7 @@ class DelimitedTable final : public TableSource {
       add_row(reader.offset(), row);
     }
     name_fields(names, options.texts);
+    find_classes(names, options);
   }
 
  private:
@@ -214,6 +312,7 @@ class JsonTable final : public TableSource {
       at += one.size() + 1;
     }
     name_fields(names_, options.texts);
+    find_classes(names_, options);
   }
 
  private:
@@ -266,6 +365,10 @@ class JsonTable final : public TableSource {
 
 void TableOptions::options(Schema& schema) {
   schema.add("texts", &texts, "columns of a list of samples to keep as the text in the file");
+  schema.add("class_column", &class_column,
+             "the column whose texts are class names; else the first text column called label, "
+             "labels, class, target or category");
+  schema.add("classes", &classes, kClassesHelp);
 }
 
 std::unique_ptr<Source> open_table(const fs::path& path, const TableOptions& options) {

@@ -10,7 +10,12 @@ namespace precast::data {
 
 struct PRECAST_API TableOptions {
   /// Columns whose values are kept as the text in the file.
-  std::vector<std::string> texts;
+  std::vector<std::string> texts = {};
+  /// The column of texts that are class names; empty: the first text column called label, labels,
+  /// class, target or category, unless a column of numbers is called so.
+  std::string class_column = {};
+  /// All classes, as read_classes(); empty: those in the column.
+  std::string classes = {};
 
   void options(Schema& schema);
 };
@@ -24,6 +29,10 @@ struct PRECAST_API TableOptions {
 /// null, or with both texts and numbers, is json. Columns in `options.texts` are bytes: a cell
 /// unchanged; in .jsonl a text without its quotes, or the document of any other value. Column names
 /// are cut off at 16 bytes, which notes() count (`cut_column_names`).
+///
+/// The texts of one column, `options.class_column`, are class names: its field is an int, the place
+/// of the text among the sorted texts of the column (or the label of the class in
+/// `options.classes`), and class_names() are those texts. Numbers stay numbers.
 ///
 /// The file stays mapped and must not change meanwhile; opening reads it once. Memory use is 8
 /// bytes per row, plus the row that sample() reads.

@@ -35,7 +35,8 @@ class TarSource final : public Source {
     files_ = std::move(arranged.files);
     class_names_ = std::move(arranged.class_names);
     keep_last_of_name();
-    if (arranged.skipped > 0) notes_["skipped_files"] = arranged.skipped;
+    left_out_ = std::move(arranged.skipped);
+    if (left_out_.count() > 0) notes_["skipped_files"] = left_out_.count();
   }
 
   [[nodiscard]] std::uint64_t size() const override { return files_.size(); }

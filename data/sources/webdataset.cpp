@@ -150,8 +150,10 @@ class WebDataset final : public Source {
   void find_samples(std::size_t shard) {
     std::erase_if(shards_[shard]->index.files, [this](const TarMember& member) {
       const bool named = split(member.path).has_value();
-      if (!named) ++notes_["skipped_files"];
-      return !named;
+      if (named) return false;
+      ++notes_["skipped_files"];
+      left_out_.add("not named as a sample's member", member.path);
+      return true;
     });
     std::vector<TarMember>& files = shards_[shard]->index.files;
     for (std::size_t i = 0; i < files.size(); ++i) {

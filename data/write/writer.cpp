@@ -117,8 +117,17 @@ BetonWriter::BetonWriter(const std::filesystem::path& path, std::vector<FieldCol
   const bool paged = std::ranges::any_of(
       fields_, [](const FieldLayout& field) { return field.pointer_at.has_value(); });
   // A file with numbers only has no pages and no padding: its empty table follows the metadata.
-  first_page_at_ = paged ? round_up(metadata_end, layout.page_bytes) : metadata_end;
-  if (paged) page_.resize(layout.page_bytes);
+  first_page_at_ = metadata_end;
+  if (paged) {
+    page_.resize(layout.page_bytes);
+    first_page_at_ = round_up(metadata_end, layout.page_bytes);
+    if (checksums_ && first_page_at_ > metadata_end) {
+      // No reader needs a gap between the records and the values.
+      first_page_at_ -= layout.page_bytes;
+      page_begin_ = page_used_ = metadata_end - first_page_at_;
+    }
+  }
+  pages_end_ = first_page_at_ + page_begin_;
   file_.write_at(0, head());
 }
 
@@ -150,7 +159,7 @@ std::vector<std::byte> BetonWriter::head() const {
 std::uint64_t BetonWriter::file_bytes() const {
   const std::uint64_t sums =
       checksums_ ? 8 * value_sums_.size() + info_.size() + kSumsTrailerBytes : 0;
-  return first_page_at_ + pages_ * header_.page_bytes + sums + table_.size();
+  return pages_end_ + sums + table_.size();
 }
 
 bool BetonWriter::points_to_value(std::size_t field, const EncodedValue& value) const {
@@ -200,14 +209,19 @@ void BetonWriter::make_room(std::uint64_t bytes) {
         needed > 0 ? fmt::format("Use --page_size {} or a smaller --image.max_resolution", needed)
                    : std::string("No page is large enough; use a smaller --image.max_resolution")));
   }
-  flush_page();
+  flush_page(page_.size());
 }
 
-void BetonWriter::flush_page() {
-  std::fill(page_.begin() + static_cast<std::ptrdiff_t>(page_used_), page_.end(), std::byte{0});
-  file_.write_at(first_page_at_ + pages_ * header_.page_bytes, page_);
+void BetonWriter::flush_page(std::uint64_t end) {
+  if (page_used_ > page_begin_) {
+    std::fill(page_.begin() + static_cast<std::ptrdiff_t>(page_used_), page_.end(), std::byte{0});
+    const std::uint64_t at = first_page_at_ + pages_ * header_.page_bytes;
+    file_.write_at(at + page_begin_, std::span(page_).subspan(page_begin_, end - page_begin_));
+    pages_end_ = at + end;
+    ++filled_pages_;
+  }
   ++pages_;
-  page_used_ = 0;
+  page_begin_ = page_used_ = 0;
 }
 
 void BetonWriter::flush_metadata() {
@@ -220,9 +234,9 @@ void BetonWriter::flush_metadata() {
 void BetonWriter::finish() {
   if (samples_ == 0) throw DataError("dataset: expected at least one sample, got none");
   header_.num_samples = samples_;
-  if (page_used_ > 0) flush_page();
+  if (page_used_ > page_begin_) flush_page(checksums_ ? page_used_ : page_.size());
   flush_metadata();
-  if (page_.empty()) first_page_at_ = metadata_at_;
+  if (page_.empty()) pages_end_ = metadata_at_;
   header_.table_offset = file_bytes() - table_.size();
   if (checksums_) write_sums();
   failpoint("beton.before_table");

@@ -35,11 +35,13 @@ struct BetonLayout {
   std::string info = {};
 };
 
-/// Writes samples to a .beton file with exactly the layout that FFCV produces with one worker
-/// (without checksums byte for byte): blobs one after the other without gaps, all blobs of a sample
-/// in one page, page tails zero, table after the last page, the header's pointer to it last. The
-/// file appears under its name only when finish() succeeds; an older one stays until then. Holds
-/// one page and 32 bytes per blob. One thread.
+/// Writes samples to a .beton file. Without checksums it is byte for byte the file that FFCV
+/// produces with one worker: blobs one after the other without gaps, all blobs of a sample in one
+/// page, page tails zero, table after the last page, the header's pointer to it last. With
+/// checksums, the first page is the one in which the records end, and the last one ends with its
+/// last value: a small dataset does not take two whole pages. The file appears under its name only
+/// when finish() succeeds; an older one stays until then. Holds one page and 32 bytes per blob. One
+/// thread.
 class PRECAST_API BetonWriter {
  public:
   /// @param num_samples upper limit of the samples to come. @throws ConfigError for an invalid page
@@ -59,15 +61,16 @@ class PRECAST_API BetonWriter {
   /// later than necessary. @throws DataError if none came; IoError.
   void finish();
 
-  /// Full pages; after finish(), all pages.
-  [[nodiscard]] std::uint64_t pages() const { return pages_; }
+  /// Pages with values that are written; after finish(), all of them.
+  [[nodiscard]] std::uint64_t pages() const { return filled_pages_; }
   /// Bytes of the file so far, without the page being filled.
   [[nodiscard]] std::uint64_t file_bytes() const;
 
  private:
   [[nodiscard]] std::vector<std::byte> head() const;
   void make_room(std::uint64_t bytes);
-  void flush_page();
+  /// @param end how much of the page is written.
+  void flush_page(std::uint64_t end);
   /// False for fields without large values, and for custom ones whose value is none: empty, with a
   /// pointer of 0, which the field's own class may look for.
   [[nodiscard]] bool points_to_value(std::size_t field, const EncodedValue& value) const;
@@ -90,9 +93,15 @@ class PRECAST_API BetonWriter {
   std::vector<std::byte> metadata_;
   std::uint64_t metadata_at_ = 0;
   std::vector<std::byte> page_;
+  /// Where the values of this page begin (0 unless records end in it), and how much is used.
+  std::uint64_t page_begin_ = 0;
   std::uint64_t page_used_ = 0;
   std::uint64_t first_page_at_ = 0;
+  /// Pages before this one, from first_page_at_, and those of them that have values.
   std::uint64_t pages_ = 0;
+  std::uint64_t filled_pages_ = 0;
+  /// Where the last written page ends.
+  std::uint64_t pages_end_ = 0;
   std::vector<std::byte> table_;
   /// With checksums: of the blobs, and of the records so far.
   std::vector<std::uint64_t> value_sums_;

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <optional>
 
+#include "data/beton/file_info.h"
 #include "data/beton/reader.h"
 #include "data/write/writer.h"
 #include "framework/core/error.h"
@@ -107,13 +109,62 @@ TEST_F(FilterTest, ChoosesWithinItsRange) {
   EXPECT_THAT(SampleFilter("label == 0").select(*reader_, 1, 7), ElementsAre(3, 6));
 }
 
+/// Labels 0 to 3, of which 1 and 3 have the same name.
+class ClassFilterTest : public ::testing::Test {
+ protected:
+  ClassFilterTest() {
+    const std::vector<std::string> names = {"cats", "green apples", "dogs", "green apples"};
+    BetonLayout layout;
+    layout.info = file_info_text({.classes = {{"label", names}}, .written = {}});
+    BetonWriter writer(path_, {{"label", FieldType::integer}, {"id", FieldType::integer}}, 4,
+                       layout);
+    for (std::int64_t i = 0; i < 4; ++i) {
+      std::array<EncodedValue, 2> values;
+      for (EncodedValue& value : values) {
+        value.metadata.resize(sizeof i);
+        store(value.metadata.data(), i);
+      }
+      writer.add(values);
+    }
+    writer.finish();
+    reader_.emplace(path_);
+  }
+  [[nodiscard]] std::vector<std::uint64_t> kept(std::string_view expression) const {
+    return SampleFilter(expression).select(*reader_, 0, 4);
+  }
+  [[nodiscard]] auto keeping(std::string_view expression) const {
+    return [=, this] { (void)kept(expression); };
+  }
+
+  test::TemporaryFolder folder_;
+  std::filesystem::path path_ = folder_ / "x.beton";
+  std::optional<BetonReader> reader_;
+};
+
+TEST_F(ClassFilterTest, ClassesAreNamedInQuotes) {
+  EXPECT_THAT(kept(R"(label == "dogs")"), ElementsAre(2));
+  EXPECT_THAT(kept("label == 'green apples'"), ElementsAre(1, 3));
+  EXPECT_THAT(kept("label != 'green apples'"), ElementsAre(0, 2));
+  EXPECT_THAT(kept(R"(label in ["cats", 3] or not label < 3)"), ElementsAre(0, 3));
+  EXPECT_THAT(kept(R"(label not in ("cats", "dogs"))"), ElementsAre(1, 3));
+}
+
+TEST_F(ClassFilterTest, AnUnknownClassIsRefusedWithTheNearest) {
+  EXPECT_THAT(keeping("label == 'dosg'"),
+              testing::ThrowsMessage<ConfigError>(Names("filter", path_, "'dosg'", "'dogs'")));
+  EXPECT_THAT(keeping("id == 'dogs'"),
+              testing::ThrowsMessage<ConfigError>(Names("filter", path_, "'dogs'")));
+  EXPECT_THAT(keeping("width == 'dogs'"), testing::Throws<ConfigError>());
+}
+
 TEST_F(FilterTest, SaysWhatWasExpectedWhere) {
   EXPECT_THAT(error(""), Names("column 1", "''"));
   EXPECT_THAT(error("label <"), Names("column 8", "'label <'"));
   EXPECT_THAT(error("label = 3"), Names("< <= > >= == != in", "'='", "column 7"));
   EXPECT_THAT(error("3 < label"), Names("'3'", "column 1"));
   EXPECT_THAT(error("label in 3"), Names("'('", "'['", "'3'", "column 10"));
-  EXPECT_THAT(error("mode == 'jpg'"), Names("jpg", "raw", "'''", "column 9"));
+  EXPECT_THAT(error("mode == 'jpg'"), Names("jpg", "raw", "''jpg''", "column 9"));
+  EXPECT_THAT(error("label < \"dogs\""), Names("a number", "column 9"));
   EXPECT_THAT(error("image.mode in [jpeg]"), Names("jpg", "raw", "'jpeg'", "column 16"));
   EXPECT_THAT(error("\"label == 1"), Names("'\"'", "column 1"));
   EXPECT_THAT(error("\"\" == 1"), Names("'\"\"'", "column 1"));

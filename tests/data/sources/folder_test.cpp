@@ -75,7 +75,7 @@ TEST(ClassFiles, TellsClassesOfLooseImagesByTheirWordnetId) {
     order.push_back(fmt::format("{} {}", paths[file.path], file.label));
   }
   EXPECT_THAT(order, ElementsAre("n00000001_z.png 0", "n01440764_a.JPEG 1", "n01440764_b.JPEG 1"));
-  EXPECT_EQ(files.skipped, 1U);
+  EXPECT_EQ(files.skipped.count(), 1U);
   EXPECT_THROW((void)arrange_by_class({"n01440764_b.JPEG", "n0144076_b.JPEG"}, {}, "x"), DataError);
 }
 
@@ -83,7 +83,33 @@ TEST(ClassFiles, ImagesBesideTheClassFoldersAreCountedAsSkipped) {
   const ClassFiles files = arrange_by_class({"logo.png", "b/1.jpg", "a/1.jpg"}, {"a", "b"}, "x");
   EXPECT_THAT(files.class_names, ElementsAre("a", "b"));
   EXPECT_EQ(files.files.size(), 2U);
-  EXPECT_EQ(files.skipped, 1U);
+  EXPECT_EQ(files.skipped.count(), 1U);
+}
+
+TEST(FolderSource, NamesWhatItLeavesOutAndWhy) {
+  const test::TemporaryFolder folder;
+  const auto image = test::jpeg_file(test::gradient(8, 8));
+  for (const char* name : {"cat/1.jpg", "dog/1.jpg", "logo.png", "cat/notes.txt", "cat/.1.jpg",
+                           ".DS_Store", ".ipynb_checkpoints/1.jpg", "dog/._1.jpg"})
+    test::put_file(folder / name, image);
+  const auto source = open_source(folder.path());
+  EXPECT_THAT(source->class_names(), ElementsAre("cat", "dog"));
+  EXPECT_EQ(source->size(), 2U);
+  EXPECT_EQ(source->notes(), (Tally{{"skipped_files", 6}}));
+  const auto& left_out = source->left_out().by_reason();
+  ASSERT_EQ(left_out.size(), 3U);
+  EXPECT_EQ(left_out.at("hidden").count, 4U);
+  EXPECT_THAT(left_out.at("hidden").first, testing::Contains(".ipynb_checkpoints/1.jpg"));
+  EXPECT_THAT(left_out.at("in no class folder").first, ElementsAre("logo.png"));
+  EXPECT_THAT(left_out.at("not named as an image").first, ElementsAre("cat/notes.txt"));
+}
+
+TEST(FolderSource, ImagesOfOtherFormatsAreNotPassedOver) {
+  const test::TemporaryFolder folder;
+  const std::vector<std::byte> bytes(40, std::byte{'x'});
+  for (const char* name : {"cat/1.bmp", "cat/2.gif", "cat/3.GIF", "cat/4.tiff"})
+    test::put_file(folder / name, bytes);
+  EXPECT_EQ(open_source(folder.path())->size(), 4U);
 }
 
 TEST(ClassFiles, OneClassStaysOneClass) {

@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "data/beton/file_info.h"
 #include "data/sources/register.h"
+#include "data/write/writer.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/opened.h"
@@ -32,9 +34,9 @@ class LabelListTest : public testing::Test {
   std::vector<std::string> arranged(const std::string& text,
                                     const std::vector<std::string>& classes = {}) {
     put_text(folder_ / "labels", text);
-    const ClassFiles files = arrange_by_list(paths_, folder_ / "labels", classes, "val");
+    const ClassFiles files = arrange_by_list(paths_, folder_ / "labels", {classes}, "val");
     names_ = files.class_names;
-    skipped_ = files.skipped;
+    skipped_ = files.skipped.count();
     std::vector<std::string> lines;
     for (const ClassFile& file : files.files)
       lines.push_back(fmt::format("{} {}", paths_[file.path], file.label));
@@ -159,6 +161,39 @@ TEST_F(LabelListTest, ASplitWithFewerClassesGetsTheLabelsOfAll) {
         (void)open_source(folder_ / "tree", "auto", test::option("classes", folder_ / "classes"));
       },
       ThrowsMessage<DataError>(Names(2, "--classes", "'d'")));
+}
+
+TEST_F(LabelListTest, ASplitWithFewerClassesGetsTheLabelsOfATrainingSet) {
+  for (const char* name : {"b/1.jpg", "d/2.jpg"})
+    test::put_file(folder_ / "tree" / name, test::jpeg_file(test::gradient(8, 8)));
+  // In an order that is not the sorted one.
+  const std::vector<std::string> names = {"d", "c", "b", "a"};
+  const auto write_train = [&](const FileInfo& info) {
+    BetonLayout layout;
+    layout.info = file_info_text(info);
+    BetonWriter writer(folder_ / "train.beton", {{"label", FieldType::integer}}, 1, layout);
+    EncodedValue value;
+    value.metadata.resize(8);
+    writer.add({&value, 1});
+    writer.finish();
+  };
+  write_train({.classes = {{"label", names}}, .written = {}});
+  const auto options = test::option("classes", folder_ / "train.beton");
+  const auto source = open_source(folder_ / "tree", "auto", options);
+  EXPECT_EQ(source->class_names(), names);
+  EXPECT_EQ(test::label_of(source->sample(0)), 0);
+  EXPECT_EQ(test::label_of(source->sample(1)), 2);
+  put_text(folder_ / "list.csv", "file,label\ntree/b/1.jpg,b\ntree/d/2.jpg,d\n");
+  const auto table = open_source(folder_ / "list.csv", "auto", options);
+  EXPECT_EQ(table->class_names(), names);
+  EXPECT_EQ(test::label_of(table->sample(0)), 2);
+  EXPECT_EQ(test::label_of(table->sample(1)), 0);
+  put_text(folder_ / "list.csv", "file,label\ntree/b/1.jpg,b\ntree/d/2.jpg,e\n");
+  EXPECT_THAT([&] { (void)open_source(folder_ / "list.csv", "auto", options); },
+              ThrowsMessage<DataError>(Names("row 2", "'label'", 4, "'e'")));
+  write_train({});
+  EXPECT_THAT([&] { (void)open_source(folder_ / "tree", "auto", options); },
+              ThrowsMessage<DataError>(Names(folder_ / "train.beton")));
 }
 
 TEST_F(LabelListTest, KindsThatBringTheirLabelsRefuseLists) {

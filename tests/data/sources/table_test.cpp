@@ -68,6 +68,56 @@ std::vector<std::string> kinds_of(const Source& source) {
   return kinds;
 }
 
+TEST(TableSource, TextsOfALabelColumnAreClasses) {
+  const test::TemporaryFolder folder;
+  write_file(folder / "a.csv", "id,label,note\n5,dog,x\n6,cat,y\n7,dog,z\n");
+  write_file(folder / "a.jsonl", R"({"id": 5, "label": "dog", "note": "x"})"
+                                 "\n"
+                                 R"({"id": 6, "label": "cat", "note": "y"})"
+                                 "\n"
+                                 R"({"id": 7, "label": "dog", "note": "z"})");
+  for (const char* name : {"a.csv", "a.jsonl"}) {
+    const auto source = open_source(folder / name);
+    EXPECT_THAT(source->class_names(), ElementsAre("cat", "dog")) << name;
+    EXPECT_EQ(source->class_field(), "label");
+    EXPECT_EQ(source->fields()[1].type, "int");
+    EXPECT_EQ(source->fields()[2].type, "bytes");
+    for (const auto& [row, label] : {std::pair(0, 1), std::pair(1, 0), std::pair(2, 1)})
+      EXPECT_EQ(label_of(source->sample(static_cast<std::uint64_t>(row))), label);
+  }
+}
+
+TEST(TableSource, NumbersStayNumbersAndTextsThatAreAskedForStayTexts) {
+  const test::TemporaryFolder folder;
+  write_file(folder / "a.csv", "class,label\ndog,3\ncat,1\n");
+  const auto numbers = open_source(folder / "a.csv");
+  EXPECT_THAT(numbers->class_names(), testing::IsEmpty());
+  EXPECT_EQ(numbers->fields()[0].type, "bytes");
+  EXPECT_EQ(numbers->fields()[1].type, "int");
+  const auto chosen = open_source(folder / "a.csv", "auto", test::option("class_column", "class"));
+  EXPECT_THAT(chosen->class_names(), ElementsAre("cat", "dog"));
+  EXPECT_EQ(chosen->class_field(), "class");
+  write_file(folder / "b.csv", "label,breed\ndog,pug\n");
+  const auto texts = open_source(folder / "b.csv", "auto", test::option("texts", "label"));
+  EXPECT_EQ(texts->fields()[0].type, "bytes");
+  EXPECT_THAT(texts->class_names(), testing::IsEmpty());
+}
+
+TEST(TableSource, AClassColumnMustExistAndHaveTexts) {
+  const test::TemporaryFolder folder;
+  write_file(folder / "a.csv", "breed,count\npug,3\n,1\n");
+  const auto opening = [&](const std::string& column) {
+    return [&folder, column] {
+      (void)open_source(folder / "a.csv", "auto", test::option("class_column", column));
+    };
+  };
+  EXPECT_THAT(opening("bred"),
+              ThrowsMessage<ConfigError>(Names("class_column", "bred", "'breed'")));
+  EXPECT_THAT(opening("count"), ThrowsMessage<ConfigError>(Names("class_column", "count", "int")));
+  EXPECT_THAT(opening("breed"),
+              ThrowsMessage<DataError>(Names("row 2", "'breed'", "--field breed=bytes")));
+}
+
 TEST(TableSource, NumbersThatWouldBePrintedOtherwiseAreTexts) {
   const test::TemporaryFolder folder;
   // Codes of digits, the sign of a zero, a plus, a space, what a NaN holds.

@@ -122,6 +122,54 @@ TEST(BetonWriter, BeginsANewPageWhereASampleDoesNotFitAndZeroesTheTail) {
   }
 }
 
+TEST(BetonWriter, WithChecksumsAFileIsNoLargerThanItsValuesNeed) {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path path = folder / "a.beton";
+  BetonWriter writer(path, {{"image", FieldType::image}}, 3);
+  for (const std::size_t bytes : {100U, 200U, 300U}) {
+    std::vector<EncodedValue> image = raw_image(bytes * 3);
+    image[0].metadata[0] = std::byte{1};
+    store(image[0].metadata.data() + kImageWidthAt, static_cast<std::uint16_t>(bytes));
+    store(image[0].metadata.data() + kImageHeightAt, std::uint16_t{1});
+    writer.add(image);
+  }
+  writer.finish();
+  EXPECT_EQ(writer.pages(), 1U);
+  const BetonReader reader(path);
+  EXPECT_EQ(reader.file_bytes(), writer.file_bytes());
+  EXPECT_LT(reader.file_bytes(), 4000U);
+  EXPECT_EQ(reader.blob_offset(0, 0), kHeaderBytes + kFieldBytes + 3 * kImageMetadataBytes);
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(reader.image(i, 0).bytes.size(), (i + 1) * 300);
+    EXPECT_EQ(reader.image(i, 0).bytes.back(), std::byte{7});
+    reader.check_value(i, 0, reader.blob(i, 0));
+  }
+}
+
+TEST(BetonWriter, WithChecksumsNoValueCrossesAPageEither) {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path path = folder / "a.beton";
+  BetonWriter writer(path, {{"bytes", FieldType::bytes}}, 4, {.page_bytes = kMinPageBytes});
+  const std::uint64_t sizes[] = {kMinPageBytes, 10, kMinPageBytes - 10, 5};
+  for (const std::uint64_t size : sizes) {
+    std::vector<EncodedValue> value = raw_image(size);
+    value[0].metadata.assign(16, std::byte{0});
+    store(value[0].metadata.data() + 8, size);
+    writer.add(value);
+  }
+  writer.finish();
+  // The first one does not fit behind the records.
+  EXPECT_EQ(writer.pages(), 3U);
+  const BetonReader reader(path);
+  const std::uint64_t at[] = {kMinPageBytes, 2 * kMinPageBytes, 2 * kMinPageBytes + 10,
+                              3 * kMinPageBytes};
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(reader.blob_offset(i, 0), at[i]);
+    EXPECT_EQ(reader.blob_bytes(i, 0), sizes[i]);
+  }
+  EXPECT_LT(reader.file_bytes(), 3 * kMinPageBytes + 1000);
+}
+
 TEST(BetonWriter, ASampleLargerThanAPageIsRefusedWithThePageThatWouldDo) {
   const test::TemporaryFolder folder;
   {

@@ -148,8 +148,8 @@ TEST_F(WriteFaultsTest, InterruptedAtAnyMomentItLeavesNothingElse) {
 TEST_F(WriteFaultsTest, AFullDiskIsNamedAndNothingIsLeftOnIt) {
   const fs::path disk = inputs_ / "disk";
   fs::create_directory(disk);
-  // 5 pages of 2 MiB are needed.
-  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=6m") != 0)
+  // 6 MB are needed.
+  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=4m") != 0)
     GTEST_SKIP() << "a small tmpfs cannot be mounted (root only)";
   for (const bool was_there : {false, true}) {
     if (was_there) test::write_bytes(disk / "a.beton", old_);

@@ -1,0 +1,94 @@
+#include "data/order/class_names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+#include "data/beton/reader.h"
+#include "data/order/order.h"
+#include "framework/core/error.h"
+#include "framework/core/suggest.h"
+
+namespace precast::data {
+namespace {
+
+/// More names than this are not all listed in a message.
+constexpr std::size_t kMostSuggested = 30;
+
+/// What may have happened where the classes differ.
+std::string cause_of(const std::vector<std::string>& train, const std::vector<std::string>& val) {
+  const std::set<std::string_view> known(train.begin(), train.end());
+  const auto other =
+      std::ranges::find_if(val, [&](const std::string& name) { return !known.contains(name); });
+  if (other != val.end()) return fmt::format("'{}' is no class of the training set", *other);
+  return val.size() < train.size()
+             ? fmt::format("it has {} of the {} classes, numbered on their own", val.size(),
+                           train.size())
+             : "the same names in another order";
+}
+
+}  // namespace
+
+std::vector<std::int64_t> labels_of_class(std::string_view component, std::string_view name,
+                                          const std::vector<std::string>& names,
+                                          std::string_view place) {
+  if (names.empty()) {
+    throw ConfigError(fmt::format("{}: expected numbers, because {} has no class names, got '{}'",
+                                  component, place, name));
+  }
+  std::vector<std::int64_t> labels;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (names[i] == name) labels.push_back(static_cast<std::int64_t>(i));
+  if (!labels.empty()) return labels;
+  std::string hint = suggest(name, names);
+  if (names.size() > kMostSuggested && hint.starts_with("Known"))
+    hint = fmt::format("precast inspect {} shows its {} classes", place, names.size());
+  throw ConfigError(
+      fmt::format("{}: expected a class of {}, got '{}'. {}", component, place, name, hint));
+}
+
+std::string class_text(std::int64_t label, const std::vector<std::string>& names) {
+  const bool named = label >= 0 && static_cast<std::uint64_t>(label) < names.size();
+  return named ? fmt::format("{} ({})", label, names[static_cast<std::size_t>(label)])
+               : fmt::to_string(label);
+}
+
+std::string class_list_text(const std::vector<std::int64_t>& labels,
+                            const std::vector<std::string>& names, std::size_t most) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(labels.size(), most); ++i)
+    text += (i > 0 ? ", " : "") + class_text(labels[i], names);
+  if (labels.size() > most) text += fmt::format(" and {} more", labels.size() - most);
+  return text;
+}
+
+std::set<std::int64_t> labels_of(const BetonReader& reader, std::size_t field,
+                                 const Members& samples) {
+  std::set<std::int64_t> labels;
+  for (std::uint64_t i = 0; i < samples.size(); ++i)
+    labels.insert(reader.integer(samples[i], field));
+  return labels;
+}
+
+std::vector<std::int64_t> absent_labels(const std::set<std::int64_t>& all,
+                                        const std::set<std::int64_t>& present) {
+  std::vector<std::int64_t> absent;
+  std::ranges::set_difference(all, present, std::back_inserter(absent));
+  return absent;
+}
+
+std::string class_conflict(const std::vector<std::string>& train,
+                           const std::vector<std::string>& val) {
+  if (train.empty() || val.empty()) return {};
+  for (std::size_t label = 0; label < val.size(); ++label) {
+    if (label < train.size() && train[label] == val[label]) continue;
+    return fmt::format("label {} is {} in the training set, and '{}' here ({})", label,
+                       label < train.size() ? "'" + train[label] + "'" : std::string("no class"),
+                       val[label], cause_of(train, val));
+  }
+  return {};
+}
+
+}  // namespace precast::data

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+class BetonReader;
+class Members;
+
+/// The labels of the class of that name; several classes may have one name.
+/// @param component begins the message. @param names of all classes, as class_names_of() gives
+/// them. @param place the file, for the message. @throws ConfigError if no class has the name, with
+/// the nearest name, or if there are no names.
+[[nodiscard]] PRECAST_API std::vector<std::int64_t> labels_of_class(
+    std::string_view component, std::string_view name, const std::vector<std::string>& names,
+    std::string_view place);
+
+/// `3 (dogs)`, or `3` if the class has no name.
+[[nodiscard]] PRECAST_API std::string class_text(std::int64_t label,
+                                                 const std::vector<std::string>& names);
+
+/// Up to `most` of the classes, as `0 (cats), 3 (dogs) and 7 more`.
+[[nodiscard]] PRECAST_API std::string class_list_text(const std::vector<std::int64_t>& labels,
+                                                      const std::vector<std::string>& names,
+                                                      std::size_t most = 10);
+
+/// The labels that the samples have.
+[[nodiscard]] PRECAST_API std::set<std::int64_t> labels_of(const BetonReader& reader,
+                                                           std::size_t field,
+                                                           const Members& samples);
+/// The elements of `all` that are not in `present`, ascending.
+[[nodiscard]] PRECAST_API std::vector<std::int64_t> absent_labels(
+    const std::set<std::int64_t>& all, const std::set<std::int64_t>& present);
+
+/// The first difference between the class names of a training set and those of a dataset to
+/// evaluate on, and its likely cause; empty if labels mean the same in both. Each label of `val`
+/// must have the name that it has in `train`; `val` may have fewer classes, not more. A file
+/// without names fits any other.
+[[nodiscard]] PRECAST_API std::string class_conflict(const std::vector<std::string>& train,
+                                                     const std::vector<std::string>& val);
+
+}  // namespace precast::data

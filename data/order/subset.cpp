@@ -1,0 +1,91 @@
+#include "data/order/subset.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "framework/core/error.h"
+#include "framework/core/rng.h"
+
+namespace precast::data {
+namespace {
+
+constexpr std::string_view kRandom = "random:";
+
+struct Subset {
+  std::uint64_t first = 0;
+  /// UINT64_MAX: to the dataset's end.
+  std::uint64_t end = UINT64_MAX;
+  /// Above 0: the number of samples to draw, and the seed of the draw.
+  std::uint64_t drawn = 0;
+  std::uint64_t seed = 0;
+};
+
+std::optional<std::uint64_t> parse_count(std::string_view text) {
+  std::uint64_t count = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return count;
+}
+
+/// `N` or `N:SEED`.
+std::optional<Subset> parse_random(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  const auto count = parse_count(text.substr(0, colon));
+  const auto seed = colon == std::string_view::npos ? std::optional<std::uint64_t>(0)
+                                                    : parse_count(text.substr(colon + 1));
+  if (!count || *count == 0 || !seed) return std::nullopt;
+  return Subset{.drawn = *count, .seed = *seed};
+}
+
+/// Nothing if `text` is no subset.
+std::optional<Subset> parse_subset(std::string_view text) {
+  if (text.empty()) return Subset{};
+  if (text.starts_with(kRandom)) return parse_random(text.substr(kRandom.size()));
+  const std::size_t colon = text.find(':');
+  const std::string_view first = colon == std::string_view::npos ? "" : text.substr(0, colon);
+  const std::string_view end = colon == std::string_view::npos ? text : text.substr(colon + 1);
+  Subset subset;
+  if (!first.empty()) {
+    const auto number = parse_count(first);
+    if (!number) return std::nullopt;
+    subset.first = *number;
+  }
+  if (!end.empty()) {
+    const auto number = parse_count(end);
+    if (!number) return std::nullopt;
+    subset.end = *number;
+  }
+  if (subset.first >= subset.end) return std::nullopt;
+  return subset;
+}
+
+Members draw(std::uint64_t size, std::uint64_t count, std::uint64_t seed) {
+  std::vector<std::uint64_t> ids =
+      random_permutation(size, derived_seed(seed, "subset"), /*epoch=*/0, RandomUse::split);
+  ids.resize(count);
+  std::ranges::sort(ids);
+  return Members(std::move(ids));
+}
+
+}  // namespace
+
+bool is_subset(std::string_view text) {
+  return parse_subset(text).has_value();
+}
+
+Members choose_subset(std::string_view text, std::uint64_t size, std::string_view place) {
+  const std::optional<Subset> subset = parse_subset(text);
+  if (!subset) throw ConfigError(fmt::format("subset: expected {}, got '{}'", kSubsetForms, text));
+  const std::uint64_t end = subset->end == UINT64_MAX ? size : subset->end;
+  if (end > size || subset->first >= end || subset->drawn > size) {
+    throw ConfigError(
+        fmt::format("subset: expected samples below the {} of {}, got '{}'", size, place, text));
+  }
+  if (subset->drawn > 0) return draw(size, subset->drawn, subset->seed);
+  return {subset->first, end};
+}
+
+}  // namespace precast::data

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+/// The samples that take part, by ascending number in the file.
+class PRECAST_API Members {
+ public:
+  /// All from `first` to `end` - 1.
+  Members(std::uint64_t first, std::uint64_t end) : first_(first), size_(end - first) {}
+  explicit Members(std::vector<std::uint64_t> ids) : size_(ids.size()), ids_(std::move(ids)) {}
+
+  [[nodiscard]] std::uint64_t size() const { return size_; }
+  [[nodiscard]] std::uint64_t operator[](std::uint64_t index) const {
+    return ids_.empty() ? first_ + index : ids_[index];
+  }
+  [[nodiscard]] std::uint64_t memory_bytes() const { return ids_.size() * sizeof(ids_[0]); }
+
+ private:
+  std::uint64_t first_ = 0;
+  std::uint64_t size_;
+  std::vector<std::uint64_t> ids_;
+};
+
+/// How a subset is written, for help and messages.
+inline constexpr const char* kSubsetForms =
+    "N, the first ones; A:B; random:N, drawn at random; random:N:SEED, another draw";
+
+/// Whether choose_subset() accepts the text for a large enough dataset.
+[[nodiscard]] PRECAST_API bool is_subset(std::string_view text);
+
+/// A part of `size` samples: "" all; "N" the first N; "A:B" those from A to B - 1 (an end left out
+/// is the dataset's); "random:N" N samples drawn at random without replacement, "random:N:SEED"
+/// another draw (SEED is 0 if left out). A draw depends on `size`, N and SEED alone, not on
+/// training.seed: runs with different seeds, ranks and resumed runs have the same samples, and a
+/// smaller N gives some of the samples of a larger one.
+/// @param place the dataset, for messages. @throws ConfigError; its message begins with `subset`.
+[[nodiscard]] PRECAST_API Members choose_subset(std::string_view text, std::uint64_t size,
+                                                std::string_view place);
+
+}  // namespace precast::data

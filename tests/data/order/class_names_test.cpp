@@ -1,0 +1,62 @@
+#include "data/order/class_names.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "data/beton/reader.h"
+#include "data/order/order.h"
+#include "framework/core/error.h"
+#include "tests/data/beton/made_beton.h"
+#include "tests/support/message_matchers.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::data {
+namespace {
+
+using test::Names;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::ThrowsMessage;
+
+TEST(ClassNames, ASplitMayLackTheLastClassesButNotRenumberThem) {
+  const std::vector<std::string> train = {"ant", "bee", "cat", "dog"};
+  EXPECT_THAT(class_conflict(train, train), IsEmpty());
+  EXPECT_THAT(class_conflict(train, {"ant", "bee"}), IsEmpty());
+  EXPECT_THAT(class_conflict(train, {}), IsEmpty());
+  EXPECT_THAT(class_conflict({}, train), IsEmpty());
+  // As a folder with two of the four classes is numbered on its own.
+  EXPECT_THAT(class_conflict(train, {"bee", "dog"}), Names("label 0", "'ant'", "'bee'", 2, 4));
+  EXPECT_THAT(class_conflict(train, {"ant", "cat", "bee", "dog"}),
+              Names("label 1", "'bee'", "'cat'", "order"));
+  EXPECT_THAT(class_conflict(train, {"ant", "bee", "cow"}), Names("label 2", "'cat'", "'cow'"));
+  EXPECT_THAT(class_conflict({"ant"}, {"ant", "bee"}), Names("label 1", "'bee'"));
+}
+
+TEST(ClassNames, LabelsOfAName) {
+  const std::vector<std::string> names = {"crane", "dog", "crane"};
+  EXPECT_THAT(labels_of_class("--classes", "crane", names, "f"), ElementsAre(0, 2));
+  EXPECT_THAT([&] { (void)labels_of_class("--classes", "dgo", names, "f.beton"); },
+              ThrowsMessage<ConfigError>(Names("--classes", "f.beton", "'dgo'", "'dog'")));
+  EXPECT_THAT([&] { (void)labels_of_class("--classes", "dog", {}, "f.beton"); },
+              ThrowsMessage<ConfigError>(Names("--classes", "f.beton", "'dog'")));
+  // A thousand names are not listed.
+  const std::vector<std::string> many(1000, "n01440764");
+  EXPECT_THAT([&] { (void)labels_of_class("x", "tench", many, "f"); },
+              ThrowsMessage<ConfigError>(testing::Not(testing::HasSubstr("n01440764"))));
+}
+
+TEST(ClassNames, ClassesThatASubsetLacks) {
+  const test::TemporaryFolder folder;
+  // label = i % 5
+  test::write_made_beton(folder / "x.beton",
+                         {.samples = 50, .width = 1, .height = 1, .classes = 5});
+  const BetonReader reader(folder / "x.beton");
+  const auto all = labels_of(reader, 1, Members(0, 50));
+  EXPECT_THAT(all, ElementsAre(0, 1, 2, 3, 4));
+  const auto some = labels_of(reader, 1, choose_members(reader, {.subset = "2"}));
+  EXPECT_THAT(absent_labels(all, some), ElementsAre(2, 3, 4));
+  EXPECT_EQ(class_list_text({2, 3, 4}, {"a", "b", "c"}, 2), "2 (c), 3 and 1 more");
+}
+
+}  // namespace
+}  // namespace precast::data

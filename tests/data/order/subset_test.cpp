@@ -1,0 +1,81 @@
+#include "data/order/subset.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "data/beton/reader.h"
+#include "data/order/order.h"
+#include "framework/core/error.h"
+#include "tests/data/beton/made_beton.h"
+#include "tests/support/message_matchers.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::data {
+namespace {
+
+using test::Names;
+using testing::ElementsAre;
+using testing::ThrowsMessage;
+
+std::vector<std::uint64_t> ids(const std::string& text, std::uint64_t size) {
+  const Members members = choose_subset(text, size, "x.beton");
+  std::vector<std::uint64_t> all;
+  for (std::uint64_t i = 0; i < members.size(); ++i) all.push_back(members[i]);
+  return all;
+}
+
+TEST(Subset, NumbersAndRangesAreThoseOfTheFile) {
+  EXPECT_THAT(ids("3", 9), ElementsAre(0, 1, 2));
+  EXPECT_THAT(ids("7:", 9), ElementsAre(7, 8));
+  EXPECT_THAT(ids(":2", 9), ElementsAre(0, 1));
+  EXPECT_EQ(ids("", 9).size(), 9U);
+}
+
+TEST(Subset, ARandomOneIsAFixedDrawThatASmallerOneIsPartOf) {
+  const auto drawn = ids("random:64", 1000);
+  EXPECT_EQ(drawn.size(), 64U);
+  EXPECT_TRUE(std::ranges::is_sorted(drawn));
+  EXPECT_EQ(std::ranges::adjacent_find(drawn), drawn.end());
+  EXPECT_GT(drawn.back(), 900U);
+  EXPECT_EQ(ids("random:64:0", 1000), drawn);
+  EXPECT_NE(ids("random:64:1", 1000), drawn);
+  EXPECT_TRUE(std::ranges::includes(drawn, ids("random:8", 1000)));
+  EXPECT_EQ(ids("random:5", 5), ids("", 5));
+  // Written down, because runs and their resumption must agree on it.
+  EXPECT_THAT(ids("random:4", 100), ElementsAre(34, 46, 77, 80));
+}
+
+TEST(Subset, WhatIsNoneIsRefused) {
+  for (const char* text : {"random:", "random:0", "random:x", "random:3:", "random:3:x", "random",
+                           "a", "3:3", "-1", "1:2:3"}) {
+    EXPECT_FALSE(is_subset(text)) << text;
+    EXPECT_THROW((void)ids(text, 9), ConfigError) << text;
+  }
+  EXPECT_THAT([] { (void)ids("random:10", 9); },
+              ThrowsMessage<ConfigError>(Names("subset", 9, "x.beton", "random:10")));
+  EXPECT_THAT([] { (void)ids("10", 9); }, ThrowsMessage<ConfigError>(Names("subset", 9, 10)));
+}
+
+TEST(Subset, AnOrderHasTheSameDrawWhateverItsSeedAndFiltersIt) {
+  const test::TemporaryFolder folder;
+  test::write_made_beton(folder / "x.beton",
+                         {.samples = 100, .width = 1, .height = 1, .classes = 5});
+  const BetonReader reader(folder / "x.beton");
+  const auto order = make_order(reader, {.name = "random", .subset = "random:20"});
+  for (const std::uint64_t seed : {0U, 7U}) {
+    auto all = order->ids(seed, /*epoch=*/3);
+    std::ranges::sort(all);
+    EXPECT_EQ(all, ids("random:20", 100));
+  }
+  const Members filtered = choose_members(reader, {.subset = "random:20", .filter = "label == 1"});
+  for (std::uint64_t i = 0; i < filtered.size(); ++i) {
+    EXPECT_EQ(filtered[i] % 5, 1U);
+    EXPECT_TRUE(std::ranges::binary_search(ids("random:20", 100), filtered[i]));
+  }
+  EXPECT_GT(filtered.size(), 0U);
+}
+
+}  // namespace
+}  // namespace precast::data
