@@ -9,6 +9,7 @@
 #include "tools/commands/index.h"
 #include "tools/commands/inspect.h"
 #include "tools/commands/merge.h"
+#include "tools/commands/new_recipe.h"
 #include "tools/commands/preview.h"
 #include "tools/commands/select.h"
 #include "tools/commands/sizes.h"
@@ -49,7 +50,10 @@ constexpr std::array kCommands = {
               exec_precast_train("list", args);
             }},
     Command{"report", "show runs, one or several, as a page", run_report},
-    Command{"new", "make the skeleton of a plug-in", run_new},
+    Command{"new", "make a recipe for a dataset, or the skeleton of a plug-in",
+            [](Args args) {
+              return !args.empty() && args[0] == "recipe" ? run_new_recipe(args) : run_new(args);
+            }},
     Command{"bench", "measure loading, training and sums over ranks", run_bench},
     Command{"doctor", "show versions and limits, name what is wrong", run_doctor},
 };

@@ -6,9 +6,12 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 
+#include "data/beton/file_info.h"
 #include "data/beton/layout.h"
 #include "data/beton/reader.h"
+#include "data/order/pages.h"
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
 #include "tools/cli/arguments.h"
@@ -52,14 +55,9 @@ Json describe_format(const data::FieldInfo& field) {
 /// @param with_values describes all of the file's values; else only the file.
 Json describe(const BetonReader& reader, bool with_values, bool with_labels) {
   const data::BetonHeader& header = reader.header();
-  std::uint64_t metadata_end = data::kHeaderBytes + reader.fields().size() * data::kFieldBytes;
-  metadata_end += header.num_samples * data::record_bytes(reader.fields());
-  const std::uint64_t first_page = data::round_up(metadata_end, header.page_bytes);
-  const std::uint64_t pages =
-      reader.pages_end() > first_page ? (reader.pages_end() - first_page) / header.page_bytes : 0;
   Json report = {{"file", reader.path().string()},      {"bytes", reader.file_bytes()},
                  {"version", header.version},           {"samples", header.num_samples},
-                 {"page_size", header.page_bytes},      {"pages", pages},
+                 {"page_size", header.page_bytes},      {"pages", data::count_pages(reader)},
                  {"table_offset", header.table_offset}, {"fields", Json::array()}};
   for (std::size_t i = 0; i < reader.fields().size(); ++i) {
     Json field = describe_format(reader.fields()[i]);
@@ -147,6 +145,10 @@ std::string key_of(const data::FieldInfo& field) {
 }
 static_assert(std::string_view("field_named_sample").size() > data::kFieldNameBytes);
 
+/// The key of the class names of a sample's labels; longer than any field name, too.
+constexpr const char* kClassNamesKey = "class_names_by_field";
+static_assert(std::string_view(kClassNamesKey).size() > data::kFieldNameBytes);
+
 /// The value itself if it is a number, else its position and type.
 Json describe_value(const BetonReader& reader, std::uint64_t sample, std::size_t index) {
   const data::FieldInfo& field = reader.fields()[index];
@@ -170,6 +172,13 @@ Json describe_sample(const BetonReader& reader, std::uint64_t sample) {
   Json report = {{"sample", sample}};
   for (std::size_t i = 0; i < reader.fields().size(); ++i)
     report[key_of(reader.fields()[i])] = describe_value(reader, sample, i);
+  for (std::size_t i = 0; i < reader.fields().size(); ++i) {
+    if (reader.fields()[i].type != FieldType::integer) continue;
+    const std::vector<std::string> names = data::class_names_of(reader, i);
+    const std::int64_t label = reader.integer(sample, i);
+    if (label >= 0 && std::cmp_less(label, names.size()))
+      report[kClassNamesKey][reader.fields()[i].name] = names[static_cast<std::size_t>(label)];
+  }
   return report;
 }
 

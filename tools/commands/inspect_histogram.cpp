@@ -98,6 +98,18 @@ std::string class_text(const Json& entry) {
   return fmt::format("{} {}", label, entry["name"].get<std::string>());
 }
 
+/// `: 0 cats, 1 dogs`, or nothing where the file has no names.
+std::string names_text(const Json& classes) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(classes.size(), 2 * kShownClasses); ++i) {
+    if (!classes[i].contains("name")) return {};
+    text += (i == 0 ? ": " : ", ") + class_text(classes[i]);
+  }
+  if (classes.size() > 2 * kShownClasses)
+    text += fmt::format(", ... {} more; --json lists all", classes.size() - 2 * kShownClasses);
+  return text;
+}
+
 void print_classes(const Json& classes) {
   std::vector<Bar> bars;
   for (const Json& entry : classes)
@@ -105,7 +117,7 @@ void print_classes(const Json& classes) {
   const auto [fewest, largest] = std::ranges::minmax_element(bars, {}, &Bar::count);
   const std::uint64_t most = largest->count;
   if (fewest->count == most) {
-    fmt::print("{} classes of {} samples each\n", bars.size(), most);
+    fmt::print("{} classes of {} samples each{}\n", bars.size(), most, names_text(classes));
     return;
   }
   fmt::print("{} classes:\n", bars.size());

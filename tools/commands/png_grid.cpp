@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
+#include "framework/core/error.h"
+#include "tools/commands/bitmap_font.h"
 #include "tools/commands/png_file.h"
 
 namespace precast::tools {
@@ -11,41 +12,63 @@ namespace {
 
 constexpr std::size_t kFramePx = 2;
 constexpr std::uint8_t kFrameGrey = 32;
+constexpr std::uint8_t kTextGrey = 224;
+/// Room for a caption under small images.
+constexpr std::size_t kLeastCaptionPx = 96;
 
-/// The pixels of the whole picture.
-struct Canvas {
+/// Where the images are, all sizes in pixels.
+struct Layout {
+  std::size_t size = 0;
+  std::size_t count = 0;
+  std::size_t columns = 0;
+  /// From one image to the next.
+  std::size_t step_x = 0;
+  std::size_t step_y = 0;
   std::size_t width = 0;
   std::size_t height = 0;
-  std::vector<std::uint8_t> pixels;
 };
 
-Canvas lay_out(std::span<const std::uint8_t> pixels, std::size_t size) {
-  const std::size_t image_bytes = size * size * 3;
-  const std::size_t count = pixels.size() / image_bytes;
-  const auto columns = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(count))));
-  const std::size_t rows = (count + columns - 1) / columns;
-  const std::size_t cell = size + kFramePx;
-  Canvas canvas{.width = columns * cell + kFramePx, .height = rows * cell + kFramePx, .pixels = {}};
-  canvas.pixels.assign(canvas.width * canvas.height * 3, kFrameGrey);
-  for (std::size_t image = 0; image < count; ++image) {
-    const std::size_t left = image % columns * cell + kFramePx;
-    const std::size_t top = image / columns * cell + kFramePx;
-    for (std::size_t y = 0; y < size; ++y) {
-      const auto row = pixels.subspan(image * image_bytes + y * size * 3, size * 3);
-      std::ranges::copy(row, canvas.pixels.begin() + static_cast<std::ptrdiff_t>(
-                                                         ((top + y) * canvas.width + left) * 3));
-    }
+Layout lay_out(std::size_t size, std::size_t count, const std::vector<Caption>& captions) {
+  std::size_t lines = 0;
+  for (const Caption& caption : captions) lines = std::max(lines, caption.size());
+  Layout layout{.size = size, .count = count};
+  layout.columns = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(count))));
+  layout.step_x = (lines > 0 ? std::max(size, kLeastCaptionPx) : size) + kFramePx;
+  layout.step_y = size + lines * kLineHeightPx + kFramePx;
+  layout.width = layout.columns * layout.step_x + kFramePx;
+  layout.height = (count + layout.columns - 1) / layout.columns * layout.step_y + kFramePx;
+  return layout;
+}
+
+void draw_image(Canvas canvas, std::size_t left, std::size_t top,
+                std::span<const std::uint8_t> image, std::size_t size) {
+  for (std::size_t y = 0; y < size; ++y) {
+    std::ranges::copy(image.subspan(y * size * 3, size * 3),
+                      canvas.pixels.subspan(((top + y) * canvas.width + left) * 3).begin());
   }
-  return canvas;
 }
 
 }  // namespace
 
 void write_png_grid(const std::filesystem::path& path, std::span<const std::uint8_t> pixels,
-                    int size_px) {
-  const Canvas canvas = lay_out(pixels, static_cast<std::size_t>(size_px));
-  write_png(path, canvas.pixels, static_cast<std::uint32_t>(canvas.height),
-            static_cast<std::uint32_t>(canvas.width));
+                    int size_px, const std::vector<Caption>& captions) {
+  const auto size = static_cast<std::size_t>(size_px);
+  const std::size_t image_bytes = size * size * 3;
+  const Layout layout = lay_out(size, pixels.size() / image_bytes, captions);
+  require(captions.empty() || captions.size() == layout.count, "there is a caption an image");
+  std::vector<std::uint8_t> picture(layout.width * layout.height * 3, kFrameGrey);
+  const Canvas canvas{picture, layout.width, layout.height};
+  for (std::size_t i = 0; i < layout.count; ++i) {
+    const std::size_t left = i % layout.columns * layout.step_x + kFramePx;
+    const std::size_t top = i / layout.columns * layout.step_y + kFramePx;
+    draw_image(canvas, left, top, pixels.subspan(i * image_bytes, image_bytes), size);
+    for (std::size_t line = 0; !captions.empty() && line < captions[i].size(); ++line) {
+      draw_text(canvas, left, top + size + 1 + line * kLineHeightPx, captions[i][line],
+                layout.step_x - kFramePx, kTextGrey);
+    }
+  }
+  write_png(path, picture, static_cast<std::uint32_t>(layout.height),
+            static_cast<std::uint32_t>(layout.width));
 }
 
 }  // namespace precast::tools

@@ -10,8 +10,10 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
+#include <utility>
 #include <variant>
 
+#include "data/beton/file_info.h"
 #include "data/beton/reader.h"
 #include "data/loader/outputs.h"
 #include "data/loader/sample_decoder.h"
@@ -24,7 +26,9 @@
 #include "framework/core/log.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/custom_fields.h"
+#include "tools/cli/recipe_file.h"
 #include "tools/commands/png_grid.h"
+#include "tools/commands/sample_choice.h"
 #include "tools/plugins/plugins.h"
 
 namespace precast::tools {
@@ -49,8 +53,9 @@ void add_view_options(po::options_description& options) {
 
 /// Which samples are shown, and from which epoch.
 void add_epoch_options(po::options_description& options) {
-  options.add_options()("samples", po::value<std::string>(),
-                        "places in the epoch's order: 0,3,5 or all; default the first 16")(
+  options.add_options()(
+      "samples", po::value<std::string>(),
+      "places in the epoch's order: 0,3,5, random:N or all; default the first 16")(
       "order", po::value<std::string>()->default_value("sequential"),
       "sequential: places are the file's; random: the training order of seed and epoch")(
       "seed", po::value<std::int64_t>()->default_value(0), "training.seed")(
@@ -60,7 +65,9 @@ void add_epoch_options(po::options_description& options) {
 Arguments preview_arguments() {
   Arguments arguments(
       "preview FILE.beton -o grid.png|pixels.npy [options]",
-      "What the model sees of a dataset: a picture to look at, or the pixels [n, H, W, 3] uint8.\n"
+      "What the model sees of a dataset: a picture to look at, with the class and the number of "
+      "each "
+      "sample, or the pixels [n, H, W, 3] uint8.\n"
       "Training images are those of the given seed and epoch, exactly as `precast train` loads "
       "them.");
   arguments.positional("FILE.beton", "the dataset");
@@ -151,7 +158,7 @@ data::Pipeline named_pipeline(const Arguments& arguments, const data::ImagePipel
     node = parse_override(arguments.text("pipeline"), {"--pipeline", 0, 0}, diagnostics);
   } else {
     const std::string part = arguments.has("train") ? "train" : "val";
-    const ConfigNode recipe = parse_yaml_file(arguments.text("config"), diagnostics);
+    const ConfigNode recipe = read_recipe_file(arguments.text("config"), diagnostics).sections;
     add_data_plugins(open_plugins(recipe, {}, diagnostics), parts);
     const ConfigNode* const section = recipe.find("pipeline");
     const ConfigNode* const found = section == nullptr ? nullptr : section->find(part);
@@ -202,6 +209,7 @@ data::Pipeline shown_pipeline(const Arguments& arguments) {
 /// @throws ConfigError
 std::vector<std::uint64_t> chosen_positions(const Arguments& arguments, std::uint64_t size) {
   const std::string choice = arguments.has("samples") ? arguments.text("samples") : "";
+  if (choice.starts_with("random:")) return parse_samples("samples", choice, size);
   if (arguments.has("samples") && choice != "all") {
     return parse_numbers(choice, "samples", "numbers separated by commas, or 'all'", std::nullopt);
   }
@@ -264,11 +272,33 @@ int image_side_px(const Arguments& arguments) {
   return size_px;
 }
 
-/// @param shape of one of the `count` images
+/// Under each image: its class (or label), and its number in the file.
+std::vector<Caption> captions_of(const data::BetonReader& reader,
+                                 const std::vector<data::SamplePlace>& places) {
+  const std::size_t label = reader.first_field(data::FieldType::integer);
+  const bool labelled = label < reader.fields().size();
+  const std::vector<std::string> names =
+      labelled ? data::class_names_of(reader, label) : std::vector<std::string>();
+  std::vector<Caption> captions;
+  for (const data::SamplePlace& place : places) {
+    Caption& caption = captions.emplace_back();
+    if (labelled) {
+      const std::int64_t value = reader.integer(place.sample, label);
+      const bool named = value >= 0 && std::cmp_less(value, names.size());
+      caption.push_back(named ? names[static_cast<std::size_t>(value)]
+                              : fmt::format("label {}", value));
+    }
+    caption.push_back(fmt::format("#{}", place.sample));
+  }
+  return captions;
+}
+
+/// @param shape of one of the images
 void write_pixels(const std::filesystem::path& output, const std::vector<std::uint8_t>& pixels,
-                  std::size_t count, const data::PixelShape& shape) {
-  if (output.extension() == ".png") return write_png_grid(output, pixels, shape.height);
-  const std::int64_t sides[] = {static_cast<std::int64_t>(count), shape.height, shape.width, 3};
+                  const std::vector<Caption>& captions, const data::PixelShape& shape) {
+  if (output.extension() == ".png") return write_png_grid(output, pixels, shape.height, captions);
+  const std::int64_t sides[] = {static_cast<std::int64_t>(captions.size()), shape.height,
+                                shape.width, 3};
   write_npy(output, DType::u8, sides, std::as_bytes(std::span(pixels)));
 }
 
@@ -304,7 +334,7 @@ int run_preview(const std::vector<std::string>& args) {
   const auto seed = static_cast<std::uint64_t>(not_negative(arguments, "seed"));
   const auto places = choose_samples(arguments, reader, seed);
   const auto pixels = decode(reader, shown, places, seed, size_px, shape);
-  write_pixels(output, pixels, places.size(), shape);
+  write_pixels(output, pixels, captions_of(reader, places), shape);
   if (arguments.has("json")) print_samples(reader, places);
   log_info("{}: {} images of {} x {} px", output.string(), places.size(), shape.height,
            shape.width);

@@ -10,8 +10,10 @@
 #include <utility>
 
 #include "data/beton/file_info.h"
+#include "data/order/class_names.h"
 #include "data/order/filter.h"
 #include "data/order/labels.h"
+#include "data/order/subset.h"
 #include "framework/core/error.h"
 
 namespace precast::tools {
@@ -62,8 +64,15 @@ Ids of_classes(const Arguments& arguments, const data::BetonReader& reader) {
   const Ids present = labels_in(reader, field);
   const std::uint64_t end = std::max<std::uint64_t>(present.empty() ? 1 : present.back() + 1,
                                                     data::class_names_of(reader, field).size());
+  const std::vector<std::string> names = data::class_names_of(reader, field);
   std::unordered_set<std::uint64_t> classes;
   for (const std::string& part : split_list("classes", arguments.text("classes"))) {
+    if (part.find_first_not_of("0123456789:") != std::string::npos) {
+      for (const std::int64_t label :
+           data::labels_of_class("--classes", part, names, reader.path().string()))
+        classes.insert(static_cast<std::uint64_t>(label));
+      continue;
+    }
     const auto [first, last] = parse_range("classes", part, end);
     classes.insert(std::ranges::lower_bound(present, first),
                    std::ranges::lower_bound(present, last));
@@ -91,9 +100,13 @@ void add_choice_options(Arguments& arguments) {
       "where", po::value<std::string>(),
       "only samples for which this holds, as 'label in (1, 5) and width > 300 and mode == jpg': "
       "number fields, width, height, mode and bytes of the first image, FIELD.width ... of "
-      "another; other names than words in double quotes, as '\"class id\" == 1'")(
-      "samples", po::value<std::string>(), "only these samples, as 0:100,205: from 0, ends not in")(
-      "classes", po::value<std::string>(), "only samples with these labels, as 0,5,100:200")(
+      "another; other names than words in quotes, as '\"class id\" == 1'; classes by their names, "
+      "as "
+      "'label == \"dogs\"'")(
+      "samples", po::value<std::string>(),
+      "only these samples, as 0:100,205: from 0, ends not in; random:N draws N")(
+      "classes", po::value<std::string>(),
+      "only samples with these labels, as 0,5,100:200, or of these classes, as cats,dogs")(
       "label_field", po::value<std::string>()->default_value(""),
       "the int field that tells the class; the first one if not given");
 }
@@ -113,6 +126,23 @@ std::vector<std::uint64_t> parse_ranges(std::string_view option, std::string_vie
   return ids;
 }
 
+std::vector<std::uint64_t> parse_samples(std::string_view option, const std::string& text,
+                                         std::uint64_t size) {
+  if (!text.starts_with("random:")) return parse_ranges(option, text, size);
+  if (!data::is_subset(text)) {
+    throw ConfigError(
+        fmt::format("--{}: expected random:N or random:N:SEED, got '{}'", option, text));
+  }
+  try {
+    const data::Members drawn = data::choose_subset(text, size, "the file");
+    Ids ids;
+    for (std::uint64_t i = 0; i < drawn.size(); ++i) ids.push_back(drawn[i]);
+    return ids;
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("--{}: {}", option, error.what()));
+  }
+}
+
 std::size_t chosen_label_field(const Arguments& arguments, const data::BetonReader& reader) {
   return data::label_field(reader, arguments.text("label_field"));
 }
@@ -129,7 +159,7 @@ std::optional<Ids> choose_samples(const Arguments& arguments, const data::BetonR
     kept = std::move(both);
   };
   if (arguments.has("samples"))
-    keep(parse_ranges("samples", arguments.text("samples"), reader.size()));
+    keep(parse_samples("samples", arguments.text("samples"), reader.size()));
   if (arguments.has("classes")) keep(of_classes(arguments, reader));
   if (arguments.has("where")) keep(of_expression(arguments.text("where"), reader));
   if (kept && kept->empty())

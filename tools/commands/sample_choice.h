@@ -27,6 +27,11 @@ void add_choice_options(Arguments& arguments);
 [[nodiscard]] std::size_t chosen_label_field(const Arguments& arguments,
                                              const data::BetonReader& reader);
 
+/// The samples of `0:100,5,200:`, as parse_ranges(), or of `random:N` and `random:N:SEED`, as
+/// data::choose_subset(). @return ascending. @throws ConfigError naming the option
+[[nodiscard]] std::vector<std::uint64_t> parse_samples(std::string_view option,
+                                                       const std::string& text, std::uint64_t size);
+
 /// Parses `0:100,5,200:`; the end of a range is exclusive, and `end` if left out.
 /// @return ascending, without duplicates. @throws ConfigError naming the option for a value that is
 /// not below `end`.

@@ -1,16 +1,21 @@
 #include "tools/commands/write.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <utility>
 
 #include "data/beton/file_info.h"
+#include "data/beton/reader.h"
 #include "data/jobs/field_plans.h"
 #include "data/jobs/write_dataset.h"
+#include "data/order/class_names.h"
+#include "data/order/subset.h"
 #include "data/sources/braces.h"
 #include "data/sources/register.h"
 #include "data/write/register.h"
@@ -40,6 +45,11 @@ std::string source_help(const data::SourceRegistry& sources) {
   return text;
 }
 
+std::string subset_help() {
+  return fmt::format("write only these samples (of the shuffled order): {}; 0: all",
+                     data::kSubsetForms);
+}
+
 Arguments declare(const data::DataParts& parts) {
   Arguments arguments("write SOURCE OUT.beton [options]", source_help(parts.sources));
   arguments.positional("SOURCE", "the dataset to read");
@@ -53,8 +63,7 @@ Arguments declare(const data::DataParts& parts) {
       "field", po::value<std::vector<std::string>>()->composing(),
       "NAME=KIND: write a field of SOURCE with another kind of field, as pixels, ragged, or one of "
       "a plug-in; of a .beton file also NAME=BYTES:ALIGNMENT[:POINTER], the layout of a custom "
-      "field")("subset", number(0),
-               "write only the first N samples (of the shuffled order); 0: all")(
+      "field")("subset", po::value<std::string>()->default_value("0"), subset_help().c_str())(
       "seed", number(0), "of the random choices")(
       "no_checksums", po::bool_switch(),
       "leave out checksums, class names and options, as FFCV's files have none")(
@@ -96,15 +105,21 @@ std::vector<data::SourceField> choose_fields(const std::vector<std::string>& cho
   return fields;
 }
 
+/// The field whose values are the source's classes; empty: none.
+std::string class_field_of(const data::Source& source) {
+  if (!source.class_field().empty()) return source.class_field();
+  const auto label = std::ranges::find(source.fields(), "int", &data::SourceField::type);
+  return label == source.fields().end() ? "" : label->name;
+}
+
 /// The description stored in the file: nothing that would differ on another machine, and no paths.
 data::FileInfo describe_file(const Arguments& arguments, const data::Source& source) {
   data::FileInfo info;
-  const auto label = std::ranges::find(source.fields(), "int", &data::SourceField::type);
-  if (label != source.fields().end() && !source.class_names().empty())
-    info.classes[label->name] = source.class_names();
+  const std::string label = class_field_of(source);
+  if (!label.empty() && !source.class_names().empty()) info.classes[label] = source.class_names();
   info.written = arguments.texts();
-  for (const char* elsewhere :
-       {"SOURCE", "kind", "labels", "classes", "texts", "OUT.beton", "plugin", "workers", "json"})
+  for (const char* elsewhere : {"SOURCE", "kind", "labels", "classes", "class_column", "texts",
+                                "OUT.beton", "plugin", "workers", "json"})
     info.written.erase(elsewhere);
   info.written["precast"] = kVersion;
   return info;
@@ -118,36 +133,113 @@ std::vector<std::uint64_t> choose_samples(const Arguments& arguments, std::uint6
   if (arguments.get<bool>("shuffle")) {
     order = random_permutation(available, seed, 0, RandomUse::shuffle_on_write);
   }
-  const auto subset = static_cast<std::uint64_t>(
-      integer(arguments, "subset", 0, static_cast<std::int64_t>(available)));
-  if (subset > 0) order.resize(subset);
-  return order;
+  const std::string subset = arguments.text("subset");
+  if (subset == "0") return order;
+  try {
+    const data::Members chosen = data::choose_subset(subset, available, arguments.text("SOURCE"));
+    std::vector<std::uint64_t> kept;
+    for (std::uint64_t i = 0; i < chosen.size(); ++i) kept.push_back(order[chosen[i]]);
+    return kept;
+  } catch (const ConfigError& error) {
+    throw ConfigError(std::string("--") + error.what());
+  }
 }
 
-void print_summary(const std::string& out, const data::Source& source,
-                   const data::WriteSummary& summary, bool json) {
-  const double rate = static_cast<double>(summary.samples) / std::max(summary.seconds, 1e-9);
-  data::Tally counts = summary.tally;
-  for (const auto& [note, count] : source.notes()) counts[note] += count;
-  if (!summary.skipped.empty()) counts["skipped_samples"] = summary.skipped.size();
-  if (json) {
-    const nlohmann::ordered_json report = {{"file", out},
-                                           {"samples", summary.samples},
-                                           {"skipped", skipped_json(summary.skipped)},
-                                           {"classes", source.class_names()},
-                                           {"pages", summary.pages},
-                                           {"bytes", summary.file_bytes},
-                                           {"seconds", summary.seconds},
-                                           {"images_per_second", rate},
-                                           {"counts", counts}};
-    print_json(report);
+/// Classes of the source that no written sample has.
+std::vector<std::int64_t> absent_classes(const std::string& out, const data::Source& source) {
+  if (source.class_names().empty()) return {};
+  const data::BetonReader written(out);
+  const std::string name = class_field_of(source);
+  const auto field = std::ranges::find(written.fields(), name, &data::FieldInfo::name);
+  if (field == written.fields().end() || field->type != data::FieldType::integer) return {};
+  const auto present =
+      data::labels_of(written, static_cast<std::size_t>(field - written.fields().begin()),
+                      data::Members(0, written.size()));
+  std::vector<std::int64_t> absent;
+  for (std::int64_t label = 0; std::cmp_less(label, source.class_names().size()); ++label)
+    if (!present.contains(label)) absent.push_back(label);
+  return absent;
+}
+
+/// Everything that `write` reports.
+struct Written {
+  std::string out;
+  const data::Source& source;
+  data::WriteSummary summary;
+  std::vector<std::int64_t> absent_classes;
+};
+
+data::Tally counts_of(const Written& written) {
+  data::Tally counts = written.summary.tally;
+  for (const auto& [note, count] : written.source.notes()) counts[note] += count;
+  if (!written.summary.skipped.empty()) counts["skipped_samples"] = written.summary.skipped.size();
+  return counts;
+}
+
+double rate_of(const data::WriteSummary& summary) {
+  return static_cast<double>(summary.samples) / std::max(summary.seconds, 1e-9);
+}
+
+nlohmann::ordered_json written_as_json(const Written& written) {
+  const data::Source& source = written.source;
+  auto left_out = nlohmann::ordered_json::array();
+  for (const auto& [reason, files] : source.left_out().by_reason())
+    left_out.push_back({{"reason", reason}, {"count", files.count}, {"first", files.first}});
+  return {{"file", written.out},
+          {"samples", written.summary.samples},
+          {"skipped", skipped_json(written.summary.skipped)},
+          {"skipped_files", left_out},
+          {"classes", source.class_names()},
+          {"class_field", source.class_names().empty() ? "" : class_field_of(source)},
+          {"absent_classes", written.absent_classes},
+          {"pages", written.summary.pages},
+          {"bytes", written.summary.file_bytes},
+          {"seconds", written.summary.seconds},
+          {"images_per_second", rate_of(written.summary)},
+          {"counts", counts_of(written)}};
+}
+
+/// Which column became classes, or could become classes.
+void print_class_column(const data::Source& source) {
+  if (!source.class_field().empty()) {
+    fmt::print("classes: the texts of column '{}'\n", source.class_field());
+    const auto first = std::ranges::find(source.fields(), "int", &data::SourceField::type);
+    if (first->name != source.class_field()) {
+      fmt::print(stderr,
+                 "note: '{0}' is the first int field: recipes need data.targets: {1} to train on "
+                 "the classes\n",
+                 first->name, source.class_field());
+    }
     return;
   }
-  fmt::print("{}: {} samples, {} classes, {} in {} pages\n", out, summary.samples,
-             source.class_names().size(), format_bytes(static_cast<double>(summary.file_bytes)),
-             summary.pages);
-  fmt::print("time: {}, {:.0f} images/s\n", format_duration(summary.seconds), rate);
-  fmt::print("counts: {}\n", tally_text(counts));
+  const auto has = [&](const char* type) {
+    return std::ranges::find(source.fields(), type, &data::SourceField::type);
+  };
+  if (has("image") == source.fields().end() || has("int") != source.fields().end()) return;
+  if (const auto text = has("bytes"); text != source.fields().end()) {
+    fmt::print(stderr,
+               "note: no field is a label. If the texts of '{0}' are classes: --class_column {0}\n",
+               text->name);
+  }
+}
+
+void print_summary(const Written& written) {
+  const data::WriteSummary& summary = written.summary;
+  const std::vector<std::string>& names = written.source.class_names();
+  fmt::print("{}: {} samples, {} classes, {} in {} pages\n", written.out, summary.samples,
+             names.size(), format_bytes(static_cast<double>(summary.file_bytes)), summary.pages);
+  print_class_column(written.source);
+  fmt::print("time: {}, {:.0f} images/s\n", format_duration(summary.seconds), rate_of(summary));
+  fmt::print("counts: {}\n", tally_text(counts_of(written)));
+  for (const auto& [reason, files] : written.source.left_out().by_reason()) {
+    fmt::print("skipped: {} {} ({}{})\n", files.count, reason, fmt::join(files.first, ", "),
+               files.count > files.first.size() ? " ..." : "");
+  }
+  if (!written.absent_classes.empty()) {
+    fmt::print(stderr, "note: {} of {} classes have no samples: {}\n",
+               written.absent_classes.size(), names.size(),
+               data::class_list_text(written.absent_classes, names));
+  }
 }
 
 data::WriteOptions write_options(const Arguments& arguments) {
@@ -203,7 +295,9 @@ int run_write(const std::vector<std::string>& args) {
   // They are identified by their position in the source.
   for (data::SkippedSample& sample : summary.skipped) sample.index = order[sample.index];
   print_skipped(summary.skipped);
-  print_summary(out, *source, summary, arguments.get<bool>("json"));
+  const std::vector<std::int64_t> absent = absent_classes(out, *source);
+  const Written written{out, *source, std::move(summary), absent};
+  arguments.get<bool>("json") ? print_json(written_as_json(written)) : print_summary(written);
   return static_cast<int>(ExitCode::done);
 }
 

@@ -86,13 +86,14 @@ fs::path config_folder() {
 int run_new(const std::vector<std::string>& args) {
   Arguments arguments("new plugin NAME [options]",
                       "Makes a folder NAME with a plug-in that builds, a recipe that uses it, and "
-                      "a test that trains with it.");
+                      "a test that trains with it.\nA recipe for a dataset: precast new recipe "
+                      "--train FILE.beton --val FILE.beton");
   arguments.positional("WHAT", "plugin");
   arguments.positional("NAME", "of the folder and of the part: my_net");
   arguments.options().add_options()("kind", po::value<std::string>()->default_value("model"),
                                     "what it adds: model, method or transform");
   if (!arguments.parse(args)) return 0;
-  static_cast<void>(find_name("WHAT", {"plugin"}, arguments.text("WHAT")));
+  static_cast<void>(find_name("WHAT", {"plugin", "recipe"}, arguments.text("WHAT")));
   std::vector<std::string_view> kinds;
   for (const Kind& kind : kKinds) kinds.push_back(kind.name);
   const Kind& kind = kKinds[find_name("kind", kinds, arguments.text("kind"))];

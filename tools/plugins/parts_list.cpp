@@ -15,10 +15,20 @@ namespace {
 
 using nlohmann::ordered_json;
 
+/// Parts with the same options follow each other, and their options are printed once.
 void print(const ListedKind& all) {
   fmt::print("{}\n", all.kind);
-  for (const ListedPart& part : all.parts)
-    fmt::print("  {:<20} {}\n{}", part.name, part.help, part.option_lines);
+  std::vector<bool> printed(all.parts.size());
+  for (std::size_t first = 0; first < all.parts.size(); ++first) {
+    if (printed[first]) continue;
+    const std::string& options = all.parts[first].option_lines;
+    for (std::size_t i = first; i < all.parts.size(); ++i) {
+      if (i != first && (options.empty() || all.parts[i].option_lines != options)) continue;
+      fmt::print("  {:<20} {}\n", all.parts[i].name, all.parts[i].help);
+      printed[i] = true;
+    }
+    fmt::print("{}", options);
+  }
   fmt::print("\n");
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "framework/core/config/node.h"
+#include "framework/core/export.h"
 
 namespace precast {
 
@@ -21,6 +22,6 @@ bool read_value(const ConfigNode& node, ConfigNode* target);
 /// @}
 
 /// Numbers and true or false as such, other scalars as text.
-[[nodiscard]] nlohmann::ordered_json to_json(const ConfigNode& node);
+[[nodiscard]] PRECAST_API nlohmann::ordered_json to_json(const ConfigNode& node);
 
 }  // namespace precast

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "data/beton/file_info.h"
 #include "data/beton/reader.h"
 #include "data/image/image_file.h"
 #include "data/write/writer.h"
@@ -163,6 +164,59 @@ TEST_F(InspectTest, WhereTellsWhichSamplesFitAndHowTheyAreDistributed) {
               AllOf(Names(expected.size(), facts["rows"].size(), expected[0]), HasSubstr("#")));
   EXPECT_EQ(inspect({file, "--where", "label < 5", "--sample", "0"}), 2);
   EXPECT_THAT(error, Names("--where", "--sample"));
+}
+
+/// Four samples of the classes cats, dogs, cats, dogs.
+std::string named_classes(const std::filesystem::path& path) {
+  const std::vector<std::string> names = {"cats", "dogs"};
+  data::BetonLayout layout;
+  layout.info = data::file_info_text({.classes = {{"label", names}}, .written = {}});
+  data::BetonWriter writer(path, {{"label", data::FieldType::integer}}, 4, layout);
+  for (std::int64_t i = 0; i < 4; ++i) {
+    data::EncodedValue value;
+    value.metadata.resize(8);
+    data::store(value.metadata.data(), i % 2);
+    writer.add({&value, 1});
+  }
+  writer.finish();
+  return path.string();
+}
+
+TEST_F(InspectTest, ClassesAreShownAndChosenByTheirNames) {
+  const std::string file = named_classes(folder_ / "a.beton");
+  ASSERT_EQ(inspect({file}), 0) << error;
+  EXPECT_THAT(output, Names("2 classes of 2 samples each", "0 cats", "1 dogs"));
+  for (const auto& [option, value] :
+       {std::pair("--classes", "dogs"), std::pair("--where", "label == \"dogs\""),
+        std::pair("--where", "label in ['dogs']")}) {
+    ASSERT_EQ(inspect({file, option, value, "--json"}), 0) << error;
+    const auto report = nlohmann::json::parse(output);
+    EXPECT_EQ(report["ids"], (std::vector<int>{1, 3})) << value;
+    EXPECT_EQ(report["classes"][0]["name"], "dogs");
+    ASSERT_EQ(inspect({file, option, value}), 0) << error;
+    EXPECT_THAT(output, Names("dogs"));
+  }
+  ASSERT_EQ(inspect({file, "--classes", "cats,1"}), 0) << error;
+  EXPECT_THAT(output, Names("4 of 4"));
+  ASSERT_EQ(inspect({file, "--sample", "1"}), 0) << error;
+  EXPECT_EQ(nlohmann::json::parse(output)["class_names_by_field"]["label"], "dogs");
+  EXPECT_EQ(inspect({file, "--where", "label == 'dosg'"}), 2);
+  EXPECT_THAT(error, Names("--where", "'dosg'", "'dogs'"));
+  EXPECT_EQ(inspect({file, "--classes", "cat"}), 2);
+  EXPECT_THAT(error, Names("--classes", "'cat'", "'cats'"));
+}
+
+TEST_F(InspectTest, SamplesCanBeDrawnAtRandom) {
+  const std::string file = golden("img_smart_w3");
+  ASSERT_EQ(inspect({file, "--samples", "random:5", "--json"}), 0) << error;
+  const auto drawn = nlohmann::json::parse(output)["ids"];
+  EXPECT_EQ(drawn.size(), 5U);
+  ASSERT_EQ(inspect({file, "--samples", "random:5:0", "--json"}), 0) << error;
+  EXPECT_EQ(nlohmann::json::parse(output)["ids"], drawn);
+  for (const char* wrong : {"random:0", "random:1000000", "random:x"}) {
+    EXPECT_EQ(inspect({file, "--samples", wrong}), 2) << wrong;
+    EXPECT_THAT(error, Names("--samples", wrong));
+  }
 }
 
 TEST_F(InspectTest, TakesAWholeSampleOutIntoAFolder) {

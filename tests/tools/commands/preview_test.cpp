@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
+#include "data/image/image_file.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
@@ -34,6 +36,20 @@ TEST(PreviewTest, NamesTheOptionThatIsWrong) {
     EXPECT_THAT(run.err, test::NamesMatcher(facts));
   }
   EXPECT_FALSE(std::filesystem::exists(png));
+}
+
+TEST(PreviewTest, APictureHasCaptionsAndAnArrayHasNot) {
+  const test::TemporaryFolder folder;
+  const std::string file = test::put_golden_beton(folder.path(), "img_jpg_w3");
+  const std::string png = (folder / "x.png").string();
+  const test::PrecastRun run = test::precast_run(
+      {"preview", file, "-o", png, "--samples", "random:4", "--image-size", "100", "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(nlohmann::json::parse(run.out)["samples"].size(), 4U);
+  data::Image image;
+  (void)data::decode_image_file(test::read_bytes(png), image);
+  EXPECT_EQ(image.width, 2 * (100 + 2) + 2);
+  EXPECT_EQ(image.height, 2 * (100 + 2 * 9 + 2) + 2);
 }
 
 }  // namespace

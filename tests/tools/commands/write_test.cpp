@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/beton/file_info.h"
+#include "data/beton/format.h"
 #include "data/beton/reader.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
@@ -92,6 +93,9 @@ TEST_F(WriteTest, ShuffleAndSubsetChooseSamplesBySeed) {
   const auto plain = labels({});
   const auto first = labels({"--subset", "4"});
   EXPECT_TRUE(std::equal(first.begin(), first.end(), plain.begin(), plain.begin() + 4));
+  const auto drawn = labels({"--subset", "random:4"});
+  EXPECT_EQ(drawn.size(), 4U);
+  EXPECT_EQ(labels({"--subset", "random:4:0", "--workers", "3"}), drawn);
   const auto shuffled = labels({"--shuffle", "--seed", "3"});
   EXPECT_NE(shuffled, plain);
   EXPECT_THAT(shuffled, testing::UnorderedElementsAreArray(plain));
@@ -112,7 +116,9 @@ TEST_F(WriteTest, WrongOptionsEndWithCode2BeforeAnythingIsOpened) {
       {{"--image.mode=proportion", "--image.compress_probability", "2"},
        {"image.compress_probability", "0", "1", "2"}},
       {{"--page_size", "3000000"}, {"page_size", "3000000"}},
-      {{"--subset", "10"}, {"--subset", "0", "9", "10"}},
+      {{"--subset", "10"}, {"--subset", "9", "10"}},
+      {{"--subset", "random:10"}, {"--subset", "9", "random:10"}},
+      {{"--subset", "some"}, {"--subset", "random:N", "some"}},
       {{"--kind", "tarr"}, {"kind", "tarr", "tar"}},
       {{"extra"}, {"precast write", "SOURCE", "OUT.beton"}},
   };
@@ -170,6 +176,57 @@ TEST_F(WriteTest, AListOfLabelsAndOneOfClassesAreReadFromTheirFiles) {
   EXPECT_THAT(error, Names(folder_ / "labels.txt", "line 1", 3, "--classes"));
 }
 
+TEST_F(WriteTest, NamesWhatItSkipsAndWhichClassesHaveNoSamples) {
+  test::put_file(folder_ / "tree" / "cat" / ".hidden.jpg", {});
+  ASSERT_EQ(write(tree(), {"--subset", "4"}), 0) << error;
+  EXPECT_THAT(output, Names("skipped_files 2", "hidden", "cat/.hidden.jpg"));
+  EXPECT_THAT(error, Names(2, 3, "1 (cat-like)", "2 (dog)"));
+  ASSERT_EQ(write(tree(), {"--subset", "4", "--json"}), 0) << error;
+  const auto report = nlohmann::json::parse(output);
+  EXPECT_EQ(report["class_field"], "label");
+  EXPECT_EQ(report["absent_classes"], (std::vector<int>{1, 2}));
+  ASSERT_EQ(report["skipped_files"].size(), 2U);
+  EXPECT_EQ(report["skipped_files"][0]["reason"], "hidden");
+  EXPECT_EQ(report["skipped_files"][0]["count"], 1);
+  EXPECT_EQ(report["skipped_files"][0]["first"][0], "cat/.hidden.jpg");
+}
+
+TEST_F(WriteTest, ASplitWithFewerClassesIsWrittenWithThoseOfTheTrainingSet) {
+  ASSERT_EQ(write(tree()), 0) << error;
+  const std::string train = (folder_ / "train.beton").string();
+  std::filesystem::rename(out_, train);
+  std::filesystem::remove_all(folder_ / "tree" / "cat");
+  ASSERT_EQ(write(tree()), 0) << error;
+  EXPECT_EQ(data::BetonReader(out_).integer(0, 1), 0);
+  ASSERT_EQ(write(tree(), {"--classes", train}), 0) << error;
+  EXPECT_THAT(error, Names("0 (cat)"));
+  const data::BetonReader reader(out_);
+  EXPECT_EQ(reader.integer(0, 1), 1);
+  EXPECT_EQ(data::class_names_of(reader, 1), data::class_names_of(data::BetonReader(train), 1));
+  EXPECT_EQ(data::file_info_of(reader).written.count("classes"), 0U);
+}
+
+TEST_F(WriteTest, SaysWhichColumnBecameClassesOrCould) {
+  std::ofstream(folder_ / "a.csv") << "id,species\n1,dog\n2,cat\n3,dog\n";
+  const std::string list = (folder_ / "a.csv").string();
+  ASSERT_EQ(write(list, {"--class-column", "species"}), 0) << error;
+  EXPECT_THAT(output, Names("'species'", 2));
+  EXPECT_THAT(error, Names("'id'", "data.targets: species"));
+  const data::BetonReader reader(out_);
+  EXPECT_EQ(data::class_names_of(reader, 1), (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(reader.integer(0, 1), 1);
+  std::ofstream(folder_ / "b.csv") << "file,species\ntree/dog/1.jpg,dog\n";
+  ASSERT_EQ(write((folder_ / "b.csv").string()), 0) << error;
+  EXPECT_THAT(error, Names("--class_column species"));
+}
+
+TEST_F(WriteTest, ASmallDatasetIsASmallFile) {
+  ASSERT_EQ(write(tree()), 0) << error;
+  EXPECT_LT(std::filesystem::file_size(out_), 100'000U);
+  ASSERT_EQ(write(tree(), {"--no_checksums"}), 0) << error;
+  EXPECT_GT(std::filesystem::file_size(out_), 2 * data::kDefaultPageBytes);
+}
+
 TEST_F(WriteTest, ColumnsOfNumbersAreWrittenAsTheirTextWhenAskedTo) {
   std::ofstream(folder_ / "a.csv") << "zip,count\n1234,1\n1.50,2\n";
   ASSERT_EQ(write((folder_ / "a.csv").string(), {"--field", "zip=bytes"}), 0) << error;
@@ -221,7 +278,7 @@ TEST_F(WriteTest, APathThatTheSystemRefusesIsNamed) {
 
 TEST_F(WriteTest, AFileSizeLimitIsAnErrorAndNothingIsLeft) {
   const std::string told = (folder_ / "told").string();
-  EXPECT_EQ(test::precast_shell("ulimit -f 64; exec",
+  EXPECT_EQ(test::precast_shell("ulimit -f 4; exec",
                                 fmt::format("write {} {} 2>{}", tree(), out_, told)),
             5);
   const auto bytes = test::read_bytes(told);

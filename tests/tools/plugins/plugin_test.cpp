@@ -201,6 +201,27 @@ TEST_F(PluginTest, PartsThatFailAtWorkAreNamedWithTheirPluginWhateverTheyThrow) 
               Names("throwing_part.so", "'fails_at_work'", "apply", "std::exception"));
 }
 
+TEST(PartsList, OptionsThatPartsShareArePrintedOnce) {
+  const auto part = [](const char* name, const char* options) {
+    return ListedPart{name, "help", options, nlohmann::ordered_json::object()};
+  };
+  const std::vector<ListedKind> kinds = {
+      {"models",
+       {part("net18", "    width\n"), part("other", ""), part("net50", "    width\n"),
+        part("plain", ""), part("layers", "    layers\n")}}};
+  Arguments arguments = list_arguments();
+  ASSERT_TRUE(arguments.parse({}));
+  testing::internal::CaptureStdout();
+  print_parts(arguments, kinds);
+  const std::string text = testing::internal::GetCapturedStdout();
+  const auto line = [&](const char* name) { return text.find(name); };
+  EXPECT_EQ(text.find("width"), text.rfind("width"));
+  EXPECT_LT(line("net18"), line("net50"));
+  EXPECT_LT(line("net50"), line("width"));
+  EXPECT_LT(line("width"), line("other"));
+  EXPECT_LT(line("plain"), line("layers"));
+}
+
 TEST_F(PluginTest, WithoutLibtorchThePartsOfDataAreListed) {
   testing::internal::CaptureStdout();
   const int code = run_list_data({"--json", "--plugin", built("transform")});

@@ -9,6 +9,7 @@
 
 #include "framework/core/config/schema.h"
 #include "framework/core/suggest.h"
+#include "tools/cli/recipe_file.h"
 
 namespace precast::tools {
 namespace {
@@ -261,7 +262,7 @@ void check_evaluated(const Sweep& sweep, Diagnostics& diagnostics) {
       sweep.early_stop.metric == "train_loss")
     return;
   Diagnostics of_recipe;  // the recipe's own, which trains tell
-  const ConfigNode recipe = parse_yaml_file(sweep.recipe, of_recipe);
+  const ConfigNode recipe = read_recipe_file(sweep.recipe, of_recipe).sections;
   for (const Trial& trial : sweep.trials) {
     if (log_level_of(trial, recipe) != "0") continue;
     diagnostics.error(origin_of(sweep, trial, kLogLevelKey), "early_stop",

@@ -1,0 +1,111 @@
+#include "tools/commands/new_recipe.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "data/beton/file_info.h"
+#include "data/beton/format.h"
+#include "data/write/writer.h"
+#include "framework/core/config/node.h"
+#include "framework/core/error.h"
+#include "tests/support/message_matchers.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::tools {
+namespace {
+
+using test::Names;
+using testing::ThrowsMessage;
+
+/// Files are named from the current folder, as a user does.
+class NewRecipeTest : public testing::Test {
+ protected:
+  NewRecipeTest() { std::filesystem::current_path(folder_.path()); }
+  ~NewRecipeTest() override { std::filesystem::current_path(before_); }
+
+  /// Raw images of a side, label = i % classes.
+  static void write(const std::string& path, std::int64_t samples, int side_px,
+                    const std::vector<std::string>& classes) {
+    data::BetonLayout layout;
+    layout.info = data::file_info_text({.classes = {{"label", classes}}, .written = {}});
+    data::BetonWriter writer(
+        path, {{"image", data::FieldType::image}, {"label", data::FieldType::integer}},
+        static_cast<std::uint64_t>(samples), layout);
+    for (std::int64_t i = 0; i < samples; ++i) {
+      std::vector<data::EncodedValue> values(2);
+      values[0].metadata.resize(data::kImageMetadataBytes);
+      values[0].metadata[0] = std::byte{1};
+      data::store(values[0].metadata.data() + data::kImageWidthAt,
+                  static_cast<std::uint16_t>(side_px));
+      data::store(values[0].metadata.data() + data::kImageHeightAt,
+                  static_cast<std::uint16_t>(side_px));
+      values[0].blob.resize(static_cast<std::size_t>(side_px) * static_cast<std::size_t>(side_px) *
+                            3);
+      values[1].metadata.resize(8);
+      data::store(values[1].metadata.data(), i % static_cast<std::int64_t>(classes.size()));
+      writer.add(values);
+    }
+    writer.finish();
+  }
+  static ConfigNode recipe(const std::string& path) {
+    Diagnostics diagnostics;
+    ConfigNode node = parse_yaml_file(path, diagnostics);
+    EXPECT_THAT(diagnostics.errors(), testing::IsEmpty());
+    return node;
+  }
+  static std::string value(const ConfigNode& node, const char* section, const char* key) {
+    const ConfigNode* found = node.find(section);
+    found = found == nullptr ? nullptr : found->find(key);
+    return found == nullptr ? "none" : found->scalar;
+  }
+
+  std::filesystem::path before_ = std::filesystem::current_path();
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(NewRecipeTest, SuitsSmallImages) {
+  write("train set.beton", 100, 28, {"ant", "bee"});
+  write("val.beton", 20, 28, {"ant", "bee"});
+  ASSERT_EQ(run_new_recipe({"recipe", "--train", "train set.beton", "--val", "val.beton"}), 0);
+  const ConfigNode node = recipe("recipe.yaml");
+  EXPECT_EQ(value(node, "data", "train_dataset"), "train set.beton");
+  EXPECT_EQ(value(node, "data", "val_dataset"), "val.beton");
+  EXPECT_EQ(value(node, "model", "arch"), "layers");
+  EXPECT_EQ(value(node, "resolution", "max_res"), "28");
+  EXPECT_EQ(value(node, "validation", "resolution"), "28");
+  EXPECT_EQ(value(node, "training", "batch_size"), "8");
+}
+
+TEST_F(NewRecipeTest, SuitsPhotographs) {
+  write("t.beton", 40, 200, {"ant", "bee"});
+  write("v.beton", 8, 200, {"ant", "bee"});
+  ASSERT_EQ(run_new_recipe({"recipe", "mine", "--train", "t.beton", "--val", "v.beton"}), 0);
+  const ConfigNode node = recipe("mine.yaml");
+  EXPECT_EQ(value(node, "model", "arch"), "resnet18");
+  EXPECT_EQ(value(node, "resolution", "max_res"), "128");
+  EXPECT_EQ(value(node, "validation", "resolution"), "160");
+  EXPECT_EQ(value(node, "training", "batch_size"), "8");
+}
+
+TEST_F(NewRecipeTest, RefusesOtherClassesAndFilesThatExist) {
+  write("t.beton", 4, 28, {"ant", "bee"});
+  write("v.beton", 4, 28, {"bee", "cat"});
+  EXPECT_THAT(
+      [] {
+        (void)run_new_recipe({"recipe", "--train", "t.beton", "--val", "v.beton"});
+      },
+      ThrowsMessage<ConfigError>(Names("label 0", "'ant'", "'bee'", "--classes")));
+  EXPECT_FALSE(std::filesystem::exists("recipe.yaml"));
+  EXPECT_THROW((void)run_new_recipe({"recipe", "--train", "t.beton"}), ConfigError);
+  ASSERT_EQ(run_new_recipe({"recipe", "--train", "t.beton", "--val", "t.beton"}), 0);
+  EXPECT_THAT(
+      [] {
+        (void)run_new_recipe({"recipe", "--train", "t.beton", "--val", "t.beton"});
+      },
+      ThrowsMessage<ConfigError>(Names("recipe.yaml")));
+}
+
+}  // namespace
+}  // namespace precast::tools

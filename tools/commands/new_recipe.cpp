@@ -1,0 +1,316 @@
+#include "tools/commands/new_recipe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <boost/program_options.hpp>
+#include <filesystem>
+
+#include "data/beton/file_info.h"
+#include "data/beton/reader.h"
+#include "data/order/class_names.h"
+#include "framework/core/config/node.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "tools/cli/arguments.h"
+
+namespace precast::tools {
+namespace {
+
+namespace fs = std::filesystem;
+namespace po = boost::program_options;
+using data::BetonReader;
+using data::FieldType;
+
+/// Images up to this side are seen whole and by a small network.
+constexpr int kSmallSidePx = 64;
+constexpr int kLargestTrainPx = 192;
+constexpr std::int64_t kLargestBatch = 256;
+/// About as many steps as a first training needs.
+constexpr std::int64_t kWantedSteps = 2000;
+
+/// What the recipe depends on.
+struct DataFacts {
+  std::uint64_t samples = 0;
+  std::string image;
+  std::string label;
+  bool label_is_first = true;
+  std::int64_t classes = 0;
+  std::vector<std::string> names;
+  /// Of the shorter sides of the images, px.
+  int least_px = 0;
+  int median_px = 0;
+  bool one_size = false;
+};
+
+/// The int field with class names, else the first one. @throws DataError
+std::size_t label_field_of(const BetonReader& reader) {
+  for (std::size_t i = 0; i < reader.fields().size(); ++i) {
+    if (reader.fields()[i].type == FieldType::integer && !data::class_names_of(reader, i).empty())
+      return i;
+  }
+  const std::size_t first = reader.first_field(FieldType::integer);
+  if (first < reader.fields().size()) return first;
+  throw DataError(fmt::format(
+      "{}: expected an int field with labels, got none. Write it from folders of classes, or with "
+      "a column of labels",
+      reader.path().string()));
+}
+
+std::int64_t count_classes(const BetonReader& reader, std::size_t field) {
+  std::int64_t most = -1;
+  for (std::uint64_t i = 0; i < reader.size(); ++i) {
+    const std::int64_t label = reader.integer(i, field);
+    if (label < 0) {
+      throw DataError(fmt::format("{}: sample {}: expected a label of 0 or more, got {}",
+                                  reader.path().string(), i, label));
+    }
+    most = std::max(most, label);
+  }
+  return most + 1;
+}
+
+void measure_images(const BetonReader& reader, std::size_t field, DataFacts& facts) {
+  std::vector<int> sides;
+  facts.one_size = true;
+  const BetonReader::ImageSize first = reader.image_size(0, field);
+  for (std::uint64_t i = 0; i < reader.size(); ++i) {
+    const BetonReader::ImageSize size = reader.image_size(i, field);
+    sides.push_back(std::min(size.width, size.height));
+    facts.one_size = facts.one_size && size.width == first.width && size.height == first.height;
+  }
+  const auto middle = sides.begin() + static_cast<std::ptrdiff_t>(sides.size() / 2);
+  facts.least_px = *std::ranges::min_element(sides);
+  std::ranges::nth_element(sides, middle);
+  facts.median_px = *middle;
+}
+
+DataFacts facts_of(const BetonReader& reader) {
+  DataFacts facts;
+  facts.samples = reader.size();
+  const std::size_t image = reader.first_field(FieldType::image);
+  if (image == reader.fields().size()) {
+    throw DataError(
+        fmt::format("{}: expected an image field, got none. See configs/README.md for "
+                    "recipes of other data",
+                    reader.path().string()));
+  }
+  facts.image = reader.fields()[image].name;
+  const std::size_t label = label_field_of(reader);
+  facts.label = reader.fields()[label].name;
+  facts.label_is_first = label == reader.first_field(FieldType::integer);
+  facts.names = data::class_names_of(reader, label);
+  facts.classes = std::max<std::int64_t>(count_classes(reader, label),
+                                         static_cast<std::int64_t>(facts.names.size()));
+  measure_images(reader, image, facts);
+  return facts;
+}
+
+/// A value as YAML text.
+std::string yaml(const std::string& text) {
+  ConfigNode node;
+  node.kind = ConfigNode::Kind::scalar;
+  node.scalar = text;
+  return node.flow();
+}
+
+/// What is chosen for the data.
+struct Choice {
+  bool small = false;
+  std::int64_t train_px = 0;
+  std::int64_t val_px = 0;
+  std::int64_t batch = 0;
+  std::int64_t epochs = 0;
+};
+
+Choice choose(const DataFacts& train) {
+  Choice choice;
+  choice.small = train.median_px <= kSmallSidePx;
+  if (choice.small) {
+    // Three convolutions halve it.
+    choice.train_px = std::max(16, train.median_px / 4 * 4);
+    choice.val_px = choice.train_px;
+  } else {
+    choice.train_px = std::clamp(train.median_px * 3 / 4 / 32 * 32, 64, kLargestTrainPx);
+    choice.val_px = (choice.train_px * 7 / 6 + 31) / 32 * 32;
+  }
+  const auto samples = static_cast<std::int64_t>(train.samples);
+  choice.batch =
+      std::min(kLargestBatch,
+               static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(
+                   std::max<std::int64_t>(std::min<std::int64_t>(samples, 8), samples / 16)))));
+  const std::int64_t steps = std::max<std::int64_t>(1, samples / choice.batch);
+  choice.epochs = std::clamp<std::int64_t>((kWantedSteps + steps - 1) / steps, 8, 40);
+  return choice;
+}
+
+std::string class_comment(const DataFacts& facts) {
+  if (facts.names.empty()) return fmt::format("{} classes", facts.classes);
+  std::string text = fmt::format("{} classes: ", facts.classes);
+  constexpr std::size_t kShown = 8;
+  for (std::size_t i = 0; i < std::min(kShown, facts.names.size()); ++i)
+    text += (i > 0 ? ", " : "") + facts.names[i];
+  if (facts.names.size() > kShown) text += " ...";
+  // Names may have line ends, and those end a comment.
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < ' '; }, ' ');
+  return text;
+}
+
+constexpr const char* kSmallModel = R"(model:
+  # A small residual network for small images, layer by layer. Or a registered one, see
+  # `precast list models`: arch: resnet18
+  arch: layers
+  params:
+    layers:
+      - conv: {out: 32, stride: 2, bias: false}
+      - bn
+      - relu
+      - conv: {out: 64, stride: 2, bias: false}
+      - bn
+      - relu
+      - residual:
+          layers: [conv: {out: 64, bias: false}, bn, relu, conv: {out: 64, bias: false}, bn]
+      - relu
+      - conv: {out: 128, stride: 2, bias: false}
+      - bn
+      - relu
+      - global_avg_pool
+      - flatten
+      - linear
+)";
+constexpr const char* kModel = R"(model:
+  # `precast list models` shows the others.
+  arch: resnet18
+)";
+
+std::string data_section(const DataFacts& facts, const std::string& train, const std::string& val) {
+  std::string text = fmt::format(
+      "data:\n"
+      "  # Paths are relative to the folder in which precast is started.\n"
+      "  train_dataset: {}\n"
+      "  val_dataset: {}\n",
+      yaml(train), yaml(val));
+  if (!facts.label_is_first) {
+    text += fmt::format("  # Not the first int field of the file.\n  targets: [{}]\n",
+                        yaml(facts.label));
+  }
+  return text + "  # quasi_random reads files larger than memory faster.\n  order: random\n";
+}
+
+std::string pipeline_section(const Choice& choice) {
+  if (choice.small) {
+    return "pipeline:\n"
+           "  # Small images are seen whole. Remove horizontal_flip if left and right matter, as "
+           "in "
+           "digits.\n"
+           "  train: [whole_image, horizontal_flip]\n"
+           "  val: [whole_image]\n";
+  }
+  return "pipeline:\n"
+         "  # Remove horizontal_flip if left and right matter, as in texts.\n"
+         "  train: [random_resized_crop: {scale: [0.25, 1]}, horizontal_flip]\n"
+         "  val: [center_crop: {ratio: 0.875}]\n";
+}
+
+std::string recipe_text(const DataFacts& facts, const Choice& choice, const std::string& name,
+                        const std::string& train, const std::string& val) {
+  std::string text = fmt::format(
+      "# {} training images, {}, shorter sides of {} px{}.\n"
+      "#   precast train {} --dry-run\n"
+      "#   precast train {}\n",
+      facts.samples, class_comment(facts), facts.median_px,
+      facts.one_size ? "" : fmt::format(" in the middle, at least {}", facts.least_px), name, name);
+  text += data_section(facts, train, val) + pipeline_section(choice);
+  text += choice.small ? kSmallModel : kModel;
+  text += fmt::format(
+      "resolution:\n"
+      "  # Side of training images, px; from min_res to max_res with start_ramp and end_ramp.\n"
+      "  min_res: {0}\n"
+      "  max_res: {0}\n"
+      "lr:\n"
+      "  # For 256 samples a step; scaled to the batch.\n"
+      "  lr: 0.2\n"
+      "  reference_batch_size: 256\n"
+      "  lr_schedule_type: cyclic\n"
+      "  lr_peak_epoch: 2\n"
+      "training:\n"
+      "  epochs: {1}\n"
+      "  batch_size: {2}\n"
+      "  momentum: 0.9\n"
+      "  weight_decay: 5e-4\n"
+      "  label_smoothing: 0.1\n"
+      "validation:\n"
+      "  batch_size: {2}\n"
+      "  resolution: {3}\n"
+      "  # Adds the logits of the mirrored image.\n"
+      "  lr_tta: true\n"
+      "logging:\n"
+      "  folder: runs\n"
+      "  # 1: evaluate after each epoch; 0: only at the end.\n"
+      "  log_level: 1\n",
+      choice.train_px, choice.epochs, choice.batch, choice.val_px);
+  return text;
+}
+
+/// @throws ConfigError if labels of the two mean different classes; DataError if `val` has labels
+/// that `train` does not have.
+void check_same_classes(const DataFacts& train, const std::string& train_file,
+                        const BetonReader& val) {
+  const std::size_t label = val.field(train.label);
+  const std::string conflict = data::class_conflict(train.names, data::class_names_of(val, label));
+  if (!conflict.empty()) {
+    throw ConfigError(fmt::format(
+        "--val: expected the classes of --train, but {}. Write it with them: precast write SOURCE "
+        "{} --classes {}",
+        conflict, val.path().string(), train_file));
+  }
+  const std::int64_t classes = count_classes(val, label);
+  if (classes > train.classes) {
+    throw DataError(fmt::format("{}: expected labels below the {} of the training set, got {}",
+                                val.path().string(), train.classes, classes - 1));
+  }
+}
+
+/// The file to write, which does not exist. @throws ConfigError
+fs::path recipe_path(const Arguments& arguments) {
+  fs::path path = arguments.has("NAME") ? arguments.text("NAME") : "recipe";
+  if (path.extension() != ".yaml" && path.extension() != ".yml") path += ".yaml";
+  if (fs::exists(path))
+    throw ConfigError(fmt::format("new: expected a new file, got {}, which exists", path.string()));
+  const fs::path folder = path.parent_path();
+  if (!folder.empty() && !fs::is_directory(folder))
+    throw ConfigError(fmt::format("new: expected a folder {}, got none", folder.string()));
+  return path;
+}
+
+}  // namespace
+
+int run_new_recipe(const std::vector<std::string>& args) {
+  Arguments arguments(
+      "new recipe [NAME] --train FILE.beton --val FILE.beton",
+      "Writes NAME.yaml, a recipe with comments for these files: network, image sizes, batch and "
+      "epochs suit them, and it trains as it is.");
+  arguments.positional("WHAT", "recipe");
+  arguments.optional_positional("NAME", "of the file; recipe if not given");
+  arguments.options().add_options()("train", po::value<std::string>()->required(),
+                                    "the training set")("val", po::value<std::string>()->required(),
+                                                        "the set to evaluate on");
+  if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
+  const fs::path path = recipe_path(arguments);
+  const std::string train = arguments.text("train");
+  const std::string val = arguments.text("val");
+  const BetonReader train_reader(train);
+  const BetonReader val_reader(val);
+  const DataFacts facts = facts_of(train_reader);
+  check_same_classes(facts, train, val_reader);
+  const Choice choice = choose(facts);
+  write_file(path, recipe_text(facts, choice, path.string(), train, val));
+  fmt::print("{}: {} classes, images of {} px, {} epochs of {} steps\nnext: precast train {}\n",
+             path.string(), facts.classes, choice.train_px, choice.epochs,
+             facts.samples / static_cast<std::uint64_t>(choice.batch), path.string());
+  return static_cast<int>(ExitCode::done);
+}
+
+}  // namespace precast::tools
