@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -10,6 +11,7 @@
 #include "framework/core/log.h"
 #include "tools/app/model_probe.h"
 #include "tools/app/plan.h"
+#include "tools/cli/recipe_file.h"
 #include "tools/plugins/plugins.h"
 
 namespace precast::tools {
@@ -93,22 +95,62 @@ std::vector<PartRequest> listed_parts(const ConfigNode& list, std::string_view n
 /// The loss's option that the method label_smoothing sets.
 constexpr std::string_view kSmoothing = "loss.label_smoothing";
 
+/// Methods that ffcv-imagenet's keys select, and each key with the option that it sets.
+using LegacyKeys = std::map<std::string, std::vector<std::pair<std::string, std::string>>>;
+const LegacyKeys& legacy_keys() {
+  static const LegacyKeys keys = {{"blurpool", {{"training.use_blurpool", ""}}},
+                                  {"channels_last", {{"training.channels_last", ""}}},
+                                  {"label_smoothing", {{"training.label_smoothing", "smoothing"}}},
+                                  {"progressive_resize",
+                                   {{"resolution.min_res", "min_res"},
+                                    {"resolution.max_res", "max_res"},
+                                    {"resolution.start_ramp", "start_ramp"},
+                                    {"resolution.end_ramp", "end_ramp"}}}};
+  return keys;
+}
+
+void set_option(ConfigNode& options, const std::string& name, const ConfigNode& value) {
+  options.kind = ConfigNode::Kind::map;
+  const auto found = std::ranges::find(options.entries, name, &ConfigNode::Entry::key);
+  if (found == options.entries.end()) {
+    options.entries.push_back({name, {}, value});
+  } else {
+    found->value = value;
+  }
+}
+
+/// All methods of a run that was saved, which include those of the keys; a key that the command
+/// line gives changes its method.
+std::vector<PartRequest> saved_methods(const TrainConfig& config, const Schema& schema,
+                                       Diagnostics& diagnostics) {
+  std::vector<PartRequest> listed = listed_parts(config.methods, "methods", diagnostics);
+  const std::vector<PartRequest> legacy = legacy_methods(config, /*smooths_labels=*/true);
+  for (const auto& [name, keys] : legacy_keys()) {
+    const auto wanted = std::ranges::find(legacy, name, &PartRequest::name);
+    for (const auto& [key, option] : keys) {
+      if (!schema.given(key) || schema.origin(key).line != 0) continue;
+      const auto saved = std::ranges::find(listed, name, &PartRequest::name);
+      if (wanted == legacy.end()) {
+        if (saved != listed.end()) listed.erase(saved);
+      } else if (saved == listed.end()) {
+        listed.insert(listed.begin(), *wanted);
+      } else if (!option.empty()) {
+        set_option(saved->options, option, *wanted->options.find(option));
+      }
+    }
+  }
+  return listed;
+}
+
 /// Adds legacy methods unless the list names them too: the list replaces a default, and contradicts
 /// a key that was given.
 std::vector<PartRequest> all_methods(const TrainConfig& config, const Schema& schema,
                                      Diagnostics& diagnostics) {
-  const std::map<std::string, std::vector<std::string>> keys_of = {
-      {"blurpool", {"training.use_blurpool"}},
-      {"channels_last", {"training.channels_last"}},
-      {"label_smoothing", {"training.label_smoothing"}},
-      {"progressive_resize",
-       {"resolution.min_res", "resolution.max_res", "resolution.start_ramp",
-        "resolution.end_ramp"}}};
   const std::vector<PartRequest> listed = listed_parts(config.methods, "methods", diagnostics);
   for (const PartRequest& request : listed) {
-    const auto legacy_keys = keys_of.find(request.name);
-    if (legacy_keys == keys_of.end()) continue;
-    for (const std::string& key : legacy_keys->second) {
+    const auto legacy = legacy_keys().find(request.name);
+    if (legacy == legacy_keys().end()) continue;
+    for (const auto& [key, option] : legacy->second) {
       if (!schema.given(key)) continue;
       diagnostics.error(request.origin, request.key,
                         fmt::format("'{}' is given twice: here and as {} ({})", request.name, key,
@@ -135,10 +177,10 @@ std::vector<PartRequest> all_methods(const TrainConfig& config, const Schema& sc
   return all;
 }
 
-void make_methods(Recipe& recipe, const Schema& schema, const Registries& registries,
-                  Diagnostics& diagnostics) {
+void make_methods(Recipe& recipe, const std::vector<PartRequest>& requests,
+                  const Registries& registries, Diagnostics& diagnostics) {
   auto described = ordered_json::array();
-  for (const PartRequest& request : all_methods(recipe.config, schema, diagnostics)) {
+  for (const PartRequest& request : requests) {
     if (!registries.methods.contains(request.name)) {
       diagnostics.error(request.origin, request.key, registries.methods.unknown(request.name));
       continue;
@@ -225,10 +267,22 @@ ordered_json load_plugins(const ConfigNode& file, const std::vector<Override>& o
   ordered_json loaded = {{"files", ordered_json::array()}, {"xxh3", ordered_json::array()}};
   for (const PluginFile& plugin : open_plugins(file, overrides, diagnostics)) {
     add_plugin(plugin, registries);
-    loaded["files"].push_back(plugin.path().string());
+    // A run saves them, and its file is in another folder.
+    loaded["files"].push_back(std::filesystem::absolute(plugin.path()).lexically_normal().string());
     loaded["xxh3"].push_back(plugin.digest());
   }
   return loaded;
+}
+
+/// @param path of the recipe, which is where a dataset that it does not name is missing.
+std::vector<NamedDataset> named_datasets(const TrainConfig& config, const Schema& schema,
+                                         const std::string& path) {
+  const Origin nowhere{path.empty() ? "command line" : path, 0, 0};
+  const auto named = [&](const char* key, const std::string& file) {
+    return NamedDataset{key, file, schema.given(key) ? schema.origin(key) : nowhere};
+  };
+  return {named("data.train_dataset", config.data.train_dataset),
+          named("data.val_dataset", config.data.val_dataset)};
 }
 
 /// Given keys that only runs of several ranks read. Those of ffcv-imagenet (dist.world_size,
@@ -261,7 +315,8 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
                    Registries& registries, RecipeUse use, UnreadKeys unread) {
   Recipe recipe;
   Diagnostics diagnostics;
-  const ConfigNode file = path.empty() ? ConfigNode{} : parse_yaml_file(path, diagnostics);
+  RecipeFile read = path.empty() ? RecipeFile{} : read_recipe_file(path, diagnostics);
+  ConfigNode& file = read.sections;
   const ordered_json plugins = load_plugins(file, overrides, registries, diagnostics);
   const TrainConfig defaults;
   const ChosenParts chosen{
@@ -274,6 +329,7 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
   PartSections parts;
   Schema schema = make_train_schema(recipe.config, parts, chosen, registries);
   if (unread == UnreadKeys::warning) schema.warn_of_unread();
+  if (read.saved) drop_defaults(file, schema.values());
   if (!path.empty()) schema.apply(file, diagnostics);
   for (const Override& override : overrides) schema.apply(override, diagnostics);
   check_train_config(recipe.config, schema, diagnostics);
@@ -289,10 +345,14 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
   recipe.val_pipeline =
       data::parse_pipeline(recipe.config.val_pipeline, "pipeline.val", registries.pipeline,
                            data::standard_val_pipeline(), diagnostics);
+  recipe.datasets = named_datasets(recipe.config, schema, path);
   recipe.resolved = schema.values();
   recipe.resolved["plugins"] = plugins.at("files");
   if (!plugins.at("xxh3").empty()) recipe.resolved["plugins.xxh3"] = plugins.at("xxh3");
-  make_methods(recipe, schema, registries, diagnostics);
+  make_methods(recipe,
+               read.saved ? saved_methods(recipe.config, schema, diagnostics)
+                          : all_methods(recipe.config, schema, diagnostics),
+               registries, diagnostics);
   make_metrics(recipe, registries, diagnostics);
   if (diagnostics.errors().empty()) try_parts(recipe, registries, use, path, diagnostics);
   diagnostics.throw_if_errors();

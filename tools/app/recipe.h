@@ -8,6 +8,7 @@
 #include "data/transforms/pipeline.h"
 #include "framework/api/method.h"
 #include "framework/api/train_plan.h"
+#include "tools/app/dataset_check.h"
 #include "tools/app/registries.h"
 #include "tools/app/train_config.h"
 
@@ -25,6 +26,8 @@ struct Recipe {
   Metrics metrics;
   data::Pipeline train_pipeline;
   data::Pipeline val_pipeline;
+  /// Those to train on and to evaluate on, with their places in the recipe.
+  std::vector<NamedDataset> datasets;
   /// Every key with its value, then the expanded methods.
   nlohmann::ordered_json resolved;
   /// Warnings for a run of one rank: keys that were given but are read only with several ranks. The
@@ -43,7 +46,8 @@ enum class RecipeUse {
 /// optimiser.
 enum class UnreadKeys { error, warning };
 
-/// Reads a YAML file and overrides (precedence: command line, file, default).
+/// Reads a recipe's file, in YAML or as a run saved it (params.json), and overrides (precedence:
+/// command line, file, default).
 /// @param path empty: defaults and overrides alone. Warnings are printed.
 /// @param registries receives the parts of the recipe's `plugins`, which are loaded first: only
 /// once per process, because their names are then taken.

@@ -127,15 +127,20 @@ std::unique_ptr<data::BetonReader> open_dataset(std::string_view key, const std:
                                              read_layouts(config.data.fields, "data.fields"));
 }
 
+data::OrderOptions train_order_options(const Recipe& recipe) {
+  const TrainConfig& config = recipe.config;
+  return {.name = config.data.order,
+          .subset = config.data.subset,
+          .filter = config.data.filter,
+          .repeats = config.data.repeats,
+          .label_field = label_field(config),
+          .part = recipe.order.options};
+}
+
 TrainData make_train_order(const data::BetonReader& reader, const ResolvedRun& run,
                            const Registries& registries) {
   const TrainConfig& config = run.config();
-  data::OrderOptions options{.name = config.data.order,
-                             .subset = config.data.subset,
-                             .filter = config.data.filter,
-                             .repeats = config.data.repeats,
-                             .label_field = label_field(config),
-                             .part = run.recipe.order.options};
+  data::OrderOptions options = train_order_options(run.recipe);
   options.window_pages = data::window_pages(config.data.shuffle_window_mb, run.global_batch_size(),
                                             reader.header().page_bytes, memory_limit_bytes());
   try {
@@ -168,15 +173,27 @@ nlohmann::ordered_json resolved_values(const Recipe& recipe, const data::BetonRe
   return values;
 }
 
-std::int64_t count_classes(const data::BetonReader& reader, const TrainConfig& config,
-                           std::int64_t limit) {
+std::size_t find_label_field(const data::BetonReader& reader, const TrainConfig& config) {
   const std::string name = label_field(config);
   const std::size_t field =
       name.empty() ? reader.first_field(data::FieldType::integer) : reader.field(name);
-  if (field >= reader.fields().size() || reader.fields()[field].type != data::FieldType::integer) {
-    throw DataError(
-        fmt::format("{}: expected an integer field with labels, got none", reader.path().string()));
-  }
+  if (field < reader.fields().size() && reader.fields()[field].type == data::FieldType::integer)
+    return field;
+  throw DataError(
+      fmt::format("{}: expected an integer field with labels, got none", reader.path().string()));
+}
+
+std::vector<std::string> check_classes(const data::BetonReader& train, const data::BetonReader& val,
+                                       const Recipe& recipe) {
+  const std::size_t train_field = find_label_field(train, recipe.config);
+  const std::size_t val_field = find_label_field(val, recipe.config);
+  check_same_classes(train, train_field, val, val_field);
+  return class_warnings(train, train_field, train_order_options(recipe), val, val_field);
+}
+
+std::int64_t count_classes(const data::BetonReader& reader, const TrainConfig& config,
+                           std::int64_t limit) {
+  const std::size_t field = find_label_field(reader, config);
   const std::int64_t bound = limit > 0 ? limit : kMostClasses;
   std::int64_t classes = 0;
   for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {

@@ -52,6 +52,20 @@ struct TrainData {
                                                      const data::BetonReader& reader,
                                                      const TrainData& data);
 
+/// The options of the order of the training samples, but for the window of quasi_random.
+[[nodiscard]] data::OrderOptions train_order_options(const Recipe& recipe);
+
+/// The field with the labels: the first of data.targets, else the first int field.
+/// @throws DataError if it is no int field.
+[[nodiscard]] std::size_t find_label_field(const data::BetonReader& reader,
+                                           const TrainConfig& config);
+
+/// Checks that labels mean the same classes in the training and the validation set. @return what
+/// the user should know of the classes, a sentence each. @throws ConfigError
+[[nodiscard]] std::vector<std::string> check_classes(const data::BetonReader& train,
+                                                     const data::BetonReader& val,
+                                                     const Recipe& recipe);
+
 /// The largest label + 1. @throws DataError naming the sample if a label is negative, or not below
 /// `limit` (0: no limit).
 [[nodiscard]] std::int64_t count_classes(const data::BetonReader& reader, const TrainConfig& config,

@@ -7,6 +7,8 @@
 
 #include "framework/core/error.h"
 #include "framework/core/log.h"
+#include "tools/app/data_description.h"
+#include "tools/app/dataset_check.h"
 #include "tools/app/eval.h"
 #include "tools/app/plan.h"
 #include "tools/app/rank_session.h"
@@ -21,6 +23,60 @@ namespace {
 
 namespace po = boost::program_options;
 using nlohmann::ordered_json;
+
+/// The run that would be started. The plan for a GPU can be printed on a machine without one.
+ResolvedRun planned_run(const Recipe& recipe, const RankInfo& info) {
+  ResolvedRun run = as_requested(recipe);
+  if (!run.device.is_cuda()) run.device = prepare_device(recipe.config, RankInfo{});
+  if (info.source != "single") run.world = info.world;
+  return run;
+}
+
+/// Opens and checks the validation set, too.
+ordered_json describe_val_dataset(const data::BetonReader& train, const Recipe& recipe,
+                                  std::int64_t classes) {
+  const TrainConfig& config = recipe.config;
+  const auto reader = open_dataset("data.val_dataset", config.data.val_dataset, config);
+  for (const std::string& warning : check_classes(train, *reader, recipe))
+    log_warning("{}", warning);
+  static_cast<void>(count_classes(*reader, config, classes));
+  return dataset_summary(*reader);
+}
+
+/// What is loaded, in which order, and what happens to it.
+ordered_json describe_data(const Recipe& recipe, const ordered_json& datasets) {
+  const auto& keys = recipe.config.data;
+  const ordered_json& values = recipe.resolved;
+  return {{"datasets", datasets},
+          {"order",
+           {{"name", keys.order},
+            {"subset", keys.subset},
+            {"filter", keys.filter},
+            {"repeats", keys.repeats}}},
+          {"pipeline",
+           {{"train", pipeline_summary(recipe.train_pipeline, values.at("pipeline.train"),
+                                       /*train=*/true)},
+            {"val", pipeline_summary(recipe.val_pipeline, values.at("pipeline.val"),
+                                     /*train=*/false)}}}};
+}
+
+/// `random, subset 64, filter label < 3`.
+std::string order_text(const ordered_json& order) {
+  std::string text = order.at("name");
+  for (const char* option : {"subset", "filter"}) {
+    const std::string value = order.at(option);
+    if (!value.empty()) text += fmt::format(", {} {}", option, value);
+  }
+  return order.at("repeats") == 1 ? text
+                                  : fmt::format("{}, {} times", text, order.at("repeats").dump());
+}
+
+void print_data(const ordered_json& plan) {
+  for (const auto& [name, dataset] : plan.at("datasets").items()) print_dataset(name, dataset);
+  fmt::print("{:<12}{}\n", "order", order_text(plan.at("order")));
+  for (const char* part : {"train", "val"})
+    print_pipeline(std::string(part) + " steps", plan.at("pipeline").at(part));
+}
 
 void print_plan(const ordered_json& plan) {
   const auto& model = plan.at("model");
@@ -39,6 +95,7 @@ void print_plan(const ordered_json& plan) {
                  ? ""
                  : fmt::format(" (lr.lr scaled from a batch of {})",
                                lr.at("reference_batch_size").dump()));
+  print_data(plan);
   fmt::print("methods     in this order:\n");
   for (const auto& method : plan.at("methods")) {
     for (const auto& [name, options] : method.items())
@@ -52,14 +109,6 @@ void print_plan(const ordered_json& plan) {
   }
 }
 
-/// The run that would be started. The plan for a GPU can be printed on a machine without one.
-ResolvedRun planned_run(const Recipe& recipe, const RankInfo& info) {
-  ResolvedRun run = as_requested(recipe);
-  if (!run.device.is_cuda()) run.device = prepare_device(recipe.config, RankInfo{});
-  if (info.source != "single") run.world = info.world;
-  return run;
-}
-
 /// Prints the plan without training. The number of samples comes from `train_samples`, or from the
 /// dataset if the recipe names one; without either the plan has no steps.
 int dry_run(const ResolvedRun& run, const Registries& registries, std::int64_t train_samples,
@@ -67,34 +116,30 @@ int dry_run(const ResolvedRun& run, const Registries& registries, std::int64_t t
   const TrainConfig& config = run.config();
   std::int64_t classes = config.model.num_classes;
   ordered_json values = run.recipe.resolved;
+  ordered_json datasets = ordered_json::object();
   if (train_samples == 0 && !config.data.train_dataset.empty()) {
+    std::vector<NamedDataset> named = run.recipe.datasets;
+    std::erase_if(named, [](const NamedDataset& dataset) { return dataset.path.empty(); });
+    check_datasets(named);
     const auto reader = open_dataset("data.train_dataset", config.data.train_dataset, config);
     const TrainData data = make_train_order(*reader, run, registries);
     train_samples = static_cast<std::int64_t>(data.order->size());
     values = resolved_values(run.recipe, *reader, data);
     classes = count_classes(*reader, config, classes);
+    datasets["train"] = dataset_summary(*reader);
+    if (!config.data.val_dataset.empty())
+      datasets["val"] = describe_val_dataset(*reader, run.recipe, classes);
   }
   if (classes == 0) classes = ModelSpec{}.num_classes;
   const TrainPlan plan = make_plan(run, registries, train_samples, classes);
-  const ordered_json described = describe_plan(run, plan, values, per_step);
+  ordered_json described = describe_plan(run, plan, values, per_step);
+  described.update(describe_data(run.recipe, datasets));
   if (json) {
     print_json(described);
   } else {
     print_plan(described);
   }
   return 0;
-}
-
-/// Requirements of training beyond a valid recipe, checked before a dataset is opened.
-void check_trainable(const TrainConfig& config) {
-  const Origin recipe{"recipe", 0, 0};
-  Diagnostics diagnostics;
-  const auto check_dataset = [&](std::string_view key, const std::string& path) {
-    if (path.empty()) diagnostics.error(recipe, key, "missing. Expected the path of a .beton file");
-  };
-  check_dataset("data.train_dataset", config.data.train_dataset);
-  check_dataset("data.val_dataset", config.data.val_dataset);
-  diagnostics.throw_if_errors();
 }
 
 /// One rank, or a run without ranks.
@@ -130,7 +175,7 @@ int train(RecipeArguments& command, const std::vector<std::string>& args, Regist
   if (recipe.config.training.eval_only) {
     return evaluate_recipe(recipe, registries, options.has("json"));
   }
-  check_trainable(recipe.config);
+  check_datasets(recipe.datasets);
   if (const int ranks = ranks_to_launch(recipe.config, info); ranks > 0) {
     std::vector<std::string> arguments = {"train"};
     arguments.insert(arguments.end(), args.begin(), args.end());

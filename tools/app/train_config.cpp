@@ -19,11 +19,13 @@ void add_order_keys(Schema& schema, TrainConfig& config, const Registries& regis
   schema.add("data.shuffle_window_mb", &data.shuffle_window_mb,
              "quasi_random: MiB of pages open at once; auto: 2 x global batch size pages or a "
              "quarter of the memory limit; ffcv: 2 x global batch size pages");
-  schema.add("data.subset", &data.subset,
-             "training samples that take part: N, the first ones, or A:B; empty: all");
+  schema.add(
+      "data.subset", &data.subset,
+      "training samples that take part: N, the first ones, A:B, or random:N, the same draw in "
+      "every run; empty: all");
   schema.add("data.filter", &data.filter,
              "training samples that take part, by their numbers and sizes: label < 10, "
-             "label in [1, 2] and not width <= 300");
+             "label in [1, 2] and not width <= 300, label == \"dogs\"");
   schema.add("data.repeats", &data.repeats, "times that each sample occurs in a training epoch")
       .min(1)
       .max(1000);

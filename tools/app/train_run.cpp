@@ -85,7 +85,10 @@ TrainRun::TrainRun(const ResolvedRun& run, const Registries& registries, RankSes
 TrainPlan TrainRun::checked_plan(const Registries& registries) const {
   const TrainConfig& config = run_.config();
   const std::int64_t classes = count_classes(*train_reader_, config, config.model.num_classes);
+  const auto warnings = check_classes(*train_reader_, *val_reader_, run_.recipe);
   static_cast<void>(count_classes(*val_reader_, config, classes));
+  if (ranks_.leads())
+    for (const std::string& warning : warnings) log_warning("{}", warning);
   TrainPlan plan =
       make_plan(run_, registries, static_cast<std::int64_t>(train_data_.order->size()), classes);
   if (plan.steps_per_epoch == 0) {

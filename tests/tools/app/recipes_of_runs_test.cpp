@@ -1,0 +1,112 @@
+// Recipes that precast writes itself, as a user starts them: a run's params.json, and
+// `precast new recipe`.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "framework/process/child_process.h"
+#include "tests/data/beton/golden_beton.h"
+#include "tests/support/message_matchers.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::tools {
+namespace {
+
+using test::Names;
+using test::TemporaryFolder;
+
+/// 24 Imagenette images, labels 0 to 23.
+class RecipesOfRunsTest : public ::testing::Test {
+ protected:
+  RecipesOfRunsTest() {
+    test::write_bytes(folder_ / "d.beton", test::golden_beton("img_prop_nette_w1"));
+  }
+  [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
+  static ChildResult precast(std::vector<std::string> args) {
+    args.insert(args.begin(), std::string(PRECAST_BIN_DIR) + "/precast");
+    return run_child(args, std::chrono::minutes(3));
+  }
+  /// The log without its times.
+  [[nodiscard]] std::vector<nlohmann::json> losses(const std::string& run) const {
+    std::ifstream file(path("runs/" + run + "/log"));
+    std::vector<nlohmann::json> all;
+    for (std::string line; std::getline(file, line);) {
+      const auto entry = nlohmann::json::parse(line);
+      if (entry.contains("loss")) all.push_back(entry.at("loss"));
+    }
+    return all;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(RecipesOfRunsTest, TheParametersOfARunTrainTheSameAgain) {
+  const ChildResult first = precast(
+      {"train", "--data.train_dataset=" + path("d.beton"), "--data.val_dataset=" + path("d.beton"),
+       "--training.batch_size=8", "--resolution.min_res=32", "--resolution.max_res=32",
+       "--validation.resolution=32", "--training.epochs=1", "--training.use_blurpool=1",
+       "--lr.lr=0.01", "--logging.every=1", "--data.subset=random:16",
+       "--logging.folder=" + path("runs"), "--logging.run_id=a", "--training.device=cpu"});
+  ASSERT_EQ(first.exit_code, 0) << first.errors;
+  const ChildResult again = precast({"train", path("runs/a/params.json"), "--logging.run_id=b"});
+  ASSERT_EQ(again.exit_code, 0) << again.errors;
+  ASSERT_EQ(losses("a").size(), 2U);
+  EXPECT_EQ(losses("a"), losses("b"));
+}
+
+TEST_F(RecipesOfRunsTest, ANewRecipeTrainsAsItIs) {
+  const std::string recipe = path("mine.yaml");
+  const ChildResult made =
+      precast({"new", "recipe", recipe, "--train", path("d.beton"), "--val", path("d.beton")});
+  ASSERT_EQ(made.exit_code, 0) << made.errors;
+  // Nothing but its length, its place and the images' size are changed, to save time.
+  const ChildResult run = precast(
+      {"train", recipe, "--training.epochs=1", "--resolution.min_res=32", "--resolution.max_res=32",
+       "--validation.resolution=32", "--logging.folder=" + path("runs"), "--logging.run_id=r"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+}
+
+TEST_F(RecipesOfRunsTest, ADryRunShowsDataOrderPipelinesAndNormalisation) {
+  const std::vector<std::string> args = {"train",
+                                         "--dry-run",
+                                         "--data.train_dataset=" + path("d.beton"),
+                                         "--data.val_dataset=" + path("d.beton"),
+                                         "--data.subset=8",
+                                         "--data.order=sequential",
+                                         "--training.batch_size=4",
+                                         "--training.device=cpu"};
+  std::vector<std::string> as_json = args;
+  as_json.emplace_back("--json");
+  const ChildResult json = precast(as_json);
+  ASSERT_EQ(json.exit_code, 0) << json.errors;
+  EXPECT_THAT(json.errors, Names("data.subset", 2, 10, "8, 9"));
+  const auto plan = nlohmann::json::parse(json.output);
+  EXPECT_EQ(plan.at("datasets").at("train").at("samples"), 24);
+  EXPECT_EQ(plan.at("datasets").at("val").at("file"), path("d.beton"));
+  EXPECT_GT(plan.at("datasets").at("train").at("image_px").at("width").at("max"), 0);
+  EXPECT_EQ(plan.at("order").at("name"), "sequential");
+  EXPECT_EQ(plan.at("order").at("subset"), "8");
+  EXPECT_EQ(plan.at("pipeline").at("train").at("steps").at(0), "random_resized_crop");
+  EXPECT_EQ(plan.at("pipeline").at("val").at("steps").at(0).at("center_crop").at("ratio"), 0.875);
+  EXPECT_NEAR(plan.at("pipeline").at("val").at("mean").at(0).get<double>(), 123.675, 1e-9);
+  const ChildResult text = precast(args);
+  ASSERT_EQ(text.exit_code, 0) << text.errors;
+  EXPECT_THAT(text.output,
+              Names("sequential", "random_resized_crop", "center_crop", "123.7", path("d.beton")));
+}
+
+TEST_F(RecipesOfRunsTest, MissingDatasetsAreReportedTogether) {
+  std::ofstream(path("r.yaml")) << "data:\n  train_dataset: a.beton\n  val_dataset: b.beton\n";
+  for (const std::string mode : {"--dry-run", "--training.device=cpu"}) {
+    const ChildResult run = precast({"train", path("r.yaml"), mode});
+    EXPECT_EQ(run.exit_code, 5) << mode;
+    EXPECT_THAT(run.errors, Names("r.yaml:2:18", "data.train_dataset", "a.beton", "r.yaml:3:16",
+                                  "data.val_dataset", "b.beton"));
+  }
+}
+
+}  // namespace
+}  // namespace precast::tools

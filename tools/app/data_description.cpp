@@ -1,0 +1,109 @@
+#include "tools/app/data_description.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "data/beton/file_info.h"
+#include "framework/core/progress.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// The smallest, mean and largest of some sides, px.
+struct Sides {
+  int min = 65536;
+  int max = 0;
+  double sum = 0;
+
+  void add(int side) {
+    min = std::min(min, side);
+    max = std::max(max, side);
+    sum += side;
+  }
+  [[nodiscard]] ordered_json json(std::uint64_t count) const {
+    return {{"min", min}, {"mean", sum / static_cast<double>(count)}, {"max", max}};
+  }
+};
+
+ordered_json describe_classes(const data::BetonReader& reader) {
+  auto classes = ordered_json::object();
+  for (std::size_t i = 0; i < reader.fields().size(); ++i) {
+    if (reader.fields()[i].type != data::FieldType::integer) continue;
+    const auto names = data::class_names_of(reader, i);
+    if (!names.empty()) classes[reader.fields()[i].name] = names;
+  }
+  return classes;
+}
+
+std::string side_text(const ordered_json& side) {
+  const int min = side.at("min");
+  const int max = side.at("max");
+  return min == max ? fmt::to_string(min)
+                    : fmt::format("{} to {}, mean {:.0f}", min, max, side.at("mean").get<double>());
+}
+
+std::string number_list(const ordered_json& numbers) {
+  std::vector<std::string> texts;
+  for (const double number : numbers) texts.push_back(fmt::format("{:.4g}", number));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+}  // namespace
+
+ordered_json dataset_summary(const data::BetonReader& reader) {
+  ordered_json report = {{"file", reader.path().string()},
+                         {"samples", reader.size()},
+                         {"bytes", reader.file_bytes()},
+                         {"class_names", describe_classes(reader)}};
+  const std::size_t image = reader.first_field(data::FieldType::image);
+  if (image == reader.fields().size()) return report;
+  Sides width, height;
+  for (std::uint64_t i = 0; i < reader.size(); ++i) {
+    const data::BetonReader::ImageSize size = reader.image_size(i, image);
+    width.add(size.width);
+    height.add(size.height);
+  }
+  report["image_px"] = {{"width", width.json(reader.size())},
+                        {"height", height.json(reader.size())}};
+  return report;
+}
+
+ordered_json pipeline_summary(const data::Pipeline& pipeline, const ordered_json& written,
+                              bool train) {
+  ordered_json steps = written;
+  if (steps.is_null() || steps.empty()) {
+    steps = train ? ordered_json::array({"random_resized_crop", "horizontal_flip"})
+                  : ordered_json::array({{{"center_crop", {{"ratio", 0.875}}}}});
+  }
+  const data::ImagePipeline* image = &pipeline.images;
+  for (const data::OutputSpec& output : pipeline.outputs) {
+    if (output.content == data::OutputSpec::Content::image && output.geometry_of.empty()) {
+      image = &output.image;
+      break;
+    }
+  }
+  return {{"steps", steps}, {"mean", image->normalize.mean}, {"std", image->normalize.std}};
+}
+
+void print_dataset(const std::string& name, const ordered_json& dataset) {
+  std::string text =
+      fmt::format("{}, {} samples, {}", dataset.at("file").get<std::string>(),
+                  dataset.at("samples").dump(), format_bytes(dataset.at("bytes").get<double>()));
+  if (dataset.contains("image_px")) {
+    const ordered_json& sides = dataset.at("image_px");
+    text += fmt::format(", images {} wide, {} high (px)", side_text(sides.at("width")),
+                        side_text(sides.at("height")));
+  }
+  fmt::print("{:<12}{}\n", name, text);
+}
+
+void print_pipeline(const std::string& name, const ordered_json& pipeline) {
+  fmt::print("{:<12}{}; mean {}, std {}\n", name, pipeline.at("steps").dump(),
+             number_list(pipeline.at("mean")), number_list(pipeline.at("std")));
+}
+
+}  // namespace precast::tools

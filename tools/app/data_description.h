@@ -1,0 +1,26 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "data/beton/reader.h"
+#include "data/transforms/pipeline.h"
+
+namespace precast::tools {
+
+/// A dataset as --dry-run shows it: file, samples, bytes, classes, and the smallest, mean and
+/// largest width and height of its first image field, in pixels.
+[[nodiscard]] nlohmann::ordered_json dataset_summary(const data::BetonReader& reader);
+
+/// A pipeline as --dry-run shows it: the steps as the recipe wrote them (or the standard ones), and
+/// mean and std of its normalisation.
+/// @param written the value of `pipeline.train` or `pipeline.val`, null: the standard one.
+[[nodiscard]] nlohmann::ordered_json pipeline_summary(const data::Pipeline& pipeline,
+                                                      const nlohmann::ordered_json& written,
+                                                      bool train);
+
+/// Both for people, a line each.
+void print_dataset(const std::string& name, const nlohmann::ordered_json& dataset);
+void print_pipeline(const std::string& name, const nlohmann::ordered_json& pipeline);
+
+}  // namespace precast::tools

@@ -1,0 +1,94 @@
+#include "tools/app/dataset_check.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "data/beton/file_info.h"
+#include "data/order/class_names.h"
+#include "framework/core/error.h"
+
+namespace precast::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Where a relative path was looked for.
+std::string place_of(const std::string& path) {
+  std::error_code ignored;
+  if (fs::path(path).is_absolute()) return {};
+  return fmt::format(". Paths are relative to the current folder, {}",
+                     fs::current_path(ignored).string());
+}
+
+data::Members all_of(const data::BetonReader& reader) {
+  return {0, reader.size()};
+}
+
+}  // namespace
+
+void check_datasets(const std::vector<NamedDataset>& datasets) {
+  Diagnostics unnamed;
+  std::string missing;
+  for (const NamedDataset& dataset : datasets) {
+    std::error_code failure;
+    if (dataset.path.empty()) {
+      unnamed.error(dataset.origin, dataset.key,
+                    fmt::format("missing. Expected the path of a .beton file, as --{}=FILE.beton",
+                                dataset.key));
+    } else if (!fs::exists(dataset.path, failure)) {
+      const int reason = failure ? failure.value() : ENOENT;
+      const std::string line =
+          fmt::format("{}: {}: cannot open {}: {}{}", dataset.origin.text(), dataset.key,
+                      dataset.path, std::strerror(reason), place_of(dataset.path));
+      missing += (missing.empty() ? "" : "\n") + line;
+    }
+  }
+  if (!unnamed.errors().empty() && !missing.empty())
+    throw ConfigError(fmt::format("{}\n{}", unnamed.errors().front(), missing));
+  unnamed.throw_if_errors();
+  if (!missing.empty()) throw IoError(missing);
+}
+
+void check_same_classes(const data::BetonReader& train, std::size_t train_field,
+                        const data::BetonReader& val, std::size_t val_field) {
+  const std::string conflict = data::class_conflict(data::class_names_of(train, train_field),
+                                                    data::class_names_of(val, val_field));
+  if (conflict.empty()) return;
+  const std::string file = val.path().string();
+  throw ConfigError(fmt::format(
+      "data.val_dataset: expected the classes of data.train_dataset, got others: {} ({}). Write it "
+      "with the same classes: precast write SOURCE {} --classes {}",
+      conflict, file, file, train.path().string()));
+}
+
+std::vector<std::string> class_warnings(const data::BetonReader& train, std::size_t train_field,
+                                        const data::OrderOptions& options,
+                                        const data::BetonReader& val, std::size_t val_field) {
+  std::vector<std::string> warnings;
+  const std::vector<std::string> names = data::class_names_of(train, train_field);
+  const auto labels = data::labels_of(train, train_field, all_of(train));
+  const auto add = [&](std::string_view key, const std::vector<std::int64_t>& absent,
+                       std::size_t classes, std::string_view hint) {
+    if (absent.empty()) return;
+    warnings.push_back(fmt::format("{}: has no samples of {} of {} classes: {}{}", key,
+                                   absent.size(), classes, data::class_list_text(absent, names),
+                                   hint));
+  };
+  if (!options.subset.empty()) {
+    // A filter may leave classes out on purpose.
+    const auto wanted = data::labels_of(train, train_field,
+                                        data::choose_members(train, {.filter = options.filter}));
+    const auto chosen = data::labels_of(train, train_field, data::choose_members(train, options));
+    const bool drawn = options.subset.starts_with("random:");
+    add("data.subset", data::absent_labels(wanted, chosen), wanted.size(),
+        drawn ? ". Draw more samples" : ". data.subset: random:N draws N samples of all classes");
+  }
+  add("data.val_dataset", data::absent_labels(labels, data::labels_of(val, val_field, all_of(val))),
+      labels.size(), "");
+  return warnings;
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/beton/reader.h"
+#include "data/order/order.h"
+#include "framework/core/config/node.h"
+
+namespace precast::tools {
+
+/// A dataset that a recipe names.
+struct NamedDataset {
+  std::string key;
+  /// Empty: the recipe does not name one.
+  std::string path;
+  /// Where the recipe names it.
+  Origin origin;
+};
+
+/// Checks before anything is loaded that the recipe names each of the datasets and that the files
+/// exist. @throws ConfigError if one is not named, else IoError; with all of them, each with its
+/// key and place.
+void check_datasets(const std::vector<NamedDataset>& datasets);
+
+/// Checks that labels mean the same classes in both files, as far as these hold class names.
+/// @param train_field, val_field the fields of the labels.
+/// @throws ConfigError with the first difference and how to write the file with the same classes.
+void check_same_classes(const data::BetonReader& train, std::size_t train_field,
+                        const data::BetonReader& val, std::size_t val_field);
+
+/// What a user should know of the classes, a sentence each: those that `data.subset` leaves without
+/// samples, and those of which the validation set has none.
+/// @param options subset and filter.
+[[nodiscard]] std::vector<std::string> class_warnings(const data::BetonReader& train,
+                                                      std::size_t train_field,
+                                                      const data::OrderOptions& options,
+                                                      const data::BetonReader& val,
+                                                      std::size_t val_field);
+
+}  // namespace precast::tools
