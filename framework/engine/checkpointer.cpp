@@ -247,7 +247,7 @@ class Checkpointer::Impl {
   }
 
   void each_part(const std::function<void(const std::string&, Stateful&)>& action) {
-    for (NamedMethod& method : parts_.methods) action(method.name, *method.method);
+    for (const NamedMethod& method : parts_.methods) action(method.name, *method.method);
     if (scaler_ != nullptr) action("grad_scaler", *scaler_);
   }
 

@@ -39,7 +39,7 @@ struct CheckpointOptions {
 struct CheckpointParts {
   Model& model;
   Optimizer& optimizer;
-  std::vector<NamedMethod>& methods;
+  const std::vector<NamedMethod>& methods;
   Communicator& ranks;
   at::Device device;
 };

@@ -43,7 +43,7 @@ TrainStep::TrainStep(const TrainPlan& plan, StepParts parts, at::Device device, 
   if (skip_nonfinite_) statistics_ = statistics_of(parts_.model);
   for (const at::Tensor& statistic : statistics_)
     statistics_before_.push_back(at::empty_like(statistic));
-  for (NamedMethod& method : parts_.methods) {
+  for (const NamedMethod& method : parts_.methods) {
     StepStrategy* strategy = method.method->step_strategy();
     if (strategy == nullptr) continue;
     require(strategy_ == nullptr, "at most one method replaces the step");
@@ -61,7 +61,7 @@ at::Tensor TrainStep::run(Batch& batch, double lr) {
       strategy_ != nullptr ? strategy_->run(batch, *this) : forward_backward(batch, /*last=*/true);
   parts_.sync.finish_backward();
   const std::optional<Optimizer::Scaled> scaled = unscale();
-  for (NamedMethod& method : parts_.methods) method.method->on_gradients(parts_.model);
+  for (const NamedMethod& method : parts_.methods) method.method->on_gradients(parts_.model);
   parts_.optimizer.step(lr, scaled);
   if (scaler_) scaler_->update(scaled->found_inf);
   parts_.sync.finish_step();
@@ -103,7 +103,7 @@ at::Tensor TrainStep::forward_backward(Batch& batch, bool last) {
   at::Tensor loss = replays ? graph_->run(batch, both) : both(batch);
   // Methods are not part of a rehearsal: it comes before their on_run().
   if (rehearses_) return loss;
-  for (NamedMethod& method : parts_.methods) method.method->on_backward(parts_.model);
+  for (const NamedMethod& method : parts_.methods) method.method->on_backward(parts_.model);
   return loss;
 }
 

@@ -25,7 +25,7 @@ struct StepParts {
   Model& model;
   const Loss& loss;
   Optimizer& optimizer;
-  std::vector<NamedMethod>& methods;
+  const std::vector<NamedMethod>& methods;
   Communicator& ranks;
   GradSync& sync;
 };

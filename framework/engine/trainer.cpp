@@ -93,7 +93,7 @@ void Trainer::start() {
                      .num_classes = plan_.model.num_classes,
                      .epochs = plan_.epochs,
                      .steps_per_epoch = plan_.steps_per_epoch};
-  for (NamedMethod& method : parts_.methods) {
+  for (const NamedMethod& method : parts_.methods) {
     method.method->on_run(run);
     method.method->on_train_begin(parts_.model);
   }
@@ -116,7 +116,7 @@ TrainSummary Trainer::summary() const {
 
 Trainer::Verdict Trainer::train_epoch() {
   StepClock clock(parts_.train_source);
-  for (NamedMethod& method : parts_.methods)
+  for (const NamedMethod& method : parts_.methods)
     method.method->on_epoch_begin(state_.epoch, parts_.model);
   parts_.model.train(true);
   progress_.begin_epoch(state_.epoch, state_.step);
@@ -155,10 +155,11 @@ Trainer::Verdict Trainer::save_checkpoint(const std::optional<EvalResult>& eval)
 
 void Trainer::take_step(Batch& batch) {
   state_.lr = plan_.lr(state_.epoch, state_.step) * state_.lr_factor;
-  for (NamedMethod& method : parts_.methods) method.method->on_batch(batch, state_.global_step);
+  for (const NamedMethod& method : parts_.methods)
+    method.method->on_batch(batch, state_.global_step);
   failpoint("trainer.before_step");
   const at::Tensor loss = step_.run(batch, state_.lr);
-  for (NamedMethod& method : parts_.methods)
+  for (const NamedMethod& method : parts_.methods)
     method.method->on_step_end(parts_.model, state_.global_step);
   count_loss(loss);
   state_.images_trained += plan_.global_batch_size;
@@ -253,7 +254,7 @@ std::optional<EvalResult> Trainer::evaluate() {
 
 void Trainer::in_eval_scope(const std::function<void()>& action) {
   std::vector<std::unique_ptr<Method::EvalGuard>> guards;
-  for (NamedMethod& method : parts_.methods)
+  for (const NamedMethod& method : parts_.methods)
     guards.push_back(method.method->eval_scope(parts_.model));
   // Batch statistics are each rank's own while training; those of rank 0 are the model's.
   parts_.ranks.broadcast(statistics_of(parts_.model), /*root=*/0);

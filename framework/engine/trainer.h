@@ -44,7 +44,7 @@ struct TrainerParts {
   Model& model;
   const Loss& loss;
   Optimizer& optimizer;
-  std::vector<NamedMethod>& methods;
+  const std::vector<NamedMethod>& methods;
   BatchSource& train_source;
   BatchSource& val_source;
   const Evaluator& evaluator;

@@ -5,21 +5,21 @@
 #include "framework/api/grad_sync.h"
 #include "framework/engine/train_step.h"
 #include "tools/app/rank_session.h"
-#include "tools/app/recipe.h"
+#include "tools/app/resolved_run.h"
 
 namespace precast::tools {
 
 /// The parts that take training steps, made from a recipe's plan: model, loss, gradient exchange,
 /// optimizer. `precast train`, `precast bench step` and tests all use this class, so that a
-/// benchmark measures what training runs. Borrows the recipe's methods and the ranks.
+/// benchmark measures what training runs. Borrows the run and the ranks.
 class Assembly {
  public:
   /// @param plan from make_plan(); the ranks share batch-norm statistics if the recipe says so.
   /// @param data the training set, borrowed during construction: the model is tried on samples of
   /// the fields that the recipe reads. Null: it is tried on images and labels.
   /// @throws ConfigError for a model that does not fit the plan or the data.
-  Assembly(Recipe& recipe, TrainPlan plan, const Registries& registries, RankSession& ranks,
-           at::Device device, const data::BetonReader* data = nullptr);
+  Assembly(const ResolvedRun& run, TrainPlan plan, const Registries& registries, RankSession& ranks,
+           const data::BetonReader* data = nullptr);
 
   [[nodiscard]] const TrainPlan& plan() const { return plan_; }
   [[nodiscard]] Model& model() { return *model_; }
@@ -30,7 +30,7 @@ class Assembly {
   [[nodiscard]] engine::StepParts step_parts();
 
  private:
-  Recipe& recipe_;
+  const ResolvedRun& run_;
   RankSession& ranks_;
   TrainPlan plan_;
   std::unique_ptr<Model> model_;

@@ -14,7 +14,7 @@
 
 namespace precast::tools {
 
-int evaluate_recipe(Recipe& recipe, const Registries& registries, bool json) {
+int evaluate_recipe(const Recipe& recipe, const Registries& registries, bool json) {
   EvalSession session = make_eval_session(recipe, registries, /*labels_matter=*/true);
   const auto loss = registries.losses.make(session.plan.loss);
   engine::EvalResult result;
@@ -58,7 +58,7 @@ int run_eval(const std::vector<std::string>& args) {
   RecipeArguments command("eval", "Evaluates model.weights on data.val_dataset.");
   command.arguments().options().add_options()("json", "print results as JSON");
   if (!command.parse(args, recipe_help(registries))) return 0;
-  Recipe recipe =
+  const Recipe recipe =
       load_recipe(command.config_path(), command.overrides(), registries, RecipeUse::evaluate);
   return evaluate_recipe(recipe, registries, command.arguments().has("json"));
 }

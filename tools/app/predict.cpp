@@ -52,7 +52,7 @@ int run_predict(const std::vector<std::string>& args) {
     throw ConfigError(
         fmt::format("--output: expected a name ending in .npy or .csv, got {}", output.string()));
   }
-  Recipe recipe =
+  const Recipe recipe =
       load_recipe(command.config_path(), command.overrides(), registries, RecipeUse::evaluate);
   EvalSession session = make_eval_session(recipe, registries, /*labels_matter=*/false);
   at::Tensor logits;

@@ -84,7 +84,7 @@ void check_started_ranks(const TrainConfig& config, const RankInfo& info) {
                     "several hosts, got '{}'",
                     info.source, info.address));
   }
-  if (info.rank == 0 && config.training.distributed != 0 && config.dist.world_size != info.world) {
+  if (info.rank == 0 && config.training.distributed && config.dist.world_size != info.world) {
     log_warning("dist.world_size: {} does not count, as {} has started {} ranks",
                 config.dist.world_size, info.source, info.world);
   }
@@ -92,21 +92,9 @@ void check_started_ranks(const TrainConfig& config, const RankInfo& info) {
 
 /// Checks that depend on the number of ranks, now that it is known.
 void check_with_ranks(const TrainConfig& config, int ranks) {
-  const auto& training = config.training;
-  if (training.global_batch_size % ranks != 0) {
-    throw ConfigError(
-        fmt::format("training.global_batch_size: expected a multiple of the {} ranks, got {}",
-                    ranks, training.global_batch_size));
-  }
-  const std::int64_t batch =
-      training.global_batch_size > 0 ? training.global_batch_size / ranks : training.batch_size;
-  if (batch % training.micro_batches != 0) {
-    throw ConfigError(fmt::format(
-        "training.micro_batches: expected a divisor of the batch of one rank ({}), got {}", batch,
-        training.micro_batches));
-  }
-  if (training.cuda_graphs == "on" && ranks > 1)
-    throw ConfigError("training.cuda_graphs: expected auto or off with several ranks, got on");
+  check_for_ranks(config, ranks, [](const char* key, const std::string& message) {
+    throw ConfigError(fmt::format("{}: {}", key, message));
+  });
 }
 
 std::string host_name() {
@@ -135,15 +123,13 @@ void announce(Communicator& ranks, const RankInfo& info) {
 
 }  // namespace
 
-RankInfo find_ranks(TrainConfig& config) {
+RankInfo find_ranks(const TrainConfig& config) {
   RankInfo info = find_rank_info(process_environment(), {.address = config.dist.address,
                                                          .port = parse_port(config.dist.port)});
   if (info.source == "single") return info;
   if (!info.warning.empty() && info.rank == 0) log_warning("{}", info.warning);
   if (info.source != "precast" && info.world > 1) check_started_ranks(config, info);
   check_with_ranks(config, info.world);
-  config.training.distributed = 1;
-  config.dist.world_size = info.world;
   return info;
 }
 
@@ -152,7 +138,7 @@ int ranks_to_launch(const TrainConfig& config, const RankInfo& info) {
   // A single task of another program (a shell in a Slurm step) may start its own ranks.
   if (info.source == "precast" || info.world > 1) return 0;
   if (nproc.empty()) {
-    const bool asked = info.source == "single" && config.training.distributed != 0;
+    const bool asked = info.source == "single" && config.training.distributed;
     return asked ? static_cast<int>(config.dist.world_size) : 0;
   }
   if (nproc == "auto") return std::max(1, gpus());
@@ -208,7 +194,7 @@ std::unique_ptr<GradSync> RankSession::make_sync(const TrainConfig& config,
   distributed::GradSyncOptions options;
   options.update = updates.at(config.dist.variable_update);
   options.compression = compressions.at(config.dist.grad_compression);
-  if (config.dist.zero != 0)
+  if (config.dist.zero)
     options.owners = distributed::shard_parameters(trainable, communicator_->world());
   return make_grad_sync(*group_, trainable, options);
 }
@@ -216,7 +202,7 @@ std::unique_ptr<GradSync> RankSession::make_sync(const TrainConfig& config,
 std::vector<NamedTensor> RankSession::updated_here(
     const TrainConfig& config, const std::vector<NamedTensor>& trainable) const {
   const bool server = config.dist.variable_update == "parameter_server";
-  if (group_ == nullptr || (!server && config.dist.zero == 0)) return trainable;
+  if (group_ == nullptr || (!server && !config.dist.zero)) return trainable;
   const std::vector<int> owners =
       server ? std::vector<int>(trainable.size(), 0)
              : distributed::shard_parameters(trainable, communicator_->world());

@@ -17,9 +17,9 @@
 
 namespace precast::tools {
 
-/// Determines which rank this process is, and sets the recipe's dist.world_size to the actual
-/// number of ranks. @throws ConfigError
-[[nodiscard]] RankInfo find_ranks(TrainConfig& config);
+/// Determines which rank this process is, and checks that the recipe suits the number of ranks.
+/// @throws ConfigError
+[[nodiscard]] RankInfo find_ranks(const TrainConfig& config);
 
 /// How many ranks this process must start itself; 0 if it is one of them. From `dist.nproc`, or
 /// from `training.distributed` with `dist.world_size` (as in ffcv-imagenet's script). @throws

@@ -9,6 +9,7 @@
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "tools/app/model_probe.h"
+#include "tools/app/plan.h"
 #include "tools/plugins/plugins.h"
 
 namespace precast::tools {
@@ -43,7 +44,7 @@ struct PartRequest {
 /// training.label_smoothing counts.
 std::vector<PartRequest> legacy_methods(const TrainConfig& config, bool smooths_labels) {
   std::vector<PartRequest> requests;
-  if (config.training.use_blurpool != 0)
+  if (config.training.use_blurpool)
     requests.push_back({"blurpool", {}, {}, "training.use_blurpool"});
   if (config.training.channels_last)
     requests.push_back({"channels_last", {}, {}, "training.channels_last"});
@@ -186,11 +187,11 @@ void check_image_sizes(const Recipe& recipe, const TrainPlan& plan, Diagnostics&
 void try_model(const Recipe& recipe, const TrainPlan& plan, const Registries& registries,
                RecipeUse use, const Origin& origin, Diagnostics& diagnostics) {
   std::set<std::int64_t> sizes = {recipe.config.validation.resolution};
-  if (use == RecipeUse::train && recipe.config.training.eval_only == 0)
+  if (use == RecipeUse::train && !recipe.config.training.eval_only)
     sizes.insert(plan.image_size_px.begin(), plan.image_size_px.end());
   const std::string unfit = find_unfit_size(registries.models, plan, sizes);
   if (!unfit.empty()) throw ConfigError(unfit);
-  const bool sync_bn = recipe.config.dist.sync_bn != 0 && recipe.config.world() > 1;
+  const bool sync_bn = recipe.config.dist.sync_bn && requested_ranks(recipe.config) > 1;
   for (const std::string& sentence : find_unheeded(registries.models, plan, sync_bn))
     diagnostics.warning(origin, "model.arch", sentence);
 }
@@ -201,7 +202,7 @@ void try_parts(const Recipe& recipe, const Registries& registries, RecipeUse use
                const std::string& path, Diagnostics& diagnostics) {
   const Origin origin{path.empty() ? "command line" : path, 0, 0};
   try {
-    const TrainPlan plan = make_plan(recipe, registries, 0,
+    const TrainPlan plan = make_plan(as_requested(recipe), registries, 0,
                                      std::max<std::int64_t>(1, recipe.config.model.num_classes));
     check_image_sizes(recipe, plan, diagnostics);
     static_cast<void>(registries.optimizers.make(plan.optimizer, {{}, plan.peak_lr}));
@@ -254,16 +255,6 @@ void warn_of_training_keys(const std::vector<Override>& overrides, Diagnostics& 
   }
 }
 
-Precision parse_precision(const std::string& name, bool on_gpu) {
-  if (name == "fp16" || (name == "auto" && on_gpu)) return Precision::fp16;
-  return name == "bf16" ? Precision::bf16 : Precision::fp32;
-}
-
-std::string precision_name(Precision precision) {
-  constexpr const char* kNames[] = {"fp32", "fp16", "bf16"};
-  return kNames[static_cast<int>(precision)];
-}
-
 }  // namespace
 
 Recipe load_recipe(const std::string& path, const std::vector<Override>& overrides,
@@ -307,67 +298,6 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
   diagnostics.throw_if_errors();
   for (const std::string& warning : diagnostics.warnings()) log_warning("{}", warning);
   return recipe;
-}
-
-TrainPlan make_plan(const Recipe& recipe, const Registries& registries, std::int64_t samples,
-                    std::int64_t num_classes) {
-  const TrainConfig& config = recipe.config;
-  TrainPlan plan;
-  plan.model = {.arch = config.model.arch,
-                .num_classes = num_classes,
-                .blurpool = false,
-                .params = config.model.params};
-  plan.seed = static_cast<std::uint64_t>(config.training.seed);
-  plan.epochs = config.training.epochs;
-  plan.global_batch_size = config.global_batch_size();
-  plan.micro_batches = config.training.micro_batches;
-  plan.steps_per_epoch = samples / plan.global_batch_size;
-  plan.image_size_px.assign(static_cast<std::size_t>(plan.epochs), config.resolution.min_res);
-  plan.peak_lr = config.peak_lr();
-  plan.schedule = registries.schedules.make(
-      recipe.schedule, {.lr = plan.peak_lr, .epochs = std::max<std::int64_t>(1, plan.epochs)});
-  plan.loss = recipe.loss;
-  plan.optimizer = recipe.optimizer;
-  plan.precision = parse_precision(config.training.precision, config.training.device == "cuda");
-  for (const NamedMethod& method : recipe.methods) method.method->configure(plan);
-  return plan;
-}
-
-ordered_json describe_plan(const Recipe& recipe, const TrainPlan& plan, bool per_step) {
-  auto epochs = ordered_json::array();
-  for (std::int64_t epoch = 0; epoch < plan.epochs; ++epoch) {
-    ordered_json entry = {{"epoch", epoch},
-                          {"resolution", plan.image_size_px.at(static_cast<std::size_t>(epoch))},
-                          {"lr_begin", plan.schedule->lr(epoch)},
-                          {"lr_end", plan.schedule->lr(epoch + 1)}};
-    if (per_step) {
-      auto rates = ordered_json::array();
-      for (std::int64_t step = 0; step < plan.steps_per_epoch; ++step)
-        rates.push_back(plan.lr(epoch, step));
-      entry["lr_per_step"] = rates;
-    }
-    epochs.push_back(entry);
-  }
-  return {{"model",
-           {{"arch", plan.model.arch},
-            {"num_classes", plan.model.num_classes},
-            {"blurpool", plan.model.blurpool},
-            {"params", plan.model.params.flow()}}},
-          {"epochs", plan.epochs},
-          {"steps_per_epoch", plan.steps_per_epoch},
-          {"global_batch_size", plan.global_batch_size},
-          {"world_size", recipe.config.world()},
-          {"precision", precision_name(plan.precision)},
-          {"channels_last", plan.channels_last},
-          {"loss", {{"name", plan.loss.name}, {"options", plan.loss.options.flow()}}},
-          {"optimizer", plan.optimizer.name},
-          {"lr",
-           {{"schedule", recipe.config.lr.lr_schedule_type},
-            {"peak", recipe.config.peak_lr()},
-            {"reference_batch_size", recipe.config.lr.reference_batch_size}}},
-          {"methods", recipe.resolved.at("methods")},
-          {"plan", epochs},
-          {"config", recipe.resolved}};
 }
 
 std::string recipe_help(const Registries& registries) {

@@ -54,16 +54,6 @@ enum class UnreadKeys { error, warning };
                                  Registries& registries, RecipeUse use = RecipeUse::train,
                                  UnreadKeys unread = UnreadKeys::error);
 
-/// Makes the plan of the recipe for a training set of `samples` samples, after the methods have
-/// edited it.
-/// @param samples 0: unknown; the plan then has no steps.
-[[nodiscard]] TrainPlan make_plan(const Recipe& recipe, const Registries& registries,
-                                  std::int64_t samples, std::int64_t num_classes);
-
-/// The plan as JSON. @param per_step adds the learning rate of every step.
-[[nodiscard]] nlohmann::ordered_json describe_plan(const Recipe& recipe, const TrainPlan& plan,
-                                                   bool per_step);
-
 /// All keys, for --help.
 [[nodiscard]] std::string recipe_help(const Registries& registries);
 

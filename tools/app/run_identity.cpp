@@ -73,12 +73,19 @@ ordered_json describe_dataset(const data::BetonReader& reader) {
                      reader.fingerprint());
 }
 
+/// Earlier versions recorded switches as 0 and 1.
+bool is_same(const ordered_json& there, const ordered_json& here) {
+  if (there.is_number_integer() && here.is_boolean())
+    return there.get<std::int64_t>() == static_cast<std::int64_t>(here.get<bool>());
+  return there == here;
+}
+
 }  // namespace
 
-ordered_json describe_identity(const Recipe& recipe, const TrainPlan& plan,
+ordered_json describe_identity(const ordered_json& values, const TrainPlan& plan,
                                const data::BetonReader& train, const data::BetonReader& val,
                                const Model& model) {
-  ordered_json identity = recipe.resolved;
+  ordered_json identity = values;
   identity["plan.global_batch_size"] = plan.global_batch_size;
   identity["plan.classes"] = plan.model.num_classes;
   identity["dataset.train"] = describe_dataset(train);
@@ -98,7 +105,7 @@ std::vector<std::string> compare_identities(const ordered_json& there, const ord
     if (found == there.end()) {
       if (is_option_of_a_part(key)) continue;
       differences.push_back(fmt::format("{}: nothing there, {} here", key, value.dump()));
-    } else if (*found != value) {
+    } else if (!is_same(*found, value)) {
       differences.push_back(fmt::format("{}: {} there, {} here", key, found->dump(), value.dump()));
     }
   }

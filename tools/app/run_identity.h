@@ -6,13 +6,15 @@
 
 #include "data/beton/reader.h"
 #include "framework/api/model.h"
-#include "tools/app/recipe.h"
+#include "framework/api/train_plan.h"
 
 namespace precast::tools {
 
 /// What identifies a run: the configuration, the datasets, the parameters, the libraries. The ranks
 /// compare theirs at the start; a resumed run compares its own with the checkpoint's.
-[[nodiscard]] nlohmann::ordered_json describe_identity(const Recipe& recipe, const TrainPlan& plan,
+/// @param values resolved_values().
+[[nodiscard]] nlohmann::ordered_json describe_identity(const nlohmann::ordered_json& values,
+                                                       const TrainPlan& plan,
                                                        const data::BetonReader& train,
                                                        const data::BetonReader& val,
                                                        const Model& model);

@@ -1,9 +1,7 @@
 #include "tools/app/session.h"
 
 #include <ATen/Context.h>
-#include <ATen/Parallel.h>
-#include <ATen/detail/CUDAHooksInterface.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
+#include <ATen/ops/zeros.h>
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -19,51 +17,54 @@
 #include "framework/engine/rehearsal.h"
 #include "framework/engine/weights.h"
 #include "tools/app/model_probe.h"
+#include "tools/app/plan.h"
 #include "tools/cli/custom_fields.h"
 
 namespace precast::tools {
 namespace {
 
-/// Pages that the process cache holds in addition to a window of open ones, and for evaluation.
 /// data.jpeg_index_mb -1: the share of the memory limit that the index may take.
 constexpr std::uint64_t kIndexShareOfMemory = 16;
+/// Pages that the process cache holds in addition to a window of open ones, and for evaluation.
 constexpr std::uint64_t kPagesAhead = 16;
 
-/// data.cache_mb; if that is 0, its automatic value.
-std::uint64_t cache_bytes(const data::BetonReader& reader, const TrainConfig& config) {
-  if (config.data.cache_mb > 0) return static_cast<std::uint64_t>(config.data.cache_mb) << 20;
-  const std::uint64_t page_bytes = reader.header().page_bytes;
-  std::uint64_t needed = kPagesAhead * page_bytes;
-  if (config.data.order == "quasi_random") {
-    const std::uint64_t open =
-        data::window_pages(config.data.shuffle_window_mb, config.global_batch_size(), page_bytes,
-                           memory_limit_bytes());
-    needed += std::min(open, reader.file_bytes() / page_bytes + 1) * page_bytes;
-  }
-  return std::max(needed,
-                  memory_limit_bytes() / 4 / static_cast<std::uint64_t>(config.local_world));
+std::uint64_t ranks_of_host(const ResolvedRun& run) {
+  return static_cast<std::uint64_t>(run.local_world);
 }
 
-data::LoaderOptions loader_options(const TrainConfig& config) {
+/// data.cache_mb; if that is 0, its automatic value.
+std::uint64_t cache_bytes(const data::BetonReader& reader, const TrainData& data,
+                          const ResolvedRun& run) {
+  const std::int64_t given_mb = run.config().data.cache_mb;
+  if (given_mb > 0) return static_cast<std::uint64_t>(given_mb) << 20;
+  const std::uint64_t page_bytes = reader.header().page_bytes;
+  const std::uint64_t open_pages =
+      std::min(data.window_pages, reader.file_bytes() / page_bytes + 1);
+  return std::max((kPagesAhead + open_pages) * page_bytes,
+                  memory_limit_bytes() / 4 / ranks_of_host(run));
+}
+
+data::LoaderOptions loader_options(const ResolvedRun& run) {
+  const TrainConfig& config = run.config();
   data::LoaderOptions options;
-  options.workers = loader_threads(config);
+  options.workers = run.loader_threads();
   options.batches_ahead = static_cast<int>(config.data.batches_ahead);
   options.seed = static_cast<std::uint64_t>(config.training.seed);
   options.jpeg.accurate_dct = config.data.jpeg_dct == "islow";
-  options.verify = config.data.verify != 0;
+  options.verify = config.data.verify;
   options.on_corrupt =
       config.data.on_corrupt == "replace" ? data::OnCorrupt::replace : data::OnCorrupt::fail;
   return options;
 }
 
 data::LoaderOptions train_loader_options(const data::BetonReader& reader, const TrainData& data,
-                                         const TrainConfig& config) {
-  data::LoaderOptions options = loader_options(config);
-  options.batch_size = config.rank_batch_size();
+                                         const ResolvedRun& run) {
+  data::LoaderOptions options = loader_options(run);
+  options.batch_size = run.rank_batch_size();
   options.drop_last = true;
   options.order = data.order;
   options.jpeg_index = data.index;
-  options.cache_bytes = cache_bytes(reader, config);
+  options.cache_bytes = cache_bytes(reader, data, run);
   return options;
 }
 
@@ -107,44 +108,6 @@ void freeze_parameters(const Model& model, const std::vector<std::string>& prefi
 
 }  // namespace
 
-at::Device prepare_device(TrainConfig& config, int local_rank, int local_world) {
-  config.local_world = local_world;
-  const bool has_gpu = at::globalContext().hasCUDA();
-  if (config.training.device == "auto") config.training.device = has_gpu ? "cuda" : "cpu";
-  if (config.training.device == "cpu") {
-    if (config.training.precision == "fp16") {
-      throw ConfigError(
-          "training.precision: expected fp32 or bf16 on a CPU, got fp16 (no GPU was found)");
-    }
-    if (config.training.cuda_graphs == "on")
-      throw ConfigError("training.cuda_graphs: expected auto or off on a CPU, got on");
-    at::set_num_threads(std::max(1, usable_cores() / local_world));
-    return at::kCPU;
-  }
-  if (!has_gpu) {
-    throw DeviceError(
-        "training.device: expected a GPU that libtorch can use, got none. See precast doctor");
-  }
-  at::globalContext().setBenchmarkCuDNN(true);
-  // srun --gpus-per-task=1 shows each rank its own GPU as number 0.
-  const int gpus = at::detail::getCUDAHooks().getNumGPUs();
-  if (gpus > 1 && local_rank >= gpus) {
-    throw DeviceError(fmt::format(
-        "ranks: expected at most {} on this host, one for each GPU, got {}. See dist.nproc", gpus,
-        local_world));
-  }
-  const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(std::min(local_rank, gpus - 1)));
-  // Without this, code that does not name a device would use GPU 0 in every rank.
-  c10::impl::VirtualGuardImpl(at::kCUDA).setDevice(device);
-  return device;
-}
-
-int loader_threads(const TrainConfig& config) {
-  if (config.data.num_workers > 0) return static_cast<int>(config.data.num_workers);
-  return data::loader_threads(usable_cores(), static_cast<int>(config.local_world),
-                              /*gpu_host=*/config.training.device != "cpu");
-}
-
 engine::GraphMode graph_mode(const TrainConfig& config) {
   if (config.training.cuda_graphs == "off") return engine::GraphMode::off;
   return config.training.cuda_graphs == "on" ? engine::GraphMode::on : engine::GraphMode::automatic;
@@ -158,45 +121,51 @@ std::unique_ptr<data::BetonReader> open_dataset(std::string_view key, const std:
   }
   data::BlobAccess access = data::BlobAccess::mapped;
   if (config.data.in_memory == 0) {
-    access =
-        config.data.direct_io != 0 ? data::BlobAccess::on_disk_direct : data::BlobAccess::on_disk;
+    access = config.data.direct_io ? data::BlobAccess::on_disk_direct : data::BlobAccess::on_disk;
   }
   return std::make_unique<data::BetonReader>(path, access,
                                              read_layouts(config.data.fields, "data.fields"));
 }
 
-std::shared_ptr<const data::SampleOrder> make_train_order(const data::BetonReader& reader,
-                                                          Recipe& recipe,
-                                                          const Registries& registries) {
-  auto& keys = recipe.config.data;
-  const std::uint64_t page_bytes = reader.header().page_bytes;
-  data::OrderOptions options{.name = keys.order,
-                             .subset = keys.subset,
-                             .filter = keys.filter,
-                             .repeats = keys.repeats,
-                             .label_field = label_field(recipe.config),
-                             .part = recipe.order.options};
-  options.window_pages = data::window_pages(
-      keys.shuffle_window_mb, recipe.config.global_batch_size(), page_bytes, memory_limit_bytes());
-  if (keys.order == "quasi_random") {
-    keys.shuffle_window_mb = std::to_string(options.window_pages * page_bytes >> 20);
-    recipe.resolved["data.shuffle_window_mb"] = keys.shuffle_window_mb;
-  }
+TrainData make_train_order(const data::BetonReader& reader, const ResolvedRun& run,
+                           const Registries& registries) {
+  const TrainConfig& config = run.config();
+  data::OrderOptions options{.name = config.data.order,
+                             .subset = config.data.subset,
+                             .filter = config.data.filter,
+                             .repeats = config.data.repeats,
+                             .label_field = label_field(config),
+                             .part = run.recipe.order.options};
+  options.window_pages = data::window_pages(config.data.shuffle_window_mb, run.global_batch_size(),
+                                            reader.header().page_bytes, memory_limit_bytes());
   try {
-    return data::make_order(registries.orders, reader, options);
+    return {.order = data::make_order(registries.orders, reader, options),
+            .window_pages = config.data.order == "quasi_random" ? options.window_pages : 0,
+            .index = nullptr};
   } catch (const ConfigError& error) {
     throw ConfigError(std::string("data.") + error.what());
   }
 }
 
-TrainData make_train_data(const data::BetonReader& reader, Recipe& recipe,
+TrainData make_train_data(const data::BetonReader& reader, const ResolvedRun& run,
                           const Registries& registries) {
-  const std::int64_t index_mb = recipe.config.data.jpeg_index_mb;
-  const std::uint64_t index_bytes = index_mb < 0
-                                        ? memory_limit_bytes() / kIndexShareOfMemory /
-                                              static_cast<std::uint64_t>(recipe.config.local_world)
-                                        : static_cast<std::uint64_t>(index_mb) << 20;
-  return {make_train_order(reader, recipe, registries), data::open_jpeg_index(reader, index_bytes)};
+  TrainData data = make_train_order(reader, run, registries);
+  const std::int64_t given_mb = run.config().data.jpeg_index_mb;
+  const std::uint64_t bytes = given_mb < 0
+                                  ? memory_limit_bytes() / kIndexShareOfMemory / ranks_of_host(run)
+                                  : static_cast<std::uint64_t>(given_mb) << 20;
+  data.index = data::open_jpeg_index(reader, bytes);
+  return data;
+}
+
+nlohmann::ordered_json resolved_values(const Recipe& recipe, const data::BetonReader& reader,
+                                       const TrainData& data) {
+  nlohmann::ordered_json values = recipe.resolved;
+  if (data.window_pages > 0) {
+    values["data.shuffle_window_mb"] =
+        std::to_string(data.window_pages * reader.header().page_bytes >> 20);
+  }
+  return values;
 }
 
 std::int64_t count_classes(const data::BetonReader& reader, const TrainConfig& config,
@@ -221,25 +190,23 @@ std::int64_t count_classes(const data::BetonReader& reader, const TrainConfig& c
   return limit > 0 ? limit : classes;
 }
 
-std::unique_ptr<Model> build_model(const Recipe& recipe, const TrainPlan& plan,
-                                   const Registries& registries, at::Device device,
-                                   engine::OtherHead head) {
-  at::manual_seed(static_cast<std::uint64_t>(recipe.config.training.seed));
+std::unique_ptr<Model> build_model(const ResolvedRun& run, const TrainPlan& plan,
+                                   const Registries& registries, engine::OtherHead head) {
+  const TrainConfig& config = run.config();
+  at::manual_seed(static_cast<std::uint64_t>(config.training.seed));
   std::unique_ptr<Model> model = make_model(registries.models, plan.model);
-  if (!recipe.config.model.weights.empty()) {
-    engine::load_model_weights(*model, recipe.config.model.weights, head);
-  }
-  model->to(device, plan.channels_last);
-  freeze_parameters(*model, recipe.config.training.freeze);
+  if (!config.model.weights.empty()) engine::load_model_weights(*model, config.model.weights, head);
+  model->to(run.device, plan.channels_last);
+  freeze_parameters(*model, config.training.freeze);
   return model;
 }
 
 BatchMaker make_batch_maker(const data::BetonReader* reader, const data::Pipeline& pipeline,
-                            const Recipe& recipe, const TrainPlan& plan, at::Device device) {
-  const at::ScalarType type = image_dtype(device, plan.precision);
+                            const ResolvedRun& run, const TrainPlan& plan) {
+  const at::ScalarType type = image_dtype(run.device, plan.precision);
   if (reader != nullptr)
-    return data::make_batch_maker(*reader, pipeline, field_choice(recipe.config), device, type);
-  return [device, type](std::int64_t samples, std::int64_t size_px) {
+    return data::make_batch_maker(*reader, pipeline, field_choice(run.config()), run.device, type);
+  return [device = run.device, type](std::int64_t samples, std::int64_t size_px) {
     return make_batch(at::zeros({samples, 3, size_px, size_px}, at::device(device).dtype(type)),
                       at::zeros({samples}, at::device(device).dtype(at::kLong)));
   };
@@ -259,23 +226,23 @@ at::ScalarType image_dtype(at::Device device, Precision precision) {
 }
 
 std::unique_ptr<BatchSource> make_train_source(const data::BetonReader& reader,
-                                               const TrainData& data, const Recipe& recipe,
-                                               const TrainPlan& plan, at::Device device) {
+                                               const TrainData& data, const ResolvedRun& run,
+                                               const TrainPlan& plan) {
   return data::make_batch_source(
-      reader, recipe.train_pipeline, train_loader_options(reader, data, recipe.config),
-      field_choice(recipe.config), device, image_dtype(device, plan.precision));
+      reader, run.recipe.train_pipeline, train_loader_options(reader, data, run),
+      field_choice(run.config()), run.device, image_dtype(run.device, plan.precision));
 }
 
 data::MemoryPlan plan_train_memory(const data::BetonReader& reader, const TrainData& data,
-                                   const Recipe& recipe, const TrainPlan& plan, at::Device device) {
-  data::LoaderOptions options = train_loader_options(reader, data, recipe.config);
-  options.normalize = device.is_cpu();
+                                   const ResolvedRun& run, const TrainPlan& plan) {
+  data::LoaderOptions options = train_loader_options(reader, data, run);
+  options.normalize = run.device.is_cpu();
   const std::int64_t largest_px =
       plan.image_size_px.empty() ? 1 : *std::ranges::max_element(plan.image_size_px);
-  data::MemoryPlan memory = data::plan_memory(reader, recipe.train_pipeline, options, largest_px,
-                                              static_cast<int>(recipe.config.world()));
-  memory.batches_locked = device.is_cuda();
-  if (device.is_cuda()) {
+  data::MemoryPlan memory = data::plan_memory(reader, run.recipe.train_pipeline, options,
+                                              largest_px, static_cast<int>(run.world));
+  memory.batches_locked = run.device.is_cuda();
+  if (run.device.is_cuda()) {
     // Batches that are being copied, and those that wait for it.
     const std::uint64_t one =
         memory.batches / static_cast<std::uint64_t>(options.batches_ahead + 1);
@@ -284,43 +251,46 @@ data::MemoryPlan plan_train_memory(const data::BetonReader& reader, const TrainD
   return memory;
 }
 
-std::unique_ptr<BatchSource> make_val_source(const data::BetonReader& reader, const Recipe& recipe,
-                                             const TrainPlan& plan, at::Device device) {
-  data::LoaderOptions options = loader_options(recipe.config);
-  options.batch_size = recipe.config.validation.batch_size;
+std::unique_ptr<BatchSource> make_val_source(const data::BetonReader& reader,
+                                             const ResolvedRun& run, const TrainPlan& plan) {
+  data::LoaderOptions options = loader_options(run);
+  options.batch_size = run.config().validation.batch_size;
   options.cache_bytes = kPagesAhead * reader.header().page_bytes;
   options.jpeg_index = data::open_jpeg_index(reader, /*max_bytes=*/0);
-  return data::make_batch_source(reader, recipe.val_pipeline, options, field_choice(recipe.config),
-                                 device, image_dtype(device, plan.precision));
+  return data::make_batch_source(reader, run.recipe.val_pipeline, options,
+                                 field_choice(run.config()), run.device,
+                                 image_dtype(run.device, plan.precision));
 }
 
-engine::Evaluator make_evaluator(const Recipe& recipe, const TrainPlan& plan, at::Device device) {
-  return engine::Evaluator({.device = device,
+engine::Evaluator make_evaluator(const ResolvedRun& run, const TrainPlan& plan) {
+  return engine::Evaluator({.device = run.device,
                             .precision = plan.precision,
                             .channels_last = plan.channels_last,
-                            .image_size_px = recipe.config.validation.resolution,
-                            .flip_tta = recipe.config.validation.lr_tta != 0,
-                            .metrics = recipe.metrics});
+                            .image_size_px = run.config().validation.resolution,
+                            .flip_tta = run.config().validation.lr_tta,
+                            .metrics = run.recipe.metrics});
 }
 
-void run_preflight(const Recipe& recipe, const TrainPlan& plan, const engine::StepParts& parts,
+void run_preflight(const ResolvedRun& run, const TrainPlan& plan, const engine::StepParts& parts,
                    const engine::Evaluator& evaluator, const data::BetonReader& train,
-                   const data::BetonReader& val, std::int64_t val_samples, at::Device device) {
-  const std::string& wanted = recipe.config.training.preflight;
-  if (wanted == "off" || (wanted == "auto" && !device.is_cuda())) return;
-  engine::rehearse(
-      plan, parts, evaluator,
-      {.device = device,
-       .train_batch = make_batch_maker(&train, recipe.train_pipeline, recipe, plan, device),
-       .val_batch = make_batch_maker(&val, recipe.val_pipeline, recipe, plan, device),
-       .batches_ahead = device.is_cuda() ? data::kCopiedAhead : 0,
-       .val_batch_size = recipe.config.validation.batch_size,
-       .val_samples = val_samples,
-       .evaluate_each_epoch = recipe.config.logging.log_level > 0});
+                   const data::BetonReader& val, std::int64_t val_samples) {
+  const TrainConfig& config = run.config();
+  const std::string& wanted = config.training.preflight;
+  const bool on_gpu = run.device.is_cuda();
+  if (wanted == "off" || (wanted == "auto" && !on_gpu)) return;
+  engine::rehearse(plan, parts, evaluator,
+                   {.device = run.device,
+                    .train_batch = make_batch_maker(&train, run.recipe.train_pipeline, run, plan),
+                    .val_batch = make_batch_maker(&val, run.recipe.val_pipeline, run, plan),
+                    .batches_ahead = on_gpu ? data::kCopiedAhead : 0,
+                    .val_batch_size = config.validation.batch_size,
+                    .val_samples = val_samples,
+                    .evaluate_each_epoch = config.logging.log_level > 0});
 }
 
-EvalSession make_eval_session(Recipe& recipe, const Registries& registries, bool labels_matter) {
-  TrainConfig& config = recipe.config;
+EvalSession make_eval_session(const Recipe& recipe, const Registries& registries,
+                              bool labels_matter) {
+  const TrainConfig& config = recipe.config;
   if (config.model.weights.empty()) {
     throw ConfigError(
         "model.weights: missing. Expected the weights to evaluate, as --model.weights=FILE");
@@ -330,14 +300,13 @@ EvalSession make_eval_session(Recipe& recipe, const Registries& registries, bool
   auto reader = open_dataset("data.val_dataset", config.data.val_dataset, config);
   if (labels_matter || classes == 0) classes = count_classes(*reader, config, classes);
 
-  const at::Device device = prepare_device(config, /*local_rank=*/0, /*local_world=*/1);
-  TrainPlan plan = make_plan(recipe, registries, 0, classes);
-  auto model = build_model(recipe, plan, registries, device, engine::OtherHead::refuse);
-  const BatchMaker batches =
-      make_batch_maker(reader.get(), recipe.val_pipeline, recipe, plan, device);
+  const ResolvedRun run = resolve_run(recipe, RankInfo{});
+  TrainPlan plan = make_plan(run, registries, 0, classes);
+  auto model = build_model(run, plan, registries, engine::OtherHead::refuse);
+  const BatchMaker batches = make_batch_maker(reader.get(), recipe.val_pipeline, run, plan);
   check_output(*model, plan.model, batches(2, config.validation.resolution));
-  auto source = make_val_source(*reader, recipe, plan, device);
-  engine::Evaluator evaluator = make_evaluator(recipe, plan, device);
+  auto source = make_val_source(*reader, run, plan);
+  engine::Evaluator evaluator = make_evaluator(run, plan);
   return {std::move(reader), std::move(model), std::move(source), evaluator, std::move(plan)};
 }
 

@@ -2,7 +2,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -15,43 +17,40 @@
 #include "framework/engine/evaluator.h"
 #include "framework/engine/train_step.h"
 #include "framework/engine/weights.h"
-#include "tools/app/recipe.h"
+#include "tools/app/resolved_run.h"
 
 namespace precast::tools {
 
-/// Replaces `training.device: auto` with the available device and prepares libtorch for it
-/// (threads, cuDNN), for one of the `local_world` ranks of this host: they share its cores, and
-/// each has its own GPU.
-/// @throws DeviceError if the recipe asks for a GPU that does not exist.
-[[nodiscard]] at::Device prepare_device(TrainConfig& config, int local_rank, int local_world);
 /// training.cuda_graphs.
 [[nodiscard]] engine::GraphMode graph_mode(const TrainConfig& config);
 
-/// data.num_workers; if that is 0, its automatic value (data::loader_threads) for the device and
-/// the ranks given to prepare_device().
-[[nodiscard]] int loader_threads(const TrainConfig& config);
-
 /// Opens the dataset of a key, in the mode of data.in_memory. @throws ConfigError if the key has no
 /// value; DataError; IoError.
-/// DataError; IoError.
 [[nodiscard]] std::unique_ptr<data::BetonReader> open_dataset(std::string_view key,
                                                               const std::string& path,
                                                               const TrainConfig& config);
 
-/// Makes the order of the training samples from data.order and its related keys. An automatic
-/// data.shuffle_window_mb is written into the recipe as a number, because an epoch depends on it:
-/// ranks compare it, and so does a resumed run. @throws ConfigError naming the key.
-[[nodiscard]] std::shared_ptr<const data::SampleOrder> make_train_order(
-    const data::BetonReader& reader, Recipe& recipe, const Registries& registries);
-
 /// What reads a training set.
 struct TrainData {
   std::shared_ptr<const data::SampleOrder> order;
+  /// Pages open at once in a quasi_random order, from data.shuffle_window_mb; else 0.
+  std::uint64_t window_pages = 0;
   /// The index of its JPEGs; null: none.
   std::shared_ptr<data::JpegIndex> index;
 };
-[[nodiscard]] TrainData make_train_data(const data::BetonReader& reader, Recipe& recipe,
+/// The order of data.order and its related keys, without an index. @throws ConfigError naming the
+/// key.
+[[nodiscard]] TrainData make_train_order(const data::BetonReader& reader, const ResolvedRun& run,
+                                         const Registries& registries);
+[[nodiscard]] TrainData make_train_data(const data::BetonReader& reader, const ResolvedRun& run,
                                         const Registries& registries);
+
+/// Every key of the recipe with its value, as a run records it. An automatic
+/// data.shuffle_window_mb is a number there, because an epoch depends on it: ranks compare it, and
+/// so does a resumed run.
+[[nodiscard]] nlohmann::ordered_json resolved_values(const Recipe& recipe,
+                                                     const data::BetonReader& reader,
+                                                     const TrainData& data);
 
 /// The largest label + 1. @throws DataError naming the sample if a label is negative, or not below
 /// `limit` (0: no limit).
@@ -61,15 +60,15 @@ struct TrainData {
 /// Draws the weights from `training.seed`, loads `model.weights` if given (a last layer for another
 /// number of classes keeps its drawn weights), freezes `training.freeze`, and moves the model to
 /// the device.
-[[nodiscard]] std::unique_ptr<Model> build_model(const Recipe& recipe, const TrainPlan& plan,
-                                                 const Registries& registries, at::Device device,
+[[nodiscard]] std::unique_ptr<Model> build_model(const ResolvedRun& run, const TrainPlan& plan,
+                                                 const Registries& registries,
                                                  engine::OtherHead head);
 
 /// Made-up batches of the fields that the recipe reads from the file; without a reader, of images
 /// and labels.
 [[nodiscard]] BatchMaker make_batch_maker(const data::BetonReader* reader,
-                                          const data::Pipeline& pipeline, const Recipe& recipe,
-                                          const TrainPlan& plan, at::Device device);
+                                          const data::Pipeline& pipeline, const ResolvedRun& run,
+                                          const TrainPlan& plan);
 
 /// The parameters that are not frozen, in the model's order.
 [[nodiscard]] std::vector<NamedTensor> trainable_parameters(const Model& model);
@@ -80,24 +79,21 @@ struct TrainData {
 /// Batches for training (last batch dropped) and for evaluation (in file order, all samples).
 [[nodiscard]] std::unique_ptr<BatchSource> make_train_source(const data::BetonReader& reader,
                                                              const TrainData& data,
-                                                             const Recipe& recipe,
-                                                             const TrainPlan& plan,
-                                                             at::Device device);
+                                                             const ResolvedRun& run,
+                                                             const TrainPlan& plan);
 /// The loader's memory at the largest image size.
 [[nodiscard]] data::MemoryPlan plan_train_memory(const data::BetonReader& reader,
-                                                 const TrainData& data, const Recipe& recipe,
-                                                 const TrainPlan& plan, at::Device device);
+                                                 const TrainData& data, const ResolvedRun& run,
+                                                 const TrainPlan& plan);
 [[nodiscard]] std::unique_ptr<BatchSource> make_val_source(const data::BetonReader& reader,
-                                                           const Recipe& recipe,
-                                                           const TrainPlan& plan,
-                                                           at::Device device);
+                                                           const ResolvedRun& run,
+                                                           const TrainPlan& plan);
 /// Tries every image size of the plan once, if `training.preflight` asks for it, so that a run that
 /// does not fit in memory fails before the first epoch. @throws Error with ExitCode::out_of_memory
-void run_preflight(const Recipe& recipe, const TrainPlan& plan, const engine::StepParts& parts,
+void run_preflight(const ResolvedRun& run, const TrainPlan& plan, const engine::StepParts& parts,
                    const engine::Evaluator& evaluator, const data::BetonReader& train,
-                   const data::BetonReader& val, std::int64_t val_samples, at::Device device);
-[[nodiscard]] engine::Evaluator make_evaluator(const Recipe& recipe, const TrainPlan& plan,
-                                               at::Device device);
+                   const data::BetonReader& val, std::int64_t val_samples);
+[[nodiscard]] engine::Evaluator make_evaluator(const ResolvedRun& run, const TrainPlan& plan);
 
 /// The model of `model.weights` and the data of `data.val_dataset`, for eval and predict.
 struct EvalSession {
@@ -112,7 +108,7 @@ struct EvalSession {
 /// (`fc.bias`), else that of the labels.
 /// @param labels_matter checks that every label is a valid class.
 /// @throws ConfigError if no weights are given.
-[[nodiscard]] EvalSession make_eval_session(Recipe& recipe, const Registries& registries,
+[[nodiscard]] EvalSession make_eval_session(const Recipe& recipe, const Registries& registries,
                                             bool labels_matter);
 
 }  // namespace precast::tools

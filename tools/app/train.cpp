@@ -8,6 +8,7 @@
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "tools/app/eval.h"
+#include "tools/app/plan.h"
 #include "tools/app/rank_session.h"
 #include "tools/app/result_file.h"
 #include "tools/app/session.h"
@@ -51,24 +52,31 @@ void print_plan(const ordered_json& plan) {
   }
 }
 
+/// The run that would be started. The plan for a GPU can be printed on a machine without one.
+ResolvedRun planned_run(const Recipe& recipe, const RankInfo& info) {
+  ResolvedRun run = as_requested(recipe);
+  if (!run.device.is_cuda()) run.device = prepare_device(recipe.config, RankInfo{});
+  if (info.source != "single") run.world = info.world;
+  return run;
+}
+
 /// Prints the plan without training. The number of samples comes from `train_samples`, or from the
 /// dataset if the recipe names one; without either the plan has no steps.
-int dry_run(Recipe& recipe, const Registries& registries, std::int64_t train_samples, bool json,
-            bool per_step) {
-  std::int64_t classes = recipe.config.model.num_classes;
-  if (train_samples == 0 && !recipe.config.data.train_dataset.empty()) {
-    const auto reader =
-        open_dataset("data.train_dataset", recipe.config.data.train_dataset, recipe.config);
-    train_samples =
-        static_cast<std::int64_t>(make_train_order(*reader, recipe, registries)->size());
-    classes = count_classes(*reader, recipe.config, classes);
+int dry_run(const ResolvedRun& run, const Registries& registries, std::int64_t train_samples,
+            bool json, bool per_step) {
+  const TrainConfig& config = run.config();
+  std::int64_t classes = config.model.num_classes;
+  ordered_json values = run.recipe.resolved;
+  if (train_samples == 0 && !config.data.train_dataset.empty()) {
+    const auto reader = open_dataset("data.train_dataset", config.data.train_dataset, config);
+    const TrainData data = make_train_order(*reader, run, registries);
+    train_samples = static_cast<std::int64_t>(data.order->size());
+    values = resolved_values(run.recipe, *reader, data);
+    classes = count_classes(*reader, config, classes);
   }
   if (classes == 0) classes = ModelSpec{}.num_classes;
-  // The plan for a GPU can be printed on a machine without one.
-  if (recipe.config.training.device != "cuda")
-    static_cast<void>(prepare_device(recipe.config, 0, 1));
-  const TrainPlan plan = make_plan(recipe, registries, train_samples, classes);
-  const ordered_json described = describe_plan(recipe, plan, per_step);
+  const TrainPlan plan = make_plan(run, registries, train_samples, classes);
+  const ordered_json described = describe_plan(run, plan, values, per_step);
   if (json) {
     print_json(described);
   } else {
@@ -90,16 +98,16 @@ void check_trainable(const TrainConfig& config) {
 }
 
 /// One rank, or a run without ranks.
-int run_rank(Recipe& recipe, const Registries& registries, const RankInfo& info, bool json,
+int run_rank(const Recipe& recipe, const Registries& registries, const RankInfo& info, bool json,
              ResultFile& result) {
-  const at::Device device = prepare_device(recipe.config, info.local_rank, info.local_world);
-  RankSession ranks(recipe.config, info, device);
+  const ResolvedRun run = resolve_run(recipe, info);
+  RankSession ranks(recipe.config, info, run.device);
   return ranks.run([&] {
-    TrainRun run(recipe, registries, ranks, device);
-    result.add({{"run_folder", run.folder().string()}});
-    const int code = run.run(json);
+    TrainRun training(run, registries, ranks);
+    result.add({{"run_folder", training.folder().string()}});
+    const int code = training.run(json);
     if (code == 0 && info.rank == 0)
-      result.add(ordered_json::parse(std::ifstream(run.folder() / "summary.json")));
+      result.add(ordered_json::parse(std::ifstream(training.folder() / "summary.json")));
     return code;
   });
 }
@@ -107,7 +115,7 @@ int run_rank(Recipe& recipe, const Registries& registries, const RankInfo& info,
 int train(RecipeArguments& command, const std::vector<std::string>& args, Registries& registries,
           ResultFile& result) {
   const Arguments& options = command.arguments();
-  Recipe recipe =
+  const Recipe recipe =
       load_recipe(command.config_path(), command.overrides(), registries, RecipeUse::train,
                   options.has("warn-unread") ? UnreadKeys::warning : UnreadKeys::error);
   const RankInfo info = find_ranks(recipe.config);
@@ -116,9 +124,10 @@ int train(RecipeArguments& command, const std::vector<std::string>& args, Regist
   if (train_samples < 0)
     throw ConfigError(fmt::format("--train_samples: expected at least 0, got {}", train_samples));
   if (options.has("dry-run")) {
-    return dry_run(recipe, registries, train_samples, options.has("json"), options.has("per-step"));
+    return dry_run(planned_run(recipe, info), registries, train_samples, options.has("json"),
+                   options.has("per-step"));
   }
-  if (recipe.config.training.eval_only != 0) {
+  if (recipe.config.training.eval_only) {
     return evaluate_recipe(recipe, registries, options.has("json"));
   }
   check_trainable(recipe.config);
@@ -130,7 +139,7 @@ int train(RecipeArguments& command, const std::vector<std::string>& args, Regist
     if (result.is_there()) result.leave_to_others();
     return code;
   }
-  if (recipe.config.world() == 1) {
+  if (info.world == 1) {
     for (const std::string& warning : recipe.unread_by_one_rank) log_warning("{}", warning);
   }
   result.add({{"params", recipe.resolved}});

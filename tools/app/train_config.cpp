@@ -51,20 +51,15 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
            "data.shuffle_window_mb needs")
       .min(0)
       .max(1e9);
-  schema.add("data.direct_io", &data.direct_io, "in_memory 0: 1 reads past the page cache")
-      .min(0)
-      .max(1);
+  schema.add("data.direct_io", &data.direct_io, "in_memory 0: read past the page cache");
   schema
       .add("data.on_corrupt", &data.on_corrupt,
            "samples that cannot be decoded: fail ends the run, replace puts the next sound sample "
            "of "
            "the file in their place and lists them at the end")
       .choices({"fail", "replace"});
-  schema
-      .add("data.verify", &data.verify,
-           "1 holds each value that is read against its checksum, where the file has checksums")
-      .min(0)
-      .max(1);
+  schema.add("data.verify", &data.verify,
+             "verify the checksum of each value that is read, if the file has checksums");
   schema.add("data.fields", &data.fields, kCustomFieldHelp);
   schema
       .add("data.jpeg_dct", &data.jpeg_dct,
@@ -93,9 +88,7 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
 void add_model_keys(Schema& schema, TrainConfig& config, const Registries& registries) {
   auto& model = config.model;
   schema.add("model.arch", &model.arch, "architecture").choices(registries.models.names());
-  schema.add("model.pretrained", &model.pretrained, "not offered: give model.weights")
-      .min(0)
-      .max(1);
+  schema.add("model.pretrained", &model.pretrained, "not offered: give model.weights");
   schema.add("model.weights", &model.weights,
              "weights to start from: .safetensors, or Python's .pt");
   schema.add("model.num_classes", &model.num_classes, "0: largest label of the training set + 1")
@@ -147,9 +140,7 @@ void add_training_keys(Schema& schema, TrainConfig& config, const Registries& re
            "share of probability over all classes")
       .min(0)
       .below(1);
-  schema.add("training.use_blurpool", &training.use_blurpool, "antialias strided convolutions")
-      .min(0)
-      .max(1);
+  schema.add("training.use_blurpool", &training.use_blurpool, "antialias strided convolutions");
   schema.add("training.channels_last", &training.channels_last,
              "store images and weights channels last");
   schema.add_dead("training.bn_wd",
@@ -159,12 +150,8 @@ void add_training_keys(Schema& schema, TrainConfig& config, const Registries& re
 
 void add_step_keys(Schema& schema, TrainConfig& config) {
   auto& training = config.training;
-  schema.add("training.eval_only", &training.eval_only, "evaluate model.weights and stop")
-      .min(0)
-      .max(1);
-  schema.add("training.distributed", &training.distributed, "train on dist.world_size ranks")
-      .min(0)
-      .max(1);
+  schema.add("training.eval_only", &training.eval_only, "evaluate model.weights and stop");
+  schema.add("training.distributed", &training.distributed, "train on dist.world_size ranks");
   schema.add("training.seed", &training.seed, "of weights, order and augmentation").min(0);
   schema.add("training.device", &training.device, "where to train")
       .choices({"auto", "cpu", "cuda"});
@@ -205,9 +192,7 @@ void add_run_keys(Schema& schema, TrainConfig& config) {
   schema.add("validation.resolution", &validation.resolution, "evaluation image side, px")
       .min(1)
       .max(kLargestImagePx);
-  schema.add("validation.lr_tta", &validation.lr_tta, "add the logits of the mirrored image")
-      .min(0)
-      .max(1);
+  schema.add("validation.lr_tta", &validation.lr_tta, "add the logits of the mirrored image");
   schema.add("validation.metrics", &validation.metrics,
              "metrics to report in addition to the loss, top-1 and top-5: [{top_k: {k: 3}}]");
   auto& logging = config.logging;
@@ -233,13 +218,8 @@ void add_run_keys(Schema& schema, TrainConfig& config) {
       .choices({"replicated", "allreduce_after_backward", "parameter_server"});
   schema.add("dist.grad_compression", &dist.grad_compression, "type in which gradients travel")
       .choices({"none", "fp16", "bf16"});
-  schema.add("dist.zero", &dist.zero, "1: spread the optimiser's state over the ranks (ZeRO-1)")
-      .min(0)
-      .max(1);
-  schema
-      .add("dist.sync_bn", &dist.sync_bn, "1: batch statistics over all ranks, not each rank's own")
-      .min(0)
-      .max(1);
+  schema.add("dist.zero", &dist.zero, "spread the optimiser's state over the ranks (ZeRO-1)");
+  schema.add("dist.sync_bn", &dist.sync_bn, "compute batch statistics over all ranks");
   schema.add("dist.timeout_s", &dist.timeout_s, "longest a collective may take").min(1).max(1e6);
   schema
       .add("dist.join_timeout_s", &dist.join_timeout_s,
@@ -340,15 +320,41 @@ void check_unread_keys(const TrainConfig& config, const Schema& schema, Diagnost
   }
 }
 
+std::int64_t requested_ranks(const TrainConfig& config) {
+  return config.training.distributed ? config.dist.world_size : 1;
+}
+
+std::int64_t rank_batch_size(const TrainConfig& config, std::int64_t ranks) {
+  return config.training.global_batch_size > 0 ? config.training.global_batch_size / ranks
+                                               : config.training.batch_size;
+}
+
+void check_for_ranks(const TrainConfig& config, std::int64_t ranks, const ReportKey& wrong) {
+  const auto& training = config.training;
+  if (training.global_batch_size % ranks != 0) {
+    wrong("training.global_batch_size", fmt::format("expected a multiple of the {} ranks, got {}",
+                                                    ranks, training.global_batch_size));
+    return;
+  }
+  const std::int64_t batch = rank_batch_size(config, ranks);
+  if (batch % training.micro_batches != 0) {
+    wrong("training.micro_batches",
+          fmt::format("expected a divisor of the batch of one rank ({}), got {}", batch,
+                      training.micro_batches));
+  }
+  if (training.cuda_graphs == "on" && ranks > 1)
+    wrong("training.cuda_graphs", "expected auto or off with several ranks, got on");
+}
+
 void check_train_config(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics) {
   const auto wrong = [&](std::string_view key, const std::string& message) {
     diagnostics.error(schema.origin(key), key, message);
   };
   check_order_keys(config, schema, diagnostics);
   check_unread_keys(config, schema, diagnostics);
-  if (config.model.pretrained != 0) {
+  if (config.model.pretrained) {
     wrong("model.pretrained",
-          "expected 0, got 1. No weights come with precast; give a file as model.weights");
+          "expected false, got true. No weights come with precast; give a file as model.weights");
   }
   if (config.resolution.min_res > config.resolution.max_res) {
     wrong("resolution.min_res", fmt::format("expected at most resolution.max_res ({}), got {}",
@@ -359,24 +365,13 @@ void check_train_config(const TrainConfig& config, const Schema& schema, Diagnos
           fmt::format("expected at most resolution.end_ramp ({}), got {}",
                       config.resolution.end_ramp, config.resolution.start_ramp));
   }
-  if (config.training.global_batch_size % config.world() != 0) {
-    wrong("training.global_batch_size",
-          fmt::format("expected a multiple of dist.world_size ({}), got {}", config.world(),
-                      config.training.global_batch_size));
-  }
-  if (config.rank_batch_size() % config.training.micro_batches != 0) {
-    wrong("training.micro_batches",
-          fmt::format("expected a divisor of the batch of one rank ({}), got {}",
-                      config.rank_batch_size(), config.training.micro_batches));
-  }
-  if (config.dist.zero != 0 && config.dist.variable_update == "parameter_server") {
-    wrong("dist.zero", "expected 0 with dist.variable_update: parameter_server, got 1");
+  check_for_ranks(config, requested_ranks(config), wrong);
+  if (config.dist.zero && config.dist.variable_update == "parameter_server") {
+    wrong("dist.zero", "expected false with dist.variable_update: parameter_server, got true");
   }
   if (config.dist.grad_compression != "none" && config.dist.variable_update == "parameter_server") {
     wrong("dist.grad_compression", "expected none with dist.variable_update: parameter_server");
   }
-  if (config.training.cuda_graphs == "on" && config.world() > 1)
-    wrong("training.cuda_graphs", "expected auto or off with several ranks, got on");
   if (config.training.device == "cpu" && config.training.precision == "fp16") {
     wrong("training.precision", "expected fp32 or bf16 on a CPU, got fp16");
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "data/transforms/image_pipeline.h"
@@ -15,11 +16,12 @@ namespace precast::tools {
 inline constexpr std::int64_t kMostClasses = 10'000'000;
 
 /// Every key of a recipe, section by section, with its default. Names follow ffcv-imagenet where it
-/// has the key.
+/// has the key. Nothing writes to it after load_recipe(): what the start of a run determines is in
+/// ResolvedRun.
 struct TrainConfig {
   struct {
     std::string arch = "resnet18";
-    std::int64_t pretrained = 0;
+    bool pretrained = false;
     std::string weights;
     std::int64_t num_classes = 0;
     ConfigNode params;
@@ -39,9 +41,9 @@ struct TrainConfig {
     std::int64_t jpeg_index_mb = -1;
     std::int64_t batches_ahead = 3;
     std::int64_t cache_mb = 0;
-    std::int64_t direct_io = 0;
+    bool direct_io = false;
     std::string on_corrupt = "fail";
-    std::int64_t verify = 0;
+    bool verify = false;
     std::vector<std::string> fields;
     std::string order = "random";
     std::string shuffle_window_mb = "auto";
@@ -65,19 +67,19 @@ struct TrainConfig {
   struct {
     std::int64_t batch_size = 512;
     std::int64_t resolution = 224;
-    std::int64_t lr_tta = 1;
+    bool lr_tta = true;
     ConfigNode metrics;
   } validation;
   struct {
-    std::int64_t eval_only = 0;
+    bool eval_only = false;
     std::int64_t batch_size = 512;
     std::int64_t global_batch_size = 0;
     std::int64_t epochs = 30;
     std::string loss = "cross_entropy";
     std::string optimizer = "sgd";
     double label_smoothing = 0.1;
-    std::int64_t distributed = 0;
-    std::int64_t use_blurpool = 0;
+    bool distributed = false;
+    bool use_blurpool = false;
     bool channels_last = true;
     std::int64_t seed = 0;
     std::string device = "auto";
@@ -96,8 +98,8 @@ struct TrainConfig {
     std::string nproc;
     std::string variable_update = "replicated";
     std::string grad_compression = "none";
-    std::int64_t zero = 0;
-    std::int64_t sync_bn = 0;
+    bool zero = false;
+    bool sync_bn = false;
     std::int64_t timeout_s = 1800;
     std::int64_t join_timeout_s = 300;
   } dist;
@@ -108,33 +110,17 @@ struct TrainConfig {
     std::int64_t keep_last = 2;
     std::int64_t keep_best = 1;
   } checkpoint;
-  /// Ranks on this host, which share its memory. Not a key: determined at the start.
-  std::int64_t local_world = 1;
   /// Lists, parsed once the registries are known.
   ConfigNode plugins;
   ConfigNode methods;
   ConfigNode train_pipeline;
   ConfigNode val_pipeline;
-
-  /// Ranks that train together.
-  [[nodiscard]] std::int64_t world() const {
-    return training.distributed != 0 ? dist.world_size : 1;
-  }
-  /// Samples per step on one rank.
-  [[nodiscard]] std::int64_t rank_batch_size() const {
-    return training.global_batch_size > 0 ? training.global_batch_size / world()
-                                          : training.batch_size;
-  }
-  /// Samples per step over all ranks.
-  [[nodiscard]] std::int64_t global_batch_size() const { return rank_batch_size() * world(); }
-  /// The schedule's highest rate: lr.lr, or, if lr.reference_batch_size is set, by the linear
-  /// scaling rule (Goyal et al. 2017) lr.lr * global batch / lr.reference_batch_size.
-  [[nodiscard]] double peak_lr() const {
-    if (lr.reference_batch_size == 0) return lr.lr;
-    return lr.lr * static_cast<double>(global_batch_size()) /
-           static_cast<double>(lr.reference_batch_size);
-  }
 };
+
+/// The ranks that the recipe asks for; the program that starts the ranks may choose another number.
+[[nodiscard]] std::int64_t requested_ranks(const TrainConfig& config);
+/// Samples per step on one of `ranks` ranks.
+[[nodiscard]] std::int64_t rank_batch_size(const TrainConfig& config, std::int64_t ranks);
 
 /// The parts whose options are keys of the recipe.
 extern const PartSection kOptimizerSection, kScheduleSection, kLossSection, kOrderSection;
@@ -148,6 +134,12 @@ struct ChosenParts {
 /// both must outlive it.
 [[nodiscard]] Schema make_train_schema(TrainConfig& config, PartSections& parts,
                                        const ChosenParts& chosen, const Registries& registries);
+
+/// Reports a key whose value does not fit.
+using ReportKey = std::function<void(const char* key, const std::string& message)>;
+
+/// Checks that depend on the number of ranks.
+void check_for_ranks(const TrainConfig& config, std::int64_t ranks, const ReportKey& wrong);
 
 /// Checks that involve more than one key.
 void check_train_config(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics);

@@ -9,8 +9,9 @@
 namespace precast::tools {
 
 /// Guards for the parts of train plug-ins (for adopt()): an error that a member throws names the
-/// part and its plug-in. A member added to an interface must be added here as well. Errors of a
-/// StepStrategy pass unchanged, because the engine's own passes run inside it.
+/// part and its plug-in. The test `guards_forward` fails if a guard does not forward a virtual
+/// function. Errors of a StepStrategy pass unchanged, because the engine's own passes run inside
+/// it.
 struct TrainGuards {
   /// As rethrow_from_plugin(). Once training runs, libtorch's errors keep their types; those about
   /// memory or ranks keep them at any time. `what` is added to the message.

@@ -17,6 +17,7 @@
 #include "framework/core/system.h"
 #include "framework/engine/weights.h"
 #include "framework/process/stop_signals.h"
+#include "tools/app/plan.h"
 #include "tools/app/run_identity.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/version.h"
@@ -56,38 +57,37 @@ std::int64_t major_faults() {
 
 }  // namespace
 
-TrainRun::TrainRun(Recipe& recipe, const Registries& registries, RankSession& ranks,
-                   at::Device device)
-    : recipe_(recipe),
+TrainRun::TrainRun(const ResolvedRun& run, const Registries& registries, RankSession& ranks)
+    : run_(run),
       ranks_(ranks),
-      device_(device),
       train_reader_(
-          open_dataset("data.train_dataset", recipe.config.data.train_dataset, recipe.config)),
-      val_reader_(open_dataset("data.val_dataset", recipe.config.data.val_dataset, recipe.config)),
-      train_data_(make_train_data(*train_reader_, recipe, registries)),
-      parts_(recipe, checked_plan(registries), registries, ranks, device, train_reader_.get()),
-      train_source_(make_train_source(*train_reader_, train_data_, recipe, parts_.plan(), device_)),
-      val_source_(make_val_source(*val_reader_, recipe, parts_.plan(), device_)),
+          open_dataset("data.train_dataset", run.config().data.train_dataset, run.config())),
+      val_reader_(open_dataset("data.val_dataset", run.config().data.val_dataset, run.config())),
+      train_data_(make_train_data(*train_reader_, run, registries)),
+      values_(resolved_values(run.recipe, *train_reader_, train_data_)),
+      parts_(run, checked_plan(registries), registries, ranks, train_reader_.get()),
+      train_source_(make_train_source(*train_reader_, train_data_, run, parts_.plan())),
+      val_source_(make_val_source(*val_reader_, run, parts_.plan())),
       identity_(
-          describe_identity(recipe, parts_.plan(), *train_reader_, *val_reader_, parts_.model())),
+          describe_identity(values_, parts_.plan(), *train_reader_, *val_reader_, parts_.model())),
       folder_(agree_on_folder()) {
-  if (recipe.config.data.in_memory == 2) {
+  if (run.config().data.in_memory == 2) {
     data::preload(*train_reader_);
     data::preload(*val_reader_);
   }
   // The random numbers of a forward pass (dropout, stochastic depth) differ from rank to rank;
   // weights do not.
-  at::manual_seed(derived_seed(static_cast<std::uint64_t>(recipe.config.training.seed), "forward") +
+  at::manual_seed(derived_seed(static_cast<std::uint64_t>(run.config().training.seed), "forward") +
                   static_cast<std::uint64_t>(ranks_.communicator().rank()));
   faults_before_ = major_faults();
 }
 
 TrainPlan TrainRun::checked_plan(const Registries& registries) const {
-  const TrainConfig& config = recipe_.config;
+  const TrainConfig& config = run_.config();
   const std::int64_t classes = count_classes(*train_reader_, config, config.model.num_classes);
   static_cast<void>(count_classes(*val_reader_, config, classes));
   TrainPlan plan =
-      make_plan(recipe_, registries, static_cast<std::int64_t>(train_data_.order->size()), classes);
+      make_plan(run_, registries, static_cast<std::int64_t>(train_data_.order->size()), classes);
   if (plan.steps_per_epoch == 0) {
     throw ConfigError(fmt::format(
         "training.batch_size: expected at most the {} samples of {}, got "
@@ -117,7 +117,7 @@ engine::RunFolder TrainRun::agree_on_folder() {
   for (const NamedTensor& entry : parts_.model().state()) state.push_back(entry.tensor.detach());
   ranks_.communicator().broadcast(state, /*root=*/0);
   std::string path;
-  const TrainConfig& config = recipe_.config;
+  const TrainConfig& config = run_.config();
   const bool go_on = config.checkpoint.resume != "never";
   if (ranks_.leads()) {
     path =
@@ -131,7 +131,7 @@ engine::RunFolder TrainRun::agree_on_folder() {
 }
 
 engine::CheckpointOptions TrainRun::checkpoint_options() const {
-  const auto& keys = recipe_.config.checkpoint;
+  const auto& keys = run_.config().checkpoint;
   const bool spread = ranks_.communicator().world() > 1;
   return {
       .folder = folder_ / "checkpoints",
@@ -140,16 +140,16 @@ engine::CheckpointOptions TrainRun::checkpoint_options() const {
       .keep_last = keys.keep_last,
       .keep_best = keys.keep_best,
       .resume = keys.resume != "never",
-      .sharded_optimizer = spread && recipe_.config.dist.zero != 0,
-      .partial_optimizer = spread && (recipe_.config.dist.zero != 0 ||
-                                      recipe_.config.dist.variable_update == "parameter_server")};
+      .sharded_optimizer = spread && run_.config().dist.zero,
+      .partial_optimizer = spread && (run_.config().dist.zero ||
+                                      run_.config().dist.variable_update == "parameter_server")};
 }
 
 void TrainRun::check_identity(const ordered_json& saved) const {
   const auto differences = compare_identities(resumable_part(saved), resumable_part(identity_));
   if (differences.empty()) return;
   const std::string text = fmt::format("\n  {}", fmt::join(differences, "\n  "));
-  if (recipe_.config.checkpoint.resume == "force") {
+  if (run_.config().checkpoint.resume == "force") {
     if (ranks_.leads())
       log_warning("the checkpoint (there) is of another run than this one (here):{}", text);
     return;
@@ -172,13 +172,13 @@ int TrainRun::run(bool json) {
     sinks = {log.get(), events.get()};
     announce();
   }
-  const engine::Evaluator evaluator = make_evaluator(recipe_, parts_.plan(), device_);
+  const engine::Evaluator evaluator = make_evaluator(run_, parts_.plan());
   engine::Checkpointer checkpointer(
       checkpoint_options(),
-      {parts_.model(), parts_.optimizer(), recipe_.methods, ranks_.communicator(), device_},
+      {parts_.model(), parts_.optimizer(), run_.recipe.methods, ranks_.communicator(), run_.device},
       identity_, [this](const ordered_json& saved) { check_identity(saved); });
   engine::Watchdog watchdog(
-      std::chrono::seconds(recipe_.config.training.stall_timeout_s),
+      std::chrono::seconds(run_.config().training.stall_timeout_s),
       [this] {
         return fmt::format(
             "Waited {:.0f} s for training batches and {:.0f} s for validation "
@@ -190,7 +190,7 @@ int TrainRun::run(bool json) {
                           {.model = parts_.model(),
                            .loss = parts_.loss(),
                            .optimizer = parts_.optimizer(),
-                           .methods = recipe_.methods,
+                           .methods = run_.recipe.methods,
                            .train_source = *train_source_,
                            .val_source = *val_source_,
                            .evaluator = evaluator,
@@ -199,11 +199,11 @@ int TrainRun::run(bool json) {
                            .sinks = sinks,
                            .checkpointer = &checkpointer,
                            .watchdog = &watchdog},
-                          {.device = device_,
-                           .evaluate_each_epoch = recipe_.config.logging.log_level > 0,
-                           .log_every = recipe_.config.logging.every,
-                           .on_nonfinite = nonfinite_policy(recipe_.config),
-                           .graphs = graph_mode(recipe_.config)});
+                          {.device = run_.device,
+                           .evaluate_each_epoch = run_.config().logging.log_level > 0,
+                           .log_every = run_.config().logging.every,
+                           .on_nonfinite = nonfinite_policy(run_.config()),
+                           .graphs = graph_mode(run_.config())});
   // Runs while everything it needs is alive, so that a later hang cannot hide an error.
   return ranks_.run([&] {
     const engine::TrainSummary summary = train(trainer, evaluator);
@@ -215,12 +215,12 @@ int TrainRun::run(bool json) {
 }
 
 engine::TrainSummary TrainRun::train(engine::Trainer& trainer, const engine::Evaluator& evaluator) {
-  run_preflight(recipe_, parts_.plan(), parts_.step_parts(), evaluator, *train_reader_,
-                *val_reader_, val_source_->samples(), device_);
+  run_preflight(run_, parts_.plan(), parts_.step_parts(), evaluator, *train_reader_, *val_reader_,
+                val_source_->samples());
   trainer.start();
   // Only after the checkpoint has been verified as this run's.
   if (ranks_.leads()) {
-    folder_.write_params(recipe_.resolved);
+    folder_.write_params(values_);
     write_facts();
   }
   engine::TrainSummary summary = trainer.run();
@@ -247,12 +247,12 @@ void TrainRun::announce() const {
   const int world = ranks_.communicator().world();
   log_info("=> {} on {}{}: {} training and {} validation images, {} classes",
            parts_.plan().model.arch, world > 1 ? fmt::format("{} x ", world) : "",
-           c10::DeviceTypeName(device_.type(), true), train_data_.order->size(),
+           c10::DeviceTypeName(run_.device.type(), true), train_data_.order->size(),
            val_reader_->size(), parts_.plan().model.num_classes);
   log_info("=> {} epochs of {} steps, batch {}, run folder {}", parts_.plan().epochs,
            parts_.plan().steps_per_epoch, parts_.plan().global_batch_size, folder_.path().string());
   log_info("=> memory for data: {}",
-           plan_train_memory(*train_reader_, train_data_, recipe_, parts_.plan(), device_).text());
+           plan_train_memory(*train_reader_, train_data_, run_, parts_.plan()).text());
 }
 
 void TrainRun::write_facts() const {
@@ -261,10 +261,10 @@ void TrainRun::write_facts() const {
     parameters += parameter.tensor.numel();
   const ordered_json facts = {{"precast", kVersion},
                               {"torch", torch_version()},
-                              {"device", device_name(device_)},
+                              {"device", device_name(run_.device)},
                               {"processor", processor_name()},
                               {"cores", usable_cores()},
-                              {"loader_threads", loader_threads(recipe_.config)},
+                              {"loader_threads", run_.loader_threads()},
                               {"memory_bytes", memory_limit_bytes()},
                               {"world_size", ranks_.communicator().world()},
                               {"train_images", train_data_.order->size()},
@@ -295,10 +295,10 @@ DataFacts TrainRun::data_facts(const engine::TrainSummary& summary) const {
           .times = train_source_->times(),
           .images = summary.images_trained,
           .major_faults = major_faults() - faults_before_,
-          .workers = loader_threads(recipe_.config),
-          .usable_cores = data::loader_threads(
-              usable_cores(), static_cast<int>(recipe_.config.local_world), device_.is_cuda()),
-          .in_memory = recipe_.config.data.in_memory,
+          .workers = run_.loader_threads(),
+          .usable_cores = data::loader_threads(usable_cores(), static_cast<int>(run_.local_world),
+                                               run_.device.is_cuda()),
+          .in_memory = run_.config().data.in_memory,
           .replaced = std::move(replaced)};
 }
 
@@ -329,7 +329,7 @@ void TrainRun::report(const engine::TrainSummary& summary, bool json) const {
   const double share =
       summary.train_seconds > 0 ? 100 * summary.wait_seconds / summary.train_seconds : 0;
   fmt::print("\ntop-1 {:.4f}   top-5 {:.4f}   ({} images{})\n", eval.top_1(), eval.top_5(),
-             eval.samples, recipe_.config.validation.lr_tta != 0 ? ", flip TTA" : "");
+             eval.samples, run_.config().validation.lr_tta ? ", flip TTA" : "");
   for (const auto& [name, value] : eval.metrics) fmt::print("{} {:.4f}\n", name, value);
   fmt::print("training   {:>8}   {:.0f} img/s, {:.1f} % of it waiting for data\n",
              format_duration(summary.train_seconds), rate, share);

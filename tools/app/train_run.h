@@ -9,7 +9,7 @@
 #include "framework/engine/trainer.h"
 #include "tools/app/assembly.h"
 #include "tools/app/rank_session.h"
-#include "tools/app/recipe.h"
+#include "tools/app/resolved_run.h"
 #include "tools/app/session.h"
 #include "tools/report/data_verdict.h"
 
@@ -20,7 +20,7 @@ class TrainRun {
  public:
   /// Collective: all ranks construct one. @throws ConfigError if the ranks were given different
   /// things
-  TrainRun(Recipe& recipe, const Registries& registries, RankSession& ranks, at::Device device);
+  TrainRun(const ResolvedRun& run, const Registries& registries, RankSession& ranks);
 
   /// @return ExitCode::done, or ExitCode::preempted if the run was asked to stop.
   int run(bool json);
@@ -43,12 +43,13 @@ class TrainRun {
   /// Writes report.html. A page that cannot be written does not fail the run.
   void write_page() const;
 
-  Recipe& recipe_;
+  const ResolvedRun& run_;
   RankSession& ranks_;
-  at::Device device_;
   std::unique_ptr<data::BetonReader> train_reader_;
   std::unique_ptr<data::BetonReader> val_reader_;
   TrainData train_data_;
+  /// The recipe's keys, as recorded.
+  nlohmann::ordered_json values_;
   Assembly parts_;
   std::unique_ptr<BatchSource> train_source_;
   std::unique_ptr<BatchSource> val_source_;

@@ -18,7 +18,7 @@
 #include "tests/support/message_matchers.h"
 #include "tests/support/noise_tensor.h"
 #include "tools/app/assembly.h"
-#include "tools/app/recipe.h"
+#include "tools/app/plan.h"
 #include "tools/app/session.h"
 #include "tools/cli/recipe_arguments.h"
 
@@ -82,10 +82,10 @@ std::vector<double> train(const std::string& methods) {
     keys.emplace_back("--training.label_smoothing=0");
   if (methods.find("progressive_resize") == methods.npos)
     keys.insert(keys.end(), {"--resolution.min_res=16", "--resolution.max_res=16"});
-  Recipe recipe = load_recipe("", take_overrides(keys), registries);
-  RankSession ranks(recipe.config, {}, at::kCPU);
-  Assembly parts(recipe, make_plan(recipe, registries, kSamples, kClasses), registries, ranks,
-                 at::kCPU);
+  const Recipe recipe = load_recipe("", take_overrides(keys), registries);
+  const ResolvedRun run = as_requested(recipe);
+  RankSession ranks(recipe.config, {}, run.device);
+  Assembly parts(run, make_plan(run, registries, kSamples, kClasses), registries, ranks);
   NoiseSource train_source;
   NoiseSource val_source;
   const engine::Evaluator evaluator({.image_size_px = kSizePx, .flip_tta = false});

@@ -20,6 +20,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tools/app/list.h"
 #include "tools/app/model_probe.h"
+#include "tools/app/plan.h"
 #include "tools/app/recipe.h"
 #include "tools/app/torch_errors.h"
 #include "tools/cli/command.h"
@@ -60,7 +61,7 @@ TEST_F(RecipePluginsTest, PartsOfAPluginAreKnownWithTheirOptionsAndTheRecipeReco
       "plugins: [train_parts.so]\n"
       "training: {epochs: 9}\n"
       "methods: [half_epochs: {factor: 3}]\n");
-  EXPECT_EQ(make_plan(recipe, registries_, 100, 10).epochs, 3);
+  EXPECT_EQ(make_plan(as_requested(recipe), registries_, 100, 10).epochs, 3);
   EXPECT_EQ(recipe.resolved["plugins"][0], (folder_ / "train_parts.so").string());
   EXPECT_EQ(recipe.resolved["plugins.xxh3"][0].get<std::string>().size(), 16U);
 }
@@ -202,8 +203,8 @@ TEST_F(RecipePluginsTest, AnOptimiserOfAPluginHasAnOptionOfItsOwn) {
   at::Tensor weight = at::ones({2}).set_requires_grad(true);
   weight.mutable_grad() = at::full({2}, 7.0);
   const std::vector<NamedTensor> parameters = {{"w", weight}};
-  const auto optimizer =
-      registries_.optimizers.make(make_plan(recipe, registries_, 0, 10).optimizer, {parameters});
+  const auto optimizer = registries_.optimizers.make(
+      make_plan(as_requested(recipe), registries_, 0, 10).optimizer, {parameters});
   optimizer->step(0.1, std::nullopt);
   EXPECT_NEAR(weight[0].item<double>(), 1 - 0.1 * 0.25, 1e-6);
 }
@@ -213,7 +214,7 @@ TEST_F(RecipePluginsTest, PartsOfAPluginHaveOptionsOfTheirOwnInARecipe) {
       "plugins: [train_parts.so]\ntraining: {loss: margin}\nloss: {margin: 3}\n"
       "lr: {lr: 8, lr_schedule_type: halving, every: 2}\n"
       "validation: {metrics: [{share: {of: 1}}]}\n");
-  const TrainPlan plan = make_plan(recipe, registries_, 0, 10);
+  const TrainPlan plan = make_plan(as_requested(recipe), registries_, 0, 10);
   EXPECT_EQ(plan.schedule->lr(1), 8);
   EXPECT_EQ(plan.schedule->lr(4), 2);
   const Batch batch = make_batch(at::ones({4, 3, 2, 2}), at::ones({4}, at::kLong));

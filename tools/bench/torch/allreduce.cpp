@@ -8,7 +8,7 @@
 
 #include "framework/core/error.h"
 #include "tools/app/rank_session.h"
-#include "tools/app/session.h"
+#include "tools/app/resolved_run.h"
 #include "tools/bench/torch/commands.h"
 #include "tools/bench/torch/step_rig.h"
 #include "tools/cli/arguments.h"
@@ -139,7 +139,7 @@ int run_bench_allreduce(const std::vector<std::string>& args) {
     command.insert(command.end(), args.begin(), args.end());
     return launch_ranks(command, static_cast<int>(launched));
   }
-  const at::Device device = prepare_device(config, info.local_rank, info.local_world);
+  const at::Device device = prepare_device(config, info);
   RankSession session(config, info, device);
   return session.run([&] {
     measure_sums(session, device, sizes, options);

@@ -8,6 +8,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "tools/app/plan.h"
 #include "tools/app/session.h"
 #include "tools/bench/read_pass.h"
 #include "tools/bench/torch/commands.h"
@@ -36,24 +37,23 @@ struct Pass {
 /// together.
 class Stages {
  public:
-  Stages(Recipe& recipe, const Registries& registries, RankSession& ranks, at::Device device,
+  Stages(const ResolvedRun& run, const Registries& registries, RankSession& ranks,
          const Arguments& options)
-      : recipe_(recipe),
+      : run_(run),
         registries_(registries),
-        device_(device),
         cold_(options.has("cold")),
         batches_(options.get<std::int64_t>("batches")),
         steps_(options.get<std::int64_t>("steps")) {
     const auto reader = open();
     rig_ = std::make_unique<StepRig>(
-        recipe, registries, ranks, device,
-        count_classes(*reader, recipe.config, recipe.config.model.num_classes));
+        run, registries, ranks,
+        count_classes(*reader, run.config(), run.config().model.num_classes));
   }
 
   Pass read() {
     drop_if_cold();
-    const data::BetonReader reader(recipe_.config.data.train_dataset);
-    const int threads = loader_threads(recipe_.config);
+    const data::BetonReader reader(run_.config().data.train_dataset);
+    const int threads = run_.loader_threads();
     const Stopwatch watch;
     const ReadPass pass = read_all_images(reader, threads);
     return {.images = pass.images, .bytes = pass.bytes, .seconds = watch.seconds()};
@@ -71,7 +71,7 @@ class Stages {
       if (!next) break;
       pass.images += next->size();
     }
-    wait_for_device(device_);
+    wait_for_device(run_.device);
     pass.seconds = watch.seconds();
     if (pass.images == 0) {
       throw ConfigError(
@@ -100,26 +100,25 @@ class Stages {
 
  private:
   [[nodiscard]] std::unique_ptr<data::BetonReader> open() const {
-    return open_dataset("data.train_dataset", recipe_.config.data.train_dataset, recipe_.config);
+    return open_dataset("data.train_dataset", run_.config().data.train_dataset, run_.config());
   }
   std::unique_ptr<BatchSource> make_source(const data::BetonReader& reader) {
-    return make_train_source(reader, make_train_data(reader, recipe_, registries_), recipe_,
-                             rig_->plan(), device_);
+    return make_train_source(reader, make_train_data(reader, run_, registries_), run_,
+                             rig_->plan());
   }
   [[nodiscard]] EpochRequest request() const {
     return {.image_size_px = rig_->plan().image_size_px.front()};
   }
   void drop_if_cold() const {
-    if (cold_) drop_from_page_cache(recipe_.config.data.train_dataset);
+    if (cold_) drop_from_page_cache(run_.config().data.train_dataset);
   }
   Pass train(BatchStream& batches) {
-    const StepWindow window = time_steps(*rig_, batches, steps_, device_);
-    return {.images = steps_ * recipe_.config.rank_batch_size(), .seconds = window.seconds};
+    const StepWindow window = time_steps(*rig_, batches, steps_, run_.device);
+    return {.images = steps_ * run_.rank_batch_size(), .seconds = window.seconds};
   }
 
-  Recipe& recipe_;
+  const ResolvedRun& run_;
   const Registries& registries_;
-  at::Device device_;
   bool cold_;
   std::int64_t batches_;
   std::int64_t steps_;
@@ -198,22 +197,21 @@ std::string chart(const ordered_json& figures) {
        .scale = Scale::logarithmic}));
 }
 
-ordered_json describe(const ordered_json& rows, const Recipe& recipe, const Registries& registries,
-                      at::Device device, const Arguments& options) {
-  const TrainPlan plan =
-      make_plan(recipe, registries, recipe.config.global_batch_size(), /*num_classes=*/1);
+ordered_json describe(const ordered_json& rows, const ResolvedRun& run,
+                      const Registries& registries, const Arguments& options) {
+  const TrainPlan plan = make_plan(run, registries, run.global_batch_size(), /*num_classes=*/1);
   return {{"stages", rows},
           {"settings",
-           {{"dataset", recipe.config.data.train_dataset},
+           {{"dataset", run.config().data.train_dataset},
             {"model", plan.model.arch},
             {"image_size", plan.image_size_px.front()},
-            {"batch_size", recipe.config.rank_batch_size()},
-            {"device", c10::DeviceTypeName(device.type(), /*lower_case=*/true)},
+            {"batch_size", run.rank_batch_size()},
+            {"device", c10::DeviceTypeName(run.device.type(), /*lower_case=*/true)},
             {"threads", at::get_num_threads()},
             {"cold", options.has("cold")},
             {"steps", options.get<std::int64_t>("steps")},
             {"runs", options.get<std::int64_t>("runs")}}},
-          {"device_name", device_name(device)},
+          {"device_name", device_name(run.device)},
           {"torch", torch_version()}};
 }
 
@@ -247,14 +245,13 @@ int run_bench_stages(const std::vector<std::string>& args) {
   if (!command.parse(args, recipe_help(registries))) return 0;
   const Arguments& options = command.arguments();
   check_stage_options(options);
-  Recipe recipe = load_recipe(command.config_path(), command.overrides(), registries);
+  const Recipe recipe = load_recipe(command.config_path(), command.overrides(), registries);
   // One rank: `bench step --ranks` measures several.
-  recipe.config.training.distributed = 0;
-  const at::Device device = prepare_device(recipe.config, /*local_rank=*/0, /*local_world=*/1);
-  RankSession ranks(recipe.config, RankInfo{}, device);
-  Stages stages(recipe, registries, ranks, device, options);
-  const ordered_json figures = describe(measure(stages, options.get<std::int64_t>("runs")), recipe,
-                                        registries, device, options);
+  const ResolvedRun run = resolve_run(recipe, RankInfo{});
+  RankSession ranks(recipe.config, RankInfo{}, run.device);
+  Stages stages(run, registries, ranks, options);
+  const ordered_json figures =
+      describe(measure(stages, options.get<std::int64_t>("runs")), run, registries, options);
   if (options.has("svg")) write_file(options.text("svg"), chart(figures));
   if (options.has("json")) {
     print_json(figures);

@@ -103,17 +103,18 @@ void check_options(const Arguments& options) {
 /// One rank's measurement.
 class StepBench {
  public:
-  StepBench(Recipe& recipe, const Registries& registries, RankSession& ranks, at::Device device,
+  StepBench(const ResolvedRun& run, const Registries& registries, RankSession& ranks,
             const Arguments& options)
-      : recipe_(recipe), ranks_(ranks), device_(device), options_(options) {
-    std::int64_t classes = recipe.config.model.num_classes;
+      : run_(run), ranks_(ranks), options_(options) {
+    const TrainConfig& config = run.config();
+    std::int64_t classes = config.model.num_classes;
     const bool from_file = options.text("data").ends_with(".beton");
     if (from_file) {
-      reader_ = open_dataset("data.train_dataset", recipe.config.data.train_dataset, recipe.config);
-      classes = count_classes(*reader_, recipe.config, classes);
+      reader_ = open_dataset("data.train_dataset", config.data.train_dataset, config);
+      classes = count_classes(*reader_, config, classes);
     }
     if (classes == 0) classes = kDefaultClasses;
-    rig_ = std::make_unique<StepRig>(recipe, registries, ranks, device, classes);
+    rig_ = std::make_unique<StepRig>(run, registries, ranks, classes);
     if (!from_file) {
       batches_ = make_fake_stream(options.text("data"), rig_->fake_shape());
       return;
@@ -124,11 +125,12 @@ class StepBench {
   int run() {
     const auto steps = options_.get<std::int64_t>("steps");
     // The first step allocates memory, and on GPUs selects kernels.
-    static_cast<void>(time_steps(*rig_, *batches_, options_.get<std::int64_t>("warmup"), device_));
+    static_cast<void>(
+        time_steps(*rig_, *batches_, options_.get<std::int64_t>("warmup"), run_.device));
     std::vector<StepWindow> windows;
     for (std::int64_t i = 0; i < options_.get<std::int64_t>("windows"); ++i) {
       static_cast<void>(ranks_.communicator().all_gather("start"));
-      windows.push_back(time_steps(*rig_, *batches_, steps, device_));
+      windows.push_back(time_steps(*rig_, *batches_, steps, run_.device));
     }
     if (options_.has("profile")) trace();
     if (ranks_.leads()) report(describe(windows, steps));
@@ -138,8 +140,8 @@ class StepBench {
 
  private:
   void open_source(const Registries& registries) {
-    source_ = make_train_source(*reader_, make_train_data(*reader_, recipe_, registries), recipe_,
-                                rig_->plan(), device_);
+    source_ = make_train_source(*reader_, make_train_data(*reader_, run_, registries), run_,
+                                rig_->plan());
     const Communicator& all = ranks_.communicator();
     if (source_->size(all.world()) == 0) {
       throw ConfigError(
@@ -155,15 +157,15 @@ class StepBench {
 
   void trace() {
     if (ranks_.leads()) {
-      write_step_trace(*rig_, *batches_, kTracedSteps, device_, options_.text("profile"));
+      write_step_trace(*rig_, *batches_, kTracedSteps, run_.device, options_.text("profile"));
     } else {
-      static_cast<void>(time_steps(*rig_, *batches_, kTracedSteps, device_));
+      static_cast<void>(time_steps(*rig_, *batches_, kTracedSteps, run_.device));
     }
   }
 
   [[nodiscard]] ordered_json describe(const std::vector<StepWindow>& windows,
                                       std::int64_t steps) const {
-    const double own_images = static_cast<double>(steps * recipe_.config.rank_batch_size());
+    const double own_images = static_cast<double>(steps * run_.rank_batch_size());
     const double all_images = own_images * ranks_.communicator().world();
     auto described = ordered_json::array();
     std::vector<double> rates, cpu_rates;
@@ -181,7 +183,7 @@ class StepBench {
     return {{"images_per_second", median(rates)}, {"least", std::ranges::min(rates)},
             {"most", std::ranges::max(rates)},    {"images_per_cpu_second", median(cpu_rates)},
             {"loss", windows.back().loss},        {"replayed_passes", replayed_passes},
-            {"settings", settings(steps)},        {"device_name", device_name(device_)},
+            {"settings", settings(steps)},        {"device_name", device_name(run_.device)},
             {"torch", torch_version()},           {"windows", described}};
   }
 
@@ -189,21 +191,21 @@ class StepBench {
     const TrainPlan& plan = rig_->plan();
     constexpr const char* kPrecisions[] = {"fp32", "fp16", "bf16"};
     auto methods = ordered_json::array();
-    for (const NamedMethod& method : recipe_.methods) methods.push_back(method.name);
+    for (const NamedMethod& method : run_.recipe.methods) methods.push_back(method.name);
     return {{"model", plan.model.arch},
             {"classes", plan.model.num_classes},
             {"blurpool", plan.model.blurpool},
             {"image_size", plan.image_size_px.front()},
-            {"batch_size", recipe_.config.rank_batch_size()},
+            {"batch_size", run_.rank_batch_size()},
             {"ranks", ranks_.communicator().world()},
             {"precision", kPrecisions[static_cast<int>(plan.precision)]},
             {"layout", plan.channels_last ? "channels_last" : "nchw"},
-            {"cuda_graphs", recipe_.config.training.cuda_graphs},
-            {"device", c10::DeviceTypeName(device_.type(), /*lower_case=*/true)},
+            {"cuda_graphs", run_.config().training.cuda_graphs},
+            {"device", c10::DeviceTypeName(run_.device.type(), /*lower_case=*/true)},
             {"threads", at::get_num_threads()},
             {"data", options_.text("data")},
             {"optimizer", plan.optimizer.name},
-            {"variable_update", recipe_.config.dist.variable_update},
+            {"variable_update", run_.config().dist.variable_update},
             {"methods", methods},
             {"steps", steps},
             {"warmup", options_.get<std::int64_t>("warmup")},
@@ -238,9 +240,8 @@ class StepBench {
                figures.at("images_per_cpu_second").get<double>());
   }
 
-  Recipe& recipe_;
+  const ResolvedRun& run_;
   RankSession& ranks_;
-  at::Device device_;
   const Arguments& options_;
   std::unique_ptr<data::BetonReader> reader_;
   std::unique_ptr<StepRig> rig_;
@@ -261,18 +262,18 @@ int run_bench_step(const std::vector<std::string>& args) {
   if (options.has("ranks")) return run_rank_table(args, options);
   std::vector<Override> overrides = option_overrides(options, !command.config_path().empty());
   overrides.insert(overrides.end(), command.overrides().begin(), command.overrides().end());
-  Recipe recipe = load_recipe(command.config_path(), overrides, registries);
+  const Recipe recipe = load_recipe(command.config_path(), overrides, registries);
   const RankInfo info = find_ranks(recipe.config);
   if (const int ranks = ranks_to_launch(recipe.config, info); ranks > 0) {
     std::vector<std::string> own = {"bench", "step"};
     own.insert(own.end(), args.begin(), args.end());
     return launch_ranks(own, ranks);
   }
-  const at::Device device = prepare_device(recipe.config, info.local_rank, info.local_world);
+  const ResolvedRun run = resolve_run(recipe, info);
   if (const auto threads = options.get<std::int64_t>("threads"); threads > 0)
     at::set_num_threads(static_cast<int>(threads));
-  RankSession ranks(recipe.config, info, device);
-  return ranks.run([&] { return StepBench(recipe, registries, ranks, device, options).run(); });
+  RankSession ranks(recipe.config, info, run.device);
+  return ranks.run([&] { return StepBench(run, registries, ranks, options).run(); });
 }
 
 }  // namespace precast::tools

@@ -9,6 +9,7 @@
 #include "framework/api/run_facts.h"
 #include "framework/core/error.h"
 #include "framework/core/system.h"
+#include "tools/app/plan.h"
 #include "tools/app/session.h"
 #include "tools/cli/stopwatch.h"
 #include "tools/doctor/torch/torch_versions.h"
@@ -20,18 +21,16 @@ constexpr double kLearningRate = 0.01;
 
 }  // namespace
 
-StepRig::StepRig(Recipe& recipe, const Registries& registries, RankSession& ranks,
-                 at::Device device, std::int64_t classes)
-    : recipe_(recipe),
-      device_(device),
-      parts_(recipe, make_plan(recipe, registries, recipe.config.global_batch_size(), classes),
-             registries, ranks, device),
-      step_(parts_.plan(), parts_.step_parts(), device,
-            recipe.config.training.on_nonfinite == "skip",
-            engine::make_step_graph(graph_mode(recipe.config), parts_.plan(), device,
+StepRig::StepRig(const ResolvedRun& run, const Registries& registries, RankSession& ranks,
+                 std::int64_t classes)
+    : run_(run),
+      parts_(run, make_plan(run, registries, run.global_batch_size(), classes), registries, ranks),
+      step_(parts_.plan(), parts_.step_parts(), run.device,
+            run.config().training.on_nonfinite == "skip",
+            engine::make_step_graph(graph_mode(run.config()), parts_.plan(), run.device,
                                     ranks.communicator().world(), parts_.model())) {
   const Communicator& all = ranks.communicator();
-  for (NamedMethod& method : recipe_.methods) {
+  for (const NamedMethod& method : run_.recipe.methods) {
     method.method->on_run({.seed = parts_.plan().seed,
                            .rank = all.rank(),
                            .world = all.world(),
@@ -45,18 +44,19 @@ StepRig::StepRig(Recipe& recipe, const Registries& registries, RankSession& rank
 }
 
 FakeShape StepRig::fake_shape() const {
-  return {.batch_size = recipe_.config.rank_batch_size(),
+  return {.batch_size = run_.rank_batch_size(),
           .image_size_px = parts_.plan().image_size_px.front(),
           .classes = parts_.plan().model.num_classes,
-          .dtype = image_dtype(device_, parts_.plan().precision),
+          .dtype = image_dtype(run_.device, parts_.plan().precision),
           .channels_last = parts_.plan().channels_last,
-          .device = device_};
+          .device = run_.device};
 }
 
 at::Tensor StepRig::step(Batch batch) {
-  for (NamedMethod& method : recipe_.methods) method.method->on_batch(batch, steps_taken_);
+  for (const NamedMethod& method : run_.recipe.methods)
+    method.method->on_batch(batch, steps_taken_);
   at::Tensor loss = step_.run(batch, kLearningRate);
-  for (NamedMethod& method : recipe_.methods)
+  for (const NamedMethod& method : run_.recipe.methods)
     method.method->on_step_end(parts_.model(), steps_taken_);
   ++steps_taken_;
   return loss;

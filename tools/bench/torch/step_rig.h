@@ -10,7 +10,7 @@
 #include "framework/engine/train_step.h"
 #include "tools/app/assembly.h"
 #include "tools/app/rank_session.h"
-#include "tools/app/recipe.h"
+#include "tools/app/resolved_run.h"
 #include "tools/bench/torch/batch_stream.h"
 
 namespace precast::tools {
@@ -20,7 +20,7 @@ namespace precast::tools {
 /// data stay finite. Borrows all its arguments.
 class StepRig {
  public:
-  StepRig(Recipe& recipe, const Registries& registries, RankSession& ranks, at::Device device,
+  StepRig(const ResolvedRun& run, const Registries& registries, RankSession& ranks,
           std::int64_t classes);
 
   [[nodiscard]] const TrainPlan& plan() const { return parts_.plan(); }
@@ -32,8 +32,7 @@ class StepRig {
   [[nodiscard]] std::int64_t replayed_passes() const { return step_.replayed_passes(); }
 
  private:
-  Recipe& recipe_;
-  at::Device device_;
+  const ResolvedRun& run_;
   Assembly parts_;
   engine::TrainStep step_;
   std::int64_t steps_taken_ = 0;

@@ -1,0 +1,86 @@
+#include "tools/app/plan.h"
+
+#include <algorithm>
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+Precision parse_precision(const std::string& name, bool on_gpu) {
+  if (name == "fp16" || (name == "auto" && on_gpu)) return Precision::fp16;
+  return name == "bf16" ? Precision::bf16 : Precision::fp32;
+}
+
+std::string precision_name(Precision precision) {
+  constexpr const char* kNames[] = {"fp32", "fp16", "bf16"};
+  return kNames[static_cast<int>(precision)];
+}
+
+}  // namespace
+
+TrainPlan make_plan(const ResolvedRun& run, const Registries& registries, std::int64_t samples,
+                    std::int64_t num_classes) {
+  const Recipe& recipe = run.recipe;
+  const TrainConfig& config = recipe.config;
+  TrainPlan plan;
+  plan.model = {.arch = config.model.arch,
+                .num_classes = num_classes,
+                .blurpool = false,
+                .params = config.model.params};
+  plan.seed = static_cast<std::uint64_t>(config.training.seed);
+  plan.epochs = config.training.epochs;
+  plan.global_batch_size = run.global_batch_size();
+  plan.micro_batches = config.training.micro_batches;
+  plan.steps_per_epoch = samples / plan.global_batch_size;
+  plan.image_size_px.assign(static_cast<std::size_t>(plan.epochs), config.resolution.min_res);
+  plan.peak_lr = run.peak_lr();
+  plan.schedule = registries.schedules.make(
+      recipe.schedule, {.lr = plan.peak_lr, .epochs = std::max<std::int64_t>(1, plan.epochs)});
+  plan.loss = recipe.loss;
+  plan.optimizer = recipe.optimizer;
+  plan.precision = parse_precision(config.training.precision, run.device.is_cuda());
+  for (const NamedMethod& method : recipe.methods) method.method->configure(plan);
+  return plan;
+}
+
+ordered_json describe_plan(const ResolvedRun& run, const TrainPlan& plan,
+                           const ordered_json& values, bool per_step) {
+  const Recipe& recipe = run.recipe;
+  auto epochs = ordered_json::array();
+  for (std::int64_t epoch = 0; epoch < plan.epochs; ++epoch) {
+    ordered_json entry = {{"epoch", epoch},
+                          {"resolution", plan.image_size_px.at(static_cast<std::size_t>(epoch))},
+                          {"lr_begin", plan.schedule->lr(epoch)},
+                          {"lr_end", plan.schedule->lr(epoch + 1)}};
+    if (per_step) {
+      auto rates = ordered_json::array();
+      for (std::int64_t step = 0; step < plan.steps_per_epoch; ++step)
+        rates.push_back(plan.lr(epoch, step));
+      entry["lr_per_step"] = rates;
+    }
+    epochs.push_back(entry);
+  }
+  return {{"model",
+           {{"arch", plan.model.arch},
+            {"num_classes", plan.model.num_classes},
+            {"blurpool", plan.model.blurpool},
+            {"params", plan.model.params.flow()}}},
+          {"epochs", plan.epochs},
+          {"steps_per_epoch", plan.steps_per_epoch},
+          {"global_batch_size", plan.global_batch_size},
+          {"world_size", run.world},
+          {"precision", precision_name(plan.precision)},
+          {"channels_last", plan.channels_last},
+          {"loss", {{"name", plan.loss.name}, {"options", plan.loss.options.flow()}}},
+          {"optimizer", plan.optimizer.name},
+          {"lr",
+           {{"schedule", recipe.config.lr.lr_schedule_type},
+            {"peak", run.peak_lr()},
+            {"reference_batch_size", recipe.config.lr.reference_batch_size}}},
+          {"methods", recipe.resolved.at("methods")},
+          {"plan", epochs},
+          {"config", values}};
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+
+#include "framework/launch/rank_info.h"
+#include "tools/app/recipe.h"
+
+namespace precast::tools {
+
+/// A recipe together with what the start of a run determines: the ranks and the device. The recipe
+/// stays as it was parsed; everything that depends on the machine is derived here. Immutable.
+struct ResolvedRun {
+  /// Borrowed.
+  const Recipe& recipe;
+  at::Device device = at::kCPU;
+  /// Ranks that train together, and those of this host, which share its memory and cores.
+  std::int64_t world = 1;
+  std::int64_t local_world = 1;
+
+  [[nodiscard]] const TrainConfig& config() const { return recipe.config; }
+  /// Samples per step on one rank, and over all ranks.
+  [[nodiscard]] std::int64_t rank_batch_size() const;
+  [[nodiscard]] std::int64_t global_batch_size() const { return rank_batch_size() * world; }
+  /// The schedule's highest rate: lr.lr, or, if lr.reference_batch_size is set, by the linear
+  /// scaling rule (Goyal et al. 2017) lr.lr * global batch / lr.reference_batch_size.
+  [[nodiscard]] double peak_lr() const;
+  /// data.num_workers; if that is 0, its automatic value (data::loader_threads).
+  [[nodiscard]] int loader_threads() const;
+};
+
+/// What the recipe asks for: its ranks, all on this host, and a GPU only if it names one.
+/// Does not touch a device: the plan for a GPU can be printed on a machine without one.
+[[nodiscard]] ResolvedRun as_requested(const Recipe& recipe);
+
+/// For one of the ranks: prepares its device (prepare_device()).
+[[nodiscard]] ResolvedRun resolve_run(const Recipe& recipe, const RankInfo& info);
+
+/// Chooses the device of training.device and prepares libtorch for it (threads, cuDNN), for one of
+/// the ranks of this host: they share its cores, and each has its own GPU.
+/// @throws DeviceError if the recipe asks for a GPU that does not exist; ConfigError for a setting
+/// that the device does not have.
+[[nodiscard]] at::Device prepare_device(const TrainConfig& config, const RankInfo& info);
+
+}  // namespace precast::tools
