@@ -10,10 +10,9 @@
 
 namespace precast::data {
 
-/// A block's coefficients as lanes leave them: 64 in zigzag order; the other places have no
-/// meaning.
+/// A block's coefficients in zigzag order, as lanes leave them.
 struct alignas(64) LaneBlock {
-  std::int16_t coefficients[kBlockPlaces] = {};
+  std::int16_t coefficients[64] = {};
 };
 
 /// One component's quantisation in natural order (scale_quantizers()).

@@ -80,8 +80,8 @@ HWY_INLINE void take_entry(LaneScan& scan, std::int16_t* HWY_RESTRICT coefficien
     entry = &found;
   }
   const std::uint64_t block = (lane.place + 1) / kBlockPlaces;
-  const auto coefficient_bits = static_cast<std::int64_t>(lane.window << (entry->code_bits & 63U));
-  const unsigned shift = entry->shift & 63U;
+  const auto coefficient_bits = static_cast<std::int64_t>(lane.window << (entry->code_bits));
+  const unsigned shift = entry->shift;
   const auto value =
       static_cast<std::int64_t>(static_cast<std::uint64_t>(coefficient_bits) >> 1 >> shift);
   const std::int64_t first_value =
@@ -101,13 +101,14 @@ HWY_INLINE void take_entry(LaneScan& scan, std::int16_t* HWY_RESTRICT coefficien
     place |= kLastPlace;
   }
   // In this order: without a second value both have the same place.
-  coefficients[static_cast<std::ptrdiff_t>(second) - 1] = entry->second_value;
-  coefficients[static_cast<std::ptrdiff_t>(first) - 1] = static_cast<std::int16_t>(first_value);
+  std::int16_t* const before = coefficients - block * (kBlockPlaces - kPastBlock) - 1;
+  before[second] = entry->second_value;
+  before[first] = static_cast<std::int16_t>(first_value);
   lane.place = place;
   lane.table = choose_table(place, ac[block], next_dc[block]);
   const unsigned bits = entry->bits;
   lane.bit += bits;
-  lane.window <<= bits & 63U;
+  lane.window <<= bits;
 }
 
 /// @tparam kLane the indices of the lanes: as constants, so that their states stay in registers.

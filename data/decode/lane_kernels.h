@@ -12,7 +12,8 @@ namespace precast::data {
 struct Lane {
   /// Of the next bit, in the bytes of LaneScan.
   std::uint64_t bit = 0;
-  /// One past the place of the last coefficient; kBlockPlaces * block - 1 before the block.
+  /// kBlockPlaces * block + zigzag index of the next coefficient; kBlockPlaces * block - 1 before
+  /// the block.
   std::uint64_t place = 0;
   /// `place` after the last block. A lane that has reached it may have decoded one entry more.
   std::uint64_t end = 0;
@@ -25,7 +26,7 @@ struct Lane {
 struct LaneScan {
   /// Unstuffed; each lane reads at most kBytesPerBlock for each block, and kBytesAhead.
   const std::uint8_t* bytes = nullptr;
-  /// [block][kBlockPlaces], zero up to place 64. DC coefficients are differences.
+  /// [block][64] in zigzag order, zero before. DC coefficients are differences.
   std::int16_t* coefficients = nullptr;
   /// For each block, its AC table, and the DC table of the block after it.
   const LaneEntry* const* ac = nullptr;

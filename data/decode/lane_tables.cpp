@@ -126,6 +126,7 @@ LaneEntry LaneTables::symbol(const LaneEntry* table, std::uint64_t next_bits, bo
   if (exists) return entry_of(symbol, index % 2 == 0);
   LaneEntry none;
   none.bits = 1;
+  none.advance = index % 2 == 0 ? 2 : 1;
   none.end = kLastPlace;
   return none;
 }

@@ -47,8 +47,8 @@ struct alignas(8) LaneEntry {
 };
 static_assert(sizeof(LaneEntry) == 8);
 
-/// Coefficients of a block are at 64 places in zigzag order; as many unused ones follow. A run that
-/// exceeds its block ends there, so that it is noticed and overwrites nothing.
+/// Places are counted as if each block had 64 coefficients and as many places after them: a run
+/// that exceeds its block ends there, so that it is noticed.
 inline constexpr std::size_t kBlockPlaces = 128;
 inline constexpr std::uint8_t kLastPlace = kBlockPlaces - 1;
 

@@ -8,7 +8,7 @@
 namespace precast::data {
 namespace {
 
-/// Blocks in memory at a time, 128 bytes of each in use: a fraction of a second-level cache, but
+/// Blocks in memory at a time, of 128 bytes: a fraction of a second-level cache, but
 /// enough segments to keep all lanes busy.
 constexpr std::size_t kBatchBlocks = 2048;
 /// Wider windows are left to the other loop, so that memory stays small.
