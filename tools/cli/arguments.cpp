@@ -232,8 +232,10 @@ bool Arguments::parse(const std::vector<std::string>& args) {
     }
     po::notify(values_);
   } catch (const po::unknown_option& error) {
-    throw ConfigError(fmt::format("unknown option '{}'. {}", error.get_option_name(),
-                                  hint(error.get_option_name())));
+    // Boost keeps the value.
+    const std::string given = error.get_option_name();
+    const std::string option = given.substr(0, given.find('='));
+    throw ConfigError(fmt::format("unknown option '{}'. {}", option, hint(option)));
   } catch (const po::too_many_positional_options_error&) {
     throw ConfigError(fmt::format("too many arguments. usage: precast {}", usage_));
   } catch (const po::error& error) {

@@ -288,10 +288,10 @@ TEST_F(BenchDataTest, FilesWithoutImagesAreLoaded) {
 
 TEST_F(BenchDataTest, CustomFieldsAreToldAndTheOthersLoaded) {
   const std::string file = dataset("custom_w1");
-  expect_failure(3, {"loader", file}, Names("--field boxes=BYTES:ALIGNMENT"));
-  expect_failure(2, {"loader", file, "--field", "boxes"},
+  expect_failure(3, {"loader", file}, Names("--field-layout boxes=BYTES:ALIGNMENT"));
+  expect_failure(2, {"loader", file, "--field-layout", "boxes"},
                  Names("--field", "NAME=BYTES:ALIGNMENT", "boxes"));
-  const json run = load(file, {"--field", "boxes=10:1", "--field", "point=24:8"});
+  const json run = load(file, {"--field-layout", "boxes=10:1", "--field-layout", "point=24:8"});
   EXPECT_EQ(run["samples"], 5);
 }
 

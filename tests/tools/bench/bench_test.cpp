@@ -169,7 +169,7 @@ TEST_F(BenchTest, WrongArgumentsEndWithCodeTwo) {
     EXPECT_EQ(run.exit_code, 2) << run.errors;
     EXPECT_THAT(run.errors, facts);
   };
-  fails({"speed"}, Names("loader", "allreduce", "speed"));
+  fails({"speed"}, Names("bench speed", "bench step"));
   fails({"step", "--steps", "0"}, Names("--steps", 1, 0));
   fails({"step", "--data", "disk", "--device", "cpu", "--image-size", "32"},
         Names("--data", "device", "disk"));
