@@ -55,17 +55,17 @@ TEST_F(SavedRecipeTest, EveryRecipeOfTheProjectBecomesTheSameConfiguration) {
 }
 
 TEST_F(SavedRecipeTest, KeysThatShadowMethodsAndOptionsOfPartsAreKept) {
-  for (const char* text :
-       {"methods: [ema, progressive_resize: {min_res: 64, max_res: 96}]\n",
-        // The option of the loss replaces the default method.
-        "training: {loss: cross_entropy}\nloss: {label_smoothing: 0}\n",
-        "training: {label_smoothing: 0, channels_last: false}\n",
-        "data: {order: quasi_random, shuffle_window_mb: 64}\n",
-        "data: {order: weighted, weights: [1, 2], filter: 'label == \"a b\"'}\n",
-        "training: {optimizer: adamw}\noptimizer: {beta2: 0.95}\n",
-        "lr: {lr_schedule_type: cosine, warmup_epochs: 3}\n",
-        "pipeline: {train: [random_resized_crop: {scale: [0.5, 1]}, cutout: {crop_size: 4}], val: [whole_image]}\n",
-        "validation: {metrics: [top_k: {k: 3}]}\nlogging: {run_id: '007'}\n"}) {
+  for (const char* text : {"methods: [ema, progressive_resize: {min_res: 64, max_res: 96}]\n",
+                           // The option of the loss replaces the default method.
+                           "training: {loss: cross_entropy}\nloss: {label_smoothing: 0}\n",
+                           "training: {label_smoothing: 0, channels_last: false}\n",
+                           "data: {order: quasi_random, shuffle_window_mb: 64}\n",
+                           "data: {order: weighted, weights: [1, 2], filter: 'label == \"a b\"'}\n",
+                           "training: {optimizer: adamw}\noptimizer: {beta2: 0.95}\n",
+                           "lr: {lr_schedule_type: cosine, warmup_epochs: 3}\n",
+                           "pipeline: {train: [random_resized_crop: {scale: [0.5, 1]}, cutout: "
+                           "{crop_size: 4}], val: [whole_image]}\n",
+                           "validation: {metrics: [top_k: {k: 3}]}\nlogging: {run_id: '007'}\n"}) {
     const Recipe recipe = load(text);
     const Recipe saved = load_saved(recipe);
     EXPECT_EQ(saved.resolved, recipe.resolved)
