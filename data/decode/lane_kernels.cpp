@@ -80,7 +80,7 @@ HWY_INLINE void take_entry(LaneScan& scan, std::int16_t* HWY_RESTRICT coefficien
     entry = &found;
   }
   const std::uint64_t block = (lane.place + 1) / kBlockPlaces;
-  const auto coefficient_bits = static_cast<std::int64_t>(lane.window << (entry->code_bits));
+  const auto coefficient_bits = static_cast<std::int64_t>(lane.window << entry->code_bits);
   const unsigned shift = entry->shift;
   const auto value =
       static_cast<std::int64_t>(static_cast<std::uint64_t>(coefficient_bits) >> 1 >> shift);

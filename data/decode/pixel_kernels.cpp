@@ -1,7 +1,5 @@
 #include "data/decode/pixel_kernels.h"
 
-// Structs of vectors need vectors of known size.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "data/decode/pixel_kernels.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
@@ -85,78 +83,50 @@ void widen_simd(const std::uint8_t* HWY_RESTRICT in, std::size_t count,
   }
 }
 
-// The factors of chroma (jdcolor.c). libjpeg's red and blue are fractions of 65536, 26345 and
-// -14942; these fractions of 32768 give the same for each of the 256 values of chroma.
-constexpr std::int16_t kRedFromCr = 13173;     // 0.40200 (the rest of 1.40200 is added whole)
-constexpr std::int16_t kBlueFromCb = -7471;    // -0.22800 (1.77200 = 2 - 0.22800)
-constexpr std::int16_t kGreenFromCb = -22554;  // -0.34414, of 65536
-constexpr std::int16_t kGreenFromCr = 18734;   // 0.28586 (-0.71414 = 0.28586 - 1), of 65536
-
-/// (kGreenFromCb * cb + kGreenFromCr * cr + 32768) >> 16.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V green_fraction(D d, V cb, V cr) {
-#if HWY_TARGET == HWY_SCALAR
-  const int sum = kGreenFromCb * hn::GetLane(cb) + kGreenFromCr * hn::GetLane(cr);
-  return hn::Set(d, static_cast<std::int16_t>((sum + 32768) >> 16));
-#else
-  const hn::RepartitionToWide<D> d32;
-  const auto factors = hn::BitCast(
-      d, hn::Set(d32, (std::int32_t{kGreenFromCr} << 16) | (std::int32_t{kGreenFromCb} & 0xFFFF)));
-  const auto sum_up = [&](V pairs) HWY_ATTR {
-    auto odd = hn::Zero(d32);
-    const auto even = hn::ReorderWidenMulAccumulate(d32, pairs, factors, hn::Set(d32, 32768), odd);
-    return hn::ShiftRight<16>(hn::RearrangeToOddPlusEven(even, odd));
-  };
-  return hn::ReorderDemote2To(d, sum_up(hn::InterleaveLower(d, cb, cr)),
-                              sum_up(hn::InterleaveUpper(d, cb, cr)));
-#endif
+/// factor * chroma / 65536, rounded half up; |chroma| <= 128 and the factor is a 16-bit fraction.
+template <class V, class D>
+V fraction_of(V chroma, std::int16_t factor, D d) {
+  // Twice the product's upper half keeps the bit that rounds.
+  const auto doubled = hn::MulHigh(hn::Add(chroma, chroma), hn::Set(d, factor));
+  return hn::ShiftRight<1>(hn::Add(doubled, hn::Set(d, 1)));
 }
 
-/// Pixels of one colour each.
-template <class D>
-struct Colours {
-  hn::Vec<D> red, green, blue;
-};
-
-/// A vector of pixels of which `d` has 16-bit numbers.
-template <class D, class D8 = hn::Rebind<std::uint8_t, D>>
-HWY_INLINE Colours<D8> ycc_colours(D d, const std::uint8_t* HWY_RESTRICT y,
-                                   const std::uint8_t* HWY_RESTRICT cb,
-                                   const std::uint8_t* HWY_RESTRICT cr) {
-  const D8 d_u8;
-  const auto centre = hn::Set(d, 128);
-  const auto luma = hn::PromoteTo(d, hn::LoadU(d_u8, y));
-  const auto blue = hn::Sub(hn::PromoteTo(d, hn::LoadU(d_u8, cb)), centre);
-  const auto red = hn::Sub(hn::PromoteTo(d, hn::LoadU(d_u8, cr)), centre);
-  const auto r = hn::Add(luma, hn::Add(red, hn::MulFixedPoint15(red, hn::Set(d, kRedFromCr))));
-  const auto g = hn::Add(luma, hn::Sub(green_fraction(d, blue, red), red));
-  const auto b = hn::Add(
-      luma, hn::Add(hn::Add(blue, blue), hn::MulFixedPoint15(blue, hn::Set(d, kBlueFromCb))));
-  return {hn::DemoteTo(d_u8, r), hn::DemoteTo(d_u8, g), hn::DemoteTo(d_u8, b)};
+/// (a * cb + b * cr + 32768) >> 16 in 16-bit lanes; a and b are even, so that nothing is lost where
+/// the lower halves of the products are added at half their size.
+template <class V, class D>
+V green_fraction(V cb, V cr, std::int16_t a, std::int16_t b, D d) {
+  const hn::RebindToUnsigned<D> d_u16;
+  const auto factor_a = hn::Set(d, a), factor_b = hn::Set(d, b);
+  const auto high = hn::Add(hn::MulHigh(cb, factor_a), hn::MulHigh(cr, factor_b));
+  const auto low_a = hn::ShiftRight<1>(hn::BitCast(d_u16, hn::Mul(cb, factor_a)));
+  const auto low_b = hn::ShiftRight<1>(hn::BitCast(d_u16, hn::Mul(cr, factor_b)));
+  const auto quarters = hn::ShiftRight<14>(hn::Add(low_a, low_b));
+  const auto carry = hn::ShiftRight<1>(hn::Add(quarters, hn::Set(d_u16, 1)));
+  return hn::Add(high, hn::BitCast(d, carry));
 }
+
+constexpr std::int16_t kRedFromCr = 26345;     // 0.40200 (the rest of 1.40200 is added whole)
+constexpr std::int16_t kBlueFromCb = -14942;   // -0.22800 (1.77200 = 2 - 0.22800)
+constexpr std::int16_t kGreenFromCb = -22554;  // -0.34414
+constexpr std::int16_t kGreenFromCr = 18734;   // 0.28586 (-0.71414 = 0.28586 - 1)
 
 void ycc_to_rgb_simd(const std::uint8_t* HWY_RESTRICT y, const std::uint8_t* HWY_RESTRICT cb,
                      const std::uint8_t* HWY_RESTRICT cr, std::size_t count,
                      std::uint8_t* HWY_RESTRICT out) {
   const hn::ScalableTag<std::int16_t> d;
-  const std::size_t lanes = hn::Lanes(d);
-#if HWY_TARGET == HWY_SCALAR
   const hn::Rebind<std::uint8_t, decltype(d)> d_u8;
-  for (std::size_t i = 0; i < count; i += lanes) {
-    const auto all = ycc_colours(d, y + i, cb + i, cr + i);
-    hn::StoreInterleaved3(all.red, all.green, all.blue, d_u8, out + 3 * i);
+  const auto centre = hn::Set(d, 128);
+  for (std::size_t i = 0; i < count; i += hn::Lanes(d)) {
+    const auto luma = hn::PromoteTo(d, hn::LoadU(d_u8, y + i));
+    const auto blue = hn::Sub(hn::PromoteTo(d, hn::LoadU(d_u8, cb + i)), centre);
+    const auto red = hn::Sub(hn::PromoteTo(d, hn::LoadU(d_u8, cr + i)), centre);
+    const auto r = hn::Add(luma, hn::Add(red, fraction_of(red, kRedFromCr, d)));
+    const auto g =
+        hn::Add(luma, hn::Sub(green_fraction(blue, red, kGreenFromCb, kGreenFromCr, d), red));
+    const auto b = hn::Add(luma, hn::Add(hn::Add(blue, blue), fraction_of(blue, kBlueFromCb, d)));
+    hn::StoreInterleaved3(hn::DemoteTo(d_u8, r), hn::DemoteTo(d_u8, g), hn::DemoteTo(d_u8, b), d_u8,
+                          out + 3 * i);
   }
-#else
-  // Whole vectors of bytes: interleaving takes most of the time.
-  const hn::Repartition<std::uint8_t, decltype(d)> d_u8;
-  for (std::size_t i = 0; i < count; i += 2 * lanes) {
-    const auto low = ycc_colours(d, y + i, cb + i, cr + i);
-    const auto high = ycc_colours(d, y + i + lanes, cb + i + lanes, cr + i + lanes);
-    hn::StoreInterleaved3(hn::Combine(d_u8, high.red, low.red),
-                          hn::Combine(d_u8, high.green, low.green),
-                          hn::Combine(d_u8, high.blue, low.blue), d_u8, out + 3 * i);
-  }
-#endif
 }
 
 void grey_to_rgb_simd(const std::uint8_t* HWY_RESTRICT y, std::size_t count,
