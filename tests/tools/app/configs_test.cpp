@@ -75,6 +75,7 @@ TEST_P(ConfigsTest, TrainsThreeStepsOnTinyData) {
                                  "--validation.batch_size=24",
                                  "--lr.lr=0.001",
                                  "--lr.warmup_epochs=0",
+                                 "--warn-unread",
                                  "--logging.every=1",
                                  "--logging.folder=" + (folder_ / "runs").string(),
                                  "--logging.run_id=r"});
