@@ -50,7 +50,7 @@ struct Inputs {
   std::string dataset;
 };
 
-Inputs read_inputs(const RecipeArguments& command) {
+Inputs read_inputs(RecipeArguments& command) {
   Inputs inputs;
   if (!command.arguments().has("INPUT")) return inputs;
   const auto& given = command.arguments().get<std::vector<std::string>>("INPUT");

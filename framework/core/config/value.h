@@ -6,14 +6,15 @@
 #include <vector>
 
 #include "framework/core/config/node.h"
+#include "framework/core/export.h"
 
 namespace precast {
 
 /// Reads `node` into `*target`. @return false, and `*target` as it was, if it does not fit the
 /// type. @{
-bool read_value(const ConfigNode& node, bool* target);
+PRECAST_API bool read_value(const ConfigNode& node, bool* target);
 bool read_value(const ConfigNode& node, std::int64_t* target);
-bool read_value(const ConfigNode& node, double* target);
+PRECAST_API bool read_value(const ConfigNode& node, double* target);
 bool read_value(const ConfigNode& node, std::string* target);
 bool read_value(const ConfigNode& node, std::vector<double>* target);
 bool read_value(const ConfigNode& node, std::vector<std::string>* target);
@@ -21,6 +22,6 @@ bool read_value(const ConfigNode& node, ConfigNode* target);
 /// @}
 
 /// Numbers and true or false as such, other scalars as text.
-[[nodiscard]] nlohmann::ordered_json to_json(const ConfigNode& node);
+[[nodiscard]] PRECAST_API nlohmann::ordered_json to_json(const ConfigNode& node);
 
 }  // namespace precast
