@@ -51,7 +51,7 @@ constexpr std::array kCommands = {
             [](Args args) -> int { exec_precast_train("train", args); }, kElsewhere},
     Command{"eval", "evaluate weights", [](Args args) -> int { exec_precast_train("eval", args); },
             kElsewhere},
-    Command{"predict", "write the logits of every sample",
+    Command{"predict", "predict the classes of images",
             [](Args args) -> int { exec_precast_train("predict", args); }, kElsewhere},
     Command{"grid", "train a recipe with every combination of some values", run_grid},
     Command{"reproduce", "train the rows of a published table", run_reproduce},

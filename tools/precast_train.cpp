@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
   constexpr std::array kCommands = {
       Command{"train", "train a model from a recipe", plain_errors<run_train>},
       Command{"eval", "evaluate weights", plain_errors<run_eval>},
-      Command{"predict", "write the logits of every sample", plain_errors<run_predict>},
+      Command{"predict", "predict the classes of images", plain_errors<run_predict>},
       Command{"bench step", "measure training steps", plain_errors<run_bench_step>},
       Command{"bench stages", "measure the stages of training", plain_errors<run_bench_stages>},
       Command{"bench allreduce", "measure sums over ranks", plain_errors<run_bench_allreduce>},

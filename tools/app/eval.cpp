@@ -110,10 +110,9 @@ int run_eval(const std::vector<std::string>& args) {
   Registries registries = make_registries();
   RecipeArguments command(
       "eval",
-      "Evaluates weights on data.val_dataset. In place of a recipe with --model.weights=FILE, a "
-      "run "
-      "folder, a checkpoint or a weights file of a run can be given. Of a run folder the final "
-      "weights are used or, if the run has not finished, its newest checkpoint.");
+      "Evaluates weights on data.val_dataset. A recipe needs --model.weights=FILE. Of a run folder "
+      "the final weights are used or, if the run has not finished, its newest checkpoint.",
+      RecipeArguments::Takes::run_or_recipe);
   command.arguments().options().add_options()("json", kJsonHelp);
   command.arguments().example("precast eval runs/a");
   command.arguments().example("precast eval recipe.yaml --model.weights=weights.safetensors");

@@ -31,18 +31,12 @@ constexpr std::size_t kFilesShown = 3;
 
 constexpr const char* kAbout =
     "Writes the classes that a model predicts, with their probabilities, for image files, folders "
-    "of images, or the samples of a dataset.\n"
-    "In place of a recipe with --model.weights=FILE, a run folder, a checkpoint or a weights file "
-    "of a run can be given.\n"
+    "of images, or the samples of a dataset. A recipe needs --model.weights=FILE.\n"
     "A probability is the softmax of the logits; with validation.lr_tta, of the mean of the logits "
     "of the image and its mirror image.\n"
     "Of a dataset, logits are written unless --top is given; with validation.lr_tta they are the "
     "sums over both images.\n"
-    "A file that is not an image is skipped with a warning; the exit code is then 3.\n\n"
-    "examples:\n"
-    "  precast predict runs/a photos/ -o predictions.csv\n"
-    "  precast predict runs/a cat.jpg dog.png --top 5 --json\n"
-    "  precast predict R.yaml --model.weights=final_weights.pt -o logits.npy";
+    "A file that is not an image is skipped with a warning; the exit code is then 3.";
 
 /// The inputs of the command line: image files and folders, or one dataset.
 struct Inputs {
@@ -208,14 +202,18 @@ void report_ignored(const PhotoList& photos) {
 }
 
 void declare(Arguments& arguments) {
+  arguments.example("precast predict runs/a photos/ -o predictions.csv");
+  arguments.example("precast predict runs/a cat.jpg dog.png --top 5 --json");
+  arguments.example("precast predict recipe.yaml --model.weights=final_weights.pt -o logits.npy");
+  arguments.exit_codes({3, 4, 6, 10, 12});
   arguments.optional_list("INPUT", "image files and folders of images, or a .beton file");
   arguments.options().add_options()(
       "output,o", po::value<std::string>(),
-      "file to write: .csv or .jsonl with classes, .npy with logits ([samples, classes] float32); "
+      "file to write; .csv or .jsonl with classes, .npy with logits ([samples, classes] float32); "
       "without it the CSV is printed")("top", number(1),
                                        "classes of each sample, most probable first")(
-      "logits", "logits in the CSV in place of classes, and in JSON")(
-      "json", "print one JSON object a line: name, predictions");
+      "logits", "write logits; in the CSV in place of classes, in JSON besides them")(
+      "json", "print the result as JSON; one object per line, with name and predictions");
 }
 
 Override dataset_override(const std::string& path) {
@@ -230,7 +228,7 @@ Override dataset_override(const std::string& path) {
 
 int run_predict(const std::vector<std::string>& args) {
   Registries registries = make_registries();
-  RecipeArguments command("predict", kAbout);
+  RecipeArguments command("predict", kAbout, RecipeArguments::Takes::run_or_recipe);
   declare(command.arguments());
   if (!command.parse(args, recipe_help(registries))) return 0;
   const Inputs inputs = read_inputs(command);

@@ -50,11 +50,15 @@ std::vector<Override> take_overrides(std::vector<std::string>& args) {
   return overrides;
 }
 
-RecipeArguments::RecipeArguments(const std::string& command, std::string about)
-    : arguments_(fmt::format("{} CONFIG.yaml [--section.key=value ...] [options]", command),
+RecipeArguments::RecipeArguments(const std::string& command, std::string about, Takes takes)
+    : name_(takes == Takes::recipe ? "CONFIG.yaml" : "RUN|CONFIG.yaml"),
+      arguments_(fmt::format("{} {} [--section.key=value ...] [options]", command, name_),
                  std::move(about)) {
-  arguments_.optional_positional("CONFIG.yaml",
-                                 "recipe; without one, defaults and the keys given here");
+  const std::string recipe = "recipe; without one, defaults and the keys given here";
+  arguments_.optional_positional(
+      name_, takes == Takes::recipe
+                 ? recipe
+                 : "folder of a run, one of its checkpoints or weights files; or a " + recipe);
   arguments_.options().add_options()("config-file", po::value<std::string>()->value_name("FILE"),
                                      "recipe to read; as CONFIG.yaml")(
       "help-keys", "show all keys of a recipe, with types, ranges and defaults");
@@ -71,15 +75,15 @@ bool RecipeArguments::parse(const std::vector<std::string>& args, std::vector<Re
   std::vector<std::string> own = args;
   overrides_ = take_overrides(own);
   if (!arguments_.parse(own)) return false;
-  if (arguments_.has("config-file") && arguments_.has("CONFIG.yaml")) {
-    throw ConfigError(fmt::format("expected one recipe, got {} and {}",
-                                  arguments_.text("CONFIG.yaml"), arguments_.text("config-file")));
+  if (arguments_.has("config-file") && arguments_.has(name_)) {
+    throw ConfigError(fmt::format("expected one recipe, got {} and {}", arguments_.text(name_),
+                                  arguments_.text("config-file")));
   }
   return true;
 }
 
 std::string RecipeArguments::config_path() const {
-  for (const char* name : {"CONFIG.yaml", "config-file"}) {
+  for (const std::string& name : {name_, std::string("config-file")}) {
     if (arguments_.has(name)) return arguments_.text(name);
   }
   return {};

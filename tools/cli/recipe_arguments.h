@@ -13,8 +13,10 @@ namespace precast::tools {
 /// `--config-file CONFIG.yaml` is the same as giving it first (as in ffcv-imagenet's script).
 class RecipeArguments {
  public:
+  /// What the first argument may be.
+  enum class Takes { recipe, run_or_recipe };
   /// @param command its name. @param about what it does.
-  RecipeArguments(const std::string& command, std::string about);
+  RecipeArguments(const std::string& command, std::string about, Takes takes = Takes::recipe);
 
   /// The options of the command itself.
   [[nodiscard]] Arguments& arguments() { return arguments_; }
@@ -26,6 +28,8 @@ class RecipeArguments {
   [[nodiscard]] const std::vector<Override>& overrides() const { return overrides_; }
 
  private:
+  /// Of the first argument.
+  std::string name_;
   Arguments arguments_;
   std::vector<Override> overrides_;
 };

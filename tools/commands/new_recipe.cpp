@@ -261,10 +261,11 @@ void check_same_classes(const DataFacts& train, const std::string& train_file,
   const std::size_t label = val.field(train.label);
   const std::string conflict = data::class_conflict(train.names, data::class_names_of(val, label));
   if (!conflict.empty()) {
-    throw ConfigError(fmt::format(
-        "--val: expected the classes of --train, but {}. Write it with them: precast write SOURCE "
-        "{} --class-names {}",
-        conflict, val.path().string(), train_file));
+    throw ConfigError(
+        fmt::format("--val-dataset: expected the classes of --train-dataset, but {}. Write it with "
+                    "them: precast write SOURCE "
+                    "{} --class-names {}",
+                    conflict, val.path().string(), train_file));
   }
   const std::int64_t classes = count_classes(val, label);
   if (classes > train.classes) {
@@ -289,18 +290,21 @@ fs::path recipe_path(const Arguments& arguments) {
 
 int run_new_recipe(const std::vector<std::string>& args) {
   Arguments arguments(
-      "new recipe [NAME] --train FILE.beton --val FILE.beton",
+      "new recipe [NAME] --train-dataset FILE --val-dataset FILE",
       "Writes NAME.yaml, a recipe with comments for these files: network, image sizes, batch and "
       "epochs suit them, and it trains as it is.");
-  arguments.positional("WHAT", "recipe");
-  arguments.optional_positional("NAME", "of the file; recipe if not given");
-  arguments.options().add_options()("train", po::value<std::string>()->required(),
-                                    "the training set")("val", po::value<std::string>()->required(),
-                                                        "the set to evaluate on");
+  arguments.optional_positional("NAME", "name of the file without .yaml; recipe if not given");
+  arguments.options().add_options()("train-dataset",
+                                    po::value<std::string>()->required()->value_name("FILE"),
+                                    ".beton file to train on")(
+      "val-dataset", po::value<std::string>()->required()->value_name("FILE"),
+      ".beton file to evaluate on");
+  arguments.example("precast new recipe mine --train-dataset train.beton --val-dataset val.beton");
+  arguments.exit_codes({3});
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
   const fs::path path = recipe_path(arguments);
-  const std::string train = arguments.text("train");
-  const std::string val = arguments.text("val");
+  const std::string train = arguments.text("train-dataset");
+  const std::string val = arguments.text("val-dataset");
   const BetonReader train_reader(train);
   const BetonReader val_reader(val);
   const DataFacts facts = facts_of(train_reader);

@@ -5,7 +5,7 @@
 
 namespace precast::tools {
 
-/// `precast new recipe [NAME] --train FILE.beton --val FILE.beton`: writes NAME.yaml, a recipe with
+/// `precast new recipe [NAME] --train-dataset FILE --val-dataset FILE`: writes NAME.yaml, a recipe with
 /// comments that fits these files and trains as it is. `args` begin with `recipe`.
 /// @return an exit code
 int run_new_recipe(const std::vector<std::string>& args);

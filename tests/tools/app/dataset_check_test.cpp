@@ -71,7 +71,7 @@ TEST_F(DatasetCheckTest, LabelsMustMeanTheSameClasses) {
   const auto alone = file("alone.beton", {0, 1}, {"bee", "dog"});
   EXPECT_THAT([&] { check_same_classes(train, 0, alone, 0); },
               ThrowsMessage<ConfigError>(Names("data.val_dataset", "label 0", "'ant'", "'bee'",
-                                               "--classes " + train.path().string())));
+                                               "--class-names " + train.path().string())));
   const auto same = file("same.beton", {1, 3}, {"ant", "bee", "cat", "dog"});
   EXPECT_NO_THROW(check_same_classes(train, 0, same, 0));
   EXPECT_THAT(class_warnings(train, 0, {}, same, 0),

@@ -59,8 +59,8 @@ TEST_F(RecipesOfRunsTest, TheParametersOfARunTrainTheSameAgain) {
 
 TEST_F(RecipesOfRunsTest, ANewRecipeTrainsAsItIs) {
   const std::string recipe = path("mine.yaml");
-  const ChildResult made =
-      precast({"new", "recipe", recipe, "--train", path("d.beton"), "--val", path("d.beton")});
+  const ChildResult made = precast({"new", "recipe", recipe, "--train-dataset", path("d.beton"),
+                                    "--val-dataset", path("d.beton")});
   ASSERT_EQ(made.exit_code, 0) << made.errors;
   // Nothing but its length, its place and the images' size are changed, to save time.
   const ChildResult run = precast(

@@ -97,8 +97,7 @@ TEST_F(SavedRecipeTest, AMistakeIsNamedWithItsPlace) {
     (void)load_recipe(folder_ / "params.json", {}, registries_);
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(),
-                test::Names("params.json:1:", "lr.lr", "'fast'", "params.json:2:", "lr.lrr"));
+    EXPECT_THAT(error.what(), test::Names("params.json:1:", "lr.lr", "'fast'"));
   }
 }
 

@@ -68,7 +68,8 @@ class NewRecipeTest : public testing::Test {
 TEST_F(NewRecipeTest, SuitsSmallImages) {
   write("train set.beton", 100, 28, {"ant", "bee"});
   write("val.beton", 20, 28, {"ant", "bee"});
-  ASSERT_EQ(run_new_recipe({"recipe", "--train", "train set.beton", "--val", "val.beton"}), 0);
+  ASSERT_EQ(run_new_recipe({"--train-dataset", "train set.beton", "--val-dataset", "val.beton"}),
+            0);
   const ConfigNode node = recipe("recipe.yaml");
   EXPECT_EQ(value(node, "data", "train_dataset"), "train set.beton");
   EXPECT_EQ(value(node, "data", "val_dataset"), "val.beton");
@@ -81,7 +82,7 @@ TEST_F(NewRecipeTest, SuitsSmallImages) {
 TEST_F(NewRecipeTest, SuitsPhotographs) {
   write("t.beton", 40, 200, {"ant", "bee"});
   write("v.beton", 8, 200, {"ant", "bee"});
-  ASSERT_EQ(run_new_recipe({"recipe", "mine", "--train", "t.beton", "--val", "v.beton"}), 0);
+  ASSERT_EQ(run_new_recipe({"mine", "--train-dataset", "t.beton", "--val-dataset", "v.beton"}), 0);
   const ConfigNode node = recipe("mine.yaml");
   EXPECT_EQ(value(node, "model", "arch"), "resnet18");
   EXPECT_EQ(value(node, "resolution", "max_res"), "128");
@@ -94,15 +95,15 @@ TEST_F(NewRecipeTest, RefusesOtherClassesAndFilesThatExist) {
   write("v.beton", 4, 28, {"bee", "cat"});
   EXPECT_THAT(
       [] {
-        (void)run_new_recipe({"recipe", "--train", "t.beton", "--val", "v.beton"});
+        (void)run_new_recipe({"--train-dataset", "t.beton", "--val-dataset", "v.beton"});
       },
       ThrowsMessage<ConfigError>(Names("label 0", "'ant'", "'bee'", "--class-names")));
   EXPECT_FALSE(std::filesystem::exists("recipe.yaml"));
-  EXPECT_THROW((void)run_new_recipe({"recipe", "--train", "t.beton"}), ConfigError);
-  ASSERT_EQ(run_new_recipe({"recipe", "--train", "t.beton", "--val", "t.beton"}), 0);
+  EXPECT_THROW((void)run_new_recipe({"--train-dataset", "t.beton"}), ConfigError);
+  ASSERT_EQ(run_new_recipe({"--train-dataset", "t.beton", "--val-dataset", "t.beton"}), 0);
   EXPECT_THAT(
       [] {
-        (void)run_new_recipe({"recipe", "--train", "t.beton", "--val", "t.beton"});
+        (void)run_new_recipe({"--train-dataset", "t.beton", "--val-dataset", "t.beton"});
       },
       ThrowsMessage<ConfigError>(Names("recipe.yaml")));
 }

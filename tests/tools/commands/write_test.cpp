@@ -237,7 +237,7 @@ TEST_F(WriteTest, SaysWhichColumnBecameClassesOrCould) {
   EXPECT_EQ(reader.integer(0, 1), 1);
   std::ofstream(folder_ / "b.csv") << "file,species\ntree/dog/1.jpg,dog\n";
   ASSERT_EQ(write((folder_ / "b.csv").string()), 0) << error;
-  EXPECT_THAT(error, Names("--class_column species"));
+  EXPECT_THAT(error, Names("--class-column species"));
 }
 
 TEST_F(WriteTest, ASmallDatasetIsASmallFile) {
