@@ -84,7 +84,8 @@ std::vector<std::string> class_warnings(const data::BetonReader& train, std::siz
     const auto chosen = data::labels_of(train, train_field, data::choose_members(train, options));
     const bool drawn = options.subset.starts_with("random:");
     add("data.subset", data::absent_labels(wanted, chosen), wanted.size(),
-        drawn ? ". Draw more samples" : ". data.subset: random:N draws N samples of the whole file");
+        drawn ? ". Draw more samples"
+              : ". data.subset: random:N draws N samples of the whole file");
   }
   add("data.val_dataset", data::absent_labels(labels, data::labels_of(val, val_field, all_of(val))),
       labels.size(), "");

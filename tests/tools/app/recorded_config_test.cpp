@@ -1,5 +1,3 @@
-#include "tools/cli/recipe_file.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +10,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tools/app/recipe.h"
 #include "tools/cli/recipe_arguments.h"
+#include "tools/cli/recipe_file.h"
 
 namespace precast::tools {
 namespace {

@@ -298,9 +298,9 @@ TEST_F(WriteTest, APathThatTheSystemRefusesIsNamed) {
 
 TEST_F(WriteTest, AFileSizeLimitIsAnErrorAndNothingIsLeft) {
   const std::string told = (folder_ / "told").string();
-  EXPECT_EQ(test::precast_shell("ulimit -f 4; exec",
-                                fmt::format("write {} {} 2>{}", tree(), out_, told)),
-            5);
+  EXPECT_EQ(
+      test::precast_shell("ulimit -f 4; exec", fmt::format("write {} {} 2>{}", tree(), out_, told)),
+      5);
   const auto bytes = test::read_bytes(told);
   EXPECT_THAT(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
               AllOf(HasSubstr(out_), HasSubstr(std::strerror(EFBIG))));
