@@ -6,8 +6,7 @@
 namespace precast::tools {
 
 /// `precast new recipe [NAME] --train-dataset FILE --val-dataset FILE`: writes NAME.yaml, a recipe
-/// with
-/// comments that fits these files and trains as it is.
+/// with comments that fits these files and trains as it is.
 /// @return an exit code
 int run_new_recipe(const std::vector<std::string>& args);
 

@@ -58,8 +58,8 @@ TEST_F(RecordedConfigTest, ChosenPartsMethodsAndPipelinesAreReadBack) {
       "",
       "training: {label_smoothing: 0}\n",
       "training: {label_smoothing: 0.2, use_blurpool: 1, channels_last: false}\n",
-      "training: {loss: bce, optimizer: lamb, epochs: 4}\n"
-      "lr: {lr_schedule_type: cosine, warmup_epochs: 1}\n",
+      ("training: {loss: bce, optimizer: lamb, epochs: 4}\n"
+       "lr: {lr_schedule_type: cosine, warmup_epochs: 1}\n"),
       "loss: {label_smoothing: 0}\n",
       "loss: {label_smoothing: 0.3}\n",
       "methods: [label_smoothing: {smoothing: 0.3}, blurpool, ema: {decay: 0.9}]\n",
@@ -67,8 +67,8 @@ TEST_F(RecordedConfigTest, ChosenPartsMethodsAndPipelinesAreReadBack) {
       "data: {order: quasi_random, shuffle_window_mb: 16, inputs: image}\n",
       "data: {in_memory: 0, cache_mb: 64, direct_io: 1}\n",
       "validation: {metrics: [top_k: {k: 3}]}\nmodel: {num_classes: 7}\n",
-      "pipeline: {val: [center_crop: {ratio: 0.9}, normalize: {mean: [1, 2, 3], std: [4, 5, "
-      "6]}]}\n",
+      ("pipeline: {val: [center_crop: {ratio: 0.9}, "
+       "normalize: {mean: [1, 2, 3], std: [4, 5, 6]}]}\n"),
   };
   for (const char* text : recipes) expect_same_again(recipe_file(text));
 }

@@ -7,7 +7,6 @@
 #include <map>
 #include <set>
 
-#include "framework/core/config/schema.h"
 #include "framework/core/suggest.h"
 #include "tools/cli/recipe_file.h"
 #include "tools/experiments/grid/sweep_overrides.h"
