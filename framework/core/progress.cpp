@@ -132,7 +132,8 @@ std::string format_bytes(double bytes) {
 
 std::string format_count(std::uint64_t count, std::string_view one) {
   if (count == 1) return fmt::format("1 {}", one);
-  const bool hisses = one.ends_with('s') || one.ends_with('x') || one.ends_with("ch");
+  const bool hisses = one.ends_with('s') || one.ends_with('x') ||
+                      (one.ends_with("ch") && !one.ends_with("och"));  // epochs
   return fmt::format("{} {}{}", count, one, hisses ? "es" : "s");
 }
 

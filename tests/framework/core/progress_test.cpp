@@ -78,6 +78,7 @@ TEST(FormatCount, HasTheRightPlural) {
   EXPECT_EQ(format_count(0, "page"), "0 pages");
   EXPECT_EQ(format_count(2, "class"), "2 classes");
   EXPECT_EQ(format_count(3, "batch"), "3 batches");
+  EXPECT_EQ(format_count(2, "epoch"), "2 epochs");
   EXPECT_EQ(format_count(1, "class"), "1 class");
 }
 
