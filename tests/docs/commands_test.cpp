@@ -131,10 +131,12 @@ void DocumentTest::try_yaml(const Quoted& block) {
 void DocumentTest::try_span(const Quoted& span) {
   const std::string text = std::regex_replace(span.text, std::regex("^([A-Z_]+=\\S+ )+"), "");
   const std::string program = text.substr(0, text.find(' '));
-  // Words in capitals and dots stand for something else; plug-ins are built by examples_test.
-  const bool synopsis = matches(text,
-                                "\\.\\.\\.|\\[-|<| [A-Z]+( |$)|^precast (new "
-                                "plugin|[a-z]+)$|\\.so\\b|my_net|salt_and_pepper");
+  // Words in capitals and dots are placeholders, a command of options alone lacks its arguments;
+  // plug-ins are built by examples_test.
+  const bool synopsis =
+      matches(text,
+              "\\.\\.\\.|\\[-|<| [A-Z]+( |$)| (IN|A)\\.beton|\\.so\\b|my_net|salt_and_pepper") ||
+      matches(text, "^precast( [a-z]+)+( --[a-z-]+)*$");
   if (matches(text, "^(--)?" + kSections + "\\.(?!h$|cpp$|json$|safetensors$)[a-z_]+$"))
     return try_key(span);
   if (matches(text, "^--" + kSections + "\\.") && !synopsis)
@@ -155,7 +157,8 @@ void DocumentTest::try_key(const Quoted& span) {
   if (help_.empty()) help_ = bash("$BUILD_FOLDER/bin/precast train --help-keys").text;
   const std::string key = span.text.substr(span.text.starts_with("--") ? 2 : 0);
   if (!matches(help_, " " + key + "[ .\n]"))
-    expect_runs(span, "precast train R.yaml --dry-run --" + key + "=0");
+    expect_runs(span, "precast train R.yaml --dry-run --" + key +
+                          (key == "data.label_field" ? "=label" : "=0"));
 }
 
 /// Commands that cannot run as written: the command and its options must be known.
@@ -163,7 +166,7 @@ void DocumentTest::try_synopsis(const Quoted& span) {
   std::smatch command;
   std::regex_search(
       span.text, command,
-      std::regex("^precast ([a-z]+)( (loader|decode|step|stages|allreduce|plugin))?"));
+      std::regex("^precast ([a-z]+)( (loader|decode|step|stages|allreduce|plugin|recipe))?"));
   std::string script = command.str() + " --help >help";
   if (matches(span.text, "--" + kSections + "\\."))
     script += "\nprecast train --help-keys | sed 's/^ */--/' >>help";
@@ -186,12 +189,14 @@ TEST_P(DocumentTest, WhatItQuotesRuns) {
 }
 
 TEST(ReadmeTest, CountsMethodsAndTransforms) {
-  for (const char* kind : {"methods", "transforms"}) {
+  for (const std::string title : {"Methods", "Transforms"}) {
+    const std::string kind = title == "Methods" ? "methods" : "transforms";
     Program list({PRECAST_BIN_DIR "/precast", "list", kind, "--json"});
     ASSERT_EQ(list.wait(), 0) << list.err;
     const auto count = nlohmann::json::parse(list.out).at(kind).size();
-    EXPECT_THAT(read_text(kSource / "README.md"),
-                testing::HasSubstr(fmt::format("[{} {}]", count, kind)));
+    EXPECT_TRUE(matches(read_text(kSource / "README.md"),
+                        fmt::format("\\[{}\\]\\([^)]*\\): {},", title, count)))
+        << count << " " << kind;
   }
 }
 

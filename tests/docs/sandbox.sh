@@ -47,13 +47,15 @@ precast write train-images-idx3-ubyte.gz datasets/fashion-mnist/train.beton --im
 precast write t10k-images-idx3-ubyte.gz datasets/fashion-mnist/val.beton --image.mode raw >/dev/null
 
 mkdir datasets/{cifar10,imagenette}
+# R.yaml has datasets that no document writes.
+mkdir datasets/r
 for split in train val; do
   precast write IMAGENET/$split $split.beton >/dev/null
-  for folder in cifar10 imagenette; do cp $split.beton datasets/$folder/$split.beton; done
+  for folder in cifar10 imagenette r; do cp $split.beton datasets/$folder/$split.beton; done
 done
 cp train.beton FILE.beton && cp train.beton FILE
 cat >R.yaml <<'END'
-data: {train_dataset: train.beton, val_dataset: val.beton, num_workers: 1}
+data: {train_dataset: datasets/r/train.beton, val_dataset: datasets/r/val.beton, num_workers: 1}
 model: {arch: resnet18}
 resolution: {min_res: 32, max_res: 32}
 validation: {resolution: 32, batch_size: 4}

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "framework/core/error.h"
+#include "tests/support/bytes.h"
 #include "tests/support/failing_file_ops.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
@@ -28,10 +29,6 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::ThrowsMessage;
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
-}
 
 std::string text_of(const std::filesystem::path& path) {
   const auto bytes = read_file(path);

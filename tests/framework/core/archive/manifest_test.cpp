@@ -15,6 +15,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "tests/framework/core/archive/sample_tensors.h"
+#include "tests/support/bytes.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
@@ -23,10 +24,6 @@ namespace {
 
 using test::Names;
 using ::testing::ThrowsMessage;
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
-}
 
 Manifest sample() {
   return {1250, 0.7125, {{"model.safetensors", 102'400'000, 0x0123456789abcdef}, {"rng", 0, 7}}};

@@ -10,6 +10,7 @@
 #include "framework/core/archive/zip_file.h"
 #include "framework/core/error.h"
 #include "tests/framework/core/archive/sample_tensors.h"
+#include "tests/support/bytes.h"
 #include "tests/support/message_matchers.h"
 
 namespace precast {
@@ -18,10 +19,6 @@ namespace {
 using namespace std::string_literals;
 using Kind = PickleValue::Kind;
 using test::Names;
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
-}
 
 std::string problem(std::string_view pickle) {
   try {

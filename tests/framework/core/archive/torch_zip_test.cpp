@@ -15,6 +15,7 @@
 #include "framework/core/archive/zip_file.h"
 #include "framework/core/error.h"
 #include "tests/framework/core/archive/sample_tensors.h"
+#include "tests/support/bytes.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
@@ -24,10 +25,6 @@ namespace {
 using namespace std::string_literals;
 using test::dump;
 using test::Names;
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
-}
 
 std::string parsed(std::span<const std::byte> file) {
   return dump(parse_torch_zip(file, "w.pt").records);

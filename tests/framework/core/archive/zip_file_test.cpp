@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/core/error.h"
+#include "tests/support/bytes.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
@@ -16,10 +17,6 @@ namespace {
 
 using test::Names;
 using ::testing::ElementsAre;
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
-}
 
 std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
