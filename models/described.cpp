@@ -108,7 +108,8 @@ class Builder {
     const bool plain = node.kind == ConfigNode::Kind::scalar;
     if (!plain && (node.kind != ConfigNode::Kind::map || node.entries.size() != 1))
       fail(node.origin, key,
-           fmt::format("expected a layer, as relu or `conv: {{out: 32}}`, got {}", node.text()));
+           fmt::format("expected a layer, such as relu or `conv: {{out: 32}}`, got {}",
+                       node.text()));
     const std::string& name = plain ? node.scalar : node.entries[0].key;
     std::vector<std::string> names;
     for (const Known& known : known_layers()) {
@@ -319,7 +320,7 @@ std::unique_ptr<Model> make_described(const ModelSpec& spec, const DescribedOpti
   // One class: how many there are is not known yet, the recipe is read before the dataset.
   if (!flow.flat || (spec.num_classes > 1 && flow.channels != spec.num_classes))
     Builder::fail(options.layers.items.back().origin, "model.params.layers",
-                  fmt::format("expected {} features, one a class, at the end, got {}. End with "
+                  fmt::format("expected {} features at the end, one per class, got {}. End with "
                               "global_avg_pool, flatten, linear",
                               spec.num_classes, flow.text()));
   return detail::as_model(chain);

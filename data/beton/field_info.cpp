@@ -86,7 +86,7 @@ void check_options(const BetonOptions& options, const std::vector<FieldInfo>& fi
     const auto field = std::ranges::find(fields, name, &FieldInfo::name);
     if (field != fields.end() && field->type == FieldType::custom) continue;
     throw ConfigError(fmt::format(
-        "{}: expected a custom field '{}', whose layout is told, got {}", place, name,
+        "{}: expected a custom field '{}' for this layout, got {}", place, name,
         field == fields.end() ? std::string("none")
                               : fmt::format("one of type {}", field_type_name(field->type))));
   }

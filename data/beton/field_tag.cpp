@@ -112,13 +112,13 @@ FieldTag parse_tag(const std::byte* arguments, const std::string& place) {
   const std::string_view text = room.substr(kMagic.size(), room.find('\0') - kMagic.size());
   const json parsed = json::parse(text, nullptr, false);
   FieldTag tag;
-  std::string wrong = "it is no JSON object";
+  std::string wrong = "it is not a JSON object";
   if (parsed.is_object()) {
     try {
       tag = from_json(parsed);
       wrong = tag.kind == FieldTag::Kind::none ? "" : problem(tag);
     } catch (const json::exception&) {
-      wrong = "its texts are none";
+      wrong = "a member has the wrong type";
     }
   }
   if (wrong.empty()) return tag;

@@ -300,7 +300,8 @@ class Resolver {
     const auto* const image =
         found == outputs.end() ? nullptr : std::get_if<ImageOutput>(&found->kind);
     if (image == nullptr) {
-      fail(spec, fmt::format("geometry_of: expected an image, '{}' is none", spec.geometry_of));
+      fail(spec,
+           fmt::format("geometry_of: expected an image, but '{}' is not one", spec.geometry_of));
       return;
     }
     mask.pipeline = image->pipeline;

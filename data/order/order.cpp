@@ -55,8 +55,9 @@ Members choose_members(const BetonReader& reader, const OrderOptions& options) {
     if (at < chosen.size() && chosen[at] == id) kept.push_back(id);
   }
   if (kept.empty()) {
-    throw ConfigError(fmt::format("filter: expected to keep samples of {}, but '{}' keeps none",
-                                  reader.path().string(), options.filter));
+    throw ConfigError(
+        fmt::format("filter: expected at least one matching sample in {}, but '{}' matches none",
+                    reader.path().string(), options.filter));
   }
   return Members(std::move(kept));
 }

@@ -184,7 +184,7 @@ class ListArranger {
     for (const auto& [key, path] : missing) unlabelled.push_back(paths_[path]);
     if (surplus.empty() && unlabelled.empty()) return;
     throw DataError(fmt::format(
-        "{}: expected a label for each image of {} and none else, got {} images without a "
+        "{}: expected a label for each image of {} and no others, got {} images without a "
         "label{}{} "
         "and {} labels without an image{}{}",
         list_, place_, unlabelled.size(), unlabelled.empty() ? "" : ": ", some_of(unlabelled),

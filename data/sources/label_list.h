@@ -37,7 +37,7 @@ struct ClassList {
 
 /// What the option --classes accepts, for help.
 inline constexpr const char* kClassesHelp =
-    "all classes: a file with one a line, or a .beton file that has their names (the training "
+    "all classes: a file with one per line, or a .beton file that has their names (the training "
     "set). A split that lacks some of them then has the labels of the others; numbers in a list of "
     "labels are lines of the file";
 

@@ -254,7 +254,8 @@ class TableSource : public Source {
     return *number;
   }
   static DataError changed(const std::string& row) {
-    return DataError(fmt::format("{}: expected a list that stays as it is, got another row", row));
+    return DataError(fmt::format(
+        "{}: expected the row that was read before, got another one: the list was changed", row));
   }
 
   const MappedFile file_;

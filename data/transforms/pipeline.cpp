@@ -76,7 +76,7 @@ class OutputsReader {
       } else if (!image->geometry_of.empty() || image->content == OutputSpec::Content::number ||
                  image->field == kSampleId) {
         diagnostics_.error(spec.origin, spec.key + ".geometry_of",
-                           fmt::format("expected an image, '{}' is none", spec.geometry_of));
+                           fmt::format("expected an image, but '{}' is not one", spec.geometry_of));
       }
     }
   }
@@ -95,7 +95,7 @@ class OutputsReader {
       if (possible) spec.pad_to.push_back(static_cast<std::int64_t>(side));
       if (possible) continue;
       diagnostics_.error(schema.origin("pad_to"), spec.key + ".pad_to",
-                         fmt::format("expected whole numbers from 1 on, got {}", side));
+                         fmt::format("expected whole numbers >= 1, got {}", side));
     }
     if (schema.given("fill") && spec.geometry_of.empty()) {
       diagnostics_.error(schema.origin("fill"), spec.key + ".fill",

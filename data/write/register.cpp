@@ -17,7 +17,8 @@ template <typename Shaped>
 std::unique_ptr<Field> make_shaped(const FieldInputs& inputs, FieldTag::Kind kind) {
   if (inputs.tag.kind == kind) return std::make_unique<Shaped>(inputs.tag);
   if (!inputs.first)
-    throw ConfigError("field: expected a first value that tells type and dimensions, got none");
+    throw ConfigError(
+        "field: expected a first value, which determines type and dimensions, got none");
   const FirstValue first = inputs.first();
   try {
     return std::make_unique<Shaped>(Shaped::tag_for(first.value));

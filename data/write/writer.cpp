@@ -45,7 +45,7 @@ FieldLayout layout_of(const FieldColumn& column) {
   const FieldTag tag = parse_tag(arguments.data(), column.name);
   if (tag.kind == FieldTag::Kind::custom) return tag.layout;
   throw ConfigError(
-      fmt::format("field '{}': expected arguments with a tag that tells the layout of its custom "
+      fmt::format("field '{}': expected arguments with a tag that gives the layout of its custom "
                   "metadata (put_tag() in field_tag.h), got others",
                   column.name));
 }

@@ -16,8 +16,8 @@ namespace precast::recipes {
 /// The order that methods with cut_mix() require.
 [[nodiscard]] std::vector<MethodRule> cut_mix_rules();
 
-/// A draw of Beta(alpha, alpha), alpha > 0: a ratio of gammas (Marsaglia and Tsang, "A simple
-/// method for generating gamma variables", ACM TOMS 26, 2000).
+/// Draws from Beta(alpha, alpha), alpha > 0, as a ratio of gamma variables (Marsaglia and Tsang, "A
+/// simple method for generating gamma variables", ACM TOMS 26, 2000).
 [[nodiscard]] PRECAST_API double random_beta(RandomStream& random, double alpha);
 
 /// Class indices [N] as probabilities [N, classes] float32; probabilities stay as they are.

@@ -211,7 +211,7 @@ void declare(Arguments& arguments) {
       "output,o", po::value<std::string>(),
       "file to write; .csv or .jsonl with classes, .npy with logits ([samples, classes] float32); "
       "without it the CSV is printed")("top", number(1),
-                                       "classes of each sample, most probable first")(
+                                       "number of classes per sample, most probable first")(
       "logits", "write logits; in the CSV in place of classes, in JSON besides them")(
       "json", "print the result as JSON; one object per line, with name and predictions");
 }

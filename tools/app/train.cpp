@@ -203,9 +203,9 @@ RecipeArguments train_command() {
   Arguments& arguments = command.arguments();
   arguments.options().add_options()("dry-run", kDryRunHelp)(
       "train-samples", po::value<std::int64_t>()->default_value(0),
-      "samples of a training set that is not there; with --dry-run")(
+      "assumed number of training samples if the dataset is missing; with --dry-run")(
       "per-step", "show the learning rate of every step; with --dry-run --json")(
-      "warn-unread", "warn about a key that nothing reads; without this option it is an error")(
+      "warn-unread", "warn about keys that have no effect; without this option they are errors")(
       "json", kJsonHelp)("result-json", po::value<std::string>()->value_name("FILE"),
                          "write figures, exit code and all keys to a file at the end, also after "
                          "an error");

@@ -49,16 +49,15 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
       .max(2);
   schema
       .add("data.cache_mb", &data.cache_mb,
-           "in_memory 0: MiB of each process for pages; 0: a quarter of the memory limit, or what "
-           "data.shuffle_window_mb needs")
+           "with in_memory 0, cache for dataset pages in MiB per process; 0: a quarter of the "
+           "memory limit, or what data.shuffle_window_mb needs")
       .min(0)
       .max(1e9);
   schema.add("data.direct_io", &data.direct_io, "1: bypass the page cache; with in_memory 0");
   schema
       .add("data.on_corrupt", &data.on_corrupt,
-           "samples that cannot be decoded: fail ends the run, replace puts the next sound sample "
-           "of "
-           "the file in their place and lists them at the end")
+           "samples that cannot be decoded: fail ends the run, replace puts the next intact sample "
+           "of the file in their place and lists them at the end")
       .choices({"fail", "replace"});
   schema.add("data.verify", &data.verify,
              "1: verify the checksum of every value that is read, if the file has checksums");
@@ -281,7 +280,8 @@ void check_order_keys(const TrainConfig& config, const Schema& schema, Diagnosti
                       data.shuffle_window_mb));
   }
   if (data.order == "weighted" && schema.given("data.weights") == schema.given("data.weight_field"))
-    wrong("data.weights", "expected this or data.weight_field with data.order: weighted");
+    wrong("data.weights",
+          "expected either this key or data.weight_field with data.order: weighted");
 }
 
 }  // namespace
@@ -324,7 +324,7 @@ void check_unread_keys(const TrainConfig& config, const Schema& schema, Diagnost
                           std::string_view reader) {
     if (schema.given(key)) {
       schema.report_unread(key,
-                           fmt::format("nothing reads it with {0}: {1}, only with {0}: {2}",
+                           fmt::format("it has no effect with {0}: {1}, only with {0}: {2}",
                                        chooser, chosen, reader),
                            diagnostics);
     }
@@ -372,7 +372,7 @@ void check_train_config(const TrainConfig& config, const Schema& schema, Diagnos
   check_unread_keys(config, schema, diagnostics);
   if (config.model.pretrained) {
     wrong("model.pretrained",
-          "expected false, got true. No weights come with precast; give a file as model.weights");
+          "expected false, got true. precast contains no weights; set model.weights to a file");
   }
   if (config.resolution.min_res > config.resolution.max_res) {
     wrong("resolution.min_res", fmt::format("expected at most resolution.max_res ({}), got {}",

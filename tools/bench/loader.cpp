@@ -224,9 +224,9 @@ void add_effort_options(po::options_description& options) {
       "runs", po::value<int>()->default_value(5), kRunsHelp)(
       "seconds", po::value<double>()->default_value(2), kSecondsHelp)(
       "passes", po::value<std::int64_t>()->default_value(0),
-      "passes of a measurement; in place of --seconds")(
+      "passes per measurement; in place of --seconds")(
       "pass-samples", po::value<std::int64_t>()->default_value(0),
-      "samples of a pass; for files that take long; 0: all")(
+      "samples per pass; to shorten passes over large files; 0: all")(
       "cold",
       "read from disk; without a warm-up pass, after the file was dropped from the page "
       "cache")("on-corrupt", po::value<std::string>()->default_value("fail"),

@@ -55,8 +55,8 @@ void add_measure_options(po::options_description& options) {
 /// The requirements that the advice is based on.
 void add_machine_options(po::options_description& options) {
   options.add_options()("ram", po::value<double>(), "memory of the machine that trains, in GB")(
-      "cores", number(0), "its cores for loading; 0: those of this machine")(
-      "target-img-s", po::value<double>(), "images per second that it must load");
+      "cores", number(0), "cores of that machine for loading; 0: those of this machine")(
+      "target-img-s", po::value<double>(), "images per second that the loader must supply");
 }
 
 Arguments declare() {

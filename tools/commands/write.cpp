@@ -65,14 +65,14 @@ Arguments declare(const data::DataParts& parts) {
   add_field_options(arguments.options(), parts.fields);
   arguments.options().add_options()(
       kPresetOption, po::value<std::string>()->value_name("NAME:VALUES"),
-      "several options at once; ffcv-imagenet:RES,PROB,QUALITY is write_imagenet.sh RES PROB "
+      "set several options at once; ffcv-imagenet:RES,PROB,QUALITY is write_imagenet.sh RES PROB "
       "QUALITY: --image.mode proportion --image.max_resolution RES --image.compress_probability "
       "PROB --image.quality QUALITY")("workers", number(0), kWorkersHelp)(
       "page-size", number(static_cast<std::int64_t>(data::kDefaultPageBytes)),
-      "bytes of a page; a power of two, 2 MiB to 2 GiB. A sample must fit in one")(
+      "page size in bytes; a power of two, 2 MiB to 2 GiB. A sample must fit in one")(
       "shuffle", po::bool_switch(), kShuffleHelp)(
       "field-kind", po::value<std::vector<std::string>>()->composing()->value_name("NAME=KIND"),
-      "kind with which a field is written; pixels, ragged or one of a plug-in; `precast list "
+      "kind to write a field as; pixels, ragged or one of a plug-in; `precast list "
       "fields` names them")("subset",
                             po::value<std::string>()->default_value("0")->value_name("SUBSET"),
                             subset_help().c_str())("seed", number(0), kSeedHelp)(

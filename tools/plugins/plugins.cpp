@@ -69,7 +69,7 @@ std::vector<PluginFile> open_plugins(const ConfigNode& recipe,
   if (list->kind != ConfigNode::Kind::list) {
     diagnostics.error(
         list->origin, "plugins",
-        fmt::format("expected a list of files, as [my_model.so], got {}", list->text()));
+        fmt::format("expected a list of files, such as [my_model.so], got {}", list->text()));
     return files;
   }
   for (const ConfigNode& item : list->items) {

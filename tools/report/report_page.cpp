@@ -240,8 +240,8 @@ void add_classes(HtmlPage& page, const RunRecord& run) {
   const std::size_t all = rows.size();
   rows.resize(std::min(all, kMostShown));
   page.section("Classes");
-  page.paragraph(all > kMostShown ? fmt::format("The {} classes with the lowest top-1 of {}; "
-                                                "summary.json has all.",
+  page.paragraph(all > kMostShown ? fmt::format("The {} of {} classes with the lowest top-1. "
+                                                "summary.json lists all classes.",
                                                 kMostShown, all)
                                   : "Lowest top-1 first.");
   HtmlTable table{.columns = {{"class"}, {"top-1", true}, {"correct", true}, {"images", true}}};

@@ -100,8 +100,8 @@ LineChart accuracy_chart(const std::vector<RunRecord>& runs, const std::string& 
                   });
 }
 
-/// Logarithmic if the values span more than two decades: on a linear axis, a loss that ran away
-/// hides all others.
+/// Logarithmic if the values span more than two decades: on a linear axis, one diverging loss
+/// would flatten all other curves.
 Axis loss_axis(const LineChart& chart) {
   constexpr double kWideSpan = 100;
   double least = INFINITY, most = 0;

@@ -132,8 +132,10 @@ class TensorLoader {
                   tensor.storage.dtype};
     if (const auto done = copies_.find(key); done != copies_.end()) return done->second;
     if (bytes > owned_bytes_left_) {
-      fail(fmt::format("expected at most {} bytes, got strides that repeat them to {}",
-                       owned_bytes_left_, bytes));
+      fail(
+          fmt::format("expected at most {} bytes of strided tensors, got a tensor whose strides "
+                      "expand it to {}",
+                      owned_bytes_left_, bytes));
     }
     owned_bytes_left_ -= bytes;
 

@@ -37,7 +37,8 @@ std::int64_t parse_size(const std::string& text) {
       return value << shift;
     }
   }
-  throw ConfigError(fmt::format("--sizes: expected 4 bytes to 64 GB, as 64KB,1MB, got '{}'", text));
+  throw ConfigError(
+      fmt::format("--sizes: expected 4 bytes to 64 GB, such as 64KB,1MB, got '{}'", text));
 }
 
 std::vector<std::int64_t> parse_sizes(const std::string& text) {

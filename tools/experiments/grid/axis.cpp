@@ -81,8 +81,10 @@ class Reader {
     // A last value that rounding puts slightly past the end still counts.
     const double steps = std::floor((to - from) / step * (1 + 1e-12) + 1e-9);
     if (step == 0 || !std::isfinite(steps) || steps < 0 || steps >= kMostValues) {
-      return wrong(node.origin,
-                   fmt::format("expected a step that leads from {} to {}, got {}", from, to, step));
+      return wrong(
+          node.origin,
+          fmt::format("expected a step that divides the range from {} to {} evenly, got {}", from,
+                      to, step));
     }
     for (int i = 0; i <= static_cast<int>(steps); ++i) add(number_text(from + i * step, 12), node);
   }

@@ -38,8 +38,8 @@ Arguments make_arguments() {
   Arguments arguments(
       "grid SWEEP.yaml [--section.key=value ...] [options]",
       "Trains a recipe with every combination of the values of some keys, several trials at once, "
-      "and ranks them. Started again after it was stopped or killed, it continues. Keys given here "
-      "are set in all trials, as by `set` in the sweep.");
+      "and ranks them. To continue a command that was stopped or killed, run it again. Keys given "
+      "here are set in all trials, as by `set` in the sweep.");
   arguments.positional("SWEEP.yaml", "the sweep: recipe, axes and slots");
   arguments.options().add_options()("dry-run", kDryRunHelp)("status", kStatusHelp)(
       "json", kJsonHelp)("retry-failed", kRetryFailedHelp)(

@@ -148,7 +148,8 @@ class ZipReader {
       const std::size_t values = axes_[axis].values.size();
       if (list_of_axis_[axis] >= 0) wrong(item, item.scalar + " is given twice");
       if (length && *length != values)
-        wrong(item, fmt::format("expected {} values as the others, got {}", *length, values));
+        wrong(item, fmt::format("expected {} values, as many as the other axes of the list, got {}",
+                                *length, values));
       length = values;
       list_of_axis_[axis] = number;
     }
@@ -185,8 +186,9 @@ void check_keys(const std::vector<SweepAxis>& axes, Diagnostics& diagnostics) {
   for (const SweepAxis& axis : axes) {
     const Origin& origin = axis.values.empty() ? Origin{} : axis.values[0].origin;
     if (!seen.insert(axis.key).second) {
-      diagnostics.error(origin, axis.key,
-                        "is given twice, as an axis, in `set`, by `seeds` or on the command line");
+      diagnostics.error(
+          origin, axis.key,
+          "is given twice: an axis, `set`, `seeds` and the command line must not set the same key");
     }
     if (std::ranges::find(kOwnKeys, axis.key) != std::end(kOwnKeys))
       diagnostics.error(origin, axis.key, "is set by the grid itself");
@@ -287,7 +289,7 @@ void read_devices(const ConfigNode& node, SlotOptions& slots, Diagnostics& diagn
   if (slots.devices.size() != (one ? 1 : node.items.size()) || slots.devices.empty()) {
     diagnostics.error(
         node.origin, "grid.devices",
-        fmt::format("expected auto, cpu or numbers of GPUs as [0, 1], got {}", node.text()));
+        fmt::format("expected auto, cpu or GPU indices such as [0, 1], got {}", node.text()));
   }
 }
 

@@ -63,7 +63,7 @@ class TableReader {
     if (schema.given("recipe") && !std::filesystem::is_regular_file(row.recipe)) {
       diagnostics_.error(
           schema.origin("recipe"), where + ".recipe",
-          fmt::format("expected a file, got '{}', which is none", row.recipe.string()));
+          fmt::format("expected a file, got '{}', which is not a file", row.recipe.string()));
     }
     row.settings = read_settings(settings, where + ".settings");
     each(published, where + ".published", [&](const ConfigNode& item, const std::string& at) {
