@@ -169,8 +169,9 @@ class Builder {
     schema.add("kernel", &kernel, "side of the window").min(1);
     schema.add("stride", &stride, "step of the window").min(1);
     schema.add("padding", &padding, "-1: kernel / 2").min(-1);
-    schema.add("groups", &groups, "of channels that are kept apart").min(1);
-    schema.add("bias", &bias, "adds a number to each channel");
+    schema.add("groups", &groups, "number of groups of channels that are convolved separately")
+        .min(1);
+    schema.add("bias", &bias, "add a learned number to each channel");
     read(entry, schema);
     if (padding < 0) padding = kernel / 2;
     const std::int64_t in = entry.flow.channels;
@@ -245,8 +246,8 @@ class Builder {
     std::int64_t out = 0;
     bool bias = true;
     Schema schema;
-    schema.add("out", &out, "features; 0: the number of classes").min(0);
-    schema.add("bias", &bias, "adds a number to each feature");
+    schema.add("out", &out, "number of features; 0: the number of classes").min(0);
+    schema.add("bias", &bias, "add a learned number to each feature");
     read(entry, schema);
     if (out == 0) out = spec_.num_classes;
     module_step(entry,
@@ -256,7 +257,7 @@ class Builder {
   void add_dropout(const Entry& entry) {
     double p = 0.5;
     Schema schema;
-    schema.add("p", &p, "share of values that become 0").min(0).below(1);
+    schema.add("p", &p, "share of values that are set to 0").min(0).below(1);
     read(entry, schema);
     module_step(entry, torch::nn::Dropout(p));
   }
@@ -265,7 +266,7 @@ class Builder {
     ConfigNode layers, shortcut;
     Schema schema;
     schema.add("layers", &layers, "the branch").required();
-    schema.add("shortcut", &shortcut, "what the input passes; none: nothing");
+    schema.add("shortcut", &shortcut, "layers between the input and the sum; none: the identity");
     read(entry, schema);
     auto residual = std::make_shared<Residual>();
     const Flow in = entry.flow;

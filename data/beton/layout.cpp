@@ -48,7 +48,7 @@ FieldLayout field_layout(FieldType type) {
     case FieldType::custom:
       break;
   }
-  require(false, "a custom field's type does not tell its layout");
+  require(false, "a custom field's type does not determine its layout");
   return {};
 }
 

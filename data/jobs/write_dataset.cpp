@@ -231,7 +231,7 @@ class EncodeQueue {
     try {
       const Sample sample = provider_(out.index);
       name = sample.name;
-      require(sample.values.size() == encoders.size(), "a sample has one value a field");
+      require(sample.values.size() == encoders.size(), "a sample has one value per field");
       out.values.resize(encoders.size());
       for (std::size_t i = 0; i < encoders.size(); ++i) {
         encoders[i]->encode(sample.values[i], out.index, out.values[i]);

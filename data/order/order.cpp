@@ -82,11 +82,11 @@ std::vector<OrderProblem> find_problems(const OrderOptions& options) {
 
 void register_orders(OrderRegistry& registry) {
   registry.add("sequential", "as in the file", make_sequential_order);
-  registry.add("random", "uniformly random, another order each epoch", make_random_order);
+  registry.add("random", "uniformly random, in a different order in each epoch", make_random_order);
   registry.add("quasi_random", "random within a window of open pages, for files larger than memory",
                make_quasi_random_order);
   registry.add("weighted", "drawn with replacement by weights", make_weighted_order);
-  registry.add("class_balanced", "every class as often as every other one",
+  registry.add("class_balanced", "drawn so that all classes occur equally often",
                make_class_balanced_order);
 }
 

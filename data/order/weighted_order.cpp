@@ -84,7 +84,7 @@ double class_weight(const BetonReader& reader, std::uint64_t sample, std::int64_
 }  // namespace
 
 void WeightedOptions::options(Schema& schema) {
-  schema.add("weights", &weights, "how often each class is drawn, relatively");
+  schema.add("weights", &weights, "relative frequency with which each class is drawn");
   schema.add("weight_field", &weight_field,
              "instead of weights, a float field with each sample's weight");
 }

@@ -301,8 +301,8 @@ ClassFiles arrange_by_list(const std::vector<std::string>& paths, const fs::path
 
 void ImageListOptions::options(Schema& schema) {
   schema.add("labels", &labels,
-             "the classes of images that are in no class folders: LOC_val_solution.csv, lines "
-             "`NAME CLASS`, or a class a line in the order of the images' names");
+             "the classes of images that are not in class folders: LOC_val_solution.csv, lines "
+             "`NAME CLASS`, or one class per line in the order of the images' names");
   schema.add("classes", &classes, kClassesHelp);
 }
 

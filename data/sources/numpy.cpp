@@ -268,7 +268,7 @@ class NumpySource final : public Source {
 }  // namespace
 
 void NumpyOptions::options(Schema& schema) {
-  schema.add("labels", &labels, "of a .npy file, the .npy file with its labels");
+  schema.add("labels", &labels, "for a .npy file: the .npy file with its labels");
 }
 
 std::unique_ptr<Source> open_numpy(const fs::path& path, const NumpyOptions& options) {

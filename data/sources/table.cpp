@@ -365,7 +365,7 @@ class JsonTable final : public TableSource {
 }  // namespace
 
 void TableOptions::options(Schema& schema) {
-  schema.add("texts", &texts, "columns of a list of samples to keep as the text in the file");
+  schema.add("texts", &texts, "columns of a list of samples whose text is kept unchanged");
   schema.add("class_column", &class_column,
              "the column whose texts are class names; else the first text column called label, "
              "labels, class, target or category");

@@ -27,9 +27,12 @@ struct OutputOptions {
   void options(Schema& schema) {
     schema.add("field", &field, "a field of the dataset, or sample_id");
     schema.add("transforms", &transforms, "list of transforms");
-    schema.add("geometry_of", &geometry_of, "makes a mask: the image that it follows");
-    schema.add("fill", &fill, "of a mask: what comes in where there was nothing").min(0).max(255);
-    schema.add("pad_to", &pad_to, "of values of different sizes: what each is padded to");
+    schema.add("geometry_of", &geometry_of,
+               "makes this output a mask: the name of the image that it follows");
+    schema.add("fill", &fill, "for a mask: the value of pixels from outside the image")
+        .min(0)
+        .max(255);
+    schema.add("pad_to", &pad_to, "for values of different sizes: the size that each is padded to");
   }
 };
 

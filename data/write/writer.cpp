@@ -170,7 +170,7 @@ bool BetonWriter::points_to_value(std::size_t field, const EncodedValue& value) 
 }
 
 void BetonWriter::add(std::span<const EncodedValue> values) {
-  require(values.size() == columns_.size(), "a sample has one value a field");
+  require(values.size() == columns_.size(), "a sample has one value per field");
   require(samples_ < header_.num_samples, "no more samples come than were announced");
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < values.size(); ++i)

@@ -39,7 +39,9 @@ class Stretched final : public Schedule {
 class ScaleSchedule final : public Method {
  public:
   void options(Schema& schema) override {
-    schema.add("ratio", &ratio_, "epochs of the run / epochs of the recipe").above(0).max(1e3);
+    schema.add("ratio", &ratio_, "epochs of the run divided by epochs of the recipe")
+        .above(0)
+        .max(1e3);
   }
   [[nodiscard]] std::vector<MethodRule> rules() const override {
     return {{MethodRule::Kind::after, "progressive_resize",

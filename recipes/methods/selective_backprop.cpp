@@ -23,8 +23,10 @@ class SelectiveBackprop final : public Method, private StepStrategy {
     schema.add("start", &start_, "share of the run before the first selection").min(0).max(1);
     schema.add("end", &end_, "share of the run after the last selection").min(0).max(1);
     schema.add("keep", &keep_, "share of each batch that is trained on").above(0).max(1);
-    schema.add("interrupt", &interrupt_, "one step in N is plain; 0: none").min(0);
-    schema.add("scale_factor", &scale_factor_, "side of the images that select / whole side")
+    schema.add("interrupt", &interrupt_, "one step in N trains on the whole batch; 0: none").min(0);
+    schema
+        .add("scale_factor", &scale_factor_,
+             "side of the images used for the selection, as a share of the full side")
         .above(0)
         .max(1);
   }

@@ -212,7 +212,7 @@ void declare(Arguments& arguments) {
       "file to write; .csv or .jsonl with classes, .npy with logits ([samples, classes] float32); "
       "without it the CSV is printed")("top", number(1),
                                        "number of classes per sample, most probable first")(
-      "logits", "write logits; in the CSV in place of classes, in JSON besides them")(
+      "logits", "write logits; in a CSV file instead of classes, in JSON in addition to them")(
       "json", "print the result as JSON; one object per line, with name and predictions");
 }
 

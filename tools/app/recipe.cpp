@@ -257,7 +257,7 @@ void warn_of_training_keys(const std::vector<Override>& overrides, Diagnostics& 
     for (const std::string_view section : {"dist.", "lr.", "optimizer.", "checkpoint."}) {
       if (override.key.starts_with(section))
         diagnostics.warning(override.value.origin, override.key,
-                            "it has no effect on a command that does not train");
+                            "it has no effect in a command that does not train");
     }
   }
 }

@@ -40,7 +40,8 @@ Arguments declare() {
   Arguments arguments(
       "convert IN OUT [options]",
       "Converts weights. Tensors are copied unchanged; the prefixes 'module.' and '_orig_mod.' are "
-      "removed. From a training state the model's part is taken. No code in a .pt is executed.");
+      "removed. From a training state, only the model's weights are taken. No code in a .pt file "
+      "is executed.");
   arguments.positional("IN", "a .safetensors, .pt or .pth file; recognised by its content");
   arguments.positional("OUT", "a name that ends in .safetensors, .pt or .pth");
   arguments.options().add_options()(

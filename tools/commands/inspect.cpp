@@ -103,7 +103,7 @@ void print_field(const Json& field, double samples) {
                range_text(field["width"]), range_text(field["height"]),
                range_text(field["blob_bytes"]));
   } else if (field.contains("distinct")) {
-    fmt::print(" {} from {} to {}; samples a value: {} (min / mean / max)\n",
+    fmt::print(" {} from {} to {}; samples per value: {} (min / mean / max)\n",
                format_count(field["distinct"].get<std::uint64_t>(), "value"),
                field["min"].get<std::int64_t>(), field["max"].get<std::int64_t>(),
                range_text(field["samples_per_value"]));

@@ -64,7 +64,7 @@ void add_order_options(Arguments& arguments) {
       "samples per batch over all ranks; with --order; default for a smaller file: all its "
       "samples")(
       "shuffle-window-mb", po::value<std::string>()->default_value("auto"),
-      "MiB of pages that are open at once; auto, ffcv or a number, with --order quasi_random")(
+      "MiB of pages that are open at once; auto, ffcv or a number; with --order quasi_random")(
       "seed", po::value<std::uint64_t>()->default_value(0), kSeedHelp);
 }
 

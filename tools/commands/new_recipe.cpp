@@ -230,7 +230,7 @@ std::string recipe_text(const DataFacts& facts, const Choice& choice, const std:
       "  min_res: {0}\n"
       "  max_res: {0}\n"
       "lr:\n"
-      "  # For 256 samples a step; scaled to the batch.\n"
+      "  # For 256 samples per step; scaled to the batch.\n"
       "  lr: 0.2\n"
       "  reference_batch_size: 256\n"
       "  lr_schedule_type: cyclic\n"

@@ -35,18 +35,19 @@ using Ids = std::vector<std::uint64_t>;
 Arguments declare() {
   Arguments arguments(
       "select IN.beton OUT.beton... [options]",
-      "Writes some samples of a .beton file, in the file's order, or with --split all of them into "
-      "several files. Bytes are copied unchanged. With an option image.* images are encoded again, "
+      "Writes some samples of a .beton file, in the file's order, or with --split all of them, "
+      "divided among several files. Bytes are copied unchanged. With an option --image.*, images "
+      "are encoded again, "
       "as `precast write` would; without --image.mode, JPEGs are stored as JPEG and pixels as "
       "pixels.");
   arguments.positional("IN.beton", "the file to read");
-  arguments.positional_list("OUT.beton", "the file to write; with --split one for each part");
+  arguments.positional_list("OUT.beton", "the file to write; with --split, one for each part");
   add_choice_options(arguments);
   arguments.options().add_options()("fraction", po::value<double>(),
                                     "share of the samples drawn at random; 0.1 is a tenth")(
       "count", po::value<std::int64_t>(), "number of samples drawn at random")(
       "split", po::value<std::string>()->value_name("SHARES"),
-      "shares of the files to write; 0.9,0.1: each sample goes into one of them, at random")(
+      "shares of the files to write; 0.9,0.1: each sample is written to one of them at random")(
       "stratify", po::bool_switch(),
       "keep the proportions of the classes in each file; with --count, --fraction or --split")(
       "shuffle", po::bool_switch(), kShuffleHelp)("seed", number(0), kSeedHelp)(

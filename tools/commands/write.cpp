@@ -80,7 +80,7 @@ Arguments declare(const data::DataParts& parts) {
   add_layout_option(arguments.options());
   add_plugin_option(arguments.options());
   arguments.example("precast write photos/train train.beton --image.max_resolution 256",
-                    "a folder with a folder of images for each class");
+                    "a folder with a subfolder of images for each class");
   arguments.example("precast write imagenet/train train.beton --preset ffcv-imagenet:500,0.50,90");
   arguments.exit_codes({3, 130, 143});
   return arguments;

@@ -103,7 +103,7 @@ void add_answer(HtmlPage& page, const RunRecord& run) {
                                          images == 1 ? "" : "s")
                            : ""},
        {minutes(run.train_minutes()), "minutes of training", epochs_text(run)},
-       {readable(std::round(run.images_per_second())), "images a second", "while training"},
+       {readable(std::round(run.images_per_second())), "images per second", "while training"},
        {percent(run.wait_share(), 1), "waiting for data", "of the training time"}});
 }
 

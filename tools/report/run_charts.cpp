@@ -228,7 +228,7 @@ std::vector<std::string> learning_charts(const std::vector<RunRecord>& runs) {
 
 std::vector<std::string> speed_charts(const std::vector<RunRecord>& runs) {
   std::vector<std::string> charts;
-  add_chart(charts, rate_chart(runs, "Throughput", {.label = "images a second", .least = 0},
+  add_chart(charts, rate_chart(runs, "Throughput", {.label = "images per second", .least = 0},
                                &RunRow::images, 1));
   add_chart(charts, resolution_chart(runs));
   add_chart(charts,

@@ -31,7 +31,7 @@ void add_key_options(po::options_description& options) {
   const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
   options.add_options()("model", text("NAME"), "architecture; model.arch")(
       "blurpool", "antialias strided convolutions; training.use_blurpool=1")(
-      "image-size", text("N"), "side of the images in px; in place of resolution.*")(
+      "image-size", text("N"), "side of the images in px; instead of resolution.*")(
       "batch-size", text("N"), "samples per batch; training.batch_size; without a recipe 64")(
       "precision", text("NAME"), "precision of the computation; fp32, fp16 or bf16")(
       "cuda-graphs", text("NAME"), "whether steps are replayed as CUDA graphs; off, auto or on")(
@@ -57,7 +57,7 @@ void add_options(po::options_description& options) {
       "lists too")("profile", po::value<std::string>()->value_name("FILE"),
                    "write a trace of a few steps; for chrome://tracing or Perfetto")(
       "output,o", po::value<std::string>()->value_name("FILE"),
-      "file to write; the results as JSON, nothing is printed")("json", kJsonHelp);
+      "file to write; with the results as JSON, and nothing is printed")("json", kJsonHelp);
 }
 
 /// Options and the recipe keys that they set.

@@ -44,7 +44,8 @@ Arguments make_arguments() {
   arguments.options().add_options()("dry-run", kDryRunHelp)("status", kStatusHelp)(
       "json", kJsonHelp)("retry-failed", kRetryFailedHelp)(
       "slurm-script", "print a batch script for sbatch; with an array task for each trial")(
-      "trial", po::value<std::int64_t>(), "run one trial alone; from 0, as an array task does")(
+      "trial", po::value<std::int64_t>(),
+      "run one trial alone, by its index; counts from 0, as array tasks do")(
       "program", po::value<std::string>()->value_name("FILE"), kProgramHelp);
   arguments.take_keys({});
   arguments.example("precast grid sweep.yaml --dry-run");
