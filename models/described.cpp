@@ -278,9 +278,8 @@ class Builder {
           residual->register_module("shortcut", chain(shortcut, entry.key + ".shortcut", beside));
     if (!(beside == entry.flow))
       fail(entry.node.origin, entry.key,
-           fmt::format("expected {} at the end of layers as at the end of the shortcut, got {}. A "
-                       "shortcut, as "
-                       "[conv: {{out: {}, kernel: 1}}], can change the shape",
+           fmt::format("expected {} at the end of layers, as at the end of the shortcut, got {}. A "
+                       "shortcut such as [conv: {{out: {}, kernel: 1}}] can change the shape",
                        beside.text(), entry.flow.text(), entry.flow.channels));
     entry.chain.register_module(entry.place, residual);
     step(entry, [residual](const Tensor& x) { return residual->forward(x); });

@@ -122,10 +122,8 @@ FieldTag parse_tag(const std::byte* arguments, const std::string& place) {
     }
   }
   if (wrong.empty()) return tag;
-  throw DataError(
-      fmt::format("{}: expected a tag as data/FORMAT.md describes it, got one that is "
-                  "damaged: {}",
-                  place, wrong));
+  throw DataError(fmt::format(
+      "{}: expected a tag as described in data/FORMAT.md, got a damaged one: {}", place, wrong));
 }
 
 std::span<const std::byte> shaped_elements(const FieldTag& tag, std::span<const std::byte> blob,
@@ -147,8 +145,8 @@ std::span<const std::byte> shaped_elements(const FieldTag& tag, std::span<const 
       return blob.subspan(header);
   }
   throw DataError(
-      fmt::format("expected {} bytes of shape and then as many elements of {} as it says, got "
-                  "{} bytes with shape [{}]",
+      fmt::format("expected {} bytes of shape, then the elements of {} that the shape requires, "
+                  "got {} bytes with shape [{}]",
                   header, tag.dtype, blob.size(), fmt::join(extents, ", ")));
 }
 

@@ -94,7 +94,7 @@ FieldLayout parse_field_layout(std::string_view text, std::string_view place) {
   }
   throw ConfigError(fmt::format(
       "{}: expected BYTES:ALIGNMENT of a custom field's metadata (1 to {} bytes; 1, 2, 4, 8 or {}) "
-      "or BYTES:ALIGNMENT:POINTER with the place of its pointer, got '{}'",
+      "or BYTES:ALIGNMENT:POINTER with the offset of its pointer, got '{}'",
       place, kMostMetadataBytes, kMostAlignment, text));
 }
 

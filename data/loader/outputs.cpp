@@ -157,7 +157,7 @@ class Resolver {
     if ((spec.content == OutputSpec::Content::image && !is_image) ||
         (spec.content == OutputSpec::Content::number && !is_integer)) {
       return fail(spec,
-                  fmt::format("expected {} field, '{}' is of type {}",
+                  fmt::format("expected {} field, but '{}' is of type {}",
                               spec.content == OutputSpec::Content::image ? "an image" : "an int",
                               info.name, type_name(info)));
     }
@@ -279,8 +279,8 @@ class Resolver {
                       info.tag.channels == 1;
     const bool plane = grey || (array && info.shape.size() == 2 && info.dtype == "|u1");
     if (info.type != FieldType::image && !plane) {
-      return fail(spec, fmt::format("expected a mask, an image, a u8 ndarray [H, W] or pixels of "
-                                    "one u8 channel, '{}' is of type {} with {} dimensions",
+      return fail(spec, fmt::format("expected a mask: an image, a u8 ndarray [H, W] or pixels with "
+                                    "one u8 channel, but '{}' is of type {} with {} dimensions",
                                     info.name, type_name(info), info.shape.size()));
     }
     MaskOutput mask{.fill = spec.fill, .channels = plane ? 1 : 3};

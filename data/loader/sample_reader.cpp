@@ -157,8 +157,7 @@ void SampleReader::check_mask_size(const MaskOutput& mask, std::uint64_t sample,
       static_cast<std::uint64_t>(image.width) == width)
     return;
   throw ConfigError(fmt::format(
-      "expected a mask of {} x {} px (height x width) as its image '{}' has, "
-      "got {} x {}",
+      "expected a mask of {} x {} px (height x width), the size of its image '{}', got {} x {}",
       image.height, image.width, reader_.fields()[mask.image_field].name, height, width));
 }
 

@@ -155,7 +155,7 @@ class ListArranger {
     for (const Line& line : lines) {
       if (kaggle ? line.words.size() >= 2 : line.words.size() == words) continue;
       throw DataError(fmt::format(
-          "{}: line {}: expected a name and a class, or on all lines a class alone, got {} words",
+          "{}: line {}: expected a name and a class, or only a class on every line, got {} words",
           list_, line.number, line.words.size()));
     }
     if (kaggle || words == 2) {
@@ -262,7 +262,8 @@ std::vector<std::string> read_class_list(const fs::path& file,
   for (const Line& line : lines)
     classes.emplace_back(whole ? whole_line(line.words) : line.words[0]);
   if (classes.empty())
-    throw DataError(fmt::format("{}: expected a class on each line, got none", file.string()));
+    throw DataError(
+        fmt::format("{}: expected a class on each line, got an empty file", file.string()));
   std::vector<std::string> sorted = classes;
   std::ranges::sort(sorted);
   const auto twice = std::ranges::adjacent_find(sorted);
@@ -288,10 +289,9 @@ ClassList read_classes(const fs::path& file, const std::vector<std::string>& pat
     std::vector<std::string> names = class_names_of(reader, field);
     if (!names.empty()) return {std::move(names), /*in_label_order=*/true};
   }
-  throw DataError(
-      fmt::format("{}: expected a file with class names, got one without. Give a list of them, one "
-                  "a line",
-                  file.string()));
+  throw DataError(fmt::format(
+      "{}: expected a file with class names, got one without. Give a list of names, one per line",
+      file.string()));
 }
 
 ClassFiles arrange_by_list(const std::vector<std::string>& paths, const fs::path& list,

@@ -76,8 +76,8 @@ std::string kind_of_source(const SourceRegistry& sources, const std::filesystem:
   if (paths.size() > 1) {
     if (kind == "auto" || kind == kShards) return kShards;
     throw ConfigError(
-        fmt::format("{}: expected one source of kind {}, got a list in braces, which is for "
-                    "WebDataset's shards",
+        fmt::format("{}: expected one source of kind {}, got a list in braces, which only "
+                    "WebDataset's shards may have",
                     paths[0].string(), kind));
   }
   std::error_code failure;

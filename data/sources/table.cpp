@@ -212,7 +212,7 @@ class TableSource : public Source {
   [[nodiscard]] DataError no_class(const std::string& row) const {
     return DataError(
         fmt::format("{}: expected a class in column '{}', got an empty text. Complete it, or keep "
-                    "the column as text with --field {}=bytes",
+                    "the column as text with --field-kind {}=bytes",
                     row, fields_[class_at_].name, fields_[class_at_].name));
   }
 

@@ -93,8 +93,8 @@ class Poison final : public Transform {
   [[nodiscard]] PixelShape output(const PixelShape& in) const override {
     if (!(in == shape_)) {
       throw ConfigError(
-          fmt::format("mask: expected {} x {} px as the images have here, got {} x {}", in.height,
-                      in.width, shape_.height, shape_.width));
+          fmt::format("mask: expected {} x {} px, the size of the images at this step, got {} x {}",
+                      in.height, in.width, shape_.height, shape_.width));
     }
     return in;
   }

@@ -147,8 +147,8 @@ std::vector<std::byte> BetonWriter::head() const {
   if (checksums_ && there != 0 && there != kSumsFlag) {
     throw ConfigError(
         fmt::format("field '{}': expected zeros in bytes {} to {} of the first field's arguments, "
-                    "where a file with checksums is marked as one, got others. Leave checksums out "
-                    "(--no-checksums), or put another field first",
+                    "where a file with checksums has its mark, got other bytes. Leave out "
+                    "checksums (--no-checksums), or put another field first",
                     columns_[0].name, kSumsFlagAt, kSumsFlagAt + sizeof there - 1));
   }
   // A custom field of a file with checksums brings the mark along.

@@ -53,9 +53,9 @@ class ScaleSchedule final : public Method {
     const std::int64_t to = whole_share(ratio_, from);
     if (from == 0 || to == from) return;
     if (to < 1) {
-      throw ConfigError(
-          fmt::format("method scale_schedule: expected a ratio that leaves an epoch of {}, got {}",
-                      from, ratio_));
+      throw ConfigError(fmt::format(
+          "method scale_schedule: expected a ratio that leaves at least one of {} epochs, got {}",
+          from, ratio_));
     }
     const std::vector<std::int64_t> sizes = plan.image_size_px;
     plan.image_size_px.clear();

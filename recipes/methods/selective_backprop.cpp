@@ -37,10 +37,10 @@ class SelectiveBackprop final : public Method, private StepStrategy {
                                     start_, end_));
     }
     if (plan.micro_batches > 1) {
-      throw ConfigError(
-          fmt::format("method selective_backprop: expected training.micro_batches 1, got {}: what "
-                      "is kept of a batch does not divide into them, and is smaller anyway",
-                      plan.micro_batches));
+      throw ConfigError(fmt::format(
+          "method selective_backprop: expected training.micro_batches 1, got {}: the kept part of "
+          "a batch cannot be divided into micro-batches, and it is smaller anyway",
+          plan.micro_batches));
     }
   }
 

@@ -85,7 +85,7 @@ void check_started_ranks(const TrainConfig& config, const RankInfo& info) {
                     info.source, info.address));
   }
   if (info.rank == 0 && config.training.distributed && config.dist.world_size != info.world) {
-    log_warning("dist.world_size: {} does not count, as {} has started {} ranks",
+    log_warning("dist.world_size: {} is ignored, because {} has started {} ranks",
                 config.dist.world_size, info.source, info.world);
   }
 }

@@ -99,10 +99,10 @@ void print_text(const Summary& summary) {
 void check_target(const std::string& in, std::string_view names,
                   const std::optional<WeightsSpec>& spec, bool blurpool) {
   const auto refuse = [&](const std::string& found) {
-    throw CheckpointError(fmt::format(
-        "{}: expected a network that {} has, got {}. It would compute something else, or refuse "
-        "the file",
-        in, names, found));
+    throw CheckpointError(
+        fmt::format("{}: expected a network that {} has, got {}. That program would compute "
+                    "something else, or refuse the file",
+                    in, names, found));
   };
   if (names.empty()) return;
   if (blurpool && names == "timm") {

@@ -196,7 +196,7 @@ void take_out(const BetonReader& reader, std::uint64_t sample, const std::string
   const std::size_t field = reader.first_field(FieldType::image);
   if (field == reader.fields().size()) {
     throw ConfigError(
-        fmt::format("--output: expected --field NAME with it, or a folder: {} has no image field",
+        fmt::format("--output: expected --field NAME too, or a folder: {} has no image field",
                     reader.path().string()));
   }
   export_field(reader, sample, field, out);

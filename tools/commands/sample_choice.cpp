@@ -162,10 +162,9 @@ std::optional<Ids> choose_samples(const Arguments& arguments, const data::BetonR
   if (arguments.has("classes")) keep(of_classes(arguments, reader));
   if (arguments.has("where")) keep(of_expression(arguments.text("where"), reader));
   if (kept && kept->empty())
-    throw DataError(
-        fmt::format("{}: expected samples that fit --samples, --classes and --where, "
-                    "got none",
-                    reader.path().string()));
+    throw DataError(fmt::format(
+        "{}: expected at least one sample that matches --samples, --classes and --where, got none",
+        reader.path().string()));
   return kept;
 }
 

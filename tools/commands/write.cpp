@@ -101,10 +101,9 @@ std::vector<std::string> expand_preset(std::vector<std::string> args) {
   std::vector<std::string> values;
   if (given.starts_with(kName)) values = split_list(kPresetOption, given.substr(kName.size()));
   if (values.size() != 3)
-    throw ConfigError(
-        fmt::format("{}: expected ffcv-imagenet:RES,PROB,QUALITY, as ffcv-imagenet:500,0.50,90, "
-                    "got '{}'",
-                    option, given));
+    throw ConfigError(fmt::format(
+        "{}: expected ffcv-imagenet:RES,PROB,QUALITY, such as ffcv-imagenet:500,0.50,90, got '{}'",
+        option, given));
   args.insert(args.end(),
               {"--image.mode=proportion", "--image.max_resolution=" + values[0],
                "--image.compress_probability=" + values[1], "--image.quality=" + values[2]});

@@ -66,7 +66,7 @@ void check_name(const std::string& name) {
                     name));
   if (std::ranges::find(kReserved, name) != std::end(kReserved))
     throw ConfigError(fmt::format(
-        "new: expected a name that CMake has no target of, got '{0}'. Try my_{0}", name));
+        "new: expected a name that is not a target in CMake, got '{0}'. Try my_{0}", name));
 }
 
 /// The folder of precastConfig.cmake: the build folder, or below the installation of precast.

@@ -69,7 +69,7 @@ class SweepFile {
     if (there.at("recipe_hash") != hash) {
       throw ConfigError(
           fmt::format("{}: expected the recipe that the results in {} belong to; {} is another "
-                      "one or was changed since. Give another folder",
+                      "recipe or has changed since. Give another folder",
                       sweep.path.string(), sweep.folder.string(), sweep.recipe.string()));
     }
     facts_ = there;

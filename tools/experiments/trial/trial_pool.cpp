@@ -243,10 +243,10 @@ void TrialPool::handle(const std::vector<int>& signals) {
       interrupted_ = true;
       stop_all();
       tell([&] {
-        watcher_.say(fmt::format("asked to stop: waiting until {} saved; Ctrl-C again kills",
-                                 running_.size() == 1
-                                     ? "1 trial has"
-                                     : format_count(running_.size(), "trial") + " have"));
+        watcher_.say(
+            fmt::format("asked to stop: waiting until {} saved; press Ctrl-C again to kill",
+                        running_.size() == 1 ? "1 trial has"
+                                             : format_count(running_.size(), "trial") + " have"));
       });
     }
   }
