@@ -8,7 +8,7 @@
 
 namespace precast::data {
 
-/// A segment of a scan that is decoded in turns with others.
+/// A segment of a scan that is decoded alternately with others.
 struct Lane {
   /// Of the next bit, in the bytes of LaneScan.
   std::uint64_t bit = 0;

@@ -10,8 +10,8 @@
 
 namespace precast::data {
 
-/// How a scan with checkpoints is decoded: `lanes` segments in turns, so that the CPU does not wait
-/// for the lookup of one of them.
+/// How a scan with checkpoints is decoded: `lanes` segments alternately, so that the CPU does not
+/// wait for the lookup of one of them.
 struct LaneShape {
   static constexpr std::size_t kMostLanes = 4;
 

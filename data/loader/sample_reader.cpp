@@ -16,7 +16,7 @@
 namespace precast::data {
 namespace {
 
-/// @throws DataError if a To cannot hold it: integers do not wrap, and NaN is no integer.
+/// @throws DataError if a To cannot hold it: integers do not wrap, and NaN is not an integer.
 template <typename To, typename From>
 To whole(From value) {
   bool fits = false;

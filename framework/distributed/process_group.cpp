@@ -86,7 +86,8 @@ class RollCall {
  public:
   RollCall(c10d::Store& store, const GroupOptions& options) : store_(store), options_(options) {}
 
-  /// @throws DeviceError on all ranks that are here if a rank has not come, or has come twice.
+  /// @throws DeviceError on all ranks that are here if a rank has not connected, or has connected
+  /// twice.
   void run() {
     const auto begin = Clock::now();
     auto say_next = begin + kFirstWord;

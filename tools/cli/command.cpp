@@ -193,7 +193,7 @@ Failure describe_failure(const std::exception_ptr& exception) {
     if (std::ferror(stdout) != 0 || std::ferror(stderr) != 0) return {"", code(ExitCode::io)};
     return {error.what(), code(ExitCode::failed)};
   } catch (...) {
-    return {"something was thrown that is no std::exception", code(ExitCode::failed)};
+    return {"something was thrown that is not a std::exception", code(ExitCode::failed)};
   }
 }
 

@@ -12,7 +12,7 @@
 namespace precast::tools {
 
 void rethrow_from_plugin(const std::string& what, ExitCode otherwise) {
-  std::string text = "it threw something that is no std::exception";
+  std::string text = "it threw something that is not a std::exception";
   ExitCode code = otherwise;
   try {
     throw;
