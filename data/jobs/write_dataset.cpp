@@ -47,7 +47,7 @@ struct EncodedSample {
 struct Run {
   /// Whether it is the calling thread's; a worker's else.
   bool ready = false;
-  /// The first sample that is not encoded yet, and the one behind the last.
+  /// The first sample that is not encoded yet, and the one after the last.
   std::uint64_t next = 0;
   std::uint64_t end = 0;
   /// The first `count` are encoded and not laid out.

@@ -124,7 +124,7 @@ class PRECAST_API Loader {
   [[nodiscard]] SourceTimes times() const;
   /// Seconds that next() has waited for workers so far.
   [[nodiscard]] double seconds_waited() const;
-  /// Statistics since construction. At most some dozen samples per worker behind.
+  /// Statistics since construction. They lag by at most some dozen samples per worker.
   [[nodiscard]] LoaderStatistics statistics() const;
 
  private:

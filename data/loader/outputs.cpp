@@ -101,7 +101,7 @@ class Resolver {
     return outputs;
   }
 
-  /// Puts the extents of values of different sizes behind them.
+  /// Puts the extents of values of different sizes after the values.
   static std::vector<Output> with_extents(const BetonReader& reader,
                                           const std::vector<Output>& outputs) {
     std::vector<Output> all;

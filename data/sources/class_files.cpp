@@ -155,7 +155,7 @@ class Arranger {
       const std::string_view path = paths_[file.path];
       const std::size_t slash = path.rfind('/');
       if (slash == std::string_view::npos) return std::tuple(file.label, path.substr(0, 0), path);
-      // A folder's name without its slash: `a` goes before `a b`, as torchvision sorts.
+      // A folder's name without its slash: `a` sorts before `a b`, as torchvision sorts.
       return std::tuple(file.label, path.substr(0, slash), path.substr(slash + 1));
     };
     std::ranges::sort(result_.files,

@@ -26,7 +26,7 @@ std::uint32_t big_endian(std::span<const std::byte> bytes, std::size_t at) {
   return value;
 }
 
-/// An IDX file's content behind its header.
+/// An IDX file's content after its header.
 struct IdxFile {
   std::vector<std::uint32_t> shape;
   std::vector<std::byte> bytes;

@@ -205,7 +205,7 @@ class ListArranger {
     }
   }
 
-  /// A class's name, even if it is a number, goes before a place in the list of classes.
+  /// A word that is a class's name takes precedence over a place in the list of classes.
   std::string_view class_of(std::string_view word, std::size_t line) const {
     if (known_.contains(word)) return word;
     std::uint64_t number = 0;

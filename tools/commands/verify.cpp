@@ -69,7 +69,7 @@ void print_found(const Json& report) {
              format_count(report["samples"].get<std::uint64_t>(), "sample"),
              report["checksums"].get<std::string>());
   if (!report["deep"]) {
-    fmt::print("; structure is sound{}\n", report["checksums"] == "none" ? "" : ", and unchanged");
+    fmt::print("; structure is valid{}\n", report["checksums"] == "none" ? "" : ", and unchanged");
     return;
   }
   fmt::print(

@@ -26,7 +26,7 @@ struct RunRow {
   double decoding = NAN, reading = NAN, blocked = NAN, ahead = NAN;
 };
 
-/// The contents of a run folder, as far as the run has got.
+/// The contents of a run folder, of a finished or an unfinished run.
 struct RunRecord {
   std::filesystem::path folder;
   std::string name;

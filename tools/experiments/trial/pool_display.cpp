@@ -76,8 +76,8 @@ bool PoolDisplay::refresh(const Trial& trial) {
 
 void PoolDisplay::started(const RunningTrial& running) {
   if (!terminal_) {
-    say(fmt::format("{}: {} on {}", running.trial->id, running.attempt > 1 ? "goes on" : "started",
-                    running.slot->name));
+    say(fmt::format("{}: {} on {}", running.trial->id,
+                    running.attempt > 1 ? "continues" : "started", running.slot->name));
   }
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Limit on ends with 85 that nobody here asked for: something preempts the trial endlessly.
+/// Limit on exits with 85 that this job did not ask for: something preempts the trial endlessly.
 constexpr int kMostStarts = 1000;
 constexpr int kLookEveryMs = 200;
 constexpr std::chrono::milliseconds kNoPause{0};
