@@ -108,7 +108,8 @@ class Builder {
     const bool plain = node.kind == ConfigNode::Kind::scalar;
     if (!plain && (node.kind != ConfigNode::Kind::map || node.entries.size() != 1))
       fail(node.origin, key,
-           fmt::format("expected a layer, as relu or `conv: {{out: 32}}`, got {}", node.text()));
+           fmt::format("expected a layer, such as relu or `conv: {{out: 32}}`, got {}",
+                       node.text()));
     const std::string& name = plain ? node.scalar : node.entries[0].key;
     std::vector<std::string> names;
     for (const Known& known : known_layers()) {
@@ -168,8 +169,9 @@ class Builder {
     schema.add("kernel", &kernel, "side of the window").min(1);
     schema.add("stride", &stride, "step of the window").min(1);
     schema.add("padding", &padding, "-1: kernel / 2").min(-1);
-    schema.add("groups", &groups, "of channels that are kept apart").min(1);
-    schema.add("bias", &bias, "adds a number to each channel");
+    schema.add("groups", &groups, "number of groups of channels that are convolved separately")
+        .min(1);
+    schema.add("bias", &bias, "add a learned number to each channel");
     read(entry, schema);
     if (padding < 0) padding = kernel / 2;
     const std::int64_t in = entry.flow.channels;
@@ -244,8 +246,8 @@ class Builder {
     std::int64_t out = 0;
     bool bias = true;
     Schema schema;
-    schema.add("out", &out, "features; 0: the number of classes").min(0);
-    schema.add("bias", &bias, "adds a number to each feature");
+    schema.add("out", &out, "number of features; 0: the number of classes").min(0);
+    schema.add("bias", &bias, "add a learned number to each feature");
     read(entry, schema);
     if (out == 0) out = spec_.num_classes;
     module_step(entry,
@@ -255,7 +257,7 @@ class Builder {
   void add_dropout(const Entry& entry) {
     double p = 0.5;
     Schema schema;
-    schema.add("p", &p, "share of values that become 0").min(0).below(1);
+    schema.add("p", &p, "share of values that are set to 0").min(0).below(1);
     read(entry, schema);
     module_step(entry, torch::nn::Dropout(p));
   }
@@ -264,7 +266,7 @@ class Builder {
     ConfigNode layers, shortcut;
     Schema schema;
     schema.add("layers", &layers, "the branch").required();
-    schema.add("shortcut", &shortcut, "what the input passes; none: nothing");
+    schema.add("shortcut", &shortcut, "layers between the input and the sum; none: the identity");
     read(entry, schema);
     auto residual = std::make_shared<Residual>();
     const Flow in = entry.flow;
@@ -276,9 +278,8 @@ class Builder {
           residual->register_module("shortcut", chain(shortcut, entry.key + ".shortcut", beside));
     if (!(beside == entry.flow))
       fail(entry.node.origin, entry.key,
-           fmt::format("expected {} at the end of layers as at the end of the shortcut, got {}. A "
-                       "shortcut, as "
-                       "[conv: {{out: {}, kernel: 1}}], can change the shape",
+           fmt::format("expected {} at the end of layers, as at the end of the shortcut, got {}. A "
+                       "shortcut such as [conv: {{out: {}, kernel: 1}}] can change the shape",
                        beside.text(), entry.flow.text(), entry.flow.channels));
     entry.chain.register_module(entry.place, residual);
     step(entry, [residual](const Tensor& x) { return residual->forward(x); });
@@ -319,7 +320,7 @@ std::unique_ptr<Model> make_described(const ModelSpec& spec, const DescribedOpti
   // One class: how many there are is not known yet, the recipe is read before the dataset.
   if (!flow.flat || (spec.num_classes > 1 && flow.channels != spec.num_classes))
     Builder::fail(options.layers.items.back().origin, "model.params.layers",
-                  fmt::format("expected {} features, one a class, at the end, got {}. End with "
+                  fmt::format("expected {} features at the end, one per class, got {}. End with "
                               "global_avg_pool, flatten, linear",
                               spec.num_classes, flow.text()));
   return detail::as_model(chain);

@@ -35,8 +35,9 @@ struct DescribedOptions {
 /// Names, order and starting weights are those of Python's torch.nn.Sequential of the same layers
 /// ("0.weight"; within a residual "3.layers.0.weight", "3.shortcut.0.weight"). BlurPool and
 /// synchronised batch statistics act as in the other models.
-/// @throws ConfigError naming the layer if a layer is unknown, its options are wrong, or shapes do
-/// not match: they are tracked from the images to the [N, classes] at the end.
+/// Shapes are computed layer by layer, from the images to the [N, classes] at the end.
+/// @throws ConfigError naming the layer if it is unknown, its options are wrong, or shapes do not
+/// match.
 [[nodiscard]] std::unique_ptr<Model> make_described(const ModelSpec& spec,
                                                     const DescribedOptions& options);
 

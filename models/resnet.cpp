@@ -255,27 +255,30 @@ struct ResNet : torch::nn::Module {
 
 void ResNetOptions::options(Schema& schema) {
   schema.add("zero_init_residual", &zero_init_residual, "the last norm of each block starts at 0");
-  schema.add("log_bias", &log_bias,
-             "biases of the last layer start at -log(classes), for losses of one decision a class");
+  schema.add(
+      "log_bias", &log_bias,
+      "biases of the last layer start at -log(classes), for losses of one decision per class");
   schema
       .add("squeeze_excite.latent_channels", &squeeze_excite.latent_channels,
-           "channels of its hidden layer; below 1: as a share of the convolution's; 0: none")
+           "channels of the hidden layer; below 1: as a share of the convolution's channels; "
+           "0: no squeeze-excite")
       .min(0);
   schema
       .add("squeeze_excite.min_channels", &squeeze_excite.min_channels,
-           "fewest input and output channels of a convolution that has one")
+           "minimum number of input and output channels of a convolution to have one")
       .min(1);
   schema
       .add("stochastic_depth.drop_rate", &stochastic_depth.drop_rate,
-           "probability that the last branch is left out")
+           "probability that the last residual branch is dropped")
       .min(0)
       .below(1);
   schema
       .add("stochastic_depth.mode", &stochastic_depth.mode,
-           "for the whole batch, or sample by sample")
+           "drop for the whole batch, or for each sample")
       .choices({"block", "sample"});
   schema
-      .add("stochastic_depth.distribution", &stochastic_depth.distribution, "rates over the blocks")
+      .add("stochastic_depth.distribution", &stochastic_depth.distribution,
+           "distribution of the rates over the blocks")
       .choices({"linear", "uniform"});
 }
 

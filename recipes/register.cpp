@@ -49,28 +49,31 @@ void register_methods(MethodRegistry& registry) {
   registry.add("channels_last", "store images and weights channels last", make_channels_last);
   registry.add("gradient_clipping", "bound the norm of the gradient (Pascanu et al. 2013)",
                make_gradient_clipping);
-  registry.add("mixup", "mix each image and label with a neighbour's (Zhang et al. 2018)",
+  registry.add("mixup", "mix each image and label with its neighbour's (Zhang et al. 2018)",
                make_mixup);
-  registry.add("cutmix", "a box of a neighbour in each image (Yun et al. 2019)", make_cutmix);
+  registry.add("cutmix", "replace a box of each image by its neighbour's (Yun et al. 2019)",
+               make_cutmix);
   registry.add("mixup_or_cutmix", "one of the two for each batch (timm, torchvision)",
                make_mixup_or_cutmix);
   registry.add("ema", "evaluate an average of the weights (Polyak & Juditsky 1992)", make_ema);
   registry.add("swa", "evaluate a mean of late epochs' weights (Izmailov et al. 2018)", make_swa);
-  registry.add("squeeze_excite", "weigh channels by their means (Hu et al. 2018)",
+  registry.add("squeeze_excite",
+               "scale channels by weights computed from their means (Hu et al. 2018)",
                make_squeeze_excite);
   registry.add("stochastic_depth", "leave residual branches out at random (Huang et al. 2016)",
                make_stochastic_depth);
   registry.add("zero_init_residual", "residual blocks start as the identity (Goyal et al. 2017)",
                make_zero_init_residual);
-  registry.add("bce_loss", "one decision a class instead of softmax (Wightman et al. 2021)",
+  registry.add("bce_loss", "one decision per class instead of softmax (Wightman et al. 2021)",
                make_bce_loss);
   registry.add("layer_freezing", "freeze early layers late in a run (Brock et al. 2017)",
                make_layer_freezing);
-  registry.add("batch_resize", "make batches small on the device at first (Howard 2018, Composer)",
+  registry.add("batch_resize",
+               "make batches smaller on the device early in training (Howard 2018, Composer)",
                make_batch_resize);
   registry.add("scale_schedule", "the same recipe in fewer or more epochs (Composer)",
                make_scale_schedule);
-  registry.add("sam", "sharpness-aware minimisation: two gradients a step (Foret et al. 2021)",
+  registry.add("sam", "sharpness-aware minimisation: two gradients per step (Foret et al. 2021)",
                make_sam);
   registry.add("selective_backprop", "train on the samples with high losses (Jiang et al. 2019)",
                make_selective_backprop);
@@ -79,13 +82,12 @@ void register_methods(MethodRegistry& registry) {
 void register_losses(LossRegistry& registry) {
   registry.add("cross_entropy", "mean cross entropy, of class indices or probabilities",
                make_cross_entropy);
-  registry.add("bce", "mean binary cross entropy: one decision a class", make_bce);
+  registry.add("bce", "mean binary cross entropy: one decision per class", make_bce);
 }
 
 void register_optimizers(OptimizerRegistry& registry) {
   registry.add("sgd", "stochastic gradient descent with momentum", make_sgd);
-  registry.add("sgdw", "sgd whose weight decay is apart from the gradient (Loshchilov & Hutter)",
-               make_sgdw);
+  registry.add("sgdw", "sgd with decoupled weight decay (Loshchilov & Hutter)", make_sgdw);
   registry.add("adamw", "adaptive moments with decoupled decay (Loshchilov & Hutter 2019)",
                make_adamw);
   registry.add("lars", "sgd with layer-wise rates, for large batches (You et al. 2017)", make_lars);
@@ -95,11 +97,11 @@ void register_optimizers(OptimizerRegistry& registry) {
 
 void register_schedules(ScheduleRegistry& registry) {
   registry.add("cyclic", "linear up to the peak, linear down to 0", make_cyclic);
-  registry.add("step", "multiplied by step_ratio every step_length epochs", make_step);
+  registry.add("step", "rate multiplied by step_ratio every step_length epochs", make_step);
   registry.add("cosine", "warm-up, then half a cosine to final_lr", make_cosine);
-  registry.add("poly", "warm-up, then (1 - share)^power to 0", make_poly);
+  registry.add("poly", "warm-up, then lr * (1 - progress)^power, down to 0", make_poly);
   registry.add("one_cycle", "half a cosine up to the peak, half a cosine down", make_one_cycle);
-  registry.add("constant", "warm-up, then always lr", make_constant);
+  registry.add("constant", "warm-up, then constant at lr", make_constant);
 }
 
 }  // namespace precast::recipes

@@ -61,10 +61,10 @@ void check_no_overlap(std::span<const Allocation> sorted, const std::string& pla
 AllocationTable::AllocationTable(std::span<const std::byte> table, const BetonHeader& header,
                                  std::uint64_t metadata_end, const std::string& place) {
   if (table.size() % kAllocationBytes != 0) {
-    throw DataError(fmt::format(
-        "{}: allocation table at {}: expected a multiple of {} bytes, got {}. The file is cut off "
-        "or has something after its table",
-        place, header.table_offset, kAllocationBytes, table.size()));
+    throw DataError(
+        fmt::format("{}: allocation table at {}: expected a multiple of {} bytes, got {}. The file "
+                    "is cut off or has extra bytes after its table",
+                    place, header.table_offset, kAllocationBytes, table.size()));
   }
   const Limits limits{header.num_samples, metadata_end, header.table_offset,
                       std::countr_zero(header.page_bytes)};

@@ -17,7 +17,7 @@ namespace precast::data {
 enum class BlobAccess {
   /// The whole file is mapped: read through the page cache, shared with every process that maps it.
   mapped,
-  /// Metadata is read into memory (40 to 60 bytes a sample); callers read blobs through disk().
+  /// Metadata is read into memory (40 to 60 bytes per sample); callers read blobs through disk().
   /// Nothing is mapped, so a file that shrinks while in use causes an error and not a SIGBUS.
   on_disk,
   /// The same, bypassing the page cache (O_DIRECT).

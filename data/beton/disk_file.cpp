@@ -57,7 +57,7 @@ void DiskFile::read(std::uint64_t offset, std::span<std::byte> to) const {
     if (got < 0) {
       throw IoError(fmt::format("cannot read at byte {} of", offset + done), path_.string(), errno);
     }
-    // Direct reads continue at an aligned offset, so less than one unit is no progress.
+    // Direct reads continue at an aligned offset, so less than one unit makes no progress.
     const std::uint64_t now = done + static_cast<std::uint64_t>(got);
     const std::uint64_t next = now < wanted ? now / alignment() * alignment() : now;
     if (next == done) {

@@ -25,7 +25,7 @@ class PRECAST_API DiskFile {
   using Pread =
       std::function<std::ptrdiff_t(int fd, void* to, std::size_t bytes, std::int64_t offset)>;
 
-  /// @throws IoError if the file cannot be opened or is no regular file.
+  /// @throws IoError if the file cannot be opened or is not a regular file.
   explicit DiskFile(const std::filesystem::path& path, Pread pread = {});
   DiskFile(const DiskFile&) = delete;
   DiskFile& operator=(const DiskFile&) = delete;

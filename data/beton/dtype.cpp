@@ -93,7 +93,7 @@ ArrayFormat parse_array_arguments(const std::byte* arguments, const std::string&
   if (dtype_bytes(format.dtype) == 0) {
     throw DataError(
         fmt::format("{}: expected a plain numpy dtype such as [[\"\", \"<f4\"]], got "
-                    "{} bytes that are none",
+                    "{} bytes of something else",
                     place, length));
   }
   for (std::size_t i = 0; i < kMaxDimensions; ++i)

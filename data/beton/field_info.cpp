@@ -41,7 +41,7 @@ FieldLayout custom_layout(const FieldInfo& field, const BetonOptions& options,
   const auto told = options.layouts.find(field.name);
   if (field.tag.kind == FieldTag::Kind::custom) {
     if (told != options.layouts.end() && told->second != field.tag.layout)
-      throw ConfigError(fmt::format("{}: expected the layout {} that the file itself tells, got {}",
+      throw ConfigError(fmt::format("{}: expected the layout {} that the file itself gives, got {}",
                                     place, layout_text(field.tag.layout),
                                     layout_text(told->second)));
     return field.tag.layout;
@@ -50,11 +50,11 @@ FieldLayout custom_layout(const FieldInfo& field, const BetonOptions& options,
     require(is_possible(told->second), "options name layouts that are possible");
     return told->second;
   }
-  throw DataError(fmt::format(
-      "{}: has a custom type (255), whose layout the file does not tell, so that no "
-      "record can be found. Say --field-layout {}=BYTES:ALIGNMENT, which are itemsize and "
-      "alignment of the metadata_type of its FFCV class",
-      place, field.name));
+  throw DataError(
+      fmt::format("{}: has a custom type (255), whose layout is not in the file, so that no record "
+                  "can be located. Give --field-layout {}=BYTES:ALIGNMENT, which are itemsize and "
+                  "alignment of the metadata_type of its FFCV class",
+                  place, field.name));
 }
 
 /// Fills in what the descriptor's arguments contain. @param arguments kFieldArgumentsBytes.
@@ -86,7 +86,7 @@ void check_options(const BetonOptions& options, const std::vector<FieldInfo>& fi
     const auto field = std::ranges::find(fields, name, &FieldInfo::name);
     if (field != fields.end() && field->type == FieldType::custom) continue;
     throw ConfigError(fmt::format(
-        "{}: expected a custom field '{}', whose layout is told, got {}", place, name,
+        "{}: expected a custom field '{}' for this layout, got {}", place, name,
         field == fields.end() ? std::string("none")
                               : fmt::format("one of type {}", field_type_name(field->type))));
   }

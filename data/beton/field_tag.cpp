@@ -112,20 +112,18 @@ FieldTag parse_tag(const std::byte* arguments, const std::string& place) {
   const std::string_view text = room.substr(kMagic.size(), room.find('\0') - kMagic.size());
   const json parsed = json::parse(text, nullptr, false);
   FieldTag tag;
-  std::string wrong = "it is no JSON object";
+  std::string wrong = "it is not a JSON object";
   if (parsed.is_object()) {
     try {
       tag = from_json(parsed);
       wrong = tag.kind == FieldTag::Kind::none ? "" : problem(tag);
     } catch (const json::exception&) {
-      wrong = "its texts are none";
+      wrong = "a member has the wrong type";
     }
   }
   if (wrong.empty()) return tag;
-  throw DataError(
-      fmt::format("{}: expected a tag as data/FORMAT.md describes it, got one that is "
-                  "damaged: {}",
-                  place, wrong));
+  throw DataError(fmt::format(
+      "{}: expected a tag as described in data/FORMAT.md, got a damaged one: {}", place, wrong));
 }
 
 std::span<const std::byte> shaped_elements(const FieldTag& tag, std::span<const std::byte> blob,
@@ -147,8 +145,8 @@ std::span<const std::byte> shaped_elements(const FieldTag& tag, std::span<const 
       return blob.subspan(header);
   }
   throw DataError(
-      fmt::format("expected {} bytes of shape and then as many elements of {} as it says, got "
-                  "{} bytes with shape [{}]",
+      fmt::format("expected {} bytes of shape, then the elements of {} that the shape requires, "
+                  "got {} bytes with shape [{}]",
                   header, tag.dtype, blob.size(), fmt::join(extents, ", ")));
 }
 

@@ -48,7 +48,7 @@ struct FieldTag {
 PRECAST_API void put_tag(const FieldTag& tag, std::vector<std::byte>& arguments);
 
 /// Reads the tag from a descriptor's arguments (kFieldArgumentsBytes). Returns Kind::none if there
-/// is no tag, or one of a kind that this version does not know. @throws DataError prefixed with
+/// is not a tag, or one of a kind that this version does not know. @throws DataError prefixed with
 /// `place` for a damaged tag.
 [[nodiscard]] PRECAST_API FieldTag parse_tag(const std::byte* arguments, const std::string& place);
 

@@ -48,7 +48,7 @@ FieldLayout field_layout(FieldType type) {
     case FieldType::custom:
       break;
   }
-  require(false, "a custom field's type does not tell its layout");
+  require(false, "a custom field's type does not determine its layout");
   return {};
 }
 
@@ -94,7 +94,7 @@ FieldLayout parse_field_layout(std::string_view text, std::string_view place) {
   }
   throw ConfigError(fmt::format(
       "{}: expected BYTES:ALIGNMENT of a custom field's metadata (1 to {} bytes; 1, 2, 4, 8 or {}) "
-      "or BYTES:ALIGNMENT:POINTER with the place of its pointer, got '{}'",
+      "or BYTES:ALIGNMENT:POINTER with the offset of its pointer, got '{}'",
       place, kMostMetadataBytes, kMostAlignment, text));
 }
 

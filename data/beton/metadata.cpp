@@ -54,10 +54,11 @@ BetonMetadata::BetonMetadata(BetonBytes& file, const BetonLimits& limits,
         file.place(), begin_, header_.num_fields, file.size()));
   }
   if (header_.table_offset == 0) {
-    throw DataError(fmt::format(
-        "{}: header: expected the place of the allocation table, got 0. The program that wrote the "
-        "file was stopped before it had finished; write the file again",
-        file.place()));
+    throw DataError(
+        fmt::format("{}: header: expected the position of the allocation table, got 0. The program "
+                    "that wrote the "
+                    "file was stopped before it had finished; write the file again",
+                    file.place()));
   }
   file.load(begin_);
   fields_ =

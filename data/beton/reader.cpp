@@ -70,9 +70,8 @@ void BetonReader::check_movable(std::uint64_t sample, std::size_t field) const {
   if (info.type != FieldType::custom || info.has_pointer() || blobs.empty()) return;
   throw DataError(fmt::format(
       "{}: sample {} field '{}': expected custom fields whose large values can be found, got {} "
-      "bytes at {} that belong to one of them. Say --field-layout {}=BYTES:ALIGNMENT:POINTER, "
-      "POINTER "
-      "being the place of the pointer in its metadata",
+      "bytes at {} that belong to one of them. Give --field-layout {}=BYTES:ALIGNMENT:POINTER, "
+      "where POINTER is the offset of the pointer in its metadata",
       place(), sample, fields()[field].name, blobs[0].size, blobs[0].pointer,
       fields()[field].name));
 }

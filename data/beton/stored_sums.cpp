@@ -40,9 +40,11 @@ void check_parts(const BetonBytes& file, const SumsTrailer& expected, const Sums
     if (stored == actual) return;
     throw DataError(fmt::format(
         "{}: {}: expected checksum {:016x}, got {:016x}. {}", file.place(), part, stored, actual,
-        inside ? std::string("The file is damaged")
-               : fmt::format("The file is damaged, or was written again after {}; remove that then",
-                             sums_sidecar(file.path()).string())));
+        inside
+            ? std::string("The file is damaged")
+            : fmt::format(
+                  "The file is damaged, or was written again after {0}; in that case, remove {0}",
+                  sums_sidecar(file.path()).string())));
   };
   expect("header and fields", expected.head, found.head);
   expect("metadata", expected.records, found.records);

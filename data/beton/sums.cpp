@@ -124,7 +124,7 @@ FileSums::FileSums(std::span<const std::byte> block, std::uint64_t samples,
   const std::size_t at = block.size() - kSumsTrailerBytes;
   trailer_ = load<SumsTrailer>(block.data() + at);
   if (load<std::uint64_t>(block.data() + at + kOwnAt) != hash_of(block.first(at + kOwnAt)))
-    throw DataError(fmt::format("{}: checksums: they are damaged themselves", place));
+    throw DataError(fmt::format("{}: checksums: they are themselves damaged", place));
   if (trailer_.samples != samples || trailer_.value_fields != value_fields) {
     throw DataError(
         fmt::format("{}: checksums: expected those of {} samples with {} large values each, got {} "

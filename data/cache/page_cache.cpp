@@ -74,11 +74,11 @@ class PageCache::State {
     end();
     for (const Extent& extent : plan.extents) {
       if (buffer_bytes(extent.range) <= options_.budget_bytes) continue;
-      throw ConfigError(fmt::format(
-          "data.cache_mb: expected at least {} MiB for {}, whose pages (or samples) are so large, "
-          "got {} MiB",
-          (buffer_bytes(extent.range) >> 20) + 1, file_.path().string(),
-          options_.budget_bytes >> 20));
+      throw ConfigError(
+          fmt::format("data.cache_mb: expected at least {} MiB for {}, because of the size of its "
+                      "pages (or samples), got {} MiB",
+                      (buffer_bytes(extent.range) >> 20) + 1, file_.path().string(),
+                      options_.budget_bytes >> 20));
     }
     plan_ = std::move(plan);
     slots_ = std::vector<Slot>(plan_.extents.size());

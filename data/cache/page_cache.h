@@ -19,7 +19,7 @@ struct PageCacheOptions {
 
 /// Reads what a pass needs into a fixed amount of memory, ahead of its use, with threads that read
 /// in the order of the plan. Bytes that were used stay until their memory is needed, so that a file
-/// smaller than the budget is read once, not once an epoch.
+/// smaller than the budget is read once, not once per epoch.
 ///
 /// Cannot deadlock: reads get memory in the order of their first use, so if none is free, every
 /// sample before the next read's is served and its memory is released; the plan's most_live_bytes

@@ -26,7 +26,7 @@ struct CheckpointRequest {
 /// Decodes a region of a JPEG of the common kind (baseline_header.h). Works through the image one
 /// row of MCUs at a time: bits to samples, upsampling and colour while they are in the cache. Skips
 /// over MCUs outside the region (seeks past them if there are checkpoints) and stops below the
-/// region. With checkpoints, several parts of the scan are decoded in turns (SegmentDecoder).
+/// region. With checkpoints, several parts of the scan are decoded alternately (SegmentDecoder).
 /// Pixels are equal bit for bit to libjpeg-turbo's. Keeps scratch memory: use one per thread.
 class PRECAST_API BaselineDecoder {
  public:

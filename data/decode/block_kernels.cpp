@@ -18,7 +18,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// The row's blocks from index `at` on; beyond its end, a block that nobody reads.
+/// The row's blocks from index `at` on; beyond its end, a block that is never read.
 template <std::size_t kBlocks>
 HWY_INLINE void find_blocks(const BlockRow& row, std::size_t at, LaneBlock& none,
                             std::int16_t* (&out)[kBlocks]) {

@@ -38,7 +38,7 @@ HWY_INLINE hn::Vec<D> scaled(D d, hn::Vec<D> value, int factor) {
 }
 
 /// One pass of the fast DCT down the columns (Arai, Agui, Nakajima 1988; libjpeg's jidctfst.c), its
-/// factors with 8 bits behind the point.
+/// factors with 8 fractional bits.
 template <class D>
 HWY_INLINE void ifast_columns(D d, Rows<D>& rows) {
   constexpr int k1_082 = 277, k1_414 = 362, k1_847 = 473, kMinus1_613 = -(669 - 256);
@@ -71,7 +71,7 @@ HWY_INLINE void ifast_columns(D d, Rows<D>& rows) {
 }
 
 /// One pass of the accurate DCT down the columns (Loeffler, Ligtenberg, Moschytz 1989; libjpeg's
-/// jidctint.c), 13 bits behind the point, results shifted right by kShift with rounding.
+/// jidctint.c), 13 fractional bits, results shifted right by kShift with rounding.
 template <int kShift, class D>
 HWY_INLINE void islow_columns(D d, Rows<D>& rows) {
   const auto times = [d](hn::Vec<D> value, int factor)

@@ -8,7 +8,7 @@
 
 namespace precast::data {
 
-/// A segment of a scan that is decoded in turns with others.
+/// A segment of a scan that is decoded alternately with others.
 struct Lane {
   /// Of the next bit, in the bytes of LaneScan.
   std::uint64_t bit = 0;
@@ -36,7 +36,8 @@ struct LaneScan {
   bool damaged = false;
 };
 
-/// A block has at most 27 + 63 * 26 bits; damage makes every place take a code, of at most 27.
+/// A block has at most 27 + 63 * 26 bits; in damaged data, every place may take a code of at
+/// most 27.
 inline constexpr std::size_t kBytesPerBlock = 64 * 27 / 8;
 inline constexpr std::size_t kBytesAhead = 32;
 

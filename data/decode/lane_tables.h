@@ -10,8 +10,8 @@
 
 namespace precast::data {
 
-/// How a scan with checkpoints is decoded: `lanes` segments in turns, so that the CPU does not wait
-/// for the lookup of one of them.
+/// How a scan with checkpoints is decoded: `lanes` segments alternately, so that the CPU does not
+/// wait for the lookup of one of them.
 struct LaneShape {
   static constexpr std::size_t kMostLanes = 4;
 
@@ -47,8 +47,8 @@ struct alignas(8) LaneEntry {
 };
 static_assert(sizeof(LaneEntry) == 8);
 
-/// Places are counted as if each block had 64 coefficients and as many places after them: a run
-/// that exceeds its block ends there, so that it is noticed.
+/// Number of places that a block occupies: 64 coefficients, then 64 unused places. A damaged run of
+/// zeros that exceeds its block ends in the unused places, where it is detected.
 inline constexpr std::size_t kBlockPlaces = 128;
 inline constexpr std::uint8_t kLastPlace = kBlockPlaces - 1;
 

@@ -110,7 +110,7 @@ ScanProgress skip_run(ScanState& state, std::size_t mcus) {
   return progress;
 }
 
-// ---- Two positions of a scan in turns ----
+// ---- Two positions of a scan alternately ----
 
 /// Scans of fewer bytes are not worth two streams.
 constexpr std::ptrdiff_t kLeastBytes = 1024;

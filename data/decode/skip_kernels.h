@@ -13,8 +13,8 @@ PRECAST_API ScanProgress skip_mcus(ScanState& state, std::size_t mcus);
 
 /// Skips over a whole scan of `blocks` blocks; leaves its DC coefficients unchanged. The scan is in
 /// memory up to state.limit, and 1,400 bytes may be read after that. The second half is started
-/// before the first half has reached it, so that both are read in turns and neither waits for its
-/// own last lookup: wherever a reader begins, Huffman codes soon fall into step with those that
+/// before the first half has reached it, so that both are read alternately and neither waits for
+/// its own last lookup: wherever a reader begins, Huffman codes soon fall into step with those that
 /// were written (Klein and Wiseman, "Parallel Huffman decoding with applications to JPEG files",
 /// The Computer Journal 46, 2003).
 /// @return false for damage as defined by decode_mcus(), if state.limit comes before the last

@@ -23,7 +23,7 @@ struct ImageFileFacts {
   bool cmyk = false;
   /// It had an alpha channel, which was dropped.
   bool alpha = false;
-  /// 16 bits a channel, cut to 8.
+  /// 16 bits per channel, cut to 8.
   bool deep = false;
   /// A JPEG that FFCV's decoder and ours convert to the same RGB as this one does: 8 bits, Huffman
   /// coding, grey or YCbCr in one of JPEG's usual subsamplings, baseline or progressive.

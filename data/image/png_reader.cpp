@@ -63,7 +63,7 @@ struct PngReader::Callbacks {
 };
 
 PngReader::PngReader(std::span<const std::byte> file, PngLayout layout) : input_{file} {
-  if (!chunks_are_whole(file)) refuse("a chunk ends behind the file, or IEND is missing");
+  if (!chunks_are_whole(file)) refuse("a chunk ends after the end of the file, or IEND is missing");
   png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &input_, Callbacks::on_error,
                                 Callbacks::on_warning);
   if (png_ == nullptr) throw std::bad_alloc();

@@ -47,7 +47,7 @@ struct EncodedSample {
 struct Run {
   /// Whether it is the calling thread's; a worker's else.
   bool ready = false;
-  /// The first sample that is not encoded yet, and the one behind the last.
+  /// The first sample that is not encoded yet, and the one after the last.
   std::uint64_t next = 0;
   std::uint64_t end = 0;
   /// The first `count` are encoded and not laid out.
@@ -231,7 +231,7 @@ class EncodeQueue {
     try {
       const Sample sample = provider_(out.index);
       name = sample.name;
-      require(sample.values.size() == encoders.size(), "a sample has one value a field");
+      require(sample.values.size() == encoders.size(), "a sample has one value per field");
       out.values.resize(encoders.size());
       for (std::size_t i = 0; i < encoders.size(); ++i) {
         encoders[i]->encode(sample.values[i], out.index, out.values[i]);

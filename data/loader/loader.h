@@ -32,7 +32,7 @@ enum class OnCorrupt {
 /// The number of threads for the loader of one of `local_ranks` processes that share `usable_cores`
 /// cores: its share of them, at least 1. On a host with GPUs, two cores of the share are left for
 /// the thread that launches kernels and the thread of the backward pass; on a CPU, whose training
-/// computes on the same cores, none. Torch's thread count is no guide: torchrun sets
+/// computes on the same cores, none. Torch's thread count is not a guide: torchrun sets
 /// OMP_NUM_THREADS=1.
 [[nodiscard]] constexpr int loader_threads(int usable_cores, int local_ranks, bool gpu_host) {
   return std::max(1, usable_cores / local_ranks - (gpu_host ? 2 : 0));
@@ -124,7 +124,7 @@ class PRECAST_API Loader {
   [[nodiscard]] SourceTimes times() const;
   /// Seconds that next() has waited for workers so far.
   [[nodiscard]] double seconds_waited() const;
-  /// Statistics since construction. At most some dozen samples per worker behind.
+  /// Statistics since construction. They lag by at most some dozen samples per worker.
   [[nodiscard]] LoaderStatistics statistics() const;
 
  private:

@@ -45,8 +45,8 @@ std::string MemoryPlan::text() const {
                       size_text(metadata), size_text(order));
   if (unbounded > 0) {
     line += fmt::format(
-        "; of the batches {} are room for the largest bytes and arrays of the file in every row: "
-        "pad_to bounds them",
+        "; {} of the batches is reserved in each row for the largest bytes and array values of the "
+        "file: pad_to limits it",
         size_text(unbounded));
   }
   if (index > 0) line += fmt::format(", JPEG index {}", size_text(index));

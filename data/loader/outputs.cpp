@@ -101,7 +101,7 @@ class Resolver {
     return outputs;
   }
 
-  /// Puts the extents of values of different sizes behind them.
+  /// Puts the extents of values of different sizes after the values.
   static std::vector<Output> with_extents(const BetonReader& reader,
                                           const std::vector<Output>& outputs) {
     std::vector<Output> all;
@@ -157,7 +157,7 @@ class Resolver {
     if ((spec.content == OutputSpec::Content::image && !is_image) ||
         (spec.content == OutputSpec::Content::number && !is_integer)) {
       return fail(spec,
-                  fmt::format("expected {} field, '{}' is of type {}",
+                  fmt::format("expected {} field, but '{}' is of type {}",
                               spec.content == OutputSpec::Content::image ? "an image" : "an int",
                               info.name, type_name(info)));
     }
@@ -279,8 +279,8 @@ class Resolver {
                       info.tag.channels == 1;
     const bool plane = grey || (array && info.shape.size() == 2 && info.dtype == "|u1");
     if (info.type != FieldType::image && !plane) {
-      return fail(spec, fmt::format("expected a mask, an image, a u8 ndarray [H, W] or pixels of "
-                                    "one u8 channel, '{}' is of type {} with {} dimensions",
+      return fail(spec, fmt::format("expected a mask: an image, a u8 ndarray [H, W] or pixels with "
+                                    "one u8 channel, but '{}' is of type {} with {} dimensions",
                                     info.name, type_name(info), info.shape.size()));
     }
     MaskOutput mask{.fill = spec.fill, .channels = plane ? 1 : 3};
@@ -300,7 +300,8 @@ class Resolver {
     const auto* const image =
         found == outputs.end() ? nullptr : std::get_if<ImageOutput>(&found->kind);
     if (image == nullptr) {
-      fail(spec, fmt::format("geometry_of: expected an image, '{}' is none", spec.geometry_of));
+      fail(spec,
+           fmt::format("geometry_of: expected an image, but '{}' is not one", spec.geometry_of));
       return;
     }
     mask.pipeline = image->pipeline;

@@ -81,10 +81,9 @@ std::uint64_t Replacements::replace(std::uint64_t sample, const std::string& err
   const std::scoped_lock lock(mutex_);
   const std::uint64_t by = none_is_sound_ ? sample : find_next(sample);
   if (by == sample) {
-    throw DataError(
-        fmt::format("{}: expected at least one sample that can be decoded, got none of {}. The "
-                    "first that was tried: {}",
-                    reader_.path().string(), reader_.size(), error));
+    throw DataError(fmt::format(
+        "{}: expected at least one sample that can be decoded, got none of {}. The first error: {}",
+        reader_.path().string(), reader_.size(), error));
   }
   ReplacedSample& entry = replaced_[sample];
   if (entry.times++ == 0) entry = {sample, by, 1, error};

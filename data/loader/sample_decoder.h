@@ -25,8 +25,8 @@ class PRECAST_API SampleDecoder {
                 const JpegDecoding& jpeg = {})
       : pipeline_(pipeline), steps_(pipeline, seed, view), jpeg_(jpeg) {}
 
-  /// @param out [image_size_px, image_size_px, 3] uint8 RGB, or what the transforms make of that
-  /// shape.
+  /// @param out [image_size_px, image_size_px, 3] uint8 RGB, or the shape that the transforms turn
+  /// this one into.
   /// @throws DataError if the image is damaged.
   void decode(const ImageRecord& image, const SamplePlace& place, int image_size_px,
               std::uint8_t* out);

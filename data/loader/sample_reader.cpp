@@ -16,7 +16,7 @@
 namespace precast::data {
 namespace {
 
-/// @throws DataError if a To cannot hold it: integers do not wrap, and NaN is no integer.
+/// @throws DataError if a To cannot hold it: integers do not wrap, and NaN is not an integer.
 template <typename To, typename From>
 To whole(From value) {
   bool fits = false;
@@ -27,8 +27,8 @@ To whole(From value) {
     fits = value > static_cast<double>(std::numeric_limits<To>::min()) - 1 && value < kEnd;
   }
   if (!fits)
-    throw DataError(
-        fmt::format("expected a number of {} bits that are whole, got {}", 8 * sizeof(To), value));
+    throw DataError(fmt::format("expected a number that fits in an integer of {} bits, got {}",
+                                8 * sizeof(To), value));
   return static_cast<To>(value);
 }
 
@@ -157,8 +157,7 @@ void SampleReader::check_mask_size(const MaskOutput& mask, std::uint64_t sample,
       static_cast<std::uint64_t>(image.width) == width)
     return;
   throw ConfigError(fmt::format(
-      "expected a mask of {} x {} px (height x width) as its image '{}' has, "
-      "got {} x {}",
+      "expected a mask of {} x {} px (height x width), the size of its image '{}', got {} x {}",
       image.height, image.width, reader_.fields()[mask.image_field].name, height, width));
 }
 
@@ -181,8 +180,8 @@ void SampleReader::read_as(const BytesOutput& bytes, const Item& item) const {
   const std::span<const std::byte> text = text_of(item, stored_value(item));
   const auto room = static_cast<std::size_t>(bytes.room);
   if (text.size() > room) {
-    throw ConfigError(fmt::format("expected at most {} bytes, as pad_to says, got {}. Raise pad_to",
-                                  room, text.size()));
+    throw ConfigError(
+        fmt::format("expected at most {} bytes (pad_to), got {}. Raise pad_to", room, text.size()));
   }
   std::ranges::copy(text, item.out);
   if (!bytes.packed) std::memset(item.out + text.size(), 0, room - text.size());

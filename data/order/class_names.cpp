@@ -22,9 +22,9 @@ std::string cause_of(const std::vector<std::string>& train, const std::vector<st
   const std::set<std::string_view> known(train.begin(), train.end());
   const auto other =
       std::ranges::find_if(val, [&](const std::string& name) { return !known.contains(name); });
-  if (other != val.end()) return fmt::format("'{}' is no class of the training set", *other);
+  if (other != val.end()) return fmt::format("'{}' is not a class of the training set", *other);
   return val.size() < train.size()
-             ? fmt::format("it has {} of the {} classes, numbered on their own", val.size(),
+             ? fmt::format("it has {} of the {} classes, and numbers them separately", val.size(),
                            train.size())
              : "the same names in another order";
 }

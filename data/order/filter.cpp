@@ -97,8 +97,8 @@ class Parser {
 
   [[noreturn]] void fail(std::string_view expected) const {
     throw ConfigError(fmt::format(
-        "expected {}, got {} (column {} of '{}'). As in: label < 10, or: label in [1, 2], or: "
-        "label == \"dogs\"",
+        "expected {}, got {} (column {} of '{}'). Examples: label < 10; label in [1, 2]; label == "
+        "\"dogs\"",
         expected, token_.kind == Token::Kind::end ? "the end" : fmt::format("'{}'", token_.text),
         token_.column, text_));
   }

@@ -55,8 +55,9 @@ Members choose_members(const BetonReader& reader, const OrderOptions& options) {
     if (at < chosen.size() && chosen[at] == id) kept.push_back(id);
   }
   if (kept.empty()) {
-    throw ConfigError(fmt::format("filter: expected to keep samples of {}, but '{}' keeps none",
-                                  reader.path().string(), options.filter));
+    throw ConfigError(
+        fmt::format("filter: expected at least one matching sample in {}, but '{}' matches none",
+                    reader.path().string(), options.filter));
   }
   return Members(std::move(kept));
 }
@@ -81,11 +82,11 @@ std::vector<OrderProblem> find_problems(const OrderOptions& options) {
 
 void register_orders(OrderRegistry& registry) {
   registry.add("sequential", "as in the file", make_sequential_order);
-  registry.add("random", "uniformly random, another order each epoch", make_random_order);
+  registry.add("random", "uniformly random, in a different order in each epoch", make_random_order);
   registry.add("quasi_random", "random within a window of open pages, for files larger than memory",
                make_quasi_random_order);
   registry.add("weighted", "drawn with replacement by weights", make_weighted_order);
-  registry.add("class_balanced", "every class as often as every other one",
+  registry.add("class_balanced", "drawn so that all classes occur equally often",
                make_class_balanced_order);
 }
 

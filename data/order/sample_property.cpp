@@ -43,7 +43,7 @@ std::vector<std::string> names_of(const BetonReader& reader) {
 SampleProperty::SampleProperty(const BetonReader& reader, std::string_view name)
     : reader_(&reader) {
   if (find_number(name) || find_part(name)) return;
-  throw ConfigError(fmt::format("filter: expected the name of a number of {}, got '{}'. {}",
+  throw ConfigError(fmt::format("filter: expected the name of a number field of {}, got '{}'. {}",
                                 reader.path().string(), name,
                                 suggest(std::string(name), names_of(reader))));
 }

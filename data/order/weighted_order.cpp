@@ -84,7 +84,7 @@ double class_weight(const BetonReader& reader, std::uint64_t sample, std::int64_
 }  // namespace
 
 void WeightedOptions::options(Schema& schema) {
-  schema.add("weights", &weights, "how often each class is drawn, relatively");
+  schema.add("weights", &weights, "relative frequency with which each class is drawn");
   schema.add("weight_field", &weight_field,
              "instead of weights, a float field with each sample's weight");
 }
@@ -94,7 +94,7 @@ std::unique_ptr<SampleOrder> make_weighted_order(const OrderInputs& inputs,
   const BetonReader& reader = inputs.reader;
   if (options.weights.empty() == options.weight_field.empty()) {
     throw ConfigError(
-        "weights: expected a list with one number a class or the name of a float field, for the "
+        "weights: expected a list with one number per class or the name of a float field, for the "
         "order weighted");
   }
   std::vector<double> weights(inputs.members.size());
@@ -108,7 +108,7 @@ std::unique_ptr<SampleOrder> make_weighted_order(const OrderInputs& inputs,
                      ? class_weight(reader, sample, reader.integer(sample, field), options.weights)
                      : reader.floating(sample, field);
     if (!(weights[i] >= 0) || !std::isfinite(weights[i])) {
-      throw ConfigError(fmt::format("weights: expected numbers of at least 0, got {} (sample {})",
+      throw ConfigError(fmt::format("weights: expected finite numbers >= 0, got {} (sample {})",
                                     weights[i], sample));
     }
     sum += weights[i];

@@ -8,7 +8,8 @@
 
 namespace precast::data {
 
-/// What one axis of a resize adds up. One of the plans is made before anything is read.
+/// The source pixels and weights that each output of a resize adds up, along one axis. Call one of
+/// the plan functions before reading the members.
 
 /// Output d is the sum over t < taps of weight[d * taps + t] * source[start[d] + t]. The number of
 /// taps is the same for all outputs (padded with zero weights): loops of fixed length predict well.
@@ -17,14 +18,15 @@ struct WeightedAxis {
   std::vector<int> start;
   std::vector<float> weight;
 
-  /// The average over the output's share of the source, as OpenCV's INTER_AREA where no axis grows.
+  /// Plans the average over each output's share of the source, as OpenCV's INTER_AREA where no axis
+  /// grows.
   void plan_area(int source, int outputs);
-  /// A triangle as wide as two outputs, at least as two source pixels.
+  /// Plans a triangle filter as wide as two outputs, and at least as wide as two source pixels.
   void plan_triangle(int source, int outputs);
-  /// The outputs in reverse.
+  /// Reverses the order of the outputs.
   void mirror();
 
-  /// Whole numbers near weight * one, which add up to what the output's weights add up to.
+  /// Rounds weight * one to whole numbers that have the same sum as the output's weights.
   /// @return how many are not zero.
   int quantize(int output, int one, std::uint16_t* out) const;
 

@@ -99,7 +99,7 @@ class Arranger {
                  return !wordnet_id(inner(file.path)).empty();
                })) {
       throw DataError(fmt::format(
-          "{}: expected one folder a class with its images inside, files named as ImageNet's "
+          "{}: expected one folder of images per class, files named like ImageNet's "
           "(n01440764_...), or a list of their classes (--labels), got {} images in no folder",
           place_, result_.files.size()));
     }
@@ -145,7 +145,7 @@ class Arranger {
       throw DataError(
           fmt::format("{}: expected images in each class folder, got none in '{}'. Labels would no "
                       "longer match "
-                      "those of other splits; remove the folder if it is no class",
+                      "those of other splits; remove the folder if it is not a class",
                       place_, folder));
     }
   }
@@ -155,7 +155,7 @@ class Arranger {
       const std::string_view path = paths_[file.path];
       const std::size_t slash = path.rfind('/');
       if (slash == std::string_view::npos) return std::tuple(file.label, path.substr(0, 0), path);
-      // A folder's name without its slash: `a` goes before `a b`, as torchvision sorts.
+      // A folder's name without its slash: `a` sorts before `a b`, as torchvision sorts.
       return std::tuple(file.label, path.substr(0, slash), path.substr(slash + 1));
     };
     std::ranges::sort(result_.files,

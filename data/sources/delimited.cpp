@@ -24,7 +24,7 @@ bool DelimitedReader::next(std::vector<std::string>& cells) {
   cells.resize(count);
   if (!at_end() && !take_line_end()) {
     throw DataError(
-        fmt::format("{}: line {}: expected a delimiter behind a closing quote", place_, line_));
+        fmt::format("{}: line {}: expected a delimiter after a closing quote", place_, line_));
   }
   return true;
 }

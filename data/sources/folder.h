@@ -8,8 +8,8 @@
 
 namespace precast::data {
 
-/// A folder with one folder of images a class (torchvision's ImageFolder; see arrange_by_class), or
-/// of images and a list of their classes (arrange_by_list). Links are followed. @throws IoError,
+/// A folder with one folder of images per class (torchvision's ImageFolder; see arrange_by_class),
+/// or of images and a list of their classes (arrange_by_list). Links are followed. @throws IoError,
 /// DataError
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_folder(const std::filesystem::path& path,
                                                               const ImageListOptions& options);

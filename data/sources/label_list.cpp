@@ -155,7 +155,7 @@ class ListArranger {
     for (const Line& line : lines) {
       if (kaggle ? line.words.size() >= 2 : line.words.size() == words) continue;
       throw DataError(fmt::format(
-          "{}: line {}: expected a name and a class, or on all lines a class alone, got {} words",
+          "{}: line {}: expected a name and a class, or only a class on every line, got {} words",
           list_, line.number, line.words.size()));
     }
     if (kaggle || words == 2) {
@@ -184,7 +184,7 @@ class ListArranger {
     for (const auto& [key, path] : missing) unlabelled.push_back(paths_[path]);
     if (surplus.empty() && unlabelled.empty()) return;
     throw DataError(fmt::format(
-        "{}: expected a label for each image of {} and none else, got {} images without a "
+        "{}: expected a label for each image of {} and no others, got {} images without a "
         "label{}{} "
         "and {} labels without an image{}{}",
         list_, place_, unlabelled.size(), unlabelled.empty() ? "" : ": ", some_of(unlabelled),
@@ -205,7 +205,7 @@ class ListArranger {
     }
   }
 
-  /// A class's name, even if it is a number, goes before a place in the list of classes.
+  /// A word that is a class's name takes precedence over a place in the list of classes.
   std::string_view class_of(std::string_view word, std::size_t line) const {
     if (known_.contains(word)) return word;
     std::uint64_t number = 0;
@@ -262,7 +262,8 @@ std::vector<std::string> read_class_list(const fs::path& file,
   for (const Line& line : lines)
     classes.emplace_back(whole ? whole_line(line.words) : line.words[0]);
   if (classes.empty())
-    throw DataError(fmt::format("{}: expected a class on each line, got none", file.string()));
+    throw DataError(
+        fmt::format("{}: expected a class on each line, got an empty file", file.string()));
   std::vector<std::string> sorted = classes;
   std::ranges::sort(sorted);
   const auto twice = std::ranges::adjacent_find(sorted);
@@ -288,10 +289,9 @@ ClassList read_classes(const fs::path& file, const std::vector<std::string>& pat
     std::vector<std::string> names = class_names_of(reader, field);
     if (!names.empty()) return {std::move(names), /*in_label_order=*/true};
   }
-  throw DataError(
-      fmt::format("{}: expected a file with class names, got one without. Give a list of them, one "
-                  "a line",
-                  file.string()));
+  throw DataError(fmt::format(
+      "{}: expected a file with class names, got one without. Give a list of names, one per line",
+      file.string()));
 }
 
 ClassFiles arrange_by_list(const std::vector<std::string>& paths, const fs::path& list,
@@ -301,8 +301,8 @@ ClassFiles arrange_by_list(const std::vector<std::string>& paths, const fs::path
 
 void ImageListOptions::options(Schema& schema) {
   schema.add("labels", &labels,
-             "the classes of images that are in no class folders: LOC_val_solution.csv, lines "
-             "`NAME CLASS`, or a class a line in the order of the images' names");
+             "the classes of images that are not in class folders: LOC_val_solution.csv, lines "
+             "`NAME CLASS`, or one class per line in the order of the images' names");
   schema.add("classes", &classes, kClassesHelp);
 }
 

@@ -37,9 +37,9 @@ struct ClassList {
 
 /// What the option --classes accepts, for help.
 inline constexpr const char* kClassesHelp =
-    "all classes: a file with one a line, or a .beton file that has their names (the training "
+    "all classes: a file with one per line, or a .beton file that has their names (the training "
     "set). A split that lacks some of them then has the labels of the others; numbers in a list of "
-    "labels are lines of the file";
+    "labels are line numbers of this file, from 1";
 
 /// Assigns classes to images by a list, if folders do not give them. It is one of:
 ///

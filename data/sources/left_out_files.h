@@ -10,7 +10,7 @@ namespace precast::data {
 /// Files of a source that are not written, by reason.
 class LeftOutFiles {
  public:
-  /// Files of one reason: how many, and the names of the first ones.
+  /// The files that are left out for one reason: their number, and the names of the first ones.
   struct Files {
     std::uint64_t count = 0;
     std::vector<std::string> first;

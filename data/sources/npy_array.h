@@ -16,7 +16,7 @@ struct NpyView {
   std::span<const std::byte> elements;
 };
 
-/// Looks at a .npy file. The shape may hold zeros, and none of a single number.
+/// Parses the header of a .npy file. The shape may contain zeros; for a single number it is empty.
 /// @param place names it in messages. @throws DataError for elements that are not plain
 /// little-endian numbers of a size that NumPy has or bytes (objects, texts, records), Fortran
 /// order, and truncated files.

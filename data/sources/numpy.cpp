@@ -152,9 +152,8 @@ class NumpySource final : public Source {
     for (const Column& column : columns_) {
       if (column.samples == columns_[0].samples) continue;
       throw DataError(fmt::format(
-          "{}: expected arrays of as many rows, got {} of '{}' and {} of '{}'. Save each split to "
-          "a "
-          "separate file",
+          "{}: expected arrays with the same number of rows, got {} of '{}' and {} of '{}'. Save "
+          "each split to a separate file",
           path.string(), columns_[0].samples, columns_[0].name, column.samples, column.name));
     }
     choose_fields();
@@ -268,7 +267,7 @@ class NumpySource final : public Source {
 }  // namespace
 
 void NumpyOptions::options(Schema& schema) {
-  schema.add("labels", &labels, "of a .npy file, the .npy file with its labels");
+  schema.add("labels", &labels, "for a .npy file: the .npy file with its labels");
 }
 
 std::unique_ptr<Source> open_numpy(const fs::path& path, const NumpyOptions& options) {

@@ -9,7 +9,7 @@
 namespace precast::data {
 
 struct PRECAST_API NumpyOptions {
-  /// A .npy file with the labels of a .npy file; empty: found by its name.
+  /// The .npy file with the labels of a .npy SOURCE; empty: it is found by its name.
   std::string labels;
 
   void options(Schema& schema);

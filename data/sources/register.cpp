@@ -36,7 +36,7 @@ std::string SourceRegistry::recognize(const std::filesystem::path& path) const {
 
 void register_sources(SourceRegistry& sources) {
   using Open = std::unique_ptr<Source> (*)(const std::filesystem::path&);
-  sources.add("beton", "another .beton file, to store it in another way", is_beton,
+  sources.add("beton", "another .beton file, to store it differently", is_beton,
               static_cast<Open>(open_beton));
   sources.add("cifar",
               "CIFAR binary: a folder with data_batch_*.bin or train.bin, or one .bin file",
@@ -44,18 +44,18 @@ void register_sources(SourceRegistry& sources) {
   sources.add(kShards, "a WebDataset shard, a folder of them, or a list as 'train-{000..127}.tar'",
               is_webdataset, open_webdataset);
   sources.add("folder",
-              "a folder with one folder of images (JPEG, PNG, WebP) a class, or of images with "
-              "--labels",
+              "a folder with one subfolder of images (JPEG, PNG, WebP) per class, or a folder of "
+              "images with --labels",
               is_folder, open_folder);
   sources.add("idx", "the images file of an IDX pair (MNIST family), plain or .gz", is_idx,
               open_idx);
   sources.add("numpy", "arrays of NumPy: .npz, or .npy with a .npy of labels", is_numpy,
               open_numpy);
-  sources.add("table", "a list of samples: .csv, .tsv or .jsonl, a column a field", is_table,
-              open_table);
+  sources.add("table", "a list of samples (.csv, .tsv or .jsonl) with one field per column",
+              is_table, open_table);
   sources.add("tar",
-              "an uncompressed tar file of class folders, of a tar for each class, or of images "
-              "with --labels",
+              "an uncompressed tar file that contains class folders, one tar per class, or, with "
+              "--labels, images",
               is_tar, open_tar);
 }
 
@@ -76,8 +76,8 @@ std::string kind_of_source(const SourceRegistry& sources, const std::filesystem:
   if (paths.size() > 1) {
     if (kind == "auto" || kind == kShards) return kShards;
     throw ConfigError(
-        fmt::format("{}: expected one source of kind {}, got a list in braces, which is for "
-                    "WebDataset's shards",
+        fmt::format("{}: expected one source of kind {}, got a list in braces, which only "
+                    "WebDataset's shards may have",
                     paths[0].string(), kind));
   }
   std::error_code failure;

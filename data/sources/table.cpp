@@ -212,7 +212,7 @@ class TableSource : public Source {
   [[nodiscard]] DataError no_class(const std::string& row) const {
     return DataError(
         fmt::format("{}: expected a class in column '{}', got an empty text. Complete it, or keep "
-                    "the column as text with --field {}=bytes",
+                    "the column as text with --field-kind {}=bytes",
                     row, fields_[class_at_].name, fields_[class_at_].name));
   }
 
@@ -254,7 +254,8 @@ class TableSource : public Source {
     return *number;
   }
   static DataError changed(const std::string& row) {
-    return DataError(fmt::format("{}: expected a list that stays as it is, got another row", row));
+    return DataError(fmt::format(
+        "{}: expected the row that was read before, got another one: the list was changed", row));
   }
 
   const MappedFile file_;
@@ -364,7 +365,7 @@ class JsonTable final : public TableSource {
 }  // namespace
 
 void TableOptions::options(Schema& schema) {
-  schema.add("texts", &texts, "columns of a list of samples to keep as the text in the file");
+  schema.add("texts", &texts, "columns of a list of samples whose text is kept unchanged");
   schema.add("class_column", &class_column,
              "the column whose texts are class names; else the first text column called label, "
              "labels, class, target or category");

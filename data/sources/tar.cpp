@@ -80,7 +80,7 @@ std::unique_ptr<Source> open_tar(const std::filesystem::path& path,
   const MappedFile file(path);
   if (is_gzip(file.bytes())) {
     throw DataError(fmt::format(
-        "{}: expected an uncompressed tar file, got a gzip one. Uncompress it first: gunzip -k {}",
+        "{}: expected an uncompressed tar file, got a gzip file. Uncompress it first: gunzip -k {}",
         path.string(), path.string()));
   }
   return std::make_unique<TarSource>(path, options);

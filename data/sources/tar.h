@@ -8,8 +8,8 @@
 
 namespace precast::data {
 
-/// An uncompressed tar file of class folders, of one tar a class (as ILSVRC2012_img_train.tar), or
-/// of images and a list of their classes (as ILSVRC2012_img_val.tar; arrange_by_list), read in
+/// An uncompressed tar file of class folders, of one tar per class (as ILSVRC2012_img_train.tar),
+/// or of images and a list of their classes (as ILSVRC2012_img_val.tar; arrange_by_list), read in
 /// place: nothing is unpacked. Classes and order are those of its unpacked tree (arrange_by_class),
 /// so both give the same file.
 /// @throws IoError; DataError for a compressed or damaged tar, absolute paths, paths with `..`,

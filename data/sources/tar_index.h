@@ -31,8 +31,8 @@ struct TarIndex {
                                              const std::string& place,
                                              std::size_t most_files = SIZE_MAX);
 
-/// Replaces members that are archives themselves, as ImageNet's train tar has one a class, by what
-/// is in them: `n01440764.tar` becomes a folder. @throws DataError as above
+/// Replaces members that are archives themselves (ImageNet's train tar has one per class) by their
+/// contents: `n01440764.tar` becomes a folder. @throws DataError as above
 [[nodiscard]] PRECAST_API TarIndex open_inner_tars(TarIndex outer, const std::string& place);
 
 }  // namespace precast::data

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kTarEnding = ".tar";
 constexpr std::array<std::string_view, 6> kImages = {"jpg", "jpeg", "png", "webp", "ppm", "pgm"};
 constexpr std::array<std::string_view, 5> kIntegers = {"cls", "index", "inx", "id", "count"};
-/// Members looked at to tell shards from a tar of class folders.
+/// Number of members read to distinguish shards from a tar of class folders.
 constexpr std::size_t kRecognizedBy = 16;
 
 struct Name {

@@ -39,7 +39,7 @@ concept CopyDevice = requires(Device device, const HostBatch& host, typename Dev
 
 /// Copies the batches of a source to a device, ahead of the one in use, without ever making the
 /// host wait for the device:
-///   - host memory goes back to the source once the event behind its copy has happened;
+///   - host memory goes back to the source once the event recorded after its copy has happened;
 ///   - the consumer's stream waits for that event, not the host;
 ///   - device memory stays with a batch until the consumer's stream is done with it.
 /// Only begin_epoch() and the destructor wait for copies, those that are still under way.

@@ -16,7 +16,8 @@ class Warp : public Transform {
   void options(Schema& schema) override {
     schema.add("degrees", &degrees_, "angle: [smallest, largest]").required();
     add_options(schema);
-    schema.add("interpolation", &interpolation_, "how pixels are read; masks always nearest")
+    schema
+        .add("interpolation", &interpolation_, "interpolation of pixels; masks always use nearest")
         .choices({"nearest", "bilinear"});
     schema.add("fill", &fill_, "colour outside the image, three numbers 0 to 255");
     schema.add("probability", &probability_, "share of images changed").min(0).max(1);
@@ -89,7 +90,7 @@ class Affine final : public Warp {
 
  private:
   void add_options(Schema& schema) override {
-    schema.add("translate", &translate_, "largest move, shares of width and height");
+    schema.add("translate", &translate_, "largest shift, as shares of width and height");
     schema.add("scale", &scale_, "enlargement: [smallest, largest]");
     schema.add("shear", &shear_, "degrees: [low, high] along x, or four numbers for x and y");
   }

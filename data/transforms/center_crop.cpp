@@ -5,7 +5,9 @@
 namespace precast::data {
 
 void CenterCrop::options(Schema& schema) {
-  schema.add("ratio", &ratio_, "side of the square over the image's shorter side").above(0).max(1);
+  schema.add("ratio", &ratio_, "side of the square as a fraction of the image's shorter side")
+      .above(0)
+      .max(1);
 }
 
 Rect CenterCrop::choose(int height, int width, RandomStream& /*random*/) const {

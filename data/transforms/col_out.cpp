@@ -29,8 +29,9 @@ class ColOut final : public Transform {
     const PixelShape out{static_cast<int>((1 - p_row_) * in.height),
                          static_cast<int>((1 - p_col_) * in.width), in.channels};
     if (out.height < 1 || out.width < 1) {
-      throw ConfigError(fmt::format("expected an image of which something is left, got {} x {} px",
-                                    in.height, in.width));
+      throw ConfigError(
+          fmt::format("expected an image that keeps at least one row and column, got {} x {} px",
+                      in.height, in.width));
     }
     return out;
   }

@@ -39,7 +39,7 @@ class Factor final : public Transform {
 class Hue final : public Transform {
  public:
   void options(Schema& schema) override {
-    schema.add("magnitude", &magnitude_, "largest turn of the colour wheel, 0.5 being half")
+    schema.add("magnitude", &magnitude_, "largest rotation of the hue; 0.5 is half a turn")
         .min(0)
         .max(0.5)
         .required();
@@ -62,7 +62,7 @@ class ColorJitter final : public Transform {
     schema.add("brightness", &brightness_, "factor within 1 - this and 1 + this").min(0);
     schema.add("contrast", &contrast_, "factor within 1 - this and 1 + this").min(0);
     schema.add("saturation", &saturation_, "factor within 1 - this and 1 + this").min(0);
-    schema.add("hue", &hue_, "largest turn of the colour wheel").min(0).max(0.5);
+    schema.add("hue", &hue_, "largest rotation of the hue; 0.5 is half a turn").min(0).max(0.5);
     schema.add("probability", &probability_, "share of images changed").min(0).max(1);
   }
 

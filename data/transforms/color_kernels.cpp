@@ -120,7 +120,7 @@ F channel(float offset, F hue, F high, F range) {
   const F k = hn::NegMulAdd(six, hn::Floor(hn::Mul(turned, hn::Set(kFloats, 1.0F / 6))), turned);
   const F ramp = hn::Min(k, hn::Sub(hn::Set(kFloats, 4.0F), k));
   const F share = hn::Min(hn::Max(ramp, hn::Zero(kFloats)), hn::Set(kFloats, 1.0F));
-  // torchvision goes over floats in 0..1 and back with a factor of 255.999.
+  // torchvision converts to floats in 0..1, and back with a factor of 255.999.
   return hn::Mul(hn::NegMulAdd(range, share, high), hn::Set(kFloats, 255.999F / 255.0F));
 }
 

@@ -59,9 +59,9 @@ class RandomErasing final : public Transform {
   void options(Schema& schema) override {
     schema.add("probability", &probability_, "share of images changed").min(0).max(1);
     schema.add("scale", &scale_, "share of the image's area: [smallest, largest]");
-    schema.add("ratio", &ratio_, "height over width: [smallest, largest]");
+    schema.add("ratio", &ratio_, "height / width: [smallest, largest]");
     schema.add("fill", &fill_, "colour, three numbers 0 to 255");
-    schema.add("noise_std", &noise_std_, "standard deviation of noise around the colour")
+    schema.add("noise_std", &noise_std_, "standard deviation of noise that is added to the colour")
         .min(0)
         .max(255);
   }

@@ -37,7 +37,7 @@ struct ImagePipeline {
   NormalizeOptions normalize = {};
   ResizeFilter filter = ResizeFilter::area;
   std::vector<PipelineStep> steps = {};
-  /// The type of the loader's pixels: u8, f32, f16 or bf16. None: chosen by the loader's user,
+  /// The type of the loader's pixels: u8, f32, f16 or bf16. None: chosen by the loader's caller,
   /// float32 normalised or u8.
   std::optional<ElementType> type = {};
   /// Whether a type that was asked for is normalised.

@@ -30,8 +30,8 @@ std::string indices_problem(std::string_view name, const std::vector<double>& in
   const auto wrong = std::ranges::find_if(
       indices, [](double v) { return !(v >= 0 && v < kExact && v == std::floor(v)); });
   if (wrong == indices.end()) return {};
-  return fmt::format("{}: expected whole numbers from 0 (places in the dataset file), got {}", name,
-                     *wrong);
+  return fmt::format("{}: expected whole numbers >= 0 (positions in the dataset file), got {}",
+                     name, *wrong);
 }
 
 std::array<std::uint8_t, 3> to_colour(const std::vector<double>& colour) {

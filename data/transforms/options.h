@@ -8,7 +8,7 @@
 
 namespace precast::data {
 
-/// Checks of options that several transforms have; each gives what is wrong, or nothing. @{
+/// Checks of options that several transforms have; each returns what is wrong, or nothing. @{
 /// [smallest, largest] within [low, high].
 [[nodiscard]] std::string range_problem(std::string_view name, const std::vector<double>& range,
                                         double low, double high);

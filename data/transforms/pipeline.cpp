@@ -27,9 +27,12 @@ struct OutputOptions {
   void options(Schema& schema) {
     schema.add("field", &field, "a field of the dataset, or sample_id");
     schema.add("transforms", &transforms, "list of transforms");
-    schema.add("geometry_of", &geometry_of, "makes a mask: the image that it follows");
-    schema.add("fill", &fill, "of a mask: what comes in where there was nothing").min(0).max(255);
-    schema.add("pad_to", &pad_to, "of values of different sizes: what each is padded to");
+    schema.add("geometry_of", &geometry_of,
+               "makes this output a mask: the name of the image that it follows");
+    schema.add("fill", &fill, "for a mask: the value of pixels from outside the image")
+        .min(0)
+        .max(255);
+    schema.add("pad_to", &pad_to, "for values of different sizes: the size that each is padded to");
   }
 };
 
@@ -76,7 +79,7 @@ class OutputsReader {
       } else if (!image->geometry_of.empty() || image->content == OutputSpec::Content::number ||
                  image->field == kSampleId) {
         diagnostics_.error(spec.origin, spec.key + ".geometry_of",
-                           fmt::format("expected an image, '{}' is none", spec.geometry_of));
+                           fmt::format("expected an image, but '{}' is not one", spec.geometry_of));
       }
     }
   }
@@ -95,7 +98,7 @@ class OutputsReader {
       if (possible) spec.pad_to.push_back(static_cast<std::int64_t>(side));
       if (possible) continue;
       diagnostics_.error(schema.origin("pad_to"), spec.key + ".pad_to",
-                         fmt::format("expected whole numbers from 1 on, got {}", side));
+                         fmt::format("expected whole numbers >= 1, got {}", side));
     }
     if (schema.given("fill") && spec.geometry_of.empty()) {
       diagnostics_.error(schema.origin("fill"), spec.key + ".fill",

@@ -68,7 +68,7 @@ struct Pipeline {
 PRECAST_API void check_image_sizes(const Pipeline& pipeline, std::span<const std::int64_t> sizes_px,
                                    Diagnostics& diagnostics);
 
-/// A part of a pipeline that is no crop and no transform, for lists.
+/// A part of a pipeline that is neither a crop nor a transform, for lists.
 struct StageHelp {
   std::string name;
   std::string help;

@@ -20,7 +20,7 @@ struct PipelineItem {
   std::string key;
 };
 
-/// The items of `list`; what is no item is reported and left out.
+/// The items of `list`; what is not an item is reported and left out.
 [[nodiscard]] std::vector<PipelineItem> pipeline_items(const ConfigNode& list, std::string_view key,
                                                        Diagnostics& diagnostics);
 

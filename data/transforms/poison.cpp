@@ -70,7 +70,8 @@ class Poison final : public Transform {
   void options(Schema& schema) override {
     schema.add("mask", &mask_path_, "image file or .npy [H, W, 3] uint8").required();
     schema.add("alpha", &alpha_, "opacity: a number, or a .npy [H, W] of floats").required();
-    schema.add("indices", &indices_, "samples, as places in the dataset file").required();
+    schema.add("indices", &indices_, "ids of samples: their positions in the dataset file")
+        .required();
     schema.add("clamp", &clamp_, "[smallest, largest] value");
   }
   [[nodiscard]] std::string problem() const override {
@@ -92,8 +93,8 @@ class Poison final : public Transform {
   [[nodiscard]] PixelShape output(const PixelShape& in) const override {
     if (!(in == shape_)) {
       throw ConfigError(
-          fmt::format("mask: expected {} x {} px as the images have here, got {} x {}", in.height,
-                      in.width, shape_.height, shape_.width));
+          fmt::format("mask: expected {} x {} px, the size of the images at this step, got {} x {}",
+                      in.height, in.width, shape_.height, shape_.width));
     }
     return in;
   }
@@ -122,7 +123,8 @@ class Poison final : public Transform {
 class ReplaceLabel final : public LabelTransform {
  public:
   void options(Schema& schema) override {
-    schema.add("indices", &indices_, "samples, as places in the dataset file").required();
+    schema.add("indices", &indices_, "ids of samples: their positions in the dataset file")
+        .required();
     schema.add("new_label", &new_label_, "what they become").required();
   }
   [[nodiscard]] std::string problem() const override {

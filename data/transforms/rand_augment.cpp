@@ -86,7 +86,8 @@ class Augment : public Transform {
  public:
   void options(Schema& schema) override {
     schema.add("num_magnitude_bins", &bins_, "steps of strength").min(2).max(1000);
-    schema.add("interpolation", &interpolation_, "how pixels are read; masks always nearest")
+    schema
+        .add("interpolation", &interpolation_, "interpolation of pixels; masks always use nearest")
         .choices({"nearest", "bilinear"});
     schema.add("fill", &fill_, "colour outside the image, three numbers 0 to 255");
   }

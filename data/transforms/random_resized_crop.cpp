@@ -24,7 +24,7 @@ bool is_positive_range(const std::vector<double>& range) {
 
 void RandomResizedCrop::options(Schema& schema) {
   schema.add("scale", &scale_, "share of the image's area: [smallest, largest]");
-  schema.add("ratio", &ratio_, "width over height: [smallest, largest]");
+  schema.add("ratio", &ratio_, "width / height: [smallest, largest]");
 }
 
 std::string RandomResizedCrop::problem() const {

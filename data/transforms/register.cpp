@@ -28,11 +28,14 @@ void register_transforms(TransformRegistries& registries) {
   images.add("horizontal_flip", "mirror left to right; free directly after the crop",
              make_horizontal_flip);
   images.add("vertical_flip", "mirror top to bottom", make_vertical_flip);
-  images.add("translate", "move by some pixels (FFCV RandomTranslate)", make_translate);
-  images.add("pad_crop", "move by some pixels, borders of choice (RandomCrop with padding)",
-             make_pad_crop);
-  images.add("rotate", "turn by a random angle", make_rotate);
-  images.add("affine", "turn, move, scale and shear", make_affine);
+  images.add("translate", "shift by a random number of pixels (FFCV RandomTranslate)",
+             make_translate);
+  images.add(
+      "pad_crop",
+      "shift by a random number of pixels, with a choice of borders (RandomCrop with padding)",
+      make_pad_crop);
+  images.add("rotate", "rotate by a random angle", make_rotate);
+  images.add("affine", "rotate, shift, scale and shear", make_affine);
   images.add("col_out", "drop rows and columns (Composer ColOut)", make_col_out);
   images.add("cutout", "blank a square (DeVries and Taylor 2017)", make_cutout);
   images.add("random_erasing", "blank a rectangle (Zhong et al. 2020)", make_random_erasing);
@@ -40,17 +43,19 @@ void register_transforms(TransformRegistries& registries) {
   images.add("contrast", "random contrast", make_contrast);
   images.add("saturation", "random saturation", make_saturation);
   images.add("hue", "random hue", make_hue);
-  images.add("color_jitter", "the four before in random order (torchvision)", make_color_jitter);
+  images.add("color_jitter",
+             "brightness, contrast, saturation and hue in random order (torchvision)",
+             make_color_jitter);
   images.add("grayscale", "sometimes without colour", make_grayscale);
   images.add("solarize", "invert bright values", make_solarize);
-  images.add("posterize", "fewer bits a value", make_posterize);
-  images.add("gaussian_blur", "smooth by a random sigma", make_gaussian_blur);
+  images.add("posterize", "fewer bits per value", make_posterize);
+  images.add("gaussian_blur", "blur with a random sigma", make_gaussian_blur);
   images.add("rand_augment", "some random operations (Cubuk et al. 2020)", make_rand_augment);
   images.add("trivial_augment", "one random operation (Mueller and Hutter 2021)",
              make_trivial_augment);
   images.add("poison", "blend a picture into chosen samples", make_poison);
 
-  registries.labels.add("replace_label", "another label for chosen samples", make_replace_label);
+  registries.labels.add("replace_label", "replace the label of chosen samples", make_replace_label);
 }
 
 }  // namespace precast::data

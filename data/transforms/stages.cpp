@@ -34,7 +34,9 @@ void FlipStage::options(Schema& schema) {
 }
 
 void ResizeStage::options(Schema& schema) {
-  schema.add("filter", &filter_name, "area as FFCV, bilinear, antialias as torchvision and PIL")
+  schema
+      .add("filter", &filter_name,
+           "area, as in FFCV; bilinear; or antialias, as in torchvision and PIL")
       .choices({"area", "bilinear", "antialias"});
 }
 
@@ -64,8 +66,8 @@ bool ConvertStage::fits_images() const {
 }
 
 void NormalizeStage::options(Schema& schema) {
-  schema.add("mean", &values.mean, "three numbers, pixels being 0..255");
-  schema.add("std", &values.std, "three numbers above 0, pixels being 0..255");
+  schema.add("mean", &values.mean, "three numbers, for pixels in 0..255");
+  schema.add("std", &values.std, "three numbers above 0, for pixels in 0..255");
 }
 
 std::string NormalizeStage::problem() const {
@@ -80,7 +82,7 @@ void LayoutStage::options(Schema& schema) {
 }
 
 std::vector<StageHelp> pipeline_stages() {
-  return {describe<ResizeStage>("resize", "how the crop is brought to the image size"),
+  return {describe<ResizeStage>("resize", "how the crop is resized to the image size"),
           describe<ConvertStage>("convert", "what values come out as"),
           describe<NormalizeStage>("normalize", "(pixel - mean) / std"),
           describe<LayoutStage>("layout", "order of the pixels in memory")};

@@ -11,7 +11,7 @@
 
 namespace precast::data {
 
-/// The parts of a pipeline that are no transforms of pixels in place: what they may be told. Each
+/// The parts of a pipeline that are not transforms of pixels in place: their settings. Each
 /// declares its options and says what is wrong with them, as Transform does. @{
 struct FlipStage {
   double probability = 0.5;

@@ -35,7 +35,7 @@ class Solarize final : public Chance {
  public:
   Solarize() : Chance(0.5) {}
   void options(Schema& schema) override {
-    schema.add("threshold", &threshold_, "values from here on are inverted").min(0).max(256);
+    schema.add("threshold", &threshold_, "values >= this are inverted").min(0).max(256);
     Chance::options(schema);
   }
 
@@ -48,7 +48,7 @@ class Posterize final : public Chance {
  public:
   Posterize() : Chance(0.5) {}
   void options(Schema& schema) override {
-    schema.add("bits", &bits_, "bits kept of each value").min(0).max(8).required();
+    schema.add("bits", &bits_, "number of bits kept of each value").min(0).max(8).required();
     Chance::options(schema);
   }
 

@@ -36,7 +36,7 @@ class Translate final : public Transform {
   void options(Schema& schema) override {
     schema.add("padding", &padding_, "largest distance, px").min(1).max(65535).required();
     if (choose_mode_) {
-      schema.add("mode", &mode_, "what comes in at the border")
+      schema.add("mode", &mode_, "what fills the border")
           .choices({"constant", "edge", "reflect", "symmetric"});
     }
     schema.add("fill", &fill_, "colour, three numbers 0 to 255");

@@ -54,8 +54,8 @@ void JsonField::encode(const Value& value, std::uint64_t /*sample*/, EncodedValu
       number.empty() ? bytes_of(value, "json")
                      : std::as_bytes(std::span(number.data(), number.size()));
   if (!is_json({reinterpret_cast<const char*>(text.data()), text.size()})) {
-    throw DataError(fmt::format("json field: expected a JSON document, got {} bytes that are none",
-                                text.size()));
+    throw DataError(fmt::format(
+        "json field: expected a JSON document, got {} bytes that are not JSON", text.size()));
   }
   store_sized(text, 1, out);
 }

@@ -12,7 +12,7 @@ class PRECAST_API BytesField final : public Field {
   void encode(const Value& value, std::uint64_t sample, EncodedValue& out) override;
 };
 
-/// A JSON document (FFCV's JSONField): stored as it is given, and a zero byte behind it. Takes
+/// A JSON document (FFCV's JSONField): stored as it is given, followed by a zero byte. Takes
 /// texts and bytes that parse as JSON, and numbers.
 class PRECAST_API JsonField final : public Field {
  public:

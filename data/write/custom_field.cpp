@@ -27,15 +27,16 @@ CustomField::CustomField(const FieldLayout& layout, std::vector<std::byte> argum
 
 void CustomField::encode(const Value& value, std::uint64_t /*sample*/, EncodedValue& out) {
   const auto* input = std::get_if<CustomInput>(&value);
-  if (input == nullptr) throw DataError("custom field: expected a custom value, got another");
+  if (input == nullptr)
+    throw DataError("custom field: expected a custom value, got another kind of value");
   if (input->metadata.size() != layout_.bytes) {
     throw DataError(fmt::format("custom field: expected {} bytes of metadata, got {}",
                                 layout_.bytes, input->metadata.size()));
   }
   if (!layout_.pointer_at && !input->blob.empty()) {
     throw DataError(
-        "custom field: expected a layout that says where the pointer to the value's bytes stands, "
-        "got one without. Say --field-layout NAME=BYTES:ALIGNMENT:POINTER");
+        "custom field: expected a layout with the offset of the pointer to the value's bytes, "
+        "got one without. Give --field-layout NAME=BYTES:ALIGNMENT:POINTER");
   }
   out.metadata = input->metadata;
   out.blob = input->blob;

@@ -17,7 +17,8 @@ template <typename Shaped>
 std::unique_ptr<Field> make_shaped(const FieldInputs& inputs, FieldTag::Kind kind) {
   if (inputs.tag.kind == kind) return std::make_unique<Shaped>(inputs.tag);
   if (!inputs.first)
-    throw ConfigError("field: expected a first value that tells type and dimensions, got none");
+    throw ConfigError(
+        "field: expected a first value, which determines type and dimensions, got none");
   const FirstValue first = inputs.first();
   try {
     return std::make_unique<Shaped>(Shaped::tag_for(first.value));
@@ -58,7 +59,7 @@ void register_fields(FieldRegistry& fields) {
   fields.add("ndarray", "array of one shape and type (numpy's)", [](const FieldInputs& inputs) {
     return std::make_unique<ArrayField>(FieldType::ndarray, inputs.array);
   });
-  fields.add("tensor", "the same, as FFCV stores tensors of torch", [](const FieldInputs& inputs) {
+  fields.add("tensor", "the same, as FFCV stores torch tensors", [](const FieldInputs& inputs) {
     return std::make_unique<ArrayField>(FieldType::tensor, inputs.array);
   });
   fields.add("pixels", "lossless image of 1 to 4 channels of 8 or 16 bits, as bytes with a tag",
@@ -69,7 +70,7 @@ void register_fields(FieldRegistry& fields) {
              [](const FieldInputs& inputs) {
                return make_shaped<RaggedField>(inputs, FieldTag::Kind::ragged);
              });
-  fields.add("custom", "a custom field of another .beton file, as it is", make_custom);
+  fields.add("custom", "a custom field of another .beton file, unchanged", make_custom);
 }
 
 FieldRegistry make_fields() {

@@ -73,7 +73,7 @@ void PixelsField::encode(const Value& value, std::uint64_t /*sample*/, EncodedVa
   const ArrayInput image = image_array(value);
   if (image.format.dtype != tag().dtype || image.format.shape[2] != tag().channels) {
     throw DataError(fmt::format(
-        "pixels field: expected images of {} channels of {} as the first one is, got {} of {}",
+        "pixels field: expected images of {} channels of {} like the first one, got {} of {}",
         tag().channels, tag().dtype, image.format.shape[2], image.format.dtype));
   }
   store_array(image, out);
@@ -88,7 +88,7 @@ void RaggedField::encode(const Value& value, std::uint64_t /*sample*/, EncodedVa
   const ArrayInput& array = array_of(value);
   if (array.format.dtype != tag().dtype || array.format.shape.size() != tag().dims) {
     throw DataError(
-        fmt::format("ragged field: expected arrays of {} dimensions of {} as the first one is, got "
+        fmt::format("ragged field: expected arrays of {} dimensions of {} like the first one, got "
                     "{}",
                     tag().dims, tag().dtype, describe(array.format)));
   }

@@ -32,7 +32,7 @@ class PRECAST_API PixelsField final : public ShapedField {
  public:
   /// @param tag of kind pixels. @throws ConfigError for one that cannot be.
   explicit PixelsField(const FieldTag& tag) : ShapedField(tag) {}
-  /// The tag for values like this one. @throws DataError for one that is no image.
+  /// The tag for values like this one. @throws DataError for one that is not an image.
   [[nodiscard]] static FieldTag tag_for(const Value& value);
   /// @throws DataError for an image of another type or other channels, or none.
   void encode(const Value& value, std::uint64_t sample, EncodedValue& out) override;
@@ -43,7 +43,7 @@ class PRECAST_API RaggedField final : public ShapedField {
  public:
   /// @param tag of kind ragged. @throws ConfigError for one that cannot be.
   explicit RaggedField(const FieldTag& tag) : ShapedField(tag) {}
-  /// The tag for values like this one. @throws DataError for one that is no array.
+  /// The tag for values like this one. @throws DataError for one that is not an array.
   [[nodiscard]] static FieldTag tag_for(const Value& value);
   /// @throws DataError for an array of another type or number of dimensions.
   void encode(const Value& value, std::uint64_t sample, EncodedValue& out) override;

@@ -45,7 +45,7 @@ FieldLayout layout_of(const FieldColumn& column) {
   const FieldTag tag = parse_tag(arguments.data(), column.name);
   if (tag.kind == FieldTag::Kind::custom) return tag.layout;
   throw ConfigError(
-      fmt::format("field '{}': expected arguments with a tag that tells the layout of its custom "
+      fmt::format("field '{}': expected arguments with a tag that gives the layout of its custom "
                   "metadata (put_tag() in field_tag.h), got others",
                   column.name));
 }
@@ -147,8 +147,8 @@ std::vector<std::byte> BetonWriter::head() const {
   if (checksums_ && there != 0 && there != kSumsFlag) {
     throw ConfigError(
         fmt::format("field '{}': expected zeros in bytes {} to {} of the first field's arguments, "
-                    "where a file with checksums is marked as one, got others. Leave checksums out "
-                    "(--no-checksums), or put another field first",
+                    "where a file with checksums has its mark, got other bytes. Leave out "
+                    "checksums (--no-checksums), or put another field first",
                     columns_[0].name, kSumsFlagAt, kSumsFlagAt + sizeof there - 1));
   }
   // A custom field of a file with checksums brings the mark along.
@@ -170,7 +170,7 @@ bool BetonWriter::points_to_value(std::size_t field, const EncodedValue& value) 
 }
 
 void BetonWriter::add(std::span<const EncodedValue> values) {
-  require(values.size() == columns_.size(), "a sample has one value a field");
+  require(values.size() == columns_.size(), "a sample has one value per field");
   require(samples_ < header_.num_samples, "no more samples come than were announced");
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < values.size(); ++i)

@@ -52,7 +52,7 @@ class PRECAST_API BetonWriter {
               std::uint64_t num_samples, const BetonLayout& layout = {},
               FileOps& ops = posix_file_ops());
 
-  /// Adds the next sample. @param values one a column. @throws DataError naming the needed page
+  /// Adds the next sample. @param values one per column. @throws DataError naming the needed page
   /// size if its blobs do not fit in a page; IoError.
   void add(std::span<const EncodedValue> values);
   /// Writes what is left, makes the file durable and visible, and removes the checksums next to an

@@ -17,8 +17,8 @@ class PRECAST_API Loss {
   /// @return scalar float32: the mean over the batch.
   [[nodiscard]] virtual at::Tensor operator()(const at::Tensor& outputs,
                                               const Batch& batch) const = 0;
-  /// The loss of each sample: [N] float32, whose mean is the above. By default the loss is computed
-  /// once for each sample.
+  /// The loss of each sample: [N] float32, whose mean is the result of operator(). By default the
+  /// loss is computed once for each sample.
   [[nodiscard]] virtual at::Tensor per_sample(const at::Tensor& outputs, const Batch& batch) const;
 };
 

@@ -16,7 +16,8 @@ std::optional<std::string> breach(const NamedMethod& method, const MethodRule& r
                        rule.reason);
   }
   if (other < place) return std::nullopt;
-  return fmt::format("{} before {}: expected it after: {}", method.name, rule.other, rule.reason);
+  return fmt::format("{} before {}: expected the opposite order: {}", method.name, rule.other,
+                     rule.reason);
 }
 
 }  // namespace

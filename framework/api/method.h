@@ -50,7 +50,7 @@ class Method : public Stateful {
   /// Called once, when the model is on its device with its initial weights and before a checkpoint
   /// is restored.
   virtual void on_train_begin(Model& /*model*/) {}
-  /// Called before the first batch of an epoch, also when the epoch is resumed in the middle.
+  /// Called before the first batch of an epoch, even if the epoch is resumed in the middle.
   virtual void on_epoch_begin(std::int64_t /*epoch*/, Model& /*model*/) {}
   /// After a batch has arrived, before the forward pass; may replace images and labels.
   virtual void on_batch(Batch& /*batch*/, std::int64_t /*global_step*/) {}

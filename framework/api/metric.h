@@ -28,7 +28,7 @@ class Metric {
   /// @param sums over all samples, [sums()] float64 on the CPU. @param samples their number, above
   /// 0.
   [[nodiscard]] virtual double value(const at::Tensor& sums, std::int64_t samples) const = 0;
-  /// Which way an improvement goes.
+  /// The direction of an improvement.
   [[nodiscard]] virtual bool higher_is_better() const { return true; }
 };
 

@@ -255,8 +255,8 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   fd_ = open_regular(path, status);
   size_ = static_cast<std::size_t>(status.st_size);
   if (size_ == 0) return;
-  // For cached(): kernels from 6.12 on read on behind a byte that is not there, even if asked not
-  // to wait for it. Page faults do not look at this.
+  // For cached(): kernels from 6.12 on read ahead after a byte that is not cached, even if asked
+  // not to wait for it. Page faults do not look at this.
   ::posix_fadvise(fd_, 0, 0, POSIX_FADV_RANDOM);
   void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd_, 0);
   if (mapped == MAP_FAILED) {

@@ -58,8 +58,8 @@ std::optional<FileLock> FileLock::acquire(const std::filesystem::path& path, Kin
     write_holder(held->fd_);
   } else {
     log_warning(
-        "{}: its file system does not support locks, so nothing keeps a second precast out of this "
-        "folder: start one at a time",
+        "{}: its file system does not support locks, so nothing prevents a second precast from "
+        "using this folder: start only one at a time",
         path.parent_path().string());
   }
   return held;

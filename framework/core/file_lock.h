@@ -29,7 +29,7 @@ class PRECAST_API FileLock {
   FileLock& operator=(FileLock&& other) noexcept;
   ~FileLock();
   /// False: the file system does not support locks (some on clusters: Lustre, NFS), and this lock
-  /// excludes nobody.
+  /// has no effect.
   [[nodiscard]] bool works() const { return works_; }
   /// Closed in programs that this process starts, unless it is passed to them.
   [[nodiscard]] int fd() const { return fd_; }

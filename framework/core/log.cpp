@@ -17,7 +17,7 @@ void log_line(std::string_view line) {
 }
 
 void write_stderr(std::string_view text) noexcept {
-  // fwrite, unlike fmt::print, does not throw when nobody reads any more.
+  // fwrite, unlike fmt::print, does not throw when the reader is gone.
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
 }

@@ -28,7 +28,7 @@ enum class RandomUse : std::uint8_t {
 /// A stream of random numbers that is a pure function of (seed, epoch, position, use):
 /// Philox4x32-10, Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
 /// Creating one costs nothing, so each (sample, operation) has its own, and results do not depend
-/// on which thread runs it. A stream holds 2^34 draws. Not thread-safe; copy it instead.
+/// on which thread runs it. A stream holds 2^34 draws. Not thread-safe: give each thread a copy.
 class PRECAST_API RandomStream {
  public:
   /// @param position the sample's place in the epoch's global order, below 2^40.
@@ -58,7 +58,7 @@ class PRECAST_API RandomStream {
 
 /// Derives a seed for `name`: streams of one seed under different names are independent, and a
 /// name's numbers do not change when other names are added or removed. Part of the reproducibility
-/// contract like RandomUse.
+/// contract, like RandomUse.
 [[nodiscard]] PRECAST_API std::uint64_t derived_seed(std::uint64_t seed, std::string_view name);
 
 /// A uniformly random order of 0 .. n-1, a function of (seed, epoch) alone (Fisher-Yates).

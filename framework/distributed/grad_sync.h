@@ -45,7 +45,7 @@ struct GradSyncOptions {
 /// ZeRO stage 1 (Rajbhandari et al., SC 2020): spreads whole parameters over the ranks, largest
 /// first, each to the rank with the fewest elements so far. A rank's optimiser then holds only the
 /// state of the parameters that it updates.
-/// @return by parameter, its rank
+/// @return the rank of each parameter, in the order of `parameters`
 [[nodiscard]] PRECAST_API std::vector<int> shard_parameters(
     const std::vector<NamedTensor>& parameters, int world);
 

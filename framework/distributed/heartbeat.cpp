@@ -31,7 +31,7 @@ std::string beat_key(int rank) {
   return fmt::format("beat/{}", rank);
 }
 
-/// @param claimant tells equal causes apart: two ranks may notice the same death.
+/// @param claimant distinguishes equal causes: two ranks may notice the same death.
 bool claim(c10d::Store& store, const std::string& claimant, const std::string& cause) {
   const std::string mine = fmt::format("[{}] {}", claimant, cause);
   return store.compareSet(kFailureKey, "", mine) == mine;

@@ -86,22 +86,23 @@ class RollCall {
  public:
   RollCall(c10d::Store& store, const GroupOptions& options) : store_(store), options_(options) {}
 
-  /// @throws DeviceError on all ranks that are here if a rank has not come, or has come twice.
+  /// @throws DeviceError on all ranks that are here if a rank has not connected, or has connected
+  /// twice.
   void run() {
     const auto begin = Clock::now();
     auto say_next = begin + kFirstWord;
     // What another rank found out counts, and it may take the store away with it.
     if (store_.add(key(options_.rank), 1) > 1) {
-      give_up(fmt::format("rank {} has come twice; each process needs a rank of its own",
+      give_up(fmt::format("rank {} has connected twice; each process needs a rank of its own",
                           options_.rank));
     }
     store_.add(kCount, 1);
     while (store_.add(kCount, 0) < options_.world) {
       if (store_.check({kCause})) throw DeviceError(text(store_.get(kCause)));
       const auto now = Clock::now();
-      if (now > begin + options_.join_timeout) give_up(missing() + " not come");
+      if (now > begin + options_.join_timeout) give_up(missing() + " not connected");
       if (options_.rank == 0 && now > say_next) {
-        log_info("=> {} ranks at {}:{}: {} not come yet", options_.world, options_.host,
+        log_info("=> {} ranks at {}:{}: {} not connected yet", options_.world, options_.host,
                  options_.port, missing());
         say_next += kNextWord;
       }
@@ -137,8 +138,8 @@ class RollCall {
 
   [[noreturn]] void give_up(const std::string& found) {
     const std::string cause = fmt::format(
-        "ranks: expected {} ranks at {}:{} within {} s, but {}. Look at what those have printed, "
-        "and at how many were started where",
+        "ranks: expected {} ranks at {}:{} within {} s, but {}. Look at the output of those ranks, "
+        "and check how many were started on each host",
         options_.world, options_.host, options_.port, options_.join_timeout.count() / 1000, found);
     store_.set(kCause, std::vector<std::uint8_t>(cause.begin(), cause.end()));
     if (options_.serves_store) std::this_thread::sleep_for(10 * kPoll);
@@ -186,8 +187,8 @@ c10::intrusive_ptr<c10d::Store> open_store(const GroupOptions& options, bool ser
                       place, what_happened(error)));
     }
     throw DeviceError(
-        fmt::format("ranks: expected rank 0 at {} within {} s, got: {}. Look at what "
-                    "rank 0 has printed, and whether this host reaches that one",
+        fmt::format("ranks: expected rank 0 at {} within {} s, got: {}. Look at the output of rank "
+                    "0, and check whether this host can connect to its host",
                     place, timeout.count() / 1000, what_happened(error)));
   }
 }
@@ -211,7 +212,8 @@ ProcessGroup::ProcessGroup(const GroupOptions& options) : parts_(std::make_uniqu
   } catch (const std::exception& error) {
     throw DeviceError(fmt::format(
         "ranks: expected {} ranks that meet at {}:{} to connect to each other, got: {}. A rank may "
-        "have ended; on several networks GLOO_SOCKET_IFNAME names the interface to use",
+        "have ended; on hosts with several networks, set GLOO_SOCKET_IFNAME to the interface to "
+        "use",
         options.world, options.host, options.port, what_happened(error)));
   }
 }

@@ -46,8 +46,8 @@ struct GroupOptions {
 class PRECAST_API ProcessGroup final : public Communicator {
  public:
   /// Waits for all ranks; rank 0 says now and then which ones it waits for. @throws DeviceError
-  /// naming those that do not come within join_timeout or that come twice, or if NCCL is asked for
-  /// and this build or this machine has none.
+  /// naming those that do not connect within join_timeout or that connect twice, or if NCCL is
+  /// asked for and this build or this machine has none.
   explicit ProcessGroup(const GroupOptions& options);
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;

@@ -83,10 +83,11 @@ class PRECAST_API Evaluator {
   struct Counts {
     /// [3]: top-1 correct, top-5 correct, samples.
     at::Tensor integers;
-    /// [2, num_classes + 1]: samples and top-1 correct of each class; last: targets that are none.
+    /// [2, num_classes + 1]: samples and top-1 correct of each class; last: targets that are not
+    /// classes.
     at::Tensor classes;
     at::Tensor loss;
-    /// One a metric.
+    /// One per metric.
     std::vector<at::Tensor> metrics;
   };
   [[nodiscard]] Counts no_counts() const;

@@ -45,10 +45,10 @@ RunFolder::RunFolder(const std::filesystem::path& folder, const std::string& run
   create_folders(path_);
   lock_ = FileLock::acquire(path_ / kLockFile);
   if (!lock_) {
-    throw IoError(fmt::format(
-        "run folder: expected a folder in which nobody trains, got {}, in which {} trains. Give "
-        "another logging.run_id, or wait for its end",
-        path_.string(), lock_holder(path_ / kLockFile)));
+    throw IoError(
+        fmt::format("run folder: expected a folder that no training uses, got {}, in which {} "
+                    "trains. Give another logging.run_id, or wait until that training ends",
+                    path_.string(), lock_holder(path_ / kLockFile)));
   }
   if (!go_on && has_results(path_)) {
     throw IoError(

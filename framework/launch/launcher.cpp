@@ -69,7 +69,7 @@ class Launch {
   void pause_all();
   void kill_all();
   void reap();
-  /// What the end of a child means. @return nothing if it is no failure.
+  /// What the end of a child means. @return nothing if it is not a failure.
   std::optional<Failure> judge(const Child& child, int status);
   void fail(Failure failure);
   void print_first();

@@ -269,7 +269,7 @@ RankInfo find_rank_info(const Environment& environment, const MeetingPoint& fall
   RankInfo info = read(*chosen, environment, fallback);
   // precast's launcher may itself run under any of the others.
   if (other != nullptr && !is(*chosen, kPrecast)) {
-    info.warning = fmt::format("{}, but {}: the first counts", describe(*chosen, environment),
+    info.warning = fmt::format("{}, but {}: the first is used", describe(*chosen, environment),
                                describe(*other, environment));
   }
   return info;

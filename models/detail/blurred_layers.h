@@ -23,7 +23,7 @@ class PRECAST_API HasBlurredLayers {
   [[nodiscard]] virtual BlurredLayers blurred_layers() const = 0;
 };
 
-/// Those of `model`; none if it is no HasBlurredLayers.
+/// Those of `model`; none if it is not a HasBlurredLayers.
 [[nodiscard]] PRECAST_API BlurredLayers blurred_layers(const Model& model);
 
 }  // namespace precast::models

@@ -15,7 +15,7 @@ using torch::autograd::variable_list;
 
 const std::vector<std::int64_t> kAllButChannels = {0, 2, 3};
 
-/// A value a channel, [C], in the shape of a channel axis.
+/// A value per channel, [C], in the shape of a channel axis.
 at::Tensor by_channel(const at::Tensor& values) {
   return values.view({1, -1, 1, 1});
 }
@@ -24,7 +24,7 @@ at::Tensor by_channel(const at::Tensor& values) {
 struct Statistics {
   /// [C] each.
   at::Tensor mean, variance;
-  /// [], values a channel.
+  /// [], values per channel.
   at::Tensor count;
 };
 

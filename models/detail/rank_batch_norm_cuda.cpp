@@ -38,7 +38,7 @@ class KernelNormalize : public torch::autograd::Function<KernelNormalize> {
     const std::int64_t channels = x.size(1);
     const auto [own_mean, own_inverse_std] = at::batch_norm_stats(x, norm.eps);
     const at::Tensor own_count = at::full({1}, x.numel() / channels, own_mean.options());
-    // [world, 2C + 1]. A rank's count is exact in float32 up to 16.7 million values a channel.
+    // [world, 2C + 1]. A rank's count is exact in float32 up to 16.7 million values per channel.
     const at::Tensor rows =
         gather_rows(at::cat({own_mean, own_inverse_std, own_count}), *norm.ranks);
     const at::Tensor counts = rows.select(1, 2 * channels);

@@ -58,12 +58,14 @@ class Bce final : public TargetLoss {
 }  // namespace
 
 void BceOptions::options(Schema& schema) {
-  schema.add("label_smoothing", &label_smoothing, "share of probability over all classes")
+  schema
+      .add("label_smoothing", &label_smoothing,
+           "share of the probability that is spread over all classes")
       .min(0)
       .below(1);
-  schema.add("sum_classes", &sum_classes, "the sum over classes instead of their mean");
+  schema.add("sum_classes", &sum_classes, "sum over classes instead of the mean");
   schema.add("target_threshold", &target_threshold,
-             "0 or more: a target above it counts as 1, any other as 0; below 0: targets stay");
+             "0 or more: targets above it count as 1, others as 0; below 0: targets are unchanged");
 }
 
 std::unique_ptr<Loss> make_bce(const BceOptions& options) {

@@ -17,7 +17,7 @@ struct BceOptions {
   void options(Schema& schema);
 };
 
-/// Mean binary cross entropy of logits, as timm 1.0's BinaryCrossEntropy: one decision a class.
+/// Mean binary cross entropy of logits, as timm 1.0's BinaryCrossEntropy: one decision per class.
 /// Class indices become probabilities; of both, the share label_smoothing is spread evenly over all
 /// classes (timm smooths mixed labels alike, in its Mixup); then `target_threshold` makes them 0 or
 /// 1. `sum_classes`: the sum over classes, mean over samples (Composer's

@@ -41,7 +41,9 @@ class CrossEntropy final : public TargetLoss {
 }  // namespace
 
 void CrossEntropyOptions::options(Schema& schema) {
-  schema.add("label_smoothing", &label_smoothing, "share of probability over all classes")
+  schema
+      .add("label_smoothing", &label_smoothing,
+           "share of the probability that is spread over all classes")
       .min(0)
       .below(1);
 }

@@ -50,7 +50,7 @@ class Swap final : public Method::EvalGuard {
       at::_foreach_copy_(weights_, saved_);
     } catch (const std::exception& failure) {
       // Only a broken device gets here, and it fails every later call as well.
-      log_warning("method {}: the weights could not be put back: {}", method_, failure.what());
+      log_warning("method {}: the weights could not be restored: {}", method_, failure.what());
     }
   }
 

@@ -19,13 +19,17 @@ namespace {
 class BatchResize final : public Method {
  public:
   void options(Schema& schema) override {
-    schema.add("mode", &mode_, "how images become small").choices({"resize", "crop"});
-    schema.add("initial_scale", &initial_scale_, "side at the start / whole side").above(0).max(1);
+    schema.add("mode", &mode_, "how images are made smaller").choices({"resize", "crop"});
+    schema.add("initial_scale", &initial_scale_, "side at the start, as a share of the full side")
+        .above(0)
+        .max(1);
     schema.add("delay_fraction", &delay_, "share of the run before images grow").min(0).max(1);
-    schema.add("finetune_fraction", &finetune_, "share of the run with whole images, at its end")
+    schema
+        .add("finetune_fraction", &finetune_,
+             "share of the run, at its end, with images of full size")
         .min(0)
         .max(1);
-    schema.add("size_increment", &increment_, "sides are multiples of it, px").min(1);
+    schema.add("size_increment", &increment_, "sides are multiples of this, px").min(1);
   }
 
   void configure(TrainPlan& /*plan*/) const override {

@@ -15,10 +15,10 @@ constexpr const char* kDefaultLoss = "cross_entropy";
 class BceLoss final : public Method {
  public:
   void options(Schema& schema) override {
-    schema.add("sum_classes", &sum_classes_, "sum over classes instead of their mean");
+    schema.add("sum_classes", &sum_classes_, "sum over classes instead of the mean");
     schema
         .add("target_threshold", &target_threshold_,
-             "targets above it count as 1, others as 0; -1: targets stay")
+             "targets above it count as 1, others as 0; -1: targets are unchanged")
         .min(-1)
         .below(1);
     schema.add("log_bias", &log_bias_, "the last layer's biases start at -log(classes)");

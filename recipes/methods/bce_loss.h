@@ -6,8 +6,8 @@
 
 namespace precast::recipes {
 
-/// Trains with binary cross entropy, one decision a class, instead of softmax cross entropy (Beyer
-/// et al. 2020; Wightman et al., "ResNet strikes back", 2021). Sets the loss to `bce`
+/// Trains with binary cross entropy, one decision per class, instead of softmax cross entropy
+/// (Beyer et al. 2020; Wightman et al., "ResNet strikes back", 2021). Sets the loss to `bce`
 /// (losses/bce.h).
 /// Options: sum_classes (default false): the sum over classes, as Composer's
 /// binary_cross_entropy_with_logits and timm's --bce-sum, instead of their mean, timm's default.

@@ -10,7 +10,7 @@ constexpr const char* kUpdates = "updates";
 class Ema final : public Method {
  public:
   void options(Schema& schema) override {
-    schema.add("decay", &decay_, "weight of the old average in the new one").min(0).below(1);
+    schema.add("decay", &decay_, "weight of the previous average in the new one").min(0).below(1);
   }
 
   void on_train_begin(Model& model) override {

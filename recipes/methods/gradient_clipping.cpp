@@ -19,7 +19,7 @@ constexpr double kEpsilon = 1e-6;
 class GradientClipping final : public Method {
  public:
   void options(Schema& schema) override {
-    schema.add("max_norm", &max_norm_, "largest norm of the whole gradient").above(0);
+    schema.add("max_norm", &max_norm_, "maximum norm of the gradient over all parameters").above(0);
   }
 
   void on_gradients(Model& model) override {

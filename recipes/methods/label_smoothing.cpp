@@ -10,7 +10,7 @@ namespace {
 class LabelSmoothing final : public Method {
  public:
   void options(Schema& schema) override {
-    schema.add("smoothing", &smoothing_, "share of probability spread over all classes")
+    schema.add("smoothing", &smoothing_, "share of the probability that is spread over all classes")
         .min(0)
         .below(1);
   }

@@ -57,7 +57,7 @@ struct Extent {
   [[nodiscard]] std::int64_t size() const { return end - begin; }
 };
 
-/// About `middle`, `half` to either side, cut at 0 and `side`.
+/// Around `middle`, `half` to either side, clipped to 0 and `side`.
 Extent extent(std::int64_t middle, double share, std::int64_t side) {
   const auto half = static_cast<std::int64_t>(0.5 * share * static_cast<double>(side));
   return {std::max<std::int64_t>(0, middle - half), std::min(side, middle + half)};

@@ -16,8 +16,8 @@ namespace precast::recipes {
 /// The order that methods with cut_mix() require.
 [[nodiscard]] std::vector<MethodRule> cut_mix_rules();
 
-/// A draw of Beta(alpha, alpha), alpha > 0: a ratio of gammas (Marsaglia and Tsang, "A simple
-/// method for generating gamma variables", ACM TOMS 26, 2000).
+/// Draws from Beta(alpha, alpha), alpha > 0, as a ratio of gamma variables (Marsaglia and Tsang, "A
+/// simple method for generating gamma variables", ACM TOMS 26, 2000).
 [[nodiscard]] PRECAST_API double random_beta(RandomStream& random, double alpha);
 
 /// Class indices [N] as probabilities [N, classes] float32; probabilities stay as they are.
@@ -36,10 +36,10 @@ PRECAST_API void mix_up(Batch& batch, double share);
 void mix_up(Batch& batch, RandomStream& random, double alpha, bool same_lambda);
 
 /// CutMix of a batch whose labels are probabilities: in every image the same box comes from its
-/// partner, with the share 1 - `share` of the area, about column `x` and row `y`, cut at the
+/// partner, with the share 1 - `share` of the area, around column `x` and row `y`, clipped at the
 /// border; labels follow the areas.
 PRECAST_API void cut_mix(Batch& batch, double share, std::int64_t x, std::int64_t y);
-/// With the share drawn from Beta(alpha, alpha) and a random middle.
+/// With the share drawn from Beta(alpha, alpha) and a random centre.
 void cut_mix(Batch& batch, RandomStream& random, double alpha);
 /// @}
 

@@ -11,7 +11,7 @@ class Mixup final : public Method {
  public:
   void options(Schema& schema) override {
     schema.add("alpha", &alpha_, "both parameters of the Beta distribution").above(0);
-    schema.add("same_lambda", &same_lambda_, "one share a batch instead of one a sample");
+    schema.add("same_lambda", &same_lambda_, "one share per batch instead of one per sample");
     schema.add("probability", &probability_, "share of batches mixed").min(0).max(1);
   }
 

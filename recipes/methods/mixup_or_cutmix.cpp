@@ -14,7 +14,7 @@ class MixupOrCutmix final : public Method {
         .above(0);
     schema.add("cutmix_alpha", &cutmix_alpha_, "CutMix: both parameters of the Beta distribution")
         .above(0);
-    schema.add("cutmix_share", &cutmix_share_, "share of CutMix in the batches that are mixed")
+    schema.add("cutmix_share", &cutmix_share_, "share of the mixed batches that use CutMix")
         .min(0)
         .max(1);
     schema.add("probability", &probability_, "share of batches mixed").min(0).max(1);

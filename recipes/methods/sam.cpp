@@ -23,8 +23,9 @@ constexpr double kEpsilon = 1e-12;
 class Sam final : public Method, private StepStrategy {
  public:
   void options(Schema& schema) override {
-    schema.add("rho", &rho_, "length of the climb").min(0);
-    schema.add("interval", &interval_, "one step in N climbs").min(1);
+    schema.add("rho", &rho_, "radius of the neighbourhood: length of the step towards higher loss")
+        .min(0);
+    schema.add("interval", &interval_, "one step in N uses the nearby gradient").min(1);
   }
   void on_batch(Batch& /*batch*/, std::int64_t global_step) override { step_ = global_step; }
   [[nodiscard]] StepStrategy* step_strategy() override { return this; }

@@ -39,7 +39,9 @@ class Stretched final : public Schedule {
 class ScaleSchedule final : public Method {
  public:
   void options(Schema& schema) override {
-    schema.add("ratio", &ratio_, "epochs of the run / epochs of the recipe").above(0).max(1e3);
+    schema.add("ratio", &ratio_, "epochs of the run divided by epochs of the recipe")
+        .above(0)
+        .max(1e3);
   }
   [[nodiscard]] std::vector<MethodRule> rules() const override {
     return {{MethodRule::Kind::after, "progressive_resize",
@@ -51,9 +53,9 @@ class ScaleSchedule final : public Method {
     const std::int64_t to = whole_share(ratio_, from);
     if (from == 0 || to == from) return;
     if (to < 1) {
-      throw ConfigError(
-          fmt::format("method scale_schedule: expected a ratio that leaves an epoch of {}, got {}",
-                      from, ratio_));
+      throw ConfigError(fmt::format(
+          "method scale_schedule: expected a ratio that leaves at least one of {} epochs, got {}",
+          from, ratio_));
     }
     const std::vector<std::int64_t> sizes = plan.image_size_px;
     plan.image_size_px.clear();

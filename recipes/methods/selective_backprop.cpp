@@ -23,8 +23,10 @@ class SelectiveBackprop final : public Method, private StepStrategy {
     schema.add("start", &start_, "share of the run before the first selection").min(0).max(1);
     schema.add("end", &end_, "share of the run after the last selection").min(0).max(1);
     schema.add("keep", &keep_, "share of each batch that is trained on").above(0).max(1);
-    schema.add("interrupt", &interrupt_, "one step in N is plain; 0: none").min(0);
-    schema.add("scale_factor", &scale_factor_, "side of the images that select / whole side")
+    schema.add("interrupt", &interrupt_, "one step in N trains on the whole batch; 0: none").min(0);
+    schema
+        .add("scale_factor", &scale_factor_,
+             "side of the images used for the selection, as a share of the full side")
         .above(0)
         .max(1);
   }
@@ -35,10 +37,10 @@ class SelectiveBackprop final : public Method, private StepStrategy {
                                     start_, end_));
     }
     if (plan.micro_batches > 1) {
-      throw ConfigError(
-          fmt::format("method selective_backprop: expected training.micro_batches 1, got {}: what "
-                      "is kept of a batch does not divide into them, and is smaller anyway",
-                      plan.micro_batches));
+      throw ConfigError(fmt::format(
+          "method selective_backprop: expected training.micro_batches 1, got {}: the kept part of "
+          "a batch cannot be divided into micro-batches, and it is smaller anyway",
+          plan.micro_batches));
     }
   }
 

@@ -12,9 +12,11 @@ class SqueezeExcite final : public Method {
   void options(Schema& schema) override {
     schema
         .add("latent_channels", &latent_channels_,
-             "channels of the hidden layer; below 1: as a share of the convolution's")
+             "channels of the hidden layer; below 1: as a share of the convolution's channels")
         .above(0);
-    schema.add("min_channels", &min_channels_, "fewest channels of a convolution that has one")
+    schema
+        .add("min_channels", &min_channels_,
+             "minimum number of channels of a convolution to have one")
         .min(1);
   }
   void configure(TrainPlan& plan) const override {

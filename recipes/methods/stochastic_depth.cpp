@@ -10,12 +10,12 @@ namespace {
 class StochasticDepth final : public Method {
  public:
   void options(Schema& schema) override {
-    schema.add("drop_rate", &drop_rate_, "probability that the last branch is left out")
+    schema.add("drop_rate", &drop_rate_, "probability that the last residual branch is dropped")
         .min(0)
         .below(1);
-    schema.add("mode", &mode_, "left out for the whole batch, or sample by sample")
+    schema.add("mode", &mode_, "drop for the whole batch, or for each sample")
         .choices({"block", "sample"});
-    schema.add("distribution", &distribution_, "rates over the blocks")
+    schema.add("distribution", &distribution_, "distribution of the rates over the blocks")
         .choices({"linear", "uniform"});
   }
   void configure(TrainPlan& plan) const override {

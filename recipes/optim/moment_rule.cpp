@@ -9,7 +9,7 @@ namespace precast::recipes {
 
 void MomentOptions::options(Schema& schema) {
   schema.add("beta1", &beta1, "decay rate of the mean").min(0).below(1);
-  schema.add("beta2", &beta2, "decay rate of the squares' mean").min(0).below(1);
+  schema.add("beta2", &beta2, "decay rate of the mean of squares").min(0).below(1);
   schema.add("epsilon", &epsilon, "keeps divisions finite").above(0);
   DecayOptions::options(schema);
 }

@@ -32,7 +32,7 @@ bool decays(const NamedTensor& parameter, bool legacy) {
 }  // namespace
 
 void DecayOptions::options(Schema& schema) {
-  schema.add("weight_decay", &weight_decay, "factor of the weights in their gradient").min(0);
+  schema.add("weight_decay", &weight_decay, "factor of the weight decay").min(0);
   schema
       .add("decay_groups", &decay_groups,
            "which weights decay: all but those named bn, or only matrices")

@@ -22,7 +22,8 @@ using RateOfShare = std::function<double(double)>;
 /// A schedule whose rate rises linearly from 0 to lr in the steps of `warmup_epochs` (Goyal et al.
 /// 2017) and then follows `rate`. Step s of W is at lr * s / W, and step s of the N after them at
 /// the share s / N: exact for every step, with N never reached. A warm-up as long as the run or
-/// longer is no error: the rate then only rises, so a recipe can be tried for one epoch unchanged.
+/// longer is not an error: the rate then only rises, so a recipe can be tried for one epoch
+/// unchanged.
 [[nodiscard]] std::unique_ptr<Schedule> after_warmup(const ScheduleInputs& inputs,
                                                      const WarmupOptions& options,
                                                      RateOfShare rate);

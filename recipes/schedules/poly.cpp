@@ -8,7 +8,7 @@ namespace precast::recipes {
 
 void PolyOptions::options(Schema& schema) {
   WarmupOptions::options(schema);
-  schema.add("power", &power, "exponent of the fall").above(0);
+  schema.add("power", &power, "exponent of the decay").above(0);
 }
 
 std::unique_ptr<Schedule> make_poly(const ScheduleInputs& inputs, const PolyOptions& options) {

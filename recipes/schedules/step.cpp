@@ -24,7 +24,7 @@ class Step final : public Schedule {
 }  // namespace
 
 void StepOptions::options(Schema& schema) {
-  schema.add("step_ratio", &step_ratio, "factor of each step").above(0);
+  schema.add("step_ratio", &step_ratio, "factor applied at each step").above(0);
   schema.add("step_length", &step_length, "epochs between steps").min(1);
 }
 

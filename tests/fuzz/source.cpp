@@ -83,7 +83,7 @@ void source(Input input) {
   constexpr std::uint64_t kLooked = 64;
   for (std::uint64_t i = 0; i < std::min(source->size(), kLooked); ++i) {
     const data::Sample sample = source->sample(i);
-    require(sample.values.size() == source->fields().size(), "a sample has a value a field");
+    require(sample.values.size() == source->fields().size(), "a sample has a value per field");
     for (const data::Value& value : sample.values) std::visit(Touch{}, value);
   }
 }

@@ -5,7 +5,7 @@
 
 Makes small datasets whose every value is known, has `precast write` store them, opens each file with FFCV's Reader
 and Loader, and compares all values. Pixels stored raw must be the ones given. A JPEG must decode, by FFCV's own
-decoder, to what FFCV's own writer would have made of these pixels. Prints a line a file; exit code 1 when one is wrong.
+decoder, to what FFCV's own writer would have made of these pixels. Prints a line per file; exit code 1 when one is wrong.
 
 Needs the Python of .venv-peers, which tools/peers/setup makes; another Python without FFCV ends with 77
 (skipped).
@@ -49,7 +49,7 @@ import make_custom  # noqa: E402
 
 
 class Expected:
-    """What a file must hold: {field: [a value a sample]}; an image is [H, W, 3] uint8."""
+    """What a file must hold: {field: [a value per sample]}; an image is [H, W, 3] uint8."""
 
     def __init__(self, values, quality=90, max_resolution=None, stored=None):
         self.values, self.quality, self.max_resolution = values, quality, max_resolution

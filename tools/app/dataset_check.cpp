@@ -35,9 +35,10 @@ void check_datasets(const std::vector<NamedDataset>& datasets) {
   for (const NamedDataset& dataset : datasets) {
     std::error_code failure;
     if (dataset.path.empty()) {
-      unnamed.error(dataset.origin, dataset.key,
-                    fmt::format("missing. Expected the path of a .beton file, as --{}=FILE.beton",
-                                dataset.key));
+      unnamed.error(
+          dataset.origin, dataset.key,
+          fmt::format("missing. Expected the path of a .beton file, such as --{}=FILE.beton",
+                      dataset.key));
     } else if (!fs::exists(dataset.path, failure)) {
       const int reason = failure ? failure.value() : ENOENT;
       const std::string line =

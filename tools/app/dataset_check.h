@@ -23,7 +23,8 @@ struct NamedDataset {
 /// key and place.
 void check_datasets(const std::vector<NamedDataset>& datasets);
 
-/// Checks that labels mean the same classes in both files, as far as these hold class names.
+/// Checks that labels mean the same classes in both files, for the labels that have class names in
+/// both.
 /// @param train_field, val_field the fields of the labels.
 /// @throws ConfigError with the first difference and how to write the file with the same classes.
 void check_same_classes(const data::BetonReader& train, std::size_t train_field,

@@ -149,9 +149,9 @@ std::string find_unfit_size(const ModelRegistry& models, const TrainPlan& plan,
     } catch (const c10::Error& error) {
       return fmt::format(
           "model '{}': expected to work on images of all sizes of the recipe ({} px), got a "
-          "failure at {} px: {}. Equal resolution.min_res, resolution.max_res and "
-          "validation.resolution make it one size; a mean over the image before the first linear "
-          "layer (global_avg_pool) fits any",
+          "failure at {} px: {}. If resolution.min_res, resolution.max_res and "
+          "validation.resolution are equal, there is only one size; with a mean over the image "
+          "before the first linear layer (global_avg_pool), a model works on any size",
           spec.arch, fmt::join(sizes_px, ", "), size_px,
           first_line(error.what_without_backtrace()));
     }

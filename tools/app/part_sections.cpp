@@ -34,7 +34,7 @@ void PartSections::mount(Schema& schema, const PartSection& section, const Candi
   }
   for (const auto& [option, names] : readers) {
     const std::string reason =
-        fmt::format("nothing reads it with {}: {}, only with {}: {}", section.chooser, own.name,
+        fmt::format("it has no effect with {}: {}, only with {}: {}", section.chooser, own.name,
                     section.chooser, fmt::join(names, ", "));
     const auto add = [&](const std::string& key) {
       if (section.published.contains(option)) {

@@ -51,7 +51,7 @@ void list_folder(const fs::path& root, PhotoList& list) {
                       "lead back into its own folder?",
                       entry->path().string(), kMaxDepth));
     }
-    std::error_code ignored;  // A link to nowhere is no folder.
+    std::error_code ignored;  // A link to nowhere is not a folder.
     if (entry->is_directory(ignored)) continue;
     const std::string path = entry->path().string();
     (data::is_image_name(path) ? list.paths : list.ignored).push_back(path);

@@ -79,9 +79,10 @@ PredictFormat read_format(const Arguments& options, const Inputs& inputs) {
   if (!folder.empty() && !std::filesystem::is_directory(folder))
     throw IoError("cannot create", format.file.string(), ENOENT);
   if (extension == ".npy" && options.given("top") && !format.json)
-    throw ConfigError("--top: expected a .csv or .jsonl file, which hold classes, got a .npy file");
+    throw ConfigError(
+        "--top: expected a .csv or .jsonl file, which contain classes, got a .npy file");
   if (format.logits && options.given("top") && extension == ".csv")
-    throw ConfigError("--logits: expected no --top with it: a CSV has logits or classes");
+    throw ConfigError("--logits: expected no --top: a CSV file contains either logits or classes");
   // As it was before there were classes; JSON has both.
   const bool csv = extension == ".csv" || (format.file.empty() && !format.json);
   if (inputs.photos.empty() && !options.given("top") && csv) format.logits = true;
@@ -197,7 +198,7 @@ class Predictor {
 void report_ignored(const PhotoList& photos) {
   if (photos.ignored.empty()) return;
   const auto shown = std::span(photos.ignored).first(std::min(kFilesShown, photos.ignored.size()));
-  log_info("{} file(s) without the extension of an image ignored: {}{}", photos.ignored.size(),
+  log_info("ignored {} file(s) without the extension of an image: {}{}", photos.ignored.size(),
            fmt::join(shown, ", "), shown.size() < photos.ignored.size() ? ", ..." : "");
 }
 
@@ -211,8 +212,8 @@ void declare(Arguments& arguments) {
       "output,o", po::value<std::string>(),
       "file to write; .csv or .jsonl with classes, .npy with logits ([samples, classes] float32); "
       "without it the CSV is printed")("top", number(1),
-                                       "classes of each sample, most probable first")(
-      "logits", "write logits; in the CSV in place of classes, in JSON besides them")(
+                                       "number of classes per sample, most probable first")(
+      "logits", "write logits; in a CSV file instead of classes, in JSON in addition to them")(
       "json", "print the result as JSON; one object per line, with name and predictions");
 }
 

@@ -24,7 +24,7 @@ struct Prediction {
 [[nodiscard]] std::vector<Prediction> most_probable(std::span<const float> logits, int passes,
                                                     std::int64_t k);
 
-/// Predictions as text, one line a sample.
+/// Predictions as text, one line per sample.
 class PredictionTable {
  public:
   /// @param class_names of the labels from 0 on; empty: labels are written as numbers.

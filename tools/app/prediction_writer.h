@@ -27,7 +27,7 @@ struct PredictFormat {
   std::int64_t top = 1;
 };
 
-/// Collects the predictions and writes them when all have come.
+/// Collects the predictions and writes them when all are there.
 class PredictionWriter {
  public:
   PredictionWriter(PredictFormat format, std::vector<std::string> class_names);

@@ -72,8 +72,8 @@ distributed::GroupOptions group_options(const TrainConfig& config, const RankInf
 void check_started_ranks(const TrainConfig& config, const RankInfo& info) {
   if (!config.dist.nproc.empty()) {
     throw ConfigError(fmt::format(
-        "dist.nproc: expected none where {0} has started the {1} ranks, got '{2}'. Have {0} start "
-        "one process a GPU, or start one alone and give it dist.nproc",
+        "dist.nproc: expected no value if {0} has started the {1} ranks, got '{2}'. Have {0} start "
+        "one process per GPU, or start precast without {0} and set dist.nproc",
         info.source, info.world, config.dist.nproc));
   }
   const bool placed_by_us = info.source == "Open MPI" || info.source == "PMI";
@@ -85,7 +85,7 @@ void check_started_ranks(const TrainConfig& config, const RankInfo& info) {
                     info.source, info.address));
   }
   if (info.rank == 0 && config.training.distributed && config.dist.world_size != info.world) {
-    log_warning("dist.world_size: {} does not count, as {} has started {} ranks",
+    log_warning("dist.world_size: {} is ignored, because {} has started {} ranks",
                 config.dist.world_size, info.source, info.world);
   }
 }

@@ -245,7 +245,7 @@ std::vector<std::string> rank_keys(const Schema& schema) {
   for (const char* key : {"dist.zero", "dist.sync_bn", "dist.grad_compression",
                           "dist.variable_update", "dist.timeout_s", "dist.join_timeout_s"}) {
     if (schema.given(key))
-      found.warning(schema.origin(key), key, "nothing reads it in a run of one rank");
+      found.warning(schema.origin(key), key, "it has no effect in a run of one rank");
   }
   return found.warnings();
 }
@@ -257,7 +257,7 @@ void warn_of_training_keys(const std::vector<Override>& overrides, Diagnostics& 
     for (const std::string_view section : {"dist.", "lr.", "optimizer.", "checkpoint."}) {
       if (override.key.starts_with(section))
         diagnostics.warning(override.value.origin, override.key,
-                            "nothing reads it where nothing is trained");
+                            "it has no effect in a command that does not train");
     }
   }
 }

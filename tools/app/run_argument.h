@@ -35,7 +35,7 @@ struct RunArgument {
 /// - anything else: a recipe.
 ///
 /// A relative path of a dataset in params.json is looked for in the folder where the run was
-/// started, as far as it is known (run.json, or logging.folder is relative), then in the current
+/// started, if that is known (run.json, or logging.folder is relative), then in the current
 /// one.
 /// @param given the overrides of the command line: a run's weights are only looked for if
 /// model.weights is not among them.

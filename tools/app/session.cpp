@@ -93,7 +93,9 @@ void freeze_parameters(const Model& model, const std::vector<std::string>& prefi
   }
   const auto trains = [](const NamedTensor& p) { return p.tensor.requires_grad(); };
   if (std::ranges::none_of(parameters, trains))
-    throw ConfigError("training.freeze: expected something left to train, got every parameter");
+    throw ConfigError(
+        "training.freeze: expected at least one parameter left to train, got all parameters "
+        "frozen");
 }
 
 }  // namespace
@@ -107,7 +109,7 @@ std::unique_ptr<data::BetonReader> open_dataset(std::string_view key, const std:
                                                 const TrainConfig& config) {
   if (path.empty()) {
     throw ConfigError(fmt::format(
-        "{}: missing. Expected the path of a .beton file, as --{}=FILE.beton", key, key));
+        "{}: missing. Expected the path of a .beton file, such as --{}=FILE.beton", key, key));
   }
   data::BlobAccess access = data::BlobAccess::mapped;
   if (config.data.in_memory == 0) {

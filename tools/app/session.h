@@ -57,7 +57,7 @@ struct TrainData {
 [[nodiscard]] data::OrderOptions train_order_options(const Recipe& recipe);
 
 /// The field with the labels: the first of data.targets, else the first int field.
-/// @throws DataError if it is no int field.
+/// @throws DataError if it is not an int field.
 [[nodiscard]] std::size_t find_label_field(const data::BetonReader& reader,
                                            const TrainConfig& config);
 

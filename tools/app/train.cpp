@@ -199,16 +199,16 @@ int train(RecipeArguments& command, const std::vector<std::string>& args, Regist
 RecipeArguments train_command() {
   RecipeArguments command("train",
                           "Trains a model from a recipe. The weights, the log and everything that "
-                          "is needed to continue are in a run folder.");
+                          "is needed to continue are written to a run folder.");
   Arguments& arguments = command.arguments();
   arguments.options().add_options()("dry-run", kDryRunHelp)(
       "train-samples", po::value<std::int64_t>()->default_value(0),
-      "samples of a training set that is not there; with --dry-run")(
+      "assumed number of training samples if the dataset is missing; with --dry-run")(
       "per-step", "show the learning rate of every step; with --dry-run --json")(
-      "warn-unread", "warn about a key that nothing reads; without this option it is an error")(
-      "json", kJsonHelp)("result-json", po::value<std::string>()->value_name("FILE"),
-                         "write figures, exit code and all keys to a file at the end, also after "
-                         "an error");
+      "warn-unread", "warn about keys that have no effect; without this option they are errors")(
+      "json", kJsonHelp)(
+      "result-json", po::value<std::string>()->value_name("FILE"),
+      "write figures, exit code and all keys to a file at the end, even after an error");
   arguments.example("precast train recipe.yaml --training.epochs=16 --data.num_workers=8");
   arguments.example("precast train recipe.yaml --dry-run", "checks the recipe, shows the plan");
   arguments.exit_codes({10, 12, 13, 14, 85});

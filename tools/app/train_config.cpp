@@ -17,16 +17,18 @@ void add_order_keys(Schema& schema, TrainConfig& config, const Registries& regis
   schema.add("data.order", &data.order, "order of the training samples")
       .choices(registries.orders.names());
   schema.add("data.shuffle_window_mb", &data.shuffle_window_mb,
-             "quasi_random: MiB of pages open at once; auto: 2 x global batch size pages or a "
+             "with order quasi_random, MiB of pages that are open at once; auto: 2 x global batch "
+             "size pages or a "
              "quarter of the memory limit; ffcv: 2 x global batch size pages");
-  schema.add(
-      "data.subset", &data.subset,
-      "training samples that take part: N, the first ones, A:B, or random:N, the same draw in "
-      "every run; empty: all");
+  schema.add("data.subset", &data.subset,
+             "training samples to use: N, the first N samples; A:B, a range; or random:N, the same "
+             "draw in every run; empty: all");
   schema.add("data.filter", &data.filter,
-             "training samples that take part, by their numbers and sizes: label < 10, "
-             "label in [1, 2] and not width <= 300, label == \"dogs\"");
-  schema.add("data.repeats", &data.repeats, "times that each sample occurs in a training epoch")
+             "training samples to use, by their number fields and sizes: label < 10, label in [1, "
+             "2] and not width <= 300, label == \"dogs\"");
+  schema
+      .add("data.repeats", &data.repeats,
+           "number of times that each sample occurs in a training epoch")
       .min(1)
       .max(1000);
 }
@@ -37,8 +39,8 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
   schema.add("data.val_dataset", &data.val_dataset, ".beton file to evaluate on");
   schema
       .add("data.num_workers", &data.num_workers,
-           "loader threads of each rank; 0: its share of the host's usable cores, on a GPU two "
-           "fewer")
+           "loader threads of each rank; 0: its share of the host's usable cores, minus two on a "
+           "GPU")
       .min(0)
       .max(kMostThreads);
   schema
@@ -49,23 +51,23 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
       .max(2);
   schema
       .add("data.cache_mb", &data.cache_mb,
-           "in_memory 0: MiB of each process for pages; 0: a quarter of the memory limit, or what "
-           "data.shuffle_window_mb needs")
+           "with in_memory 0, cache for dataset pages in MiB per process; 0: a quarter of the "
+           "memory limit, or what data.shuffle_window_mb needs")
       .min(0)
       .max(1e9);
   schema.add("data.direct_io", &data.direct_io, "1: bypass the page cache; with in_memory 0");
   schema
       .add("data.on_corrupt", &data.on_corrupt,
-           "samples that cannot be decoded: fail ends the run, replace puts the next sound sample "
-           "of "
-           "the file in their place and lists them at the end")
+           "samples that cannot be decoded: fail ends the run, replace puts the next intact sample "
+           "of the file in their place and lists them at the end")
       .choices({"fail", "replace"});
   schema.add("data.verify", &data.verify,
              "1: verify the checksum of every value that is read, if the file has checksums");
   schema.add("data.fields", &data.fields, kCustomFieldHelp);
   schema
       .add("data.jpeg_dct", &data.jpeg_dct,
-           "inverse DCT of JPEGs: ifast, as FFCV; islow, more accurate, as Pillow and torchvision")
+           "inverse DCT of JPEGs: ifast, as in FFCV; islow, more accurate, as in Pillow and "
+           "torchvision")
       .choices({"ifast", "islow"});
   schema
       .add("data.jpeg_index_mb", &data.jpeg_index_mb,
@@ -82,7 +84,7 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
   schema.add("data.targets", &data.targets,
              "outputs that the loss reads, by name; empty: the first integer field");
   schema.add_alias("data.label_field", "data.targets");
-  schema.add_dead("data.gpu", "does nothing: the device is training.device");
+  schema.add_dead("data.gpu", "has no effect: the device is training.device");
   schema.add("pipeline.train", &config.train_pipeline, "transforms of training images");
   schema.add("pipeline.val", &config.val_pipeline, "transforms of evaluation images");
 }
@@ -90,7 +92,7 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
 void add_model_keys(Schema& schema, TrainConfig& config, const Registries& registries) {
   auto& model = config.model;
   schema.add("model.arch", &model.arch, "architecture").choices(registries.models.names());
-  schema.add("model.pretrained", &model.pretrained, "must be 0; give model.weights instead");
+  schema.add("model.pretrained", &model.pretrained, "must be 0; set model.weights instead");
   schema.add("model.weights", &model.weights,
              "weights to start from: .safetensors, or Python's .pt");
   schema
@@ -121,7 +123,7 @@ void add_schedule_keys(Schema& schema, TrainConfig& config, const Registries& re
   schema.add("lr.lr", &lr.lr, "highest learning rate, for the global batch").min(0);
   schema
       .add("lr.reference_batch_size", &lr.reference_batch_size,
-           "above 0: lr.lr is for this many samples a step and is scaled to the global batch")
+           "above 0: lr.lr is for this many samples per step and is scaled to the global batch")
       .min(0);
   schema.add("lr.lr_schedule_type", &lr.lr_schedule_type, "shape over epochs")
       .choices(registries.schedules.names());
@@ -130,12 +132,12 @@ void add_schedule_keys(Schema& schema, TrainConfig& config, const Registries& re
 void add_training_keys(Schema& schema, TrainConfig& config, const Registries& registries) {
   auto& training = config.training;
   schema.add("training.epochs", &training.epochs, "passes over the training set").min(0).max(1e6);
-  schema.add("training.batch_size", &training.batch_size, "samples a step on each rank")
+  schema.add("training.batch_size", &training.batch_size, "samples per step on each rank")
       .min(1)
       .max(1e6);
   schema
       .add("training.global_batch_size", &training.global_batch_size,
-           "samples a step over all ranks; replaces batch_size")
+           "samples per step over all ranks; replaces batch_size")
       .min(0)
       .max(1e9);
   schema.add("training.loss", &training.loss, "loss; methods such as bce_loss may set another")
@@ -144,14 +146,14 @@ void add_training_keys(Schema& schema, TrainConfig& config, const Registries& re
       .choices(registries.optimizers.names());
   schema
       .add("training.label_smoothing", &training.label_smoothing,
-           "share of probability over all classes")
+           "share of the probability that is spread over all classes")
       .min(0)
       .below(1);
   schema.add("training.use_blurpool", &training.use_blurpool, "antialias strided convolutions");
   schema.add("training.channels_last", &training.channels_last,
              "store images and weights channels last");
   schema.add_dead("training.bn_wd",
-                  "does nothing, here as in the published script: see optimizer.decay_groups");
+                  "has no effect, as in the published script: see optimizer.decay_groups");
   schema.add("methods", &config.methods, "speed-up methods, in order");
 }
 
@@ -165,12 +167,13 @@ void add_step_keys(Schema& schema, TrainConfig& config) {
   schema.add("training.precision", &training.precision, "auto: fp16 on a GPU, fp32 on a CPU")
       .choices({"auto", "fp32", "fp16", "bf16"});
   schema
-      .add("training.micro_batches", &training.micro_batches,
-           "backward passes a step (gradient accumulation), for batches that do not fit in memory")
+      .add(
+          "training.micro_batches", &training.micro_batches,
+          "backward passes per step (gradient accumulation), for batches that do not fit in memory")
       .min(1)
       .max(1e6);
   schema.add("training.freeze", &training.freeze,
-             "parameters that are not trained, by the beginnings of their names");
+             "parameters that are not trained, given by prefixes of their names");
   schema
       .add("training.on_nonfinite", &training.on_nonfinite,
            "at NaN or infinity: stop, skip the step, or restore a checkpoint and halve the "
@@ -183,7 +186,8 @@ void add_step_keys(Schema& schema, TrainConfig& config) {
       .choices({"auto", "on", "off"});
   schema
       .add("training.cuda_graphs", &training.cuda_graphs,
-           "replay a step's kernels as one; auto: small batches in fp16 or bf16 on a single GPU")
+           "replay a step's kernels as one CUDA graph; auto: for small batches in fp16 or bf16 on "
+           "a single GPU")
       .choices({"auto", "on", "off"});
   schema
       .add(
@@ -195,7 +199,7 @@ void add_step_keys(Schema& schema, TrainConfig& config) {
 
 void add_run_keys(Schema& schema, TrainConfig& config) {
   auto& validation = config.validation;
-  schema.add("validation.batch_size", &validation.batch_size, "samples a step of evaluation")
+  schema.add("validation.batch_size", &validation.batch_size, "samples per step of evaluation")
       .min(1)
       .max(1e6);
   schema.add("validation.resolution", &validation.resolution, "evaluation image side, px")
@@ -219,10 +223,10 @@ void add_run_keys(Schema& schema, TrainConfig& config) {
   schema.add("dist.address", &dist.address, "host of rank 0");
   schema.add("dist.port", &dist.port, "port of rank 0");
   schema.add("dist.nproc", &dist.nproc,
-             "processes to start on this host: auto (one a GPU) or a number; empty: none");
+             "processes to start on this host: auto (one per GPU) or a number; empty: none");
   schema
       .add("dist.variable_update", &dist.variable_update,
-           "how ranks update parameters: gradients are averaged during the backward pass, after "
+           "how ranks update parameters: gradients are averaged during the backward pass or after "
            "it, or rank 0 updates")
       .choices({"replicated", "allreduce_after_backward", "parameter_server"});
   schema
@@ -231,12 +235,14 @@ void add_run_keys(Schema& schema, TrainConfig& config) {
       .choices({"none", "fp16", "bf16"});
   schema.add("dist.zero", &dist.zero, "spread the optimiser's state over the ranks (ZeRO-1)");
   schema.add("dist.sync_bn", &dist.sync_bn, "compute batch statistics over all ranks");
-  schema.add("dist.timeout_s", &dist.timeout_s, "most seconds that a collective operation may take")
+  schema
+      .add("dist.timeout_s", &dist.timeout_s,
+           "maximum duration of a collective operation, in seconds")
       .min(1)
       .max(1e6);
   schema
       .add("dist.join_timeout_s", &dist.join_timeout_s,
-           "most seconds that the ranks may take to find each other")
+           "maximum time for the ranks to connect to each other, in seconds")
       .min(1)
       .max(1e6);
 }
@@ -245,7 +251,8 @@ void add_checkpoint_keys(Schema& schema, TrainConfig& config) {
   auto& checkpoint = config.checkpoint;
   schema
       .add("checkpoint.resume", &checkpoint.resume,
-           "auto: resume from the newest checkpoint of logging.run_id; force: although it differs")
+           "auto: resume from the newest checkpoint of logging.run_id; force: even if the "
+           "configuration differs")
       .choices({"never", "auto", "force"});
   schema.add("checkpoint.every_steps", &checkpoint.every_steps, "save every N steps; 0: never")
       .min(0);
@@ -261,7 +268,7 @@ void add_checkpoint_keys(Schema& schema, TrainConfig& config) {
       .max(1e6);
   schema
       .add("checkpoint.keep_finished", &checkpoint.keep_finished,
-           "newest checkpoints that stay once the run has finished; at most keep_last")
+           "number of newest checkpoints to keep once the run has finished; at most keep_last")
       .min(1)
       .max(1e6);
 }
@@ -281,7 +288,8 @@ void check_order_keys(const TrainConfig& config, const Schema& schema, Diagnosti
                       data.shuffle_window_mb));
   }
   if (data.order == "weighted" && schema.given("data.weights") == schema.given("data.weight_field"))
-    wrong("data.weights", "expected this or data.weight_field with data.order: weighted");
+    wrong("data.weights",
+          "expected either this key or data.weight_field with data.order: weighted");
 }
 
 }  // namespace
@@ -314,8 +322,9 @@ Schema make_train_schema(TrainConfig& config, PartSections& parts, const ChosenP
   parts.add(schema, registries.optimizers, kOptimizerSection, chosen.optimizer);
   add_run_keys(schema, config);
   add_checkpoint_keys(schema, config);
-  schema.add("plugins", &config.plugins,
-             "plug-ins to load, [my_model.so]; paths are relative to the folder of the recipe");
+  schema.add(
+      "plugins", &config.plugins,
+      "plug-ins to load, such as [my_model.so]; paths are relative to the folder of the recipe");
   return schema;
 }
 
@@ -324,7 +333,7 @@ void check_unread_keys(const TrainConfig& config, const Schema& schema, Diagnost
                           std::string_view reader) {
     if (schema.given(key)) {
       schema.report_unread(key,
-                           fmt::format("nothing reads it with {0}: {1}, only with {0}: {2}",
+                           fmt::format("it has no effect with {0}: {1}, only with {0}: {2}",
                                        chooser, chosen, reader),
                            diagnostics);
     }
@@ -372,7 +381,7 @@ void check_train_config(const TrainConfig& config, const Schema& schema, Diagnos
   check_unread_keys(config, schema, diagnostics);
   if (config.model.pretrained) {
     wrong("model.pretrained",
-          "expected false, got true. No weights come with precast; give a file as model.weights");
+          "expected false, got true. precast contains no weights; set model.weights to a file");
   }
   if (config.resolution.min_res > config.resolution.max_res) {
     wrong("resolution.min_res", fmt::format("expected at most resolution.max_res ({}), got {}",

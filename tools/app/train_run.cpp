@@ -155,7 +155,7 @@ void TrainRun::check_identity(const ordered_json& saved) const {
   const std::string text = fmt::format("\n  {}", fmt::join(differences, "\n  "));
   if (run_.config().checkpoint.resume == "force") {
     if (ranks_.leads())
-      log_warning("the checkpoint (there) is of another run than this one (here):{}", text);
+      log_warning("the checkpoint (there) belongs to another run than this one (here):{}", text);
     return;
   }
   throw CheckpointError(

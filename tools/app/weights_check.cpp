@@ -209,7 +209,7 @@ void check_weights(const WeightsFile& file, const WeightsSpec& wanted, WeightsUs
     throw CheckpointError(
         fmt::format("{}: expected weights for the network and data of the recipe, got others:\n  "
                     "{}\nGive the recipe that they were trained with; model.weights_check: off "
-                    "loads them nevertheless",
+                    "loads them anyway",
                     file.path().string(), fmt::join(refused, "\n  ")));
   }
   refused.insert(refused.end(), data.begin(), data.end());

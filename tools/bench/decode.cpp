@@ -77,13 +77,13 @@ void print_rows(const std::vector<ordered_json>& rows) {
 void add_options(po::options_description& options) {
   options.add_options()(
       "decoder", po::value<std::string>()->default_value("libjpeg,own,indexed"),
-      "decoders to measure; indexed: own, which knows where in a scan it can begin; "
-      "indexed_no_lanes: the same, one part of the scan after the other")(
+      "decoders to measure; indexed: own, with an index of the places where decoding can start; "
+      "indexed_no_lanes: the same, but without lanes: one part of the scan after the other")(
       "region", po::value<std::string>()->default_value("full,crop"),
       "decoded part of an image; full: all; crop: a random crop, as in training")(
       "interval", po::value<int>()->default_value(8), kIntervalHelp)(
       "dct", po::value<std::string>()->default_value("ifast"),
-      "inverse DCT; ifast, as FFCV; islow, more accurate")(
+      "inverse DCT; ifast, as in FFCV; islow, more accurate")(
       "image-size", po::value<int>()->default_value(176), kImageSizeHelp)(
       "workers", number(1), kWorkersHelp)("runs", po::value<int>()->default_value(5), kRunsHelp)(
       "seconds", po::value<double>()->default_value(1), kSecondsHelp)("json", kJsonHelp);
@@ -139,7 +139,7 @@ Arguments decode_arguments() {
   Arguments arguments("bench decode FILE... [options]",
                       "Decodes stored JPEGs in memory, and resizes the result. Times are those of "
                       "the threads' CPU clocks. Each combination of --decoder and --region is a "
-                      "row; rows take turns in each round.");
+                      "row; the rows are measured alternately.");
   arguments.positional_list("FILE", "a .beton file with images stored as JPEG, or JPEG files");
   add_options(arguments.options());
   arguments.example("precast bench decode train.beton --region crop --workers 0");
@@ -175,7 +175,7 @@ void print_head(const StoredJpegs& jpegs, const DecodeTask& task, std::size_t in
              task.image_size_px, count(task.threads, "thread"), count(rounds, "round"),
              processor_name());
   if (index_bytes > 0)
-    fmt::print("index: every {} MCUs, {:.0f} bytes an image\n", task.interval,
+    fmt::print("index: every {} MCUs, {:.0f} bytes per image\n", task.interval,
                static_cast<double>(index_bytes) / static_cast<double>(jpegs.all().size()));
   fmt::print("\n");
 }

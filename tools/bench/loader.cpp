@@ -224,14 +224,14 @@ void add_effort_options(po::options_description& options) {
       "runs", po::value<int>()->default_value(5), kRunsHelp)(
       "seconds", po::value<double>()->default_value(2), kSecondsHelp)(
       "passes", po::value<std::int64_t>()->default_value(0),
-      "passes of a measurement; in place of --seconds")(
+      "passes per measurement; in place of --seconds")(
       "pass-samples", po::value<std::int64_t>()->default_value(0),
-      "samples of a pass; for files that take long; 0: all")(
+      "samples per pass; to shorten passes over large files; 0: all")(
       "cold",
       "read from disk; without a warm-up pass, after the file was dropped from the page "
       "cache")("on-corrupt", po::value<std::string>()->default_value("fail"),
-               "what to do with damaged samples; fail: stop; replace: use the next sound "
-               "one")("verify", "verify the checksums of the values that are read")(
+               "what to do with damaged samples; fail: stop; replace: use the next intact sample")(
+      "verify", "verify the checksums of the values that are read")(
       "svg", po::value<std::string>()->value_name("FILE"), kSvgHelp)("json", kJsonHelp);
 }
 
@@ -240,8 +240,8 @@ Arguments loader_arguments() {
       "bench loader FILE.beton [options]",
       "Loads the dataset and discards the batches, as fast as possible. Options with several "
       "values "
-      "(--workers 1,2,4 --batch-size 16,256) measure all combinations, which take turns in each "
-      "round, in their own processes. The first pass of each is a warm-up and is not counted.");
+      "(--workers 1,2,4 --batch-size 16,256) measure all combinations, alternately and in separate "
+      "processes. The first pass of each is a warm-up and is not counted.");
   arguments.positional("FILE.beton", "the dataset");
   add_sweep_options(arguments.options());
   add_effort_options(arguments.options());

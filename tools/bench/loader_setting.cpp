@@ -57,7 +57,7 @@ std::int64_t read_number(std::string_view option, const std::string& text, std::
   const auto read = std::from_chars(text.data(), end, value);
   if (read.ec != std::errc() || read.ptr != end)
     throw ConfigError(
-        fmt::format("--{}: expected whole numbers with commas between, got '{}'", option, text));
+        fmt::format("--{}: expected whole numbers separated by commas, got '{}'", option, text));
   check_range(option, value, low, high);
   return value;
 }
@@ -97,8 +97,8 @@ std::vector<Axis> axes() {
   return {
       {"processes", "1", "processes that load the file at once; as the ranks of a node do",
        number_axis("processes", 1, 1024, &LoaderSetting::processes)},
-      {"workers", "0", "number of threads; of each process; 0: one per core", set_workers},
-      {"batch-size", "256", "samples of a batch",
+      {"workers", "0", "number of threads; per process; 0: one per core", set_workers},
+      {"batch-size", "256", "samples per batch",
        number_axis("batch-size", 1, INT_MAX, &LoaderSetting::batch_size)},
       {"image-size", "176", kImageSizeHelp,
        number_axis("image-size", 1, 8192, &LoaderSetting::image_size_px)},
@@ -112,7 +112,7 @@ std::vector<Axis> axes() {
        name_axis("layout", {"nhwc", "nchw"}, &LoaderSetting::layout)},
       {"in-memory", "1", "how the file is read; 1: through the page cache; 0: through --cache-mb",
        number_axis("in-memory", 0, 1, &LoaderSetting::in_memory)},
-      {"cache-mb", "256", "MiB of each process for pages; with --in-memory 0",
+      {"cache-mb", "256", "cache for dataset pages in MiB per process; with --in-memory 0",
        number_axis("cache-mb", 1, INT_MAX, &LoaderSetting::cache_mb)},
       {"jpeg-index", "on",
        "whether the JPEG index is used; on: made in the warm-up pass, or from the sidecar; off",

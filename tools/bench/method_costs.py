@@ -6,7 +6,7 @@
 Each figure is a process of its own, `precast bench step` on one made-up batch that stays on the device, after
 warm-up steps. Plain and method take turns, and every second pair begins with the other one, so that a machine's
 bad minutes hit both; the ratio is the median over the pairs. Methods are switched on so that they act in every
-step that is timed; what acts once an epoch (`swa`) or before the start does not show. Prints a Markdown table.
+step that is timed; what acts once per epoch (`swa`) or before the start does not show. Prints a Markdown table.
 On a GPU the seconds of the steps count instead of CPU seconds.
 """
 import argparse

@@ -100,8 +100,9 @@ class Child {
       throw Error(std::string(told.substr(2)), static_cast<ExitCode>(told[1]));
     throw Error(
         WIFSIGNALED(status)
-            ? fmt::format("a measured process was ended by signal {} ({}). Memory may be short",
-                          WTERMSIG(status), ::strsignal(WTERMSIG(status)))
+            ? fmt::format(
+                  "a measured process was ended by signal {} ({}). There may be too little memory",
+                  WTERMSIG(status), ::strsignal(WTERMSIG(status)))
             : "a measured process ended without a result");
   }
 

@@ -296,7 +296,7 @@ std::vector<std::string> split_list(std::string_view option, std::string_view te
     parts.emplace_back(text.substr(begin, end - begin));
     if (parts.back().empty())
       throw ConfigError(
-          fmt::format("--{}: expected values with commas between, got '{}'", option, text));
+          fmt::format("--{}: expected values separated by commas, got '{}'", option, text));
     begin = end + 1;
   }
   return parts;

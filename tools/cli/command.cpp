@@ -58,7 +58,7 @@ bool lost_its_reader(std::FILE* stream) {
   return ::poll(&state, 1, 0) == 1 && (state.revents & (POLLERR | POLLHUP)) != 0;
 }
 
-/// Ends the process as SIGPIPE would have at the first write that nobody could read.
+/// Ends the process as SIGPIPE would have at the first write after the reader was gone.
 void end_by_sigpipe() {
   std::signal(SIGPIPE, SIG_DFL);
   std::raise(SIGPIPE);
@@ -193,7 +193,7 @@ Failure describe_failure(const std::exception_ptr& exception) {
     if (std::ferror(stdout) != 0 || std::ferror(stderr) != 0) return {"", code(ExitCode::io)};
     return {error.what(), code(ExitCode::failed)};
   } catch (...) {
-    return {"something was thrown that is no std::exception", code(ExitCode::failed)};
+    return {"something was thrown that is not a std::exception", code(ExitCode::failed)};
   }
 }
 

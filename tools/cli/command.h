@@ -36,7 +36,7 @@ struct Failure {
 ///   names and summaries, then one for each command that this program runs itself. `help` with
 ///   another option runs the command `help`, if there is one;
 /// - no command, or the name of a group alone: the list of commands, with exit code 2.
-/// If standard output or standard error is a pipe that nobody reads any more, the process ends by
+/// If standard output or standard error is a pipe whose reader is gone, the process ends by
 /// SIGPIPE, without a message.
 int run_command(std::string_view program, std::span<const Command> commands, int argc, char** argv);
 

@@ -15,12 +15,12 @@ inline constexpr const char* kLabelFieldHelp =
 inline constexpr const char* kIntervalHelp =
     "MCUs between two checkpoints of the JPEG index; an MCU is 16 x 16 px in most files";
 inline constexpr const char* kImageSizeHelp = "side of the images in px";
-inline constexpr const char* kRunsHelp = "number of measurements; the median counts";
+inline constexpr const char* kRunsHelp = "number of measurements; the median is reported";
 inline constexpr const char* kSecondsHelp =
-    "least duration of a measurement; whole passes are made";
+    "minimum duration of a measurement; passes are always completed";
 inline constexpr const char* kSvgHelp = "draw the result into an SVG file";
 inline constexpr const char* kProgramHelp = "program that trains; default: this one";
-inline constexpr const char* kRetryFailedHelp = "train again what has failed for good";
+inline constexpr const char* kRetryFailedHelp = "also train again what has failed permanently";
 inline constexpr const char* kDryRunHelp = "check everything and show the plan; nothing is trained";
 inline constexpr const char* kStatusHelp = "show the results so far; nothing is trained";
 /// @}

@@ -40,14 +40,15 @@ Arguments declare() {
   Arguments arguments(
       "convert IN OUT [options]",
       "Converts weights. Tensors are copied unchanged; the prefixes 'module.' and '_orig_mod.' are "
-      "removed. From a training state the model's part is taken. No code in a .pt is executed.");
+      "removed. From a training state, only the model's weights are taken. No code in a .pt file "
+      "is executed.");
   arguments.positional("IN", "a .safetensors, .pt or .pth file; recognised by its content");
   arguments.positional("OUT", "a name that ends in .safetensors, .pt or .pth");
   arguments.options().add_options()(
       "names", po::value<std::string>()->value_name("PROGRAM"),
-      "whose names of tensors to write; torchvision, ffcv or timm; refused if that program has no "
-      "network that computes the same. Default: ffcv for a network with BlurPool, else as in IN")(
-      "json", po::bool_switch(), kJsonHelp);
+      "program whose tensor names to write; torchvision, ffcv or timm; refused if that program has "
+      "no network that computes the same. Default: ffcv for a network with BlurPool, else as in "
+      "IN")("json", po::bool_switch(), kJsonHelp);
   arguments.example("precast convert final_weights.pt final_weights.safetensors");
   arguments.example("precast convert --names timm final_weights.pt timm.safetensors");
   arguments.exit_codes({4});
@@ -98,10 +99,10 @@ void print_text(const Summary& summary) {
 void check_target(const std::string& in, std::string_view names,
                   const std::optional<WeightsSpec>& spec, bool blurpool) {
   const auto refuse = [&](const std::string& found) {
-    throw CheckpointError(fmt::format(
-        "{}: expected a network that {} has, got {}. It would compute something else, or refuse "
-        "the file",
-        in, names, found));
+    throw CheckpointError(
+        fmt::format("{}: expected a network that {} has, got {}. That program would compute "
+                    "something else, or refuse the file",
+                    in, names, found));
   };
   if (names.empty()) return;
   if (blurpool && names == "timm") {

@@ -106,7 +106,8 @@ JointOutputs::JointOutputs(const std::vector<std::string>& outs) {
     File file{resolved(out), out};
     data::check_sums_sidecar(file.target);
     if (std::ranges::find(files_, file.target, &File::target) != files_.end())
-      throw ConfigError(fmt::format("{}: expected files to write that differ, got it twice", out));
+      throw ConfigError(
+          fmt::format("{}: expected different files to write, got this one twice", out));
     if (outs.size() > 1) {
       std::error_code ignored;
       if (fs::exists(file.target, ignored) && !fs::is_regular_file(file.target, ignored))

@@ -103,7 +103,7 @@ void print_field(const Json& field, double samples) {
                range_text(field["width"]), range_text(field["height"]),
                range_text(field["blob_bytes"]));
   } else if (field.contains("distinct")) {
-    fmt::print(" {} from {} to {}; samples a value: {} (min / mean / max)\n",
+    fmt::print(" {} from {} to {}; samples per value: {} (min / mean / max)\n",
                format_count(field["distinct"].get<std::uint64_t>(), "value"),
                field["min"].get<std::int64_t>(), field["max"].get<std::int64_t>(),
                range_text(field["samples_per_value"]));
@@ -196,7 +196,7 @@ void take_out(const BetonReader& reader, std::uint64_t sample, const std::string
   const std::size_t field = reader.first_field(FieldType::image);
   if (field == reader.fields().size()) {
     throw ConfigError(
-        fmt::format("--output: expected --field NAME with it, or a folder: {} has no image field",
+        fmt::format("--output: expected --field NAME too, or a folder: {} has no image field",
                     reader.path().string()));
   }
   export_field(reader, sample, field, out);
@@ -220,7 +220,7 @@ void show_sample(const BetonReader& reader, const Arguments& arguments, const st
 /// @throws ConfigError if an option is given without another one that it depends on.
 void check_partners(const Arguments& arguments) {
   if (arguments.has("output") && !arguments.has("sample"))
-    throw ConfigError("--output: expected --sample N with it, got none");
+    throw ConfigError("--output: expected --sample N too: it writes a value of one sample");
   if (arguments.has("order") && arguments.has("sample"))
     throw ConfigError("expected --order or --sample, got both");
   for (const char* option : {"where", "samples", "classes"}) {
@@ -233,7 +233,7 @@ void check_partners(const Arguments& arguments) {
   }
   if (!arguments.get<bool>("label-values")) return;
   if (!arguments.get<bool>("json"))
-    throw ConfigError("--label-values: expected --json with it, got none");
+    throw ConfigError("--label-values: expected --json too: the values are printed only as JSON");
   if (arguments.has("sample")) throw ConfigError("expected --label-values or --sample, got both");
 }
 
@@ -249,7 +249,7 @@ FieldChoice read_field_choice(const Arguments& arguments) {
   FieldChoice choice{.layouts = read_layouts(arguments), .written = {}};
   if (!arguments.has("field")) return choice;
   if (!arguments.has("output"))
-    throw ConfigError("--field: expected --output FILE with it, got none");
+    throw ConfigError("--field: expected --output FILE too: it names the field to write");
   choice.written = arguments.text("field");
   return choice;
 }

@@ -61,9 +61,10 @@ void add_order_options(Arguments& arguments) {
       "order", po::value<std::string>()->value_name("NAME"),
       "order of the samples in an epoch; shows how well it mixes the classes")(
       "global-batch-size", number(256),
-      "samples of a batch of all ranks; with --order; default for a smaller file: all its samples")(
+      "samples per batch over all ranks; with --order; default for a smaller file: all its "
+      "samples")(
       "shuffle-window-mb", po::value<std::string>()->default_value("auto"),
-      "MiB of pages that are open at once; auto, ffcv or a number, with --order quasi_random")(
+      "MiB of pages that are open at once; auto, ffcv or a number; with --order quasi_random")(
       "seed", po::value<std::uint64_t>()->default_value(0), kSeedHelp);
 }
 
@@ -89,7 +90,7 @@ Json describe_order(const data::BetonReader& reader, const Arguments& arguments)
 }
 
 void print_order(const Json& report) {
-  fmt::print("order {}: {} positions in {:.3f} s; a batch of {} meets {:.1f} pages",
+  fmt::print("order {}: {} positions in {:.3f} s; a batch of {} reads from {:.1f} pages",
              report["order"].get<std::string>(), report["positions"].get<std::uint64_t>(),
              report["seconds"].get<double>(), report["batch_size"].get<std::uint64_t>(),
              report["pages_per_batch"].get<double>());

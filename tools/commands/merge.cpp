@@ -37,7 +37,7 @@ Arguments declare() {
       "of the previous file end; by-name: classes of the same name become one. Names are kept if "
       "all files have them")("label-field", po::value<std::string>()->default_value(""),
                              kLabelFieldHelp)("workers", number(0), kWorkersHelp)(
-      "page-size", number(0), "bytes of a page; 0: the largest of the files")(
+      "page-size", number(0), "page size in bytes; 0: the largest of the files")(
       "no-checksums", po::bool_switch(), kNoChecksumsHelp)("json", po::bool_switch(), kJsonHelp);
   add_layout_option(arguments.options());
   arguments.example("precast merge dogs.beton cats.beton pets.beton --label-rule offset");

@@ -48,14 +48,15 @@ MergedLabels keep(const Files& files, const std::vector<Names>& names, bool insi
     if (insist) {
       return {{},
               {},
-              fmt::format("{} and {} name label {} differently", knows.path().string(),
+              fmt::format("{} and {} have different names for label {}", knows.path().string(),
                           files[file]->path().string(), theirs - longest->begin())};
     }
-    throw ConfigError(fmt::format(
-        "{}: expected label {} to be '{}' as in {}, got '{}'. Use --label-rule by-name, offset, or "
-        "keep to drop the names",
-        files[file]->path().string(), theirs - longest->begin(), *theirs, knows.path().string(),
-        *own));
+    throw ConfigError(
+        fmt::format("{}: expected label {} to be '{}', as in {}, got '{}'. Use --label-rule "
+                    "by-name, offset, or "
+                    "keep to drop the names",
+                    files[file]->path().string(), theirs - longest->begin(), *theirs,
+                    knows.path().string(), *own));
   }
   return {{}, *longest, {}};
 }
@@ -84,10 +85,10 @@ MergedLabels offset(const Files& files, std::size_t field, const std::vector<Nam
 void check_named(const BetonReader& file, std::size_t field, const Names& names) {
   const auto count = static_cast<std::uint64_t>(label_count(file, field));
   if (count > names.size())
-    throw DataError(fmt::format(
-        "{}: expected a name for each of {} classes, got {}. --label-rule by-name needs files that "
-        "`precast write` made of sources with names",
-        file.path().string(), count, names.size()));
+    throw DataError(
+        fmt::format("{}: expected a name for each of {} classes, got {}. --label-rule by-name "
+                    "needs files that `precast write` made from sources with class names",
+                    file.path().string(), count, names.size()));
   const auto nameless = std::ranges::find(names, "");
   if (nameless != names.end())
     throw DataError(

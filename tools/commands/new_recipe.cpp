@@ -91,10 +91,9 @@ DataFacts facts_of(const BetonReader& reader) {
   facts.samples = reader.size();
   const std::size_t image = reader.first_field(FieldType::image);
   if (image == reader.fields().size()) {
-    throw DataError(
-        fmt::format("{}: expected an image field, got none. See configs/README.md for "
-                    "recipes of other data",
-                    reader.path().string()));
+    throw DataError(fmt::format(
+        "{}: expected an image field, got none. See configs/README.md for recipes for other data",
+        reader.path().string()));
   }
   facts.image = reader.fields()[image].name;
   const std::size_t label = label_field_of(reader);
@@ -230,7 +229,7 @@ std::string recipe_text(const DataFacts& facts, const Choice& choice, const std:
       "  min_res: {0}\n"
       "  max_res: {0}\n"
       "lr:\n"
-      "  # For 256 samples a step; scaled to the batch.\n"
+      "  # For 256 samples per step; scaled to the batch.\n"
       "  lr: 0.2\n"
       "  reference_batch_size: 256\n"
       "  lr_schedule_type: cyclic\n"
@@ -263,7 +262,7 @@ void check_same_classes(const DataFacts& train, const std::string& train_file,
   if (!conflict.empty()) {
     throw ConfigError(
         fmt::format("--val-dataset: expected the classes of --train-dataset, but {}. Write it with "
-                    "them: precast write SOURCE "
+                    "the same classes: precast write SOURCE "
                     "{} --class-names {}",
                     conflict, val.path().string(), train_file));
   }

@@ -45,7 +45,8 @@ void add_view_options(po::options_description& options) {
   options.add_options()("train", "images as in training; random resized crop and flip")(
       "val", "images as in evaluation; centre crop (the default)")(
       "image-size", po::value<int>()->default_value(160), kImageSizeHelp)(
-      "ratio", po::value<double>(), "side of the centre crop over the image's shorter side")(
+      "ratio", po::value<double>(),
+      "side of the centre crop as a fraction of the image's shorter side")(
       "crop", po::value<std::string>()->value_name("R0:R1,C0:C1"),
       "the same region of every image; rows and columns in px")(
       "pipeline", po::value<std::string>()->value_name("YAML"),
@@ -53,7 +54,7 @@ void add_view_options(po::options_description& options) {
       "config-file", po::value<std::string>()->value_name("FILE"),
       "recipe to read; its pipeline.train or pipeline.val")(
       "view", po::value<std::string>()->value_name("NAME"),
-      "image of a pipeline with several outputs; default: the first");
+      "output to show, if the pipeline has several; default: the first");
 }
 
 /// Which samples are shown, and from which epoch.

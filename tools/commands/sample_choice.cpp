@@ -101,12 +101,12 @@ void add_choice_options(Arguments& arguments) {
       "where", po::value<std::string>()->value_name("EXPRESSION"),
       "only samples that match an expression; 'label in (1, 5) and width > 300 and mode == jpg': "
       "number fields; width, height, mode and bytes of the first image, FIELD.width ... of "
-      "another; other names than words in double quotes, as '\"class id\" == 1'; classes by their "
-      "names, as 'label == \"dogs\"'")(
+      "another; put names that are not plain words in double quotes, as in '\"class id\" == 1'; "
+      "give classes by name, as in 'label == \"dogs\"'")(
       "samples", po::value<std::string>()->value_name("RANGES"),
       "only samples with these ids; 0:100,205 are ids 0 to 99, and 205; random:N draws N")(
       "classes", po::value<std::string>()->value_name("RANGES"),
-      "only samples with these labels; 0,5,100:200, or names of classes, as cats,dogs")(
+      "only samples with these labels; 0,5,100:200, or class names such as cats,dogs")(
       "label-field", po::value<std::string>()->default_value(""), kLabelFieldHelp);
 }
 
@@ -162,10 +162,9 @@ std::optional<Ids> choose_samples(const Arguments& arguments, const data::BetonR
   if (arguments.has("classes")) keep(of_classes(arguments, reader));
   if (arguments.has("where")) keep(of_expression(arguments.text("where"), reader));
   if (kept && kept->empty())
-    throw DataError(
-        fmt::format("{}: expected samples that fit --samples, --classes and --where, "
-                    "got none",
-                    reader.path().string()));
+    throw DataError(fmt::format(
+        "{}: expected at least one sample that matches --samples, --classes and --where, got none",
+        reader.path().string()));
   return kept;
 }
 

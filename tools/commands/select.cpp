@@ -35,23 +35,24 @@ using Ids = std::vector<std::uint64_t>;
 Arguments declare() {
   Arguments arguments(
       "select IN.beton OUT.beton... [options]",
-      "Writes some samples of a .beton file, in the file's order, or with --split all of them into "
-      "several files. Bytes are copied unchanged. With an option image.* images are encoded again, "
+      "Writes some samples of a .beton file, in the file's order, or with --split all of them, "
+      "divided among several files. Bytes are copied unchanged. With an option --image.*, images "
+      "are encoded again, "
       "as `precast write` would; without --image.mode, JPEGs are stored as JPEG and pixels as "
       "pixels.");
   arguments.positional("IN.beton", "the file to read");
-  arguments.positional_list("OUT.beton", "the file to write; with --split one for each part");
+  arguments.positional_list("OUT.beton", "the file to write; with --split, one for each part");
   add_choice_options(arguments);
   arguments.options().add_options()("fraction", po::value<double>(),
                                     "share of the samples drawn at random; 0.1 is a tenth")(
       "count", po::value<std::int64_t>(), "number of samples drawn at random")(
       "split", po::value<std::string>()->value_name("SHARES"),
-      "shares of the files to write; 0.9,0.1: each sample goes into one of them, at random")(
+      "shares of the files to write; 0.9,0.1: each sample is written to one of them at random")(
       "stratify", po::bool_switch(),
-      "keep the proportions of the classes in what is drawn or split")(
+      "keep the proportions of the classes in each file; with --count, --fraction or --split")(
       "shuffle", po::bool_switch(), kShuffleHelp)("seed", number(0), kSeedHelp)(
       "workers", number(0), kWorkersHelp)("page-size", number(0),
-                                          "bytes of a page; 0: as in IN.beton, with image.* at "
+                                          "page size in bytes; 0: as in IN.beton, with image.* at "
                                           "least 8 MiB")(
       "no-checksums", po::bool_switch(), kNoChecksumsHelp)("json", po::bool_switch(), kJsonHelp);
   add_layout_option(arguments.options());
@@ -73,7 +74,7 @@ std::vector<double> parse_shares(const std::string& text, std::size_t files) {
     double share = 0;
     const auto [rest, failure] = std::from_chars(part.data(), part.data() + part.size(), share);
     if (failure != std::errc() || rest != part.data() + part.size() || !(share > 0))
-      throw ConfigError(fmt::format("--split: expected shares as 0.9,0.1, got '{}'", text));
+      throw ConfigError(fmt::format("--split: expected shares such as 0.9,0.1, got '{}'", text));
     shares.push_back(share);
   }
   const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
@@ -98,7 +99,9 @@ std::uint64_t drawn_count(const Arguments& arguments, std::uint64_t available) {
   const auto count =
       static_cast<std::uint64_t>(std::llround(fraction * static_cast<double>(available)));
   if (count == 0)
-    throw ConfigError(fmt::format("--fraction: {} of {} samples is none", fraction, available));
+    throw ConfigError(fmt::format(
+        "--fraction: expected at least one sample, but {} of {} samples is less than one", fraction,
+        available));
   return count;
 }
 
@@ -214,7 +217,7 @@ std::vector<std::string> check(const Arguments& arguments) {
     throw ConfigError("expected --count or --fraction, got both");
   const bool draws = arguments.has("count") || arguments.has("fraction") || arguments.has("split");
   if (arguments.get<bool>("stratify") && !draws)
-    throw ConfigError("--stratify: expected --count, --fraction or --split with it, got none");
+    throw ConfigError("--stratify: expected --count, --fraction or --split too, got none of them");
   const auto& outs = arguments.get<std::vector<std::string>>("OUT.beton");
   for (const std::string& out : outs) check_output(out, {arguments.text("IN.beton")});
   if (outs.size() > 1 && !arguments.has("split"))

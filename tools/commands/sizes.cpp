@@ -43,7 +43,8 @@ void add_measure_options(po::options_description& options) {
     options.add_options()(
         name, po::value<std::string>()->default_value(standard)->value_name("LIST"), help.c_str());
   };
-  options.add_options()("images", number(0), "images of the dataset; 0: as many as SOURCE has")(
+  options.add_options()("images", number(0),
+                        "number of images in the dataset; 0: as many as SOURCE has")(
       "count", number(200), "number of samples drawn at random; these images are measured")(
       "seed", number(0), kSeedHelp);
   list(kQuality, "50,90,100");
@@ -55,17 +56,18 @@ void add_measure_options(po::options_description& options) {
 /// The requirements that the advice is based on.
 void add_machine_options(po::options_description& options) {
   options.add_options()("ram", po::value<double>(), "memory of the machine that trains, in GB")(
-      "cores", number(0), "its cores for loading; 0: those of this machine")(
-      "target-img-s", po::value<double>(), "images per second that it must load");
+      "cores", number(0), "cores of that machine for loading; 0: those of this machine")(
+      "target-img-s", po::value<double>(), "images per second that the loader must supply");
 }
 
 Arguments declare() {
   Arguments arguments(
       "sizes SOURCE [options]",
       "Shows how large SOURCE becomes as .beton in each storage mode, with the standard error, and "
-      "how many training images per second one core makes of it. Both are measured on some of its "
-      "images, which are stored and decoded in memory. A share of JPEG of 1 is mode jpg, 0 is raw, "
-      "others are proportion. With --ram, --cores or --target-img-s it recommends a mode.");
+      "how many training images per second one core can load from it. Both are measured on some of "
+      "its "
+      "images, which are stored and decoded in memory. A JPEG share of 1 is the mode jpg, 0 is "
+      "raw, any other is proportion. With --ram, --cores or --target-img-s it recommends a mode.");
   arguments.positional("SOURCE", "the dataset to read, as for precast write");
   add_source_options(arguments.options(), data::make_sources());
   add_layout_option(arguments.options());

@@ -127,10 +127,10 @@ Costs measure_all(const data::Source& source, std::size_t field, const MeasureOp
   std::erase_if(damaged, [](const data::SkippedSample& sample) { return sample.error.empty(); });
   skipped = std::move(damaged);
   if (costs.empty())
-    throw DataError(
-        fmt::format("expected a sound sample among the {} that are looked at, got none. The first "
-                    "is damaged: {}",
-                    options.samples.size(), skipped.at(0).error));
+    throw DataError(fmt::format(
+        "expected at least one intact sample among the {} that were read, got none. The first "
+        "is damaged: {}",
+        options.samples.size(), skipped.at(0).error));
   return costs;
 }
 

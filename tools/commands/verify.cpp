@@ -69,7 +69,7 @@ void print_found(const Json& report) {
              format_count(report["samples"].get<std::uint64_t>(), "sample"),
              report["checksums"].get<std::string>());
   if (!report["deep"]) {
-    fmt::print("; structure is sound{}\n", report["checksums"] == "none" ? "" : ", and unchanged");
+    fmt::print("; structure is valid{}\n", report["checksums"] == "none" ? "" : ", and unchanged");
     return;
   }
   fmt::print(
@@ -78,7 +78,7 @@ void print_found(const Json& report) {
       format_count(report["jpegs_decoded"].get<std::uint64_t>(), "JPEG"));
   constexpr std::size_t kMostShown = 20;
   const Json& damaged = report["damaged"];
-  if (damaged.empty()) return fmt::print("all sound\n");
+  if (damaged.empty()) return fmt::print("no damage found\n");
   fmt::print("{} damaged\n", damaged.size());
   for (std::size_t i = 0; i < std::min(damaged.size(), kMostShown); ++i)
     fmt::print("  sample {} field '{}': {}\n", damaged[i]["sample"].get<std::uint64_t>(),

@@ -65,14 +65,14 @@ Arguments declare(const data::DataParts& parts) {
   add_field_options(arguments.options(), parts.fields);
   arguments.options().add_options()(
       kPresetOption, po::value<std::string>()->value_name("NAME:VALUES"),
-      "several options at once; ffcv-imagenet:RES,PROB,QUALITY is write_imagenet.sh RES PROB "
+      "set several options at once; ffcv-imagenet:RES,PROB,QUALITY is write_imagenet.sh RES PROB "
       "QUALITY: --image.mode proportion --image.max_resolution RES --image.compress_probability "
       "PROB --image.quality QUALITY")("workers", number(0), kWorkersHelp)(
       "page-size", number(static_cast<std::int64_t>(data::kDefaultPageBytes)),
-      "bytes of a page; a power of two, 2 MiB to 2 GiB. A sample must fit in one")(
+      "page size in bytes; a power of two, 2 MiB to 2 GiB. A sample must fit in one")(
       "shuffle", po::bool_switch(), kShuffleHelp)(
       "field-kind", po::value<std::vector<std::string>>()->composing()->value_name("NAME=KIND"),
-      "kind with which a field is written; pixels, ragged or one of a plug-in; `precast list "
+      "kind to write a field as; pixels, ragged or one of a plug-in; `precast list "
       "fields` names them")("subset",
                             po::value<std::string>()->default_value("0")->value_name("SUBSET"),
                             subset_help().c_str())("seed", number(0), kSeedHelp)(
@@ -80,7 +80,7 @@ Arguments declare(const data::DataParts& parts) {
   add_layout_option(arguments.options());
   add_plugin_option(arguments.options());
   arguments.example("precast write photos/train train.beton --image.max_resolution 256",
-                    "a folder with a folder of images for each class");
+                    "a folder with a subfolder of images for each class");
   arguments.example("precast write imagenet/train train.beton --preset ffcv-imagenet:500,0.50,90");
   arguments.exit_codes({3, 130, 143});
   return arguments;
@@ -101,10 +101,9 @@ std::vector<std::string> expand_preset(std::vector<std::string> args) {
   std::vector<std::string> values;
   if (given.starts_with(kName)) values = split_list(kPresetOption, given.substr(kName.size()));
   if (values.size() != 3)
-    throw ConfigError(
-        fmt::format("{}: expected ffcv-imagenet:RES,PROB,QUALITY, as ffcv-imagenet:500,0.50,90, "
-                    "got '{}'",
-                    option, given));
+    throw ConfigError(fmt::format(
+        "{}: expected ffcv-imagenet:RES,PROB,QUALITY, such as ffcv-imagenet:500,0.50,90, got '{}'",
+        option, given));
   args.insert(args.end(),
               {"--image.mode=proportion", "--image.max_resolution=" + values[0],
                "--image.compress_probability=" + values[1], "--image.quality=" + values[2]});

@@ -47,7 +47,7 @@ void judge_memory(const Json& facts, Findings& findings) {
   const Json memory = at(facts, "machine/memory_limit_bytes");
   if (memory.is_number() && memory.get<double>() > 0 && memory.get<double>() < 2e9) {
     findings.push_back({false,
-                        fmt::format("only {} of memory may be used; training needs 2 GB and more",
+                        fmt::format("only {} of memory may be used; training needs at least 2 GB",
                                     format_bytes(memory.get<double>())),
                         "raise the container's limit (docker --memory, Slurm --mem), or use a "
                         "larger machine"});
@@ -75,9 +75,9 @@ void judge_simd(const Json& facts, Findings& findings) {
   if (!level.is_string()) return;
   const auto name = level.get<std::string>();
   if (name == "none" || name == "SCALAR" || name == "EMU128" || name == "SSE2" || name == "SSSE3") {
-    findings.push_back(
-        {false, fmt::format("the CPU offers SIMD level {} only; resizing runs slowly", name),
-         "on a virtual machine choose the host's CPU type; AVX2 or newer is fast"});
+    findings.push_back({false,
+                        fmt::format("the CPU supports only SIMD level {}; resizing is slow", name),
+                        "on a virtual machine choose the host's CPU type; AVX2 or newer is fast"});
   }
 }
 
@@ -92,7 +92,7 @@ void judge_gpu_versions(const Json& facts, Findings& findings) {
   if (major_minor(driver) / 1000 < major_minor(cuda) / 1000) {
     findings.push_back(
         {true,
-         fmt::format("the NVIDIA driver serves CUDA up to {}, libtorch needs {}", driver, cuda),
+         fmt::format("the NVIDIA driver supports CUDA up to {}, libtorch needs {}", driver, cuda),
          "install driver 580 or newer"});
     return;
   }

@@ -15,7 +15,7 @@ processes, if several, share them), and warm up; then they take turns, in every 
 a machine's bad minutes hit all of them. A ratio is the median over the rounds of precast's figure divided by the
 peer's of the same round. CPU seconds are those of a process and all its children. Page cache hot.
 
-Slow disk (in --table seeds): all peers read through a control group that limits bytes a second, after the
+Slow disk (in --table seeds): all peers read through a control group that limits bytes per second, after the
 page cache has forgotten the files; needs root, else it is skipped and says why.
 """
 import argparse

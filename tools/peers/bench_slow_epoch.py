@@ -4,7 +4,7 @@
     bench_slow_epoch.py PHOTOS.tar [--read_limit 6] [--rounds 3] [--peers ffcv ffcv_quasi torchvision] [--json OUT.json]
 
 All train the same model on the same JPEGs: precast and FFCV read one .beton file, torchvision the JPEGs of it as
-files. All are pinned to the same cores, read through a control group that limits bytes a second (read_limit.py: needs
+files. All are pinned to the same cores, read through a control group that limits bytes per second (read_limit.py: needs
 root), and begin an epoch when the page cache has forgotten the files. The Python peers are warm then: they have
 compiled, started their workers and trained an epoch from memory; precast starts its process and ends it, of which
 its own seconds of training count. The least an epoch can take is the longer of two times: what is read / limit, and the

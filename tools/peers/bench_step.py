@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Training steps per second of precast beside plain Python torch, in turns.
+"""Training steps per second of precast compared with plain Python torch, measured alternately.
 
     bench_step.py [--pairs 7] [--json OUT.json] [--sizes 32:64 64:64 128:32] [-- options for both]
 

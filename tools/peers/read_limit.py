@@ -1,4 +1,4 @@
-"""A limit on the bytes a second that processes read from a disk, by a control group of Linux (v1: blkio,
+"""A limit on the bytes per second that processes read from a disk, by a control group of Linux (v1: blkio,
 v2: io), and the page cache emptied of given files: a slow disk that is the same for every loader.
 
 Nothing without privileges limits reads of any program alike: a user-space file system or a preloaded

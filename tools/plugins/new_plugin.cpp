@@ -60,13 +60,13 @@ void check_name(const std::string& name) {
   const bool plain = std::ranges::all_of(
       name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
   if (!plain || name.empty() || name[0] < 'a')
-    throw ConfigError(fmt::format(
-        "new: expected a name of small letters, digits and _, beginning with a letter, as my_net, "
-        "got '{}'",
-        name));
+    throw ConfigError(
+        fmt::format("new: expected a name of lower-case letters, digits and _, starting with a "
+                    "letter, such as my_net, got '{}'",
+                    name));
   if (std::ranges::find(kReserved, name) != std::end(kReserved))
     throw ConfigError(fmt::format(
-        "new: expected a name that CMake has no target of, got '{0}'. Try my_{0}", name));
+        "new: expected a name that is not a target in CMake, got '{0}'. Try my_{0}", name));
 }
 
 /// The folder of precastConfig.cmake: the build folder, or below the installation of precast.

@@ -77,8 +77,8 @@ void print_parts(const Arguments& arguments, std::vector<ListedKind> kinds) {
     const std::string wanted = arguments.text("KIND");
     std::erase_if(kinds, [&](const ListedKind& all) { return all.kind != wanted; });
     if (kinds.empty())
-      throw ConfigError(
-          fmt::format("list: nothing is called '{}'. {}", wanted, suggest(wanted, names)));
+      throw ConfigError(fmt::format("list: expected the name of a kind or of a part, got '{}'. {}",
+                                    wanted, suggest(wanted, names)));
   }
   if (arguments.has("json")) {
     print_as_json(kinds);
@@ -93,10 +93,11 @@ int run_list_data(const std::vector<std::string>& args) {
   data::DataParts parts = make_data_parts();
   for (const PluginFile& file : open_plugins(arguments)) {
     if (file.kind() != PluginKind::data)
-      throw DeviceError(fmt::format(
-          "plug-in {}: its parts need libtorch, and this precast was built without. Build it with "
-          "-DPRECAST_TORCH=ON",
-          file.path().string()));
+      throw DeviceError(
+          fmt::format("plug-in {}: its parts need libtorch, but this precast was built without it. "
+                      "Build precast with "
+                      "-DPRECAST_TORCH=ON",
+                      file.path().string()));
     add_data_plugin(file, parts);
   }
   print_parts(arguments, list_data_parts(parts));

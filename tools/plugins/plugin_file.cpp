@@ -23,10 +23,10 @@ constexpr std::string_view kMagic = PRECAST_PLUGIN_MAGIC;
 
 std::string read_plugin(const std::filesystem::path& path) {
   if (!std::filesystem::is_regular_file(path)) {
-    throw ConfigError(fmt::format(
-        "plug-in {}: expected a file, got none. Build it first; paths count from the recipe's "
-        "folder, on the command line from the current one",
-        path.string()));
+    throw ConfigError(
+        fmt::format("plug-in {}: expected a file, got none. Build it first; paths are relative to "
+                    "the recipe's folder, on the command line to the current folder",
+                    path.string()));
   }
   const std::vector<std::byte> bytes = read_file(path, kMaxBytes);
   std::string content(bytes.size(), '\0');
@@ -71,7 +71,7 @@ PluginFile::PluginFile(std::filesystem::path path)
   if (begin == std::string::npos) {
     throw ConfigError(fmt::format(
         "plug-in {}: expected PRECAST_TRAIN_PLUGIN or PRECAST_DATA_PLUGIN in one of its sources, "
-        "got a library without (symbol precast_plugin)",
+        "got a library without either (symbol precast_plugin)",
         path_.string()));
   }
   const std::size_t end = std::min(content.find('\0', begin), content.size());
@@ -103,7 +103,7 @@ void PluginFile::expect(std::string_view key, std::string_view what, std::string
   throw DeviceError(
       fmt::format("plug-in {}: expected {} '{}', which this program has, got '{}'. Rebuild it "
                   "against this precast: cmake -S . -B build -Dprecast_DIR=... && cmake --build "
-                  "build; precast itself first, where its sources are newer",
+                  "build; if precast's sources are newer than its build, build precast first",
                   path_.string(), what, here, there));
 }
 
@@ -133,7 +133,7 @@ void PluginFile::add_parts(void* parts) const {
                                   error.what()));
   } catch (...) {
     throw ConfigError(fmt::format(
-        "plug-in {}: its registering function threw something that is no std::exception",
+        "plug-in {}: its registering function threw something that is not a std::exception",
         path_.string()));
   }
 }

@@ -12,7 +12,7 @@
 namespace precast::tools {
 
 void rethrow_from_plugin(const std::string& what, ExitCode otherwise) {
-  std::string text = "it threw something that is no std::exception";
+  std::string text = "it threw something that is not a std::exception";
   ExitCode code = otherwise;
   try {
     throw;
@@ -69,7 +69,7 @@ std::vector<PluginFile> open_plugins(const ConfigNode& recipe,
   if (list->kind != ConfigNode::Kind::list) {
     diagnostics.error(
         list->origin, "plugins",
-        fmt::format("expected a list of files, as [my_model.so], got {}", list->text()));
+        fmt::format("expected a list of files, such as [my_model.so], got {}", list->text()));
     return files;
   }
   for (const ConfigNode& item : list->items) {

@@ -20,9 +20,9 @@ std::filesystem::path output(const Arguments& arguments, const std::vector<RunRe
   if (arguments.has("output")) return arguments.text("output");
   if (arguments.get<bool>("json")) return {};
   if (runs.size() == 1) return runs[0].folder / "report.html";
-  throw ConfigError(
-      fmt::format("--output: missing. The page of {} runs has no folder: give --output FILE.html",
-                  runs.size()));
+  throw ConfigError(fmt::format(
+      "--output: missing. A page of {} runs belongs to no run folder: give --output FILE.html",
+      runs.size()));
 }
 
 }  // namespace
@@ -32,7 +32,7 @@ int run_report(const std::vector<std::string>& args) {
       "report RUN... [options]",
       "Writes a page with the figures of a run, or of several side by side: accuracy, loss, "
       "learning rate, throughput, waiting for data, system, configuration. It is one file without "
-      "scripts that loads nothing. Runs may be unfinished.");
+      "scripts, and it loads nothing from elsewhere. Runs may be unfinished.");
   arguments.positional_list("RUN", "a run folder, or a folder of run folders");
   arguments.options().add_options()(
       "output,o", po::value<std::string>()->value_name("FILE"),

@@ -103,7 +103,7 @@ void add_answer(HtmlPage& page, const RunRecord& run) {
                                          images == 1 ? "" : "s")
                            : ""},
        {minutes(run.train_minutes()), "minutes of training", epochs_text(run)},
-       {readable(std::round(run.images_per_second())), "images a second", "while training"},
+       {readable(std::round(run.images_per_second())), "images per second", "while training"},
        {percent(run.wait_share(), 1), "waiting for data", "of the training time"}});
 }
 
@@ -240,8 +240,8 @@ void add_classes(HtmlPage& page, const RunRecord& run) {
   const std::size_t all = rows.size();
   rows.resize(std::min(all, kMostShown));
   page.section("Classes");
-  page.paragraph(all > kMostShown ? fmt::format("The {} classes with the lowest top-1 of {}; "
-                                                "summary.json has all.",
+  page.paragraph(all > kMostShown ? fmt::format("The {} of {} classes with the lowest top-1. "
+                                                "summary.json lists all classes.",
                                                 kMostShown, all)
                                   : "Lowest top-1 first.");
   HtmlTable table{.columns = {{"class"}, {"top-1", true}, {"correct", true}, {"images", true}}};

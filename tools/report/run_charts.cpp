@@ -100,8 +100,8 @@ LineChart accuracy_chart(const std::vector<RunRecord>& runs, const std::string& 
                   });
 }
 
-/// Logarithmic if the values span more than two decades: on a linear axis, a loss that ran away
-/// hides all others.
+/// Logarithmic if the values span more than two decades: on a linear axis, one diverging loss
+/// would flatten all other curves.
 Axis loss_axis(const LineChart& chart) {
   constexpr double kWideSpan = 100;
   double least = INFINITY, most = 0;
@@ -228,7 +228,7 @@ std::vector<std::string> learning_charts(const std::vector<RunRecord>& runs) {
 
 std::vector<std::string> speed_charts(const std::vector<RunRecord>& runs) {
   std::vector<std::string> charts;
-  add_chart(charts, rate_chart(runs, "Throughput", {.label = "images a second", .least = 0},
+  add_chart(charts, rate_chart(runs, "Throughput", {.label = "images per second", .least = 0},
                                &RunRow::images, 1));
   add_chart(charts, resolution_chart(runs));
   add_chart(charts,

@@ -26,7 +26,7 @@ struct RunRow {
   double decoding = NAN, reading = NAN, blocked = NAN, ahead = NAN;
 };
 
-/// The contents of a run folder, as far as the run has got.
+/// The contents of a run folder, of a finished or an unfinished run.
 struct RunRecord {
   std::filesystem::path folder;
   std::string name;
@@ -52,8 +52,8 @@ struct RunRecord {
 
 /// Reads a folder that `precast train` writes or has written. A log may still grow, end in the
 /// middle of a line, or contain lines that are not records: these are skipped and noted. If a run
-/// went back (epoch or step numbers repeat), the last logged value counts. @throws IoError if there
-/// is no log.
+/// went back (epoch or step numbers repeat), the last logged value is used. @throws IoError if
+/// there is not a log.
 [[nodiscard]] RunRecord load_run(const std::filesystem::path& folder);
 
 /// The run folders of a path: the path itself if it has a log, else the folders in it that have

@@ -120,7 +120,7 @@ Manifest read_manifest(const fs::path& checkpoint) {
   Manifest manifest = parse_manifest(file.bytes(), path.string());
   const auto step = checkpoint_step(checkpoint.filename().string());
   if (step && *step != manifest.step) {
-    throw CheckpointError(fmt::format("{}: step: expected {} as the folder's name says, got {}",
+    throw CheckpointError(fmt::format("{}: step: expected {}, as the folder's name says, got {}",
                                       path.string(), *step, manifest.step));
   }
   return manifest;

@@ -40,8 +40,8 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
-/// True for letters, digits, `.`, `_` and `-`, at most 200 of them, the first of which is no dot;
-/// not for `manifest.json` itself. No such name leaves its folder.
+/// True for letters, digits, `.`, `_` and `-`, at most 200 of them, the first of which is not a
+/// dot; not for `manifest.json` itself. No such name leaves its folder.
 [[nodiscard]] PRECAST_API bool is_manifest_file_name(std::string_view name);
 
 /// As JSON, with a digest of itself. @throws std::logic_error for names, numbers or counts that

@@ -53,7 +53,7 @@ class HeaderParser {
     }
     skip_space();
     if (!rest_.empty() || !descr || !order || !shape)
-      fail("expected descr, fortran_order and shape, and nothing behind them");
+      fail("expected descr, fortran_order and shape, and nothing after them");
   }
 
   [[noreturn]] void fail(std::string_view message) const {
@@ -89,7 +89,7 @@ class HeaderParser {
       skip_space();
       const auto [end, failure] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), size);
       if (failure != std::errc() || size < 0 || array.shape.size() == kMaxDimensions) {
-        fail(fmt::format("shape: expected at most {} sizes from 0 on, got '{}'", kMaxDimensions,
+        fail(fmt::format("shape: expected at most {} sizes >= 0, got '{}'", kMaxDimensions,
                          rest_.substr(0, 20)));
       }
       rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));

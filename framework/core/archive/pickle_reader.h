@@ -15,7 +15,7 @@
 namespace precast {
 
 /// One value of a pickle. Containers point to values of the same Pickle; they may share them and,
-/// in a hostile file, even form circles: walk with a limit.
+/// in a hostile file, even form cycles: limit the depth of a traversal.
 struct PRECAST_API PickleValue {
   enum class Kind {
     none,

@@ -195,7 +195,7 @@ void check_no_holes(const std::vector<TensorRecord>& records, std::span<const st
     if (record->bytes.data() != end) {
       throw CheckpointError(
           fmt::format("{}: tensor '{}': expected data at byte {} of the data, "
-                      "got {}: tensors overlap or leave a hole",
+                      "got {}: tensors overlap or leave a gap",
                       source, record->name, end - data.data(), record->bytes.data() - data.data()));
     }
     end += record->bytes.size();
@@ -204,7 +204,7 @@ void check_no_holes(const std::vector<TensorRecord>& records, std::span<const st
   if (used != data.size()) {
     throw CheckpointError(
         fmt::format("{}: expected {} bytes of tensors, got {}. The file is "
-                    "damaged or has something appended",
+                    "damaged or has extra bytes at its end",
                     source, used, data.size()));
   }
 }
@@ -249,7 +249,7 @@ std::string header_text(const std::filesystem::path& path, std::span<const Tenso
     require(byte_count(record.dtype, record.shape) == record.bytes.size(),
             "a record's bytes fill its shape");
     if (!names.insert(record.name).second) {
-      throw CheckpointError(fmt::format("{}: expected tensor names once, got '{}' twice",
+      throw CheckpointError(fmt::format("{}: expected each tensor name once, got '{}' twice",
                                         path.string(), record.name));
     }
     // push_back of the pair: ordered_json's operator[] searches all earlier keys.

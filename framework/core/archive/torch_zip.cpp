@@ -132,8 +132,10 @@ class TensorLoader {
                   tensor.storage.dtype};
     if (const auto done = copies_.find(key); done != copies_.end()) return done->second;
     if (bytes > owned_bytes_left_) {
-      fail(fmt::format("expected at most {} bytes, got strides that repeat them to {}",
-                       owned_bytes_left_, bytes));
+      fail(
+          fmt::format("expected at most {} bytes of strided tensors, got a tensor whose strides "
+                      "expand it to {}",
+                      owned_bytes_left_, bytes));
     }
     owned_bytes_left_ -= bytes;
 
@@ -247,7 +249,7 @@ void write_torch_zip(const std::filesystem::path& path, std::span<const TensorRe
     require(byte_count(record.dtype, record.shape) == record.bytes.size(),
             "a record's bytes fill its shape");
     if (!names.insert(record.name).second) {
-      throw CheckpointError(fmt::format("{}: expected tensor names once, got '{}' twice",
+      throw CheckpointError(fmt::format("{}: expected each tensor name once, got '{}' twice",
                                         path.string(), record.name));
     }
   }
@@ -272,10 +274,10 @@ bool looks_like_torch(std::span<const std::byte> file) {
 
 TensorArchive parse_torch_zip(std::span<const std::byte> file, const std::string& source) {
   if (is_legacy(file)) {
-    throw CheckpointError(fmt::format(
-        "{}: expected a zip file as torch.save writes since 1.6, got the format before it. In "
-        "Python: torch.save(torch.load(path, map_location='cpu'), new_path)",
-        source));
+    throw CheckpointError(
+        fmt::format("{}: expected a zip file as torch.save writes since 1.6, got the older format. "
+                    "In Python: torch.save(torch.load(path, map_location='cpu'), new_path)",
+                    source));
   }
   const ZipReader zip(file, source);
   const std::string folder = find_folder(zip);
@@ -291,7 +293,7 @@ TensorArchive parse_torch_zip(std::span<const std::byte> file, const std::string
     const PickleValue& value = *weights.items[i + 1];
     if (key.kind != Kind::text || value.kind != Kind::tensor) continue;
     if (!names.insert(key.text).second) {
-      throw CheckpointError(fmt::format("{}: tensor '{}' is there twice", source, key.text));
+      throw CheckpointError(fmt::format("{}: tensor '{}' occurs twice", source, key.text));
     }
     loader.load(key.text, *value.tensor);
   }

@@ -70,7 +70,7 @@ TorchvisionNames torchvision_names(const std::vector<TensorRecord>& records,
       break;
     }
     if (!names.insert(record.name).second) {
-      throw CheckpointError(fmt::format("{}: tensor '{}' is there twice, with and without '.conv'",
+      throw CheckpointError(fmt::format("{}: tensor '{}' occurs twice, with and without '.conv'",
                                         source, record.name));
     }
     result.records.push_back(std::move(record));

@@ -26,8 +26,8 @@ void strip_wrappers(std::vector<TensorRecord>& records, const std::string& sourc
     }
     record.name = std::string(name);
     if (!names.insert(record.name).second) {
-      throw CheckpointError(fmt::format(
-          "{}: tensor '{}' is there twice, with and without 'module.'", source, record.name));
+      throw CheckpointError(fmt::format("{}: tensor '{}' occurs twice, with and without 'module.'",
+                                        source, record.name));
     }
   }
 }

@@ -42,8 +42,8 @@ class PRECAST_API WeightsFile {
   WeightsFormat format_;
 };
 
-/// Opens safetensors and torch files and tells them apart by their content. Never runs anything in
-/// them.
+/// Opens safetensors and torch files and distinguishes them by their content. Never runs anything
+/// in them.
 /// @throws IoError if it cannot be read; CheckpointError naming the file if it is neither of these,
 /// truncated or damaged.
 [[nodiscard]] PRECAST_API WeightsFile load_weights(const std::filesystem::path& path);

@@ -58,8 +58,8 @@ inline constexpr std::size_t kMaxWeightsSpecBytes = 16U << 20U;
 [[nodiscard]] PRECAST_API WeightsSpec parse_weights_spec(std::string_view text,
                                                          const std::string& source);
 
-/// The metadata of a weights file with that spec: it, and `format: pt`, which tells other programs
-/// that the tensors are torch's.
+/// The metadata of a weights file with that spec: it, and `format: pt`, which informs other
+/// programs that the tensors are torch's.
 [[nodiscard]] PRECAST_API std::map<std::string, std::string> weights_metadata(
     const WeightsSpec& spec);
 

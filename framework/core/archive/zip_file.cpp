@@ -201,7 +201,7 @@ void ZipReader::read_directory(const Directory& directory) {
     stored_bytes_left -= listed.fields.stored_size;
     const Entry entry{listed.fields.offset, listed.fields.size, listed.crc, listed.stored};
     if (!entries_.emplace(name, entry).second) {
-      throw CheckpointError(fmt::format("{}: entry '{}' is there twice", source_, name));
+      throw CheckpointError(fmt::format("{}: entry '{}' occurs twice", source_, name));
     }
     names_.push_back(name);
   }

@@ -47,7 +47,7 @@ std::size_t allocated_bytes() {
 #endif
 }
 
-/// 4000 raw images of 16 px; in a second file the image of sample 1234 is a JPEG that is none.
+/// 4000 raw images of 16 px; in a second file, the image of sample 1234 is an invalid JPEG.
 class LoaderStressTest : public ::testing::Test {
  protected:
   LoaderStressTest() {

@@ -151,7 +151,7 @@ TEST(NumpySource, LabelsLieBesideOrAreNamed) {
   EXPECT_EQ(source->fields()[0].name, "label");
   EXPECT_EQ(source->fields()[1].name, "array");
   EXPECT_EQ(source->fields()[1].type, "ndarray");
-  // Labels in the shape of pictures are no pictures.
+  // Labels in the shape of pictures are not pictures.
   put_npy(folder / "pictures_labels.npy", {3, 4, 4});
   const auto planes = open_source(folder / "pictures.npy");
   EXPECT_EQ(planes->fields()[0].type, "image");

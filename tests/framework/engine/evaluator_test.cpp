@@ -80,7 +80,7 @@ TEST(EvaluatorTest, OutputsOfOtherClassesAreNotCountedByClass) {
   EXPECT_TRUE(result->classes.empty());
 }
 
-/// Ignores the labels that are no class.
+/// Ignores the labels that are not classes.
 class IgnoresOthers final : public TargetLoss {
  public:
   at::Tensor mean(const at::Tensor& logits, const at::Tensor& /*labels*/) const override {

@@ -37,7 +37,7 @@ using testing::IsEmpty;
 constexpr std::int64_t kBatch = 4;
 constexpr std::int64_t kClasses = 10;
 constexpr std::int64_t kSizePx = 32;
-/// One step an epoch: the methods that start in the middle of a run, or at the end of an epoch, do
+/// One step per epoch: the methods that start in the middle of a run, or at the end of an epoch, do
 /// so.
 constexpr std::int64_t kEpochs = 4;
 constexpr std::int64_t kStepsPerEpoch = 1;

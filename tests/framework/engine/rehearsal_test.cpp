@@ -122,7 +122,7 @@ TEST_F(RehearsalTest, MicroBatchesAreTriedAtTheirOwnSize) {
   EXPECT_EQ(model_.seen[1], "train 2 x 8 px");
 }
 
-/// Two passes a step, as SAM's.
+/// Two passes per step, as SAM's.
 class TwoPasses final : public Method, private StepStrategy {
  public:
   [[nodiscard]] StepStrategy* step_strategy() override { return this; }

@@ -35,9 +35,10 @@ struct Request {
 void print_help() {
   fmt::print(
       "usage: kernel_bench [KERNEL...] [--windows N] [--json]\n"
-      "Times each kernel alone on the first GPU, in turns with a copy within GPU memory.\n\n"
+      "Times each kernel alone on the first GPU, alternating with a copy within GPU memory.\n\n"
       "  KERNEL...     those to time; without any, all\n"
-      "  --windows N   windows of about 30 ms each, of which the median counts, {} to {} (default "
+      "  --windows N   windows of about 30 ms each, of which the median is reported, {} to {} "
+      "(default "
       "9)\n"
       "  --json        print JSON rather than a table\n"
       "  --list        print the names of the kernels; needs no GPU\n"

@@ -37,7 +37,8 @@ std::int64_t parse_size(const std::string& text) {
       return value << shift;
     }
   }
-  throw ConfigError(fmt::format("--sizes: expected 4 bytes to 64 GB, as 64KB,1MB, got '{}'", text));
+  throw ConfigError(
+      fmt::format("--sizes: expected 4 bytes to 64 GB, such as 64KB,1MB, got '{}'", text));
 }
 
 std::vector<std::int64_t> parse_sizes(const std::string& text) {
@@ -88,8 +89,8 @@ void report(const ordered_json& figures, bool json) {
 Arguments allreduce_arguments() {
   Arguments arguments(
       "bench allreduce [options]",
-      "Measures how fast the ranks sum float32 tensors of each size: the tensor's bytes over the "
-      "time (algorithm), and what a link carries for it, 2 (n - 1) / n times as much (bus). Under "
+      "Measures how fast the ranks sum float32 tensors of each size: the tensor's bytes divided by "
+      "the time (algorithm), and the traffic of a link, 2 (n - 1) / n times as much (bus). Under "
       "torchrun, srun or mpirun it measures those ranks.");
   arguments.options().add_options()("ranks", po::value<std::int64_t>()->default_value(2),
                                     "ranks to start on this host")(

@@ -27,7 +27,7 @@ std::vector<int> parse_ranks(const std::string& text) {
     std::int64_t value = 0;
     const auto [end, failure] = std::from_chars(part.data(), part.data() + part.size(), value);
     if (failure != std::errc() || end != part.data() + part.size())
-      throw ConfigError(fmt::format("--ranks: expected numbers as 1,2,4, got '{}'", text));
+      throw ConfigError(fmt::format("--ranks: expected numbers such as 1,2,4, got '{}'", text));
     check_range("ranks", value, 1, kMostRanks);
     ranks.push_back(static_cast<int>(value));
   }
@@ -126,7 +126,9 @@ std::vector<std::string> without_options(const std::vector<std::string>& args,
 
 int run_rank_table(const std::vector<std::string>& args, const Arguments& options) {
   if (find_rank_info(process_environment()).source != "single")
-    throw ConfigError("--ranks: expected to be started once, got one of several ranks");
+    throw ConfigError(
+        "--ranks: expected a single process, got one of several ranks. Start it without a "
+        "launcher");
   const std::vector<Column> columns = read_columns(options);
   const ResultFile result;
   std::vector<std::string> common =

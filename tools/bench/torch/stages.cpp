@@ -218,9 +218,9 @@ ordered_json describe(const ordered_json& rows, const ResolvedRun& run,
 
 void add_stage_options(po::options_description& options) {
   options.add_options()("steps", po::value<std::int64_t>()->default_value(20),
-                        "training steps of a measurement")(
+                        "training steps per measurement")(
       "batches", po::value<std::int64_t>()->default_value(0),
-      "batches that a measurement processes; 0: the whole training set")(
+      "batches per measurement; 0: the whole training set")(
       "runs", po::value<std::int64_t>()->default_value(3), kRunsHelp)(
       "cold", "read from disk; the file is dropped from the page cache before each run")(
       "svg", po::value<std::string>()->value_name("FILE"), kSvgHelp)("json", kJsonHelp);

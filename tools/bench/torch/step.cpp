@@ -31,8 +31,8 @@ void add_key_options(po::options_description& options) {
   const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
   options.add_options()("model", text("NAME"), "architecture; model.arch")(
       "blurpool", "antialias strided convolutions; training.use_blurpool=1")(
-      "image-size", text("N"), "side of the images in px; in place of resolution.*")(
-      "batch-size", text("N"), "samples of a batch; training.batch_size; without a recipe 64")(
+      "image-size", text("N"), "side of the images in px; instead of resolution.*")(
+      "batch-size", text("N"), "samples per batch; training.batch_size; without a recipe 64")(
       "precision", text("NAME"), "precision of the computation; fp32, fp16 or bf16")(
       "cuda-graphs", text("NAME"), "whether steps are replayed as CUDA graphs; off, auto or on")(
       "layout", text("NAME"), "memory layout of the images; nhwc (channels_last) or nchw")(
@@ -47,17 +47,17 @@ void add_options(po::options_description& options) {
       "data", po::value<std::string>()->default_value("device"),
       "where batches come from; device: one made-up batch that stays there; cpu: drawn before each "
       "step; queue: drawn by a second thread; or FILE.beton")(
-      "steps", po::value<std::int64_t>()->default_value(10), "training steps of a measurement")(
+      "steps", po::value<std::int64_t>()->default_value(10), "training steps per measurement")(
       "warmup", po::value<std::int64_t>()->default_value(5), "steps before the measurements")(
       "runs", po::value<std::int64_t>()->default_value(5), kRunsHelp)(
       "threads", po::value<std::int64_t>()->default_value(0),
-      "threads of a step on a CPU; 0: all usable cores")(
+      "threads per training step on a CPU; 0: all usable cores")(
       "ranks", po::value<std::string>()->value_name("LIST"),
       "ranks to start on this host; 1,2,4 makes a table; --data and --variable-update may then be "
       "lists too")("profile", po::value<std::string>()->value_name("FILE"),
                    "write a trace of a few steps; for chrome://tracing or Perfetto")(
       "output,o", po::value<std::string>()->value_name("FILE"),
-      "file to write; the results as JSON, nothing is printed")("json", kJsonHelp);
+      "file to write; with the results as JSON, and nothing is printed")("json", kJsonHelp);
 }
 
 /// Options and the recipe keys that they set.

@@ -31,7 +31,8 @@ std::string device_name(at::Device device) {
 }
 
 int run_versions(const std::vector<std::string>& args) {
-  Arguments arguments("versions [options]", "Prints versions of libtorch and of what it uses.");
+  Arguments arguments("versions [options]",
+                      "Prints the versions of libtorch and of the libraries that it uses.");
   arguments.options().add_options()("json", kJsonHelp);
   arguments.example("precast-train versions --json");
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);

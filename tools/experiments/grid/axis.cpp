@@ -76,13 +76,15 @@ class Reader {
     Schema schema;
     schema.add("from", &from, "first value").required();
     schema.add("to", &to, "last value").required();
-    schema.add("step", &step, "from one value to the next").required();
+    schema.add("step", &step, "difference between a value and the next").required();
     if (!fill(schema, node, name_)) return;
     // A last value that rounding puts slightly past the end still counts.
     const double steps = std::floor((to - from) / step * (1 + 1e-12) + 1e-9);
     if (step == 0 || !std::isfinite(steps) || steps < 0 || steps >= kMostValues) {
-      return wrong(node.origin,
-                   fmt::format("expected a step that leads from {} to {}, got {}", from, to, step));
+      return wrong(
+          node.origin,
+          fmt::format("expected a step that divides the range from {} to {} evenly, got {}", from,
+                      to, step));
     }
     for (int i = 0; i <= static_cast<int>(steps); ++i) add(number_text(from + i * step, 12), node);
   }
@@ -105,8 +107,10 @@ class Reader {
     auto& low_key = schema.add("low", &low, "smallest value").required();
     if (logarithmic) low_key.above(0);
     schema.add("high", &high, "largest value").required();
-    schema.add("n", &n, "values, evenly spaced with both ends").min(2).max(kMostValues);
-    schema.add("samples", &samples, "values, drawn").min(1).max(kMostValues);
+    schema.add("n", &n, "number of values, evenly spaced, including both ends")
+        .min(2)
+        .max(kMostValues);
+    schema.add("samples", &samples, "number of values to draw").min(1).max(kMostValues);
     if (!fill(schema, node, prefix)) return;
     if ((n == 0) == (samples == 0)) return wrong(node.origin, "expected either n or samples");
     if (!(low < high))
@@ -125,8 +129,8 @@ class Reader {
     ConfigNode choices;
     std::int64_t samples = 0;
     Schema schema;
-    schema.add("choices", &choices, "what is drawn from").required();
-    schema.add("samples", &samples, "values, drawn").required().min(1).max(kMostValues);
+    schema.add("choices", &choices, "the values to draw from").required();
+    schema.add("samples", &samples, "number of values to draw").required().min(1).max(kMostValues);
     if (!fill(schema, node, prefix)) return;
     if (choices.kind != Kind::list || choices.items.empty()) {
       return wrong(node.origin,

@@ -30,7 +30,7 @@ struct SweepAxis {
 ///     {uniform | log_uniform: {low, high, samples: 8}}    drawn
 ///     {random: {choices: [a, b, c], samples: 2}}          drawn, without repetition while it lasts
 ///
-/// Drawn values are a function of (seed, key) alone. What is wrong goes to `diagnostics`.
+/// Drawn values are a function of (seed, key) alone. Errors are added to `diagnostics`.
 [[nodiscard]] SweepAxis read_axis(const std::string& key, const ConfigNode& node,
                                   std::uint64_t seed, Diagnostics& diagnostics);
 

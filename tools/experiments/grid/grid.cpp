@@ -38,13 +38,14 @@ Arguments make_arguments() {
   Arguments arguments(
       "grid SWEEP.yaml [--section.key=value ...] [options]",
       "Trains a recipe with every combination of the values of some keys, several trials at once, "
-      "and ranks them. Started again after it was stopped or killed, it continues. Keys given here "
-      "are set in all trials, as by `set` in the sweep.");
+      "and ranks them. To continue a command that was stopped or killed, run it again. Keys given "
+      "here are set in all trials, as by `set` in the sweep.");
   arguments.positional("SWEEP.yaml", "the sweep: recipe, axes and slots");
   arguments.options().add_options()("dry-run", kDryRunHelp)("status", kStatusHelp)(
       "json", kJsonHelp)("retry-failed", kRetryFailedHelp)(
       "slurm-script", "print a batch script for sbatch; with an array task for each trial")(
-      "trial", po::value<std::int64_t>(), "run one trial alone; from 0, as an array task does")(
+      "trial", po::value<std::int64_t>(),
+      "run one trial alone, by its index; counts from 0, as array tasks do")(
       "program", po::value<std::string>()->value_name("FILE"), kProgramHelp);
   arguments.take_keys({});
   arguments.example("precast grid sweep.yaml --dry-run");
@@ -68,7 +69,7 @@ class SweepFile {
     if (there.at("recipe_hash") != hash) {
       throw ConfigError(
           fmt::format("{}: expected the recipe that the results in {} belong to; {} is another "
-                      "one or was changed since. Give another folder",
+                      "recipe or has changed since. Give another folder",
                       sweep.path.string(), sweep.folder.string(), sweep.recipe.string()));
     }
     facts_ = there;

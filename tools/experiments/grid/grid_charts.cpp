@@ -94,7 +94,7 @@ std::string averaged_over(const std::vector<GridAxis>& axes, const Places& shown
     if (i != shown.first && i != shown.second) others.push_back(axes[i].label);
   }
   if (others.empty()) return "";
-  return fmt::format("Each cell of the heat map is the mean over {}, as far as there are results.",
+  return fmt::format("Each cell of the heat map is the mean over {}, of the results so far.",
                      fmt::join(others, ", "));
 }
 

@@ -66,10 +66,10 @@ void add_answer(HtmlPage& page, const Sweep& sweep, const ordered_json& grid) {
 void add_notices(HtmlPage& page, const ordered_json& grid) {
   const int running = count_of(grid, "running"), waiting = count_of(grid, "waiting");
   if (running + waiting == 0) return;
-  page.notice(fmt::format(
-      "The grid has not come to its end: {} of its trials run, {} wait. What follows is what is "
-      "there so far.",
-      running, waiting));
+  page.notice(
+      fmt::format("The grid has not finished: {} of its trials are running, {} are waiting. The "
+                  "results so far follow.",
+                  running, waiting));
 }
 
 using Rows = std::vector<std::vector<HtmlCell>>;

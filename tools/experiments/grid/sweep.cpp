@@ -40,16 +40,23 @@ struct Keys {
 /// Where and how trials run.
 void add_grid_keys(Schema& schema, Keys& keys) {
   schema.add("grid.devices", &keys.devices, "auto (every GPU, else the CPU), cpu, or [0, 1]");
-  schema.add("grid.slots_per_device", &keys.slots_per_device, "models that share a device")
+  schema
+      .add("grid.slots_per_device", &keys.slots_per_device, "number of models that share a device")
       .min(1)
       .max(1024);
-  schema.add("grid.cores_per_slot", &keys.cores_per_slot, "0: equal shares of the usable ones")
+  schema
+      .add("grid.cores_per_slot", &keys.cores_per_slot,
+           "cores that each trial is bound to; 0: equal shares of the usable cores")
       .min(0)
       .max(4096);
-  schema.add("grid.max_retries", &keys.max_retries, "after failures that may not repeat")
+  schema
+      .add("grid.max_retries", &keys.max_retries,
+           "number of retries after failures that may be temporary")
       .min(0)
       .max(1000);
-  schema.add("grid.retry_pause_s", &keys.retry_pause_s, "before the first retry; then doubled")
+  schema
+      .add("grid.retry_pause_s", &keys.retry_pause_s,
+           "seconds before the first retry; doubled for each further one")
       .min(0)
       .max(86400);
 }
@@ -57,14 +64,15 @@ void add_grid_keys(Schema& schema, Keys& keys) {
 Schema make_schema(Keys& keys) {
   Schema schema;
   schema.add("recipe", &keys.recipe, "the recipe that all trials share").required();
-  schema.add("folder", &keys.folder, "of results; default runs/<name of the sweep>");
+  schema.add("folder", &keys.folder, "folder of the results; default: runs/<name of the sweep>");
   schema.add("set", &keys.set, "recipe keys that are the same in all trials: {key: value}");
   schema.add("axes", &keys.axes, "recipe keys and the values they take: {key: values}");
-  schema.add("zip", &keys.zip,
-             "axes that go together: [[key, key], ...]; others: every combination");
+  schema.add(
+      "zip", &keys.zip,
+      "axes whose n-th values are used together: [[key, key], ...]; all other axes are combined");
   schema.add("seeds", &keys.seeds, "N: training.seed 0 to N - 1; or a list of seeds");
-  schema.add("seed", &keys.seed, "of axes that are drawn").min(0);
-  schema.add("metric", &keys.metric, "what trials are ranked by")
+  schema.add("seed", &keys.seed, "seed for axes whose values are drawn").min(0);
+  schema.add("metric", &keys.metric, "figure to rank trials by")
       .choices({"top_1", "top_5", "val_loss", "train_loss", "images_per_second", "train_minutes"});
   schema.add("early_stop", &keys.early_stop, "none, or median or asha: {options}");
   add_grid_keys(schema, keys);
@@ -148,7 +156,8 @@ class ZipReader {
       const std::size_t values = axes_[axis].values.size();
       if (list_of_axis_[axis] >= 0) wrong(item, item.scalar + " is given twice");
       if (length && *length != values)
-        wrong(item, fmt::format("expected {} values as the others, got {}", *length, values));
+        wrong(item, fmt::format("expected {} values, as many as the other axes of the list, got {}",
+                                *length, values));
       length = values;
       list_of_axis_[axis] = number;
     }
@@ -185,8 +194,9 @@ void check_keys(const std::vector<SweepAxis>& axes, Diagnostics& diagnostics) {
   for (const SweepAxis& axis : axes) {
     const Origin& origin = axis.values.empty() ? Origin{} : axis.values[0].origin;
     if (!seen.insert(axis.key).second) {
-      diagnostics.error(origin, axis.key,
-                        "is given twice, as an axis, in `set`, by `seeds` or on the command line");
+      diagnostics.error(
+          origin, axis.key,
+          "is given twice: an axis, `set`, `seeds` and the command line must not set the same key");
     }
     if (std::ranges::find(kOwnKeys, axis.key) != std::end(kOwnKeys))
       diagnostics.error(origin, axis.key, "is set by the grid itself");
@@ -287,7 +297,7 @@ void read_devices(const ConfigNode& node, SlotOptions& slots, Diagnostics& diagn
   if (slots.devices.size() != (one ? 1 : node.items.size()) || slots.devices.empty()) {
     diagnostics.error(
         node.origin, "grid.devices",
-        fmt::format("expected auto, cpu or numbers of GPUs as [0, 1], got {}", node.text()));
+        fmt::format("expected auto, cpu or GPU indices such as [0, 1], got {}", node.text()));
   }
 }
 
@@ -313,9 +323,11 @@ EarlyStopOptions read_early_stop(const ConfigNode& node, const std::string& metr
   const std::string rule = named ? node.entries[0].key : node.scalar;
   options.rule = read_rule(node, rule, diagnostics);
   Schema schema;
-  schema.add("metric", &options.metric, "a figure of each epoch")
+  schema.add("metric", &options.metric, "figure of each epoch to compare")
       .choices({"top_1", "top_5", "val_loss", "train_loss"});
-  schema.add("min_epochs", &options.min_epochs, "epochs that each trial gets").min(1).max(1e6);
+  schema.add("min_epochs", &options.min_epochs, "epochs before a trial may be stopped")
+      .min(1)
+      .max(1e6);
   if (options.rule == EarlyStopOptions::Rule::asha)
     schema.add("reduction", &options.reduction, "one trial in N continues").min(2).max(1000);
   if (named) schema.apply(node.entries[0].value, diagnostics, "early_stop." + rule);

@@ -7,7 +7,7 @@
 namespace precast::tools {
 
 /// Adds the keys of the command line to the fixed ones of `set`, which they replace, and to
-/// `sweep.overrides`. The last of several values of a key counts.
+/// `sweep.overrides`. The last of several values of a key is used.
 void add_overrides(const std::vector<Override>& overrides, Sweep& sweep,
                    std::vector<SweepAxis>& fixed);
 

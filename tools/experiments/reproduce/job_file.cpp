@@ -54,7 +54,7 @@ void JobFile::check(const Trial& trial) const {
   const auto found = trials_.find(trial.id);
   if (found == trials_.end()) return;
   if (const std::string change = change_between(*found, facts_of(trial)); !change.empty()) {
-    throw ConfigError(fmt::format("{}: {} was begun with other keys: {}. Give another --folder",
+    throw ConfigError(fmt::format("{}: {} was started with other keys: {}. Give another --folder",
                                   path_.parent_path().string(), trial.id, change));
   }
 }

@@ -18,7 +18,7 @@ class JobFile {
   /// @throws ConfigError if the existing file is not one of these.
   explicit JobFile(const std::filesystem::path& folder);
 
-  /// @throws ConfigError naming the trial and the difference if it was begun otherwise.
+  /// @throws ConfigError naming the trial and the difference if it was started with other keys.
   void check(const Trial& trial) const;
   /// Records a trial that begins. @throws IoError
   void note(const Trial& trial);

@@ -36,9 +36,8 @@ Arguments make_arguments() {
   Arguments arguments(
       "reproduce TABLE.yaml [--section.key=value ...] [options]",
       "Trains the rows of a published table of accuracies and times, and writes table.md, "
-      "table.json "
-      "and report.html with both the published and the new figures. Started again after it was "
-      "stopped or killed, it continues. Keys given here are set in all rows.");
+      "table.json and report.html with both the published and the new figures. To continue a "
+      "command that was stopped or killed, run it again. Keys given here are set in all rows.");
   arguments.positional("TABLE.yaml", "the table, such as configs/imagenet/table.yaml");
   arguments.options().add_options()("rows", po::value<std::string>()->value_name("LIST"),
                                     "only these rows; rn18_16,rn18_24; default: all")(

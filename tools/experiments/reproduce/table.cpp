@@ -34,7 +34,7 @@ class TableReader {
   FigureSource source(const ConfigNode& node, const std::string& where) {
     FigureSource source;
     Schema schema;
-    schema.add("id", &source.id, "what rows name it by").required();
+    schema.add("id", &source.id, "the id by which rows refer to it").required();
     schema.add("title", &source.title, "").required();
     schema.add("date", &source.date, "");
     schema.add("url", &source.url, "");
@@ -54,16 +54,17 @@ class TableReader {
     Schema schema;
     schema.add("id", &row.id, "the row's name").required();
     schema.add("model", &row.model, "the model's name, for people").required();
-    schema.add("recipe", &recipe, "a recipe, named from the table's folder").required();
+    schema.add("recipe", &recipe, "a recipe; its path is relative to the table's folder")
+        .required();
     schema.add("settings", &settings, "keys to set in it: {training.epochs: 3}");
-    schema.add("published", &published, "figures, the ones to compare with first");
+    schema.add("published", &published, "published figures; the first are those to compare with");
     read(schema, node, where);
     check_row_id(schema, row.id, node, where);
     row.recipe = folder / recipe;
     if (schema.given("recipe") && !std::filesystem::is_regular_file(row.recipe)) {
       diagnostics_.error(
           schema.origin("recipe"), where + ".recipe",
-          fmt::format("expected a file, got '{}', which is none", row.recipe.string()));
+          fmt::format("expected a file, got '{}', which is not a file", row.recipe.string()));
     }
     row.settings = read_settings(settings, where + ".settings");
     each(published, where + ".published", [&](const ConfigNode& item, const std::string& at) {
@@ -228,7 +229,7 @@ TableLists read_top(const ConfigNode& top, ResultTable& table, Diagnostics& diag
   schema.add("rows", &lists.rows, "trainings to run").required();
   schema.add("others", &lists.others, "figures of other systems");
   schema.add("curves", &lists.curves,
-             "CSV file of published accuracies, named from the table's folder");
+             "CSV file of published accuracies; its path is relative to the table's folder");
   schema.apply(top, diagnostics);
   schema.check_required(top.origin, diagnostics);
   return lists;

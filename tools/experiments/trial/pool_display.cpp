@@ -29,7 +29,7 @@ bool was_refused(const ordered_json& record) {
   return judge_end(record.value("exit_code", 0), record.value("signal", 0)) == Verdict::fatal;
 }
 
-/// `, exit code 5` or `, killed by SIGKILL`; code 0 alone is no cause.
+/// `, exit code 5` or `, killed by SIGKILL`; code 0 alone is not a cause.
 std::string cause_of(const ordered_json& record) {
   if (const int signal = record.value("signal", 0); signal != 0) {
     const char* name = ::sigabbrev_np(signal);
@@ -76,8 +76,8 @@ bool PoolDisplay::refresh(const Trial& trial) {
 
 void PoolDisplay::started(const RunningTrial& running) {
   if (!terminal_) {
-    say(fmt::format("{}: {} on {}", running.trial->id, running.attempt > 1 ? "goes on" : "started",
-                    running.slot->name));
+    say(fmt::format("{}: {} on {}", running.trial->id,
+                    running.attempt > 1 ? "continues" : "started", running.slot->name));
   }
 }
 

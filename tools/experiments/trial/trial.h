@@ -36,7 +36,7 @@ struct Trial {
   [[nodiscard]] std::vector<std::string> train_arguments() const;
 };
 
-/// A checksum of a recipe's file, to tell whether results belong to it. @throws IoError
+/// A checksum of a recipe's file, to check whether results belong to it. @throws IoError
 [[nodiscard]] std::string recipe_hash(const std::filesystem::path& recipe);
 
 /// The path of this program, which trains as `precast train`.

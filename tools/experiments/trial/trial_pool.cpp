@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Limit on ends with 85 that nobody here asked for: something preempts the trial endlessly.
+/// Limit on exits with 85 that this job did not ask for: something preempts the trial endlessly.
 constexpr int kMostStarts = 1000;
 constexpr int kLookEveryMs = 200;
 constexpr std::chrono::milliseconds kNoPause{0};
@@ -243,10 +243,10 @@ void TrialPool::handle(const std::vector<int>& signals) {
       interrupted_ = true;
       stop_all();
       tell([&] {
-        watcher_.say(fmt::format("asked to stop: waiting until {} saved; Ctrl-C again kills",
-                                 running_.size() == 1
-                                     ? "1 trial has"
-                                     : format_count(running_.size(), "trial") + " have"));
+        watcher_.say(
+            fmt::format("asked to stop: waiting until {} saved; press Ctrl-C again to kill",
+                        running_.size() == 1 ? "1 trial has"
+                                             : format_count(running_.size(), "trial") + " have"));
       });
     }
   }

@@ -6,7 +6,7 @@
 RECIPE is a YAML file, or the JSON of `precast train RECIPE --dry-run --json`, for which no PyYAML is
 needed. DATA is a folder of class folders, or PREFIX for PREFIX_images.npy (uint8 [N, H, W, 3]) and
 PREFIX_labels.npy. The recipe's keys: model.arch, resolution.*, lr.*, training.*, validation.*. fp32 on
-the CPU or, where there is one, fp16 autocast on a GPU. Prints one JSON line an epoch. Exit code 6
+the CPU or, where there is one, fp16 autocast on a GPU. Prints one JSON line per epoch. Exit code 6
 without a GPU that --device asks for.
 """
 

@@ -21,7 +21,7 @@ namespace precast::tools {
 /// The number of colour classes; further series start again from the first one.
 inline constexpr int kSeriesColours = 8;
 /// The CSS class that sets `currentColor` to the colour of a series: Okabe and Ito's palette, which
-/// colour-blind readers can tell apart, with its yellow darkened for white paper.
+/// colour-blind readers can distinguish, with its yellow darkened for white paper.
 [[nodiscard]] std::string series_class(int series);
 
 /// The colour of 0 <= share <= 1 from dark to bright on a scale of evenly increasing lightness
