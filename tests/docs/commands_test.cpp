@@ -189,14 +189,12 @@ TEST_P(DocumentTest, WhatItQuotesRuns) {
 }
 
 TEST(ReadmeTest, CountsMethodsAndTransforms) {
-  for (const std::string title : {"Methods", "Transforms"}) {
-    const std::string kind = title == "Methods" ? "methods" : "transforms";
+  for (const char* kind : {"methods", "transforms"}) {
     Program list({PRECAST_BIN_DIR "/precast", "list", kind, "--json"});
     ASSERT_EQ(list.wait(), 0) << list.err;
     const auto count = nlohmann::json::parse(list.out).at(kind).size();
-    EXPECT_TRUE(matches(read_text(kSource / "README.md"),
-                        fmt::format("\\[{}\\]\\([^)]*\\): {},", title, count)))
-        << count << " " << kind;
+    EXPECT_THAT(read_text(kSource / "README.md"),
+                testing::HasSubstr(fmt::format("[{} {}]", count, kind)));
   }
 }
 
