@@ -16,9 +16,9 @@ namespace precast {
 /// The samples of one step: what models, losses, metrics and methods read. The tensors are
 /// reference-counted: their memory is never reused while a Batch (or a copy of a tensor) lives.
 struct PRECAST_API Batch {
-  /// One tensor a field, in the order of the file's fields; the first dimension counts the samples.
-  /// Images are [N, 3, H, W] float, channels_last, normalised; integers [N] int64; floats [N]
-  /// float64. On the device of the run.
+  /// One tensor per field, in the order of the file's fields; the first dimension counts the
+  /// samples. Images are [N, 3, H, W] float, channels_last, normalised; integers [N] int64; floats
+  /// [N] float64. On the device of the run.
   std::vector<NamedTensor> fields;
   /// The samples' indices in the dataset file, [N].
   std::vector<std::uint64_t> sample_ids;
@@ -34,7 +34,7 @@ struct PRECAST_API Batch {
   [[nodiscard]] const at::Tensor& target(std::size_t i = 0) const {
     return fields.at(targets.at(i)).tensor;
   }
-  /// The first input and the first target, by their names in image classification.
+  /// The first input and the first target, under the names that they have in image classification.
   [[nodiscard]] at::Tensor& images() { return input(); }
   [[nodiscard]] const at::Tensor& images() const { return input(); }
   [[nodiscard]] at::Tensor& labels() { return target(); }
@@ -51,13 +51,13 @@ struct PRECAST_API Batch {
   [[nodiscard]] Batch index_select(const at::Tensor& places) const;
 };
 
-/// Makes a batch of synthetic values in the form that a source delivers; used to try out models.
+/// Makes a batch of made-up values in the form that a source delivers; used to try out models.
 using BatchMaker = std::function<Batch(std::int64_t samples, std::int64_t image_size_px)>;
 
 /// Converts inputs that are channels last in memory to PyTorch's default layout.
 PRECAST_API void make_inputs_contiguous(Batch& batch);
 
-/// A batch with one input and, where it is given, one target; without sample ids.
+/// A batch with one input and, if given, one target; without sample ids.
 [[nodiscard]] PRECAST_API Batch make_batch(at::Tensor input, at::Tensor target = {});
 
 }  // namespace precast

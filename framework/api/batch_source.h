@@ -11,7 +11,7 @@
 
 namespace precast {
 
-/// Where batches come from. One thread at a time.
+/// Where batches come from. Use it from one thread at a time.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
@@ -21,11 +21,11 @@ class BatchSource {
   [[nodiscard]] virtual std::optional<Batch> next() = 0;
   /// Batches in a full pass, on the rank that has the most.
   [[nodiscard]] virtual std::int64_t size(int world) const = 0;
-  /// Samples in a full pass of a single rank, without those of a dropped last batch.
+  /// Samples in a full pass by a single rank, without those of a dropped last batch.
   [[nodiscard]] virtual std::int64_t samples() const = 0;
   /// Seconds that next() has waited for data since the source was made.
   [[nodiscard]] virtual double seconds_waited() const = 0;
-  /// How the threads that make batches spent that time; all 0 where it is not known.
+  /// How the threads that make batches have spent their time; all 0 if that is not known.
   [[nodiscard]] virtual SourceTimes times() const { return {}; }
   /// Damaged samples that were replaced by others since the source was made.
   [[nodiscard]] virtual std::vector<ReplacedSample> replaced() const { return {}; }

@@ -11,14 +11,14 @@ namespace precast {
 /// The ranks that train together. Every member but rank() and world() is collective: all ranks call
 /// it, in the same order. Tensors are on the run's device; the result of a call is visible to all
 /// work queued on the current stream afterwards. A dead or silent peer makes a call throw Error
-/// with ExitCode::peer_failed within the group's time limit. One thread at a time.
+/// with ExitCode::peer_failed within the group's time limit. Use it from one thread at a time.
 class Communicator {
  public:
   /// A running all-reduce of one number.
   class PendingSum {
    public:
     virtual ~PendingSum() = default;
-    /// The sum over the ranks; waits for it.
+    /// Waits for the sum over the ranks and returns it.
     [[nodiscard]] virtual std::int64_t wait() = 0;
   };
 

@@ -8,7 +8,7 @@
 namespace precast {
 namespace {
 
-/// What is wrong about `rule` of the method at `place`, where the other one is at `other`.
+/// How `rule` of the method at `place` is broken by the method at `other`; nothing if it is not.
 std::optional<std::string> breach(const NamedMethod& method, const MethodRule& rule,
                                   std::ptrdiff_t place, std::ptrdiff_t other) {
   if (rule.kind == MethodRule::Kind::not_with) {

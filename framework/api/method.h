@@ -40,10 +40,11 @@ class Method : public Stateful {
  public:
   /// Declares the options that the recipe may set, bound to this method's members.
   virtual void options(Schema& /*schema*/) {}
-  /// Rules that are checked before the run starts (check_rules). At most one method replaces the
-  /// step anyway.
+  /// Rules that are checked before the run starts (check_rules). No rule is needed for
+  /// step_strategy(): at most one method may replace the step in any case.
   [[nodiscard]] virtual std::vector<MethodRule> rules() const { return {}; }
-  /// Edits the plan before anything is built from it. @throws ConfigError where the two do not fit
+  /// Edits the plan before anything is built from it. @throws ConfigError if method and plan do not
+  /// fit together
   virtual void configure(TrainPlan& /*plan*/) const {}
   /// Called once before the first step with the facts of this run; each rank gets its own.
   virtual void on_run(const RunFacts& /*run*/) {}
@@ -52,18 +53,18 @@ class Method : public Stateful {
   virtual void on_train_begin(Model& /*model*/) {}
   /// Called before the first batch of an epoch, even if the epoch is resumed in the middle.
   virtual void on_epoch_begin(std::int64_t /*epoch*/, Model& /*model*/) {}
-  /// After a batch has arrived, before the forward pass; may replace images and labels.
+  /// Called when a batch has arrived, before the forward pass; may replace images and labels.
   virtual void on_batch(Batch& /*batch*/, std::int64_t /*global_step*/) {}
-  /// Replaces a step's one forward and one backward pass; null: keeps them. Borrowed, and the same
-  /// object during the whole run.
+  /// Returns what replaces the one forward and one backward pass of a step; null: nothing. The
+  /// caller borrows it; it is the same object during the whole run.
   [[nodiscard]] virtual StepStrategy* step_strategy() { return nullptr; }
-  /// After each backward pass of a step: a StepStrategy may do several, and only the last one's
-  /// gradients are averaged over the ranks. In fp16 they are multiplied by the gradient scaler's
-  /// factor. For gradients that must not count after any of these passes.
+  /// Called after each backward pass of a step: a StepStrategy may do several, and only the last
+  /// one's gradients are averaged over the ranks. In fp16 they are multiplied by the gradient
+  /// scaler's factor. Override it to drop gradients that must not count in any of these passes.
   virtual void on_backward(Model& /*model*/) {}
-  /// After gradients are complete and unscaled, before the optimiser.
+  /// Called when the gradients are complete and unscaled, before the optimiser.
   virtual void on_gradients(Model& /*model*/) {}
-  /// After the optimiser's update.
+  /// Called after the optimiser's update.
   virtual void on_step_end(Model& /*model*/, std::int64_t /*global_step*/) {}
   /// Exists while the model is evaluated: EMA swaps its weights in, and the destructor swaps them
   /// back.

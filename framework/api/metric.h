@@ -19,7 +19,7 @@ class Metric {
   virtual ~Metric() = default;
   /// What logs and reports call it: "top_3".
   [[nodiscard]] virtual std::string name() const = 0;
-  /// How many sums it needs.
+  /// The number of sums that it needs.
   [[nodiscard]] virtual std::int64_t sums() const = 0;
   /// What a batch adds to the sums. Must not wait for the device.
   /// @param outputs what the model returned for `batch`; with flip TTA the sum of two passes.
@@ -33,7 +33,7 @@ class Metric {
 };
 
 using MetricRegistry = PartRegistry<Metric>;
-/// Of a recipe, in its order.
+/// The metrics of a recipe, in its order.
 using Metrics = std::vector<std::shared_ptr<const Metric>>;
 
 }  // namespace precast

@@ -5,7 +5,7 @@
 
 namespace precast {
 
-/// Where a run's figures go: the JSON-lines log, TensorBoard files. One thread.
+/// Where a run's figures go: the JSON-lines log, TensorBoard files. Not thread-safe.
 class MetricSink {
  public:
   virtual ~MetricSink() = default;

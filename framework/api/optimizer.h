@@ -15,7 +15,7 @@ namespace precast {
 /// after the parameter, as "conv1.weight.momentum"), borrows the parameters' memory.
 class Optimizer : public Stateful {
  public:
-  /// What the gradient scaler knows when a step is taken in fp16.
+  /// What the gradient scaler tells the optimiser in an fp16 step.
   struct Scaled {
     /// Scalar float32: 1 if any gradient is Inf or NaN (the step must then change nothing).
     at::Tensor found_inf;
@@ -27,7 +27,8 @@ class Optimizer : public Stateful {
 
 /// What every optimiser is made from.
 struct OptimizerInputs {
-  /// Those that this rank updates, in the model's order. Borrowed while it is made.
+  /// The parameters that this rank updates, in the model's order. Borrowed during construction
+  /// only.
   const std::vector<NamedTensor>& parameters;
   /// The schedule's highest rate.
   double peak_lr = 0;

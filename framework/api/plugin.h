@@ -24,7 +24,7 @@ struct TrainParts {
 
 }  // namespace precast
 
-/// Makes the library a train plug-in. Once, outside any namespace:
+/// Makes the library a train plug-in. Write it once, outside any namespace:
 ///
 ///     void add_parts(precast::TrainParts& parts) {
 ///       parts.models.add("tiny", "two layers", make_tiny);

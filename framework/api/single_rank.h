@@ -8,7 +8,8 @@
 
 namespace precast {
 
-/// A run of one rank: every sum is its own, and its gradients are the mean already.
+/// For a run of one rank: every sum is the rank's own value, and its gradients are already the
+/// mean.
 [[nodiscard]] PRECAST_API std::unique_ptr<Communicator> make_single_rank();
 [[nodiscard]] PRECAST_API std::unique_ptr<GradSync> make_single_rank_sync();
 

@@ -11,13 +11,14 @@ struct SourceTimes {
   double processing = 0;
   /// Waiting for reads, where that can be measured: reads that bypass a mapping.
   double disk = 0;
-  /// Neither of these: a page of a mapped file was not in memory, or other threads used the core.
+  /// The rest of the busy time: a page of a mapped file was not in memory, or other threads used
+  /// the core.
   double blocked = 0;
-  /// All batches ahead were full: the model is slower.
+  /// Waiting because all batches ahead were full: the model is slower.
   double ahead = 0;
 
-  /// What most of the time went to; empty if the threads were ahead of the model for half of it or
-  /// more, or if nothing was measured: then they are not what the model waits for.
+  /// What the threads spent most of their time on; empty if they were ahead of the model for half
+  /// of it or more (the model then does not wait for them), or if nothing was measured.
   [[nodiscard]] std::string_view longest() const {
     if (processing + disk + blocked <= ahead) return {};
     if (disk >= processing && disk >= blocked && disk > 0) return "reading";

@@ -22,7 +22,7 @@ struct State {
 class Stateful {
  public:
   virtual ~Stateful() = default;
-  /// Nothing, for parts that remember nothing.
+  /// Returns nothing for parts without a state.
   [[nodiscard]] virtual State state() const { return {}; }
   /// Restores the counters; the tensors of state() have already been written.
   virtual void restore(const std::map<std::string, std::int64_t>& /*counters*/) {}

@@ -9,7 +9,7 @@
 namespace precast {
 
 /// The passes of one training step as the engine does them, with its precision, micro-batches and
-/// ranks. Nothing in them waits for the device. One thread.
+/// ranks. Nothing in them waits for the device. Not thread-safe.
 class StepPasses {
  public:
   virtual ~StepPasses() = default;
@@ -20,7 +20,7 @@ class StepPasses {
   /// ranks. Set in exactly one call per step, the last one.
   /// @return this rank's mean loss: scalar float32 on the device, detached.
   virtual at::Tensor forward_backward(Batch& batch, bool last) = 0;
-  /// Outputs without gradients, of the model as it trains: batch statistics do change.
+  /// Returns outputs without gradients, of the model in training mode: batch statistics do change.
   [[nodiscard]] virtual at::Tensor forward(const Batch& batch) = 0;
   [[nodiscard]] virtual Model& model() = 0;
   [[nodiscard]] virtual const Loss& loss() const = 0;
@@ -34,8 +34,8 @@ class StepStrategy {
   virtual ~StepStrategy() = default;
   /// @return the step's loss, as forward_backward returns it.
   [[nodiscard]] virtual at::Tensor run(Batch& batch, StepPasses& passes) = 0;
-  /// The passes of the step that needs most memory, before the run starts; leaves the weights
-  /// unchanged. By default one forward and one backward pass.
+  /// Runs the passes of the step that needs the most memory. Called before the run starts; leaves
+  /// the weights unchanged. By default one forward and one backward pass.
   virtual void rehearse(Batch& batch, StepPasses& passes) {
     static_cast<void>(passes.forward_backward(batch, /*last=*/true));
   }

@@ -20,18 +20,18 @@ enum class Precision { fp32, fp16, bf16 };
 /// the trainer only reads it. `precast train --dry-run` shows it.
 struct PRECAST_API TrainPlan {
   ModelSpec model;
-  /// Keys every random choice.
+  /// The seed of every random choice.
   std::uint64_t seed = 0;
   std::int64_t epochs = 0;
   std::int64_t steps_per_epoch = 0;
-  /// Samples a step, over all ranks and micro-batches.
+  /// Samples per step, over all ranks and micro-batches.
   std::int64_t global_batch_size = 0;
   /// Backward passes whose gradients make one step.
   std::int64_t micro_batches = 1;
-  /// Side of the square training images, one entry an epoch.
+  /// Side of the square training images, one entry per epoch.
   std::vector<std::int64_t> image_size_px;
   std::shared_ptr<const Schedule> schedule;
-  /// Methods may choose another one, and set options of it.
+  /// Methods may choose another loss, and set its options.
   PartSpec loss{"cross_entropy"};
   PartSpec optimizer{"sgd"};
   /// The schedule's highest rate.

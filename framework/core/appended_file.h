@@ -11,8 +11,8 @@
 namespace precast {
 
 /// A file that grows by complete pieces during a run, such as the log or the event file. A full
-/// disk stops nothing: pieces that cannot be written are kept and retried with the next one. One
-/// thread.
+/// disk stops nothing: pieces that cannot be written are kept and retried with the next one. Not
+/// thread-safe.
 class PRECAST_API AppendedFile {
  public:
   /// Appends to existing contents. @throws IoError if the file cannot be opened or created.

@@ -3,7 +3,7 @@
 // How kernels are launched and get shared memory. Each .cu file uses these macros in place of
 // <<<>>> and __shared__, so that the same source compiles in two ways: nvcc compiles it to GPU
 // kernels, and tests compile it for the host, where tests/support/cuda_on_host.h runs every thread
-// of a block as a fiber. No header of libtorch.
+// of a block as a fiber. Includes no header of libtorch.
 //
 //   PRECAST_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments...)
 //     kernel<<<grid, block, shared_bytes, stream>>>(arguments...). At least one argument; a

@@ -18,7 +18,7 @@ constexpr std::array<std::uint32_t, 256> crc_table() {
   return table;
 }
 
-/// A CRC of data that holds CRCs is weak, so TFRecord stores them turned and shifted.
+/// A CRC of data that contains CRCs is weak, so TFRecord stores them rotated and shifted.
 std::uint32_t masked_crc(std::string_view bytes) {
   return std::rotr(crc32c(bytes), 15) + 0xA282EAD8;
 }
@@ -29,7 +29,7 @@ void put_fixed(std::string& out, Unsigned value) {
     out += static_cast<char>((value >> (8 * byte)) & 0xFF);
 }
 
-/// What put_fixed() has put at the front.
+/// Reads what put_fixed() has written at the front.
 template <typename Unsigned>
 Unsigned take_fixed(std::string_view bytes) {
   Unsigned value = 0;

@@ -36,7 +36,7 @@ int parse_number(std::string_view digits, std::string_view action) {
   return number;
 }
 
-/// As the launchers say it; -1 where there is none.
+/// The rank, from the launchers' variables; -1 if there is none.
 int this_rank() {
   for (const char* variable : {"PRECAST_RANK", "RANK"}) {
     if (const char* rank = std::getenv(variable); rank != nullptr) return std::atoi(rank);

@@ -256,7 +256,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   size_ = static_cast<std::size_t>(status.st_size);
   if (size_ == 0) return;
   // For cached(): kernels from 6.12 on read ahead after a byte that is not cached, even if asked
-  // not to wait for it. Page faults do not look at this.
+  // not to wait for it. Page faults are not affected.
   ::posix_fadvise(fd_, 0, 0, POSIX_FADV_RANDOM);
   void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd_, 0);
   if (mapped == MAP_FAILED) {
@@ -285,7 +285,7 @@ bool MappedFile::cached(std::uint64_t offset) const {
     auto* const at = const_cast<std::byte*>(data_) + offset / kPageBytes * kPageBytes;
     return ::mincore(at, 1, &page) == 0 && (page & 1) != 0;
   }
-  // This has the page read where it is not there: a fast disk may have brought it by now.
+  // The call also starts to read a missing page, and a fast disk may deliver it before it returns.
   char byte = 0;
   const iovec to{.iov_base = &byte, .iov_len = 1};
   return ::preadv2(fd_, &to, 1, static_cast<off_t>(offset), RWF_NOWAIT) == 1;

@@ -59,7 +59,7 @@ auto uninterrupted(Call call) {
 /// in the same folder, then synced and renamed by commit(). Without commit() the destructor removes
 /// it, and an older file of the same name stays. A symbolic link stays a link: its target is
 /// written. Short writes and interrupted calls are continued.
-/// One thread.
+/// Not thread-safe.
 class PRECAST_API AtomicFile {
  public:
   /// @throws IoError naming `path` if its folder does not exist or is not writable, or `path`

@@ -8,7 +8,7 @@
 
 namespace precast {
 
-/// A lock between processes on a file (flock; on NFS the kernel makes it a lock for all hosts). It
+/// A lock on a file, between processes (flock; on NFS the kernel makes it a lock for all hosts). It
 /// is held until this object and every process that inherited its descriptor are gone: after kill
 /// -9 of this process a child still holds it. The file stays when the lock is released.
 class PRECAST_API FileLock {
@@ -31,7 +31,7 @@ class PRECAST_API FileLock {
   /// False: the file system does not support locks (some on clusters: Lustre, NFS), and this lock
   /// has no effect.
   [[nodiscard]] bool works() const { return works_; }
-  /// Closed in programs that this process starts, unless it is passed to them.
+  /// The descriptor; closed in programs that this process starts, unless it is passed to them.
   [[nodiscard]] int fd() const { return fd_; }
 
  private:

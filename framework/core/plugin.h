@@ -1,9 +1,10 @@
 #pragma once
 
-/// What a plug-in is to the program that loads it. Authors include framework/api/plugin.h (models,
-/// methods, losses, metrics, optimisers, schedules) or data/plugin.h (transforms, orders, fields,
-/// sources), which name the parts, and build with precast_add_plugin() of find_package(precast),
-/// which defines PRECAST_ABI, a digest of the headers taken when the plug-in is built.
+/// The interface between a plug-in and the program that loads it. Authors include
+/// framework/api/plugin.h (models, methods, losses, metrics, optimisers, schedules) or
+/// data/plugin.h (transforms, orders, fields, sources), which name the parts, and build with
+/// precast_add_plugin() of find_package(precast), which defines PRECAST_ABI, a digest of the
+/// headers taken when the plug-in is built.
 ///
 /// C++ has no stable binary interface: a plug-in must have been compiled with the same headers,
 /// libtorch and compiler as precast. It therefore contains a text that describes its own
@@ -20,7 +21,7 @@
 #else
 #define PRECAST_COMPILER "gcc " PRECAST_PLUGIN_TEXT(__GNUC__)
 #endif
-/// Containers with debug checks have other members.
+/// Containers with debug checks have a different layout.
 #if defined(_GLIBCXX_DEBUG)
 #define PRECAST_CXX_CHECKS " debug"
 #else
@@ -30,8 +31,9 @@
   "libstdc++ " PRECAST_PLUGIN_TEXT(_GLIBCXX_RELEASE) " abi " PRECAST_PLUGIN_TEXT( \
       _GLIBCXX_USE_CXX11_ABI) PRECAST_CXX_CHECKS
 #define PRECAST_CXX_STANDARD "standard " PRECAST_PLUGIN_TEXT(__cplusplus)
-/// What the compiler makes of a class: its own release (of GCC and Clang the first number; later
-/// ones keep to it) and ABI, the standard library's, the language.
+/// What determines the binary layout of a class: the compiler's release (for GCC and Clang only the
+/// first number, within which the layout does not change) and ABI, those of the standard library,
+/// and the language.
 #define PRECAST_TOOLCHAIN                                                                 \
   PRECAST_COMPILER " abi " PRECAST_PLUGIN_TEXT(__GXX_ABI_VERSION) " " PRECAST_CXX_LIBRARY \
                                                                   " " PRECAST_CXX_STANDARD
@@ -42,10 +44,10 @@
 
 namespace precast {
 
-/// The one symbol of a plug-in, `precast_plugin`. Plain C, so that it can be read whatever the
-/// compilers were.
+/// The one symbol of a plug-in, `precast_plugin`. Plain C, so that it can be read whichever
+/// compilers were used.
 struct PluginDescriptor {
-  /// PRECAST_PLUGIN_MAGIC, then one `key value` a line: kind, precast, torch, compiler.
+  /// PRECAST_PLUGIN_MAGIC, then one `key value` per line: kind, precast, torch, compiler.
   char text[512];
   /// Fills empty registries: the TrainParts or DataParts that `parts` points to.
   void (*add_parts)(void* parts);

@@ -10,7 +10,8 @@
 
 namespace precast {
 
-/// A part of a live line. Where the line is too long, parts with the lowest importance go first.
+/// A part of a live line. If the line is too long, parts with the lowest importance are left out
+/// first.
 struct LinePart {
   std::string text;
   int importance = 0;
@@ -26,12 +27,12 @@ struct TerminalSize {
   std::size_t columns = 80;
   std::size_t rows = 24;
 };
-/// Of the terminal that standard error is; 80 x 24 if it does not say.
+/// The size of the terminal on standard error; 80 x 24 if it is not known.
 [[nodiscard]] PRECAST_API TerminalSize terminal_size();
 
 /// Shows the progress of long work: on a terminal one line that is redrawn up to ten times a
 /// second and fits its width, elsewhere one plain line every five seconds. Writes to standard
-/// error; a line that cannot be written is lost without an error. One thread.
+/// error; a line that cannot be written is lost without an error. Not thread-safe.
 class PRECAST_API Progress {
  public:
   Progress();
@@ -61,8 +62,8 @@ class PRECAST_API Progress {
 [[nodiscard]] PRECAST_API std::string format_duration(double seconds);
 /// `12.3 MB` (powers of 1000).
 [[nodiscard]] PRECAST_API std::string format_bytes(double bytes);
-/// `1 page`, `2 pages`, `3 classes`, `4 batches`. @param one in the singular; a plural without -s
-/// is not known.
+/// `1 page`, `2 pages`, `3 classes`, `4 batches`. @param one the noun in the singular; irregular
+/// plurals are not supported.
 [[nodiscard]] PRECAST_API std::string format_count(std::uint64_t count, std::string_view one);
 
 }  // namespace precast

@@ -77,7 +77,7 @@ double RandomStream::normal() {
 }
 
 std::uint64_t derived_seed(std::uint64_t seed, std::string_view name) {
-  // FNV-1a spreads the name over 64 bits, one Philox block under the seed makes them random.
+  // FNV-1a spreads the name over 64 bits; one Philox block, keyed by the seed, makes them random.
   std::uint64_t hash = 0xCBF29CE484222325U;
   for (const char letter : name) {
     hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001B3U;

@@ -8,8 +8,9 @@
 
 namespace precast {
 
-/// A hint for a misspelt name: `Did you mean 'x'?` when one of `known` is near (Damerau-Levenshtein
-/// distance at most a third of its length), else `Known: a, b, c.` (`There are none.`)
+/// A hint for a misspelt name: `Did you mean 'x'?` if one of `known` is similar
+/// (Damerau-Levenshtein distance of at most a third of its length), else `Known: a, b, c.` (`There
+/// are none.`)
 [[nodiscard]] PRECAST_API std::string suggest(std::string_view name,
                                               const std::vector<std::string>& known);
 

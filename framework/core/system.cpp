@@ -92,7 +92,7 @@ void apply(const fs::path& cgroup, const std::string& controllers, const std::st
     return;
   }
   if (lists(controllers, "cpu")) {
-    // Mounted under all its controllers' names, with or without a link for each.
+    // Mounted under the names of all its controllers together, with or without a link for each one.
     const fs::path joint = cgroup / controllers;
     walk_up(fs::exists(joint) ? joint : cgroup / "cpu", group,
             [&](const fs::path& folder) { tighten(limits.cpus, cpus_v1(folder)); });

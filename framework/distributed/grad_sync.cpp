@@ -24,7 +24,7 @@ at::ScalarType half_type(GradCompression compression) {
   return compression == GradCompression::bf16 ? at::kBFloat16 : at::kHalf;
 }
 
-/// A bucket's gradients as they travel: divided first, so that the sum of many ranks stays in
+/// A bucket's gradients as they are sent: divided first, so that the sum of many ranks stays in
 /// range. Without compression that is the bucket itself.
 at::Tensor make_message(const at::Tensor& bucket, GradCompression compression, int world) {
   const at::Tensor message =
@@ -80,7 +80,7 @@ class WaitingHook final : public HookBase {
   GradCompression compression_;
 };
 
-/// Null: the Reducer's own sum.
+/// The hook that sums buckets; null: the Reducer's own sum.
 std::unique_ptr<c10d::CommHookInterface> make_hook(const ProcessGroup::Parts& parts,
                                                    GradCompression compression) {
   if (parts.gloo_on_gpu()) return std::make_unique<WaitingHook>(parts.data, compression);

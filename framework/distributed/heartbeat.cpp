@@ -21,10 +21,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
-/// What the launcher's store and the ranks' stores call the same thing.
+/// The key has the same name in the launcher's store and in the ranks' stores.
 constexpr const char* kFailureKey = "failure";
 constexpr std::int64_t kFinished = std::int64_t{1} << 40;
-/// How often a claim of another rank is looked for.
+/// How often to check for another rank's claim.
 constexpr std::chrono::milliseconds kPoll{500};
 
 std::string beat_key(int rank) {
@@ -102,7 +102,7 @@ class Heartbeat::Pulse {
   /// its host, rank 0, is gone.
   [[nodiscard]] int teller_without_store() const { return group_.serves_store ? 0 : 1; }
 
-  /// The rank that serves the store leaves last, or the others would take its exit for a death.
+  /// The rank that serves the store leaves last, or the others would mistake its exit for a death.
   void wait_for_the_others() {
     const auto deadline = Clock::now() + options_.store_timeout;
     for (int rank = 0; rank < group_.world && Clock::now() < deadline;) {

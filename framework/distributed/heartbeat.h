@@ -14,7 +14,7 @@ struct HeartbeatOptions {
   std::chrono::milliseconds period{5'000};
   /// A rank that misses this many beats in a row counts as dead.
   int missed = 4;
-  /// A call of the store that takes longer means that the store's host is dead.
+  /// A call to the store that takes longer means that the store's host is dead.
   std::chrono::milliseconds store_timeout{10'000};
 };
 
@@ -37,10 +37,11 @@ class PRECAST_API Heartbeat {
   ~Heartbeat();
 
   /// Claims the run's failure for `cause`. Thread-safe.
-  /// @return whether it was the first; false: another rank's cause is reported instead.
+  /// @return whether this claim is the first; if not, another rank's cause is reported.
   bool claim_failure(const std::string& cause);
-  /// Waits for another rank's claim, as long as silence may take to be noticed: a collective fails
-  /// at once where a peer dies, the reason is known later. @return whether there was one
+  /// Waits for another rank's claim, at most as long as it takes to notice a silent rank: when a
+  /// peer dies, a collective fails at once, but the reason is known later. @return whether there
+  /// was one
   bool wait_for_claim();
 
  private:

@@ -81,7 +81,7 @@ void add_gloo(c10d::ProcessGroup& group, const c10::intrusive_ptr<c10d::Store>& 
     group.setBackend(at::kCUDA, c10d::ProcessGroup::BackendType::GLOO, backend);
 }
 
-/// The ranks' arrival: no rank continues before all are here, and missing ranks are named.
+/// Waits for all ranks: none continues before all have arrived, and missing ranks are named.
 class RollCall {
  public:
   RollCall(c10d::Store& store, const GroupOptions& options) : store_(store), options_(options) {}

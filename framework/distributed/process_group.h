@@ -14,7 +14,7 @@ namespace precast::distributed {
 enum class Transport {
   /// NCCL between GPUs, Gloo between CPUs.
   by_device,
-  /// Gloo between GPUs too, by way of the host's memory: slow, but it lets several ranks share one
+  /// Gloo between GPUs too, through the host's memory: slow, but it lets several ranks share one
   /// GPU, which NCCL refuses.
   gloo,
 };
@@ -22,17 +22,17 @@ enum class Transport {
 struct GroupOptions {
   int rank = 0;
   int world = 1;
-  /// Where the store listens through which the ranks find each other.
+  /// Address of the store through which the ranks find each other.
   std::string host = "127.0.0.1";
   int port = 0;
   /// Whether this process serves the store (rank 0, unless a launcher does).
   bool serves_store = false;
   /// Separates runs that use the same store one after another (torchrun's restarts).
   std::string prefix{};
-  /// A GPU has its index.
+  /// A GPU must have an index.
   at::Device device = at::kCPU;
   Transport transport = Transport::by_device;
-  /// A collective that takes longer has failed. Dead ranks are noticed sooner: see Heartbeat.
+  /// A collective that takes longer counts as failed. Dead ranks are noticed sooner: see Heartbeat.
   std::chrono::milliseconds timeout{120'000};
   /// How long the ranks may take to find each other.
   std::chrono::milliseconds join_timeout{300'000};

@@ -59,7 +59,7 @@ using IdentityCheck = std::function<void(const nlohmann::ordered_json& saved)>;
 /// ranks, position, figures so far, length of the log. Format: README.md. Only rank 0 writes; a
 /// thread writes a copy of the tensors while training continues.
 ///
-/// All members are collective. One thread.
+/// All members are collective. Not thread-safe.
 class PRECAST_API Checkpointer {
  public:
   /// @param identity stored next to the state. @throws IoError

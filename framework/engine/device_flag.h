@@ -11,7 +11,7 @@ namespace precast::engine {
 
 /// Counts on the device the losses that are not finite, and lets the host read the count without
 /// waiting: the count is copied asynchronously, and the host sees the result of the last finished
-/// copy. One thread.
+/// copy. Not thread-safe.
 class PRECAST_API DeviceFlag {
  public:
   explicit DeviceFlag(at::Device device);

@@ -74,8 +74,8 @@ class PRECAST_API Evaluator {
   [[nodiscard]] std::optional<EvalResult> evaluate(Model& model, const Loss& loss,
                                                    BatchSource& source, Communicator& ranks,
                                                    const OnBatch& on_batch) const;
-  /// Outputs (logits [N, classes]), float32 on the CPU, of every sample in the source's order. One
-  /// rank.
+  /// Returns the outputs (logits [N, classes]), float32 on the CPU, of every sample in the source's
+  /// order. Works with one rank only.
   [[nodiscard]] at::Tensor predict(Model& model, BatchSource& source,
                                    const OnBatch& on_batch) const;
 

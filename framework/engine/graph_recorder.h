@@ -8,7 +8,7 @@
 namespace precast::engine {
 
 /// Records work for a device once and launches it again as one (a CUDA graph). Only the mechanism:
-/// what to record, when, and what to do if it fails is decided by StepGraph. One thread.
+/// what to record, when, and what to do if it fails is decided by StepGraph. Not thread-safe.
 class GraphRecorder {
  public:
   using Work = std::function<void()>;

@@ -11,7 +11,8 @@
 namespace precast::engine {
 
 /// Turns autocast on for one device type while it lives: matrix products and convolutions then run
-/// in fp16 or bf16, as Python's torch.autocast. Does nothing for fp32. One thread; scopes may nest.
+/// in fp16 or bf16, as Python's torch.autocast. Does nothing for fp32. It applies to the thread
+/// that made it; scopes may nest.
 class PRECAST_API AutocastScope {
  public:
   AutocastScope(at::Device device, Precision precision);

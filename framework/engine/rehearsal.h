@@ -34,7 +34,7 @@ struct RehearsalOptions {
 /// without an update (if a method replaces the step, the most expensive of its steps) at the plan's
 /// largest image size, an evaluation (a full batch and the partial last one), then a step at every
 /// other size. So a run that does not fit in memory fails at once instead of in its last epochs,
-/// and cuDNN's search for the fastest kernels is over before the clock runs.
+/// and cuDNN's search for the fastest kernels is over before any time is measured.
 ///
 /// Leaves parameters, batch statistics, the default random generators and gradients (none) as they
 /// were, and the model in evaluation mode. Needs no other rank. The temporary memory of optimisers

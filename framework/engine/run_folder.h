@@ -40,7 +40,7 @@ class PRECAST_API RunFolder {
   std::optional<FileLock> lock_;
 };
 
-/// The run's `log`: one JSON object a line with ffcv-imagenet's keys, each line flushed. Adds
+/// The run's `log`: one JSON object per line with ffcv-imagenet's keys, each line flushed. Adds
 /// `timestamp` (Unix seconds) and `relative_time` (seconds since it was made).
 class PRECAST_API JsonLinesLog final : public MetricSink {
  public:

@@ -45,7 +45,7 @@ enum class GraphMode {
 /// run ends.
 ///
 /// The passes must do the same each time: if a model decides something on the host (which layers to
-/// drop, say), every replay repeats the recorded decision. One thread.
+/// drop, say), every replay repeats the recorded decision. Not thread-safe.
 class PRECAST_API StepGraph {
  public:
   /// Forward and backward passes: drops old gradients, leaves new ones in the parameters.

@@ -32,7 +32,7 @@ struct StepParts {
 
 /// One update of the parameters: forward, loss, backward with gradients averaged over the ranks (or
 /// what a method's StepStrategy makes of these passes), on_backward after each backward pass,
-/// unscale, on_gradients, optimiser. Nothing in it waits for the device. One thread.
+/// unscale, on_gradients, optimiser. Nothing in it waits for the device. Not thread-safe.
 class PRECAST_API TrainStep : private StepPasses {
  public:
   /// @param skip_nonfinite a step whose gradients are not all finite changes nothing, neither

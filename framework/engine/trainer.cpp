@@ -26,8 +26,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kMostRestores = 3;
 constexpr double kRestoreLrFactor = 0.5;
-/// The ranks sum one number a step: those asked to stop count 1, those that saw a loss that is not
-/// finite count this.
+/// The ranks sum one number per step: those asked to stop count 1, those that saw a loss that is
+/// not finite count this.
 constexpr std::int64_t kDivergedWord = std::int64_t{1} << 32;
 
 /// Adds the time since it was last asked, and how much of that was waiting for data, to a state.

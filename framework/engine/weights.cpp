@@ -106,7 +106,7 @@ class Assignment {
  private:
   std::vector<NamedTensor> state_;
   std::vector<TensorRecord> records_;
-  /// One an entry of state_; null where the file has none.
+  /// One per entry of state_; null where the file has none.
   std::vector<const TensorRecord*> sources_;
   std::vector<std::string> missing_, unexpected_, misshaped_;
   /// Of a last layer for another number of classes: they stay as they are.

@@ -28,14 +28,14 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kPeerFailed = static_cast<int>(ExitCode::peer_failed);
 constexpr int kPreempted = static_cast<int>(ExitCode::preempted);
-/// What shells make of a death by a signal.
+/// What shells add to the number of a signal to form the exit code.
 constexpr int kSignalCode = 128;
 
 struct Child {
   int rank = 0;
   pid_t pid = 0;
   bool living = true;
-  /// By the launcher: how it ends then says nothing.
+  /// Killed by the launcher: its exit code then says nothing.
   bool killed = false;
   std::list<ChildStream> streams;
 };
@@ -62,7 +62,7 @@ class Launch {
   void start(int rank);
   [[nodiscard]] std::vector<std::string> environment(int rank) const;
   [[nodiscard]] bool any_living() const;
-  /// Waits for signals, output and the end of the grace; reads and writes what is ready.
+  /// Waits for signals, output and the end of the grace period; reads and writes what is ready.
   void wait_for_events();
   void handle(int signal);
   void send(int signal);
@@ -78,7 +78,7 @@ class Launch {
 
   const LaunchOptions& options_;
   std::vector<std::string> base_environment_;
-  /// Children notice by its closing that the launcher is gone.
+  /// When it closes, children notice that the launcher is gone.
   Pipe life_;
   Output output_;
   std::list<Child> children_;
@@ -115,7 +115,7 @@ Launch::~Launch() {
     while (waitpid(child.pid, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
-  // With the old handlers, so that Ctrl-C ends a wait for a terminal or pager.
+  // Restores the old handlers first, so that Ctrl-C ends a wait for a terminal or pager.
   signals_.reset();
   output_.flush();
 }
@@ -261,8 +261,8 @@ void Launch::reap() {
     siginfo_t info{};
     const auto id = static_cast<id_t>(child.pid);
     if (waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) continue;
-    // Kills the processes that it started and left behind. It is not reaped yet, so its number
-    // cannot name another group.
+    // Kills the processes that the child started and left behind. The child is not reaped yet, so
+    // its number cannot belong to another group.
     kill(-child.pid, SIGKILL);
     int status = 0;
     waitpid(child.pid, &status, 0);
@@ -270,7 +270,7 @@ void Launch::reap() {
     for (ChildStream& stream : child.streams) stream.finish();
     if (std::optional<Failure> failure = judge(child, status)) failures.push_back(*failure);
   }
-  // Of those that ended together, one that only followed another is not the first.
+  // Of those that ended together, one that only failed because a peer did is not the first.
   std::stable_partition(failures.begin(), failures.end(),
                         [](const Failure& failure) { return failure.code != kPeerFailed; });
   for (Failure& failure : failures) fail(std::move(failure));
@@ -297,7 +297,7 @@ std::optional<Failure> Launch::judge(const Child& child, int status) {
 
 void Launch::fail(Failure failure) {
   const bool is_first = !first_;
-  // Who only followed another may end sooner than that one.
+  // A rank that failed because a peer did may end sooner than that peer.
   if (is_first || (first_->code == kPeerFailed && failure.code != kPeerFailed)) {
     first_ = std::move(failure);
     if (first_->code != kPeerFailed) print_first();

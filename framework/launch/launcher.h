@@ -11,7 +11,7 @@ namespace precast {
 
 /// What launch() starts on this host.
 struct LaunchOptions {
-  /// A program (a path; no shell, no search) and its arguments, the same for every rank.
+  /// A program (a path; no shell, no search in PATH) and its arguments, the same for every rank.
   std::vector<std::string> command;
   int processes = 1;
   /// Where the ranks meet; passed on as PRECAST_STORE.
@@ -22,8 +22,8 @@ struct LaunchOptions {
   /// How long the others may take to end once one has failed; then they are killed.
   std::chrono::milliseconds grace{15'000};
   /// Called once, in launch()'s thread, for the first rank that fails, with a cause such as `rank 1
-  /// (pid 123) was killed by signal 9 (SIGKILL)`; informs ranks that wait for it. Nothing is
-  /// forwarded or killed while it runs, so it must be quick.
+  /// (pid 123) was killed by signal 9 (SIGKILL)`; it informs ranks that wait for the failed one.
+  /// Nothing is forwarded or killed while it runs, so it must be quick.
   std::function<void(int rank, const std::string& cause)> on_failure;
 };
 

@@ -81,7 +81,7 @@ constexpr Source kSlurm{"Slurm", {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID
 constexpr Source kOpenMpi{"Open MPI",
                           {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
                            "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"}};
-// The local ones are set by Hydra, the launcher of MPICH and Intel MPI.
+// The local numbers are set by Hydra, the launcher of MPICH and Intel MPI.
 constexpr Source kPmi{"PMI", {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}};
 constexpr std::array kSources{kPrecast, kTorchrun, kSlurm, kOpenMpi, kPmi};
 
@@ -116,7 +116,7 @@ void read_ranks(const Variables& variables, const Names& names, RankInfo& info) 
   info.rank = variables.number(names.rank, 0, info.world - 1);
 }
 
-/// @param may_miss counts all ranks as those of one host where the local ones are not given.
+/// @param may_miss counts all ranks as those of one host if the local numbers are not given.
 void read_local_ranks(const Variables& variables, const Names& names, bool may_miss,
                       RankInfo& info) {
   info.local_world = may_miss && !variables.text(names.local_world)
@@ -151,7 +151,7 @@ RankInfo read_precast(const Variables& variables) {
 RankInfo read_torchrun(const Variables& variables) {
   RankInfo info;
   read_ranks(variables, kTorchrun.names, info);
-  // Who sets the variables by hand often leaves LOCAL_WORLD_SIZE out. Without LOCAL_RANK, ranks
+  // Users who set the variables by hand often leave out LOCAL_WORLD_SIZE. Without LOCAL_RANK, ranks
   // could share a GPU.
   if (info.world > 1) {
     (void)variables.required_text(kTorchrun.names.local_rank, "the rank among those of this host");
@@ -180,7 +180,7 @@ int slurm_local_world(const Variables& variables, const RankInfo& info) {
   return variables.number("SLURM_NTASKS_PER_NODE", 1, info.world);
 }
 
-/// The node of rank 0. srun may run on a login node, so its own address is the last resort.
+/// The node of rank 0. srun may run on a login node, so the address of srun is the last resort.
 std::string slurm_address(const Variables& variables) {
   constexpr const char* kNodes = "SLURM_STEP_NODELIST";
   if (const std::optional<std::string> nodes = variables.text(kNodes)) {
@@ -192,7 +192,8 @@ std::string slurm_address(const Variables& variables) {
   variables.refuse(kNodes, "the nodes of this step");
 }
 
-/// The same on every rank, and different for jobs and steps that run at the same time.
+/// A port that is the same on every rank, and different for jobs and steps that run at the same
+/// time.
 int slurm_port(const Variables& variables) {
   constexpr std::int64_t kFirst = 20'000;
   constexpr std::int64_t kPorts = 30'000;

@@ -45,7 +45,7 @@ bool watch_launcher() {
   unsetenv(kLauncherPipeVariable);
   if (fd < 0) return false;
   fcntl(fd, F_SETFD, FD_CLOEXEC);
-  // Signals are for the program's own threads.
+  // Signals go to the program's own threads.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);

@@ -22,7 +22,7 @@ constexpr std::size_t kPipeBytes = 1'048'576;
 
 void Output::line(int fd, std::string_view prefix, std::string_view text) {
   std::string whole;
-  // Removes rank 0's live line, which is drawn again.
+  // Removes rank 0's live line, which rank 0 draws again.
   if (isatty(fd) == 1) whole = "\r\033[K";
   whole += prefix;
   whole += text;
@@ -47,7 +47,7 @@ void Output::write_some() {
   const std::size_t size = std::min<std::size_t>(piece.text.size() - piece.written, PIPE_BUF);
   const ssize_t written = write(piece.fd, piece.text.data() + piece.written, size);
   if (written < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  // Nobody reads (EPIPE, EIO): the children continue without a reader.
+  // The reader is gone (EPIPE, EIO): the children continue without one.
   piece.written =
       written < 0 ? piece.text.size() : piece.written + static_cast<std::size_t>(written);
   if (piece.written < piece.text.size()) return;

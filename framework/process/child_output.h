@@ -11,7 +11,7 @@ namespace precast {
 
 /// A queue of lines for standard output and standard error, in order of arrival. Lines are never
 /// interleaved; a reader that is slow or gone (a pager, a paused terminal) never blocks the caller.
-/// One thread.
+/// Not thread-safe.
 class PRECAST_API Output {
  public:
   /// @param text without the newline.
@@ -22,7 +22,7 @@ class PRECAST_API Output {
   void write_some();
   /// Writes all, however long that takes.
   void flush();
-  /// Enough is waiting: read no more for now.
+  /// Whether so much is waiting that no more should be read for now.
   [[nodiscard]] bool full() const { return bytes_ >= kMostBytes; }
 
  private:

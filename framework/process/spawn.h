@@ -11,7 +11,8 @@
 
 namespace precast {
 
-/// A pipe whose ends are not inherited by programs started later. Closes what is still open.
+/// A pipe whose ends are not inherited by programs started later. The destructor closes the ends
+/// that are still open.
 class PRECAST_API Pipe {
  public:
   /// @throws IoError
@@ -41,8 +42,8 @@ struct InheritedFile {
 /// are valid as long as the texts.
 [[nodiscard]] PRECAST_API std::vector<char*> null_terminated(const std::vector<std::string>& texts);
 
-/// Starts the program `arguments[0]` (a path; no shell, no search) with /dev/null as its standard
-/// input. Does not fork, so it is safe in a process with threads.
+/// Starts the program `arguments[0]` (a path; no shell, no search in PATH) with /dev/null as its
+/// standard input. Does not fork, so it is safe in a process with threads.
 /// @param own_group makes it the leader of its own process group: signals of a terminal (Ctrl-C,
 /// Ctrl-Z) do not reach it, and it may write to one that stops background writers.
 /// @return 0 and the process in `child`, or an errno value.

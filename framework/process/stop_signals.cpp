@@ -7,7 +7,7 @@
 namespace precast {
 namespace {
 
-// A signal handler reaches nothing but globals.
+// A signal handler can only access globals.
 std::atomic<bool> g_requested = false;
 std::atomic<bool> g_interrupted = false;
 std::atomic<int> g_signal = 0;

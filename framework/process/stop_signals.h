@@ -11,14 +11,14 @@
 namespace precast {
 
 /// While one lives, its signals ask long work to stop instead of ending the process; a second
-/// SIGINT ends it at once. A SIGHUP that the process ignores (nohup) stays ignored. One at a time
-/// in a process.
+/// SIGINT ends it at once. A SIGHUP that the process ignores (nohup) stays ignored. Only one may
+/// exist in a process at a time.
 class PRECAST_API StopSignals {
  public:
-  /// What terminals, shells and containers send.
+  /// The signals that terminals, shells and containers send.
   static constexpr std::array kCommand = {SIGINT, SIGTERM};
-  /// Also what batch systems send before they take a machine away, and what a terminal sends when
-  /// it is closed.
+  /// In addition, the signals that batch systems send before they take a machine away, and that a
+  /// terminal sends when it is closed.
   static constexpr std::array kTraining = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
 
   explicit StopSignals(std::span<const int> signals = kCommand);

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// For the manifest, folders, and what others write meanwhile.
+/// Free space left for the manifest, folders, and what others write meanwhile.
 constexpr std::uint64_t kSpareBytes = 64'000'000;
 
 /// The paths in a folder, in no order. Empty if it is missing. @throws IoError
@@ -65,9 +65,9 @@ bool cannot_exchange(int errno_value) {
   return errno_value == EINVAL || errno_value == ENOSYS || errno_value == EOPNOTSUPP;
 }
 
-/// Gives the folder `from` the name `to`, which another one may have. On a file system that cannot
-/// exchange names the older one is moved aside first: between the two renames only checkpoints of
-/// other steps are there.
+/// Gives the folder `from` the name `to`, which another folder may have. On a file system that
+/// cannot exchange names the older one is moved aside first: between the two renames only
+/// checkpoints of other steps are there.
 /// @return where older ones are now: at most one, unless other processes do the same.
 /// @throws IoError
 std::vector<fs::path> put_in_place(const fs::path& from, const fs::path& to, FileOps& ops) {
@@ -86,7 +86,7 @@ std::vector<fs::path> put_in_place(const fs::path& from, const fs::path& to, Fil
         if (refused == 0) replaced.push_back(aside);
         failpoint("checkpoint.before_second_rename");
       }
-      // Nothing there any more: moved, or removed by another process.
+      // The folder is gone: moved, or removed by another process.
       if (refused == 0 || refused == ENOENT) continue;
     }
     if (!replaced.empty()) rename_folder(replaced.back(), to, ops);
@@ -294,7 +294,7 @@ std::size_t prune_checkpoints(const fs::path& parent, const Retention& retention
     }
   }
   failpoint("checkpoint.before_prune_sync");
-  // After a power cut none may have its name and lack a file.
+  // After a power cut no folder may have a checkpoint's name and lack a file.
   if (!moved.empty()) sync_folder(parent.empty() ? "." : parent, ops);
   failpoint("checkpoint.before_prune_removal");
   for (const fs::path& path : moved) remove_folder(path, ops);

@@ -18,9 +18,11 @@ namespace precast {
 /// manifest. They are written under a temporary name that no two writers share
 /// (`ckpt-<step>.tmp.<host>.<process>.<token>`) and appear complete, by a rename; they are removed
 /// by a rename to a temporary name first. So a folder with a checkpoint's name is intact, whatever
-/// kills a process. If the disk breaks its promises, the hashes show it. Functions are thread-safe.
+/// kills a process. If the disk loses data that it reported as written, the hashes show it.
+/// Functions are thread-safe.
 
-/// Writes one checkpoint. Without commit() the destructor removes what was written. One thread.
+/// Writes one checkpoint. Without commit() the destructor removes what was written. Not
+/// thread-safe.
 class PRECAST_API CheckpointWriter {
  public:
   /// Creates `parent` where it is missing. @param expected_bytes roughly what will be added.
@@ -73,22 +75,23 @@ PRECAST_API Manifest verify_checkpoint(const std::filesystem::path& path);
 [[nodiscard]] PRECAST_API std::optional<StoredCheckpoint> latest_valid(
     const std::filesystem::path& parent);
 
-/// Which checkpoints stay: the `last` newest and the `best` by metric (of equals the newer; those
-/// without metric are never best).
+/// Which checkpoints are kept: the `last` newest, and the `best` ones by metric (of equal ones the
+/// newer; those without a metric are never among the best).
 struct Retention {
   std::size_t last = 1;
   std::size_t best = 0;
   bool higher_is_better = true;
 };
 
-/// Removes the others, but never the newest valid one, and nothing at all if none is valid.
+/// Removes all other checkpoints, but never the newest valid one, and nothing at all if none is
+/// valid.
 /// @return how many. @throws IoError
 PRECAST_API std::size_t prune_checkpoints(const std::filesystem::path& parent,
                                           const Retention& retention,
                                           FileOps& ops = posix_file_ops());
 
 /// Removes what killed writers have left: on this host if the process is gone, on any host after a
-/// day. What cannot be removed stays. @return how many.
+/// day. What cannot be removed stays. @return the number removed.
 PRECAST_API std::size_t remove_stale_checkpoints(const std::filesystem::path& parent,
                                                  FileOps& ops = posix_file_ops());
 

@@ -22,7 +22,7 @@ constexpr std::string_view kPrefix = "ckpt-";
 constexpr std::string_view kTemporary = ".tmp.";
 constexpr std::chrono::hours kMaxAge{24};
 
-/// A number that is all of `text`.
+/// Parses a number that makes up all of `text`.
 template <typename Number>
 std::optional<Number> whole_number(std::string_view text) {
   Number value{};
@@ -47,7 +47,8 @@ const std::string& host_name() {
   return name;
 }
 
-/// Tells this process from an earlier one of the same number: in containers they repeat.
+/// Distinguishes this process from an earlier one with the same number: in containers, numbers
+/// repeat.
 const std::string& process_token() {
   static const std::string token = [] {
     std::random_device source;

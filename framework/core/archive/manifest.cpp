@@ -27,7 +27,7 @@ constexpr std::uint64_t kFormatVersion = 1;
 constexpr std::size_t kMaxNameBytes = 200;
 constexpr std::size_t kMaxKeyBytes = 32;
 constexpr std::size_t kMaxShownBytes = 100;
-/// The document, its list, and an entry of that.
+/// Levels: the document, its list, and an entry of the list.
 constexpr std::size_t kMaxDepth = 3;
 /// An entry is a map of three values; the document itself has a few more.
 constexpr std::size_t kMaxValues = 4 * kMaxManifestFiles + 16;
@@ -191,7 +191,7 @@ ManifestFile take_file(Fields& fields, const std::string& place) {
   return file;
 }
 
-/// All but the digest.
+/// Everything but the digest.
 nlohmann::ordered_json body(const Manifest& manifest) {
   nlohmann::ordered_json document;
   document["version"] = kFormatVersion;
@@ -206,7 +206,7 @@ nlohmann::ordered_json body(const Manifest& manifest) {
   return document;
 }
 
-/// Of the content, not of the text: spaces do not matter.
+/// The digest of the content, not of the text: spaces do not matter.
 std::uint64_t digest(const nlohmann::ordered_json& body) {
   const std::string text = body.dump();
   return XXH3_64bits(text.data(), text.size());

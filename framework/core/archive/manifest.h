@@ -33,7 +33,7 @@ struct ManifestFile {
 struct Manifest {
   /// Optimiser steps done, over all epochs; >= 0.
   std::int64_t step = 0;
-  /// What checkpoints are compared by, finite; none if nothing has been evaluated yet.
+  /// The figure by which checkpoints are compared, finite; none if nothing has been evaluated yet.
   std::optional<double> metric;
   std::vector<ManifestFile> files;
 
@@ -50,12 +50,13 @@ struct Manifest {
 
 /// Strict: one format version, no unknown or repeated key, plain and different file names, at most
 /// kMaxManifestBytes and kMaxManifestFiles, and the digest must match: a change of one byte is an
-/// error or changes nothing. Nesting costs nothing. @param source names the file in messages.
+/// error or changes nothing. Deep nesting costs no memory. @param source names the file in
+/// messages.
 /// @throws CheckpointError, and nothing else but std::bad_alloc
 [[nodiscard]] PRECAST_API Manifest parse_manifest(std::span<const std::byte> text,
                                                   const std::string& source);
 
-/// The entry of a file that holds `bytes`.
+/// The entry of a file that contains `bytes`.
 [[nodiscard]] PRECAST_API ManifestFile describe_file(const std::string& name,
                                                      std::span<const std::byte> bytes);
 /// The entry of `folder`/`name`, which is read in pieces. @throws IoError if it is missing, not a

@@ -28,7 +28,7 @@ struct NpyHeader {
 [[nodiscard]] PRECAST_API NpyHeader parse_npy_header(std::span<const std::byte> file,
                                                      const std::string& source);
 
-/// An array as NumPy's `.npy` holds it: C order, little-endian. All of DType but bf16.
+/// An array as in NumPy's `.npy`: C order, little-endian. Any DType but bf16.
 struct NpyArray {
   DType dtype = DType::f32;
   std::vector<std::int64_t> shape;

@@ -10,7 +10,7 @@ namespace precast {
 /// What a pickle may name, and what each name does when it is called. Anything else is refused.
 struct PickleGlobal {
   PickleValue::Role role;
-  /// Of a storage type.
+  /// Only for a storage type.
   DType dtype = DType::f32;
 };
 

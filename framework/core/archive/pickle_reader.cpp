@@ -15,12 +15,12 @@ using Kind = PickleValue::Kind;
 using Role = PickleValue::Role;
 
 constexpr std::uint64_t kMaxPickleBytes = 64'000'000;
-/// A tensor's description takes the room of this many values, besides its sizes.
+/// A tensor's description takes as much memory as this many values, in addition to its sizes.
 constexpr std::size_t kTensorCharge = 2;
 constexpr std::size_t kMaxDimensions = 64;
 constexpr std::size_t kShownLength = 100;
 
-/// Does what the opcodes say.
+/// Executes the opcodes.
 class Machine {
  public:
   Machine(std::span<const std::byte> bytes, const std::string& source, Pickle& pickle)

@@ -25,7 +25,7 @@ constexpr std::size_t kAlignment = 8;
 constexpr const char* kMetadataKey = "__metadata__";
 constexpr const char* kDigestKey = "precast_xxh3_64";
 
-/// Covers what a reader gets: any change of one byte is an error or changes nothing.
+/// Hashes everything that a reader gets: a change of any byte is an error or changes nothing.
 std::string digest(std::span<const TensorRecord> records,
                    const std::map<std::string, std::string>& metadata) {
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
@@ -182,7 +182,8 @@ TensorRecord to_record(Entry& entry, std::span<const std::byte> data, const std:
   return {std::move(entry.name), *dtype, std::move(entry.shape), data.subspan(begin, end - begin)};
 }
 
-/// Hidden bytes between tensors, or tensors that share bytes, are how one file passes for two.
+/// Bytes between tensors, or bytes that tensors share, would let one file be read as two different
+/// ones.
 void check_no_holes(const std::vector<TensorRecord>& records, std::span<const std::byte> data,
                     const std::string& source) {
   std::vector<const TensorRecord*> order;
@@ -218,7 +219,7 @@ json header_entry(const TensorRecord& record, std::uint64_t offset) {
 /// Where the bytes of the records go: larger elements first, so that all are aligned.
 struct Layout {
   std::vector<std::size_t> order;
-  /// Of each record, in the order of the records.
+  /// The offset of each record, in the order of the records.
   std::vector<std::uint64_t> offsets;
 };
 

@@ -36,7 +36,8 @@ bool starts_with(std::span<const std::byte> file, std::string_view start) {
   return file.size() >= start.size() && std::memcmp(file.data(), start.data(), start.size()) == 0;
 }
 
-/// A pickle of protocol 2 or later at the very start: torch before 1.6 wrote several in a row.
+/// Whether the file starts with a pickle of protocol 2 or later: torch before 1.6 wrote several in
+/// a row.
 bool is_legacy(std::span<const std::byte> file) {
   return file.size() >= 2 && file[0] == std::byte{0x80} && file[1] >= std::byte{2} &&
          file[1] <= std::byte{5};

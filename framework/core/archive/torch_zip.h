@@ -21,7 +21,7 @@ inline constexpr std::string_view kTorchMetadataKey = "precast_spec";
 
 /// Writes an OrderedDict of tensors that `torch.load(weights_only=True)` reads. Atomic; the same
 /// records give the same bytes. @param metadata all but kTorchMetadataKey is left out.
-/// @throws IoError; CheckpointError for a name twice.
+/// @throws IoError; CheckpointError for a duplicate name.
 PRECAST_API void write_torch_zip(const std::filesystem::path& path,
                                  std::span<const TensorRecord> records,
                                  const std::map<std::string, std::string>& metadata = {},

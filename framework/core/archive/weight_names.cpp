@@ -32,8 +32,8 @@ constexpr std::array<FilterBits, 4> kFilterBits = {{
 /// Which of the three is at each place of a filter.
 constexpr std::array<std::size_t, 9> kFilterPlaces = {0, 1, 0, 1, 2, 1, 0, 1, 0};
 
-/// A convolution's weight is [out, in / groups, height, width], where groups divides out. It also
-/// bounds what a wrong file can ask for.
+/// A convolution's weight is [out, in / groups, height, width], where groups divides out. The check
+/// also limits the memory that a wrong file can request.
 bool has_channels(const TensorRecord& weight, std::int64_t channels) {
   const auto& shape = weight.shape;
   return shape.size() == 4 && shape[0] > 0 && shape[1] > 0 && channels % shape[1] == 0 &&
@@ -99,7 +99,7 @@ FfcvNames ffcv_names(const std::vector<TensorRecord>& records,
     const auto [layer, last] = split_name(record.name);
     const auto found = blurred.find(layer);
     if (found != blurred.end() && (last == ".weight" || last == ".bias")) {
-      // Where Python's state_dict() has it: a module's buffers come before its parts.
+      // At its place in Python's state_dict(): a module's buffers come before its submodules.
       if (last == ".weight") {
         const std::int64_t channels = found->second;
         const std::size_t bytes = static_cast<std::size_t>(channels) * sizeof kFilterValues;

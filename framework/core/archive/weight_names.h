@@ -32,7 +32,7 @@ torchvision_names(const std::vector<TensorRecord>& records, const std::string& s
 struct FfcvNames {
   std::vector<TensorRecord> records;
   std::size_t renamed = 0;
-  /// What the records `blur_filter` view.
+  /// The memory that the records `blur_filter` refer to.
   std::vector<float> filters;
 
   FfcvNames() = default;

@@ -26,7 +26,7 @@ class PRECAST_API WeightsFile {
   [[nodiscard]] const std::vector<TensorRecord>& records() const { return archive_.records; }
   /// Null if there is none.
   [[nodiscard]] const TensorRecord* find(std::string_view name) const;
-  /// Of a safetensors file; of a torch file the model spec alone.
+  /// The metadata of a safetensors file; for a torch file, only the model spec.
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const {
     return archive_.metadata;
   }
@@ -50,7 +50,7 @@ class PRECAST_API WeightsFile {
 
 /// Writes the format that the extension names: `.safetensors`, or `.pt` and `.pth` (which hold no
 /// metadata but the model spec, see torch_zip.h). Atomic. @throws IoError; CheckpointError for
-/// another extension or a name twice.
+/// another extension or a duplicate name.
 PRECAST_API void save_weights(const std::filesystem::path& path,
                               std::span<const TensorRecord> records,
                               const std::map<std::string, std::string>& metadata = {},

@@ -16,8 +16,8 @@
 namespace precast {
 
 /// What weights need: the network that they belong to, and the images that it was trained for.
-/// Files of tensors do not say it: with other options of the same architecture they load without an
-/// error and predict worse.
+/// Files of tensors do not contain this: loaded into the same architecture with other options, they
+/// cause no error but worse predictions.
 ///
 /// Stored as one JSON text: in safetensors files and checkpoints in the metadata, under
 /// kWeightsSpecKey; in `.pt` files as the record `extra/precast_spec` of the zip archive, which
@@ -36,7 +36,8 @@ struct WeightsSpec {
   std::int64_t num_classes = 1;
   /// The name of each class; empty: unknown.
   std::vector<std::string> class_names = {};
-  /// Of each channel, of pixels in 0..255; empty: the images are not normalised.
+  /// Mean and standard deviation of each channel, for pixels in 0..255; empty: the images are not
+  /// normalised.
   std::vector<double> mean = {}, std = {};
   /// Side of the images in evaluation, px; 0: unknown.
   std::int64_t resolution_px = 0;

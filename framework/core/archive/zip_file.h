@@ -23,7 +23,7 @@ namespace precast {
 class PRECAST_API ZipReader {
  public:
   /// Reads the directory. @param source names the file in messages. @throws CheckpointError for
-  /// anything that is not a zip archive, a truncated one, or a name twice.
+  /// anything that is not a zip archive, a truncated one, or a duplicate name.
   ZipReader(std::span<const std::byte> file, std::string source);
 
   /// Names in the directory's order.
@@ -60,9 +60,9 @@ class PRECAST_API ZipReader {
   std::map<std::string, Entry, std::less<>> entries_;
 };
 
-/// Writes a zip archive of stored entries, each aligned to 64 bytes as torch wants for mapping.
+/// Writes a zip archive of stored entries, each aligned to 64 bytes, as torch requires for mapping.
 /// Nothing appears under the final name before finish(). The same entries give the same bytes.
-/// One thread.
+/// Not thread-safe.
 class PRECAST_API ZipWriter {
  public:
   /// @param zip32_limit sizes and offsets from here on use zip64 fields; lowered by tests only.

@@ -46,8 +46,8 @@ std::size_t first_invalid_utf8(std::string_view text) {
   return at;
 }
 
-/// Looks at a text before a tree is built of it: how many documents there are, and that there are
-/// not too many nodes. Not by YAML::LoadAll, which never ends where the text starts with a comma.
+/// Surveys a text before a tree is built from it: counts documents, and rejects too many nodes.
+/// YAML::LoadAll is not used, because it never returns for a text that starts with a comma.
 class Survey final : public YAML::EventHandler {
  public:
   void OnDocumentStart(const YAML::Mark& mark) override { start_ = mark; }
@@ -123,7 +123,8 @@ class Importer {
   }
 
  private:
-  /// A scalar's text. The file was UTF-8, but yaml-cpp 0.7 makes one byte each of `\N` and `\_`.
+  /// A scalar's text, checked again: the file was UTF-8, but yaml-cpp 0.7 turns `\N` and `\_` into
+  /// one byte each.
   std::string checked(const YAML::Node& scalar) {
     const std::string& text = scalar.Scalar();
     if (first_invalid_utf8(text) == text.size()) return text;
@@ -162,14 +163,15 @@ class Importer {
 };
 
 /// Reads the text once, which finds most mistakes. @return whether a second document follows the
-/// first, whose place `survey` then has. @throws YAML::Exception
+/// first; `survey` then has its place. @throws YAML::Exception
 bool has_second_document(const std::string& text, Survey& survey) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);
   return parser.HandleNextDocument(survey) && parser.HandleNextDocument(survey);
 }
 
-/// What a value or a key holds is printed and stored as JSON later, which takes nothing else.
+/// Checks that a value or key is UTF-8, because it is later printed and stored as JSON, which
+/// accepts nothing else.
 /// @return false with an error at the first wrong byte.
 bool check_utf8(std::string_view text, Origin origin, Diagnostics& diagnostics) {
   const std::size_t wrong = first_invalid_utf8(text);

@@ -159,7 +159,8 @@ void Schema::assign(Key& key, const ConfigNode& value, Diagnostics& diagnostics,
     return;
   }
   Key& meant = key.alias_of_ ? *const_cast<Key*>(find(*key.alias_of_)) : key;
-  // Another place may replace a value under any of its names: the command line one of the file.
+  // A value from another place replaces this one under any of its names: the command line overrides
+  // the file.
   if (meant.given_ && meant.given_as_ != key.name_ && meant.origin_.source == value.origin.source) {
     diagnostics.error(
         value.origin, shown,

@@ -30,7 +30,7 @@ struct Override {
 ///
 /// Coercions: `true/false/yes/no/on/off/1/0` for bool; a bool where an integer is expected counts
 /// as 1 or 0; numbers are read in decimal (`012` is 12), and `5e-5` is a number. The schema borrows
-/// the variables and must not outlive them. One thread.
+/// the variables and must not outlive them. Not thread-safe.
 class PRECAST_API Schema {
  public:
   /// A variable of an enumeration: its value as an index into Key::choices.
@@ -40,7 +40,7 @@ class PRECAST_API Schema {
   };
   using Target = std::variant<bool*, std::int64_t*, double*, std::string*, std::vector<double>*,
                               std::vector<std::string>*, ConfigNode*, Choice>;
-  /// A key as people read it.
+  /// A key as help texts show it.
   struct KeyHelp {
     std::string name;
     std::string help;
@@ -52,7 +52,8 @@ class PRECAST_API Schema {
     bool required = false;
   };
 
-  /// What is allowed for one key. Setters return the key, so that a table reads as one line a key.
+  /// What is allowed for one key. Setters return the key, so that a table reads as one line per
+  /// key.
   class PRECAST_API Key {
    public:
     Key& min(double low);
@@ -63,7 +64,7 @@ class PRECAST_API Schema {
     Key& choices(std::vector<std::string> names);
     /// The value must be given.
     Key& required();
-    /// Accepted for compatibility with old files and ignored with this warning.
+    /// The key is accepted for compatibility with old files and ignored, with this warning.
     Key& dead(std::string reason);
 
    private:
@@ -145,7 +146,7 @@ class PRECAST_API Schema {
   [[nodiscard]] nlohmann::ordered_json values() const;
   /// The keys that set something, in their order.
   [[nodiscard]] std::vector<KeyHelp> keys() const;
-  /// One line a key: name, type, default, allowed values, help.
+  /// One line per key: name, type, default, allowed values, help.
   /// @param prefix put before each name: "--" for keys on a command line.
   [[nodiscard]] std::string help(std::string_view prefix = "--") const;
 
