@@ -21,7 +21,7 @@ struct Limits {
   int page_shift;
 
   [[nodiscard]] bool allow(const Allocation& entry) const {
-    // In this order no sum can overflow.
+    // Compared in this order, no sum can overflow.
     return entry.sample < num_samples && entry.pointer >= begin && entry.pointer <= end &&
            entry.size <= end - entry.pointer &&
            entry.pointer >> page_shift == (entry.pointer + entry.size - 1) >> page_shift;

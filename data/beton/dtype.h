@@ -31,7 +31,7 @@ struct ArrayFormat {
 [[nodiscard]] PRECAST_API std::uint64_t array_bytes(const ArrayFormat& format,
                                                     const std::string& place);
 
-/// Converts to and from the arguments of a field descriptor (kFieldArgumentsBytes). @throws
+/// Convert to and from the arguments of a field descriptor (kFieldArgumentsBytes). @throws
 /// DataError prefixed with `place` for what array_bytes() rejects and for a description that is not
 /// a plain type. @{
 [[nodiscard]] PRECAST_API std::vector<std::byte> array_arguments(const ArrayFormat& format,

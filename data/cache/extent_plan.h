@@ -15,8 +15,8 @@ struct FileRange {
   std::uint64_t end = 0;
 };
 
-/// Memory needed to hold a range. Has few different sizes, so that memory is reused, and leaves
-/// room for reads that must be aligned (DiskFile::kDirectAlignment).
+/// Memory needed to hold a range. Takes one of few sizes, so that memory is reused, and leaves room
+/// for reads that must be aligned (DiskFile::kDirectAlignment).
 [[nodiscard]] PRECAST_API std::uint64_t buffer_bytes(const FileRange& range);
 
 /// One read of a pass: what it reads and how many samples use it before it may be released.

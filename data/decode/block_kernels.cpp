@@ -60,8 +60,8 @@ void transform_simd(const BlockRow& row, JpegDct dct) {
 
 #else
 
-/// For the eighth `kFrom` of the coefficients in zigzag order: where its bytes go in row `kRow` of
-/// the block. 0x80: nothing.
+/// Shuffle indices that move the coefficients of one eighth of the zigzag order to row `row` of the
+/// block: for each byte of the row, the byte of the eighth that goes there. 0x80: none.
 struct ZigzagBytes {
   alignas(16) std::uint8_t from[16] = {};
   bool any = false;

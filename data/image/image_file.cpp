@@ -45,7 +45,7 @@ ImageFormat promised_format(std::string_view name) {
 }
 
 void allocate_pixels(std::uint64_t width, std::uint64_t height, Image& out) {
-  // Both come from 32-bit numbers, so the product cannot overflow.
+  // Width and height come from 32-bit numbers, so the product cannot overflow.
   if (width == 0 || height == 0 || width * height > kMaxPixels) {
     throw DataError(
         fmt::format("image: expected 1 to {} pixels, got {} x {}", kMaxPixels, width, height));

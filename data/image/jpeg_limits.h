@@ -16,8 +16,8 @@ namespace precast::data {
 inline constexpr std::uint64_t kMaxCoefficientBytes = std::uint64_t{1} << 28;
 inline constexpr int kMaxScans = 200;
 
-/// After jpeg_read_header(). @throws DataError for a JPEG of several scans whose coefficients take
-/// more than kMaxCoefficientBytes.
+/// Call after jpeg_read_header(). @throws DataError for a JPEG of several scans whose coefficients
+/// take more than kMaxCoefficientBytes.
 void check_coefficients(const jpeg_decompress_struct& decompress);
 
 /// Makes a decoding libjpeg stop above kMaxScans: `Errors` is the type that its `client_data`

@@ -94,8 +94,8 @@ struct LoaderStatistics {
 
 /// Reads batches of a .beton file with worker threads. Threads take one sample at a time from a
 /// shared counter, across the boundaries of batches, so none waits for a slower one. The batches'
-/// content depends only on the seed, the epoch and the order, not on the threads. A loader must be
-/// used by one thread.
+/// content depends only on the seed, the epoch and the order, not on the threads. Use a loader from
+/// one thread only.
 class PRECAST_API Loader {
  public:
   /// Borrows `reader`, which outlives the loader and the batches. @throws ConfigError if an option

@@ -20,8 +20,8 @@ std::string size_text(std::uint64_t bytes) {
                         : fmt::format("{:.0f} MiB", mebibytes);
 }
 
-/// What one thread's decoder holds at most: the pixels of the largest image, and the sample's own
-/// as bytes where they are normalised.
+/// The most memory that one thread's decoder holds: the pixels of the largest image and, if pixels
+/// are normalised, those of the sample as bytes.
 std::uint64_t decoder_bytes(const BetonReader& reader, std::int64_t image_size_px, bool normalize) {
   std::uint64_t largest = 0;
   for (std::size_t field = 0; field < reader.fields().size(); ++field) {
@@ -74,14 +74,15 @@ MemoryPlan plan_memory(const BetonReader& reader, const Pipeline& pipeline,
   plan.batches_locked = static_cast<bool>(options.allocator.allocate);
   plan.decoders = static_cast<std::uint64_t>(options.workers) *
                   decoder_bytes(reader, image_size_px, options.normalize);
-  // What the order keeps, the ids of a pass, those of the next one and a copy while they are made.
+  // The memory of the order itself, the ids of a pass, those of the next pass, and a copy while
+  // they are made.
   const std::uint64_t samples = options.order ? options.order->size() : reader.size();
   plan.order = 3 * samples * sizeof(std::uint64_t);
   if (options.order) plan.order += options.order->memory_bytes();
   if (options.jpeg_index) plan.index = options.jpeg_index->bytes_at_most();
   if (reader.disk() != nullptr) {
     plan.cache = options.cache_bytes;
-    // Of each sample of a pass: its bytes' place while reads are planned, and its read.
+    // For each sample of a pass: the position of its bytes while reads are planned, and its read.
     plan.order += samples / static_cast<std::uint64_t>(world) * 28;
   } else {
     plan.mapped = reader.file_bytes();

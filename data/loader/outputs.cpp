@@ -69,7 +69,7 @@ class Resolver {
  public:
   Resolver(const BetonReader& reader, bool normalize) : reader_(reader), normalize_(normalize) {}
 
-  /// All fields that batches can hold.
+  /// Outputs for all fields that batches can hold.
   std::vector<Output> all(const ImagePipeline& images) {
     std::vector<Output> outputs;
     const bool has_images = reader_.first_field(FieldType::image) < reader_.fields().size();
@@ -311,7 +311,7 @@ class Resolver {
   const BetonReader& reader_;
   bool normalize_;
   Diagnostics diagnostics_;
-  /// Whether the output at hand has been complained about.
+  /// Whether a problem of the current output has been reported.
   bool failed_ = false;
 };
 

@@ -17,7 +17,7 @@ namespace precast::data {
 /// An RGB image.
 struct ImageOutput {
   ImagePipeline pipeline;
-  /// Keys its random numbers; empty: the seed's own.
+  /// Part of the key of its random numbers; empty: they depend on the seed alone.
   std::string view = {};
   /// [3, H, W]. Images that the consumer normalises itself stay [H, W, 3].
   bool channels_first = false;
@@ -36,13 +36,13 @@ struct MaskOutput {
   std::uint8_t fill = 0;
   /// 3 if it is stored as an image, else 1.
   int channels = 1;
-  /// Of an ndarray or tensor: its height and width. Empty where each value has its own.
+  /// For an ndarray or tensor: its height and width. Empty if each value has its own.
   std::vector<std::uint64_t> sides = {};
 };
 
 /// An int field.
 struct IntegerOutput {
-  /// Applied in this order.
+  /// Label transforms, applied in this order.
   std::vector<std::shared_ptr<const LabelTransform>> labels = {};
 };
 
@@ -71,8 +71,8 @@ struct ShapedOutput {
     padded,
     /// All values have this shape; others are an error. Pixels without pad_to.
     exact,
-    /// Values come flat, [N, elements], padded to the largest of each batch; `shape` is the number
-    /// of elements of the largest value in the file. Ragged arrays without pad_to.
+    /// Values are flattened, [N, elements], and padded to the largest of each batch; `shape` is the
+    /// number of elements of the largest value in the file. Ragged arrays without pad_to.
     packed,
   };
   std::vector<std::int64_t> shape;
@@ -116,7 +116,7 @@ template <typename Kind>
 /// for each field that batches can hold; in a file with images, fields of bytes, JSON and with a
 /// tag are left out.
 /// @param normalize the type of images for which the pipeline sets none: float32 normalised, or u8.
-/// @throws ConfigError with all that does not fit the file.
+/// @throws ConfigError listing everything that does not fit the file.
 [[nodiscard]] PRECAST_API std::vector<Output> resolve_outputs(const BetonReader& reader,
                                                               const Pipeline& pipeline,
                                                               bool normalize);

@@ -14,8 +14,8 @@
 namespace precast::data {
 namespace {
 
-/// Most samples that a worker takes at once: where batches are large, so that quick samples (40 us)
-/// are not slowed by the counter that all threads share.
+/// The most samples that a worker takes at once, if batches are large: so quick samples (40 us) are
+/// not slowed down by the counter that all threads share.
 constexpr std::int64_t kLongestRun = 8;
 
 std::int64_t run_length(const LoaderOptions& options) {
@@ -106,7 +106,7 @@ std::int64_t Loader::Pass::first_sample() const {
   return std::min(samples_, request_.first_batch * shared_.options.batch_size);
 }
 
-/// The rank's share of the global order, in the global order's memory.
+/// The rank's share of the global order. Reuses the memory of the global order.
 std::vector<std::uint64_t> Loader::Pass::ids_of_rank() const {
   std::vector<std::uint64_t> ids = shared_.orders.take(request_.epoch);
   for (std::int64_t i = 0; i < samples_; ++i)

@@ -36,7 +36,7 @@ struct Loader::Shared {
   /// One per worker, kept across passes: scratch memory and time statistics.
   std::vector<SampleReader> readers;
   std::vector<WorkerClock> clocks;
-  /// For a reader with on_disk access.
+  /// Only for a reader with on_disk access.
   std::optional<PageCache> cache;
   /// Where damaged samples are replaced.
   std::optional<Replacements> replacements;
@@ -86,11 +86,11 @@ class Loader::Pass {
   const EpochRequest request_;
   const std::int64_t samples_;
   const std::int64_t batches_;
-  /// Of this rank, in order.
+  /// The ids of this rank's samples, in order.
   const std::vector<std::uint64_t> ids_;
   const BatchLayout layout_;
   BatchRing ring_;
-  /// For a mapped file.
+  /// Only for a mapped file.
   std::optional<ReadAhead> read_ahead_;
   /// Samples per ticket, and tickets per batch.
   const std::int64_t run_;

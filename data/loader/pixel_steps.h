@@ -18,7 +18,8 @@ namespace precast::data {
 /// use one per thread.
 class PRECAST_API PixelSteps {
  public:
-  /// Borrows `pipeline`. @param view keys the output's random numbers; empty: the seed's own.
+  /// Borrows `pipeline`. @param view part of the key of the output's random numbers; empty: they
+  /// depend on the seed alone.
   PixelSteps(const ImagePipeline& pipeline, std::uint64_t seed, std::string_view view);
 
   [[nodiscard]] Rect region(int height, int width, const SamplePlace& place) const;
@@ -37,7 +38,7 @@ class PRECAST_API PixelSteps {
 
   const ImagePipeline& pipeline_;
   std::uint64_t seed_;
-  /// One a step.
+  /// One per step.
   std::vector<std::uint64_t> step_seeds_;
   std::vector<std::byte> scratch_;
 };

@@ -23,7 +23,7 @@ void simplify(ImagePipeline& pipeline) {
   pipeline.steps.clear();
 }
 
-/// The same values without crops and transforms.
+/// The outputs without crops and transforms.
 std::vector<Output> whole(std::vector<Output> outputs) {
   for (Output& output : outputs) {
     if (auto* const image = std::get_if<ImageOutput>(&output.kind)) simplify(image->pipeline);

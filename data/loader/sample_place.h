@@ -7,7 +7,7 @@ namespace precast::data {
 /// Names one sample of one pass; with the seed it fixes every random choice.
 struct SamplePlace {
   std::uint64_t sample = 0;
-  /// In the pass's global order.
+  /// Its position in the pass's global order.
   std::uint64_t position = 0;
   std::int64_t epoch = 0;
 };

@@ -70,13 +70,13 @@ class SampleReader {
   [[nodiscard]] std::span<const std::byte> stored_value(const Item& item) const;
   [[nodiscard]] ImageRecord stored_image(const Item& item) const;
   /// @}
-  /// `bytes` of a bytes or JSON field, without the zero after a text.
+  /// Returns `bytes` of a bytes or JSON field, without the zero after a text.
   [[nodiscard]] std::span<const std::byte> text_of(const Item& item,
                                                    std::span<const std::byte> bytes) const;
 
   const BetonReader& reader_;
   const std::vector<Output>& outputs_;
-  /// One an output.
+  /// One per output.
   std::vector<Decoders> decoders_;
   std::vector<std::uint8_t> mask_values_;
   FileWindow window_;

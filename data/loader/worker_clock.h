@@ -8,9 +8,9 @@
 
 namespace precast::data {
 
-/// Records where one thread's time goes. Only that thread writes, any thread may read. On its own
-/// cache line. Clocks are read when the thread waits anyway and once per some dozen samples, not
-/// for every one.
+/// Records where one thread's time goes. Only that thread writes, any thread may read. Each is on
+/// its own cache line. Clocks are read when the thread waits anyway and once per some dozen
+/// samples, not for every one.
 class alignas(64) WorkerClock {
  public:
   /// Call at the start of the thread.

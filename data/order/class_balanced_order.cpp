@@ -52,7 +52,8 @@ class ClassBalancedOrder final : public SampleOrder {
   }
 
  private:
-  /// By class, and where each class's begin; one more than there are classes.
+  /// Ids sorted by class, and where those of each class begin: one entry more than there are
+  /// classes.
   std::vector<std::uint64_t> ids_;
   std::vector<std::uint64_t> begins_;
 };

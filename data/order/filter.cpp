@@ -263,7 +263,7 @@ class Bound {
     }
   }
 
-  /// NaN, which has no place in an order, is equal to nothing.
+  /// NaN cannot be ordered, and is equal to nothing.
   [[nodiscard]] bool is_listed(long double value) const {
     return !std::isnan(value) && std::ranges::binary_search(numbers_, value);
   }
@@ -294,7 +294,8 @@ class Bound {
   const Node& node_;
   std::vector<Bound> parts_;
   std::optional<SampleProperty> property_;
-  /// What the value is compared with, ascending. Several: any of them.
+  /// The numbers that the value is compared with, ascending. If there are several, any of them may
+  /// match.
   std::vector<long double> numbers_;
 };
 

@@ -19,7 +19,7 @@ class BetonReader;
 ///     "class id" == 1
 ///     label == "dogs" or label in ["cats", "green apples"]
 /// A comparison is NAME (< <= > >= == !=) NUMBER, NAME in [NUMBERS] or NAME not in [NUMBERS]. Names
-/// are those of SampleProperty, in quotes if they contain other characters than letters, digits, _
+/// are those of SampleProperty, in quotes if they contain characters other than letters, digits, _
 /// and .; (NUMBERS) means [NUMBERS]; an image's mode is compared with jpg and raw. A class name in
 /// quotes (double or single) is the number of that class of an int field whose class names are in
 /// the file; it is compared with ==, != and in. `not` binds tighter than `and`, `and` tighter than

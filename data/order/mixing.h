@@ -13,7 +13,7 @@ struct ClassMixing {
   double classes_per_batch = 0;
   /// The same, expected of a uniformly random order of the same labels.
   double of_random = 0;
-  /// 1: as good as random; small: batches clump.
+  /// 1: as good as random; small: batches contain few classes.
   [[nodiscard]] double ratio() const { return classes_per_batch / of_random; }
 };
 

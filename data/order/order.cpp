@@ -16,7 +16,7 @@
 namespace precast::data {
 namespace {
 
-/// Each sample of another order several times in a row.
+/// Repeats each sample of another order several times in a row.
 class RepeatedOrder final : public SampleOrder {
  public:
   RepeatedOrder(std::unique_ptr<SampleOrder> once, std::uint64_t repeats)

@@ -32,15 +32,15 @@ class PRECAST_API SampleOrder {
 struct OrderOptions {
   /// Name of an entry of the registry.
   std::string name = "sequential";
-  /// Which samples of the file take part: see subset.h. "" all.
+  /// Which samples of the file take part: see subset.h. "": all.
   std::string subset = {};
-  /// Which of these, by a condition on their numbers: see filter.h. "" all.
+  /// Which of these, by a condition on their values: see filter.h. "": all.
   std::string filter = {};
   /// Above 1: each sample appears this many times in an epoch, at neighbouring positions, so that
   /// its copies go to different ranks or, on one rank, into one batch, and each is augmented
   /// independently (Hoffer et al., "Augment your batch", 2019; DeiT's repeated augmentation).
   std::int64_t repeats = 1;
-  /// weighted, class_balanced: name of the integer field; "" the first one.
+  /// weighted, class_balanced: name of the integer field; "": the first one.
   std::string label_field = {};
   /// quasi_random: pages that are open at once.
   std::uint64_t window_pages = 1024;

@@ -71,7 +71,7 @@ class QuasiRandomOrder final : public SampleOrder {
   };
 
   std::uint64_t window_pages_;
-  /// By page, and where each page's begin; one more than there are pages.
+  /// Ids sorted by page, and where those of each page begin: one entry more than there are pages.
   std::vector<std::uint64_t> ids_;
   std::vector<std::uint64_t> begins_;
 };

@@ -36,11 +36,11 @@ inline constexpr const char* kSubsetForms =
 /// Whether choose_subset() accepts the text for a large enough dataset.
 [[nodiscard]] PRECAST_API bool is_subset(std::string_view text);
 
-/// A part of `size` samples: "" all; "N" the first N; "A:B" those from A to B - 1 (an end left out
-/// is the dataset's); "random:N" N samples drawn at random without replacement, "random:N:SEED"
-/// another draw (SEED is 0 if left out). A draw depends on `size`, N and SEED alone, not on
-/// training.seed: runs with different seeds, ranks and resumed runs have the same samples, and a
-/// smaller N gives some of the samples of a larger one.
+/// Chooses a part of `size` samples: "" all; "N" the first N; "A:B" those from A to B - 1 (if A or
+/// B is left out, the dataset's start or end); "random:N" N samples drawn at random without
+/// replacement, "random:N:SEED" another draw (SEED is 0 if left out). A draw depends on `size`, N
+/// and SEED alone, not on training.seed: runs with different seeds, ranks and resumed runs have the
+/// same samples, and a smaller N gives some of the samples of a larger one.
 /// @param place the dataset, for messages. @throws ConfigError; its message begins with `subset`.
 [[nodiscard]] PRECAST_API Members choose_subset(std::string_view text, std::uint64_t size,
                                                 std::string_view place);

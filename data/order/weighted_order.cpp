@@ -14,7 +14,7 @@ namespace {
 
 class WeightedOrder final : public SampleOrder {
  public:
-  /// @param weights one a member, all at least 0, their sum above 0.
+  /// @param weights one per member, all at least 0, their sum above 0.
   WeightedOrder(Members members, std::vector<double> weights)
       : members_(std::move(members)), threshold_(weights.size()), alias_(weights.size()) {
     double sum = 0;
@@ -26,7 +26,8 @@ class WeightedOrder final : public SampleOrder {
       weights[i] *= scale;
       (weights[i] < 1 ? small : large).push_back(i);
     }
-    // A sample below the mean shares its place with one above it, which keeps what is left.
+    // A sample with a weight below the mean shares its entry with one above it, whose weight is
+    // reduced by that share.
     while (!small.empty() && !large.empty()) {
       const std::uint64_t low = small.back();
       const std::uint64_t high = large.back();
@@ -39,7 +40,7 @@ class WeightedOrder final : public SampleOrder {
         small.push_back(high);
       }
     }
-    // Left over by rounding.
+    // These are left over because of rounding.
     for (const auto& rest : {small, large}) {
       for (const std::uint64_t i : rest) {
         threshold_[i] = 1;

@@ -9,7 +9,7 @@
 namespace precast::data {
 
 struct WeightedOptions {
-  /// Of each class, or empty.
+  /// The weight of each class, or empty.
   std::vector<double> weights;
   /// Name of a float field that holds each sample's weight, or "".
   std::string weight_field;

@@ -77,8 +77,8 @@ void weigh_columns_simd(const std::int16_t* sums, const ColumnWeights& columns, 
 
 #else
 
-// 256 bits where there are blocks of 128 to fill: wider vectors gain nothing where each block has
-// its own address. Elsewhere one block.
+// Vectors of 256 bits (two blocks of 128) where the target has them; wider ones gain nothing, since
+// each block is loaded from its own address. One block elsewhere.
 #if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
 constexpr std::size_t kBlocks = 2;
 #else

@@ -36,7 +36,8 @@ std::vector<std::byte> read_entry(archive* reader, std::uint64_t max_bytes,
   return out;
 }
 
-/// A member of a zip file, of the size that its entry announces: a small one can hold terabytes.
+/// Reads a member of a zip file, at most as many bytes as its entry announces: a small member can
+/// expand to terabytes.
 std::vector<std::byte> read_whole(archive* reader, archive_entry& entry, const std::string& place) {
   const auto announced = static_cast<std::uint64_t>(archive_entry_size(&entry));
   std::vector<std::byte> bytes = read_entry(reader, announced, place, "zip");

@@ -21,13 +21,15 @@ using ArchiveReader = std::unique_ptr<archive, FreeArchive>;
 /// True if the file's first bytes are gzip's.
 [[nodiscard]] bool is_gzip(std::span<const std::byte> file);
 
-/// The first `max_bytes` of a file, or all of a shorter one; of a .gz file, of what it holds.
+/// Returns the first `max_bytes` of a file, or all of a shorter one; for a .gz file, those of its
+/// uncompressed content.
 /// @throws IoError, or DataError for a damaged .gz file.
 [[nodiscard]] std::vector<std::byte> read_uncompressed(const std::filesystem::path& path,
                                                        std::uint64_t max_bytes);
 
 /// The bytes of a member of a zip archive, uncompressed and checked against their CRC. @param place
-/// names the archive in messages. @throws DataError for a damaged archive, or one without it.
+/// names the archive in messages. @throws DataError for a damaged archive, or one without that
+/// member.
 [[nodiscard]] std::vector<std::byte> unzip_member(std::span<const std::byte> archive_bytes,
                                                   const std::string& member,
                                                   const std::string& place);

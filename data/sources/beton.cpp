@@ -79,7 +79,8 @@ class BetonSource final : public Source {
     require(false, "a reader has no other fields");
     return {};
   }
-  /// Bytes that are checked against their checksum: a file made from them gets new checksums.
+  /// Returns bytes checked against their checksum, because a file made from them gets new
+  /// checksums.
   [[nodiscard]] std::span<const std::byte> blob(std::uint64_t i, std::size_t field) const {
     const std::span<const std::byte> bytes = reader_.blob(i, field);
     if (reader_.fields()[field].has_pointer()) reader_.check_value(i, field, bytes);

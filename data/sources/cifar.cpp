@@ -100,7 +100,7 @@ class CifarSource final : public Source {
     files_.push_back(std::move(file));
   }
 
-  /// One name a line. Names that are missing or too few are replaced by numbers.
+  /// One name per line. Names that are missing or too few are replaced by numbers.
   void read_class_names(const fs::path& path) {
     if (fs::exists(path)) {
       const std::vector<std::byte> bytes = read_file(path);

@@ -35,7 +35,8 @@ std::string_view wordnet_id(std::string_view file) {
   return all_digits ? file.substr(0, kLength) : std::string_view();
 }
 
-/// Length of the folders, with their slashes, that hold every image and at least one level more.
+/// Length of the leading folders, with their slashes, that contain every image and at least one
+/// more level of folders.
 std::size_t common_prefix(const std::vector<std::string>& paths,
                           const std::vector<ClassFile>& files) {
   std::size_t length = 0;
@@ -155,7 +156,7 @@ class Arranger {
       const std::string_view path = paths_[file.path];
       const std::size_t slash = path.rfind('/');
       if (slash == std::string_view::npos) return std::tuple(file.label, path.substr(0, 0), path);
-      // A folder's name without its slash: `a` sorts before `a b`, as torchvision sorts.
+      // Compares folder names without the slash: `a` sorts before `a b`, as in torchvision.
       return std::tuple(file.label, path.substr(0, slash), path.substr(slash + 1));
     };
     std::ranges::sort(result_.files,

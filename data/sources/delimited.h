@@ -9,9 +9,9 @@
 
 namespace precast::data {
 
-/// Reads delimited text (RFC 4180) a row at a time: cells in double quotes may hold delimiters,
-/// line ends and quotes written twice. Lines end with LF or CRLF; empty ones are left out. One
-/// thread.
+/// Reads delimited text (RFC 4180) one row at a time: cells in double quotes may hold delimiters,
+/// line ends and quotes written twice. Lines end with LF or CRLF; empty ones are left out. Not
+/// thread-safe.
 class PRECAST_API DelimitedReader {
  public:
   /// @param text  must outlive the reader. It may begin with any row.
@@ -22,7 +22,7 @@ class PRECAST_API DelimitedReader {
   /// end. @throws DataError naming the line of a quote that is not closed, or is followed by other
   /// text.
   bool next(std::vector<std::string>& cells);
-  /// Where in the text the row begins that next() gave.
+  /// Offset in the text of the row that next() returned.
   [[nodiscard]] std::size_t offset() const { return row_at_; }
 
  private:

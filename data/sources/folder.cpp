@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Deeper nesting is a link that leads back into its own folder.
+/// Deeper nesting means a link that leads back into its own folder.
 constexpr int kMaxDepth = 32;
 
 class FolderSource final : public Source {

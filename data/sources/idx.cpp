@@ -55,7 +55,7 @@ IdxFile read_idx(const fs::path& path, std::uint32_t magic) {
         fmt::format("{}: expected sizes of at least 1 and a product below 2^63, got [{}]",
                     path.string(), fmt::join(idx.shape, ", ")));
   }
-  // One byte more than wanted shows a file that is too long.
+  // Reads one byte more than needed, to detect a file that is too long.
   idx.bytes = read_uncompressed(path, idx.begin + bytes + 1);
   if (idx.bytes.size() != idx.begin + bytes) {
     throw DataError(fmt::format(

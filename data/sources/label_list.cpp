@@ -72,7 +72,7 @@ std::string_view whole_line(const Words& words) {
   return {words.front().data(), static_cast<std::size_t>(end - words.front().data())};
 }
 
-/// Names of all folders on the way to the files.
+/// Names of all folders in the files' paths.
 std::unordered_set<std::string_view> folders_in(const std::vector<std::string>& paths) {
   std::unordered_set<std::string_view> folders;
   for (const std::string& path : paths) {
@@ -93,7 +93,7 @@ std::string some_of(const std::vector<std::string>& names) {
   return fmt::format("{}{}", fmt::join(shown, ", "), more);
 }
 
-/// Puts images and lines together.
+/// Matches images with lines.
 class ListArranger {
  public:
   ListArranger(const std::vector<std::string>& paths, const fs::path& list,
@@ -138,7 +138,7 @@ class ListArranger {
   }
 
  private:
-  /// Of path and class.
+  /// Pairs of a path's index and a class.
   using Labels = std::vector<std::pair<std::size_t, std::string_view>>;
 
   static std::set<std::string_view> names_of(const Labels& labels) {
@@ -240,7 +240,7 @@ class ListArranger {
   const std::unordered_set<std::string_view> known_{classes_.begin(), classes_.end()};
   const std::string& place_;
   MappedFile file_;
-  /// Path of each image, by the sorted names.
+  /// Index of each image's path, sorted by name.
   std::map<std::string_view, std::size_t> images_;
   Labels labels_;
   LeftOutFiles skipped_;

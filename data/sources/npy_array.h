@@ -22,7 +22,8 @@ struct NpyView {
 /// order, and truncated files.
 [[nodiscard]] NpyView view_npy(std::span<const std::byte> file, const std::string& place);
 
-/// The array of a .npy file as an ndarray field takes it; a single number as one of shape [1].
+/// The array of a .npy file in the form that an ndarray field takes; a single number becomes an
+/// array of shape [1].
 /// @throws DataError as view_npy()
 [[nodiscard]] PRECAST_API ArrayInput npy_array(std::span<const std::byte> file,
                                                const std::string& place);

@@ -30,9 +30,9 @@ struct PRECAST_API NumpyOptions {
 ///
 /// The first image is called `image`, the first int called label(s), y, y_..., target(s) or
 /// ..._labels is called `label`, and both come first; others keep their names, of which 16
-/// characters count. Labels of `x_train.npy` are y_train.npy, of `train_images.npy`
-/// train_labels.npy, of any NAME.npy NAME_labels.npy, or what `options` say. Files are mapped,
-/// compressed members of an .npz are unpacked into memory.
+/// characters count. The labels of `x_train.npy` are in y_train.npy, those of `train_images.npy` in
+/// train_labels.npy, those of any NAME.npy in NAME_labels.npy, or in the file that `options` name.
+/// Files are mapped, compressed members of an .npz are unpacked into memory.
 /// @throws IoError; DataError naming the array; ConfigError for labels of an .npz
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_numpy(const std::filesystem::path& path,
                                                              const NumpyOptions& options);

@@ -35,7 +35,7 @@ class PRECAST_API SourceRegistry : public PartRegistry<Source, const std::filesy
     recognizers_.push_back(std::move(recognizes));
     Base::add_part(std::move(name), std::move(help), std::move(factory));
   }
-  /// Of an entry, in the order of entries().
+  /// The recognizer of an entry, by its index in entries().
   [[nodiscard]] const Recognizer& recognizer(std::size_t entry) const {
     return recognizers_.at(entry);
   }
@@ -49,7 +49,7 @@ class PRECAST_API SourceRegistry : public PartRegistry<Source, const std::filesy
 /// Registers every kind of dataset that precast reads, in the order in which they are tried: beton,
 /// cifar, webdataset, folder, idx, numpy, table, tar.
 PRECAST_API void register_sources(SourceRegistry& sources);
-/// Makes a registry with these.
+/// Makes a registry with the kinds of register_sources().
 [[nodiscard]] PRECAST_API SourceRegistry make_sources();
 
 /// Returns the kind of the dataset at `path`. @param path if no file has this name, braces in it
@@ -65,7 +65,7 @@ PRECAST_API void register_sources(SourceRegistry& sources);
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_source(const SourceRegistry& sources,
                                                               const std::filesystem::path& path,
                                                               const PartSpec& spec);
-/// The same with the kinds that precast brings. @throws as kind_of_source(), too.
+/// The same with the kinds that come with precast. @throws as kind_of_source(), too.
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_source(const std::filesystem::path& path,
                                                               const std::string& kind = "auto",
                                                               const ConfigNode& options = {});

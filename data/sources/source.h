@@ -18,10 +18,10 @@ namespace precast::data {
 struct SourceField {
   std::string name;
   std::string type;
-  /// Of an ndarray or tensor.
+  /// Only for an ndarray or tensor.
   ArrayFormat array = {};
-  /// Of a field of a .beton file: what it is beyond its type, and what a custom one's descriptor
-  /// says.
+  /// Only for a field of a .beton file: what its tag says beyond the type, and the arguments in the
+  /// descriptor of a custom field.
   FieldTag tag = {};
   std::vector<std::byte> arguments = {};
 };

@@ -26,8 +26,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A number as programs print it: not one that begins with a zero that says nothing, which is a
-/// code of digits (`007`, `01234`).
+/// Parses a number as programs print it. Digits with a leading zero are a code, not a number
+/// (`007`, `01234`).
 template <typename Number>
 std::optional<Number> parse_number(std::string_view text) {
   const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
@@ -40,12 +40,12 @@ std::optional<Number> parse_number(std::string_view text) {
   return number;
 }
 
-/// An integer has no place for the sign of -0.
+/// An integer cannot keep the sign of -0.
 std::optional<std::int64_t> parse_whole(std::string_view text) {
   return text == "-0" ? std::nullopt : parse_number<std::int64_t>(text);
 }
 
-/// A float has no place for whole numbers that it would round, nor for what a NaN is said to hold.
+/// A float cannot keep whole numbers that it would round, nor the payload of a NaN.
 std::optional<double> parse_float(std::string_view text) {
   if (text.find('(') != std::string_view::npos) return std::nullopt;
   if (text.find_first_not_of("0123456789", text.starts_with('-') ? 1 : 0) ==
@@ -60,7 +60,7 @@ std::optional<double> parse_float(std::string_view text) {
 /// The type of a value in the list. Cells of delimited text have no type.
 enum class Form { cell, number, text, other };
 
-/// A row as texts, which in .jsonl are those of documents, but for texts: without their quotes.
+/// A row as texts. In .jsonl they are JSON documents, except that texts are without their quotes.
 struct Row {
   std::vector<std::string> cells;
   std::vector<Form> forms;
@@ -96,7 +96,7 @@ class Column {
   bool images_ = true;
 };
 
-/// Rows are found once and read again when they are asked for.
+/// Finds the rows once and reads them again on request.
 class TableSource : public Source {
  public:
   [[nodiscard]] std::uint64_t size() const override { return rows_.size(); }
@@ -133,7 +133,7 @@ class TableSource : public Source {
     columns_.resize(row.cells.size());
     for (std::size_t i = 0; i < columns_.size(); ++i) columns_[i].add(row.cells[i], row.forms[i]);
   }
-  /// After the last row.
+  /// Call after the last row.
   void name_fields(const std::vector<std::string>& names, const std::vector<std::string>& texts) {
     if (rows_.empty()) throw DataError(fmt::format("{}: expected samples, got none", place()));
     for (std::size_t i = 0; i < names.size(); ++i) {
@@ -142,7 +142,7 @@ class TableSource : public Source {
       fields_.push_back({name, as_text ? "bytes" : columns_[i].kind()});
     }
   }
-  /// After name_fields(). @throws ConfigError, DataError
+  /// Call after name_fields(). @throws ConfigError, DataError
   void find_classes(const std::vector<std::string>& names, const TableOptions& options) {
     class_at_ = class_column(names, options);
     if (class_at_ == kNone) return;
@@ -226,7 +226,7 @@ class TableSource : public Source {
 
   virtual void read_row(std::size_t at, Row& row) const = 0;
 
-  /// What a field is called after a column. @throws DataError if another is called so.
+  /// The name of a column's field. @throws DataError if another field has that name.
   [[nodiscard]] std::string field_name(const std::vector<std::string>& columns, std::size_t i) {
     const std::string cut = columns[i].substr(0, kFieldNameBytes);
     if (cut.size() < columns[i].size()) ++notes_["cut_column_names"];
@@ -259,7 +259,7 @@ class TableSource : public Source {
   }
 
   const MappedFile file_;
-  /// Where each begins. In pieces, so that its growth does not take twice the memory.
+  /// Where each row begins. A deque, so that growing does not take twice the memory.
   std::deque<std::uint64_t> rows_;
   std::vector<Column> columns_;
   /// The column whose texts are class names, and the label of each.

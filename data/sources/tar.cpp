@@ -51,7 +51,7 @@ class TarSource final : public Source {
   }
 
  private:
-  /// Of members of one name, which `tar -r` makes, the last is what unpacking leaves.
+  /// `tar -r` can add several members with the same name; unpacking leaves the last one.
   void keep_last_of_name() {
     const auto path_of = [this](const ClassFile& file) -> std::string_view {
       return index_.files[file.path].path;

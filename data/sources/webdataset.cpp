@@ -34,8 +34,8 @@ struct Name {
   std::string_view ending;
 };
 
-/// `train/00001.seg.png`: key `train/00001`, ending `seg.png`. None without a dot, or before it
-/// nothing (`.DS_Store`, `._1.jpg`).
+/// `train/00001.seg.png`: key `train/00001`, ending `seg.png`. Nothing for a name without a dot, or
+/// with nothing before the first one (`.DS_Store`, `._1.jpg`).
 std::optional<Name> split(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   const std::size_t dot = path.find('.', slash == std::string_view::npos ? 0 : slash + 1);
@@ -48,7 +48,7 @@ bool is_one_of(std::string_view ending, const std::array<std::string_view, kCoun
   return std::ranges::find(endings, ending.substr(ending.rfind('.') + 1)) != endings.end();
 }
 
-/// Endings mean the same in any letters.
+/// Endings are case-insensitive.
 void lower_ending(std::string& path) {
   const std::string_view ending = split(path)->ending;
   std::transform(path.end() - static_cast<std::ptrdiff_t>(ending.size()), path.end(),
@@ -77,7 +77,7 @@ std::int64_t integer_of(std::span<const std::byte> bytes) {
   return number;
 }
 
-/// A shard, mapped, and where each sample's members begin in its index.
+/// A mapped shard, and where each sample's members begin in its index.
 struct Shard {
   explicit Shard(const fs::path& path) : file(path), index(index_tar(file.bytes(), path.string())) {
     // There may be more shards than a process may have open files.
@@ -220,7 +220,7 @@ class WebDataset final : public Source {
 
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<Members> samples_;
-  /// One a field.
+  /// One per field.
   std::vector<std::string> endings_;
 };
 

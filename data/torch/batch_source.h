@@ -38,9 +38,9 @@ inline constexpr std::int64_t kCopiedAhead = 2;
     const BetonReader& reader, const Pipeline& pipeline, const LoaderOptions& options,
     const FieldChoice& fields, at::Device device, at::ScalarType image_dtype);
 
-/// Creates batches with the names, shapes and types of make_batch_source()'s, without reading a
-/// sample: each image is the same ramp from -2 to 2, a normalised image's range; everything else is
-/// 0. Does not borrow its arguments. @throws as make_batch_source()
+/// Creates batches with the names, shapes and types of those of make_batch_source(), without
+/// reading a sample: each image is the same ramp from -2 to 2, a normalised image's range;
+/// everything else is 0. Does not borrow its arguments. @throws as make_batch_source()
 [[nodiscard]] PRECAST_API BatchMaker make_batch_maker(const BetonReader& reader,
                                                       const Pipeline& pipeline,
                                                       const FieldChoice& fields, at::Device device,

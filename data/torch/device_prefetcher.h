@@ -16,8 +16,8 @@ namespace precast::data {
 
 /// A device with two streams: its own copy stream, on which batches arrive, and the consumer's,
 /// which is whatever stream is current when a batch is handed out. Only synchronize() blocks the
-/// calling thread. cuda_batch_source.cpp has a real one; the tests have one that runs queued work
-/// late.
+/// calling thread. cuda_batch_source.cpp implements it for GPUs; the tests have one that runs
+/// queued work late.
 template <typename Device>
 concept CopyDevice = requires(Device device, const HostBatch& host, typename Device::Batch& batch,
                               const typename Device::Event& event) {
@@ -43,7 +43,8 @@ concept CopyDevice = requires(Device device, const HostBatch& host, typename Dev
 ///   - the consumer's stream waits for that event, not the host;
 ///   - device memory stays with a batch until the consumer's stream is done with it.
 /// Only begin_epoch() and the destructor wait for copies, those that are still under way.
-/// `Source` is a Loader, or what has its begin_epoch(), next() and ready(). One thread.
+/// `Source` is a Loader, or any type with the same begin_epoch(), next() and ready(). Not
+/// thread-safe.
 template <CopyDevice Device, typename Source>
 class DevicePrefetcher {
  public:
@@ -62,7 +63,7 @@ class DevicePrefetcher {
     try {
       wait_for_copies();
     } catch (const std::exception& failure) {
-      // Only a broken device gets here; what broke it is being reported already.
+      // Reached only if the device is broken, and the cause is already being reported.
       log_warning("loader: the last copies to the device failed: {}", failure.what());
     }
   }

@@ -9,11 +9,11 @@
 namespace precast::data {
 
 /// Prepares items ahead of the one that is taken. An exception from making an item is thrown when
-/// its turn comes: items made before it are delivered first. One thread.
+/// its turn comes: items made before it are delivered first. Not thread-safe.
 template <typename Item>
 class LookAhead {
  public:
-  /// @param depth items made in addition to the one that is taken next.
+  /// @param depth number of items made in addition to the one that is taken next.
   explicit LookAhead(std::size_t depth) : depth_(depth) {}
 
   /// @param make returns the next item, or nothing at the end; not called again after the end or a

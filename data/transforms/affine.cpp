@@ -10,7 +10,7 @@
 namespace precast::data {
 namespace {
 
-/// What turning and moving have in common.
+/// The common part of rotating and of moving.
 class Warp : public Transform {
  public:
   void options(Schema& schema) override {

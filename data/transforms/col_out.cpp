@@ -9,7 +9,7 @@
 namespace precast::data {
 namespace {
 
-/// A random `kept` of 0 .. size - 1, ascending (Knuth, TAOCP 3.4.2, algorithm S).
+/// Chooses `kept` random numbers of 0 .. size - 1, ascending (Knuth, TAOCP 3.4.2, algorithm S).
 void choose_kept(int size, int kept, RandomStream& random, std::span<std::int32_t> chosen) {
   std::size_t count = 0;
   for (int i = 0; i < size && count < chosen.size(); ++i) {
@@ -47,7 +47,7 @@ class ColOut final : public Transform {
     const std::span columns(places + image.shape.height, static_cast<std::size_t>(out.width));
     choose_kept(image.shape.height, out.height, context.random, rows);
     choose_kept(image.shape.width, out.width, context.random, columns);
-    // Forwards, so that nothing is overwritten before it is read.
+    // Copies forwards, so that nothing is overwritten before it is read.
     std::uint8_t* to = image.data;
     for (const int y : rows) {
       for (const int x : columns) {

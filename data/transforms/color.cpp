@@ -134,7 +134,7 @@ void adjust_sharpness(const Pixels& image, double factor, std::span<std::byte> s
     for (std::ptrdiff_t i = 3; i < stride - 3; ++i) {
       const int sum = above[i - 3] + above[i] + above[i + 3] + middle[i - 3] + 5 * middle[i] +
                       middle[i + 3] + below[i - 3] + below[i] + below[i + 3];
-      // To nearest; a 13th is never a half.
+      // Rounds to nearest; thirteenths are never exactly halfway.
       const int smooth = (2 * sum + 13) / 26;
       const float value =
           static_cast<float>(middle[i]) + share * static_cast<float>(smooth - middle[i]);

@@ -10,7 +10,7 @@
 
 namespace precast::data {
 
-/// What becomes of each of the 256 values.
+/// The new value of each of the 256 values.
 using ValueTable = std::array<std::uint8_t, 256>;
 
 /// Colour operations with given parameters, in place on [H, W, 3] pixels. Brightness, contrast and
@@ -18,15 +18,15 @@ using ValueTable = std::array<std::uint8_t, 256>;
 /// (transforms/v2/functional/_color.py); where both have one they are the same up to rounding, and
 /// all are within 1 level of torchvision's. Thread-safe. @{
 PRECAST_API void apply_table(const Pixels& image, const ValueTable& table);
-/// factor * value, cut to 255.
+/// factor * value, clamped to 255.
 PRECAST_API void adjust_brightness(const Pixels& image, double factor);
 /// factor * value + (1 - factor) * the image's mean luminance.
 PRECAST_API void adjust_contrast(const Pixels& image, double factor);
 /// factor * value + (1 - factor) * the pixel's luminance.
 PRECAST_API void adjust_saturation(const Pixels& image, double factor);
-/// Turns the hue. @param shift in turns of the colour wheel, [-0.5, 0.5].
+/// Shifts the hue. @param shift in turns of the colour wheel, [-0.5, 0.5].
 PRECAST_API void adjust_hue(const Pixels& image, double shift);
-/// The luminance in all channels.
+/// Replaces all channels by the luminance.
 PRECAST_API void to_grayscale(const Pixels& image);
 /// Inverts the values from `threshold` on.
 PRECAST_API void solarize(const Pixels& image, double threshold);
@@ -36,7 +36,7 @@ PRECAST_API void posterize(const Pixels& image, int bits);
 PRECAST_API void autocontrast(const Pixels& image);
 /// Gives each channel a flat histogram (Pillow's ImageOps.equalize).
 PRECAST_API void equalize(const Pixels& image);
-/// value + (1 - factor) * (smoothed - value) inside; the border of one pixel stays.
+/// value + (1 - factor) * (smoothed - value) inside; the border of one pixel is unchanged.
 /// @param scratch image.shape.values() bytes
 PRECAST_API void adjust_sharpness(const Pixels& image, double factor, std::span<std::byte> scratch);
 /// @}

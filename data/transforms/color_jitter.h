@@ -9,14 +9,15 @@ namespace precast::data {
 /// Random changes of colour; the arithmetic is in color.h.
 ///
 /// brightness, contrast, saturation: FFCV's RandomBrightness, RandomContrast, RandomSaturation:
-/// with `probability` (0.5) a factor of U[max(0, 1 - magnitude), 1 + magnitude]. @{
+/// with `probability` (0.5), a factor drawn from U[max(0, 1 - magnitude), 1 + magnitude]. @{
 [[nodiscard]] std::unique_ptr<Transform> make_brightness();
 [[nodiscard]] std::unique_ptr<Transform> make_contrast();
 [[nodiscard]] std::unique_ptr<Transform> make_saturation();
 /// @}
-/// With `probability` (0.5) a turn of U[-magnitude, magnitude], at most half a turn.
+/// With `probability` (0.5), a hue shift drawn from U[-magnitude, magnitude], at most half a turn
+/// of the colour wheel.
 [[nodiscard]] std::unique_ptr<Transform> make_hue();
-/// torchvision's ColorJitter: `brightness`, `contrast`, `saturation`, `hue` (each 0, nothing) as
+/// torchvision's ColorJitter: `brightness`, `contrast`, `saturation`, `hue` (each 0: no change) as
 /// magnitudes as above, in random order; with `probability` (1).
 [[nodiscard]] std::unique_ptr<Transform> make_color_jitter();
 

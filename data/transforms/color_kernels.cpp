@@ -33,7 +33,7 @@ Colours load(const std::uint8_t* rgb) {
           hn::ConvertTo(kFloats, hn::PromoteTo(kInts, b))};
 }
 
-/// Cuts to integers in 0..255.
+/// Truncates to integers in 0..255.
 void store(const Colours& c, std::uint8_t* rgb) {
   const auto to_bytes = [](F v) { return hn::DemoteTo(kBytes, hn::ConvertTo(kInts, v)); };
   hn::StoreInterleaved3(to_bytes(c.r), to_bytes(c.g), to_bytes(c.b), kBytes, rgb);

@@ -6,7 +6,7 @@
 
 namespace precast::data {
 
-/// The same window of every image, cut where an image is smaller.
+/// The same window of every image, reduced to the part inside a smaller image.
 class FixedCrop final : public Crop {
  public:
   explicit FixedCrop(const Rect& window) : window_(window) {}

@@ -7,7 +7,7 @@
 namespace precast::data {
 
 /// Mirrors with `probability` (0.5), as FFCV's RandomHorizontalFlip and RandomVerticalFlip. A
-/// horizontal flip directly after the crop is none of these: the resizer does it. @{
+/// horizontal flip directly after the crop does not use these: the resizer does it. @{
 [[nodiscard]] std::unique_ptr<Transform> make_horizontal_flip();
 [[nodiscard]] std::unique_ptr<Transform> make_vertical_flip();
 /// @}

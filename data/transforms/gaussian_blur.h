@@ -17,7 +17,7 @@ PRECAST_API void gaussian_blur(const Pixels& image, int kernel_size, double sigm
                                std::span<std::byte> scratch);
 [[nodiscard]] PRECAST_API std::size_t blur_scratch_bytes(const PixelShape& shape, int kernel_size);
 
-/// gaussian_blur of a random sigma (Chen et al., "A simple framework for contrastive learning",
+/// gaussian_blur with a random sigma (Chen et al., "A simple framework for contrastive learning",
 /// ICML 2020; torchvision's GaussianBlur). Options: kernel_size, sigma ([0.1, 2]), probability (1).
 [[nodiscard]] std::unique_ptr<Transform> make_gaussian_blur();
 

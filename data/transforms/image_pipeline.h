@@ -21,7 +21,8 @@ namespace precast::data {
 /// One transform and its position.
 struct PipelineStep {
   std::shared_ptr<const Transform> transform;
-  /// Keys its random numbers: its name and the number of earlier steps of that name, `rotate/0`.
+  /// The key of its random numbers: its name and the number of earlier steps of that name,
+  /// `rotate/0`.
   std::string random_key;
   /// For messages: `pipeline.train[2]`, and where that was written.
   std::string key;
@@ -37,7 +38,7 @@ struct ImagePipeline {
   NormalizeOptions normalize = {};
   ResizeFilter filter = ResizeFilter::area;
   std::vector<PipelineStep> steps = {};
-  /// The type of the loader's pixels: u8, f32, f16 or bf16. None: chosen by the loader's caller,
+  /// The type of the loader's pixels: u8, f32, f16 or bf16. None: the loader's caller chooses,
   /// float32 normalised or u8.
   std::optional<ElementType> type = {};
   /// Whether a type that was asked for is normalised.
@@ -46,7 +47,7 @@ struct ImagePipeline {
   bool channels_first = false;
 
   /// The shape after all steps of images of that size.
-  /// @param mask only what moves pixels. @throws ConfigError naming the step.
+  /// @param mask counts only steps that move pixels. @throws ConfigError naming the step.
   [[nodiscard]] PRECAST_API PixelShape output(const PixelShape& resized, bool mask = false) const;
 };
 

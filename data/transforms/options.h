@@ -9,19 +9,19 @@
 namespace precast::data {
 
 /// Checks of options that several transforms have; each returns what is wrong, or nothing. @{
-/// [smallest, largest] within [low, high].
+/// Checks [smallest, largest] within [low, high].
 [[nodiscard]] std::string range_problem(std::string_view name, const std::vector<double>& range,
                                         double low, double high);
-/// Three colours 0 to 255.
+/// Checks three colours of 0 to 255.
 [[nodiscard]] std::string colour_problem(std::string_view name, const std::vector<double>& colour);
-/// Whole numbers from 0.
+/// Checks whole numbers from 0.
 [[nodiscard]] std::string indices_problem(std::string_view name,
                                           const std::vector<double>& indices);
 /// @}
 
-/// A colour option as pixels have it.
+/// Converts a colour option to pixel values.
 [[nodiscard]] std::array<std::uint8_t, 3> to_colour(const std::vector<double>& colour);
-/// Sorted, for a binary search.
+/// The indices sorted, for a binary search.
 [[nodiscard]] std::vector<std::uint64_t> sorted_indices(const std::vector<double>& indices);
 
 }  // namespace precast::data

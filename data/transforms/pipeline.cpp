@@ -65,7 +65,7 @@ class OutputsReader {
     pipeline_.outputs.push_back(std::move(spec));
   }
 
-  /// What concerns several outputs.
+  /// Checks what concerns several outputs.
   void check() {
     for (const OutputSpec& spec : pipeline_.outputs) {
       if (spec.geometry_of.empty()) continue;
@@ -157,7 +157,7 @@ Pipeline parse_pipeline(const ConfigNode& node, std::string_view key,
       diagnostics.error(node.origin, key,
                         "a list is for images; other fields need a map of outputs");
     }
-    // A list of `convert` alone says no more than that.
+    // A list with only `convert` does not say that the field is an image.
     if (images.content == OutputSpec::Content::any) images.image.type = images.type;
     pipeline.images = std::move(images.image);
     return pipeline;

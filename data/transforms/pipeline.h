@@ -27,29 +27,29 @@ struct OutputSpec {
   Content content = Content::any;
   /// What happens to it if it is an image.
   ImagePipeline image = {};
-  /// Of a mask: the output that it follows, and the value that comes in where there was nothing.
+  /// For a mask: the output that it follows, and the value of areas without source pixels.
   std::string geometry_of = {};
   std::uint8_t fill = 0;
   /// What happens to it if it is an integer.
   std::vector<std::shared_ptr<const LabelTransform>> labels = {};
-  /// Of values of different sizes: what each is padded to, [bytes] or the sides of an array; empty:
-  /// see data/README.md.
+  /// For values of different sizes: what each is padded to, [bytes] or the sides of an array;
+  /// empty: see data/README.md.
   std::vector<std::int64_t> pad_to = {};
-  /// Of numbers and masks: what they are converted to.
+  /// For numbers and masks: the type that they are converted to.
   std::optional<ElementType> type = {};
   /// For messages: `pipeline.train.view2`, and where that was written.
   std::string key = {};
   Origin origin = {};
 };
 
-/// What becomes of a dataset's samples. Immutable, shared by all threads.
+/// What happens to a dataset's samples. Immutable, shared by all threads.
 struct Pipeline {
   Pipeline() = default;
-  /// All fields, images through that.
+  /// All fields; images go through `all_images`.
   Pipeline(ImagePipeline all_images)  // NOLINT(google-explicit-constructor): a list is a pipeline
       : images(std::move(all_images)) {}
 
-  /// Of every image, if there are no outputs.
+  /// What happens to every image if there are no outputs.
   ImagePipeline images;
   /// Exactly these come out, in this order. Empty: every field under its own name.
   std::vector<OutputSpec> outputs;
@@ -72,7 +72,7 @@ PRECAST_API void check_image_sizes(const Pipeline& pipeline, std::span<const std
 struct StageHelp {
   std::string name;
   std::string help;
-  /// One line an option.
+  /// One line per option.
   std::string options;
 };
 /// resize, convert, normalize, layout.

@@ -48,7 +48,7 @@ class ItemReader {
     }
   }
 
-  /// What can only be said when all items are known.
+  /// Checks what can only be checked when all items are known.
   void finish() {
     if (spec_.content == OutputSpec::Content::number) {
       spec_.type = convert_.type;
@@ -121,7 +121,7 @@ class ItemReader {
   }
 
   void read_transform(const PipelineItem& item) {
-    // Before any other transform the resizer mirrors for nothing.
+    // As the first transform, the flip costs nothing: the resizer does it.
     const bool fused = item.name == "horizontal_flip" && spec_.image.steps.empty() && !flipped_;
     if (fused) {
       FlipStage flip;

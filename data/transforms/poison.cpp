@@ -37,7 +37,7 @@ Image read_mask(const std::string& path) {
   return mask;
 }
 
-/// One opacity a pixel: the same for all, or those of a file.
+/// One opacity per pixel: the same for all, or those of a file.
 std::vector<double> read_alpha(const std::string& text, const Image& mask) {
   const std::size_t pixels = mask.pixels.size() / 3;
   double number = 0;

@@ -81,7 +81,7 @@ void change_colour(const Pixels& image, std::size_t operation, double magnitude,
   }
 }
 
-/// What both have in common.
+/// The common part of both transforms.
 class Augment : public Transform {
  public:
   void options(Schema& schema) override {

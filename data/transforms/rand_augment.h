@@ -13,8 +13,7 @@ inline constexpr std::array<std::string_view, 14> kAugmentations = {
     "Identity", "ShearX",   "ShearY",    "TranslateX", "TranslateY", "Rotate",       "Brightness",
     "Color",    "Contrast", "Sharpness", "Posterize",  "Solarize",   "AutoContrast", "Equalize"};
 
-/// How strong step `bin` of `bins` of an operation is, without sign, as torchvision's tables have
-/// it.
+/// The strength of step `bin` of `bins` of an operation, without sign, as in torchvision's tables.
 /// @param wide TrivialAugment's tables instead of RandAugment's.
 [[nodiscard]] PRECAST_API double augmentation_magnitude(std::size_t operation, bool wide, int bin,
                                                         int bins, const PixelShape& shape);

@@ -5,7 +5,7 @@
 namespace precast::data {
 namespace {
 
-/// With a probability, the same operation for every image.
+/// Applies the same operation to every image, with a probability.
 class Chance : public Transform {
  public:
   explicit Chance(double probability) : probability_(probability) {}

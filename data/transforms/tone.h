@@ -10,7 +10,7 @@ namespace precast::data {
 /// @{
 /// Options: probability (0.1).
 [[nodiscard]] std::unique_ptr<Transform> make_grayscale();
-/// Options: threshold (128), probability (0.5), as FFCV's Solarization too.
+/// Options: threshold (128), probability (0.5); FFCV's Solarization is the same.
 [[nodiscard]] std::unique_ptr<Transform> make_solarize();
 /// Options: bits, probability (0.5).
 [[nodiscard]] std::unique_ptr<Transform> make_posterize();

@@ -22,7 +22,7 @@ void nearest_row(const std::uint8_t* source, const PixelShape& shape, const RowP
                  const std::array<std::uint8_t, 3>& fill, std::uint8_t* out) {
   for (int x = 0; x < shape.width; ++x, out += kChannels) {
     const float at = static_cast<float>(x);
-    // Halves to even, as grid_sample has it.
+    // Rounds halves to even, as grid_sample does.
     const auto sx = static_cast<int>(std::lrintf(path.x + path.step_x * at));
     const auto sy = static_cast<int>(std::lrintf(path.y + path.step_y * at));
     const bool inside = static_cast<unsigned>(sx) < static_cast<unsigned>(shape.width) &&

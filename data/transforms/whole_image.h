@@ -4,7 +4,7 @@
 
 namespace precast::data {
 
-/// No crop: the whole image is resized, its shape with it.
+/// No crop: the whole image is resized, which may change its aspect ratio.
 class WholeImage final : public Crop {
  public:
   [[nodiscard]] Rect choose(int height, int width, RandomStream& /*random*/) const override {

@@ -5,7 +5,7 @@
 
 namespace precast::data {
 
-/// Bytes of any number, none too (FFCV's BytesField). Takes bytes and texts.
+/// Any number of bytes, including none (FFCV's BytesField). Takes bytes and texts.
 class PRECAST_API BytesField final : public Field {
  public:
   [[nodiscard]] FieldType type() const override { return FieldType::bytes; }
@@ -20,8 +20,8 @@ class PRECAST_API JsonField final : public Field {
   void encode(const Value& value, std::uint64_t sample, EncodedValue& out) override;
 };
 
-/// Arrays of one shape and element type (FFCV's NDArrayField and TorchTensorField, which differ in
-/// their type alone). Takes arrays of just that format.
+/// Arrays of one shape and element type (FFCV's NDArrayField and TorchTensorField, which differ
+/// only in their type). Takes only arrays of that format.
 class PRECAST_API ArrayField final : public Field {
  public:
   /// @param type ndarray or tensor. @throws ConfigError for a format that the file cannot state.

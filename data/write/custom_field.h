@@ -13,12 +13,12 @@ namespace precast::data {
 class PRECAST_API CustomField final : public Field {
  public:
   /// @param arguments the descriptor's arguments for FFCV's class (`to_binary()`), or nothing; the
-  /// tag is added. @throws ConfigError for a layout that metadata cannot have, and arguments that
-  /// use the tag's place for something else.
+  /// tag is added. @throws ConfigError for a layout that metadata cannot have, and for arguments
+  /// with something else at the tag's offset.
   CustomField(const FieldLayout& layout, std::vector<std::byte> arguments);
   [[nodiscard]] FieldType type() const override { return FieldType::custom; }
   [[nodiscard]] std::vector<std::byte> arguments() const override { return arguments_; }
-  /// @throws DataError for another value than a CustomInput, metadata of another size, or a large
+  /// @throws DataError for a value other than a CustomInput, metadata of another size, or a large
   /// value without a place for its pointer.
   void encode(const Value& value, std::uint64_t sample, EncodedValue& out) override;
 

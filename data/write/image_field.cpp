@@ -45,7 +45,7 @@ void copy_pixels(const ImageView& image, std::vector<std::byte>& out) {
   }
 }
 
-/// The metadata but for the pointer.
+/// Writes the metadata except the pointer.
 void describe(ImageMode mode, const ImageView& image, EncodedValue& out) {
   out.metadata.assign(kImageMetadataBytes, std::byte{0});
   out.metadata[0] = static_cast<std::byte>(mode);
@@ -114,7 +114,7 @@ bool ImageField::fits(int width, int height) const {
 ImageView ImageField::fit(const ImageView& image) {
   if (fits(image.width, image.height)) return image;
   const int longer = std::max(image.width, image.height);
-  // In doubles and cut off, as FFCV computes it; FFCV fails where a side becomes 0.
+  // Computed in doubles and truncated, as in FFCV, which fails if a side becomes 0.
   const double ratio = static_cast<double>(options_.max_resolution_px) / longer;
   const int width = std::max(1, static_cast<int>(ratio * image.width));
   const int height = std::max(1, static_cast<int>(ratio * image.height));

@@ -42,7 +42,7 @@ struct PRECAST_API ImageFieldOptions {
   /// that a damaged one is found now and not in training. FFCV always encodes again, which loses
   /// quality twice.
   bool passthrough = false;
-  /// Keys the draws of `proportion`.
+  /// The seed of the draws of `proportion`.
   std::uint64_t seed = 0;
 
   void options(Schema& schema);
@@ -67,7 +67,7 @@ class PRECAST_API ImageField final : public Field {
   [[nodiscard]] bool fits(int width, int height) const;
   /// Decodes `input` into decoded_. @return whether its bytes can be stored as they are.
   [[nodiscard]] bool decode(const ImageInput& input);
-  /// @param was_jpeg what it comes as.
+  /// @param was_jpeg whether the source is a JPEG.
   [[nodiscard]] bool stores_jpeg(const ImageView& image, std::uint64_t sample, bool was_jpeg) const;
   /// `image`, or `resized_` filled from it.
   [[nodiscard]] ImageView fit(const ImageView& image);

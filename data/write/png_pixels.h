@@ -9,8 +9,8 @@
 namespace precast::data {
 
 /// A PNG file as [H, W, C] of `|u1` or `<u2`, without loss (PngLayout::as_stored).
-/// @throws DataError for a damaged or cut-off file, or more bytes than kMaxPixels of RGB.
-/// Thread-safe.
+/// @throws DataError for a damaged or cut-off file, or an image of more bytes than kMaxPixels
+/// pixels of RGB. Thread-safe.
 [[nodiscard]] PRECAST_API ArrayInput png_pixels(std::span<const std::byte> file);
 
 }  // namespace precast::data

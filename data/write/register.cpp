@@ -12,7 +12,7 @@
 namespace precast::data {
 namespace {
 
-/// The tag that the source's file has, else the one that the first value asks for.
+/// The tag in the source's file, or else the one that follows from the first value.
 template <typename Shaped>
 std::unique_ptr<Field> make_shaped(const FieldInputs& inputs, FieldTag::Kind kind) {
   if (inputs.tag.kind == kind) return std::make_unique<Shaped>(inputs.tag);

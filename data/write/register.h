@@ -19,17 +19,17 @@ struct FirstValue {
   Value value;
 };
 
-/// What a source says about a field, from which every field is made.
+/// What a source states about a field; fields are made from this.
 struct FieldInputs {
-  /// Of ndarray and tensor fields.
+  /// Only for ndarray and tensor fields.
   ArrayFormat array = {};
-  /// Of pixels, ragged and custom fields that come from a .beton file; else Kind::none.
+  /// For pixels, ragged and custom fields from a .beton file; else Kind::none.
   FieldTag tag = {};
   /// custom: the rest of the descriptor's arguments.
   std::vector<std::byte> arguments = {};
-  /// Gives the first value that is to be written, for fields whose description follows from it.
+  /// Returns the first value to be written, for fields whose description follows from it.
   std::function<FirstValue()> first = {};
-  /// Keys the random choices of a field.
+  /// The seed of a field's random choices.
   std::uint64_t seed = 0;
 };
 
@@ -38,7 +38,7 @@ using FieldRegistry = PartRegistry<Field, const FieldInputs&>;
 /// Adds every field that a dataset can be written with: image, int, float, bytes, json, ndarray,
 /// tensor, pixels, ragged, custom.
 PRECAST_API void register_fields(FieldRegistry& fields);
-/// A registry of these.
+/// A registry with the fields of register_fields().
 [[nodiscard]] PRECAST_API FieldRegistry make_fields();
 
 }  // namespace precast::data

@@ -11,7 +11,7 @@
 
 namespace precast::data {
 
-/// An image as its source has it: the bytes of an image file or, if `file` is empty, pixels.
+/// An image as its source provides it: the bytes of an image file or, if `file` is empty, pixels.
 struct ImageInput {
   std::vector<std::byte> file;
   Image pixels;
@@ -33,7 +33,7 @@ struct CustomInput {
 };
 
 /// What a source provides for one field of one sample: a number, an image, bytes of any length, a
-/// text, an array, or something that only a plug-in knows.
+/// text, an array, or a value that only a plug-in knows.
 using Value = std::variant<std::int64_t, double, ImageInput, std::vector<std::byte>, std::string,
                            ArrayInput, CustomInput>;
 

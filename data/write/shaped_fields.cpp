@@ -19,7 +19,7 @@ ArrayInput rgb_array(const Image& image) {
           {bytes.begin(), bytes.end()}};
 }
 
-/// [H, W, C] of whatever is an image.
+/// Any image as [H, W, C].
 ArrayInput image_array(const Value& value) {
   if (const auto* array = std::get_if<ArrayInput>(&value)) {
     ArrayInput image = *array;

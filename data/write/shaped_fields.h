@@ -14,7 +14,7 @@ class PRECAST_API ShapedField : public Field {
   [[nodiscard]] std::vector<std::byte> arguments() const final;
 
  protected:
-  /// @throws ConfigError for a tag that cannot be.
+  /// @throws ConfigError for an impossible tag.
   explicit ShapedField(FieldTag tag);
   /// Pointer (the writer's) and size, and the blob of that array.
   void store_array(const ArrayInput& array, EncodedValue& out) const;
@@ -25,23 +25,24 @@ class PRECAST_API ShapedField : public Field {
 };
 
 /// Lossless images of any size with 1 to 4 channels of 8 or 16 bits (any plain type, if they come
-/// as arrays), all alike. Takes arrays [H, W] and [H, W, C], PNG files with the channels and the
-/// depth that they have (palettes as their colours, less than 8 bits as 8), and what else is an
-/// image as 8-bit RGB.
+/// as arrays), the same for all images. Takes arrays [H, W] and [H, W, C], PNG files with their own
+/// channels and depth (palettes as their colours, less than 8 bits as 8), and every other image as
+/// 8-bit RGB.
 class PRECAST_API PixelsField final : public ShapedField {
  public:
-  /// @param tag of kind pixels. @throws ConfigError for one that cannot be.
+  /// @param tag of kind pixels. @throws ConfigError for an impossible tag.
   explicit PixelsField(const FieldTag& tag) : ShapedField(tag) {}
   /// The tag for values like this one. @throws DataError for one that is not an image.
   [[nodiscard]] static FieldTag tag_for(const Value& value);
-  /// @throws DataError for an image of another type or other channels, or none.
+  /// @throws DataError for an image of another type or with other channels, or a value that is not
+  /// an image.
   void encode(const Value& value, std::uint64_t sample, EncodedValue& out) override;
 };
 
 /// Arrays of one element type and number of dimensions, each with its own shape. Takes arrays.
 class PRECAST_API RaggedField final : public ShapedField {
  public:
-  /// @param tag of kind ragged. @throws ConfigError for one that cannot be.
+  /// @param tag of kind ragged. @throws ConfigError for an impossible tag.
   explicit RaggedField(const FieldTag& tag) : ShapedField(tag) {}
   /// The tag for values like this one. @throws DataError for one that is not an array.
   [[nodiscard]] static FieldTag tag_for(const Value& value);

@@ -73,7 +73,7 @@ RecordLayout checked_layout(std::span<const FieldColumn> columns) {
   return record_layout(layouts_of(columns));
 }
 
-/// Bytes of a page that a value takes. An empty one takes one all the same: FFCV's readers find a
+/// Bytes of a page that a value takes. An empty value takes one byte, too: FFCV's readers find a
 /// value's size by its place, and two at the same place would get each other's.
 std::uint64_t room_of(const std::vector<std::byte>& blob) {
   return std::max<std::uint64_t>(1, blob.size());
@@ -151,7 +151,7 @@ std::vector<std::byte> BetonWriter::head() const {
                     "checksums (--no-checksums), or put another field first",
                     columns_[0].name, kSumsFlagAt, kSumsFlagAt + sizeof there - 1));
   }
-  // A custom field of a file with checksums brings the mark along.
+  // The arguments of a custom field from a file with checksums contain the mark.
   if (checksums_ || there == kSumsFlag) store(flag, checksums_ ? kSumsFlag : 0);
   return bytes;
 }

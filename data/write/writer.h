@@ -40,8 +40,8 @@ struct BetonLayout {
 /// page, page tails zero, table after the last page, the header's pointer to it last. With
 /// checksums, the first page is the one in which the records end, and the last one ends with its
 /// last value: a small dataset does not take two whole pages. The file appears under its name only
-/// when finish() succeeds; an older one stays until then. Holds one page and 32 bytes per blob. One
-/// thread.
+/// when finish() succeeds; an older one stays until then. Holds one page and 32 bytes per blob. Not
+/// thread-safe.
 class PRECAST_API BetonWriter {
  public:
   /// @param num_samples upper limit of the samples to come. @throws ConfigError for an invalid page
@@ -71,15 +71,15 @@ class PRECAST_API BetonWriter {
   void make_room(std::uint64_t bytes);
   /// @param end how much of the page is written.
   void flush_page(std::uint64_t end);
-  /// False for fields without large values, and for custom ones whose value is none: empty, with a
-  /// pointer of 0, which the field's own class may look for.
+  /// False for fields without large values, and for custom fields without a value: empty, with a
+  /// pointer of 0, which the field's own class may check for.
   [[nodiscard]] bool points_to_value(std::size_t field, const EncodedValue& value) const;
   void flush_metadata();
   void write_sums();
 
   std::vector<FieldColumn> columns_;
   RecordLayout layout_;
-  /// One a column.
+  /// One per column.
   std::vector<FieldLayout> fields_;
   bool checksums_;
   std::string info_;
