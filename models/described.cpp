@@ -29,9 +29,9 @@ using at::Tensor;
 
 /// What flows from one layer to the next.
 struct Flow {
-  /// Channels, or features once flat.
+  /// Channels; features after flatten.
   std::int64_t channels = 3;
-  /// Of the square images; 0: unknown.
+  /// Side of the square images; 0: unknown.
   std::int64_t side = 0;
   bool flat = false;
 
@@ -143,7 +143,7 @@ class Builder {
   static void step(const Entry& entry, Step step) {
     entry.chain.steps.push_back(std::move(step));
   }
-  /// Adds a module with weights, or with a mode.
+  /// Adds a module that has weights or depends on the training mode.
   template <typename Holder>
   static void module_step(const Entry& entry, Holder module) {
     entry.chain.register_module(entry.place, module);
@@ -317,7 +317,7 @@ std::unique_ptr<Model> make_described(const ModelSpec& spec, const DescribedOpti
   flow.side = options.image_size;
   const std::shared_ptr<Chain> chain =
       Builder(spec).chain(options.layers, "model.params.layers", flow);
-  // One class: how many there are is not known yet, the recipe is read before the dataset.
+  // num_classes 1 may mean that the number is not known yet: the recipe is read before the dataset.
   if (!flow.flat || (spec.num_classes > 1 && flow.channels != spec.num_classes))
     Builder::fail(options.layers.items.back().origin, "model.params.layers",
                   fmt::format("expected {} features at the end, one per class, got {}. End with "

@@ -9,7 +9,7 @@
 
 namespace precast::models {
 
-/// model.params of `layers`.
+/// The `model.params` of the model `layers`.
 struct DescribedOptions {
   /// See make_described.
   ConfigNode layers;
@@ -34,7 +34,7 @@ struct DescribedOptions {
 ///
 /// Names, order and starting weights are those of Python's torch.nn.Sequential of the same layers
 /// ("0.weight"; within a residual "3.layers.0.weight", "3.shortcut.0.weight"). BlurPool and
-/// synchronised batch statistics act as in the other models.
+/// synchronised batch statistics work as in the other models.
 /// Shapes are computed layer by layer, from the images to the [N, classes] at the end.
 /// @throws ConfigError naming the layer if it is unknown, its options are wrong, or shapes do not
 /// match.

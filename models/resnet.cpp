@@ -198,7 +198,7 @@ struct ResNet : torch::nn::Module {
     return stage;
   }
 
-  /// After every layer has drawn its default weights; the linear layer keeps them.
+  /// Call after every layer has drawn its default weights; the linear layer keeps them.
   void initialise(const ResNetOptions& options) {
     for (const auto& module : modules(/*include_self=*/false)) {
       if (auto* conv = module->template as<torch::nn::Conv2dImpl>())
@@ -207,7 +207,7 @@ struct ResNet : torch::nn::Module {
     if (options.log_bias) {
       torch::nn::init::constant_(fc->bias, -std::log(static_cast<double>(fc->bias.numel())));
     }
-    // After all others, so that they start with or without it from the same weights.
+    // Comes last, so that all other layers start from the same weights with and without it.
     if (options.squeeze_excite.latent_channels > 0) add_squeeze_excites(options);
     const auto& depth = options.stochastic_depth;
     set_drop_rates({.drop_rate = depth.drop_rate,

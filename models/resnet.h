@@ -31,13 +31,13 @@ struct PRECAST_API ResNetOptions {
   bool zero_init_residual = false;
   /// The biases of the last layer start at -log(num_classes) (Composer's LINEAR_LOG_CONSTANT_BIAS).
   bool log_bias = false;
-  /// detail/squeeze_excite.h after every convolution with at least min_channels input and output
-  /// channels, as its submodule `se`. latent_channels 0: none.
+  /// Adds squeeze-and-excitation (detail/squeeze_excite.h) to every convolution with at least
+  /// min_channels input and output channels, as its submodule `se`. latent_channels 0: none.
   struct {
     double latent_channels = 0;
     std::int64_t min_channels = 128;
   } squeeze_excite;
-  /// detail/stochastic_depth.h.
+  /// Drops residual branches (detail/stochastic_depth.h).
   struct {
     double drop_rate = 0;
     std::string mode = "block";

@@ -9,15 +9,15 @@
 
 namespace precast::recipes {
 
-/// All of README.md's table.
+/// Adds all methods of README.md's table.
 PRECAST_API void register_methods(MethodRegistry& registry);
 /// top_k.
 PRECAST_API void register_metrics(MetricRegistry& registry);
-/// cross_entropy, bce.
+/// Adds cross_entropy and bce.
 PRECAST_API void register_losses(LossRegistry& registry);
-/// sgd, sgdw, adamw, lars, lamb.
+/// Adds sgd, sgdw, adamw, lars and lamb.
 PRECAST_API void register_optimizers(OptimizerRegistry& registry);
-/// cyclic, step, cosine, poly, one_cycle, constant.
+/// Adds cyclic, step, cosine, poly, one_cycle and constant.
 PRECAST_API void register_schedules(ScheduleRegistry& registry);
 
 }  // namespace precast::recipes

@@ -12,7 +12,7 @@ namespace precast::models::detail {
 /// Names, parameters and buffers are those of torch::nn::BatchNorm2d.
 class PRECAST_API BatchNorm2dImpl : public torch::nn::BatchNorm2dImpl {
  public:
-  /// @param ranks null: each rank's own batch. Borrowed.
+  /// @param ranks null: statistics of each rank's own batch. Borrowed.
   explicit BatchNorm2dImpl(std::int64_t channels, Communicator* ranks = nullptr)
       : torch::nn::BatchNorm2dImpl(channels), ranks_(ranks) {}
   at::Tensor forward(const at::Tensor& input);

@@ -16,14 +16,14 @@ namespace precast::models {
 using BlurredLayers = std::map<std::string, std::int64_t>;
 
 /// A model that knows which of its convolutions BlurPool blurs; those of as_model() do. A weights
-/// file says it, because names and shapes of weights do not.
+/// file records them, because they do not show in the names and shapes of weights.
 class PRECAST_API HasBlurredLayers {
  public:
   virtual ~HasBlurredLayers();
   [[nodiscard]] virtual BlurredLayers blurred_layers() const = 0;
 };
 
-/// Those of `model`; none if it is not a HasBlurredLayers.
+/// The blurred layers of `model`; none if it is not a HasBlurredLayers.
 [[nodiscard]] PRECAST_API BlurredLayers blurred_layers(const Model& model);
 
 }  // namespace precast::models

@@ -16,7 +16,7 @@ namespace precast::models::detail {
 /// tensors; in state() they are detached from autograd, with the same memory.
 [[nodiscard]] PRECAST_API std::vector<NamedTensor> parameters_of(const torch::nn::Module& module);
 [[nodiscard]] PRECAST_API std::vector<NamedTensor> state_of(const torch::nn::Module& module);
-/// The layers of type BlurConv2d in it that blur.
+/// The layers of type BlurConv2d in `module` that blur.
 [[nodiscard]] PRECAST_API BlurredLayers blurred_layers_of(const torch::nn::Module& module);
 /// Keeps the identity of every tensor, so that existing optimisers stay valid; drops gradients.
 PRECAST_API void move(torch::nn::Module& module, at::Device device, bool channels_last);

@@ -20,7 +20,7 @@ at::Tensor by_channel(const at::Tensor& values) {
   return values.view({1, -1, 1, 1});
 }
 
-/// Of all ranks' samples, in float64.
+/// The statistics of all ranks' samples, in float64.
 struct Statistics {
   /// [C] each.
   at::Tensor mean, variance;

@@ -15,23 +15,24 @@ struct RankBatchNorm {
   at::Tensor running_mean, running_var;
   double momentum = 0.1;
   double eps = 1e-5;
-  /// Borrowed until the backward pass is over. Ranks may bring different numbers of samples.
+  /// Borrowed until the backward pass is over. Ranks may have different numbers of samples.
   Communicator* ranks = nullptr;
 };
 
 /// Normalises x [N, C, H, W] by the mean and variance of all ranks' samples. Differentiable in x,
-/// weight and bias: the gradient of x covers what a sample does to the statistics of every rank;
-/// those of weight and bias are this rank's share, as GradSync expects them. One sum over the ranks
-/// in the forward pass and one in the backward pass.
+/// weight and bias: the gradient of x includes the effect of a sample on the statistics of every
+/// rank; those of weight and bias are this rank's share, as GradSync expects them. One sum over the
+/// ranks in the forward pass and one in the backward pass.
 /// @return in x's element type and memory format.
 ///
 /// This one runs on any device and is the reference: statistics in float64.
 [[nodiscard]] PRECAST_API at::Tensor rank_batch_norm(const at::Tensor& x,
                                                      const RankBatchNorm& norm);
 
-/// The same by libtorch's kernels for GPUs (those of torch.nn.SyncBatchNorm): statistics in float32
-/// by Welford's method, x read as it is (half stays half), nothing that waits for the device, so
-/// that a CUDA graph can record it. Every rank brings at least one sample.
+/// The same with libtorch's kernels for GPUs (those of torch.nn.SyncBatchNorm). Computes the
+/// statistics in float32 by Welford's method and reads x without converting it (half stays half).
+/// Does not wait for the device, so a CUDA graph can record it. Every rank must have at least one
+/// sample.
 [[nodiscard]] PRECAST_API at::Tensor rank_batch_norm_cuda(const at::Tensor& x,
                                                           const RankBatchNorm& norm);
 

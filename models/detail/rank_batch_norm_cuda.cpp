@@ -21,8 +21,8 @@ using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
 /// Every rank's `row` [n] as [world, n]: a sum in which each rank fills its own row, zeros
-/// elsewhere. Communicator has no gathering of tensors; at a few kilobytes a message waits for the
-/// network, not for its bandwidth, so a dedicated collective would gain nothing.
+/// elsewhere. Communicator cannot gather tensors; with messages of a few kilobytes, latency counts
+/// and not bandwidth, so a dedicated collective would gain nothing.
 at::Tensor gather_rows(const at::Tensor& row, Communicator& ranks) {
   const at::Tensor rows = at::zeros({ranks.world(), row.numel()}, row.options());
   rows.select(0, ranks.rank()).copy_(row);

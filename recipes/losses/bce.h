@@ -11,17 +11,18 @@ struct BceOptions {
   double label_smoothing = 0;
   /// The sum over classes instead of their mean.
   bool sum_classes = false;
-  /// 0 or more: a target above it counts as 1, any other as 0. Below 0: targets stay.
+  /// 0 or more: a target above it counts as 1, any other as 0. Below 0: targets are unchanged.
   double target_threshold = -1;
 
   void options(Schema& schema);
 };
 
 /// Mean binary cross entropy of logits, as timm 1.0's BinaryCrossEntropy: one decision per class.
-/// Class indices become probabilities; of both, the share label_smoothing is spread evenly over all
-/// classes (timm smooths mixed labels alike, in its Mixup); then `target_threshold` makes them 0 or
-/// 1. `sum_classes`: the sum over classes, mean over samples (Composer's
-/// binary_cross_entropy_with_logits). Computed in float32 whatever the logits' type.
+/// Class indices become probabilities first. Indices and probabilities alike are smoothed: the
+/// share `label_smoothing` is spread evenly over all classes (timm does the same to mixed labels,
+/// in its Mixup). Then `target_threshold` makes them 0 or 1. With `sum_classes`, the loss is the
+/// sum over classes and the mean over samples (Composer's binary_cross_entropy_with_logits).
+/// Computed in float32 whatever the logits' type.
 /// The call throws std::logic_error for shapes or types other than api::Loss names.
 [[nodiscard]] std::unique_ptr<Loss> make_bce(const BceOptions& options);
 

@@ -49,7 +49,7 @@ class Swap final : public Method::EvalGuard {
       const at::NoGradGuard no_grad;
       at::_foreach_copy_(weights_, saved_);
     } catch (const std::exception& failure) {
-      // Only a broken device gets here, and it fails every later call as well.
+      // Reached only if the device is broken; then every later call fails, too.
       log_warning("method {}: the weights could not be restored: {}", method_, failure.what());
     }
   }

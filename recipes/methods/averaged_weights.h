@@ -11,11 +11,11 @@
 
 namespace precast::recipes {
 
-/// A second set of a model's weights that is evaluated in their place: what ema and swa have in
-/// common. Parameters and floating-point buffers (batch statistics) alike, as
+/// A second set of a model's weights that is evaluated in place of the first: what ema and swa have
+/// in common. Contains parameters and floating-point buffers (batch statistics), as
 /// torch.optim.swa_utils.AveragedModel with use_buffers=True; integer buffers are not averaged.
 /// Values are swapped, not tensors, so that code that refers to a weight by address (an optimiser,
-/// a captured graph) keeps working. One thread.
+/// a captured graph) keeps working. Not thread-safe.
 class AveragedWeights {
  public:
   /// Starts from copies of the model's. @param method its name: state is `<state name>.<method>`.

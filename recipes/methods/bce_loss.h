@@ -14,8 +14,8 @@ namespace precast::recipes {
 /// target_threshold (default -1: none), timm's --bce-target-thresh: a target above it counts as 1,
 /// any other as 0.
 /// log_bias (default false): the model's last biases start at -log(classes), Composer's
-/// LINEAR_LOG_CONSTANT_BIAS, so that the first losses are not those of a thousand even guesses;
-/// written into model.params.log_bias, which a model may reject.
+/// LINEAR_LOG_CONSTANT_BIAS, so that each class starts with probability 1 / classes instead of 1/2
+/// and the first losses are small; written into model.params.log_bias, which a model may reject.
 /// configure() throws ConfigError if the recipe has a training.loss of another name.
 /// Cost: negligible.
 [[nodiscard]] std::unique_ptr<Method> make_bce_loss();

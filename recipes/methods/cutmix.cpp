@@ -22,7 +22,8 @@ class Cutmix final : public Method {
     if (probability_ == 0) return;
     RandomStream random(run_.seed, static_cast<std::uint32_t>(run_.rank),
                         static_cast<std::uint64_t>(global_step), RandomUse::cutmix);
-    // Probabilities also of a batch that is not mixed: shapes stay the same for captured graphs.
+    // Labels of an unmixed batch become probabilities too, so that shapes stay the same for
+    // recorded graphs.
     batch.labels() = class_probabilities(batch.labels(), run_.num_classes);
     if (random.uniform() < probability_) cut_mix(batch, random, alpha_);
   }

@@ -13,7 +13,7 @@ namespace precast::recipes {
 /// averaged. While the model is evaluated the averages are its weights; afterwards its own are
 /// swapped back. State: `<state name>.ema` and the count of updates; a run resumed from them
 /// continues equal bit for bit. Options: decay, in [0, 1); default 0.999. Cost: one float for each
-/// weight, and one fused read and write of them a step.
+/// weight, and one fused read and write of them per step.
 [[nodiscard]] std::unique_ptr<Method> make_ema();
 
 }  // namespace precast::recipes

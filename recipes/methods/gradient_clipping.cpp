@@ -31,7 +31,7 @@ class GradientClipping final : public Method {
     if (gradients.empty()) return;
     const at::Tensor norm =
         at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, /*ord=*/2)));
-    // Always multiplied, also by 1: reading the norm would wait for the device.
+    // Multiplies even by 1: reading the norm to skip it would wait for the device.
     const at::Tensor factor = ((norm + kEpsilon).reciprocal() * max_norm_).clamp_max(1.0);
     at::_foreach_mul_(gradients, factor);
   }

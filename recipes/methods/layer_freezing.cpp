@@ -61,7 +61,7 @@ class LayerFreezing final : public Method {
   }
 
  private:
-  /// Of the layers that are frozen in `epoch`.
+  /// The share of the layers that is frozen in `epoch`.
   [[nodiscard]] double share(std::int64_t epoch) const {
     const double done = static_cast<double>(epoch) / static_cast<double>(run_.epochs);
     if (done <= freeze_start_) return 0;

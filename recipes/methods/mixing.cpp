@@ -15,7 +15,8 @@
 namespace precast::recipes {
 namespace {
 
-/// The logarithm of a gamma variable of that shape: of small shapes the variable itself underflows.
+/// The logarithm of a gamma variable of that shape: for small shapes the variable itself
+/// underflows.
 double log_random_gamma(RandomStream& random, double shape) {
   if (shape < 1) {
     const double smaller = std::log(1 - random.uniform()) / shape;
@@ -51,13 +52,13 @@ at::Tensor mix_rows(const at::Tensor& rows, const at::Tensor& shares) {
   return at::lerp(partners(rows), rows, shares.view(shape).to(rows.scalar_type()));
 }
 
-/// From one place to another along one side.
+/// A range of pixels along one side.
 struct Extent {
   std::int64_t begin, end;
   [[nodiscard]] std::int64_t size() const { return end - begin; }
 };
 
-/// Around `middle`, `half` to either side, clipped to 0 and `side`.
+/// The range around `middle` with the share `share` of `side`, clipped to [0, `side`].
 Extent extent(std::int64_t middle, double share, std::int64_t side) {
   const auto half = static_cast<std::int64_t>(0.5 * share * static_cast<double>(side));
   return {std::max<std::int64_t>(0, middle - half), std::min(side, middle + half)};

@@ -13,7 +13,7 @@ namespace precast::recipes {
 
 /// What methods that mix samples have in common. @{
 
-/// The order that methods with cut_mix() require.
+/// The rules about the order of methods that use cut_mix().
 [[nodiscard]] std::vector<MethodRule> cut_mix_rules();
 
 /// Draws from Beta(alpha, alpha), alpha > 0, as a ratio of gamma variables (Marsaglia and Tsang, "A
@@ -31,15 +31,15 @@ namespace precast::recipes {
 /// MixUp of a batch whose labels are probabilities: images and labels become share * own + (1 -
 /// share) * partner.
 PRECAST_API void mix_up(Batch& batch, double share);
-/// With shares drawn from Beta(alpha, alpha). @param same_lambda one per batch instead of one per
-/// sample.
+/// The same with shares drawn from Beta(alpha, alpha). @param same_lambda one per batch instead of
+/// one per sample.
 void mix_up(Batch& batch, RandomStream& random, double alpha, bool same_lambda);
 
 /// CutMix of a batch whose labels are probabilities: in every image the same box comes from its
 /// partner, with the share 1 - `share` of the area, around column `x` and row `y`, clipped at the
 /// border; labels follow the areas.
 PRECAST_API void cut_mix(Batch& batch, double share, std::int64_t x, std::int64_t y);
-/// With the share drawn from Beta(alpha, alpha) and a random centre.
+/// The same with the share drawn from Beta(alpha, alpha) and a random centre.
 void cut_mix(Batch& batch, RandomStream& random, double alpha);
 /// @}
 

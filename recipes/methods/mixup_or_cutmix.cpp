@@ -29,7 +29,8 @@ class MixupOrCutmix final : public Method {
     RandomStream random(derived_seed(run_.seed, "mixup_or_cutmix"),
                         static_cast<std::uint32_t>(run_.rank),
                         static_cast<std::uint64_t>(global_step), RandomUse::transform);
-    // Probabilities also of a batch that is not mixed: shapes stay the same for captured graphs.
+    // Labels of an unmixed batch become probabilities too, so that shapes stay the same for
+    // recorded graphs.
     batch.labels() = class_probabilities(batch.labels(), run_.num_classes);
     if (random.uniform() >= probability_) return;
     if (random.uniform() < cutmix_share_) {

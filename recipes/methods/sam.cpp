@@ -66,7 +66,7 @@ class Sam final : public Method, private StepStrategy {
     at::_foreach_copy_(before, weights);
     const at::Tensor norm =
         at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, /*ord=*/2)));
-    // A gradient scaler's factor is in both and cancels.
+    // A gradient scaler's factor is in the gradient and in its norm, and cancels.
     const at::Tensor factor = (norm + kEpsilon).reciprocal() * rho_;
     for (std::size_t i = 0; i < weights.size(); ++i)
       weights[i].add_((gradients[i] * factor).nan_to_num_(0, 0, 0));

@@ -79,9 +79,9 @@ class SelectiveBackprop final : public Method, private StepStrategy {
                                    scale_factor_, scale_factor_);
   }
 
-  /// Distinct places in the ascending losses of `samples`, on the device. Drawn one after the other
-  /// with these weights, all at once: the largest of log(u) / weight (Efraimidis & Spirakis,
-  /// "Weighted random sampling with a reservoir", 2006).
+  /// Draws distinct places in the ascending losses of `samples`, on the device. Taking the places
+  /// with the largest log(u) / weight is equivalent to drawing one after the other with these
+  /// weights (Efraimidis & Spirakis, "Weighted random sampling with a reservoir", 2006).
   [[nodiscard]] at::Tensor draw(std::int64_t samples, at::Device device) const {
     RandomStream random(derived_seed(run_.seed, "selective_backprop"),
                         static_cast<std::uint32_t>(run_.rank), static_cast<std::uint64_t>(step_),
@@ -92,7 +92,7 @@ class SelectiveBackprop final : public Method, private StepStrategy {
       keys.emplace_back(std::log(1 - random.uniform()) / std::pow(place, 1 / keep_ - 1), i);
     }
     std::ranges::sort(keys, std::greater<>());
-    // Of a small batch one sample at least, or the step would have no loss.
+    // At least one sample, even of a small batch; without any, the step would have no loss.
     const auto count =
         std::max<std::int64_t>(1, static_cast<std::int64_t>(keep_ * static_cast<double>(samples)));
     // From page-locked memory, so that nothing waits for the device.

@@ -16,7 +16,7 @@ class SqueezeExcite final : public Method {
         .above(0);
     schema
         .add("min_channels", &min_channels_,
-             "minimum number of channels of a convolution to have one")
+             "minimum number of channels; convolutions with fewer stay as they are")
         .min(1);
   }
   void configure(TrainPlan& plan) const override {

@@ -46,7 +46,7 @@ class Swa final : public Method {
   }
 
  private:
-  /// The first epoch, counted from 1, whose end is not before the start.
+  /// The first epoch, counted from 1, that ends at or after the start of averaging.
   [[nodiscard]] std::int64_t first_epoch() const {
     return std::max<std::int64_t>(1, begun_share(start_, run_.epochs));
   }

@@ -11,9 +11,10 @@ namespace precast::recipes {
 ///   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 ///   u = (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon) + weight_decay * p
 ///   p -= lr * |p| / |u| * u
-/// The ratio |p| / |u| is 1 for tensors of fewer than two dimensions (norms, biases), which so
-/// follow adamw, and where |p| or |u| is 0. timm and NVIDIA also bound the whole gradient's norm by
-/// 1: add the method gradient_clipping for that. The paper's and timm's epsilon is 1e-6.
+/// The ratio |p| / |u| is 1 for tensors of fewer than two dimensions (norms, biases), which
+/// therefore follow adamw, and where |p| or |u| is 0. timm and NVIDIA also bound the whole
+/// gradient's norm by 1: add the method gradient_clipping for that. The paper's and timm's epsilon
+/// is 1e-6.
 ///
 /// A parameter without gradient is left alone. When `found_inf` is set a step changes nothing, t
 /// included. State: `<parameter>.exp_avg`, `<parameter>.exp_avg_sq`, `steps`.

@@ -25,7 +25,8 @@ class Lars final : public Optimizer {
           at::_foreach_add(group.gradients, group.parameters, group.weight_decay);
       if (group.matrices) adapt(updates, group);
       at::_foreach_mul_(updates, lr);
-      // The rate is in the updates, so that a velocity keeps the rates of its time.
+      // The updates contain the rate, so a velocity keeps the rates of the steps that it is made
+      // of.
       rule_.step(group, updates, /*lr=*/1, /*weight_decay=*/0, scaled);
     });
   }

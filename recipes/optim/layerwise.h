@@ -10,8 +10,8 @@ namespace precast::recipes {
 [[nodiscard]] at::Tensor norms_of(const Tensors& tensors);
 
 /// Multiplies updates[i] by ratios[i], in place. Where weight_norms[i] or update_norms[i] is 0
-/// there is nothing to adapt to, and the update is unchanged (LARS and LAMB agree on that). All
-/// norms and ratios are [n].
+/// there is nothing to adapt to, and the update is unchanged (in LARS and LAMB alike). All norms
+/// and ratios are [n].
 void scale_layerwise(const Tensors& updates, const at::Tensor& ratios,
                      const at::Tensor& weight_norms, const at::Tensor& update_norms);
 

@@ -30,7 +30,7 @@ class MomentumRule {
 
   /// The moments that ParameterGroups has to keep: the velocity, or none for momentum 0.
   [[nodiscard]] std::vector<std::string> moments() const;
-  /// @param gradients of the group's parameters, in their layout; read only.
+  /// @param gradients those of the group's parameters, in the same layout; only read.
   void step(const ParameterGroups::Group& group, const Tensors& gradients, double lr,
             double weight_decay, const std::optional<Optimizer::Scaled>& scaled) const;
 

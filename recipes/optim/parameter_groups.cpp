@@ -12,7 +12,8 @@
 namespace precast::recipes {
 namespace {
 
-/// Same order of elements in memory. Strides of sides of length 1 mean nothing.
+/// Whether the elements have the same order in memory. Strides of dimensions of size 1 do not
+/// matter.
 bool same_layout(const at::Tensor& a, const at::Tensor& b) {
   for (std::int64_t d = 0; d < a.dim(); ++d) {
     if (a.size(d) != 1 && a.stride(d) != b.stride(d)) return false;

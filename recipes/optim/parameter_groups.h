@@ -23,8 +23,8 @@ using Tensors = std::vector<at::Tensor>;
 /// Options of every optimiser of this folder: which weights decay, and how much.
 struct DecayOptions {
   double weight_decay = 4e-5;
-  /// `legacy`: all whose name does not contain "bn" (as ffcv-imagenet, so the norms of shortcuts
-  /// and biases decay too); `clean`: tensors of two or more dimensions.
+  /// Which weights decay. `legacy`: those without "bn" in their name, as in ffcv-imagenet (so the
+  /// norms of shortcuts, and biases, decay too); `clean`: tensors of two or more dimensions.
   std::string decay_groups = "legacy";
 
   void options(Schema& schema);
@@ -34,7 +34,7 @@ struct DecayOptions {
 /// moments: tensors of its shape and layout that start at 0 (velocity, mean of squares). All
 /// optimisers of this folder use it, so decay groups and layouts mean the same in each.
 ///
-/// Borrows the parameters' memory: build it after the model is on its device. One thread.
+/// Borrows the parameters' memory: build it after the model is on its device. Not thread-safe.
 class ParameterGroups {
  public:
   /// What one call of a fused kernel takes. Entry i of every list belongs to parameter i and has
@@ -54,15 +54,15 @@ class ParameterGroups {
   ParameterGroups(const std::vector<NamedTensor>& parameters, const DecayOptions& options,
                   std::vector<std::string> moments);
 
-  /// Calls `update` once for each group with those of its parameters that have a gradient; never
-  /// with an empty group, never with autograd on. A gradient in another layout than its parameter
-  /// is a copy.
+  /// Calls `update` once for each group, with those of its parameters that have a gradient; never
+  /// with an empty group, and always with autograd off. A gradient in another layout than its
+  /// parameter is a copy.
   void for_each(const std::function<void(const Group&)>& update) const;
   /// The moments, in the order of the parameters.
   [[nodiscard]] std::vector<NamedTensor> state() const;
   /// A rank whose parameters are all updated elsewhere has none.
   [[nodiscard]] bool empty() const { return members_.empty(); }
-  /// Of the parameters; the CPU where there are none.
+  /// The parameters' device; the CPU if there are none.
   [[nodiscard]] at::Device device() const;
 
  private:

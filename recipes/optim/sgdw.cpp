@@ -32,7 +32,7 @@ class Sgdw final : public Optimizer {
                      const std::optional<Scaled>& scaled) {
     if (share == 0) return;
     if (scaled) {
-      // The flag is on the device: a factor of exactly 1 where it is set.
+      // If the flag, which is on the device, is set, the factor is exactly 1.
       at::_foreach_mul_(group.parameters, 1 - (1 - scaled->found_inf) * share);
     } else {
       at::_foreach_mul_(group.parameters, 1 - share);

@@ -6,7 +6,7 @@
 
 namespace precast::recipes {
 
-/// After the warm-up, lr. @throws ConfigError as after_warmup.
+/// The rate is lr after the warm-up. @throws ConfigError as after_warmup.
 [[nodiscard]] std::unique_ptr<Schedule> make_constant(const ScheduleInputs& inputs,
                                                       const WarmupOptions& options);
 

@@ -13,8 +13,8 @@ struct CosineOptions : WarmupOptions {
   void options(Schema& schema);
 };
 
-/// After the warm-up, half a cosine from lr to `final_lr` (Loshchilov & Hutter, ICLR 2017), as
-/// torch's CosineAnnealingLR set once per step.
+/// After the warm-up, the rate follows half a cosine from lr to `final_lr` (Loshchilov & Hutter,
+/// ICLR 2017), as torch's CosineAnnealingLR set once per step.
 [[nodiscard]] std::unique_ptr<Schedule> make_cosine(const ScheduleInputs& inputs,
                                                     const CosineOptions& options);
 
