@@ -7,10 +7,10 @@
 
 namespace precast::test {
 
-/// A function on its own stack that alternates with its caller on one thread of the system.
-/// AddressSanitizer and ThreadSanitizer know of the switches. To ThreadSanitizer each fiber is a
-/// thread, and a switch does not order the accesses of two fibers: what does must be announced by
-/// __tsan_release and __tsan_acquire.
+/// A function on its own stack that takes turns with its caller on one system thread.
+/// AddressSanitizer and ThreadSanitizer are told about the switches. ThreadSanitizer treats each
+/// fiber as a thread and does not regard a switch as synchronisation: whatever orders the accesses
+/// of two fibers must be announced with __tsan_release and __tsan_acquire.
 class Fiber {
  public:
   /// @param body called by each resume() that follows its last return. Throws nothing.

@@ -16,8 +16,8 @@ namespace precast::tools {
 class Assembly {
  public:
   /// @param plan from make_plan(); the ranks share batch-norm statistics if the recipe says so.
-  /// @param data the training set, borrowed during construction: the model is tried on samples of
-  /// the fields that the recipe reads. Null: it is tried on images and labels.
+  /// @param data the training set, borrowed during construction: the model is tried out on samples
+  /// of the fields that the recipe reads. Null: it is tried out on images and labels.
   /// @throws ConfigError for a model that does not fit the plan or the data.
   Assembly(const ResolvedRun& run, TrainPlan plan, const Registries& registries, RankSession& ranks,
            const data::BetonReader* data = nullptr);
@@ -25,7 +25,7 @@ class Assembly {
   [[nodiscard]] const TrainPlan& plan() const { return plan_; }
   [[nodiscard]] Model& model() { return *model_; }
   [[nodiscard]] const Model& model() const { return *model_; }
-  /// For the files of the model's weights.
+  /// The spec to store in the files with the model's weights.
   [[nodiscard]] const WeightsSpec& weights_spec() const { return weights_spec_; }
   [[nodiscard]] const Loss& loss() const { return *loss_; }
   [[nodiscard]] GradSync& sync() { return *sync_; }

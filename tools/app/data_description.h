@@ -19,7 +19,7 @@ namespace precast::tools {
                                                       const nlohmann::ordered_json& written,
                                                       bool train);
 
-/// Both for people, a line each.
+/// Prints both for people, one line each.
 void print_dataset(const std::string& name, const nlohmann::ordered_json& dataset);
 void print_pipeline(const std::string& name, const nlohmann::ordered_json& pipeline);
 

@@ -19,8 +19,8 @@ struct NamedDataset {
 };
 
 /// Checks before anything is loaded that the recipe names each of the datasets and that the files
-/// exist. @throws ConfigError if one is not named, else IoError; with all of them, each with its
-/// key and place.
+/// exist. @throws ConfigError if one is not named, else IoError; the message lists all of them,
+/// each with its key and place.
 void check_datasets(const std::vector<NamedDataset>& datasets);
 
 /// Checks that labels mean the same classes in both files, for the labels that have class names in
@@ -30,8 +30,8 @@ void check_datasets(const std::vector<NamedDataset>& datasets);
 void check_same_classes(const data::BetonReader& train, std::size_t train_field,
                         const data::BetonReader& val, std::size_t val_field);
 
-/// What a user should know of the classes, a sentence each: those that `data.subset` leaves without
-/// samples, and those of which the validation set has none.
+/// What a user should know about the classes, one sentence each: those that `data.subset` leaves
+/// without samples, and those of which the validation set has none.
 /// @param options subset and filter.
 [[nodiscard]] std::vector<std::string> class_warnings(const data::BetonReader& train,
                                                       std::size_t train_field,

@@ -59,7 +59,7 @@ ordered_json figures_of(const engine::EvalResult& result) {
 
 struct Evaluated {
   engine::EvalResult result;
-  /// class_figures()
+  /// The result of class_figures().
   ordered_json classes;
 };
 

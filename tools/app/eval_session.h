@@ -30,8 +30,8 @@ struct EvalModel {
 /// @throws ConfigError if the recipe does not name any weights.
 void check_weights_given(const TrainConfig& config);
 
-/// The number of classes is `model.num_classes`, else what the weights say, else that of the
-/// labels.
+/// Determines the number of classes: `model.num_classes`, else that of the weights, else that of
+/// the labels.
 /// @param reader the dataset with these labels; null: there are none.
 /// @param labels_matter checks that every label is a valid class.
 /// @throws ConfigError if nothing says how many classes there are.

@@ -10,7 +10,7 @@
 
 namespace precast::tools {
 
-/// find_unheeded() and find_unfit_size() make the model, run it on a made-up image on the CPU, and
+/// find_unheeded() and find_unfit_size() build the model, run it on a made-up image on the CPU, and
 /// draw from libtorch's default generator.
 
 /// Finds settings of the plan that the model ignores; returns one sentence for each. A model that

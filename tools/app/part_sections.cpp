@@ -22,7 +22,7 @@ void PartSections::mount(Schema& schema, const PartSection& section, const Candi
     }
   }
   if (!known) {
-    // The name is the mistake to report; options are accepted unchecked.
+    // Only the wrong name is reported; its options are accepted unchecked.
     auto value = std::make_shared<ConfigNode>();
     owned_.push_back(value);
     for (const auto& [option, names] : readers) {

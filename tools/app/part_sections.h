@@ -18,8 +18,8 @@ struct PartSection {
   std::string chooser;
   /// The prefix of the options' keys: "optimizer.".
   std::string prefix;
-  /// Options with a name from ffcv-imagenet: {"momentum", "training.momentum"}. The key `prefix` +
-  /// option name is then an alias.
+  /// Options whose keys have names from ffcv-imagenet: {"momentum", "training.momentum"}. The key
+  /// `prefix` + option name is then an alias.
   std::map<std::string, std::string> renamed = {};
   /// Options that published recipes give for whichever part they choose: a warning if nothing reads
   /// them.
@@ -46,7 +46,7 @@ class PartSections {
         owned_.push_back(std::move(part));
       } else {
         others.push_back({entry.name, options});
-        // Only the names of its options are looked at.
+        // Only the names of its options are used.
       }
     }
     mount(schema, section, own, others, registry.contains(chosen));

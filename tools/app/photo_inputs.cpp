@@ -25,14 +25,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Deeper nesting is a link that leads back into its own folder.
+/// Deeper nesting means a link that leads back into its own folder.
 constexpr int kMaxDepth = 32;
 /// Room for an image of 22 million pixels.
 constexpr std::uint64_t kPageBytes = std::uint64_t{64} << 20;
 constexpr std::size_t kMostTogether = 1024;
 /// Bytes of files that are read together.
 constexpr std::uint64_t kBytesTogether = std::uint64_t{256} << 20;
-/// How much larger pixels are than a PNG of a photograph, or more.
+/// Upper estimate of the size of pixels relative to that of a PNG of the same photograph.
 constexpr std::uint64_t kPixelsToFile = 4;
 
 bool ends_as_jpeg(const std::string& path) {
@@ -68,7 +68,7 @@ class UnnamedFile final : public FileOps {
  public:
   explicit UnnamedFile(const fs::path& folder)
       : fd_(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR)) {
-    // Some file systems only have files with names.
+    // Some file systems only support files with names.
     if (fd_ < 0) {
       std::string name = (folder / "precast-XXXXXX").string();
       fd_ = ::mkostemp(name.data(), O_CLOEXEC);
@@ -97,7 +97,7 @@ class UnnamedFile final : public FileOps {
     return ::pwrite(fd, data, size, offset);
   }
   int ftruncate(int fd, std::int64_t size) override { return ::ftruncate(fd, size); }
-  // Nothing of it is to last, and it has no name that could change.
+  // The file does not have to last, and it has no name that could change.
   int fsync(int /*fd*/) override { return 0; }
   int close(int fd) override { return ::close(fd); }
   int rename(const char* /*from*/, const char* /*to*/) override { return 0; }

@@ -21,7 +21,7 @@ struct PhotoList {
   std::vector<std::string> ignored;
 };
 
-/// Lists images without classes. Of a folder, all files with the extension of an image, at any
+/// Lists images without classes. For a folder: all files with the extension of an image, at any
 /// depth, sorted by path (byte by byte); links are followed. A file that is named itself counts as
 /// an image whatever its name is.
 /// @throws IoError if one does not exist or a folder cannot be listed; DataError for a folder

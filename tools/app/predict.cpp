@@ -26,7 +26,7 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr std::int64_t kMostPredictions = 1'000'000;
-/// Files to name in a message.
+/// The most files named in a message.
 constexpr std::size_t kFilesShown = 3;
 
 constexpr const char* kAbout =
@@ -83,7 +83,7 @@ PredictFormat read_format(const Arguments& options, const Inputs& inputs) {
         "--top: expected a .csv or .jsonl file, which contain classes, got a .npy file");
   if (format.logits && options.given("top") && extension == ".csv")
     throw ConfigError("--logits: expected no --top: a CSV file contains either logits or classes");
-  // As it was before there were classes; JSON has both.
+  // The form that existed before classes could be written; JSON has both.
   const bool csv = extension == ".csv" || (format.file.empty() && !format.json);
   if (inputs.photos.empty() && !options.given("top") && csv) format.logits = true;
   if (!inputs.photos.empty()) format.first_column = "name";

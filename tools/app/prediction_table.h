@@ -16,8 +16,8 @@ struct Prediction {
   double probability = 0;
 };
 
-/// The `k` most probable classes (all, if there are fewer), the most probable first; of equal ones
-/// the lower label.
+/// The `k` most probable classes (all, if there are fewer), the most probable first; of equal ones,
+/// the lower label first.
 /// @param logits of one sample, summed over `passes` forward passes (2 where the mirrored image was
 /// added): the softmax is that of their mean.
 /// @throws Error with ExitCode::diverged if a logit is not finite.
@@ -27,7 +27,7 @@ struct Prediction {
 /// Predictions as text, one line per sample.
 class PredictionTable {
  public:
-  /// @param class_names of the labels from 0 on; empty: labels are written as numbers.
+  /// @param class_names names of the labels from 0 on; empty: labels are written as numbers.
   /// @param top predictions of each sample, >= 1.
   PredictionTable(std::vector<std::string> class_names, std::int64_t top);
 

@@ -27,7 +27,7 @@ struct PredictFormat {
   std::int64_t top = 1;
 };
 
-/// Collects the predictions and writes them when all are there.
+/// Collects the predictions and writes them when they are complete.
 class PredictionWriter {
  public:
   PredictionWriter(PredictFormat format, std::vector<std::string> class_names);
@@ -35,7 +35,7 @@ class PredictionWriter {
   /// @param logits [samples, classes] float32 on the CPU, each the sum of `passes` forward passes.
   /// @param names one for each sample.
   /// @param problems why a sample could not be read: it is left out, or NaN in a .npy; empty: all
-  /// samples could be.
+  /// samples could be read.
   /// @throws Error with ExitCode::diverged for logits that are not finite, if classes are wanted;
   /// ConfigError if the outputs are not one number for each class
   void add(const at::Tensor& logits, int passes, std::span<const std::string> names,

@@ -43,7 +43,7 @@ int gpus() {
                                        : 0;
 }
 
-/// torchrun serves the store itself, and keeps it over its restarts.
+/// torchrun serves the store itself, and keeps it across restarts.
 bool store_is_served(const RankInfo& info) {
   if (info.source == "precast") return true;
   const char* agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE");

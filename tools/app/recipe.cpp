@@ -33,7 +33,7 @@ ConfigNode map_node(const std::vector<std::pair<std::string, std::string>>& valu
   return node;
 }
 
-/// One part of a list to make: its name, its options, and its place in the file.
+/// One part to make from a list: its name, its options, and its place in the file.
 struct PartRequest {
   std::string name;
   ConfigNode options;
@@ -43,7 +43,7 @@ struct PartRequest {
 };
 
 /// The methods that ffcv-imagenet's keys select. @param smooths_labels whether
-/// training.label_smoothing counts.
+/// training.label_smoothing applies.
 std::vector<PartRequest> legacy_methods(const TrainConfig& config, bool smooths_labels) {
   std::vector<PartRequest> requests;
   if (config.training.use_blurpool)
@@ -92,7 +92,7 @@ std::vector<PartRequest> listed_parts(const ConfigNode& list, std::string_view n
   return requests;
 }
 
-/// The loss's option that the method label_smoothing sets.
+/// The option of the loss that the method label_smoothing sets.
 constexpr std::string_view kSmoothing = "loss.label_smoothing";
 
 /// Adds legacy methods unless the list names them too: the list replaces a default, and contradicts
@@ -178,7 +178,8 @@ void check_image_sizes(const Recipe& recipe, const TrainPlan& plan, Diagnostics&
   data::check_image_sizes(recipe.val_pipeline, evaluated, diagnostics);
 }
 
-/// A model that is not one of ours may fail, or ignore settings that ours apply.
+/// A model that does not come with precast may fail, or ignore settings that precast's own models
+/// apply.
 void try_model(const Recipe& recipe, const TrainPlan& plan, const Registries& registries,
                RecipeUse use, const Origin& origin, Diagnostics& diagnostics) {
   std::set<std::int64_t> sizes = {recipe.config.validation.resolution};
@@ -220,7 +221,7 @@ ordered_json load_plugins(const ConfigNode& file, const std::vector<Override>& o
   ordered_json loaded = {{"files", ordered_json::array()}, {"xxh3", ordered_json::array()}};
   for (const PluginFile& plugin : open_plugins(file, overrides, diagnostics)) {
     add_plugin(plugin, registries);
-    // A run saves them, and its file is in another folder.
+    // Saved as absolute paths, because the run's file is in another folder.
     loaded["files"].push_back(std::filesystem::absolute(plugin.path()).lexically_normal().string());
     loaded["xxh3"].push_back(plugin.digest());
   }
@@ -315,7 +316,8 @@ std::vector<RecipeKey> recipe_help(const Registries& registries) {
   std::vector<RecipeKey> keys;
   const auto add_all = [&](const Schema& schema, const std::string& with) {
     for (const Schema::KeyHelp& key : schema.keys()) {
-      // Without help: the option of a part that was not chosen; it follows with its part.
+      // Keys without help are options of parts that were not chosen; they are listed with their
+      // parts.
       if (!key.help.empty())
         keys.push_back({key.name, key.help, key.type, key.value, key.required, with});
     }

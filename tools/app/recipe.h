@@ -18,16 +18,16 @@ namespace precast::tools {
 /// A configuration, read and fully checked before any dataset or device is touched.
 struct Recipe {
   TrainConfig config;
-  /// With the options from the recipe; methods may change them in the plan.
+  /// The chosen parts with the options from the recipe; methods may change them in the plan.
   PartSpec loss, optimizer, schedule, order;
   /// In the order in which they are applied. The legacy keys come first, in a fixed order
   /// (blurpool, channels_last, progressive_resize, label_smoothing), then the recipe's `methods`.
   std::vector<NamedMethod> methods;
-  /// Of validation.metrics.
+  /// The metrics of validation.metrics.
   Metrics metrics;
   data::Pipeline train_pipeline;
   data::Pipeline val_pipeline;
-  /// Those to train on and to evaluate on, with their places in the recipe.
+  /// The datasets to train on and to evaluate on, with their places in the recipe.
   std::vector<NamedDataset> datasets;
   /// Every key with its value, then the expanded methods.
   nlohmann::ordered_json resolved;
@@ -43,7 +43,7 @@ enum class RecipeUse {
   evaluate,
 };
 
-/// The category of a key that nothing in the resolved recipe reads, such as an option of another
+/// How to report a key that nothing in the resolved recipe reads, such as an option of another
 /// optimiser.
 enum class UnreadKeys { error, warning };
 
@@ -54,7 +54,6 @@ enum class UnreadKeys { error, warning };
 /// once per process, because their names are then taken.
 /// @throws ConfigError with every mistake, one per line; IoError if the file cannot be read; the
 /// errors of PluginFile.
-/// PluginFile.
 [[nodiscard]] Recipe load_recipe(const std::string& path, const std::vector<Override>& overrides,
                                  Registries& registries, RecipeUse use = RecipeUse::train,
                                  UnreadKeys unread = UnreadKeys::error);

@@ -79,7 +79,7 @@ at::Device prepare_device(const TrainConfig& config, const RankInfo& info) {
   }
   const at::Device device(at::kCUDA,
                           static_cast<at::DeviceIndex>(std::min(info.local_rank, gpus - 1)));
-  // Without this, code that does not name a device would use GPU 0 in every rank.
+  // Otherwise code that does not name a device would use GPU 0 in every rank.
   c10::impl::VirtualGuardImpl(at::kCUDA).setDevice(device);
   return device;
 }

@@ -9,7 +9,7 @@ namespace precast::tools {
 
 /// Writes `--result-json FILE` for the program that started this one: `{"exit_code", "error",
 /// "seconds", ...}`, complete or not at all. The file is removed at the start, so a missing file
-/// means that the process was killed. One thread.
+/// means that the process was killed. Not thread-safe.
 class ResultFile {
  public:
   /// @param path empty: nothing is written. @throws IoError if an old file cannot be removed, or

@@ -23,7 +23,7 @@ constexpr const char* kParams = "params.json";
 constexpr const char* kCheckpoints = "checkpoints";
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kFinalWeights = "final_weights.safetensors";
-/// Runs to name in a message.
+/// The most runs named in a message.
 constexpr std::size_t kRunsShown = 5;
 
 bool is_run(const fs::path& folder) {

@@ -22,7 +22,7 @@
 
 namespace precast::tools {
 
-/// training.cuda_graphs.
+/// The value of training.cuda_graphs.
 [[nodiscard]] engine::GraphMode graph_mode(const TrainConfig& config);
 
 /// Opens the dataset of a key, in the mode of data.in_memory. @throws ConfigError if the key has no
@@ -31,7 +31,7 @@ namespace precast::tools {
                                                               const std::string& path,
                                                               const TrainConfig& config);
 
-/// What reads a training set.
+/// The parts that read a training set.
 struct TrainData {
   std::shared_ptr<const data::SampleOrder> order;
   /// Pages open at once in a quasi_random order, from data.shuffle_window_mb; else 0.
@@ -53,7 +53,7 @@ struct TrainData {
                                                      const data::BetonReader& reader,
                                                      const TrainData& data);
 
-/// The options of the order of the training samples, but for the window of quasi_random.
+/// The options of the order of the training samples, except the window of quasi_random.
 [[nodiscard]] data::OrderOptions train_order_options(const Recipe& recipe);
 
 /// The field with the labels: the first of data.targets, else the first int field.
@@ -62,7 +62,7 @@ struct TrainData {
                                            const TrainConfig& config);
 
 /// Checks that labels mean the same classes in the training and the validation set. @return what
-/// the user should know of the classes, a sentence each. @throws ConfigError
+/// the user should know about the classes, one sentence each. @throws ConfigError
 [[nodiscard]] std::vector<std::string> check_classes(const data::BetonReader& train,
                                                      const data::BetonReader& val,
                                                      const Recipe& recipe);
@@ -72,9 +72,9 @@ struct TrainData {
 [[nodiscard]] std::int64_t count_classes(const data::BetonReader& reader, const TrainConfig& config,
                                          std::int64_t limit);
 
-/// Draws the weights from `training.seed`, loads `model.weights` if given (check_weights() compares
-/// them with the network and `data` first; to train, a last layer for another number of classes
-/// keeps its drawn weights), freezes `training.freeze`, and moves the model to the device.
+/// Draws the weights from `training.seed`, loads `model.weights` if given (after check_weights()
+/// has compared them with the network and `data`; in training, a last layer for another number of
+/// classes keeps its drawn weights), freezes `training.freeze`, and moves the model to the device.
 /// @param data may be null: the names of the classes are not compared.
 [[nodiscard]] std::unique_ptr<Model> build_model(const ResolvedRun& run, const TrainPlan& plan,
                                                  const Registries& registries, WeightsUse use,

@@ -45,7 +45,7 @@ ordered_json describe_val_dataset(const data::BetonReader& train, const Recipe& 
   return dataset_summary(*reader);
 }
 
-/// What is loaded, in which order, and what happens to it.
+/// Describes what is loaded, in which order, and what happens to it.
 ordered_json describe_data(const Recipe& recipe, const ordered_json& datasets) {
   const auto& keys = recipe.config.data;
   const ordered_json& values = recipe.resolved;
@@ -147,7 +147,7 @@ int dry_run(const ResolvedRun& run, const Registries& registries, std::int64_t t
   return 0;
 }
 
-/// One rank, or a run without ranks.
+/// Runs one rank, or a run without ranks.
 int run_rank(const Recipe& recipe, const Registries& registries, const RankInfo& info, bool json,
              ResultFile& result) {
   const ResolvedRun run = resolve_run(recipe, info);

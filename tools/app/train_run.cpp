@@ -33,7 +33,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// The run's name: the given one, or that of the batch job, which stays the same when it is
+/// The run's id: the given one, or that of the batch job, which stays the same when the job is
 /// requeued.
 std::string run_id_of(const TrainConfig& config) {
   if (!config.logging.run_id.empty() || config.checkpoint.resume == "never")
@@ -222,7 +222,7 @@ engine::TrainSummary TrainRun::train(engine::Trainer& trainer, const engine::Eva
   run_preflight(run_, parts_.plan(), parts_.step_parts(), evaluator, *train_reader_, *val_reader_,
                 val_source_->samples());
   trainer.start();
-  // Only after the checkpoint has been verified as this run's.
+  // Only after the checkpoint has been verified to belong to this run.
   if (ranks_.leads()) {
     folder_.write_params(values_);
     write_facts();

@@ -43,7 +43,7 @@ std::map<std::string, std::string> given_params(const ModelRegistry& models,
 }
 
 std::vector<std::string> class_names(const data::BetonReader& data, const TrainConfig& config) {
-  // None of the two need exist: predictions are made without labels, too.
+  // Neither needs to exist: predictions are made without labels, too.
   const auto is_label = [&](const data::FieldInfo& field) {
     return config.data.targets.empty() ? field.type == data::FieldType::integer
                                        : field.name == config.data.targets.front();
@@ -54,7 +54,7 @@ std::vector<std::string> class_names(const data::BetonReader& data, const TrainC
   return data::class_names_of(data, static_cast<std::size_t>(label - fields.begin()));
 }
 
-/// What becomes of the images that the network reads first.
+/// The transforms of the first images that the network reads.
 const data::ImagePipeline& evaluated_images(const Recipe& recipe) {
   const data::Pipeline& pipeline = recipe.val_pipeline;
   const auto& inputs = recipe.config.data.inputs;
@@ -113,13 +113,13 @@ void compare_filters(const WeightsFile& file, const WeightsSpec& here, Lines& li
   }
 }
 
-/// What makes it another function: architecture, options, BlurPool.
+/// Compares what determines the function of the network: architecture, options, BlurPool.
 Lines compare_networks(const WeightsFile& file, const std::optional<WeightsSpec>& spec,
                        const WeightsSpec& here) {
   Lines lines;
   const Lines filters = filtered_layers(file.records());
   if (spec && spec->arch != here.arch) {
-    // The options of two architectures have nothing to do with each other.
+    // The options of different architectures cannot be compared.
     lines.push_back(differs("model.arch", spec->arch, here.arch));
   } else if (spec) {
     compare_params(*spec, here, lines);
@@ -150,7 +150,7 @@ bool same_numbers(const std::vector<double>& a, const std::vector<double>& b) {
   });
 }
 
-/// What changes the meaning of inputs and outputs.
+/// Compares what determines the meaning of inputs and outputs.
 Lines compare_data(const WeightsSpec& there, const WeightsSpec& here, WeightsUse use) {
   Lines lines;
   const bool same_count = there.num_classes == here.num_classes;
@@ -159,7 +159,8 @@ Lines compare_data(const WeightsSpec& there, const WeightsSpec& here, WeightsUse
         differs("classes", std::to_string(there.num_classes), std::to_string(here.num_classes)));
   }
   const auto &old_names = there.class_names, &new_names = here.class_names;
-  // Training replaces a last layer for another number of classes, and with it what they are.
+  // Training replaces a last layer for another number of classes, and with it the meaning of the
+  // classes.
   const bool compares = same_count || use == WeightsUse::evaluate;
   if (compares && !old_names.empty() && !new_names.empty() && old_names != new_names) {
     const auto [a, b] = std::ranges::mismatch(old_names, new_names);

@@ -208,7 +208,7 @@ void Arguments::store(const std::vector<std::string>& args) {
     }
     places.add(place.name.c_str(), place.list ? -1 : 1);
   }
-  // Without `allow_guessing`: an option added later must not change the meaning of a script.
+  // Without `allow_guessing`, so that an option added later cannot change the meaning of a script.
   const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
   po::store(po::command_line_parser(in_own_spelling(args))
                 .options(all)

@@ -22,7 +22,8 @@ class Arguments {
  public:
   /// @param usage the text after `usage: precast`, as `write SOURCE OUT.beton [options]`. Its words
   ///   before the first capital letter are the command's name.
-  /// @param about what the command does, printed below the usage: a paragraph a line; may be empty.
+  /// @param about what the command does, printed below the usage: one paragraph per line; may be
+  /// empty.
   Arguments(std::string usage, std::string about);
 
   /// Adds a positional argument; all of them are required, in this order.
@@ -31,13 +32,14 @@ class Arguments {
   void optional_positional(const std::string& name, const std::string& help);
   /// Adds the last one: one value or more, read with get<std::vector<std::string>>().
   void positional_list(const std::string& name, const std::string& help);
-  /// The same where there may be none: has() is then false.
+  /// The same for a list that may be empty: has() is then false.
   void optional_list(const std::string& name, const std::string& help);
   /// Adds an example to the help. @param command begins with `precast`, at most 76 characters.
   void example(std::string command, std::string about = "");
   /// Adds exit codes that this command can return. Every command can return 0, 1, 2, 5 and 11.
   void exit_codes(const std::vector<int>& codes);
-  /// The command takes `--section.key=value`. @param keys may be empty, if it does not know them.
+  /// Makes the command accept `--section.key=value`. @param keys may be empty, if it does not know
+  /// them.
   void take_keys(std::vector<RecipeKey> keys);
   /// For `add_options()`. The help of an option begins with its meaning, up to the first semicolon,
   /// in the same words in all commands (docs/options.md).
@@ -71,7 +73,7 @@ class Arguments {
   [[nodiscard]] std::string hint(const std::string& option) const;
   /// The option that `name` means, with `-` and `_` in place of each other; empty: none.
   [[nodiscard]] std::string own_spelling(std::string name) const;
-  /// All arguments with the options' present names.
+  /// All arguments, with old option names replaced by the current ones.
   [[nodiscard]] std::vector<std::string> in_own_spelling(std::vector<std::string> args) const;
 
   std::string usage_;

@@ -77,7 +77,7 @@ int run_caught(const Command& command, const std::vector<std::string>& args) {
 }
 
 /// A failing write then returns an error, which names its file; the signal would kill the process
-/// without a message, and at a write to a socket of another rank.
+/// without a message, even at a write to the socket of another rank.
 void ignore_write_signals() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);

@@ -62,7 +62,7 @@ struct CommandHelp {
   std::string usage;
   /// Its line in `precast --help`; empty unless it comes from the table of commands.
   std::string summary;
-  /// One paragraph a line; lines that begin with two spaces are list entries.
+  /// One paragraph per line; lines that begin with two spaces are list entries.
   std::string about;
   std::vector<ArgumentHelp> arguments;
   std::vector<OptionHelp> options;
@@ -75,7 +75,7 @@ struct CommandHelp {
   std::vector<RecipeKey> keys;
 };
 
-/// For `precast help --json`: one JSON object a command. @{
+/// For `precast help --json`: one JSON object per command. @{
 [[nodiscard]] nlohmann::ordered_json help_json(const CommandHelp& help);
 /// @throws nlohmann::json::exception for any other JSON.
 [[nodiscard]] CommandHelp parse_help_json(const nlohmann::ordered_json& json);

@@ -14,7 +14,7 @@ struct OldSpelling {
   /// Both without `--`.
   std::string_view old;
   std::string_view now;
-  /// A value that it accepts; empty for a switch.
+  /// A value that the option accepts; empty for a switch.
   std::string_view value;
   Values values = Values::all;
 };

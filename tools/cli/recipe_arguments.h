@@ -28,7 +28,7 @@ class RecipeArguments {
   [[nodiscard]] const std::vector<Override>& overrides() const { return overrides_; }
 
  private:
-  /// Of the first argument.
+  /// The name of the first argument.
   std::string name_;
   Arguments arguments_;
   std::vector<Override> overrides_;

@@ -70,8 +70,8 @@ void settle_methods(ConfigNode& params) {
   }
   list->value.items = std::move(kept);
   for (const std::string& key : replaced) erase_key(params, key);
-  // Without the method although the key asks for it, the recipe gave loss.label_smoothing, or its
-  // loss has no such option.
+  // If the method is missing although the key selects it, the recipe gave loss.label_smoothing, or
+  // its loss has no such option.
   double smoothing = 0;
   const ConfigNode* key = params.find(kSmoothingKey);
   const bool asked = key != nullptr && read_value(*key, &smoothing) && smoothing > 0;

@@ -11,7 +11,7 @@ constexpr std::size_t kColumns = 5;
 constexpr std::size_t kRows = 8;
 using Glyph = std::array<std::uint8_t, kColumns>;
 
-/// The usual 5 x 7 letters of dot-matrix displays, from the space to `~`: a byte a column, its
+/// The usual 5 x 7 letters of dot-matrix displays, from the space to `~`: one byte per column, the
 /// lowest bit on top. The eighth row is for what is below the line.
 // clang-format off
 constexpr std::array<Glyph, 95> kGlyphs = {{

@@ -16,7 +16,7 @@ namespace precast::tools {
 /// The line that shows the progress of writing a dataset.
 class WriteProgressLine {
  public:
-  /// @param what the line's first word, as `write`. @param total samples to be written
+  /// @param what the line's first word, such as `write`. @param total samples to be written
   WriteProgressLine(std::string what, std::uint64_t total);
 
   void show(std::uint64_t samples, std::uint64_t bytes);

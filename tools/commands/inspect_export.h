@@ -11,9 +11,9 @@ namespace precast::tools {
 
 /// Writes one field of a sample to a file in the format of `out`'s extension: an image to .jpg,
 /// .png, .ppm or .npy (a JPEG to .jpg as it is stored); an array, pixels and ragged values to .npy;
-/// bytes and the data that a custom field points to unchanged, and JSON without its trailing zero
-/// byte, to any extension. @throws ConfigError for another extension, a field whose values are in
-/// the metadata alone, and the dataset itself; DataError, IoError
+/// with any extension, bytes and the data of a custom field as they are, and JSON without its
+/// trailing zero byte. @throws ConfigError for another extension, a field whose values are only in
+/// the metadata, and if `out` is the dataset itself; DataError, IoError
 void export_field(const data::BetonReader& reader, std::uint64_t sample, std::size_t field,
                   const std::string& out);
 

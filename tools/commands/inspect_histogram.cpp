@@ -23,7 +23,7 @@ using data::FieldType;
 using Json = nlohmann::ordered_json;
 using Ids = std::vector<std::uint64_t>;
 
-/// Labels with more distinct values are not classes but other numbers.
+/// Integers with more distinct values are not class labels.
 constexpr std::size_t kMostClasses = 10000;
 constexpr int kSideBins = 10;
 constexpr std::size_t kShownIds = 20;
@@ -47,7 +47,7 @@ Json count_classes(const BetonReader& reader, const Ids& ids, std::size_t field)
   return classes;
 }
 
-/// In bins of equal width.
+/// Counts in bins of equal width.
 Json count_sides(const BetonReader& reader, const Ids& ids, std::size_t field) {
   std::map<int, std::uint64_t> counts;
   for (const std::uint64_t id : ids) {
@@ -98,7 +98,7 @@ std::string class_text(const Json& entry) {
   return fmt::format("{} {}", label, entry["name"].get<std::string>());
 }
 
-/// `: 0 cats, 1 dogs`, or nothing where the file has no names.
+/// `: 0 cats, 1 dogs`, or nothing if the file has no names.
 std::string names_text(const Json& classes) {
   std::string text;
   for (std::size_t i = 0; i < std::min(classes.size(), 2 * kShownClasses); ++i) {

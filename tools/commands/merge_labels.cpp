@@ -21,7 +21,7 @@ std::int64_t label_count(const BetonReader& file, std::size_t field) {
   std::int64_t last = 0;
   for (std::uint64_t i = 0; i < file.size(); ++i) {
     const std::int64_t label = file.integer(i, field);
-    // Far from overflow when files are added up.
+    // Limited so that the labels of many files can be added without overflow.
     if (label < 0 || label > INT32_MAX)
       throw DataError(fmt::format(
           "{}: sample {}: expected a class number as label, got {}. Use --label-rule keep",

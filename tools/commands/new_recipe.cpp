@@ -23,14 +23,14 @@ namespace po = boost::program_options;
 using data::BetonReader;
 using data::FieldType;
 
-/// Images up to this side are seen whole and by a small network.
+/// Images up to this side are used whole, with a small network.
 constexpr int kSmallSidePx = 64;
 constexpr int kLargestTrainPx = 192;
 constexpr std::int64_t kLargestBatch = 256;
 /// About as many steps as a first training needs.
 constexpr std::int64_t kWantedSteps = 2000;
 
-/// What the recipe depends on.
+/// The facts on which the recipe depends.
 struct DataFacts {
   std::uint64_t samples = 0;
   std::string image;
@@ -114,7 +114,7 @@ std::string yaml(const std::string& text) {
   return node.flow();
 }
 
-/// What is chosen for the data.
+/// The settings chosen for the data.
 struct Choice {
   bool small = false;
   std::int64_t train_px = 0;
@@ -151,7 +151,7 @@ std::string class_comment(const DataFacts& facts) {
   for (std::size_t i = 0; i < std::min(kShown, facts.names.size()); ++i)
     text += (i > 0 ? ", " : "") + facts.names[i];
   if (facts.names.size() > kShown) text += " ...";
-  // Names may have line ends, and those end a comment.
+  // Names may contain line ends, which would end a comment.
   std::ranges::replace_if(
       text, [](unsigned char c) { return c < ' '; }, ' ');
   return text;

@@ -155,7 +155,7 @@ data::Output image_of(const data::BetonReader& reader, const data::Pipeline& pip
   throw ConfigError(fmt::format("--view: expected {}, got '{}'", found, view));
 }
 
-/// From --pipeline, or from a recipe's section `pipeline`. @throws ConfigError, IoError
+/// The pipeline of --pipeline, or of a recipe's section `pipeline`. @throws ConfigError, IoError
 data::Pipeline named_pipeline(const Arguments& arguments, const data::ImagePipeline& standard) {
   data::DataParts parts = make_data_parts();
   add_data_plugins(open_plugins(arguments), parts);
@@ -205,7 +205,7 @@ void replace_crop(const Arguments& arguments, data::ImagePipeline& image) {
     image.crop = std::make_shared<data::FixedCrop>(parse_window(arguments.text("crop")));
 }
 
-/// With the crop that the options ask for. @throws ConfigError, IoError
+/// The pipeline with the crop that the options ask for. @throws ConfigError, IoError
 data::Pipeline shown_pipeline(const Arguments& arguments) {
   data::Pipeline pipeline = choose_pipeline(arguments);
   replace_crop(arguments, pipeline.images);

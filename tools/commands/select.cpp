@@ -151,7 +151,7 @@ std::vector<Ids> choose(const Arguments& arguments, const data::BetonReader& rea
 /// Writes samples of a file byte for byte, or with re-encoded images.
 class PartWriter {
  public:
-  /// @param layouts with which `reader` was opened.
+  /// @param layouts the layouts with which `reader` was opened.
   PartWriter(const Arguments& arguments, const data::BetonReader& reader,
              const data::BetonOptions& layouts)
       : reader_(reader), anew_(!given_field_option(arguments, registry_).empty()) {
@@ -162,7 +162,7 @@ class PartWriter {
     layout.page_bytes = static_cast<std::uint64_t>(integer(arguments, "page-size", 0, INT64_MAX));
     if (layout.page_bytes == 0) {
       layout.page_bytes = data::copy_page_bytes({&reader});
-      // Re-encoded images can be larger than before: pixels of a JPEG.
+      // Re-encoded images can be larger than before: a JPEG may become pixels.
       if (anew_) layout.page_bytes = std::max(layout.page_bytes, data::kDefaultPageBytes);
     }
     if (!anew_) return;

@@ -34,7 +34,7 @@ constexpr const char* kQuality = "image.quality";
 constexpr const char* kResolution = "image.max_resolution";
 constexpr const char* kJpegShare = "image.compress_probability";
 
-/// What is measured. Options of `precast write` may have several values.
+/// The options that say what is measured. Those of `precast write` may have several values.
 void add_measure_options(po::options_description& options) {
   const data::FieldRegistry fields = data::make_fields();
   const auto list = [&](const char* name, const char* standard) {

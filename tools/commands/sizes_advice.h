@@ -30,7 +30,8 @@ inline constexpr double kMemoryShare = 0.9;
 
 /// Chooses the best-looking way that fits and keeps up: JPEGs of at least quality 90 and pixels
 /// come before lower qualities, then larger images (from 512 px on they count as equal), then the
-/// fewest bytes. If none does both, the way with the smallest shortfall. @param ways at least one.
+/// fewest bytes. If no way does both, chooses the one with the smallest shortfall. @param ways at
+/// least one.
 [[nodiscard]] Advice advise(const std::vector<MeasuredWay>& ways, std::uint64_t images,
                             const Machine& machine);
 

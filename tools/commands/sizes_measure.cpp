@@ -62,7 +62,7 @@ class Rig {
 
   /// @param input an image of the source. @return one cost per encoding.
   std::vector<Cost> measure(data::ImageInput input, std::uint64_t sample) {
-    // Once for all: every encoding begins from the same pixels.
+    // Done once: every encoding begins from the same pixels.
     if (!input.file.empty()) data::decode_image_file(input.file, input.pixels);
     input.file.clear();
     const data::Value value = std::move(input);
@@ -92,7 +92,7 @@ class Rig {
 
 using Costs = std::vector<std::vector<Cost>>;
 
-/// @param skipped damaged samples, where these are to be left out.
+/// @param skipped receives the damaged samples, if these are to be left out.
 Costs measure_all(const data::Source& source, std::size_t field, const MeasureOptions& options,
                   const std::vector<Encoding>& encodings,
                   std::vector<data::SkippedSample>& skipped) {

@@ -124,7 +124,8 @@ Json verify_file(const std::string& file, const Job& job) {
   return report;
 }
 
-/// The report of one file, with what keeps it from being read. Raises `code` if something is wrong.
+/// Reports on one file, with the errors that prevent reading it. Raises `code` if something is
+/// wrong.
 /// @return nothing if a signal came
 Json try_file(const std::string& file, const Job& job, ExitCode& code) {
   try {

@@ -161,7 +161,7 @@ std::map<std::string, std::string> written_options(
   for (const auto& [option, value] : options) {
     if (std::ranges::find(kElsewhere, option) != std::end(kElsewhere)) continue;
     std::string name = option;
-    // Files of all versions name these two alike.
+    // Files of all versions use the same name for these two.
     if (name == "field-kind" || name == "field-layout") name = "field";
     std::ranges::replace(name, '-', '_');
     std::string& text = written[name];
@@ -350,7 +350,7 @@ int run_write(const std::vector<std::string>& given) {
             out, fields, order.size(), [&](std::uint64_t i) { return source->sample(order[i]); },
             watched);
       });
-  // They are identified by their position in the source.
+  // Skipped samples are identified by their position in the source.
   for (data::SkippedSample& sample : summary.skipped) sample.index = order[sample.index];
   print_skipped(summary.skipped);
   const std::vector<std::int64_t> absent = absent_classes(out, *source);

@@ -10,10 +10,10 @@ namespace precast::tools {
 /// `precast doctor [--json]`: prints the build facts of precast and what it finds at run time, and
 /// names each fault with its fix. Works without libtorch: its facts come from running
 /// `precast-train versions --json`, which is in the folder of precast.
-/// @return 0, or 6 (ExitCode::environment) if a fault keeps a job from running.
+/// @return 0, or 6 (ExitCode::environment) if a fault prevents jobs from running.
 int run_doctor(const std::vector<std::string>& args);
 
-/// One fault. A warning costs speed or a feature; a problem keeps jobs from running.
+/// One fault. A warning costs speed or a feature; a problem prevents jobs from running.
 struct Finding {
   bool problem = false;
   std::string what;

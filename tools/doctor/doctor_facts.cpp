@@ -100,7 +100,7 @@ Json machine_facts() {
   return facts;
 }
 
-/// Asked from the driver itself, which may exist without libtorch.
+/// Asks the driver itself, which may exist without libtorch.
 Json nvidia_facts() {
   std::ifstream file("/proc/driver/nvidia/version");
   std::string line;

@@ -6,9 +6,9 @@
 
 namespace precast::tools {
 
-/// What all commands say about themselves, in the order of `precast --help`. Starts `precast` and,
-/// if it is installed, `precast-train` once each. Without precast-train its commands have only a
-/// name and a summary. @throws Error if a program fails.
+/// The descriptions of all commands, in the order of `precast --help`. Starts `precast` and, if it
+/// is installed, `precast-train` once each. Without precast-train its commands have only a name and
+/// a summary. @throws Error if a program fails.
 [[nodiscard]] std::vector<CommandHelp> all_commands();
 
 /// The first words of names with two words, each once: `bench`, `new`.

@@ -39,11 +39,11 @@ std::string read_plugin(const std::filesystem::path& path) {
   return content;
 }
 
-/// For the handler below.
+/// The library being loaded, for the handler below.
 std::string being_loaded;
 
-/// The loader does not propagate an exception of a global object: the process ends, but with a
-/// message.
+/// The loader does not propagate an exception of a global object: the process ends, so this prints
+/// a message first.
 [[noreturn]] void tell_throwing_global() {
   const Failure failure = describe_failure(std::current_exception());
   fmt::print(stderr, "error: plug-in {}: one of its global objects threw: {}\n", being_loaded,
@@ -51,8 +51,8 @@ std::string being_loaded;
   std::_Exit(static_cast<int>(ExitCode::usage));
 }
 
-/// @return null: rejected. Never closed: its parts, and exceptions that it threw, may live until
-/// the process ends.
+/// @return null if the loader rejects it. The library is never closed: its parts, and exceptions
+/// that it threw, may live until the process ends.
 void* open_library(const std::filesystem::path& path) {
   being_loaded = path.string();
   const std::terminate_handler before = std::set_terminate(tell_throwing_global);

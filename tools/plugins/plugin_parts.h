@@ -111,12 +111,12 @@ class GuardedPart {
   /// The part and its plug-in, for messages.
   [[nodiscard]] const std::string& where() const { return where_; }
 
-  /// Before the start: an exception rejects the recipe.
+  /// For calls before the start: an exception rejects the recipe.
   template <typename Call>
   auto before(std::string_view member, Call call) const {
     return guard(member, ExitCode::usage, call);
   }
-  /// While a command runs.
+  /// For calls while a command runs.
   template <typename Call>
   auto during(std::string_view member, Call call) const {
     return guard(member, ExitCode::failed, call);

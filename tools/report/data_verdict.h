@@ -10,7 +10,7 @@
 
 namespace precast::tools {
 
-/// Data statistics of a finished training.
+/// Facts about the data loading of a finished training.
 struct DataFacts {
   double train_seconds = 0;
   /// The part of them during which the model waited for batches.
@@ -32,7 +32,7 @@ struct DataFacts {
 enum class DataLimit { nothing, processing, disk, cores };
 
 /// nothing: the model waited for less than 2 % of the time, or the threads were ahead of it for
-/// half of their time or more, or nothing was measured: there is no one cause to name.
+/// half of their time or more, or nothing was measured: no single cause can be named.
 [[nodiscard]] DataLimit find_limit(const DataFacts& facts);
 
 /// One line with their number and one for each of the first ten; empty if there are

@@ -27,7 +27,7 @@ class EventSink final : public MetricSink {
   void rewind(std::int64_t position) override;
 
  private:
-  /// The values from which rates are computed.
+  /// The totals from which rates are computed.
   struct Totals {
     double images = 0;
     double train_seconds = 0;

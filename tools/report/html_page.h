@@ -32,9 +32,10 @@ struct HtmlFigure {
   std::string note{};
 };
 
-/// A page in precast's look: one column of sections, light or dark as the viewer's system is.
-/// Self-contained: its content security policy forbids to load anything, and there is no script.
-/// Used by `precast report`; other pages (grids, reproduced tables) are built from the same pieces:
+/// A page in precast's design: one column of sections, light or dark according to the viewer's
+/// system. Self-contained: its content security policy forbids loading anything, and there is no
+/// script. Used by `precast report`; other pages (grids, reproduced tables) are built from the same
+/// pieces:
 ///
 ///   HtmlPage page("title", "what this is, in a line");
 ///   page.figures({{"71.4 %", "top-1"}});

@@ -73,7 +73,7 @@ LineSeries over_minutes(const std::vector<RunRow>& rows, double RunRow::*value, 
   return series;
 }
 
-/// Over single steps if there are any: the epochs' means hide the beginning.
+/// Uses single steps if there are any: the epochs' means hide the beginning.
 const std::vector<RunRow>& finest(const RunRecord& run) {
   return run.steps.size() > 1 ? run.steps : run.epochs;
 }

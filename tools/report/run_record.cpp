@@ -151,7 +151,7 @@ double RunRecord::wait_share() const {
 RunRecord load_run(const std::filesystem::path& folder) {
   RunRecord run;
   run.folder = folder;
-  // "runs/a/" has no last name.
+  // The path "runs/a/" has no last component.
   const auto whole = std::filesystem::absolute(folder).lexically_normal();
   run.name = (whole.has_filename() ? whole : whole.parent_path()).filename().string();
   if (!std::filesystem::exists(folder / "log"))

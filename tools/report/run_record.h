@@ -22,7 +22,7 @@ struct RunRow {
   double step = NAN;
   double loss = NAN, val_loss = NAN, top_1 = NAN, top_5 = NAN, lr = NAN, resolution = NAN;
   double train_seconds = NAN, wait_seconds = NAN, val_seconds = NAN, images = NAN;
-  /// Of the loader's threads, since their program was started: seconds.
+  /// How the loader's threads spent their time since their program was started, in seconds.
   double decoding = NAN, reading = NAN, blocked = NAN, ahead = NAN;
 };
 
@@ -46,7 +46,7 @@ struct RunRecord {
   [[nodiscard]] double top_5() const;
   [[nodiscard]] double train_minutes() const;
   [[nodiscard]] double images_per_second() const;
-  /// Of the training time.
+  /// The share of the training time spent waiting for data.
   [[nodiscard]] double wait_share() const;
 };
 

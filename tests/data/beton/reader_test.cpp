@@ -355,7 +355,7 @@ TEST(BetonReader, OpensALargeFileInSecondsWhateverTheOrderOfItsTable) {
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   EXPECT_EQ(reader.integer(kSamples - 1, 1), static_cast<std::int64_t>(kSamples - 1));
   EXPECT_EQ(reader.image(123'456, 0).bytes.size(), kBlob);
-  // About 0.1 s; a reader with quadratic cost or one object a sample would not come near.
+  // About 0.1 s; a reader with quadratic cost or one object per sample would not come near.
   EXPECT_LT(taken.count(), 30.0);
 }
 

@@ -67,7 +67,7 @@ TEST(ColorKernelsTest, SaturationIsFfcvsUpToFloat) {
 }
 
 TEST(ColorKernelsTest, FactorsAreWithinOneLevelOfTorchvision) {
-  // torchvision multiplies in float; where the product is an integer the two may be cut
+  // torchvision multiplies in float; where the product is an integer the two may be truncated
   // differently.
   const std::map<std::string, void (*)(const Pixels&, double)> kernels = {
       {"brightness", adjust_brightness},

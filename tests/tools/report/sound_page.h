@@ -11,7 +11,7 @@
 namespace precast::test {
 
 /// The page is XML after its first line, and nothing in it loads anything or leads out of its
-/// folder. Addresses may be text.
+/// folder. Addresses in text are allowed.
 inline void expect_sound(const std::string& page) {
   const std::string doctype = "<!DOCTYPE html>\n";
   ASSERT_EQ(page.substr(0, doctype.size()), doctype);

@@ -89,8 +89,9 @@ void report(const ordered_json& figures, bool json) {
 Arguments allreduce_arguments() {
   Arguments arguments(
       "bench allreduce [options]",
-      "Measures how fast the ranks sum float32 tensors of each size: the tensor's bytes divided by "
-      "the time (algorithm), and the traffic of a link, 2 (n - 1) / n times as much (bus). Under "
+      "Measures how fast the ranks sum float32 tensors of each size. The column algorithm has the "
+      "tensor's bytes divided by the time, bus the traffic of a link, 2 (n - 1) / n times as much. "
+      "Under "
       "torchrun, srun or mpirun it measures those ranks.");
   arguments.options().add_options()("ranks", po::value<std::int64_t>()->default_value(2),
                                     "ranks to start on this host")(

@@ -8,7 +8,7 @@
 
 namespace precast::tools {
 
-/// An endless stream of batches, for measurements. One thread at a time.
+/// An endless stream of batches, for measurements. Use it from one thread at a time.
 class BatchStream {
  public:
   virtual ~BatchStream() = default;

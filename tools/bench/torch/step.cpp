@@ -57,7 +57,7 @@ void add_options(po::options_description& options) {
       "lists too")("profile", po::value<std::string>()->value_name("FILE"),
                    "write a trace of a few steps; for chrome://tracing or Perfetto")(
       "output,o", po::value<std::string>()->value_name("FILE"),
-      "file to write; with the results as JSON, and nothing is printed")("json", kJsonHelp);
+      "file to write; the results go there as JSON instead of being printed")("json", kJsonHelp);
 }
 
 /// Options and the recipe keys that they set.

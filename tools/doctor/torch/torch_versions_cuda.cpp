@@ -28,7 +28,7 @@ std::string nccl_text(int version) {
 }
 
 std::string nccl_at_run_time() {
-  // libtorch_cuda brings NCCL along; its own version() is fixed when libtorch is built.
+  // NCCL comes with libtorch_cuda, whose own version() is fixed when libtorch is built.
   void* symbol = dlsym(RTLD_DEFAULT, "ncclGetVersion");
   if (symbol == nullptr) return "none";
   int version = 0;

@@ -11,7 +11,8 @@
 namespace precast::tools {
 namespace {
 
-/// Each takes a second, so only this many are checked of an axis with a thousand drawn values.
+/// Each check takes a second, so of an axis with a thousand drawn values only this many are
+/// checked.
 constexpr std::size_t kMostChecks = 64;
 
 /// Replaces `command line: KEY: message` with the place of that key in the sweep.

@@ -8,9 +8,9 @@
 
 namespace precast::tools {
 
-/// Chooses trials that together contain every value of every axis, so that an error in a value
-/// shows in one of them. In the sweep's order, at most as many as there are values, and no more
-/// than 64.
+/// Chooses trials that together contain every value of every axis, so that an error in any value
+/// shows up in one of them. They are in the sweep's order, at most as many as there are values, and
+/// no more than 64.
 [[nodiscard]] std::vector<const Trial*> covering_trials(const Sweep& sweep);
 
 /// Runs `program train --dry-run` on the recipe with the settings of each of `trials`, several at

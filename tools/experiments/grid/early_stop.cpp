@@ -6,7 +6,7 @@
 namespace precast::tools {
 namespace {
 
-/// A median of fewer others is not meaningful.
+/// A median of fewer other trials is not meaningful.
 constexpr std::size_t kFewestOthers = 3;
 constexpr int kMostRungs = 60;
 
@@ -106,10 +106,10 @@ bool EarlyStop::in_best_part(const std::string& trial, int rung) const {
     const std::optional<double> value = at_rung(other, rung);
     if (!value) continue;
     ++there;
-    // Of equal ones, the first by name.
+    // Of equal trials, the first by name is better.
     if (*value > own || (*value == own && other < trial)) ++better;
   }
-  // The first ones to arrive pass: nothing shows yet that they are bad.
+  // The first trials to arrive pass: nothing shows yet that they are bad.
   return better < std::max<std::int64_t>(1, there / options_.reduction);
 }
 

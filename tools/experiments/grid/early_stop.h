@@ -21,7 +21,7 @@ struct EarlyStopOptions {
   std::int64_t reduction = 3;
 };
 
-/// Decides from what trials have reached so far. Two rules:
+/// Decides which trials to stop from what all have reached so far. Two rules:
 ///
 /// - `median` (Golovin et al., "Google Vizier", KDD 2017): a trial stops after epoch e if the best
 ///   it has reached is worse than the median over the other trials of their means up to e. Needs
@@ -32,7 +32,7 @@ struct EarlyStopOptions {
 ///   that arrive later move it into that part.
 ///
 /// Which trials are stopped depends on the order in which they run; the value of each at an epoch
-/// does not. One thread.
+/// does not. Not thread-safe.
 class EarlyStop {
  public:
   explicit EarlyStop(EarlyStopOptions options);

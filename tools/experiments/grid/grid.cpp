@@ -76,7 +76,7 @@ class SweepFile {
     is_there_ = true;
   }
 
-  /// From now on the folder belongs to the recipe.
+  /// Records that the folder belongs to the recipe from now on.
   void tie() const {
     if (!is_there_) write_file(path_, facts_.dump(2) + "\n");
   }

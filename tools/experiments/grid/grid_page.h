@@ -12,7 +12,7 @@ namespace precast::tools {
 
 /// Writes grid.html: the ranking, the effect of the axes on the metric, the curves of all trials,
 /// failures and their causes, and slot usage. Self-contained; it links to the trials' run folders
-/// in the same folder. One thread.
+/// in the same folder. Not thread-safe.
 class GridPage {
  public:
   /// Borrows `sweep`.

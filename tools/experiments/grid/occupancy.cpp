@@ -13,7 +13,7 @@ struct Session {
   double slots = 0;
   std::map<std::string, double> running{};
 
-  /// What the grid itself does.
+  /// Applies an event of the grid itself.
   void apply(const std::string& event, const std::string& trial, double time, Occupancy& total) {
     if (event == "start") {
       running[trial] = last = time;

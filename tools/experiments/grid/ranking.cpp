@@ -79,7 +79,7 @@ struct Group {
   std::map<std::string, int> counts{};
   std::vector<std::string> trials{};
 
-  /// Every trial has a result. A mean over the trials that survived is not a mean over seeds.
+  /// Whether every trial has a result. A mean over only some of the seeds would not be comparable.
   [[nodiscard]] bool is_complete() const { return results.size() == trials.size(); }
 };
 

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uintmax_t kTail = 8192;
 constexpr std::size_t kLongest = 300;
 
-/// `exit code 5`, or `killed by SIGKILL` of a code above 128.
+/// `exit code 5`, or `killed by SIGKILL` for a code above 128.
 std::string end_text(int exit_code) {
   const char* const name = exit_code > 128 ? ::sigabbrev_np(exit_code - 128) : nullptr;
   return name != nullptr ? fmt::format("killed by SIG{}", name)

@@ -123,7 +123,7 @@ void add_seeds(const ConfigNode& node, std::vector<SweepAxis>& axes, Diagnostics
   axes.push_back(std::move(axis));
 }
 
-/// Axes by number that take their n-th values together.
+/// Indices of the axes that take their n-th values together.
 using Group = std::vector<std::size_t>;
 
 /// Reads `zip`. @return for each axis the index of the list that names it, or -1.
@@ -200,7 +200,8 @@ void check_keys(const std::vector<SweepAxis>& axes, Diagnostics& diagnostics) {
     }
     if (std::ranges::find(kOwnKeys, axis.key) != std::end(kOwnKeys))
       diagnostics.error(origin, axis.key, "is set by the grid itself");
-    // Values drawn twice have one origin, and may be paired with another value of a zipped axis.
+    // A value that was drawn twice has one origin, but may be paired with different values of a
+    // zipped axis.
     std::map<std::string, std::string> values;
     for (const AxisValue& value : axis.values) {
       const auto [first, added] = values.emplace(value.text, value.origin.text());

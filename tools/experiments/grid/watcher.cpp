@@ -56,7 +56,7 @@ std::vector<const Trial*> GridWatcher::at_closed_rungs() {
   for (const Trial& trial : sweep_.trials) {
     const auto state = states_.find(trial.id);
     if (state == states_.end() || state->second.status != TrialStatus::waiting) continue;
-    // A trial that has finished unseen is taken over.
+    // A trial that finished while no grid was running is not stopped; its result is used.
     if (read_summary(trial.run_folder())) continue;
     const int before = early_stop_.passed(trial.id);
     if (early_stop_.stops(trial.id)) closed.push_back(&trial);

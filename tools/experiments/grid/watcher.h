@@ -13,7 +13,7 @@
 
 namespace precast::tools {
 
-/// Shows the progress of a grid, updates its page and stops trials early. One thread.
+/// Shows the progress of a grid, updates its page and stops trials early. Not thread-safe.
 class GridWatcher final : public PoolDisplay {
  public:
   /// Borrows all. @param journal receives the decisions of asha, `{"event": "rung", "trial",
@@ -21,8 +21,8 @@ class GridWatcher final : public PoolDisplay {
   GridWatcher(const Sweep& sweep, const std::map<std::string, TrialState>& states, Journal& journal,
               std::size_t slots);
 
-  /// asha: trials that wait at a rung that they do not pass. A grid killed at that moment has not
-  /// recorded it.
+  /// asha: the trials that wait at a rung that they do not pass. A grid that was killed at that
+  /// moment has not recorded that they stopped.
   [[nodiscard]] std::vector<const Trial*> at_closed_rungs();
 
   void ended(const Trial& trial, const nlohmann::ordered_json& record) override;

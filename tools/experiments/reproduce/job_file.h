@@ -11,8 +11,8 @@
 namespace precast::tools {
 
 /// reproduce.json of a folder: the recipe and keys with which each trial was begun, so that results
-/// of different ones are never mixed. Keys for the location of data and runs may change. One
-/// thread.
+/// of different recipes or keys are never mixed. Keys for the location of data and runs may change.
+/// Not thread-safe.
 class JobFile {
  public:
   /// @throws ConfigError if the existing file is not one of these.

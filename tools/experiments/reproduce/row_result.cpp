@@ -21,7 +21,7 @@ std::vector<CurvePoint> curve_of(const RunRecord& record) {
   return curve;
 }
 
-/// The last value given for a key wins.
+/// The last value given for a key is used.
 void give(std::vector<Setting>& settings, const Setting& setting) {
   std::erase_if(settings, [&](const Setting& other) { return other.key == setting.key; });
   settings.push_back(setting);

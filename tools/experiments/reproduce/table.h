@@ -38,7 +38,7 @@ struct TableRow {
   std::filesystem::path recipe{};
   /// Keys that this row sets in its recipe.
   std::vector<Setting> settings{};
-  /// The table compares with the first one.
+  /// The table compares with the first of these.
   std::vector<PublishedFigures> published{};
 
   /// Empty figures if nothing was published.

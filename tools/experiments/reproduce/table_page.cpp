@@ -151,7 +151,7 @@ bool is_trained(const RowResult& result) {
                              [](const SeedRun& run) { return run.status == TrialStatus::done; });
 }
 
-/// The answer: the best row, the best published result, how much is trained.
+/// Adds the figures at the top: the best row, the best published result, how much has been trained.
 void add_answer(HtmlPage& page, const std::vector<RowResult>& results) {
   double minutes = 0;
   for (const RowResult& result : results) {

@@ -50,7 +50,7 @@ bool belongs_to(const TableRow& row, const Setting& setting) {
   });
 }
 
-/// Text of a table's file within a table of Markdown.
+/// Text from a table's file, escaped for a cell of a Markdown table.
 std::string cell(std::string_view text) {
   std::string out;
   for (const char c : text) {

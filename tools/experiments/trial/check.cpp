@@ -17,7 +17,7 @@ namespace precast::tools {
 namespace {
 
 constexpr auto kPatience = std::chrono::minutes(10);
-/// Each takes about 100 MB and a second of a core.
+/// Each dry run takes about 100 MB and one core for a second.
 constexpr std::size_t kMostAtOnce = 16;
 
 std::vector<TrialProblem> problems_of(const Trial& trial, const ChildResult& run) {

@@ -15,7 +15,7 @@ namespace precast::tools {
 /// `{"event": "start", "trial", "attempt", "slot", "time"}` before a process is started, and
 /// `{"event": "end", "trial", "attempt", "status", "exit_code", "signal", "seconds", "cpu_seconds",
 /// "settings", "figures", "time"}` after it has ended. Times are Unix seconds. Jobs add their own
-/// events (grid/occupancy.h, grid/watcher.h). One thread.
+/// events (grid/occupancy.h, grid/watcher.h). Not thread-safe.
 class Journal {
  public:
   /// Creates the file if it is missing; removes an incomplete last line that a crash left.
@@ -55,9 +55,9 @@ struct TrialState {
   TrialStatus status = TrialStatus::waiting;
   /// Processes started so far.
   int starts = 0;
-  /// Those that ended with a failure that is retried.
+  /// Processes that ended with a failure that is retried.
   int failures = 0;
-  /// Of the last end.
+  /// The exit code at the last end.
   int exit_code = 0;
   /// Wall-clock and processor time over all starts with a recorded end.
   double seconds = 0;

@@ -20,7 +20,7 @@ namespace precast::tools {
                                                     std::size_t rows, std::size_t columns);
 
 /// Shows the progress of a pool. On a terminal one line per slot is redrawn; elsewhere each start
-/// and end is a line. Writes to standard error. One thread.
+/// and end is a line. Writes to standard error. Not thread-safe.
 class PoolDisplay : public PoolWatcher {
  public:
   /// Borrows trials and states. @param metric a figure of summary.json, shown for trials that are

@@ -32,8 +32,8 @@ struct SlotOptions {
 /// /proc and /dev, for tests.
 [[nodiscard]] std::vector<std::string> visible_gpus(const std::filesystem::path& root = "/");
 
-/// Distributes `options` over `cores`, slot by slot in runs of neighbours (which share caches and a
-/// memory node). With too few cores, slots share them in turn.
+/// Distributes the slots of `options` over `cores`; each slot gets neighbouring cores (which share
+/// caches and a memory node). With too few cores, slots share them in turn.
 /// @param gpus the meaning of `auto`.
 [[nodiscard]] std::vector<Slot> make_slots(const SlotOptions& options,
                                            const std::vector<int>& cores,

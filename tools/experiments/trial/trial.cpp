@@ -34,7 +34,8 @@ std::vector<std::string> Trial::train_arguments() const {
   arguments.push_back("--logging.folder=" + folder.string());
   arguments.push_back("--logging.run_id=" + id);
   arguments.emplace_back("--checkpoint.resume=auto");
-  // With an axis over optimisers, some values do not read an axis over the options of another one.
+  // With an axis over optimisers, some of them do not read the keys of an axis over another one's
+  // options.
   arguments.emplace_back("--warn-unread");
   return arguments;
 }
@@ -75,7 +76,7 @@ std::string trial_id(const std::vector<Setting>& settings) {
 }
 
 Verdict judge_end(int exit_code, int signal) {
-  // 128 + N: a signal ended one of its ranks, or the shell in which it ran.
+  // 128 + N: signal N ended one of its ranks, or the shell in which it ran.
   if (signal != 0 || exit_code > 128) return Verdict::retry;
   // Exit codes of shells for a program that cannot be started.
   if (exit_code == 126 || exit_code == 127) return Verdict::fatal;

@@ -45,7 +45,7 @@ struct Trial {
 /// False for keys that give the location of data and runs, or the number of reading threads.
 [[nodiscard]] bool changes_results(const Setting& setting);
 
-/// A name for `settings` that is readable, safe as a folder name, and unique to them:
+/// A name for `settings` that is readable, valid as a folder name, and unique to them:
 /// `lr0.1_weight_decay5e-4-1c9f03ab5d20e7b4`. Depends on keys and values alone, not on their order.
 [[nodiscard]] std::string trial_id(const std::vector<Setting>& settings);
 

@@ -40,7 +40,7 @@ ordered_json settings_of(const Trial& trial) {
 
 Verdict verdict_of(const ProcessEnd& end, bool has_summary) {
   const Verdict verdict = judge_end(end.exit_code, end.signal);
-  // 0 without a summary: this is not the expected program.
+  // Exit code 0 without a summary: this is not the expected program.
   return verdict == Verdict::done && !has_summary ? Verdict::failed : verdict;
 }
 

@@ -60,7 +60,7 @@ class PoolWatcher {
 };
 
 /// Runs trials in slots until each has a result, in the order given, and records every start and
-/// end in a journal: restarted after any kill it continues where it was, runs nothing twice and
+/// end in a journal: restarted after a kill, it continues where it stopped, runs nothing twice and
 /// loses nothing. Each trial leaves `lock` and `output` (what it printed) in its run folder. The
 /// lock keeps two pools from running the same trial; the result of a run that finished unseen is
 /// taken from its summary.json.

@@ -32,7 +32,7 @@ std::vector<std::string> environment_of(const Slot& slot) {
 [[noreturn]] void become(char* const* arguments, char* const* environment, const cpu_set_t& cores,
                          int output, int lock_fd, pid_t parent) {
   ::setpgid(0, 0);
-  // Our handlers would write into the pipe that we share with the parent.
+  // Our handlers would write into the pipe that is shared with the parent.
   for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1}) ::signal(signal, SIG_DFL);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(128 + SIGKILL);  // the parent ended before prctl
@@ -112,7 +112,8 @@ std::optional<ProcessEnd> TrialProcess::poll() {
       info.si_pid == 0) {
     return std::nullopt;
   }
-  // Kills children that it left behind. Not reaped yet, its number cannot name another group.
+  // Kills children that the process left behind. It is not reaped yet, so its number cannot belong
+  // to another group.
   ::kill(-pid_, SIGKILL);
   int status = 0;
   rusage usage{};

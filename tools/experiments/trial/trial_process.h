@@ -23,14 +23,14 @@ struct ProcessEnd {
 };
 
 /// A program in a slot: bound to its cores and its GPU, output appended to a file, leader of its
-/// own process group (a terminal's Ctrl-C reaches only us, and we pass it on). It is killed by
-/// SIGKILL with the thread that started it, so that no training continues unseen after kill -9 of
-/// this process. One thread.
+/// own process group (a terminal's Ctrl-C reaches only this process, which passes it on). It gets
+/// SIGKILL when the thread that started it ends, so that no training continues unnoticed after kill
+/// -9 of this process. Not thread-safe.
 class TrialProcess {
  public:
-  /// Starts `command[0]` (a path; no search). Exit code 127 means that it could not be started; the
-  /// reason is in the output. @param lock_fd inherited, so that a FileLock is held as long as the
-  /// program lives. @throws IoError
+  /// Starts `command[0]` (a path; PATH is not searched). Exit code 127 means that it could not be
+  /// started; the reason is in the output. @param lock_fd inherited, so that a FileLock is held as
+  /// long as the program lives. @throws IoError
   TrialProcess(const std::vector<std::string>& command, const Slot& slot,
                const std::filesystem::path& output, int lock_fd);
   TrialProcess(const TrialProcess&) = delete;
@@ -42,7 +42,7 @@ class TrialProcess {
   void ask_to_stop() const;
   /// SIGKILL to its whole group.
   void kill() const;
-  /// Does not wait. @return nothing while it is running.
+  /// Checks without waiting whether it has ended. @return nothing while it is running.
   [[nodiscard]] std::optional<ProcessEnd> poll();
   [[nodiscard]] double seconds() const;
 

@@ -14,11 +14,11 @@ struct Axis {
   Scale scale = Scale::linear;
   std::optional<double> least{};
   std::optional<double> most{};
-  /// Counts (epochs, steps): no ticks between whole numbers.
+  /// The values are counts (epochs, steps): no ticks between whole numbers.
   bool whole = false;
 };
 
-/// The finite values that an axis must show; on a logarithmic one only those above 0.
+/// The range of the finite values that an axis must show; on a logarithmic one, of those above 0.
 class Extent {
  public:
   explicit Extent(Scale scale) : scale_(scale) {}

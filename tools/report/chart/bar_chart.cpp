@@ -109,7 +109,7 @@ std::string parts_legend(const std::vector<std::string>& parts) {
   return out;
 }
 
-/// With its label before it and its value after it.
+/// A bar with its label before it and its value after it.
 std::string drawn_bar(const BarChart& chart, const Bar& bar, const AxisMap& axis, double left,
                       double y) {
   const double end = std::isfinite(bar.value) ? axis.at(bar.value) : left;

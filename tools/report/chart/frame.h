@@ -35,7 +35,7 @@ class Frame {
   [[nodiscard]] double right() const { return right_; }
   [[nodiscard]] double top() const { return top_; }
   [[nodiscard]] double bottom() const { return bottom_; }
-  /// The text from <svg> to the axes; series and "</svg>" follow. Says so if there are no data.
+  /// The text from <svg> to the axes; series and "</svg>" follow. Says "no data" if `empty`.
   [[nodiscard]] std::string head(bool empty) const;
 
  private:

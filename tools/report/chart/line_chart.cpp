@@ -12,7 +12,7 @@
 namespace precast::tools {
 namespace {
 
-/// Up to this number of points, points can be distinguished, and each gets a dot.
+/// Up to this many points can be distinguished, and each gets a dot.
 constexpr std::size_t kMostDots = 60;
 
 /// The points shown in a column of pixels: the first, minimum, maximum and last one.
