@@ -23,7 +23,7 @@ class PRECAST_API AppendedFile {
 
   /// Passes the piece to the operating system at once. Warns the first time that this fails.
   void append(std::string_view piece);
-  /// In bytes, including pieces that the disk has not accepted yet.
+  /// The length in bytes, including pieces that the disk has not accepted yet.
   [[nodiscard]] std::int64_t position() const;
   /// Truncates the file. A shorter file has lost pieces in a crash and is left as it is. Its last
   /// piece may be incomplete; removing it is up to the caller, who knows the format of the pieces.

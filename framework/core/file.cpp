@@ -217,7 +217,8 @@ std::vector<std::byte> read_file(const std::filesystem::path& path, std::uint64_
     throw IoError(fmt::format("{}: expected at most {} bytes, got {}", path.string(), max_bytes,
                               status.st_size));
   }
-  // Not mapped: the run that writes a log may truncate it, and mapped pages would then disappear.
+  // Reads instead of mapping: the run that writes a log may truncate it, and mapped pages would
+  // then disappear.
   std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
   std::size_t size = 0;
   while (size < bytes.size()) {

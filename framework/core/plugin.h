@@ -55,8 +55,8 @@ struct PluginDescriptor {
 
 }  // namespace precast
 
-/// For the two headers named above. Declared separately, because a constant has no external linkage
-/// by itself.
+/// Used by the two headers named above. Declared separately, because a constant has no external
+/// linkage by itself.
 #define PRECAST_PLUGIN_DESCRIPTOR(kind, Parts, torch, function)                                   \
   extern "C" {                                                                                    \
   extern __attribute__((visibility("default"))) const ::precast::PluginDescriptor precast_plugin; \

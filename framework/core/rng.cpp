@@ -58,7 +58,7 @@ std::uint64_t RandomStream::below(std::uint64_t bound) {
   const std::uint64_t limit = UINT64_MAX - UINT64_MAX % bound;
   std::uint64_t drawn = 0;
   do {
-    // In two statements: within one, the compiler chooses which word is drawn first.
+    // Two statements, because within one the compiler chooses which word is drawn first.
     drawn = std::uint64_t{next_u32()} << 32;
     drawn |= next_u32();
   } while (drawn >= limit);

@@ -110,8 +110,8 @@ class OverlappedSync final : public GradSync {
         std::vector<std::int64_t>{});
     if (auto hook = make_hook(group.parts(), options.compression))
       reducer_->register_comm_hook(std::move(hook));
-    // By itself the Reducer rearranges its buckets after the first step, so that a resumed run
-    // would add in another order than the run that it continues. Rearranged now, they stay as they
+    // By default the Reducer rearranges its buckets after the first step, so a resumed run would
+    // add in a different order from the run that it continues. Rearranged here, they stay as they
     // are.
     reducer_->push_rebuilt_params_for_all_indices();
     reducer_->rebuild_buckets();
@@ -210,7 +210,7 @@ class ShardedSync final : public GradSync {
  private:
   ProcessGroup& group_;
   std::unique_ptr<GradSync> gradients_;
-  /// By rank, the parameters that it updates.
+  /// For each rank, the parameters that it updates.
   std::vector<Tensors> owned_;
 };
 

@@ -32,7 +32,8 @@ struct GradSyncOptions {
   /// Bytes of one bucket; the first is smaller, so that sending starts early.
   std::size_t bucket_bytes = 25 << 20;
   std::size_t first_bucket_bytes = 1 << 20;
-  /// By parameter, the rank that updates it (see shard_parameters); empty: the mode's own.
+  /// For each parameter, the rank that updates it (see shard_parameters); empty: as the mode
+  /// determines.
   std::vector<int> owners;
 };
 

@@ -155,7 +155,8 @@ class Checkpointer::Impl {
 
   void finish() {
     take_result();
-    // What failed last is not on the disk, and no later one will make up for it.
+    // If the last write failed, the newest state is not on the disk, and no later write will store
+    // it.
     const std::int64_t failed = parts_.ranks.begin_sum(failures_ > 0 ? 1 : 0)->wait();
     if (failed > 0) throw IoError(failures_ > 0 ? last_failure_ : "rank 0 could not save");
   }
@@ -184,7 +185,7 @@ class Checkpointer::Impl {
     return true;
   }
 
-  /// What an earlier try logged before its first checkpoint is not this run's.
+  /// What an earlier attempt logged before its first checkpoint does not belong to this run.
   void start_over() {
     for (MetricSink* sink : sinks_) sink->rewind(0);
   }
@@ -192,7 +193,7 @@ class Checkpointer::Impl {
  private:
   [[nodiscard]] bool leads() const { return parts_.ranks.rank() == 0; }
 
-  /// Of the writing thread.
+  /// Takes the result of the writing thread.
   void take_result() {
     if (!writing_.valid()) return;
     try {

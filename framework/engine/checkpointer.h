@@ -33,9 +33,10 @@ struct CheckpointOptions {
   std::int64_t keep_finished = 1;
   /// Whether resume() looks for a checkpoint.
   bool resume = true;
-  /// Whether each rank's optimiser holds the state of some parameters only (ZeRO): rank 0 collects.
+  /// Whether each rank's optimiser holds the state of only some parameters (ZeRO); rank 0 then
+  /// collects it.
   bool sharded_optimizer = false;
-  /// Whether this rank's optimiser takes some of a checkpoint's state only, or none.
+  /// Whether this rank's optimiser takes only some of a checkpoint's state, or none.
   bool partial_optimizer = false;
   /// Metadata of the file with the model.
   std::map<std::string, std::string> model_metadata = {};
@@ -74,18 +75,18 @@ class PRECAST_API Checkpointer {
   void attach(Stateful* scaler, std::vector<MetricSink*> sinks);
   [[nodiscard]] bool due_after_step(const TrainState& state) const;
   [[nodiscard]] bool due_after_epoch(const TrainState& state) const;
-  /// Returns when the copy is made; it is written to disk later. A failed write is a warning, three
-  /// in a row are an error; older checkpoints stay.
+  /// Returns when the copy has been made; the copy is written to disk later. A failed write is a
+  /// warning, three in a row are an error; older checkpoints stay.
   /// @return false, and nothing is saved, if a weight is NaN or infinite.
   /// @throws IoError
   [[nodiscard]] bool save(const TrainState& state, std::optional<double> metric);
   /// Waits until the last checkpoint is on the disk. @throws IoError if it is not
   void finish();
-  /// finish() for a run that is complete: then removes the checkpoints that only a run that is
-  /// still training needs. Call when its results are written. @throws IoError
+  /// Like finish(), for a complete run: also removes the checkpoints that only an unfinished run
+  /// needs. Call when the results are written. @throws IoError
   void finish_run();
-  /// At the start of a run: restore(), if the options want it; without a checkpoint the sinks start
-  /// from scratch.
+  /// Call at the start of a run. Calls restore() if the options ask for it; without a checkpoint,
+  /// the sinks start from scratch.
   [[nodiscard]] bool resume(TrainState& state);
   /// Restores the newest intact checkpoint. @return false if there is none
   /// @throws CheckpointError if it does not match this run; IoError

@@ -7,8 +7,8 @@
 
 namespace precast::engine {
 
-/// Records work for a device once and launches it again as one (a CUDA graph). Only the mechanism:
-/// what to record, when, and what to do if it fails is decided by StepGraph. Not thread-safe.
+/// Records work for a device once and launches it again as a unit (a CUDA graph). This is only the
+/// mechanism: StepGraph decides what to record, when, and what to do if it fails. Not thread-safe.
 class GraphRecorder {
  public:
   using Work = std::function<void()>;
@@ -19,9 +19,9 @@ class GraphRecorder {
   virtual void warm_up(const Work& work) = 0;
   /// Calls `work` and records what it launches, which is not executed. Waits for the device.
   /// Requires that nothing is recorded yet.
-  /// @throws what `work` throws, or c10::Error for work that cannot be recorded. Nothing is
-  /// recorded then, allocator and stream work as before, and the device's default generator has
-  /// drawn nothing. Gradients and other results of `work` have undefined values.
+  /// @throws what `work` throws, or c10::Error for work that cannot be recorded. In that case
+  /// nothing is recorded, allocator and stream work as before, and the device's default generator
+  /// has drawn nothing. Gradients and other results of `work` have undefined values.
   virtual void record(const Work& work) = 0;
   /// Executes the recorded work on the current stream.
   virtual void replay() = 0;

@@ -7,7 +7,7 @@
 namespace precast::engine {
 
 /// Whether an exception of libtorch says that the device or the host has no memory left. Its
-/// allocators, cuDNN and cuBLAS each say so in their own way.
+/// allocators, cuDNN and cuBLAS all use different messages.
 [[nodiscard]] PRECAST_API bool is_out_of_memory(const std::exception& error);
 
 }  // namespace precast::engine

@@ -20,7 +20,7 @@ struct RehearsalOptions {
   /// Batches that the sources hold on the device in addition to the one in use.
   std::int64_t batches_ahead = 0;
   std::int64_t val_batch_size = 1;
-  /// Of the whole validation set.
+  /// The size of the whole validation set.
   std::int64_t val_samples = 0;
   /// Whether the first evaluation comes after the first epoch, or only after the last.
   bool evaluate_each_epoch = true;

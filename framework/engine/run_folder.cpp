@@ -17,7 +17,8 @@
 namespace precast::engine {
 namespace {
 
-/// Not `lock`, which a job (tools/experiments/trial) holds while it runs the training.
+/// Another name than `lock`, which a job (tools/experiments/trial) holds while it runs the
+/// training.
 constexpr const char* kLockFile = "train.lock";
 
 /// A log with lines, or checkpoints.

@@ -47,7 +47,7 @@ class PRECAST_API JsonLinesLog final : public MetricSink {
   /// Appends to an existing log. @throws IoError if the file cannot be created.
   explicit JsonLinesLog(std::filesystem::path path, FileOps& ops = posix_file_ops());
   void write(const nlohmann::ordered_json& record) override;
-  /// In bytes, including lines that the disk has not accepted yet.
+  /// The length in bytes, including lines that the disk has not accepted yet.
   [[nodiscard]] std::int64_t position() const override { return file_.position(); }
   /// Truncates the file and removes a last line that a crash left incomplete; continues with the
   /// last line's relative_time.

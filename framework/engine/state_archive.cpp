@@ -81,7 +81,8 @@ std::vector<NamedTensor> gather_tensors(const std::vector<NamedTensor>& mine, Co
   for (int owner = 1; owner < ranks.world(); ++owner) {
     std::size_t index = 0;
     for (const auto& entry : nlohmann::json::parse(lists[static_cast<std::size_t>(owner)])) {
-      // One after the other, so that a rank that only passes by needs memory for one.
+      // One after the other, so that a rank that does not keep the tensors needs memory for only
+      // one.
       const auto type = scalar_type(static_cast<DType>(entry[1].get<int>()));
       at::Tensor tensor = ranks.rank() == owner
                               ? mine[index].tensor.detach().contiguous()
@@ -89,7 +90,7 @@ std::vector<NamedTensor> gather_tensors(const std::vector<NamedTensor>& mine, Co
                                           at::device(device).dtype(type));
       ranks.broadcast({tensor}, owner);
       const auto name = entry[0].get<std::string>();
-      // Every rank counts steps; all count the same.
+      // Every rank counts steps, and all counts are equal.
       if (ranks.rank() == 0 && std::ranges::find(all, name, &NamedTensor::name) == all.end())
         all.push_back({name, tensor});
       ++index;

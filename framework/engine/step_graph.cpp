@@ -27,7 +27,7 @@ bool same_layout(const at::Tensor& place, const at::Tensor& value) {
          place.scalar_type() == value.scalar_type();
 }
 
-/// The first line: CUDA's errors are followed by advice on debugging kernels.
+/// Only the first line: CUDA's errors are followed by advice on debugging kernels.
 std::string reason(const std::exception& failure) {
   const auto* torch = dynamic_cast<const c10::Error*>(&failure);
   const std::string text = torch != nullptr ? torch->what_without_backtrace() : failure.what();
@@ -138,7 +138,7 @@ bool StepGraph::record(const Passes& passes) {
 at::Tensor StepGraph::replay() {
   recorder_->replay();
   ++replays_;
-  // A method may have put others in their place after the last step.
+  // A method may have replaced them after the last step.
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     parameters_[i].mutable_grad() = gradients_[i];
   return loss_.clone();

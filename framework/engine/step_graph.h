@@ -26,23 +26,24 @@ enum class GraphMode {
   on,
 };
 
-/// What a graph may record: one GPU, one rank (gradients of several travel while backward runs).
+/// Whether a graph may record the step: on one GPU with one rank only (several ranks exchange
+/// gradients during the backward pass).
 [[nodiscard]] PRECAST_API bool can_capture(GraphMode mode, const TrainPlan& plan, at::Device device,
                                            int world);
-/// Whether a replay saves time: where the device is done with a kernel before the host has launched
-/// the next. Measured elsewhere: much below a batch of about 96 images of 160 px, nothing above
-/// (spikformer's figures for 8 and 96 images; torchbench pull request 706).
+/// Whether a replay saves time, which it does if the device finishes a kernel before the host has
+/// launched the next one. Measured elsewhere: much below a batch of about 96 images of 160 px,
+/// nothing above (spikformer's figures for 8 and 96 images; torchbench pull request 706).
 [[nodiscard]] PRECAST_API bool worth_capturing(GraphMode mode, std::int64_t samples,
                                                std::int64_t size_px);
 
 /// The forward and backward passes of training steps, recorded. The optimiser is not part of it:
 /// its few launches take the rate as a plain number and work for every optimiser and method.
 ///
-/// The first steps of a shape run as they are, then one is recorded, and from then on replayed.
-/// There is one recording at a time. Another shape or type of the batch, or another set of
-/// parameters that require gradients (layer freezing), starts over. If a step cannot be recorded,
-/// this step and all later ones run as without a graph, with a warning; or, with GraphMode::on, the
-/// run ends.
+/// The first steps with a shape run without a recording; then one step is recorded, and replayed
+/// from then on. There is one recording at a time. Another shape or type of the batch, or another
+/// set of parameters that require gradients (layer freezing), starts over. If a step cannot be
+/// recorded, this step and all later ones run as without a graph, with a warning; or, with
+/// GraphMode::on, the run ends.
 ///
 /// The passes must do the same each time: if a model decides something on the host (which layers to
 /// drop, say), every replay repeats the recorded decision. Not thread-safe.
@@ -87,14 +88,15 @@ class PRECAST_API StepGraph {
   std::vector<bool> trained_;
   /// The private tensors that the recorded work reads, without sample ids.
   Batch batch_;
-  /// What it writes; undefined until something is recorded.
+  /// What the recorded work writes; undefined until something is recorded.
   at::Tensor loss_;
   std::vector<at::Tensor> gradients_;
   /// Null once the recording has failed. Destroyed before the tensors that its recording uses.
   std::unique_ptr<GraphRecorder> recorder_;
 };
 
-/// @return null where nothing is recorded: can_capture(), and `automatic` in a build without CUDA.
+/// @return null if nothing is to be recorded: can_capture() is false, or the mode is `automatic` in
+/// a build without CUDA.
 /// @throws DeviceError for `on` in a build without CUDA.
 [[nodiscard]] PRECAST_API std::unique_ptr<StepGraph> make_step_graph(GraphMode mode,
                                                                      const TrainPlan& plan,

@@ -24,7 +24,7 @@ std::vector<at::Tensor> trainable_parameters(const Model& model) {
   return trainable;
 }
 
-/// Of inputs that are images; 1 for others.
+/// The side of inputs that are images; 1 for other inputs.
 std::int64_t side_px(const Batch& batch) {
   return batch.input().dim() == 4 ? batch.input().size(2) : 1;
 }
@@ -75,7 +75,7 @@ at::Tensor TrainStep::run(Batch& batch, double lr) {
 
 void TrainStep::rehearse(Batch& batch) {
   if (!plan_.channels_last) make_inputs_contiguous(batch);
-  // No other rank may be there to average with.
+  // There may be no other rank to average with.
   rehearses_ = true;
   if (strategy_ != nullptr) {
     strategy_->rehearse(batch, *this);
@@ -142,7 +142,7 @@ std::optional<Optimizer::Scaled> TrainStep::unscale() {
     at::_amp_foreach_non_finite_check_and_unscale_(gradients, found_inf,
                                                    at::ones({}, found_inf.options()));
   }
-  // Where only one rank has the averaged gradients, the others must do as it does.
+  // If only one rank has the averaged gradients, the others must follow its decision.
   if (!parts_.sync.gradients_everywhere()) parts_.ranks.broadcast({found_inf}, /*root=*/0);
   return Optimizer::Scaled{found_inf};
 }

@@ -45,8 +45,8 @@ class PRECAST_API TrainStep : private StepPasses {
   /// @param batch its size is a multiple of the plan's micro_batches.
   /// @return this rank's mean loss: scalar float32 on the device, detached.
   at::Tensor run(Batch& batch, double lr);
-  /// The passes of a step without an update or another rank: what it needs in memory and in tuned
-  /// kernels. Leaves no gradients; batch statistics do change.
+  /// The passes of a step without an update or another rank: to find out whether memory suffices,
+  /// and to tune kernels. Leaves no gradients; batch statistics do change.
   void rehearse(Batch& batch);
   /// Null unless the plan's precision is fp16.
   [[nodiscard]] GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
@@ -70,10 +70,10 @@ class PRECAST_API TrainStep : private StepPasses {
   bool skip_nonfinite_;
   std::optional<GradScaler> scaler_;
   std::vector<at::Tensor> trainable_;
-  /// Of the one method that has any, or null.
+  /// The strategy of the one method that has one, or null.
   StepStrategy* strategy_ = nullptr;
   bool rehearses_ = false;
-  /// Null where no step is recorded.
+  /// Null if no step is recorded.
   std::unique_ptr<StepGraph> graph_;
   /// Batch statistics, and their values before the step; empty unless skip_nonfinite.
   std::vector<at::Tensor> statistics_, statistics_before_;

@@ -58,7 +58,7 @@ void Watchdog::end_process(const std::string& place) {
   log_line("precast-train: error: " + cause);
   std::fflush(stderr);
   dump_all_stacks(STDERR_FILENO);
-  // Destructors would wait for the threads that hang.
+  // Destructors would wait for the hanging threads.
   ::_exit(static_cast<int>(ExitCode::stalled));
 }
 

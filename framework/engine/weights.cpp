@@ -42,10 +42,10 @@ bool is_other_head(const TensorRecord& record, const std::vector<std::int64_t>& 
          shape[0] != wanted[0] && std::equal(shape.begin() + 1, shape.end(), wanted.begin() + 1);
 }
 
-/// Which tensor of a file goes to which tensor of the model.
+/// Maps tensors of a file to tensors of the model.
 class Assignment {
  public:
-  /// @param file is read until the end of apply().
+  /// @param file must outlive apply().
   Assignment(Model& model, const WeightsFile& file, OtherHead head)
       : state_(model.state()),
         records_(torchvision_names(file.records(), file.path().string()).records) {
@@ -109,7 +109,7 @@ class Assignment {
   /// One per entry of state_; null where the file has none.
   std::vector<const TensorRecord*> sources_;
   std::vector<std::string> missing_, unexpected_, misshaped_;
-  /// Of a last layer for another number of classes: they stay as they are.
+  /// The tensors of a last layer for another number of classes, which stay as they are.
   std::set<std::string> drawn_;
 };
 

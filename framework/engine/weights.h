@@ -20,8 +20,8 @@ PRECAST_API void save_model_weights(const Model& model, const std::filesystem::p
 /// What to do with a last layer for another number of classes: a file with 1000, a model with 10.
 enum class OtherHead {
   refuse,
-  /// Fine-tuning: the tensors whose first side is the model's number of classes, and not the
-  /// file's, keep what was drawn, with a warning.
+  /// For fine-tuning: tensors whose first dimension is the model's number of classes, which differs
+  /// in the file, keep the values that were drawn, with a warning.
   keep_drawn,
 };
 

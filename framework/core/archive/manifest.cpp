@@ -293,7 +293,7 @@ ManifestFile describe_file(const std::string& name, std::span<const std::byte> b
 
 ManifestFile describe_file(const std::filesystem::path& folder, const std::string& name) {
   const std::string path = (folder / name).string();
-  // Read, not mapped: a disk's error is then an IoError, not a signal.
+  // Reads instead of mapping, so that a disk's error is an IoError and not a signal.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) throw IoError("cannot open", path, errno);
   const std::unique_ptr<const int, void (*)(const int*)> closer(

@@ -216,7 +216,7 @@ json header_entry(const TensorRecord& record, std::uint64_t offset) {
           {"data_offsets", {offset, offset + record.bytes.size()}}};
 }
 
-/// Where the bytes of the records go: larger elements first, so that all are aligned.
+/// The positions of the records' bytes: larger elements first, so that all are aligned.
 struct Layout {
   std::vector<std::size_t> order;
   /// The offset of each record, in the order of the records.

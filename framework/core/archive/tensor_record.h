@@ -39,7 +39,7 @@ struct DTypeInfo {
 /// fit into 63 bits.
 [[nodiscard]] PRECAST_API std::optional<std::uint64_t> element_count(
     std::span<const std::int64_t> shape);
-/// Their bytes, checked the same way.
+/// The bytes of these elements, checked in the same way.
 [[nodiscard]] PRECAST_API std::optional<std::uint64_t> byte_count(
     DType dtype, std::span<const std::int64_t> shape);
 /// `[64, 3, 7, 7]`

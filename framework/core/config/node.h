@@ -36,7 +36,7 @@ struct PRECAST_API ConfigNode {
 
   /// The entry's value, or null.
   [[nodiscard]] const ConfigNode* find(std::string_view key) const;
-  /// As a user would write it on one line, truncated to 60 characters; for messages.
+  /// The value as a user would write it on one line, truncated to 60 characters; for messages.
   [[nodiscard]] std::string text() const;
   /// As JSON-compatible YAML flow text, not truncated.
   [[nodiscard]] std::string flow() const;

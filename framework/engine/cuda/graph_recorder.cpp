@@ -21,7 +21,8 @@
 namespace precast::engine {
 namespace {
 
-/// Casts weights at each use: a cast cached by an earlier step must not be recorded as input.
+/// Makes autocast cast weights at each use: a cast cached by an earlier step must not be recorded
+/// as an input.
 class NoAutocastCache {
  public:
   NoAutocastCache() : before_(at::autocast::is_autocast_cache_enabled()) {
@@ -35,7 +36,7 @@ class NoAutocastCache {
   bool before_;
 };
 
-/// What is queued on `later` from now on waits for what is queued on `earlier` by now.
+/// Makes work queued on `later` from now on wait for the work that is already queued on `earlier`.
 void wait_for(const c10::cuda::CUDAStream& later, const c10::cuda::CUDAStream& earlier) {
   at::cuda::CUDAEvent done;
   done.record(earlier);
@@ -92,7 +93,7 @@ class Capture {
       if (cudaStreamEndCapture(stream_.stream(), &unused) == cudaSuccess && unused != nullptr)
         static_cast<void>(cudaGraphDestroy(unused));
     }
-    // Their errors repeat why the capture failed; the next check of a kernel launch must not see
+    // Errors here repeat why the capture failed; the next check of a kernel launch must not see
     // them.
     static_cast<void>(cudaGetLastError());
   }
@@ -101,7 +102,8 @@ class Capture {
     try {
       c10::cuda::CUDACachingAllocator::endAllocateToPool(stream_.device_index(), pool_);
     } catch (const c10::Error&) {
-      // Not entered yet, or left by capture_end(); in the latter case the graph releases the pool.
+      // The pool was not entered yet, or capture_end() has left it; in the latter case the graph
+      // releases it.
       return;
     }
     c10::cuda::CUDACachingAllocator::releasePool(stream_.device_index(), pool_);
