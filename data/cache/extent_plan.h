@@ -29,7 +29,7 @@ struct Extent {
 struct PRECAST_API ExtentPlan {
   static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
-  /// By first use.
+  /// Ordered by first use.
   std::vector<Extent> extents;
   /// [samples of the pass]: index of the extent that holds the sample, or kNone.
   std::vector<std::uint32_t> extent_of;

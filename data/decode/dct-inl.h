@@ -4,7 +4,8 @@
 //   ifast_pair: bit for bit libjpeg-turbo's JDCT_IFAST in its SIMD form
 //   islow_pair: bit for bit JDCT_ISLOW
 //
-// From dequantised coefficients to level-shifted samples, both [8 rows][2 blocks][8 columns].
+// Both turn dequantised coefficients into level-shifted samples, [8 rows][2 blocks][8 columns]
+// each.
 
 #if defined(PRECAST_DATA_DECODE_DCT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRECAST_DATA_DECODE_DCT_INL_H_
@@ -30,8 +31,8 @@ struct Rows {
   hn::Vec<D> v[8];
 };
 
-/// value * factor / 2^8 in the way of libjpeg-turbo's SIMD code: shifted up first, upper half
-/// after.
+/// value * factor / 2^8, computed as in libjpeg-turbo's SIMD code: the value is shifted up first,
+/// then the upper half of the product is taken.
 template <class D>
 HWY_INLINE hn::Vec<D> scaled(D d, hn::Vec<D> value, int factor) {
   return hn::MulHigh(hn::ShiftLeft<2>(value), hn::Set(d, static_cast<std::int16_t>(factor * 64)));
@@ -110,7 +111,7 @@ struct PairSamples {
   std::uint8_t at[8][16];
 };
 
-/// Without shuffles: transposes through memory. Exact whatever the number of lanes.
+/// Transposes through memory instead of with shuffles. Exact for any number of lanes.
 template <class D, typename T, typename Pass1, typename Pass2>
 HWY_INLINE void transform_pair(D d, const T* in, const Pass1& pass1, const Pass2& pass2,
                                PairSamples& out) {

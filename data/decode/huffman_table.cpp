@@ -12,7 +12,8 @@ constexpr int kMaxAcSize = 10;
 bool is_allowed(std::uint8_t symbol, HuffmanTable::Kind kind) {
   if (kind == HuffmanTable::Kind::dc) return symbol <= kMaxDcSize;
   const int run = symbol >> 4, size = symbol & 15;
-  // Size 0: end of block, or sixteen zeros; the runs between belong to progressive files.
+  // Size 0: end of block (run 0) or sixteen zeros (run 15); other runs only occur in progressive
+  // files.
   return size <= kMaxAcSize && (size > 0 || run == 0 || run == 15);
 }
 
@@ -61,7 +62,7 @@ bool HuffmanTable::build(const HuffmanSpec& spec, Kind kind) {
   std::uint32_t place = 0;
   for (int length = 1; length <= 16; ++length) {
     const std::uint32_t count = spec.counts[static_cast<std::size_t>(length - 1)];
-    // Also rejects the code of all ones, which T.81 reserves and libjpeg accepts: rare enough.
+    // Also rejects the code of all ones, which T.81 reserves; libjpeg accepts it, but it is rare.
     if (code + count > (1U << length) - 1 && count > 0) return false;
     symbol_offset_[static_cast<std::size_t>(length)] =
         static_cast<std::int32_t>(place) - static_cast<std::int32_t>(code);

@@ -28,10 +28,10 @@ class PRECAST_API HuffmanTable {
   /// The advance of the symbol that ends a block.
   static constexpr unsigned kEndOfBlock = 96;
 
-  /// For skipping over a block: as many symbols as kSkipBits bits hold, at least one. Bits of codes
-  /// and coefficients in bits 0-7, the advance in the block in bits 8-15: at most kMostSkipped, or
-  /// kEndOfBlock if the last symbol ends the block. kNotSkipped: no symbol can be determined, or it
-  /// takes more than kMostSkippedBits.
+  /// Used to skip over a block: describes as many symbols as kSkipBits bits contain, at least one.
+  /// Bits of codes and coefficients in bits 0-7, the advance in the block in bits 8-15: at most
+  /// kMostSkipped, or kEndOfBlock if the last symbol ends the block. kNotSkipped: no symbol can be
+  /// determined, or it takes more than kMostSkippedBits.
   using SkipEntry = std::uint16_t;
   static constexpr int kSkipBits = 11;
   static constexpr unsigned kMostSkippedBits = 18;
@@ -40,7 +40,8 @@ class PRECAST_API HuffmanTable {
 
   enum class Kind { dc, ac };
 
-  /// Builds the table, or keeps it if it was built from `spec` already: most files share theirs.
+  /// Builds the table, or keeps it if it was already built from `spec`: most files use the same
+  /// tables.
   /// @return false if the table is not valid in a baseline file.
   bool build(const HuffmanSpec& spec, Kind kind);
 

@@ -86,7 +86,7 @@ void widen_simd(const std::uint8_t* HWY_RESTRICT in, std::size_t count,
 /// factor * chroma / 65536, rounded half up; |chroma| <= 128 and the factor is a 16-bit fraction.
 template <class V, class D>
 V fraction_of(V chroma, std::int16_t factor, D d) {
-  // Twice the product's upper half keeps the bit that rounds.
+  // The upper half of the doubled product keeps the bit that decides the rounding.
   const auto doubled = hn::MulHigh(hn::Add(chroma, chroma), hn::Set(d, factor));
   return hn::ShiftRight<1>(hn::Add(doubled, hn::Set(d, 1)));
 }

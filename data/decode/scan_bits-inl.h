@@ -29,7 +29,7 @@ constexpr unsigned kFirstOfEnd = HuffmanTable::kEndOfBlock;
 /// At least this many bits, in whole bytes, fit after the rest of a partly used byte.
 constexpr unsigned kRefilledBits = 56;
 
-/// Member by member: copying as one vector what was just stored in pieces would stall.
+/// Copies member by member: loading as one vector what was just stored in pieces would stall.
 HWY_INLINE BitReader copy_of(const BitReader& reader) {
   return {reader.next, reader.bits, reader.count};
 }
@@ -57,7 +57,7 @@ HWY_INLINE int coefficient(Entry entry, std::uint64_t bits) {
   return static_cast<int>(value + (~is_positive & to_negative));
 }
 
-/// Crafted files can add up differences without limit.
+/// Wraps on overflow, because crafted files can add up differences without limit.
 HWY_INLINE int wrapped_sum(int a, int b) {
   return static_cast<int>(static_cast<unsigned>(a) + static_cast<unsigned>(b));
 }

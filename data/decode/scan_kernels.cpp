@@ -30,7 +30,7 @@ struct PairPlaces {
 };
 constexpr PairPlaces kPlaces;
 
-/// @param out receives the block's coefficients; all zero before.
+/// @param out receives the block's coefficients; must be all zero before.
 HWY_INLINE bool read_block(BitReader& reader, const ScanBlock& block, int& dc, std::int16_t* out) {
   if (!read_dc(reader, *block.dc, dc)) return false;
   out[0] = static_cast<std::int16_t>(dc);

@@ -49,7 +49,7 @@ HWY_INLINE void take_several(Skipper& skipper) {
   drop(skipper.reader, skipper.last_entry);
 }
 
-/// Returns bits to the reader that were dropped since the last refill.
+/// Returns to the reader bits that were dropped since the last refill.
 HWY_INLINE void take_back(BitReader& reader, unsigned bits) {
   const unsigned unread = reader.count + bits;
   reader.start(reader.next - (unread + 7) / 8, (8 - unread % 8) % 8);
@@ -61,7 +61,7 @@ enum class BlockEnd { none, here, damaged };
 HWY_INLINE BlockEnd end_block(Skipper& skipper) {
   const unsigned k = skipper.k;
   if (k == kLast || (k >= kFirstOfEnd && k < kPastEnd)) return BlockEnd::here;
-  // Again, one symbol alone.
+  // Repeats the step with a single symbol.
   take_back(skipper.reader, skipper.last_entry & 63U);
   skipper.k -= skipper.last_entry >> 8;
   refill(skipper.reader);
@@ -114,7 +114,7 @@ ScanProgress skip_run(ScanState& state, std::size_t mcus) {
 
 /// Scans of fewer bytes are not worth two streams.
 constexpr std::ptrdiff_t kLeastBytes = 1024;
-/// Room for the longest block, 27 + 63 * 26 bits, and the bytes that were read ahead.
+/// Bytes for the longest block, 27 + 63 * 26 bits, and for what is read ahead.
 constexpr std::ptrdiff_t kBlockBytes = 256;
 
 /// The stream that starts inside the scan, as if an MCU began there.

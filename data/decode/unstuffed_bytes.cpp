@@ -34,7 +34,7 @@ void UnstuffedBytes::extend_to(std::size_t bytes) {
       done += plain;
       size_ += plain;
       if (done == count) break;
-      // A 0xFF: data if a zero follows, else a marker.
+      // At a 0xFF: data if a zero follows, else a marker.
       if (read_ + done + 1 >= scan_.size() || from[done + 1] != 0) {
         ended_ = true;
         break;

@@ -22,9 +22,9 @@ class UnstuffedBytes {
   [[nodiscard]] const std::uint8_t* data() const { return bytes_.data(); }
   /// Bytes available so far.
   [[nodiscard]] std::size_t size() const { return size_; }
-  /// The scan has ended: size() is final.
+  /// Whether the scan has ended: size() is then final.
   [[nodiscard]] bool ended() const { return ended_; }
-  /// No marker ended the scan: its file is cut off.
+  /// Whether the scan ended without a marker: its file is cut off.
   [[nodiscard]] bool cut_off() const { return ended_ && read_ >= scan_.size(); }
   /// Position of byte `at` (<= size()) in the scan. `at` must not decrease between calls.
   [[nodiscard]] std::size_t place_in_scan(std::size_t at);

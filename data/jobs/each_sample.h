@@ -11,7 +11,7 @@ namespace precast::data {
 /// What one thread does with a sample.
 using SampleWork = std::function<void(std::uint64_t sample)>;
 
-/// How for_each_sample() works.
+/// Options of for_each_sample().
 struct EachSample {
   /// At least 1.
   int workers = 1;

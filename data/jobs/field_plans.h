@@ -37,8 +37,8 @@ struct FieldOptions {
                                                              const FieldOptions& options,
                                                              const FieldRegistry& registry);
 
-/// The first sample from which all fields can be made whose kind depends on a sample; skips damaged
-/// ones. After a thousand damaged ones, returns the first sample.
+/// The first sample from which all fields whose kind depends on a sample can be made; skips damaged
+/// samples. After a thousand damaged ones, returns the first sample.
 [[nodiscard]] PRECAST_API std::uint64_t first_sound(const std::vector<SourceField>& chosen,
                                                     const Source& source,
                                                     std::span<const std::uint64_t> samples,

@@ -14,7 +14,7 @@ namespace precast::data {
 namespace {
 
 void check_json(std::span<const std::byte> value) {
-  // An empty value is what FFCV's readers give for an empty document.
+  // FFCV's readers return an empty value for an empty document.
   if (!value.empty() && !is_json(json_text(value)))
     throw DataError("expected JSON, got other text");
 }

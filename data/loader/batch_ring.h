@@ -18,8 +18,8 @@ namespace precast::data {
 /// One batch being filled. Its atomics are on separate cache lines.
 class BatchSlot {
  public:
-  /// For workers: the batch's memory, and the sample of each row. A row belongs to the worker that
-  /// fills it. @{
+  /// Used by workers: the batch's memory, and the sample of each row. A row belongs to the worker
+  /// that fills it. @{
   [[nodiscard]] std::byte* memory() const { return memory_.get(); }
   void set_sample(std::size_t row, std::uint64_t sample) { sample_ids_[row] = sample; }
   /// @}
@@ -54,13 +54,13 @@ class BatchRing {
   [[nodiscard]] std::int64_t start_of(std::int64_t batch) const { return batch * batch_size_; }
   [[nodiscard]] std::int64_t samples_of(std::int64_t batch) const;
 
-  /// For workers: a batch may be filled once it is open. After stop() all count as open. @{
+  /// Used by workers: a batch may be filled once it is open. After stop() all count as open. @{
   [[nodiscard]] bool is_open(std::int64_t batch) const { return opened_ > batch; }
   void wait_until_open(std::int64_t batch) const;
   [[nodiscard]] BatchSlot& slot(std::int64_t batch);
   /// @}
 
-  /// For the consumer's thread. @{
+  /// Used by the consumer's thread. @{
   struct Filled {
     std::shared_ptr<std::byte> memory;
     /// The sample of each row.

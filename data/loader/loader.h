@@ -88,7 +88,7 @@ struct LoaderStatistics {
   std::uint64_t disk_waits = 0;
   double seconds_for_disk = 0;
   std::uint64_t cache_peak_bytes = 0;
-  /// By sample.
+  /// Sorted by sample.
   std::vector<ReplacedSample> replaced;
 };
 

@@ -29,7 +29,7 @@ class PRECAST_API Replacements {
   /// @param error why `sample` cannot be used. @return the sample to use instead. @throws DataError
   /// if no sample of the file is intact; IoError.
   std::uint64_t replace(std::uint64_t sample, const std::string& error);
-  /// By sample.
+  /// The replacements so far, sorted by sample.
   [[nodiscard]] std::vector<ReplacedSample> list() const;
 
  private:

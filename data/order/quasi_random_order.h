@@ -6,10 +6,10 @@
 
 namespace precast::data {
 
-/// Nearly random, with few disk seeks: pages come in random order, and options.window_pages of them
-/// are open at once; each position takes the next sample (in random order within its page) of an
-/// open page drawn at random, and an exhausted page is replaced by the next one. So any range of
-/// positions touches few pages and each page is read once per epoch (FFCV's QUASI_RANDOM, which
+/// A nearly random order with few disk seeks: pages come in random order, and options.window_pages
+/// of them are open at once; each position takes the next sample (in random order within its page)
+/// of an open page drawn at random, and an exhausted page is replaced by the next one. So any range
+/// of positions touches few pages and each page is read once per epoch (FFCV's QUASI_RANDOM, which
 /// opens 2 x batch size pages). A window of all pages is close to the order `random`. A sample's
 /// page is that of its first field with bytes; samples without bytes share an extra one.
 [[nodiscard]] std::unique_ptr<SampleOrder> make_quasi_random_order(const OrderInputs& inputs);

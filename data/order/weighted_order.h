@@ -17,10 +17,10 @@ struct WeightedOptions {
   void options(Schema& schema);
 };
 
-/// As many draws as samples, with replacement, each sample with a probability proportional to its
-/// weight: options.weights[label], or its value in options.weight_field. Alias method (Vose, 1991):
-/// holds 12 bytes per sample. @throws ConfigError if weights are missing, negative, not finite or
-/// all 0.
+/// An order of as many draws as samples, with replacement; the probability of each sample is
+/// proportional to its weight: options.weights[label], or its value in options.weight_field. Alias
+/// method (Vose, 1991): holds 12 bytes per sample. @throws ConfigError if weights are missing,
+/// negative, not finite or all 0.
 [[nodiscard]] std::unique_ptr<SampleOrder> make_weighted_order(const OrderInputs& inputs,
                                                                const WeightedOptions& options);
 

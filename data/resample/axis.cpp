@@ -17,7 +17,8 @@ double scale_of(int source, int outputs) {
   return 1.0 / inverse;
 }
 
-// The standard functions are calls here, which take as long as the rest of a plan.
+// The standard functions are not inlined here, and their calls would take as long as the rest of a
+// plan.
 int floor_of(double value) {
   const auto cut = static_cast<int>(value);
   return cut - static_cast<int>(cut > value);
@@ -25,7 +26,7 @@ int floor_of(double value) {
 int ceil_of(double value) {
   return -floor_of(-value);
 }
-/// To nearest even; below 2^22.
+/// Rounds to nearest even; for values below 2^22.
 int round_of(float value) {
   constexpr float kShift = 0x1.8p23F;
   return static_cast<int>(std::bit_cast<std::uint32_t>(value + kShift) -

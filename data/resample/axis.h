@@ -12,13 +12,14 @@ namespace precast::data {
 /// the plan functions before reading the members.
 
 /// Output d is the sum over t < taps of weight[d * taps + t] * source[start[d] + t]. The number of
-/// taps is the same for all outputs (padded with zero weights): loops of fixed length predict well.
+/// taps is the same for all outputs (padded with zero weights): the branches of loops with a fixed
+/// length are predicted well.
 struct WeightedAxis {
   int taps = 0;
   std::vector<int> start;
   std::vector<float> weight;
 
-  /// Plans the average over each output's share of the source, as OpenCV's INTER_AREA where no axis
+  /// Plans the average over each output's share of the source, as OpenCV's INTER_AREA if no axis
   /// grows.
   void plan_area(int source, int outputs);
   /// Plans a triangle filter as wide as two outputs, and at least as wide as two source pixels.
@@ -27,7 +28,7 @@ struct WeightedAxis {
   void mirror();
 
   /// Rounds weight * one to whole numbers that have the same sum as the output's weights.
-  /// @return how many are not zero.
+  /// @return the number of weights that are not zero.
   int quantize(int output, int one, std::uint16_t* out) const;
 
  private:

@@ -8,7 +8,8 @@
 namespace precast::data {
 namespace {
 
-/// Source pixels between two taps' starts that a window still holds: 3 bytes each and 6 for a pair.
+/// The largest distance in source pixels between the starts of two taps in one window: 3 bytes per
+/// pixel, and 6 for a pair.
 constexpr int kWindowReach = (ColumnBlend::kWindow - 6) / 3;
 
 /// Whether outputs that are `distance` apart always fit one window.
@@ -21,13 +22,14 @@ bool fits_window(const std::vector<Blend>& outputs, int source, std::size_t dist
   return true;
 }
 
-/// Of an output in the row: its first byte, and the weights of the pixel there and the next.
+/// For one output: its first byte in the row, and the weights of the pixel there and of the next
+/// one.
 struct Pair {
   int byte;
   std::uint32_t weights;
 };
 
-/// Moved inside the source, where the edge pixel gets the weight of both.
+/// Moves the pair inside the source, where the edge pixel gets the weight of both.
 Pair inside(const Blend& blend, int source) {
   if (blend.start < 0) return {0, kBlendOne};
   if (blend.start < source - 1) {
@@ -41,7 +43,7 @@ Pair inside(const Blend& blend, int source) {
 
 bool plan_column_blend(const std::vector<Blend>& outputs, int source, ColumnBlend& columns) {
   const bool paired = source * 3 < ColumnBlend::kWindow || !fits_window(outputs, source, 1);
-  // Eight values are of at most four pixels, four values of two.
+  // Eight values belong to at most four pixels, four values to two.
   columns.wide_windows =
       !paired && fits_window(outputs, source, 3) && fits_window(outputs, source, 2);
   const std::size_t values = outputs.size() * 3;

@@ -1,6 +1,6 @@
 #include "data/resample/kernels.h"
 
-// Its 16-bit dot products save an addition each.
+// This target's 16-bit dot products save one addition each.
 #define HWY_WANT_AVX3_DL
 // Structs of vectors need vectors of known size.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
@@ -103,8 +103,8 @@ HWY_INLINE hn::Vec<Bytes> load_table(const std::uint32_t* entries) {
   return hn::BitCast(Bytes(), hn::LoadU(hn::Repartition<std::uint32_t, Bytes>(), entries));
 }
 
-/// Adds the products of 16-bit words and weights, in pairs: what RearrangeToOddPlusEven of the
-/// returned and `odd` holds.
+/// Adds the products of 16-bit words and weights, in pairs. The sums are RearrangeToOddPlusEven of
+/// the returned vector and `odd`.
 HWY_INLINE hn::Vec<Sums> add_products(hn::Vec<Bytes> words, const std::uint32_t* weights,
                                       hn::Vec<Sums> even, hn::Vec<Sums>& odd) {
   return hn::ReorderWidenMulAccumulate(Sums(), hn::BitCast(Words(), words),

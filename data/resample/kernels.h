@@ -16,9 +16,9 @@ struct alignas(64) Words32 {
   std::int16_t value[32];
 };
 
-/// What makes a row's outputs of pairs of neighbouring source pixels, in groups of 16 values. A
-/// group has four quarters of four values, in the order 0-3, 8-11, 4-7, 12-15, so that instructions
-/// which work on 128-bit blocks pack them in order.
+/// Tables that compute a row's outputs from pairs of neighbouring source pixels, in groups of 16
+/// values. A group has four quarters of four values, in the order 0-3, 8-11, 4-7, 12-15, so that
+/// instructions which work on 128-bit blocks pack them in order.
 struct ColumnBlend {
   /// Bytes that are read at a window.
   static constexpr int kWindow = 16;
@@ -52,7 +52,7 @@ void blend_rows(const std::int16_t* upper, const std::int16_t* lower, int first,
 
 // ---- Many taps: rows first, then columns.
 
-/// Of weights of rows, and of what weigh_rows puts out.
+/// Fractional bits of the weights of rows, and of the output of weigh_rows.
 inline constexpr int kRowWeightBits = 15;
 inline constexpr int kSumBits = 7;
 inline constexpr int kColumnWeightBits = 14;
@@ -61,11 +61,11 @@ inline constexpr int kColumnWeightBits = 14;
 void weigh_rows(const std::uint8_t* const* rows, const std::uint16_t* weights, int taps, int start,
                 std::size_t count, std::int16_t* out);
 
-/// What adds up the taps of 8 output pixels at a time.
+/// Tables that add up the taps of 8 output pixels at a time.
 struct ColumnWeights {
   static constexpr std::size_t kGroup = 8;
 
-  /// Of a pair of taps: [pixel % 4][pixel / 4][4], the two weights, four times.
+  /// The two weights of a pair of taps, four times: [pixel % 4][pixel / 4][4].
   struct alignas(64) Pair {
     std::uint32_t weight[4 * kGroup];
   };

@@ -20,8 +20,8 @@ enum class ResizeFilter {
   /// Bilinear with half-pixel centres, without antialiasing: equal to OpenCV's INTER_LINEAR; within
   /// 1 level of torch's interpolate(align_corners=False) and tf.image.resize.
   bilinear,
-  /// The same where an axis grows; where it shrinks a triangle of twice the scale's width, as
-  /// Pillow's BILINEAR and torch's and torchvision's antialias=True. Within 1 level of them.
+  /// The same if an axis grows. If it shrinks, a triangle of twice the scale's width, as in
+  /// Pillow's BILINEAR and with antialias=True in torch and torchvision. Within 1 level of them.
   antialias,
 };
 
@@ -43,7 +43,7 @@ class PRECAST_API Resizer {
   void resize(const ImageView& in, int out_height, int out_width, bool flip, ResizeFilter filter,
               const PixelFormat& format, std::byte* out);
 
-  /// To uint8 pixels side by side, unflipped.
+  /// Resizes to uint8 pixels without gaps, unflipped.
   void resize(const ImageView& in, int out_height, int out_width, ResizeFilter filter,
               std::uint8_t* out) {
     resize(in, out_height, out_width, false, filter, {}, reinterpret_cast<std::byte*>(out));

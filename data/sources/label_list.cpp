@@ -66,7 +66,7 @@ std::string_view key_of(std::string_view path) {
   return is_image_name(path) ? path.substr(0, path.rfind('.')) : path;
 }
 
-/// From the first word to the last.
+/// The text from the first word to the last.
 std::string_view whole_line(const Words& words) {
   const char* const end = words.back().data() + words.back().size();
   return {words.front().data(), static_cast<std::size_t>(end - words.front().data())};

@@ -124,7 +124,7 @@ class DevicePrefetcher {
 
   Source source_;
   Device device_;
-  /// In the order of their copies. The last one's may have failed.
+  /// In the order of their copies. The copy of the last one may have failed.
   std::deque<InCopy> in_copy_;
   LookAhead<Copied> ahead_;
 };

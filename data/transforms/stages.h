@@ -27,7 +27,7 @@ struct ResizeStage {
 };
 
 struct ConvertStage {
-  /// None until it was named.
+  /// Empty until a name has been read.
   std::optional<ElementType> type;
   std::string type_name;
   void options(Schema& schema);

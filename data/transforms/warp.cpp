@@ -12,7 +12,7 @@ double radians(double degrees) {
   return degrees * std::numbers::pi / 180;
 }
 
-/// Where one output row reads: source = start + step * x.
+/// The source positions of one output row: source = start + step * x.
 struct RowPath {
   float x, y, step_x, step_y;
 };

@@ -103,7 +103,7 @@ class PRECAST_API BetonWriter {
   /// Where the last written page ends.
   std::uint64_t pages_end_ = 0;
   std::vector<std::byte> table_;
-  /// With checksums: of the blobs, and of the records so far.
+  /// With checksums: the hashes of the blobs, and that of the records so far.
   std::vector<std::uint64_t> value_sums_;
   RunningHash records_hash_;
 };
