@@ -65,7 +65,7 @@ class PartSections {
              const std::vector<Candidate>& others, bool known);
 
   std::vector<std::shared_ptr<void>> owned_;
-  /// By prefix: the option's name and its key.
+  /// For each prefix: the names of options and their keys.
   std::map<std::string, std::vector<std::pair<std::string, std::string>>> keys_;
 };
 

@@ -15,7 +15,7 @@ namespace precast::tools {
 
 /// Image files to predict, in the order of the results.
 struct PhotoList {
-  /// As given or, of a folder's files, `folder/path`.
+  /// As given; for the files of a folder, `folder/path`.
   std::vector<std::string> paths;
   /// Files of folders that do not have the extension of an image.
   std::vector<std::string> ignored;

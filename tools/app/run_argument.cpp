@@ -39,7 +39,7 @@ bool is_weights_name(const fs::path& path) {
   return extension == ".safetensors" || extension == ".pt" || extension == ".pth";
 }
 
-/// Without a slash at the end, which would make the file name empty.
+/// Removes a slash at the end, which would make the file name empty.
 fs::path plain_path(const std::string& argument) {
   const fs::path path = fs::path(argument).lexically_normal();
   return path.has_filename() ? path : path.parent_path();
@@ -77,7 +77,7 @@ fs::path run_around(const fs::path& path) {
   fs::path folder = fs::absolute(path).lexically_normal().parent_path();
   for (int level = 0; level < 3; ++level, folder = folder.parent_path()) {
     if (!is_run(folder)) continue;
-    // As the user wrote it, where that is possible.
+    // As the user wrote it, if possible.
     fs::path shown = path;
     for (int up = 0; up <= level; ++up) shown = shown.parent_path();
     return shown.empty() || !is_run(shown) ? folder : shown;
@@ -130,7 +130,7 @@ void find_datasets(const ordered_json& params, RunArgument& found) {
     std::error_code none;
     const auto folder = std::ranges::find_if(
         folders, [&](const fs::path& start) { return fs::exists(start / recorded, none); });
-    // Shown as it was recorded where that is the same file.
+    // Shown as it was recorded if that is the same file.
     if (folder == folders.end() || fs::equivalent(*folder / recorded, recorded, none)) continue;
     found.overrides.push_back(set_key(key, (*folder / recorded).string(), found.config));
   }

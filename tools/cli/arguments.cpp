@@ -225,7 +225,7 @@ bool Arguments::parse(const std::vector<std::string>& args) {
   }
   try {
     store(args);
-    // Before notify(), which enforces required options.
+    // Comes before notify(), which enforces required options.
     if (has("help")) {
       fmt::print("{}", help_text(help(), help_width()));
       return false;

@@ -11,7 +11,7 @@ struct OldSpelling {
   enum class Values { all, layouts, others };
 
   std::string_view command;
-  /// Both without `--`.
+  /// Old and new name, both without `--`.
   std::string_view old;
   std::string_view now;
   /// A value that the option accepts; empty for a switch.
@@ -19,7 +19,7 @@ struct OldSpelling {
   Values values = Values::all;
 };
 
-/// All of them.
+/// All old spellings.
 [[nodiscard]] std::span<const OldSpelling> old_spellings();
 
 /// The row of an option of `command`; nullptr if `option` is not an old spelling.

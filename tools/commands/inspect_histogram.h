@@ -18,7 +18,7 @@ namespace precast::tools {
 [[nodiscard]] nlohmann::ordered_json describe_chosen(
     const Arguments& arguments, const data::BetonReader& reader,
     const std::optional<std::vector<std::uint64_t>>& chosen);
-/// As bars.
+/// Prints the distribution as bars.
 void print_chosen(const nlohmann::ordered_json& report);
 
 }  // namespace precast::tools

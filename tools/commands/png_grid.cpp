@@ -16,12 +16,12 @@ constexpr std::uint8_t kTextGrey = 224;
 /// Room for a caption under small images.
 constexpr std::size_t kLeastCaptionPx = 96;
 
-/// Where the images are, all sizes in pixels.
+/// The positions of the images; all sizes are in pixels.
 struct Layout {
   std::size_t size = 0;
   std::size_t count = 0;
   std::size_t columns = 0;
-  /// From one image to the next.
+  /// The distance from one image to the next.
   std::size_t step_x = 0;
   std::size_t step_y = 0;
   std::size_t width = 0;

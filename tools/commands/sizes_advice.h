@@ -21,7 +21,7 @@ struct Advice {
   /// Whether the dataset stays in memory, and whether the cores keep up.
   bool fits = true;
   bool keeps_up = true;
-  /// As a sentence.
+  /// The reason, as a sentence.
   std::string why;
 };
 

@@ -32,7 +32,7 @@ struct MeasuredWay {
 };
 
 struct Measurement {
-  /// For each resolution: for each share, for each quality (raw: once).
+  /// Nested by resolution, then share, then quality (raw: once).
   std::vector<MeasuredWay> ways;
   /// Damaged samples, which are not counted anywhere.
   std::vector<data::SkippedSample> skipped;

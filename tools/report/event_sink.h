@@ -21,7 +21,7 @@ class EventSink final : public MetricSink {
   /// Appends to an existing file. @throws IoError if the file cannot be created.
   explicit EventSink(std::filesystem::path path, FileOps& ops = posix_file_ops());
   void write(const nlohmann::ordered_json& record) override;
-  /// In bytes.
+  /// The length of the file in bytes.
   [[nodiscard]] std::int64_t position() const override { return file_.position(); }
   /// Truncates the file, and removes a last record that a crash left incomplete.
   void rewind(std::int64_t position) override;
@@ -37,8 +37,8 @@ class EventSink final : public MetricSink {
   void forget();
 
   AppendedFile file_;
-  /// Of the last step record, and of the last epoch record; nothing if the run was resumed in
-  /// between.
+  /// The totals at the last step record, and at the last epoch record; nothing if the run was
+  /// resumed in between.
   std::optional<Totals> last_step_;
   std::optional<Totals> last_epoch_;
 };

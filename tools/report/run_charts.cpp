@@ -61,12 +61,12 @@ Axis epochs_axis(const std::vector<RunRecord>& runs) {
   return {.label = "epochs", .least = 0, .most = most, .whole = true};
 }
 
-/// Over epochs.
+/// One value of the rows, over epochs.
 LineSeries over_epochs(const std::vector<RunRow>& rows, double RunRow::*value, double scale = 1) {
   return series_of(rows, &RunRow::epochs_done, value, scale);
 }
 
-/// Over minutes of training.
+/// One value of the rows, over minutes of training.
 LineSeries over_minutes(const std::vector<RunRow>& rows, double RunRow::*value, double scale) {
   LineSeries series = series_of(rows, &RunRow::train_seconds, value, scale);
   for (LinePoint& point : series.points) point.x /= kSecondsAMinute;
@@ -83,7 +83,7 @@ struct Accuracy {
   double RunRow::*value;
 };
 
-/// Over epochs, or over minutes.
+/// Accuracy over epochs, or over minutes.
 LineChart accuracy_chart(const std::vector<RunRecord>& runs, const std::string& title,
                          const std::vector<Accuracy>& values, bool minutes) {
   const Axis x = minutes ? Axis{.label = "minutes of training", .least = 0} : epochs_axis(runs);

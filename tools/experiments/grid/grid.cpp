@@ -182,7 +182,7 @@ ExitCode train_all(const Sweep& sweep, const std::filesystem::path& program,
   return code;
 }
 
-/// All trials of the sweep.
+/// Runs all trials of the sweep.
 int run_all(const Sweep& sweep, const std::filesystem::path& program, const Arguments& options) {
   const std::vector<Slot> slots = make_slots(sweep.slots, allowed_cores(), visible_gpus());
   if (options.has("dry-run")) {

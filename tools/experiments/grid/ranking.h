@@ -29,7 +29,7 @@ namespace precast::tools {
 /// An entry of the ranking: `0.8012 ± 0.0034`, `0.8012` for a single trial, `-` without a result.
 [[nodiscard]] std::string mean_text(const nlohmann::ordered_json& entry,
                                     std::string_view plus_minus);
-/// With four decimal places; `-` if it is not a number.
+/// The value with four decimal places; `-` if it is not a number.
 [[nodiscard]] std::string figure_text(const nlohmann::ordered_json& value);
 
 }  // namespace precast::tools

@@ -37,7 +37,7 @@ struct Keys {
   double retry_pause_s = 5;
 };
 
-/// Where and how trials run.
+/// Adds the keys that say where and how trials run.
 void add_grid_keys(Schema& schema, Keys& keys) {
   schema.add("grid.devices", &keys.devices, "auto (every GPU, else the CPU), cpu, or [0, 1]");
   schema

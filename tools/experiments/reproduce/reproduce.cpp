@@ -224,7 +224,7 @@ int run_reproduce(const std::vector<std::string>& args) {
       static_cast<int>(options.get<std::int64_t>("at-once")), allowed_cores(), visible_gpus());
   const std::filesystem::path program =
       options.has("program") ? std::filesystem::absolute(options.text("program")) : own_program();
-  // Before anything is trained: a mistake in the last row must not show up days later.
+  // Checked before anything is trained: a mistake in the last row must not show up days later.
   check_rows(job, program, slots.size());
   if (options.has("dry-run")) {
     for (const Trial& trial : job.trials())

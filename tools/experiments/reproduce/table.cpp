@@ -198,7 +198,7 @@ std::map<std::string, std::vector<CurvePoint>> read_curves(const std::filesystem
   bool head = true;
   for (int number = 1; std::getline(lines, line); ++number) {
     if (line.empty() || line[0] == '#') continue;
-    // Of names.
+    // The line of column names.
     if (std::exchange(head, false)) continue;
     CurvePoint point;
     const std::optional<std::string> row = read_point(line, point);
