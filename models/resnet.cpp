@@ -265,7 +265,7 @@ void ResNetOptions::options(Schema& schema) {
       .min(0);
   schema
       .add("squeeze_excite.min_channels", &squeeze_excite.min_channels,
-           "minimum number of input and output channels of a convolution to have one")
+           "minimum number of input and output channels; convolutions with fewer stay as they are")
       .min(1);
   schema
       .add("stochastic_depth.drop_rate", &stochastic_depth.drop_rate,

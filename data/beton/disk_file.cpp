@@ -38,7 +38,7 @@ DiskFile::~DiskFile() {
 void DiskFile::read_directly() {
   if (::fcntl(fd_, F_SETFL, O_DIRECT) != 0) {
     throw IoError(
-        fmt::format("{}: its file system cannot read past the page cache (O_DIRECT): {}. Leave "
+        fmt::format("{}: its file system cannot bypass the page cache (O_DIRECT): {}. Leave "
                     "out data.direct_io",
                     path_.string(), std::strerror(errno)));
   }

@@ -19,7 +19,7 @@ class Factor final : public Transform {
  public:
   explicit Factor(Adjust adjust) : adjust_(adjust) {}
   void options(Schema& schema) override {
-    schema.add("magnitude", &magnitude_, "the factor is within 1 - this and 1 + this")
+    schema.add("magnitude", &magnitude_, "largest change m: factor of 1 - m to 1 + m")
         .min(0)
         .required();
     schema.add("probability", &probability_, "share of images changed").min(0).max(1);
@@ -59,9 +59,9 @@ class Hue final : public Transform {
 class ColorJitter final : public Transform {
  public:
   void options(Schema& schema) override {
-    schema.add("brightness", &brightness_, "factor within 1 - this and 1 + this").min(0);
-    schema.add("contrast", &contrast_, "factor within 1 - this and 1 + this").min(0);
-    schema.add("saturation", &saturation_, "factor within 1 - this and 1 + this").min(0);
+    schema.add("brightness", &brightness_, "largest change b: factor of 1 - b to 1 + b").min(0);
+    schema.add("contrast", &contrast_, "largest change b: factor of 1 - b to 1 + b").min(0);
+    schema.add("saturation", &saturation_, "largest change b: factor of 1 - b to 1 + b").min(0);
     schema.add("hue", &hue_, "largest rotation of the hue; 0.5 is half a turn").min(0).max(0.5);
     schema.add("probability", &probability_, "share of images changed").min(0).max(1);
   }

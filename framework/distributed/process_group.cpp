@@ -93,7 +93,7 @@ class RollCall {
     auto say_next = begin + kFirstWord;
     // What another rank found out counts, and it may take the store away with it.
     if (store_.add(key(options_.rank), 1) > 1) {
-      give_up(fmt::format("rank {} has connected twice; each process needs a rank of its own",
+      give_up(fmt::format("rank {} has connected twice; each process needs its own rank",
                           options_.rank));
     }
     store_.add(kCount, 1);

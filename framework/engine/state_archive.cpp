@@ -121,7 +121,7 @@ void restore_tensors(const std::filesystem::path& path, const std::vector<NamedT
   }
   if (!partial && records.size() > targets.size())
     wrong.push_back(
-        fmt::format("{} tensors that this run has not", records.size() - targets.size()));
+        fmt::format("{} tensors that this run does not have", records.size() - targets.size()));
   if (!wrong.empty()) {
     throw CheckpointError(
         fmt::format("{}: does not fit this run: {}", path.string(), fmt::join(wrong, "; ")));

@@ -88,7 +88,7 @@ void print_plan(const ordered_json& plan) {
   fmt::print("model       {}{}, {}\n", model.at("arch").get<std::string>(),
              model.at("blurpool").get<bool>() ? " with BlurPool" : "",
              count(model.at("num_classes"), "class"));
-  fmt::print("batch       {} a step over {}, {} an epoch\n",
+  fmt::print("batch       {} per step over {}, {} per epoch\n",
              count(plan.at("global_batch_size"), "sample"), count(plan.at("world_size"), "rank"),
              count(plan.at("steps_per_epoch"), "step"));
   fmt::print("precision   {}{}\n", plan.at("precision").get<std::string>(),

@@ -17,7 +17,7 @@ constexpr std::pair<ExitCode, const char*> kMeanings[] = {
     {ExitCode::dataset_invalid, "invalid dataset or sample"},
     {ExitCode::checkpoint_invalid, "invalid weights or checkpoint"},
     {ExitCode::io, "a file cannot be read or written"},
-    {ExitCode::environment, "a missing or unfit GPU, driver or library"},
+    {ExitCode::environment, "a missing or unsuitable GPU, driver or library"},
     {ExitCode::loader, "the data loader failed"},
     {ExitCode::out_of_memory, "out of memory"},
     {ExitCode::diverged, "the loss is not finite"},

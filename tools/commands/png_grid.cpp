@@ -55,7 +55,7 @@ void write_png_grid(const std::filesystem::path& path, std::span<const std::uint
   const auto size = static_cast<std::size_t>(size_px);
   const std::size_t image_bytes = size * size * 3;
   const Layout layout = lay_out(size, pixels.size() / image_bytes, captions);
-  require(captions.empty() || captions.size() == layout.count, "there is a caption an image");
+  require(captions.empty() || captions.size() == layout.count, "there is one caption per image");
   std::vector<std::uint8_t> picture(layout.width * layout.height * 3, kFrameGrey);
   const Canvas canvas{picture, layout.width, layout.height};
   for (std::size_t i = 0; i < layout.count; ++i) {

@@ -63,7 +63,7 @@ void add_epoch_options(po::options_description& options) {
       "positions", po::value<std::string>()->value_name("LIST"),
       "positions in the epoch's order; 0,3,5, random:N or all; default: the first 16")(
       "order", po::value<std::string>()->default_value("sequential"),
-      "order of the samples in an epoch; sequential: that of the file; random: that of a training")(
+      "order of the samples in an epoch; sequential: that of the file; random: that of training")(
       "seed", po::value<std::int64_t>()->default_value(0), kSeedHelp)(
       "epoch", po::value<std::int64_t>()->default_value(0), "number of the epoch; from 0");
 }

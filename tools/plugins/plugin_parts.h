@@ -25,7 +25,7 @@ template <typename Product, typename... Args>
   const std::string where = fmt::format("plug-in {}: {} '{}'", plugin, into.kind(), name);
   if (!into.contains(name)) return where;
   throw ConfigError(fmt::format(
-      "{}: expected a name of its own, got one that is registered already. Rename it", where));
+      "{}: expected a name that is free, got one that is already registered. Rename it", where));
 }
 
 /// Calls `make` and guards the result. Errors name the part.

@@ -262,7 +262,7 @@ void add_configuration(HtmlPage& page, const std::vector<RunRecord>& runs) {
     if (different.empty()) {
       page.paragraph("The runs were given the same values.");
     } else {
-      page.paragraph("Keys of which the runs have different values:");
+      page.paragraph("Keys with different values in these runs:");
       add_params(page, runs, different);
     }
   }

@@ -138,7 +138,7 @@ nlohmann::ordered_json report_of(const Request& request) {
 }
 
 void print_table(const nlohmann::ordered_json& report) {
-  fmt::print("{} ({}), {} windows a kernel\n", report["gpu"].get<std::string>(),
+  fmt::print("{} ({}), {} windows per kernel\n", report["gpu"].get<std::string>(),
              report["architecture"].get<std::string>(), report["windows"].get<int>());
   std::vector<std::vector<std::string>> rows = {
       {"kernel", "us (least - most)", "GB/s", "copy GB/s", "of the copy", "shape"}};

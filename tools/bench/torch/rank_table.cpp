@@ -89,8 +89,9 @@ void add_efficiency(ordered_json& row, const ordered_json& first) {
 }
 
 void print_table(const ordered_json& rows, const std::vector<Column>& columns) {
-  fmt::print("img/s over all ranks, and what of a single rank's speed each keeps\n\n{:>5}",
-             "ranks");
+  fmt::print(
+      "img/s over all ranks, and the share of a single rank's speed that each keeps\n\n{:>5}",
+      "ranks");
   for (const Column& column : columns)
     fmt::print("   {:>28}", column.data + (column.update.empty() ? "" : ", " + column.update));
   fmt::print("\n");

@@ -238,8 +238,9 @@ int run_bench_stages(const std::vector<std::string>& args) {
   Registries registries = make_registries();
   RecipeArguments command(
       "bench stages",
-      "Finds what slows training down: images per second when a recipe's training set is only "
-      "read, read and processed, trained on, and when one batch is trained on repeatedly.");
+      "Finds what slows training down. Measures images per second in four stages: a recipe's "
+      "training set is only read, is read and processed, is trained on, and one batch is trained "
+      "on repeatedly.");
   command.arguments().example("precast bench stages recipe.yaml --cold --svg stages.svg");
   add_stage_options(command.arguments().options());
   if (!command.parse(args, recipe_help(registries))) return 0;

@@ -199,7 +199,8 @@ int run_all(const Sweep& sweep, const std::filesystem::path& program, const Argu
   const ExitCode code = train_all(sweep, program, slots, journal, states);
   write_page(sweep, states);
   if (code == ExitCode::usage)
-    throw ConfigError("a trial's recipe or keys were refused, as those of all would be; see above");
+    throw ConfigError(
+        "a trial's recipe or keys were refused, as those of all trials would be; see above");
   if (code == ExitCode::preempted)
     log_info("stopped; the same command continues");
   else

@@ -255,7 +255,7 @@ GridChart grid_curves(const ordered_json& grid, const std::string& figure,
   }
   std::string remark =
       fmt::format("In colour: the best {} of {}.", named, format_count(trials.size(), "trial"));
-  if (drawn < rest) remark += fmt::format(" Of the {} others {} are drawn.", rest, drawn);
+  if (drawn < rest) remark += fmt::format(" Of the {} others, {} are drawn.", rest, drawn);
   return {line_chart_svg(chart), rest > 0 ? remark : ""};
 }
 

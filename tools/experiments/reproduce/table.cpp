@@ -40,7 +40,7 @@ class TableReader {
     schema.add("url", &source.url, "");
     read(schema, node, where);
     if (!sources_.insert(source.id).second) {
-      diagnostics_.error(node.origin, where, fmt::format("source '{}' is there twice", source.id));
+      diagnostics_.error(node.origin, where, fmt::format("source '{}' is given twice", source.id));
     }
     return source;
   }
@@ -111,7 +111,7 @@ class TableReader {
       diagnostics_.error(schema.origin("id"), where + ".id",
                          fmt::format("expected letters, digits, '_', '-' and '.', got '{}'", id));
     } else if (!rows_.insert(id).second) {
-      diagnostics_.error(node.origin, where, fmt::format("row '{}' is there twice", id));
+      diagnostics_.error(node.origin, where, fmt::format("row '{}' is given twice", id));
     }
   }
 
