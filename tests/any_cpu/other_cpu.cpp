@@ -1,5 +1,5 @@
-// Preloaded (LD_PRELOAD) into any program of the build, makes it believe in a smaller instruction
-// set or in another number of cores:
+// Preloaded (LD_PRELOAD) into any program of the build, makes it see a smaller instruction set or
+// another number of cores:
 //   PRECAST_TEST_SIMD   the best set that Highway may choose: SSE2, SSSE3, SSE4, AVX2, AVX3
 //   (AVX-512) PRECAST_TEST_CORES  how many cores sched_getaffinity counts
 // Unset or empty they change nothing. The product has no such switch: nobody but tests needs one.

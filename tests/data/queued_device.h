@@ -34,7 +34,7 @@ inline constexpr std::byte kPoison{0xDB};
 /// of its stream, as late as a GPU may run it. Memory is handed out as CUDA's caching allocator
 /// does: a released block can be reused by the copy stream's next work at once, while the
 /// consumer's stream may still have to read it, unless record_stream() was called. New memory is
-/// filled with kPoison in the order of the copy stream. One thread; outlives its memory.
+/// filled with kPoison in the order of the copy stream. Not thread-safe; must outlive its memory.
 class QueuedDevice {
  public:
   struct Options {

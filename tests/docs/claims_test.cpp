@@ -21,7 +21,7 @@ std::string read_text(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-/// All that the programs may print: the sources of a folder, literals on several lines joined.
+/// Everything that the programs may print: the sources of a folder, with adjacent literals joined.
 std::string printed_by(const std::string& folder) {
   std::string all;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(kSource / folder))

@@ -42,7 +42,7 @@ bool is_executable(const path& file) {
   return std::filesystem::is_regular_file(file) && ::access(file.c_str(), X_OK) == 0;
 }
 
-/// One document; what it quotes is tried in its order, in a sandbox that has what it names.
+/// One document. Runs what it quotes, in its order, in a sandbox with the files that it names.
 class DocumentTest : public testing::TestWithParam<std::string> {
  protected:
   DocumentTest() : text_(read_text(kSource / GetParam())), quoted_(quoted_in(text_)) {}
@@ -101,7 +101,7 @@ void DocumentTest::try_block(const Quoted& block) {
       << block.text;
 }
 
-/// Lines of which only the options are known.
+/// Checks lines of which only the options can be checked.
 void DocumentTest::try_usage(const Quoted& block) {
   Quoted line = block;
   std::istringstream lines(block.text);
@@ -161,7 +161,7 @@ void DocumentTest::try_key(const Quoted& span) {
                           (key == "data.label_field" ? "=label" : "=0"));
 }
 
-/// Commands that cannot run as written: the command and its options must be known.
+/// Checks commands that cannot run as written: the command and its options must exist.
 void DocumentTest::try_synopsis(const Quoted& span) {
   std::smatch command;
   std::regex_search(

@@ -13,10 +13,10 @@ struct Quoted {
   /// one line; \| of tables is |.
   enum class Kind { block, span };
   Kind kind;
-  /// Of a block: the word after ```, or empty.
+  /// For a block: the word after ```, or empty.
   std::string language;
   std::string text;
-  /// Of its first character, from 1.
+  /// The line of its first character, from 1.
   int line;
   /// A span in the first column of a table.
   bool first_column = false;

@@ -1,4 +1,5 @@
-// Replays tests/corpus: what a fuzz target once stumbled over, and inputs the goldens do not give.
+// Replays tests/corpus: inputs that once made a fuzz target fail, and inputs that the goldens do
+// not cover.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -21,7 +21,7 @@ std::uint64_t big_endian(Input bytes, std::size_t at, std::size_t count) {
   return number;
 }
 
-/// Whether an image says anywhere that it is larger.
+/// Whether an image claims anywhere to be larger.
 bool promises_too_much(Input file) {
   if (image_format(file) == ImageFormat::webp) {
     if (file.size() < 30) return false;

@@ -117,8 +117,8 @@ void check_part_of_whole(JpegDecoder& decoder, Input jpeg, Size size, const Rect
   }
 }
 
-/// The whole image comes out, or is refused, as by libjpeg; and a region by its checkpoints as
-/// without them.
+/// The whole image is decoded or refused as by libjpeg, and a region is the same with checkpoints
+/// as without.
 void check_beside_libjpeg(JpegDecoder& decoder, Input jpeg, Size size, const Rect& region,
                           const std::optional<Pixels>& pixels) {
   static JpegDecoder libjpeg({.libjpeg_only = true});

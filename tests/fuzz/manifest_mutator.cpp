@@ -1,4 +1,4 @@
-// Puts the right digest into a changed manifest, which plain changes of bytes never meet.
+// Corrects the digest of a changed manifest, which random changes of bytes never do.
 #include <cstdint>
 #include <cstring>
 #include <span>

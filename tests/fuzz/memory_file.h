@@ -7,8 +7,8 @@
 
 namespace precast::fuzz {
 
-/// One file in memory, so that a round trip through a writer takes microseconds. It holds what was
-/// written last; names do not matter. One thread.
+/// One file in memory, so that a round trip through a writer takes microseconds. It contains what
+/// was written last; names do not matter. Not thread-safe.
 class MemoryFile final : public FileOps {
  public:
   /// A name to write under: its folder exists, and nothing of that name does.

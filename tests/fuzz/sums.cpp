@@ -10,7 +10,7 @@ namespace {
 
 using namespace precast::data;
 
-/// What a writer would have made of these numbers and this text is read as that.
+/// Encodes these numbers and this text as a writer would, and expects to read the same.
 void round_trip(Input input) {
   if (input.size() < 2) return;
   SumsTrailer trailer;

@@ -9,11 +9,11 @@
 
 namespace precast::fuzz {
 
-/// Any bytes at all: a target must get through them.
+/// Any bytes at all: a target must handle them.
 using Input = std::span<const std::byte>;
 
-/// Each target hands the bytes to one parser, touches all that comes out, and checks what must hold
-/// of it with require(). An Error of the project is a good answer and ends the run quietly.
+/// Each target passes the bytes to one parser, touches everything in the result, and checks its
+/// invariants with require(). An Error of the project is a correct result and ends the run quietly.
 /// Anything else is a finding: another exception, a crash, a leak, more than a second, more than
 /// 512 MB. @{
 void safetensors(Input input);
@@ -37,7 +37,7 @@ void weights_spec(Input input);
 /// Every target under its name, which is also its folder in tests/corpus.
 [[nodiscard]] const std::map<std::string, std::function<void(Input)>, std::less<>>& targets();
 
-/// Runs one target and takes the project's Errors as an answer.
+/// Runs one target and accepts the project's Errors as results.
 void run(const std::function<void(Input)>& target, Input input);
 
 /// Tells the fuzzer that this message was reached: the messages of libraries compiled without

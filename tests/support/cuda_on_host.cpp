@@ -31,7 +31,7 @@ constexpr unsigned kMostBlockZ = 64;
 constexpr unsigned kMostGridX = 0x7fffffff;
 constexpr unsigned kMostGridYZ = 65535;
 constexpr std::size_t kMostSharedBytes = 227 << 10;
-/// Switches without any thread at a barrier or its end, a thread of the block.
+/// Switches per thread of the block without any thread reaching a barrier or its end.
 constexpr std::uint64_t kMostIdleSwitches = 10000;
 
 /// Annotations for ThreadSanitizer, which sees the kernels but not this file: accesses before
@@ -63,8 +63,8 @@ std::string name_of(Wants wants) {
   }
 }
 
-/// A thread of the block. It leaves here what it wants and suspends its fiber; the scheduler, on
-/// the stack of run_grid's caller, answers and resumes it.
+/// A thread of the block. It stores its request here and suspends its fiber; the scheduler, on the
+/// stack of run_grid's caller, answers the request and resumes it.
 struct Thread {
   std::unique_ptr<test::Fiber> fiber;
   uint3 index{};
@@ -272,7 +272,7 @@ void Scheduler::release_block() {
   }
 }
 
-/// Ends the operation of the lanes in the mask if those that have not returned are all there.
+/// Completes the operation of the lanes in the mask if all that have not returned have arrived.
 void Scheduler::answer_warp(unsigned first, unsigned mask) {
   const unsigned lanes = std::min(32u, count_ - first);
   std::vector<unsigned> caller;
@@ -358,7 +358,7 @@ void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes,
 void poison_once_per_block(void* memory, std::size_t bytes, std::uint64_t& poisoned_for) {
   if (poisoned_for == scheduler().block_number()) return;
   poisoned_for = scheduler().block_number();
-  // Not std::fill, which may become a memset that ThreadSanitizer sees.
+  // Not std::fill, which may be compiled to a memset that ThreadSanitizer sees.
   for (volatile char* byte = static_cast<char*>(memory); bytes > 0; ++byte, --bytes) *byte = -1;
 }
 
@@ -371,7 +371,8 @@ int wait_for_block(bool predicate, std::source_location where) {
   me.wants = Wants::block_barrier;
   me.bits = predicate ? 1 : 0;
   me.where = where;
-  // Two places in turns: a thread may be at the next barrier before another has left this one.
+  // Alternates between two places: a thread may reach the next barrier before another has left this
+  // one.
   void* const ordered = scheduler().barrier_place(me.barriers_passed++);
   order_before(ordered);
   scheduler().wait(me);

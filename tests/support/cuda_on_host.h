@@ -1,22 +1,23 @@
 #pragma once
 
-// Compiles and runs CUDA kernels on the host, to prove them where there is no GPU. A source of a
-// test includes this header, then the .cu file (whose kernels are launched by the macros of
+// Compiles and runs CUDA kernels on the host, to test them without a GPU. A source of a test
+// includes this header, then the .cu file (whose kernels are launched by the macros of
 // framework/core/cuda_kernel.h); the host functions of the .cu file then run on host memory.
 //
 // Each thread of a block is a fiber. Between barriers they run one after another, in an order that
 // is drawn from a seed, as is the order of the blocks: a missing barrier makes results depend on
-// the order. Atomics let other threads run, too. Shared memory is filled with bytes 0xff (NaN as a
-// float of any width, -1 as an integer) before each block. Blocks run one after another, so that
-// a kernel whose blocks wait for each other does not end.
+// the order. Atomics let other threads run, as well. Shared memory is filled with bytes 0xff (NaN
+// as a float of any width, -1 as an integer) before each block. Blocks run one after another, so a
+// kernel whose blocks wait for each other does not end.
 //
 // In a build with AddressSanitizer an access outside of an array is reported, in shared memory,
 // too; with ThreadSanitizer a race within a block: there only __syncthreads and __syncwarp order
 // accesses. Not thread-safe; launches must not nest.
 //
-// There are: __syncthreads, __syncthreads_{or,and,count}, __syncwarp, __shfl{,_up,_down,_xor}_sync,
-// __ballot_sync, __any_sync, __all_sync, __threadfence, atomicAdd, atomicMax, __ldg, rsqrtf, and
-// what the CUDA headers have for hosts (float16, bfloat16, vector types).
+// Available are: __syncthreads, __syncthreads_{or,and,count}, __syncwarp,
+// __shfl{,_up,_down,_xor}_sync, __ballot_sync, __any_sync, __all_sync, __threadfence, atomicAdd,
+// atomicMax, __ldg, rsqrtf, and what the CUDA headers have for hosts (float16, bfloat16, vector
+// types).
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -90,12 +91,12 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
 void poison_once_per_block(void* memory, std::size_t bytes, std::uint64_t& poisoned_for);
 [[nodiscard]] void* dynamic_shared_memory();
 
-/// Wait for every thread of the block; the number of those whose predicate holds.
+/// Waits for every thread of the block. @return the number of threads whose predicate holds.
 int wait_for_block(bool predicate, std::source_location where);
 void wait_for_warp(unsigned mask, std::source_location where);
-/// Bits of the lanes whose predicate holds.
+/// Returns the bits of the lanes whose predicate holds.
 unsigned ballot(unsigned mask, bool predicate, std::source_location where);
-/// The bits that lane `source` sends; all ones if it has returned or is not in the mask.
+/// Returns the bits that lane `source` sends; all ones if it has returned or is not in the mask.
 std::uint64_t shuffle(unsigned mask, std::uint64_t bits, unsigned source,
                       std::source_location where);
 [[nodiscard]] unsigned lane();

@@ -26,7 +26,7 @@ std::optional<Kind> fault_of(Launch launch) {
   return std::nullopt;
 }
 
-/// Sums of the columns of [rows, gridDim.x]; a block a column, a partial sum a warp.
+/// Sums of the columns of [rows, gridDim.x]; one block per column, one partial sum per warp.
 template <bool kWithBarrier>
 __global__ void column_sums(const __half* values, int rows, float* sums) {
   PRECAST_SHARED(partial, float[8]);

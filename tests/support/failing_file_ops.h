@@ -6,13 +6,13 @@
 
 namespace precast::test {
 
-/// The real calls, of which the n-th fails with `errno_value`, or (0) writes only a part where it
-/// is a write. Cleaning up (unlink, rmdir) works and is not counted. Syncs are counted but not
-/// done, so that tests of many calls are fast.
+/// Makes the real calls, but the n-th fails with `errno_value` or, if that is 0 and the call is a
+/// write, writes only a part. Cleaning up (unlink, rmdir) works and is not counted. Syncs are
+/// counted but not done, so that tests of many calls are fast.
 class FailingFileOps : public ForwardingFileOps {
  public:
   FailingFileOps(int nth, int errno_value) : left_(nth), errno_(errno_value) {}
-  /// True once the n-th call has come.
+  /// Whether the n-th call has been made.
   [[nodiscard]] bool failed() const { return left_ <= 0; }
 
   int create_exclusive(const char* path) override {

@@ -57,7 +57,7 @@ class ColourSource final : public BatchSource {
   std::size_t place_ = 0;
 };
 
-/// Writes down the hooks that are called, as "begin 0", "batch 3", "gradients", "step 3", "eval",
+/// Records the hooks that are called, as "begin 0", "batch 3", "gradients", "step 3", "eval",
 /// "/eval".
 class RecordingMethod final : public Method {
  public:
@@ -82,7 +82,7 @@ class MemorySink final : public MetricSink {
   void rewind(std::int64_t position) override {
     records.resize(static_cast<std::size_t>(position));
   }
-  /// As JSON text, one a record.
+  /// One JSON text per record.
   std::vector<std::string> records;
 };
 

@@ -13,7 +13,7 @@
 
 namespace precast::test {
 
-/// The sanitizers reserve more addresses than any limit leaves.
+/// The sanitizers reserve more addresses than such a limit leaves.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kAddressesCanBeLimited = false;
 #else
@@ -23,9 +23,9 @@ inline constexpr bool kAddressesCanBeLimited = true;
 /// More threads than the process below can start: a stack takes 8 MiB of addresses.
 inline constexpr int kTooManyThreads = 2000;
 
-/// Runs `body` in a process that has addresses for a few dozen threads more, and gives the message
-/// of the DeviceError it throws: "finished" without one, "killed" after 30 s or by terminate(). The
-/// caller has no other threads.
+/// Runs `body` in a process with address space for only a few dozen more threads, and returns the
+/// message of the DeviceError that it throws: "finished" if it throws none, "killed" after 30 s or
+/// by terminate(). The caller has no other threads.
 inline std::string device_error_of_few_threads(const std::function<void()>& body) {
   int pipe_ends[2] = {};
   if (::pipe(pipe_ends) != 0) return "no pipe";

@@ -19,7 +19,8 @@ namespace {
 
 /// Touched only as far as it is used; sanitizers make frames large.
 constexpr std::size_t kStackBytes = 256 << 10;
-/// Below the stack, never accessible: an overflow ends the program rather than spoil another stack.
+/// Below the stack, never accessible: an overflow ends the program instead of corrupting another
+/// stack.
 constexpr std::size_t kGuardBytes = 4096;
 
 }  // namespace
@@ -37,8 +38,8 @@ Fiber::Fiber(std::function<void()> body) : body_(std::move(body)) {
   const auto self = reinterpret_cast<std::uintptr_t>(this);
   ::makecontext(&own_, reinterpret_cast<void (*)()>(&Fiber::enter), 2,
                 static_cast<unsigned>(self >> 32), static_cast<unsigned>(self));
-  // Its work is done. AddressSanitizer would forget at each switch to a stack that is named here
-  // what it knows of that stack's variables.
+  // makecontext has used it. If it stayed set, AddressSanitizer would forget, at each switch to
+  // this stack, what it knows about the stack's variables.
   own_.uc_stack = {};
 #if defined(PRECAST_THREAD_SANITIZER)
   own_thread_ = __tsan_create_fiber(0);

@@ -22,7 +22,7 @@ class Fiber {
 
   /// Continues the body until it suspends or returns.
   void resume();
-  /// Called by the body: back to the caller of resume().
+  /// Called by the body: returns to the caller of resume().
   void suspend();
 
  private:
@@ -33,7 +33,7 @@ class Fiber {
   std::byte* pages_ = nullptr;
   ucontext_t own_{};
   ucontext_t caller_{};
-  // Of the sanitizers.
+  // State of the sanitizers.
   void* own_fake_stack_ = nullptr;
   void* caller_fake_stack_ = nullptr;
   const void* caller_stack_ = nullptr;

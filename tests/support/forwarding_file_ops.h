@@ -4,7 +4,7 @@
 
 namespace precast::test {
 
-/// The real calls; what derives from it replaces those that it is about.
+/// Makes the real calls; derived classes replace those that they change.
 class ForwardingFileOps : public FileOps {
  public:
   int create_exclusive(const char* path) override { return real_.create_exclusive(path); }

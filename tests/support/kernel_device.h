@@ -23,8 +23,8 @@ namespace precast::test {
 void copy_to_device(void* to, const void* from, std::size_t bytes);
 void copy_from_device(void* to, const void* from, std::size_t bytes);
 
-/// Calls `launches` some times, on the host each time with another order of threads and blocks,
-/// and waits for the kernels. @throws std::runtime_error if the device reports a failure.
+/// Calls `launches` several times, on the host each time with a different order of threads and
+/// blocks, and waits for the kernels. @throws std::runtime_error if the device reports a failure.
 void in_several_orders(const std::function<void()>& launches);
 
 /// An array on the device.

@@ -11,8 +11,8 @@
 
 namespace precast::test {
 
-/// Whether the thread of that folder in /proc/self/task waits for something. One that has ended
-/// does.
+/// Whether the thread of that folder in /proc/self/task waits for something. A thread that has
+/// ended counts as waiting.
 inline bool sleeps(const std::filesystem::path& thread) {
   std::string status;
   std::getline(std::ifstream(thread / "stat"), status);
@@ -22,7 +22,7 @@ inline bool sleeps(const std::filesystem::path& thread) {
 }
 
 /// Waits until all other threads of this process wait for something, such as room in a queue: until
-/// they are as far as they get without this one. They must not use timed sleeps.
+/// they can make no more progress without this one. They must not use timed sleeps.
 inline void wait_until_other_threads_sleep() {
   const auto others_sleep = [] {
     const std::filesystem::directory_iterator threads("/proc/self/task");

@@ -55,7 +55,7 @@ int Program::wait() {
 
 bool Program::running() const {
   siginfo_t ended{};
-  // It stays to be waited for.
+  // WNOWAIT leaves it to be waited for.
   return waitid(P_PID, static_cast<id_t>(id_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
          ended.si_pid == 0;
 }

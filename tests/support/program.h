@@ -14,7 +14,7 @@ namespace precast::test {
 class Program {
  public:
   /// @param arguments the first one is the program's path.
-  /// @param environment `NAME=value` each, before what this process has.
+  /// @param environment `NAME=value` each; they take precedence over this process's own.
   explicit Program(std::vector<std::string> arguments, std::vector<std::string> environment = {});
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;

@@ -25,8 +25,8 @@ std::vector<std::byte> encode_jpeg(std::vector<unsigned char> samples, int heigh
 
 /// What libjpeg calls the colours of a file.
 enum class JpegKind { rgb, grey, cmyk, progressive, three_scans };
-/// JPEG of quality 95. three_scans: baseline, a scan a colour component. cmyk holds the picture's
-/// channels and 255 as they are (Adobe's inverted inks).
+/// JPEG of quality 95. three_scans: baseline, one scan per colour component. cmyk holds the
+/// picture's channels and 255 as they are (Adobe's inverted inks).
 std::vector<std::byte> jpeg_file(const data::Image& image, JpegKind kind = JpegKind::rgb);
 
 /// PNG with 8 bits: 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha (half transparent).

@@ -60,7 +60,8 @@ TEST(ColorKernelsTest, BrightnessAndContrastEqualFfcvs) {
 }
 
 TEST(ColorKernelsTest, SaturationIsFfcvsUpToFloat) {
-  // FFCV adds in double, this in float: a sum next to an integer may be cut to the other side.
+  // FFCV adds in double, this in float: a sum next to an integer may be truncated to the other
+  // side.
   const Difference found = worst_of("ffcv_saturation", by(adjust_saturation));
   EXPECT_LE(found.worst, 1);
   EXPECT_LT(found.share, 0.03);

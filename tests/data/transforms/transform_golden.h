@@ -13,7 +13,7 @@ namespace precast::test {
 struct Golden {
   /// The parameters of each case.
   nlohmann::json cases;
-  /// One picture a case.
+  /// One picture per case.
   std::vector<std::vector<std::uint8_t>> pictures;
 };
 Golden transform_golden(const std::string& name);

@@ -108,9 +108,9 @@ TEST(DistributedTrainingTest, CompressedGradientsAreCloseAndTheRanksStayEqual) {
   }
 }
 
-/// What replaces a step or leaves out a part of it, on as many ranks and micro-batches as there
-/// are. `twins`: SAM climbs by each rank's own gradient, as published, so that ranks with the same
-/// samples are one rank.
+/// Methods that replace a step or leave out a part of it, with several ranks and micro-batches.
+/// `twins`: SAM climbs along each rank's own gradient, as published, so ranks with the same samples
+/// must act like one rank.
 TEST(DistributedMethodsTest, SamClimbsWithoutFrozenLayersHoweverManyRanksThereAre) {
   const std::string methods = "methods=sam:{rho: 0.5};layer_freezing:{freeze_start: 0}";
   const auto one = train(1, {"epochs=4", "steps=3", "batch=4", methods})[0];

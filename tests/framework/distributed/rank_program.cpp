@@ -67,7 +67,7 @@ class MeanCrossEntropy final : public TargetLoss {
   }
 };
 
-/// Images of noise: sample s of an epoch has the same pixels and label on whichever rank it falls.
+/// Images of noise: sample s of an epoch has the same pixels and label on whichever rank gets it.
 /// `halves`: a single rank sees a batch as two ranks would see their halves, one after the other.
 /// `twins`: all ranks see the same samples.
 class NoiseSource final : public BatchSource {

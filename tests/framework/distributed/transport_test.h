@@ -15,7 +15,7 @@ struct Carrier {
   std::string name;
   at::Device device = at::kCPU;
   distributed::Transport transport = distributed::Transport::by_device;
-  /// NCCL takes one rank a GPU.
+  /// NCCL takes one rank per GPU.
   bool ranks_may_share_a_device = true;
   /// In the lists of tests.
   friend void PrintTo(const Carrier& carrier, std::ostream* out) { *out << carrier.name; }

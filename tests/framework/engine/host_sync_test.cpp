@@ -1,5 +1,5 @@
-// A training step never waits for the device: no GPU is needed to see it, since what waits is an
-// operation with a name.
+// A training step never waits for the device. No GPU is needed to test this, since operations that
+// wait can be recognised by name.
 #include <ATen/Parallel.h>
 #include <ATen/TensorIndexing.h>
 #include <ATen/TensorOperators.h>

@@ -37,8 +37,8 @@ class NoUpdate final : public Optimizer {
   int steps = 0;
 };
 
-/// Counts what it sees in its state, draws random numbers as dropout does, and has memory for so
-/// many pixels.
+/// Counts what it sees in its state, draws random numbers as dropout does, and has memory for a
+/// limited number of pixels.
 class FussyModel final : public ImageModel {
  public:
   at::Tensor classify(const at::Tensor& images) override {

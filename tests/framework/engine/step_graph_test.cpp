@@ -39,8 +39,8 @@ struct RecorderLog {
   int drops = 0;
 };
 
-/// A device whose kernels are the host's: a replay runs the work again and writes its results where
-/// the recording has them. Its record() runs the work, as a CUDA recording calls it too, and then
+/// A device whose kernels run on the host: a replay runs the work again and writes its results to
+/// the recording's memory. Its record() runs the work, as a CUDA recording calls it too, and then
 /// throws what `fail` throws.
 class FakeRecorder final : public GraphRecorder {
  public:

@@ -18,7 +18,7 @@
 namespace precast::test {
 
 /// A short training on the CPU, to be started in several ways: 2 epochs of 3 steps over 24 images
-/// that FFCV wrote, 4 a rank where there are two.
+/// that FFCV wrote, 4 per rank if there are two.
 class TwoRanks {
  public:
   TwoRanks() { write_bytes(folder_ / "d.beton", golden_beton("img_prop_nette_w1")); }

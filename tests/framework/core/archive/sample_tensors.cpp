@@ -26,8 +26,8 @@ std::string line(std::string_view name, std::string_view dtype, std::span<const 
   return fmt::format("{} {} {} {}\n", name, dtype, shape_text(shape), bytes);
 }
 
-/// What `parse` makes of a damaged copy. A copy of exactly its size on the heap lets the address
-/// sanitizer see each byte read past the end.
+/// The result of `parse` for a damaged copy. A copy of exactly its size on the heap lets the
+/// address sanitizer see each byte read past the end.
 std::optional<std::string> outcome(
     const std::vector<std::byte>& file,
     const std::function<std::string(std::span<const std::byte>)>& parse) {
