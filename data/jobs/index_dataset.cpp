@@ -78,7 +78,7 @@ std::uint64_t estimated_bytes(const BetonReader& reader, std::size_t field) {
     if (reader.image_mode(sample, field) != ImageMode::jpg) continue;
     if (pixels_of_mcu == 0) pixels_of_mcu = mcu_pixels(reader, sample, field);
     bytes += kCheckpointBytes * static_cast<double>(reader.image_pixels(sample, field)) /
-             (pixels_of_mcu * JpegIndex::kDefaultInterval);
+             (pixels_of_mcu * kDefaultCheckpointInterval);
   }
   return static_cast<std::uint64_t>(bytes / static_cast<double>(probes) *
                                     static_cast<double>(reader.size()));
@@ -91,7 +91,7 @@ std::shared_ptr<JpegIndex> open_jpeg_index(const BetonReader& reader, std::uint6
   if (field >= reader.fields().size()) return nullptr;
   const std::uint64_t bytes = estimated_bytes(reader, field);
   if (bytes == 0) return nullptr;
-  const auto sidecar = JpegIndex::sidecar(reader.path());
+  const auto sidecar = jpeg_sidecar(reader.path());
   if (std::error_code ignored; std::filesystem::exists(sidecar, ignored)) {
     try {
       return JpegIndex::open(sidecar, reader.fingerprint(), reader.size());
@@ -105,7 +105,7 @@ std::shared_ptr<JpegIndex> open_jpeg_index(const BetonReader& reader, std::uint6
   // If that is too much, one checkpoint per row of MCUs.
   constexpr std::size_t kWholeRows = 4096;
   return enough <= max_bytes
-             ? std::make_shared<JpegIndex>(reader.size(), JpegIndex::kDefaultInterval, enough)
+             ? std::make_shared<JpegIndex>(reader.size(), kDefaultCheckpointInterval, enough)
              : std::make_shared<JpegIndex>(reader.size(), kWholeRows, max_bytes);
 }
 

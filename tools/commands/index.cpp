@@ -72,7 +72,7 @@ data::IndexSummary make_index(const data::BetonReader& reader, std::size_t inter
       reader, first_image(reader), interval,
       {.workers = workers, .on_progress = show, .cancel = &StopSignals::requested()}, summary);
   progress.clear();
-  const auto path = data::JpegIndex::sidecar(reader.path());
+  const auto path = data::jpeg_sidecar(reader.path());
   if (summary.cancelled || !index->write(path, reader.fingerprint(), &StopSignals::requested()))
     throw Error(path.string() + ": stopped before the file was complete",
                 static_cast<ExitCode>(StopSignals::exit_code()));
@@ -87,7 +87,7 @@ Arguments index_arguments() {
       "processes share it. Without it each process makes the index in its first epoch. Damaged "
       "images are reported and left out.");
   arguments.positional("FILE.beton", "the dataset");
-  arguments.options().add_options()("interval", number(data::JpegIndex::kDefaultInterval),
+  arguments.options().add_options()("interval", number(data::kDefaultCheckpointInterval),
                                     kIntervalHelp)("workers", number(0), kWorkersHelp)(
       "json", po::bool_switch(), kJsonHelp);
   add_layout_option(arguments.options());
@@ -101,13 +101,13 @@ Arguments index_arguments() {
 int run_index(const std::vector<std::string>& args) {
   Arguments arguments = index_arguments();
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
-  const auto interval = integer(arguments, "interval", 1, data::JpegIndex::kMaxInterval);
+  const auto interval = integer(arguments, "interval", 1, data::kMaxCheckpointInterval);
   const int workers = worker_count(arguments);
   const data::BetonReader reader(arguments.text("FILE.beton"), data::BlobAccess::mapped,
                                  read_layouts(arguments));
   const Stopwatch watch;
   const auto summary = make_index(reader, static_cast<std::size_t>(interval), workers);
-  const auto path = data::JpegIndex::sidecar(reader.path());
+  const auto path = data::jpeg_sidecar(reader.path());
   if (arguments.get<bool>("json")) {
     const auto report = describe(path, summary, watch.seconds());
     print_json(report);

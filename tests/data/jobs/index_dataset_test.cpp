@@ -79,7 +79,7 @@ TEST_F(IndexDatasetTest, BatchesAreTheSameWithoutAnIndexWithOneAndWhileItGrows) 
       EXPECT_FALSE(growing->wants(sample)) << "one pass has visited all";
     EXPECT_EQ(pixels(growing, workers), expected);
   }
-  indexed(2)->write(JpegIndex::sidecar(path_), reader_->fingerprint());
+  indexed(2)->write(jpeg_sidecar(path_), reader_->fingerprint());
   const auto sidecar = open_jpeg_index(*reader_, /*max_bytes=*/0);
   ASSERT_NE(sidecar, nullptr);
   EXPECT_FALSE(sidecar->find(0).empty());
@@ -87,7 +87,7 @@ TEST_F(IndexDatasetTest, BatchesAreTheSameWithoutAnIndexWithOneAndWhileItGrows) 
 }
 
 TEST_F(IndexDatasetTest, ASidecarOfAnotherFileIsLeft) {
-  indexed(1)->write(JpegIndex::sidecar(path_), "0000000000000001");
+  indexed(1)->write(jpeg_sidecar(path_), "0000000000000001");
   EXPECT_EQ(open_jpeg_index(*reader_, 0), nullptr);
   const auto fresh = open_jpeg_index(*reader_, kNoLimit);
   ASSERT_NE(fresh, nullptr);
@@ -102,8 +102,8 @@ TEST_F(IndexDatasetTest, ThereIsNoneForRawImages) {
 }
 
 TEST_F(IndexDatasetTest, LittleMemoryMeansFewerCheckpoints) {
-  EXPECT_EQ(open_jpeg_index(*reader_, kNoLimit)->interval(), JpegIndex::kDefaultInterval);
-  EXPECT_GT(open_jpeg_index(*reader_, 100)->interval(), JpegIndex::kDefaultInterval);
+  EXPECT_EQ(open_jpeg_index(*reader_, kNoLimit)->interval(), kDefaultCheckpointInterval);
+  EXPECT_GT(open_jpeg_index(*reader_, 100)->interval(), kDefaultCheckpointInterval);
 }
 
 TEST_F(IndexDatasetTest, DamagedSamplesAreToldOfAndLeftOut) {
@@ -131,7 +131,7 @@ TEST_F(IndexDatasetTest, StopsWhenAskedTo) {
                                    {.workers = 2, .cancel = &cancel}, summary);
   EXPECT_TRUE(summary.cancelled);
   EXPECT_EQ(summary.jpegs, 0U);
-  EXPECT_FALSE(index->write(JpegIndex::sidecar(path_), reader_->fingerprint(), &cancel));
+  EXPECT_FALSE(index->write(jpeg_sidecar(path_), reader_->fingerprint(), &cancel));
   using Entries = std::filesystem::directory_iterator;
   EXPECT_EQ(std::distance(Entries(folder_.path()), Entries()), 1);
 }
