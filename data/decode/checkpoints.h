@@ -24,6 +24,10 @@ struct PRECAST_API ScanCheckpoint {
   [[nodiscard]] static ScanCheckpoint unpacked(std::uint64_t packed);
 };
 
+/// MCUs from one checkpoint to the next: about 700 bytes for an image of 512 px.
+inline constexpr std::size_t kDefaultCheckpointInterval = 8;
+inline constexpr std::size_t kMaxCheckpointInterval = 65536;
+
 /// The checkpoints of one JPEG: one every `interval` MCUs, starting over in each row of MCUs.
 /// Borrows them. Empty if they are not known.
 struct JpegCheckpoints {

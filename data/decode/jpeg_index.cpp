@@ -1,10 +1,7 @@
 #include "data/decode/jpeg_index.h"
 
-#include <fmt/core.h>
-#include <xxhash.h>
-
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 #include "framework/core/error.h"
 
@@ -12,22 +9,8 @@ namespace precast::data {
 namespace {
 
 constexpr std::size_t kBlockNumbers = std::size_t{1} << 16;
-constexpr std::uint64_t kMagic = 0x3130584449474A50;  // "PJGIDX01", little-endian
-
-/// The numbers at the start of a sidecar; after them, for each sample, the number of its
-/// checkpoints and the checkpoints. All are 64 bits, little-endian.
-struct SidecarHeader {
-  std::uint64_t magic = kMagic;
-  std::uint64_t hash = 0;  // XXH3-64 of all that follows
-  std::uint64_t fingerprint = 0;
-  std::uint64_t interval = 0;
-  std::uint64_t samples = 0;
-};
-constexpr std::size_t kHashedFrom = 2 * sizeof(std::uint64_t);
-
-std::uint64_t number_of(const std::string& fingerprint) {
-  return std::stoull(fingerprint, nullptr, 16);
-}
+/// Samples after which write() looks for a cancel request.
+constexpr std::uint64_t kCancelSamples = 1024;
 
 }  // namespace
 
@@ -36,20 +19,15 @@ JpegIndex::JpegIndex(std::uint64_t samples, std::size_t interval, std::uint64_t 
   require(interval > 0, "checkpoints have a distance");
 }
 
-std::filesystem::path JpegIndex::sidecar(const std::filesystem::path& dataset) {
-  std::filesystem::path path = dataset;
-  path += ".jidx";
-  return path;
-}
-
 JpegCheckpoints JpegIndex::find(std::uint64_t sample) const {
+  if (sidecar_) return sidecar_->find(sample);
   const Entry entry = entries_[sample].load(std::memory_order_acquire);
   if (entry == nullptr) return {};
   return {interval_, {entry + 1, *entry}};
 }
 
 bool JpegIndex::wants(std::uint64_t sample) const {
-  return entries_[sample].load(std::memory_order_relaxed) == nullptr &&
+  return !sidecar_ && entries_[sample].load(std::memory_order_relaxed) == nullptr &&
          !full_.load(std::memory_order_relaxed);
 }
 
@@ -76,86 +54,36 @@ void JpegIndex::add(std::uint64_t sample, std::span<const std::uint64_t> points)
 }
 
 std::uint64_t JpegIndex::bytes() const {
+  if (sidecar_) return sidecar_->bytes();
   return bytes_ + entries_.size() * sizeof(Entry);
 }
 
 std::uint64_t JpegIndex::bytes_at_most() const {
-  const std::uint64_t pointers = entries_.size() * sizeof(Entry);
-  if (file_ || max_bytes_ == UINT64_MAX) return bytes_ + pointers;
+  if (sidecar_ || max_bytes_ == UINT64_MAX) return bytes();
   // The last block may be empty except for its start.
-  return max_bytes_ + kBlockNumbers * sizeof(std::uint64_t) + pointers;
+  return max_bytes_ + kBlockNumbers * sizeof(std::uint64_t) + entries_.size() * sizeof(Entry);
 }
 
 bool JpegIndex::write(const std::filesystem::path& path, const std::string& fingerprint,
                       const std::atomic<bool>* cancel) const {
-  SidecarHeader header{
-      .fingerprint = number_of(fingerprint), .interval = interval_, .samples = entries_.size()};
-  AtomicFile file(path);
-  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
-                                                                       XXH3_freeState);
-  XXH3_state_t* const hash = state.get();
-  XXH3_64bits_reset(hash);
+  require(!sidecar_, "an index that was opened is already in a file");
+  JpegSidecarWriter file(path, interval_);
   const auto cancelled = [cancel] { return cancel != nullptr && cancel->load(); };
-  const auto append = [&](std::span<const std::uint64_t> numbers) {
-    XXH3_64bits_update(hash, numbers.data(), numbers.size_bytes());
-    file.append(std::as_bytes(numbers));
-  };
-  file.append(std::as_bytes(std::span(&header.magic, 2)));
-  append(std::span(&header.fingerprint, 3));
-  // Adjacent entries of a block are written a thousand at a time.
-  std::vector<std::uint64_t> numbers;
-  for (const std::atomic<Entry>& entry : entries_) {
-    const Entry at = entry.load(std::memory_order_acquire);
-    numbers.push_back(at == nullptr ? 0 : *at);
-    if (at != nullptr) numbers.insert(numbers.end(), at + 1, at + 1 + *at);
-    if (numbers.size() > kBlockNumbers) {
-      if (cancelled()) return false;
-      append(numbers);
-      numbers.clear();
-    }
+  for (std::uint64_t sample = 0; sample < entries_.size(); ++sample) {
+    if (sample % kCancelSamples == 0 && cancelled()) return false;
+    file.add(find(sample).points);
   }
-  append(numbers);
-  header.hash = XXH3_64bits_digest(hash);
+  file.complete(fingerprint);
   if (cancelled()) return false;
-  file.write_at(offsetof(SidecarHeader, hash), std::as_bytes(std::span(&header.hash, 1)));
   file.commit();
   return true;
 }
 
 std::unique_ptr<JpegIndex> JpegIndex::open(const std::filesystem::path& path,
                                            const std::string& fingerprint, std::uint64_t samples) {
-  auto file = std::make_unique<MappedFile>(path);
-  const auto bytes = file->bytes();
-  const auto refuse = [&](std::string_view expected, const std::string& got) {
-    throw DataError(fmt::format("{}: expected {}, got {}. Make it again: precast index {}",
-                                path.string(), expected, got,
-                                (path.parent_path() / path.stem()).string()));
-  };
-  SidecarHeader header;
-  if (bytes.size() < sizeof header || bytes.size() % sizeof(std::uint64_t) != 0)
-    refuse("an index of JPEGs", fmt::format("{} bytes", bytes.size()));
-  std::memcpy(&header, bytes.data(), sizeof header);
-  if (header.magic != kMagic) refuse("an index of JPEGs", "another kind of file");
-  if (header.fingerprint != number_of(fingerprint) || header.samples != samples)
-    refuse("the index of this dataset", "that of another one");
-  const auto hashed = bytes.subspan(kHashedFrom);
-  if (header.hash != XXH3_64bits(hashed.data(), hashed.size()))
-    refuse("the bytes that were written", "damaged ones");
-  if (header.interval == 0 || header.interval > kMaxInterval)
-    refuse(fmt::format("1 to {} MCUs between checkpoints", kMaxInterval),
-           std::to_string(header.interval));
-
-  auto index = std::make_unique<JpegIndex>(samples, header.interval, /*max_bytes=*/0);
-  const auto* next = reinterpret_cast<Entry>(bytes.data() + sizeof header);
-  const auto* const end = reinterpret_cast<Entry>(bytes.data() + bytes.size());
-  for (auto& entry : index->entries_) {
-    if (next == end || *next >= static_cast<std::uint64_t>(end - next))
-      refuse("the checkpoints of all samples", "fewer");
-    entry.store(next, std::memory_order_relaxed);
-    next += 1 + *next;
-  }
-  index->bytes_ = bytes.size();
-  index->file_ = std::move(file);
+  auto sidecar = std::make_unique<JpegSidecar>(path, fingerprint, samples);
+  auto index = std::make_unique<JpegIndex>(/*samples=*/0, sidecar->interval(), /*max_bytes=*/0);
+  index->sidecar_ = std::move(sidecar);
   return index;
 }
 

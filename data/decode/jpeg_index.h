@@ -11,30 +11,24 @@
 #include <vector>
 
 #include "data/decode/checkpoints.h"
+#include "data/decode/jpeg_sidecar.h"
 #include "framework/core/export.h"
-#include "framework/core/file.h"
 
 namespace precast::data {
 
 /// Checkpoints of a dataset's JPEGs, so that a crop is decoded without reading what comes before it
 /// (BaselineDecoder). Filled sample by sample while an epoch decodes the samples for the first
-/// time, or opened from a sidecar file that `precast index` wrote and that processes share.
+/// time, or opened from a sidecar file that `precast index` or `precast write` wrote and that
+/// processes share.
 /// Thread-safe, except that add() must not be called during write().
 class PRECAST_API JpegIndex {
  public:
-  /// MCUs from one checkpoint to the next: about 700 bytes for an image of 512 px.
-  static constexpr std::size_t kDefaultInterval = 8;
-  static constexpr std::size_t kMaxInterval = 65536;
-
   /// An empty index. @param max_bytes once it has reached this size, nothing is added.
   JpegIndex(std::uint64_t samples, std::size_t interval, std::uint64_t max_bytes);
-  /// Maps a sidecar file. @param fingerprint of the dataset (BetonReader::fingerprint()).
-  /// @throws IoError; DataError if it is damaged or belongs to another dataset.
+  /// Maps a sidecar file, which does not grow. @throws as JpegSidecar.
   [[nodiscard]] static std::unique_ptr<JpegIndex> open(const std::filesystem::path& path,
                                                        const std::string& fingerprint,
                                                        std::uint64_t samples);
-  /// Path of a dataset's sidecar: next to it, with `.jidx` appended.
-  [[nodiscard]] static std::filesystem::path sidecar(const std::filesystem::path& dataset);
 
   /// The known checkpoints of a sample; empty if there are none.
   [[nodiscard]] JpegCheckpoints find(std::uint64_t sample) const;
@@ -43,13 +37,16 @@ class PRECAST_API JpegIndex {
   /// @param points may be empty, for a JPEG that has none; it is not requested again.
   void add(std::uint64_t sample, std::span<const std::uint64_t> points);
 
-  /// Writes the sidecar, completely or not at all. @param cancel may be set by any thread to stop
-  /// early. @return false if it was cancelled. @throws IoError
+  /// Writes a sidecar, completely or not at all. Not for an index that was opened.
+  /// @param fingerprint of the dataset (BetonReader::fingerprint()). @param cancel may be set by
+  /// any thread to stop early. @return false if it was cancelled. @throws IoError
   bool write(const std::filesystem::path& path, const std::string& fingerprint,
              const std::atomic<bool>* cancel = nullptr) const;
 
   [[nodiscard]] std::size_t interval() const { return interval_; }
-  [[nodiscard]] std::uint64_t samples() const { return entries_.size(); }
+  [[nodiscard]] std::uint64_t samples() const {
+    return sidecar_ ? sidecar_->samples() : entries_.size();
+  }
   /// Memory in use, allocated by this process or mapped.
   [[nodiscard]] std::uint64_t bytes() const;
   /// Upper limit of the memory that this process allocates for it.
@@ -70,7 +67,8 @@ class PRECAST_API JpegIndex {
   /// Blocks of memory that entries are cut from.
   std::vector<std::unique_ptr<std::uint64_t[]>> blocks_;
   std::size_t used_in_block_ = 0;
-  std::unique_ptr<MappedFile> file_;
+  /// Takes the place of all entries.
+  std::unique_ptr<JpegSidecar> sidecar_;
 };
 
 }  // namespace precast::data

@@ -8,7 +8,7 @@
 
 #include "data/beton/reader.h"
 #include "data/decode/baseline_header.h"
-#include "data/decode/jpeg_decoder.h"
+#include "data/jobs/checkpoint_finder.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 
@@ -20,29 +20,29 @@ class Indexing {
  public:
   Indexing(const BetonReader& reader, std::size_t field, JpegIndex& index, IndexSummary& all,
            std::mutex& mutex)
-      : reader_(reader), field_(field), index_(index), all_(all), mutex_(mutex) {}
+      : reader_(reader),
+        field_(field),
+        index_(index),
+        finder_(index.interval()),
+        all_(all),
+        mutex_(mutex) {}
   Indexing(const Indexing&) = delete;
   Indexing& operator=(const Indexing&) = delete;
   ~Indexing() {
     const std::scoped_lock lock(mutex_);
-    all_.jpegs += own_.jpegs;
-    all_.without += own_.without;
-    std::ranges::move(own_.damaged, std::back_inserter(all_.damaged));
+    all_.jpegs += finder_.jpegs();
+    all_.without += finder_.without();
+    std::ranges::move(damaged_, std::back_inserter(all_.damaged));
   }
 
   void add(std::uint64_t sample) {
     const ImageRecord image = reader_.image(sample, field_);
     if (image.mode != ImageMode::jpg) return;
-    ++own_.jpegs;
     try {
-      // One pixel is decoded, and the rest only skipped.
-      decoder_.decode(image.bytes, image.height, image.width, {0, 0, 1, 1}, index_.interval(),
-                      points_);
-      if (points_.empty()) ++own_.without;
+      finder_.find(image, points_);
     } catch (const DataError& error) {
       // Whoever decodes the image handles the error.
-      points_.clear();
-      own_.damaged.push_back({sample, error.what()});
+      damaged_.push_back({sample, error.what()});
     }
     index_.add(sample, points_);
   }
@@ -51,9 +51,9 @@ class Indexing {
   const BetonReader& reader_;
   const std::size_t field_;
   JpegIndex& index_;
-  JpegDecoder decoder_;
+  CheckpointFinder finder_;
   std::vector<std::uint64_t> points_;
-  IndexSummary own_;
+  std::vector<DamagedJpeg> damaged_;
   IndexSummary& all_;
   std::mutex& mutex_;
 };
@@ -78,7 +78,7 @@ std::uint64_t estimated_bytes(const BetonReader& reader, std::size_t field) {
     if (reader.image_mode(sample, field) != ImageMode::jpg) continue;
     if (pixels_of_mcu == 0) pixels_of_mcu = mcu_pixels(reader, sample, field);
     bytes += kCheckpointBytes * static_cast<double>(reader.image_pixels(sample, field)) /
-             (pixels_of_mcu * JpegIndex::kDefaultInterval);
+             (pixels_of_mcu * kDefaultCheckpointInterval);
   }
   return static_cast<std::uint64_t>(bytes / static_cast<double>(probes) *
                                     static_cast<double>(reader.size()));
@@ -91,7 +91,7 @@ std::shared_ptr<JpegIndex> open_jpeg_index(const BetonReader& reader, std::uint6
   if (field >= reader.fields().size()) return nullptr;
   const std::uint64_t bytes = estimated_bytes(reader, field);
   if (bytes == 0) return nullptr;
-  const auto sidecar = JpegIndex::sidecar(reader.path());
+  const auto sidecar = jpeg_sidecar(reader.path());
   if (std::error_code ignored; std::filesystem::exists(sidecar, ignored)) {
     try {
       return JpegIndex::open(sidecar, reader.fingerprint(), reader.size());
@@ -105,7 +105,7 @@ std::shared_ptr<JpegIndex> open_jpeg_index(const BetonReader& reader, std::uint6
   // If that is too much, one checkpoint per row of MCUs.
   constexpr std::size_t kWholeRows = 4096;
   return enough <= max_bytes
-             ? std::make_shared<JpegIndex>(reader.size(), JpegIndex::kDefaultInterval, enough)
+             ? std::make_shared<JpegIndex>(reader.size(), kDefaultCheckpointInterval, enough)
              : std::make_shared<JpegIndex>(reader.size(), kWholeRows, max_bytes);
 }
 

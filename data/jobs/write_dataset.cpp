@@ -13,13 +13,20 @@
 #include <thread>
 #include <utility>
 
+#include "data/decode/jpeg_sidecar.h"
+#include "data/jobs/checkpoint_finder.h"
 #include "framework/core/error.h"
 #include "framework/core/suggest.h"
 
 namespace precast::data {
 namespace {
 
-using Encoders = std::vector<std::unique_ptr<Field>>;
+/// With which one worker encodes samples.
+struct Encoders {
+  std::vector<std::unique_ptr<Field>> fields;
+  /// If there is to be a JPEG index.
+  std::optional<CheckpointFinder> finder;
+};
 
 /// Runs that may be encoded and not yet laid out, for each worker.
 constexpr std::uint64_t kRunsPerWorker = 4;
@@ -37,6 +44,8 @@ constexpr auto kCancelPoll = std::chrono::milliseconds(50);
 struct EncodedSample {
   std::uint64_t index = 0;
   std::vector<EncodedValue> values;
+  /// Of the indexed field.
+  std::vector<std::uint64_t> checkpoints;
   /// Set for a damaged sample that is left out.
   std::optional<SkippedSample> skipped;
   /// Nothing follows such a sample.
@@ -83,14 +92,17 @@ Error naming(const Error& error, std::uint64_t index, const std::string& name) {
 class EncodeQueue {
  public:
   EncodeQueue(const std::vector<FieldPlan>& fields, std::uint64_t num_samples,
-              const SampleProvider& provider, const WriteOptions& options)
+              const SampleProvider& provider, const WriteOptions& options,
+              std::size_t indexed_field)
       : num_samples_(num_samples),
         provider_(provider),
+        indexed_field_(indexed_field),
         skips_(options.on_corrupt == CorruptPolicy::skip),
         runs_(kRunsPerWorker * static_cast<std::uint64_t>(options.workers)) {
     for (int i = 0; i < options.workers; ++i) {
       Encoders encoders;
-      for (const FieldPlan& field : fields) encoders.push_back(field.make());
+      for (const FieldPlan& field : fields) encoders.fields.push_back(field.make());
+      if (options.index_interval > 0) encoders.finder.emplace(options.index_interval);
       encoders_.push_back(std::move(encoders));
     }
   }
@@ -149,9 +161,10 @@ class EncodeQueue {
     threads_.clear();
     Tally sum;
     for (const Encoders& encoders : encoders_) {
-      for (const auto& field : encoders) {
+      for (const auto& field : encoders.fields) {
         for (const auto& [event, count] : field->tally()) sum[event] += count;
       }
+      if (encoders.finder) sum["indexed"] += encoders.finder->indexed();
     }
     return sum;
   }
@@ -231,11 +244,13 @@ class EncodeQueue {
     try {
       const Sample sample = provider_(out.index);
       name = sample.name;
-      require(sample.values.size() == encoders.size(), "a sample has one value per field");
-      out.values.resize(encoders.size());
-      for (std::size_t i = 0; i < encoders.size(); ++i) {
-        encoders[i]->encode(sample.values[i], out.index, out.values[i]);
+      const auto& fields = encoders.fields;
+      require(sample.values.size() == fields.size(), "a sample has one value per field");
+      out.values.resize(fields.size());
+      for (std::size_t i = 0; i < fields.size(); ++i) {
+        fields[i]->encode(sample.values[i], out.index, out.values[i]);
       }
+      if (encoders.finder) encoders.finder->find(out.values[indexed_field_], out.checkpoints);
     } catch (const Error& error) {
       if (!skips_ || error.exit_code() != ExitCode::dataset_invalid)
         throw naming(error, out.index, name);
@@ -245,6 +260,7 @@ class EncodeQueue {
 
   const std::uint64_t num_samples_;
   const SampleProvider& provider_;
+  const std::size_t indexed_field_;
   const bool skips_;
   std::vector<Run> runs_;
   std::vector<Encoders> encoders_;
@@ -272,9 +288,35 @@ std::vector<FieldColumn> columns_of(const std::vector<FieldPlan>& fields) {
   return columns;
 }
 
+/// @throws ConfigError if there is to be an index, and no field for it
+std::size_t indexed_field(const std::vector<FieldColumn>& columns, const WriteOptions& options) {
+  const auto image = std::ranges::find(columns, FieldType::image, &FieldColumn::type);
+  if (options.index_interval > 0 && image == columns.end())
+    throw ConfigError("index: expected an RGB image field, got none");
+  return static_cast<std::size_t>(image - columns.begin());
+}
+
+/// The dataset and its JPEG index.
+struct Outputs {
+  BetonWriter file;
+  std::optional<JpegSidecarWriter> index;
+
+  void add(const EncodedSample& sample) {
+    file.add(sample.values);
+    if (index) index->add(sample.checkpoints);
+  }
+  /// Everything that may lack space comes before the older dataset is replaced.
+  void finish() {
+    file.complete();
+    if (index) index->complete(file.fingerprint());
+    file.finish();
+    if (index) index->commit();
+  }
+};
+
 /// Lays out all samples in order, as the workers hand them over.
 void lay_out(EncodeQueue& queue, std::uint64_t num_samples, const SampleProvider& provider,
-             const WriteOptions& options, BetonWriter& writer, WriteSummary& summary) {
+             const WriteOptions& options, Outputs& outputs, WriteSummary& summary) {
   for (std::uint64_t done = 0; done < num_samples;) {
     for (EncodedSample& sample : queue.wait(options.cancel)) {
       if (options.cancel != nullptr && options.cancel->load()) throw Cancelled();
@@ -283,13 +325,13 @@ void lay_out(EncodeQueue& queue, std::uint64_t num_samples, const SampleProvider
         summary.skipped.push_back(*std::move(sample.skipped));
       } else {
         try {
-          writer.add(sample.values);
+          outputs.add(sample);
         } catch (const DataError& error) {
           throw naming(error, sample.index, provider(sample.index).name);
         }
       }
       ++done;
-      if (options.on_progress) options.on_progress(done, writer.file_bytes());
+      if (options.on_progress) options.on_progress(done, outputs.file.file_bytes());
     }
     queue.release();
   }
@@ -320,16 +362,21 @@ WriteSummary write_dataset(const std::filesystem::path& path, const std::vector<
     throw ConfigError(fmt::format("workers: expected at least 1, got {}", options.workers));
   }
   const auto start = std::chrono::steady_clock::now();
-  BetonWriter writer(path, columns_of(fields), num_samples, options.layout, *options.ops);
-  EncodeQueue queue(fields, num_samples, provider, options);
+  const std::vector<FieldColumn> columns = columns_of(fields);
+  const std::size_t indexed = indexed_field(columns, options);
+  Outputs outputs{.file{path, columns, num_samples, options.layout, *options.ops}, .index{}};
+  if (options.index_interval > 0)
+    outputs.index.emplace(jpeg_sidecar(path), options.index_interval, *options.ops);
+  EncodeQueue queue(fields, num_samples, provider, options, indexed);
   queue.start();
   WriteSummary summary;
-  lay_out(queue, num_samples, provider, options, writer, summary);
+  lay_out(queue, num_samples, provider, options, outputs, summary);
   summary.tally = queue.stop();
-  writer.finish();
+  outputs.finish();
   summary.samples = num_samples - summary.skipped.size();
-  summary.pages = writer.pages();
-  summary.file_bytes = writer.file_bytes();
+  summary.pages = outputs.file.pages();
+  summary.file_bytes = outputs.file.file_bytes();
+  if (outputs.index) summary.index_bytes = outputs.index->bytes();
   summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return summary;
 }

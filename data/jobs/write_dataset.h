@@ -30,6 +30,9 @@ enum class CorruptPolicy {
 /// How a dataset is written. Of these options only `layout` and `on_corrupt` change the file.
 struct WriteOptions {
   BetonLayout layout;
+  /// MCUs between the checkpoints of the JPEG index of the first image field, which is written next
+  /// to the file (jpeg_sidecar.h); 0: none.
+  std::size_t index_interval = 0;
   /// Threads that read and encode samples; at least 1.
   int workers = 1;
   CorruptPolicy on_corrupt = CorruptPolicy::fail;
@@ -56,9 +59,11 @@ struct WriteSummary {
   std::vector<SkippedSample> skipped;
   std::uint64_t pages = 0;
   std::uint64_t file_bytes = 0;
+  /// Size of the JPEG index; 0: none.
+  std::uint64_t index_bytes = 0;
   double seconds = 0;
   /// Sum over the fields and threads. Includes what a skipped sample's fields before the damaged
-  /// one counted.
+  /// one counted. With an index, `indexed` counts the JPEGs that have checkpoints.
   Tally tally;
 };
 
@@ -81,11 +86,14 @@ using SampleProvider = std::function<Sample(std::uint64_t i)>;
 
 /// Writes `num_samples` samples, or those of them that are intact. Workers encode ahead, in runs of
 /// up to 32 consecutive samples, at most 4 runs per worker, none larger than 1 MiB plus one sample;
-/// the calling thread lays them out in order, so the file is the same, byte for byte, for any
-/// number of workers.
+/// the calling thread lays them out in order, so the file and its index are the same, byte for
+/// byte, for any number of workers. The index becomes visible after the file to which it belongs,
+/// and that of an older file is removed before.
 /// @throws the first error in file order, with the sample's index and name; DataError if all are
-/// damaged; ConfigError as BetonWriter; IoError; Cancelled; DeviceError if a worker cannot be
-/// started. After any of them no file and no temporary file is left.
+/// damaged; ConfigError as BetonWriter, and for an index without an image field; IoError;
+/// Cancelled; DeviceError if a worker cannot be started. After any of them no file and no temporary
+/// file is left, except that the complete dataset stays, without an index, if only the last step of
+/// the index failed: its sync and its rename.
 PRECAST_API WriteSummary write_dataset(const std::filesystem::path& path,
                                        const std::vector<FieldPlan>& fields,
                                        std::uint64_t num_samples, const SampleProvider& provider,

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "data/beton/field_tag.h"
+#include "data/decode/jpeg_sidecar.h"
 #include "framework/core/error.h"
 #include "framework/core/failpoint.h"
 
@@ -231,7 +232,7 @@ void BetonWriter::flush_metadata() {
   metadata_.clear();
 }
 
-void BetonWriter::finish() {
+void BetonWriter::complete() {
   if (samples_ == 0) throw DataError("dataset: expected at least one sample, got none");
   header_.num_samples = samples_;
   if (page_used_ > page_begin_) flush_page(checksums_ ? page_used_ : page_.size());
@@ -245,6 +246,25 @@ void BetonWriter::finish() {
   std::array<std::byte, kHeaderBytes> header{};
   store_header(header_, header.data());
   file_.write_at(0, header);
+  is_complete_ = true;
+}
+
+std::string BetonWriter::fingerprint() const {
+  require(is_complete_, "the file is complete");
+  RunningHash hash;
+  std::vector<std::byte> piece(kMetadataPieceBytes);
+  for (std::uint64_t at = 0; at < metadata_at_; at += piece.size()) {
+    piece.resize(std::min<std::uint64_t>(piece.size(), metadata_at_ - at));
+    file_.read_at(at, piece);
+    hash.add(piece);
+  }
+  return fmt::format("{:016x}", hash.value());
+}
+
+void BetonWriter::finish() {
+  if (!is_complete_) complete();
+  // A dataset without its index is valid. One with the index of another is not.
+  remove_jpeg_sidecar(path_, ops_);
   file_.commit();
   // Checksums next to an older file of that name do not belong to this one.
   remove_sums_sidecar(path_, ops_);

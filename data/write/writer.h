@@ -55,13 +55,19 @@ class PRECAST_API BetonWriter {
   /// Adds the next sample. @param values one per column. @throws DataError naming the needed page
   /// size if its blobs do not fit in a page; IoError.
   void add(std::span<const EncodedValue> values);
-  /// Writes what is left, makes the file durable and visible, and removes the checksums next to an
-  /// older file of that name (FILE.sum). Call once, after the last sample.
-  /// Fewer samples than announced may have come: the header has the actual number, and pages begin
-  /// later than necessary. @throws DataError if none came; IoError.
+  /// Writes what is left. Call once, after the last sample. Fewer samples than announced may have
+  /// come: the header has the actual number, and pages begin later than necessary.
+  /// @throws DataError if none came; IoError.
+  void complete();
+  /// The file's BetonReader::fingerprint(), after complete(). Reads the records again. @throws
+  /// IoError
+  [[nodiscard]] std::string fingerprint() const;
+  /// Calls complete() unless that has been done, makes the file durable and visible, and removes
+  /// what belongs to an older file of that name: its checksums (FILE.sum) and its JPEG index
+  /// (FILE.jidx). Call once. @throws as complete().
   void finish();
 
-  /// Pages with values that are written; after finish(), all of them.
+  /// Pages with values that are written; after complete(), all of them.
   [[nodiscard]] std::uint64_t pages() const { return filled_pages_; }
   /// Bytes of the file so far, without the page being filled.
   [[nodiscard]] std::uint64_t file_bytes() const;
@@ -106,6 +112,7 @@ class PRECAST_API BetonWriter {
   /// With checksums: the hashes of the blobs, and that of the records so far.
   std::vector<std::uint64_t> value_sums_;
   RunningHash records_hash_;
+  bool is_complete_ = false;
 };
 
 }  // namespace precast::data

@@ -186,6 +186,16 @@ void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes
             });
 }
 
+void AtomicFile::read_at(std::uint64_t offset, std::span<std::byte> bytes) const {
+  while (!bytes.empty()) {
+    const auto got = uninterrupted(
+        [&] { return ::pread(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
+    if (got <= 0) throw IoError("cannot read back", path_.string(), got < 0 ? errno : EIO);
+    bytes = bytes.subspan(static_cast<std::size_t>(got));
+    offset += static_cast<std::uint64_t>(got);
+  }
+}
+
 void AtomicFile::commit() {
   failpoint("atomic_file.before_sync");
   if (uninterrupted([&] { return ops_.fsync(fd_); }) != 0)

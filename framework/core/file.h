@@ -74,6 +74,8 @@ class PRECAST_API AtomicFile {
   /// Overwrites what was appended before, or writes past the end; does not move the position of
   /// append().
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
+  /// Reads back what was written. @throws IoError, also if there is less.
+  void read_at(std::uint64_t offset, std::span<std::byte> bytes) const;
   /// Bytes appended so far.
   [[nodiscard]] std::uint64_t size() const { return size_; }
   /// Makes the file durable and visible. Call once. @throws IoError

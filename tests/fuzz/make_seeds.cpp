@@ -12,6 +12,7 @@
 #include "data/beton/format.h"
 #include "data/beton/layout.h"
 #include "data/beton/reader.h"
+#include "data/decode/jpeg_sidecar.h"
 #include "framework/core/archive/manifest.h"
 #include "framework/core/archive/npy.h"
 #include "framework/core/archive/safetensors.h"
@@ -183,6 +184,18 @@ void make_jpegs(const fs::path& to) {
   }
 }
 
+/// Of fewer samples than a block, of two blocks, of none.
+void make_sidecars(const fs::path& to) {
+  fs::create_directories(to / "jpeg_sidecar");
+  for (const std::uint64_t samples : {0, 3, 70}) {
+    data::JpegSidecarWriter writer(to / "jpeg_sidecar" / fmt::format("samples_{}", samples), 8);
+    for (std::uint64_t sample = 0; sample < samples; ++sample)
+      writer.add(std::vector<std::uint64_t>(sample % 3, sample));
+    writer.complete("3031323334353637");
+    writer.commit();
+  }
+}
+
 void put_text(const fs::path& path, std::string_view text) {
   put(path, std::as_bytes(std::span(text)));
 }
@@ -293,6 +306,7 @@ int main(int count, char** arguments) {
   precast::fuzz::remove_digests(to / "safetensors");
   precast::fuzz::make_betons(to);
   precast::fuzz::make_jpegs(to);
+  precast::fuzz::make_sidecars(to);
   precast::fuzz::make_recipes(to);
   precast::fuzz::make_manifests(to);
   precast::fuzz::make_texts(to);

@@ -27,6 +27,7 @@ const std::map<std::string, std::function<void(Input)>, std::less<>>& targets() 
       {"beton", beton},
       {"jpeg", jpeg},
       {"jpeg_lanes", jpeg_lanes},
+      {"jpeg_sidecar", jpeg_sidecar},
       {"sums", sums},
       {"delimited", delimited},
       {"source", source},

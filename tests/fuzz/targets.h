@@ -25,6 +25,7 @@ void recipe(Input input);
 void beton(Input input);
 void jpeg(Input input);
 void jpeg_lanes(Input input);
+void jpeg_sidecar(Input input);
 void sums(Input input);
 void delimited(Input input);
 void source(Input input);

@@ -81,7 +81,7 @@ void add_options(po::options_description& options) {
       "indexed_no_lanes: the same, but without lanes: one part of the scan after the other")(
       "region", po::value<std::string>()->default_value("full,crop"),
       "decoded part of an image; full: all; crop: a random crop, as in training")(
-      "interval", po::value<int>()->default_value(8), kIntervalHelp)(
+      "every", po::value<int>()->default_value(8), kEveryHelp)(
       "dct", po::value<std::string>()->default_value("ifast"),
       "inverse DCT; ifast, as in FFCV; islow, more accurate")(
       "image-size", po::value<int>()->default_value(176), kImageSizeHelp)(
@@ -111,7 +111,7 @@ DecodeTask read_task(const Arguments& arguments, const std::vector<StoredJpeg>& 
           .threads = std::min(worker_count(arguments), static_cast<int>(jpegs.size())),
           .image_size_px = number("image-size", 8192),
           .accurate_dct = find_name("dct", {"ifast", "islow"}, arguments.text("dct")) == 1,
-          .interval = static_cast<std::size_t>(number("interval", 1'000'000))};
+          .interval = static_cast<std::size_t>(number("every", 1'000'000))};
 }
 
 /// One row of figures per mode; modes take turns.

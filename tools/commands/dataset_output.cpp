@@ -14,6 +14,7 @@
 
 #include "data/beton/format.h"
 #include "data/beton/sums.h"
+#include "data/decode/jpeg_sidecar.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/progress.h"
@@ -128,8 +129,9 @@ void JointOutputs::publish() {
   if (files_.size() < 2) return;
   FileOps& ops = posix_file_ops();
   for (const File& file : files_) {
-    // A file without checksums is valid, one with another file's checksums is not.
+    // A file without checksums or index is valid, one with those of another file is not.
     data::remove_sums_sidecar(file.target, ops);
+    data::remove_jpeg_sidecar(file.target, ops);
     if (uninterrupted([&] { return ops.rename(file.place.c_str(), file.target.c_str()); }) != 0)
       throw IoError("cannot rename to", file.target.string(), errno);
     const std::string folder = file.target.parent_path().string();

@@ -72,7 +72,8 @@ class JointOutputs {
 
   /// Where to write the file that will become `outs[i]`.
   [[nodiscard]] const std::string& place(std::size_t i) const { return files_.at(i).place; }
-  /// Renames all files to their final names, and removes checksums next to the files they replace.
+  /// Renames all files to their final names, and removes checksums and JPEG index next to the files
+  /// they replace.
   /// @throws IoError
   void publish();
 

@@ -31,14 +31,18 @@ std::size_t first_image(const data::BetonReader& reader) {
   return field;
 }
 
-nlohmann::ordered_json describe(const std::filesystem::path& path,
+nlohmann::ordered_json describe(const std::filesystem::path& path, std::size_t interval,
                                 const data::IndexSummary& summary, double seconds) {
   auto damaged = nlohmann::ordered_json::array();
   for (const auto& [sample, error] : summary.damaged)
     damaged.push_back({{"sample", sample}, {"error", error}});
-  return {{"index", path.string()}, {"bytes", std::filesystem::file_size(path)},
-          {"jpegs", summary.jpegs}, {"without_checkpoints", summary.without},
-          {"damaged", damaged},     {"seconds", seconds}};
+  return {{"index", path.string()},
+          {"interval", interval},
+          {"bytes", std::filesystem::file_size(path)},
+          {"jpegs", summary.jpegs},
+          {"without_checkpoints", summary.without},
+          {"damaged", damaged},
+          {"seconds", seconds}};
 }
 
 void print(const std::filesystem::path& path, const data::IndexSummary& summary, double seconds) {
@@ -72,7 +76,7 @@ data::IndexSummary make_index(const data::BetonReader& reader, std::size_t inter
       reader, first_image(reader), interval,
       {.workers = workers, .on_progress = show, .cancel = &StopSignals::requested()}, summary);
   progress.clear();
-  const auto path = data::JpegIndex::sidecar(reader.path());
+  const auto path = data::jpeg_sidecar(reader.path());
   if (summary.cancelled || !index->write(path, reader.fingerprint(), &StopSignals::requested()))
     throw Error(path.string() + ": stopped before the file was complete",
                 static_cast<ExitCode>(StopSignals::exit_code()));
@@ -87,9 +91,8 @@ Arguments index_arguments() {
       "processes share it. Without it each process makes the index in its first epoch. Damaged "
       "images are reported and left out.");
   arguments.positional("FILE.beton", "the dataset");
-  arguments.options().add_options()("interval", number(data::JpegIndex::kDefaultInterval),
-                                    kIntervalHelp)("workers", number(0), kWorkersHelp)(
-      "json", po::bool_switch(), kJsonHelp);
+  arguments.options().add_options()("every", number(data::kDefaultCheckpointInterval), kEveryHelp)(
+      "workers", number(0), kWorkersHelp)("json", po::bool_switch(), kJsonHelp);
   add_layout_option(arguments.options());
   arguments.example("precast index train.beton");
   arguments.exit_codes({3, 130, 143});
@@ -101,15 +104,16 @@ Arguments index_arguments() {
 int run_index(const std::vector<std::string>& args) {
   Arguments arguments = index_arguments();
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
-  const auto interval = integer(arguments, "interval", 1, data::JpegIndex::kMaxInterval);
+  const auto interval =
+      static_cast<std::size_t>(integer(arguments, "every", 1, data::kMaxCheckpointInterval));
   const int workers = worker_count(arguments);
   const data::BetonReader reader(arguments.text("FILE.beton"), data::BlobAccess::mapped,
                                  read_layouts(arguments));
   const Stopwatch watch;
-  const auto summary = make_index(reader, static_cast<std::size_t>(interval), workers);
-  const auto path = data::JpegIndex::sidecar(reader.path());
+  const auto summary = make_index(reader, interval, workers);
+  const auto path = data::jpeg_sidecar(reader.path());
   if (arguments.get<bool>("json")) {
-    const auto report = describe(path, summary, watch.seconds());
+    const auto report = describe(path, interval, summary, watch.seconds());
     print_json(report);
   } else {
     print(path, summary, watch.seconds());

@@ -13,6 +13,7 @@
 
 #include "data/beton/file_info.h"
 #include "data/beton/reader.h"
+#include "data/decode/jpeg_sidecar.h"
 #include "data/jobs/field_plans.h"
 #include "data/jobs/write_dataset.h"
 #include "data/order/class_names.h"
@@ -76,12 +77,17 @@ Arguments declare(const data::DataParts& parts) {
       "fields` names them")("subset",
                             po::value<std::string>()->default_value("0")->value_name("SUBSET"),
                             subset_help().c_str())("seed", number(0), kSeedHelp)(
-      "no-checksums", po::bool_switch(), kNoChecksumsHelp)("json", po::bool_switch(), kJsonHelp);
+      "no-checksums", po::bool_switch(), kNoChecksumsHelp)(
+      "index", po::bool_switch(),
+      "write the JPEG index too; the sidecar OUT.beton.jidx is then the one that precast index "
+      "makes")("every", number(data::kDefaultCheckpointInterval), kEveryHelp)(
+      "json", po::bool_switch(), kJsonHelp);
   add_layout_option(arguments.options());
   add_plugin_option(arguments.options());
   arguments.example("precast write photos/train train.beton --image.max_resolution 256",
                     "a folder with a subfolder of images for each class");
-  arguments.example("precast write imagenet/train train.beton --preset ffcv-imagenet:500,0.50,90");
+  arguments.example(
+      "precast write imagenet/train train.beton --preset ffcv-imagenet:500,0.50,90 --index");
   arguments.exit_codes({3, 130, 143});
   return arguments;
 }
@@ -155,8 +161,8 @@ std::string class_field_of(const data::Source& source) {
 std::map<std::string, std::string> written_options(
     const std::map<std::string, std::string>& options) {
   constexpr std::string_view kElsewhere[] = {
-      "SOURCE", "source-kind", "labels", "class-names", "class-column",
-      "texts",  "OUT.beton",   "plugin", "workers",     "json"};
+      "SOURCE",    "source-kind", "labels",  "class-names", "class-column", "texts",
+      "OUT.beton", "plugin",      "workers", "index",       "every",        "json"};
   std::map<std::string, std::string> written;
   for (const auto& [option, value] : options) {
     if (std::ranges::find(kElsewhere, option) != std::end(kElsewhere)) continue;
@@ -249,6 +255,7 @@ nlohmann::ordered_json written_as_json(const Written& written) {
           {"absent_classes", written.absent_classes},
           {"pages", written.summary.pages},
           {"bytes", written.summary.file_bytes},
+          {"index_bytes", written.summary.index_bytes},
           {"seconds", written.summary.seconds},
           {"images_per_second", rate_of(written.summary)},
           {"counts", counts_of(written)}};
@@ -285,6 +292,9 @@ void print_summary(const Written& written) {
              format_count(names.size(), "class"),
              format_bytes(static_cast<double>(summary.file_bytes)),
              format_count(summary.pages, "page"));
+  if (summary.index_bytes > 0)
+    fmt::print("{}: {}\n", data::jpeg_sidecar(written.out).string(),
+               format_bytes(static_cast<double>(summary.index_bytes)));
   print_class_column(written.source);
   fmt::print("time: {}, {:.0f} images/s\n", format_duration(summary.seconds), rate_of(summary));
   fmt::print("counts: {}\n", tally_text(counts_of(written)));
@@ -299,8 +309,18 @@ void print_summary(const Written& written) {
   }
 }
 
+/// @throws ConfigError
+std::size_t index_interval(const Arguments& arguments) {
+  const auto interval = integer(arguments, "every", 1, data::kMaxCheckpointInterval);
+  if (arguments.get<bool>("index")) return static_cast<std::size_t>(interval);
+  if (arguments.given("every"))
+    throw ConfigError("--every: expected --index with it, got none: there is no index to write");
+  return 0;
+}
+
 data::WriteOptions write_options(const Arguments& arguments) {
   data::WriteOptions options;
+  options.index_interval = index_interval(arguments);
   options.layout.page_bytes =
       static_cast<std::uint64_t>(integer(arguments, "page-size", 0, INT64_MAX));
   options.layout.checksums = !arguments.get<bool>("no-checksums");

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "data/beton/reader.h"
 #include "data/loader/loader.h"
@@ -30,9 +32,9 @@ class IndexDatasetTest : public ::testing::Test {
     reader_.emplace(path_);
   }
 
-  std::unique_ptr<JpegIndex> indexed(int workers) {
-    return index_dataset(*reader_, reader_->first_field(FieldType::image), 8, {.workers = workers},
-                         summary_);
+  std::unique_ptr<JpegIndex> indexed(int workers, std::size_t interval = 8) {
+    return index_dataset(*reader_, reader_->first_field(FieldType::image), interval,
+                         {.workers = workers}, summary_);
   }
 
   /// The pixels of two passes.
@@ -79,15 +81,51 @@ TEST_F(IndexDatasetTest, BatchesAreTheSameWithoutAnIndexWithOneAndWhileItGrows) 
       EXPECT_FALSE(growing->wants(sample)) << "one pass has visited all";
     EXPECT_EQ(pixels(growing, workers), expected);
   }
-  indexed(2)->write(JpegIndex::sidecar(path_), reader_->fingerprint());
+  indexed(2)->write(jpeg_sidecar(path_), reader_->fingerprint());
   const auto sidecar = open_jpeg_index(*reader_, /*max_bytes=*/0);
   ASSERT_NE(sidecar, nullptr);
   EXPECT_FALSE(sidecar->find(0).empty());
   EXPECT_EQ(pixels(sidecar, 3), expected);
 }
 
+TEST_F(IndexDatasetTest, BatchesAreTheSameForAnyDistanceOfCheckpoints) {
+  const auto expected = pixels(nullptr, 1);
+  std::uint64_t bytes = UINT64_MAX;
+  for (const std::size_t interval : {1U, 2U, 4U, 16U, 4096U}) {
+    indexed(2, interval)->write(jpeg_sidecar(path_), reader_->fingerprint());
+    const auto sidecar = open_jpeg_index(*reader_, /*max_bytes=*/0);
+    ASSERT_NE(sidecar, nullptr);
+    EXPECT_EQ(sidecar->interval(), interval);
+    EXPECT_LE(sidecar->bytes(), std::exchange(bytes, sidecar->bytes())) << interval;
+    EXPECT_EQ(pixels(sidecar, 3), expected) << interval;
+  }
+}
+
+TEST_F(IndexDatasetTest, BatchesAreTheSameWithADamagedSidecar) {
+  const auto expected = pixels(nullptr, 1);
+  const auto path = jpeg_sidecar(path_);
+  indexed(2)->write(path, reader_->fingerprint());
+  const std::vector<std::byte> good = test::read_bytes(path);
+  const auto damaged_at = [&](std::size_t at) {
+    std::vector<std::byte> bad = good;
+    bad[at] ^= std::byte{1};
+    test::write_bytes(path, bad);
+    return open_jpeg_index(*reader_, /*max_bytes=*/0);
+  };
+  // The end of the file is its table.
+  EXPECT_EQ(damaged_at(good.size() - 1), nullptr);
+  const auto sidecar = damaged_at(good.size() / 2);
+  ASSERT_NE(sidecar, nullptr);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(pixels(sidecar, 3), expected);
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(told, Names(path));
+  EXPECT_EQ(std::ranges::count(told, '\n'), 1) << told;
+  EXPECT_TRUE(sidecar->find(0).empty());
+}
+
 TEST_F(IndexDatasetTest, ASidecarOfAnotherFileIsLeft) {
-  indexed(1)->write(JpegIndex::sidecar(path_), "0000000000000001");
+  indexed(1)->write(jpeg_sidecar(path_), "0000000000000001");
   EXPECT_EQ(open_jpeg_index(*reader_, 0), nullptr);
   const auto fresh = open_jpeg_index(*reader_, kNoLimit);
   ASSERT_NE(fresh, nullptr);
@@ -102,8 +140,8 @@ TEST_F(IndexDatasetTest, ThereIsNoneForRawImages) {
 }
 
 TEST_F(IndexDatasetTest, LittleMemoryMeansFewerCheckpoints) {
-  EXPECT_EQ(open_jpeg_index(*reader_, kNoLimit)->interval(), JpegIndex::kDefaultInterval);
-  EXPECT_GT(open_jpeg_index(*reader_, 100)->interval(), JpegIndex::kDefaultInterval);
+  EXPECT_EQ(open_jpeg_index(*reader_, kNoLimit)->interval(), kDefaultCheckpointInterval);
+  EXPECT_GT(open_jpeg_index(*reader_, 100)->interval(), kDefaultCheckpointInterval);
 }
 
 TEST_F(IndexDatasetTest, DamagedSamplesAreToldOfAndLeftOut) {
@@ -131,7 +169,7 @@ TEST_F(IndexDatasetTest, StopsWhenAskedTo) {
                                    {.workers = 2, .cancel = &cancel}, summary);
   EXPECT_TRUE(summary.cancelled);
   EXPECT_EQ(summary.jpegs, 0U);
-  EXPECT_FALSE(index->write(JpegIndex::sidecar(path_), reader_->fingerprint(), &cancel));
+  EXPECT_FALSE(index->write(jpeg_sidecar(path_), reader_->fingerprint(), &cancel));
   using Entries = std::filesystem::directory_iterator;
   EXPECT_EQ(std::distance(Entries(folder_.path()), Entries()), 1);
 }

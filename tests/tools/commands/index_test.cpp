@@ -83,7 +83,7 @@ TEST_F(IndexTest, ASignalThatComesWhileTheFileIsWrittenLeavesNothingUnfinished) 
 TEST_F(IndexTest, WrongOptionsEndWithCode2) {
   using Words = std::vector<std::string>;
   const std::vector<std::pair<Words, Words>> cases = {
-      {{"--interval", "0"}, {"--interval", "1", "65536", "0"}},
+      {{"--every", "0"}, {"--every", "1", "65536", "0"}},
       {{"--workers", "-1"}, {"--workers", "0", "1024", "-1"}},
   };
   for (const auto& [options, facts] : cases) {

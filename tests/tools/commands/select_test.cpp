@@ -186,15 +186,18 @@ TEST_F(SelectTest, WhereOnePartCannotBeWrittenOlderFilesStay) {
   EXPECT_TRUE(std::filesystem::is_empty(outputs_.path()));
 }
 
-TEST_F(SelectTest, PartsReplaceOlderFilesAndTheirChecksums) {
+TEST_F(SelectTest, PartsReplaceOlderFilesTheirChecksumsAndTheirIndex) {
   select({in_, out("a"), "--samples", "7", "--no-checksums"});
   ASSERT_EQ(test::precast_run({"verify", "--write-sums", out("a")}).code, 0);
+  ASSERT_EQ(test::precast_run({"index", out("a")}).code, 0);
   ASSERT_TRUE(std::filesystem::exists(out("a.sum")));
+  ASSERT_TRUE(std::filesystem::exists(out("a.jidx")));
   std::filesystem::create_symlink("a", outputs_ / "link");
   select({in_, out("link"), out("b"), "--split", "0.5,0.5"});
   EXPECT_TRUE(std::filesystem::is_symlink(out("link")));
   EXPECT_EQ(samples_of(out("a")).size(), 45U);
   EXPECT_FALSE(std::filesystem::exists(out("a.sum")));
+  EXPECT_FALSE(std::filesystem::exists(out("a.jidx")));
   using Entries = std::filesystem::directory_iterator;
   EXPECT_EQ(std::distance(Entries(outputs_.path()), Entries()), 3);
 }

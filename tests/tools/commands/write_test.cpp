@@ -12,6 +12,7 @@
 #include "data/beton/file_info.h"
 #include "data/beton/format.h"
 #include "data/beton/reader.h"
+#include "data/decode/jpeg_index.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/sample_images.h"
@@ -351,6 +352,79 @@ TEST_F(WriteTest, AProcessKilledAnywhereLeavesNoFileUnderTheFinalName) {
   EXPECT_EQ(write(tree()), 0) << error;
 }
 
+TEST_F(WriteTest, TheIndexIsTheOneThatPrecastIndexMakes) {
+  const std::string sidecar = out_ + ".jidx";
+  const std::vector<std::string> passthrough = {"--image.passthrough", "true"};
+  ASSERT_EQ(write(tree(), passthrough), 0) << error;
+  const auto plain = test::read_bytes(out_);
+  for (const std::string every : {"1", "8", "16"}) {
+    ASSERT_EQ(write(tree(), {"--image.passthrough=true", "--index", "--every", every, "--json"}), 0)
+        << error;
+    const auto report = nlohmann::json::parse(output);
+    EXPECT_EQ(report["index_bytes"], std::filesystem::file_size(sidecar));
+    EXPECT_EQ(report["counts"]["indexed"], 8) << "all but the progressive one";
+    const auto written = test::read_bytes(sidecar);
+    std::filesystem::remove(sidecar);
+    const auto run = test::precast_run({"index", out_, "--every", every, "--json"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_TRUE(test::read_bytes(sidecar) == written) << every;
+    EXPECT_EQ(nlohmann::json::parse(run.out)["interval"], std::stoi(every));
+    const data::BetonReader reader(out_);
+    EXPECT_EQ(data::JpegIndex::open(sidecar, reader.fingerprint(), reader.size())->interval(),
+              std::stoul(every));
+    EXPECT_TRUE(test::read_bytes(out_) == plain) << "the dataset does not depend on it";
+  }
+  ASSERT_EQ(write(tree(), {"--index"}), 0) << error;
+  EXPECT_THAT(output, Names(sidecar));
+  ASSERT_EQ(write(tree()), 0) << error;
+  EXPECT_FALSE(std::filesystem::exists(sidecar)) << "that of the older file";
+}
+
+TEST_F(WriteTest, AnIndexHasAnImageFieldAndItsOptionAnIndex) {
+  EXPECT_EQ(write(tree(), {"--every", "4"}), 2);
+  EXPECT_THAT(error, Names("--every", "--index"));
+  EXPECT_EQ(write(tree(), {"--index", "--every", "0"}), 2);
+  EXPECT_THAT(error, Names("--every", "1", "65536", "0"));
+  std::ofstream(folder_ / "a.csv") << "id,count\n1,4\n";
+  EXPECT_EQ(write((folder_ / "a.csv").string(), {"--index"}), 2);
+  EXPECT_THAT(error, Names("index", "image"));
+  EXPECT_TRUE(no_output());
+}
+
+TEST_F(WriteTest, AProcessKilledAnywhereLeavesNoIndexOfAnotherDataset) {
+  const std::string sidecar = out_ + ".jidx";
+  const std::string subset = "--subset=4";
+  ASSERT_EQ(write(tree(), {subset, "--index"}), 0) << error;
+  const auto old_file = test::read_bytes(out_);
+  const auto old_index = test::read_bytes(sidecar);
+  ASSERT_EQ(write(tree(), {"--index"}), 0) << error;
+  const auto new_file = test::read_bytes(out_);
+  const auto new_index = test::read_bytes(sidecar);
+  struct Case {
+    const char* place;
+    bool has_new_file;
+    bool has_index;
+  };
+  // The second file that is synced and renamed is the index.
+  for (const auto& [place, has_new_file, has_index] :
+       {Case{"beton.before_table", false, true}, Case{"beton.before_header", false, true},
+        Case{"atomic_file.before_sync", false, false},
+        Case{"atomic_file.before_rename", false, false},
+        Case{"atomic_file.before_sync=kill@2", true, false},
+        Case{"atomic_file.before_rename=kill@2", true, false}}) {
+    test::write_bytes(out_, old_file);
+    test::write_bytes(sidecar, old_index);
+    std::string point = place;
+    if (point.find('=') == std::string::npos) point += "=kill";
+    EXPECT_EQ(write(tree(), {"--index"}, {"PRECAST_FAILPOINTS=" + point}), 128 + SIGKILL) << place;
+    EXPECT_TRUE(test::read_bytes(out_) == (has_new_file ? new_file : old_file)) << place;
+    ASSERT_EQ(std::filesystem::exists(sidecar), has_index) << place;
+    EXPECT_TRUE(!has_index || test::read_bytes(sidecar) == old_index) << place;
+  }
+  ASSERT_EQ(write(tree(), {"--index"}), 0) << error;
+  EXPECT_TRUE(test::read_bytes(sidecar) == new_index);
+}
+
 TEST_F(WriteTest, SignalsStopItWithTheirCodeAndNothingIsLeft) {
   // 30,000 black pictures in a file with a hole: seconds of work.
   const auto images = folder_ / "x-images-idx3-ubyte";
@@ -362,7 +436,7 @@ TEST_F(WriteTest, SignalsStopItWithTheirCodeAndNothingIsLeft) {
   std::filesystem::resize_file(images, 16 + 30000 * 64 * 64);
   std::filesystem::resize_file(labels, 8 + 30000);
   for (const int signal : {SIGINT, SIGTERM}) {
-    test::PrecastProgram program({"write", images.string(), out_, "--workers", "1"});
+    test::PrecastProgram program({"write", images.string(), out_, "--workers", "1", "--index"});
     // The file appears after the signal handlers are in place.
     EXPECT_TRUE(test::eventually([this] { return !no_output(); }));
     ::kill(program.id(), signal);

@@ -1,0 +1,229 @@
+#include "data/decode/jpeg_sidecar.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <system_error>
+
+#include "framework/core/error.h"
+#include "framework/core/log.h"
+
+namespace precast::data {
+namespace {
+
+/// "PJGIDX" and two digits of the version, little-endian. @{
+constexpr std::uint64_t kMagic = 0x3230584449474A50;
+constexpr std::uint64_t kAnyMagic = 0x0000584449474A50;
+constexpr std::uint64_t kAnyMagicMask = 0x0000FFFFFFFFFFFF;
+/// @}
+
+/// The numbers at the start of a sidecar. Blocks follow, then the table. All numbers are 64 bits,
+/// little-endian.
+struct SidecarHeader {
+  std::uint64_t magic = kMagic;
+  /// Of the numbers below, followed by the table.
+  std::uint64_t hash = 0;
+  std::uint64_t fingerprint = 0;
+  std::uint64_t interval = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t table_at = 0;
+};
+constexpr std::size_t kHashedFrom = 2 * sizeof(std::uint64_t);
+constexpr std::size_t kTableEntryBytes = 2 * sizeof(std::uint64_t);
+
+constexpr bool is_index(std::uint64_t magic) {
+  return (magic & kAnyMagicMask) == kAnyMagic;
+}
+
+std::string version_of(std::uint64_t magic) {
+  std::array<char, sizeof magic> text{};
+  std::memcpy(text.data(), &magic, sizeof magic);
+  return {text.data() + 6, 2};
+}
+
+constexpr std::uint64_t blocks_of(std::uint64_t samples) {
+  return samples / kSidecarBlockSamples + (samples % kSidecarBlockSamples != 0 ? 1 : 0);
+}
+
+std::uint64_t number_of(const std::string& fingerprint) {
+  return std::stoull(fingerprint, nullptr, 16);
+}
+
+template <typename T>
+std::span<const std::byte> bytes_of(const std::vector<T>& numbers) {
+  return std::as_bytes(std::span(numbers));
+}
+
+std::uint64_t hash_of_head(const SidecarHeader& header, std::span<const std::byte> table) {
+  RunningHash hash;
+  hash.add(std::as_bytes(std::span(&header, 1)).subspan(kHashedFrom));
+  hash.add(table);
+  return hash.value();
+}
+
+}  // namespace
+
+std::filesystem::path jpeg_sidecar(const std::filesystem::path& dataset) {
+  std::filesystem::path path = dataset;
+  path += ".jidx";
+  return path;
+}
+
+void remove_jpeg_sidecar(const std::filesystem::path& dataset, FileOps& ops) {
+  const std::filesystem::path path = jpeg_sidecar(dataset);
+  std::uint64_t magic = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file.read(reinterpret_cast<char*>(&magic), sizeof magic) || !is_index(magic)) return;
+  if (ops.unlink(path.c_str()) != 0 && errno != ENOENT)
+    throw IoError("cannot remove the JPEG index of an older file,", path.string(), errno);
+}
+
+// ---- Writing ----
+
+JpegSidecarWriter::JpegSidecarWriter(const std::filesystem::path& path, std::size_t interval,
+                                     FileOps& ops)
+    : file_(path, ops), interval_(interval) {
+  require(interval > 0, "checkpoints have a distance");
+  // A reader refuses a header of zeros.
+  const std::array<std::byte, sizeof(SidecarHeader)> room{};
+  file_.append(room);
+}
+
+void JpegSidecarWriter::add(std::span<const std::uint64_t> points) {
+  points_.insert(points_.end(), points.begin(), points.end());
+  ends_.push_back(points_.size());
+  ++samples_;
+  if (ends_.size() == kSidecarBlockSamples) flush_block();
+}
+
+void JpegSidecarWriter::flush_block() {
+  RunningHash hash;
+  for (const auto bytes : {bytes_of(ends_), bytes_of(points_)}) {
+    hash.add(bytes);
+    file_.append(bytes);
+  }
+  table_.push_back(file_.size());
+  table_.push_back(hash.value());
+  ends_.clear();
+  points_.clear();
+}
+
+void JpegSidecarWriter::complete(const std::string& fingerprint) {
+  if (!ends_.empty()) flush_block();
+  SidecarHeader header{.fingerprint = number_of(fingerprint),
+                       .interval = interval_,
+                       .samples = samples_,
+                       .table_at = file_.size()};
+  header.hash = hash_of_head(header, bytes_of(table_));
+  file_.append(bytes_of(table_));
+  file_.write_at(0, std::as_bytes(std::span(&header, 1)));
+}
+
+// ---- Reading ----
+
+JpegSidecar::JpegSidecar(const std::filesystem::path& path, const std::string& fingerprint,
+                         std::uint64_t samples)
+    : file_(std::make_unique<MappedFile>(path)),
+      bytes_(file_->bytes()),
+      samples_(samples),
+      blocks_(blocks_of(samples)) {
+  open(fingerprint);
+}
+
+JpegSidecar::JpegSidecar(std::span<const std::byte> bytes, const std::string& fingerprint,
+                         std::uint64_t samples)
+    : bytes_(bytes), samples_(samples), blocks_(blocks_of(samples)) {
+  open(fingerprint);
+}
+
+void JpegSidecar::refuse(std::string_view expected, const std::string& got) const {
+  const std::filesystem::path path = file_ ? file_->path() : "memory";
+  throw DataError(fmt::format("{}: expected {}, got {}. Make it again: precast index {}",
+                              path.string(), expected, got,
+                              (path.parent_path() / path.stem()).string()));
+}
+
+/// Verifies header and table.
+void JpegSidecar::open(const std::string& fingerprint) {
+  SidecarHeader header;
+  if (bytes_.size() < sizeof header)
+    refuse("an index of JPEGs", fmt::format("{} bytes", bytes_.size()));
+  std::memcpy(&header, bytes_.data(), sizeof header);
+  if (!is_index(header.magic)) refuse("an index of JPEGs", "another kind of file");
+  if (header.magic != kMagic) refuse("version 02 of an index of JPEGs", version_of(header.magic));
+  if (header.fingerprint != number_of(fingerprint) || header.samples != samples_)
+    refuse("the index of this dataset", "that of another one");
+  const std::uint64_t table_bytes = blocks_.size() * kTableEntryBytes;
+  if (header.table_at > bytes_.size() || bytes_.size() - header.table_at != table_bytes ||
+      header.table_at % sizeof(std::uint64_t) != 0)
+    refuse("the bytes that were written", fmt::format("{} bytes", bytes_.size()));
+  const auto table = bytes_.last(table_bytes);
+  verified_bytes_ = sizeof header + table.size();
+  if (header.hash != hash_of_head(header, table))
+    refuse("the header and table that were written", "damaged ones");
+  if (header.interval == 0 || header.interval > kMaxCheckpointInterval)
+    refuse(fmt::format("1 to {} MCUs between checkpoints", kMaxCheckpointInterval),
+           std::to_string(header.interval));
+  interval_ = header.interval;
+  table_ = reinterpret_cast<const std::uint64_t*>(table.data());
+  for (std::uint64_t block = 0; block < blocks_.size(); ++block) {
+    const std::uint64_t least = block_begin(block) + samples_of(block) * sizeof(std::uint64_t);
+    const std::uint64_t end = block_end(block);
+    if (end < least || end > header.table_at || end % sizeof(std::uint64_t) != 0)
+      refuse("blocks of checkpoints one after the other", "others");
+  }
+}
+
+std::uint64_t JpegSidecar::block_begin(std::uint64_t block) const {
+  return block == 0 ? sizeof(SidecarHeader) : block_end(block - 1);
+}
+
+std::uint64_t JpegSidecar::block_end(std::uint64_t block) const {
+  return table_[2 * block];
+}
+
+std::uint64_t JpegSidecar::samples_of(std::uint64_t block) const {
+  return std::min(kSidecarBlockSamples, samples_ - block * kSidecarBlockSamples);
+}
+
+JpegSidecar::Block JpegSidecar::verify(std::uint64_t block) const {
+  const auto bytes = bytes_.subspan(block_begin(block), block_end(block) - block_begin(block));
+  verified_bytes_ += bytes.size();
+  if (hash_of(bytes) != table_[2 * block + 1]) return Block::damaged;
+  const std::span ends(reinterpret_cast<const std::uint64_t*>(bytes.data()), samples_of(block));
+  const std::uint64_t points = bytes.size() / sizeof(std::uint64_t) - ends.size();
+  const bool fits = std::ranges::is_sorted(ends) && ends.back() == points;
+  return fits ? Block::intact : Block::damaged;
+}
+
+void JpegSidecar::report(std::uint64_t block) const {
+  if (damaged_.exchange(true) || !file_) return;
+  const std::filesystem::path& path = file_->path();
+  log_warning(
+      "{}: expected the checkpoints that were written at bytes {} to {}, got damaged ones. Their "
+      "images are decoded without the index. Make it again: precast index {}",
+      path.string(), block_begin(block), block_end(block),
+      (path.parent_path() / path.stem()).string());
+}
+
+JpegCheckpoints JpegSidecar::find(std::uint64_t sample) const {
+  const std::uint64_t block = sample / kSidecarBlockSamples;
+  Block state = blocks_[block].load(std::memory_order_relaxed);
+  if (state == Block::unknown) {
+    state = verify(block);
+    blocks_[block].store(state, std::memory_order_relaxed);
+    if (state == Block::damaged) report(block);
+  }
+  if (state == Block::damaged) return {};
+  const auto* const ends =
+      reinterpret_cast<const std::uint64_t*>(bytes_.data() + block_begin(block));
+  const std::uint64_t place = sample % kSidecarBlockSamples;
+  const std::uint64_t begin = place == 0 ? 0 : ends[place - 1];
+  return {interval_, {ends + samples_of(block) + begin, ends[place] - begin}};
+}
+
+}  // namespace precast::data

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/beton/sums.h"
+#include "data/decode/checkpoints.h"
+#include "framework/core/export.h"
+#include "framework/core/file.h"
+
+namespace precast::data {
+
+/// Samples of a block of a sidecar. One of photos of 512 px has about 45 KB, which take 4 us to
+/// verify; the table of ImageNet's 20,000 blocks has 320 KB.
+inline constexpr std::uint64_t kSidecarBlockSamples = 64;
+
+/// FILE.jidx.
+[[nodiscard]] PRECAST_API std::filesystem::path jpeg_sidecar(const std::filesystem::path& dataset);
+/// Removes FILE.jidx, which belongs to an older file of that name, unless it is not a JPEG index.
+/// @throws IoError
+PRECAST_API void remove_jpeg_sidecar(const std::filesystem::path& dataset,
+                                     FileOps& ops = posix_file_ops());
+
+/// Writes the checkpoints of a dataset's JPEGs to a sidecar (FORMAT.md), sample by sample. Holds
+/// one block, and 16 bytes per block. The file appears when commit() succeeds. One thread.
+class PRECAST_API JpegSidecarWriter {
+ public:
+  /// @param path of the sidecar. @param interval MCUs from one checkpoint to the next.
+  /// @throws IoError
+  JpegSidecarWriter(const std::filesystem::path& path, std::size_t interval,
+                    FileOps& ops = posix_file_ops());
+
+  /// Adds the next sample. @param points its checkpoints; empty if it has none. @throws IoError
+  void add(std::span<const std::uint64_t> points);
+  /// Writes what is left. Call once, after the last sample. @param fingerprint of the dataset
+  /// (BetonReader::fingerprint()). @throws IoError
+  void complete(const std::string& fingerprint);
+  /// Makes the file durable and visible. Call once, after complete(). @throws IoError
+  void commit() { file_.commit(); }
+  /// Size of the file so far.
+  [[nodiscard]] std::uint64_t bytes() const { return file_.size(); }
+
+ private:
+  void flush_block();
+
+  AtomicFile file_;
+  std::uint64_t interval_;
+  std::uint64_t samples_ = 0;
+  /// Of the block that is being filled: end of each sample's checkpoints, and all checkpoints.
+  std::vector<std::uint64_t> ends_;
+  std::vector<std::uint64_t> points_;
+  /// For each block its end in the file and its hash.
+  std::vector<std::uint64_t> table_;
+};
+
+/// A sidecar that is mapped. Header and table are verified when it is opened, and each block when
+/// one of its samples is first asked for, once per process. Thread-safe, without locks.
+class PRECAST_API JpegSidecar {
+ public:
+  /// @param fingerprint of the dataset (BetonReader::fingerprint()).
+  /// @throws IoError; DataError if it is damaged, of an older version, or belongs to another
+  /// dataset.
+  JpegSidecar(const std::filesystem::path& path, const std::string& fingerprint,
+              std::uint64_t samples);
+  /// Of bytes in memory, which it borrows, at a multiple of 8. Damaged blocks are not reported.
+  JpegSidecar(std::span<const std::byte> bytes, const std::string& fingerprint,
+              std::uint64_t samples);
+
+  /// The checkpoints of a sample; empty if it has none, or if its block is damaged: the first
+  /// damaged block is reported as a warning.
+  [[nodiscard]] JpegCheckpoints find(std::uint64_t sample) const;
+
+  [[nodiscard]] std::size_t interval() const { return interval_; }
+  [[nodiscard]] std::uint64_t samples() const { return samples_; }
+  /// Size of the file, which is mapped, plus the memory that this process allocates.
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_.size() + blocks_.size(); }
+  /// Bytes that were read to be verified so far; a block counts again if threads verify it at once.
+  [[nodiscard]] std::uint64_t verified_bytes() const { return verified_bytes_; }
+  /// Whether a block was found to be damaged.
+  [[nodiscard]] bool damaged() const { return damaged_; }
+
+ private:
+  enum class Block : std::uint8_t { unknown, intact, damaged };
+
+  void open(const std::string& fingerprint);
+  [[noreturn]] void refuse(std::string_view expected, const std::string& got) const;
+  [[nodiscard]] std::uint64_t block_begin(std::uint64_t block) const;
+  [[nodiscard]] std::uint64_t block_end(std::uint64_t block) const;
+  [[nodiscard]] std::uint64_t samples_of(std::uint64_t block) const;
+  [[nodiscard]] Block verify(std::uint64_t block) const;
+  void report(std::uint64_t block) const;
+
+  /// Null: bytes in memory.
+  std::unique_ptr<MappedFile> file_;
+  std::span<const std::byte> bytes_;
+  std::uint64_t samples_;
+  std::size_t interval_ = 0;
+  /// In the file: for each block its end and its hash.
+  const std::uint64_t* table_ = nullptr;
+  /// The result of verify(): equal for all threads that call it.
+  mutable std::vector<std::atomic<Block>> blocks_;
+  mutable std::atomic<std::uint64_t> verified_bytes_{0};
+  mutable std::atomic<bool> damaged_{false};
+};
+
+}  // namespace precast::data

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "data/beton/reader.h"
+#include "data/decode/jpeg_decoder.h"
+#include "data/write/field.h"
+
+namespace precast::data {
+
+/// Finds the checkpoints of stored images for the JPEG index, and counts them. Use one per thread.
+class CheckpointFinder {
+ public:
+  /// @param interval MCUs from one checkpoint to the next.
+  explicit CheckpointFinder(std::size_t interval) : interval_(interval) {}
+
+  /// @param points overwritten; empty for pixels, for JPEGs that libjpeg has to decode, and for
+  /// damaged ones. @throws DataError for a damaged JPEG.
+  void find(const ImageRecord& image, std::vector<std::uint64_t>& points);
+  /// The same for an image that is not in a file yet. Whoever decodes a damaged one handles the
+  /// error.
+  void find(const EncodedValue& image, std::vector<std::uint64_t>& points);
+
+  [[nodiscard]] std::uint64_t jpegs() const { return jpegs_; }
+  /// Intact JPEGs without checkpoints.
+  [[nodiscard]] std::uint64_t without() const { return without_; }
+  /// JPEGs with checkpoints.
+  [[nodiscard]] std::uint64_t indexed() const { return indexed_; }
+
+ private:
+  std::size_t interval_;
+  JpegDecoder decoder_;
+  std::uint64_t jpegs_ = 0, without_ = 0, indexed_ = 0;
+};
+
+}  // namespace precast::data
