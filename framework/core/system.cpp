@@ -103,6 +103,15 @@ void apply(const fs::path& cgroup, const std::string& controllers, const std::st
   }
 }
 
+/// A cache's size as the kernel writes it: "32K", "8M". 0 for anything else.
+std::int64_t size_in_kib(const std::string& text) {
+  std::istringstream stream(text);
+  std::int64_t value = 0;
+  char unit = 0;
+  if (!(stream >> value >> unit) || value < 0) return 0;
+  return unit == 'K' ? value : unit == 'M' ? value * 1024 : unit == 'G' ? value * 1024 * 1024 : 0;
+}
+
 int cores_by_affinity() {
   // The kernel refuses a set smaller than its own; machines past 1024 cores need a larger one.
   for (int cores = CPU_SETSIZE; cores <= (1 << 20); cores *= 2) {
@@ -149,6 +158,21 @@ std::string processor_name(const fs::path& root) {
     if (line.starts_with("model name") && value != std::string::npos) return line.substr(value + 2);
   }
   return "unknown";
+}
+
+CacheSizes cache_sizes(const fs::path& root) {
+  CacheSizes sizes;
+  const fs::path folder = root / "sys/devices/system/cpu/cpu0/cache";
+  for (int number = 0; fs::exists(folder / ("index" + std::to_string(number))); ++number) {
+    const fs::path cache = folder / ("index" + std::to_string(number));
+    if (first_line(cache / "type") == "Instruction") continue;
+    const std::string level = first_line(cache / "level").value_or("");
+    const std::int64_t kib = size_in_kib(first_line(cache / "size").value_or(""));
+    if (level == "1") sizes.l1d_kib = kib;
+    if (level == "2") sizes.l2_kib = kib;
+    if (level == "3") sizes.l3_kib = kib;
+  }
+  return sizes;
 }
 
 std::uint64_t memory_limit_bytes(const fs::path& root) {

@@ -32,6 +32,18 @@ struct CgroupLimits {
 /// The processor's model name from `root`/proc/cpuinfo; "unknown" if that has none.
 [[nodiscard]] PRECAST_API std::string processor_name(const std::filesystem::path& root = "/");
 
+/// Sizes of a core's data caches in KiB; 0: unknown, or there is none.
+struct CacheSizes {
+  std::int64_t l1d_kib = 0;
+  std::int64_t l2_kib = 0;
+  std::int64_t l3_kib = 0;
+  bool operator==(const CacheSizes&) const = default;
+};
+
+/// Those of the first core, from `root`/sys/devices/system/cpu/cpu0/cache. A cache that cores share
+/// counts in full.
+[[nodiscard]] PRECAST_API CacheSizes cache_sizes(const std::filesystem::path& root = "/");
+
 /// Bytes of memory this process may use in all: the machine's (MemTotal), lowered to the limit of
 /// its control group. 0 if neither can be read.
 [[nodiscard]] PRECAST_API std::uint64_t memory_limit_bytes(const std::filesystem::path& root = "/");

@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
-"""What tools/peers computes by itself: rows, ratios, tables, where control groups lie. Needs no peer."""
+"""What tools/peers computes by itself: rows, ratios, tables, where control groups lie. Needs no peer. With an argument,
+a build folder, its precast is asked for the rows of its table."""
+import gzip
+import json
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -11,6 +15,8 @@ sys.dont_write_bytecode = True
 import bench_loader  # noqa: E402
 import loader_rows  # noqa: E402
 import read_limit  # noqa: E402
+
+BUILD = sys.argv.pop() if len(sys.argv) > 1 and pathlib.Path(sys.argv[-1]).is_dir() else None
 
 
 def run(per_second, per_cpu_second):
@@ -36,6 +42,48 @@ class Rows(unittest.TestCase):
         self.assertEqual({row.peers for row in rows if row.kind == "raw"}, {("precast", "ffcv")})
         self.assertEqual({row.peers for row in rows if row.kind == "jpg"},
                          {("precast", "precast_indexed", "dali", "ffcv")})
+
+
+def planned(**changes):
+    row = {"from": "memory", "file": "raw", "mode": "raw", "max_resolution": 256, "image_size": 224, "workers": 2,
+           "loader": "precast", "copies": 1}
+    return row | changes
+
+
+class Seeds(unittest.TestCase):
+    def test_variants_of_precast_in_one_setting_are_one_row_with_those_who_can_read_the_file(self):
+        jpg = {"file": "jpg", "mode": "jpg", "max_resolution": 512}
+        plan = {"format": "f16", "batch_size": 64,
+                "rows": [planned(), planned(**jpg), planned(**jpg, loader="precast_indexed"),
+                         planned(**jpg, workers=4), planned(**{"from": "disk"}, copies=2)]}
+        rows = loader_rows.seeds(plan)
+        self.assertEqual([(row.kind, row.workers, row.slow_disk) for row in rows],
+                         [("raw", 2, False), ("jpg", 2, False), ("jpg", 4, False), ("raw", 2, True)])
+        self.assertEqual({(row.format, row.batch, row.side, row.processes) for row in rows}, {("f16", 64, 224, 1)})
+        self.assertEqual(rows[0].peers, ("precast", "ffcv"))
+        self.assertEqual(rows[1].peers, ("precast", "precast_indexed", "ffcv", "torchvision", "webdataset", "dali"))
+        self.assertEqual(rows[3].peers, ("precast", "ffcv", "ffcv_quasi"))
+
+    def test_a_file_that_is_not_written_alike_is_an_error(self):
+        for other in ({"max_resolution": 512}, {"mode": "jpg"}, {"copies": 2}):
+            with self.assertRaises(ValueError):
+                loader_rows.seeds({"format": "u8", "batch_size": 256, "rows": [planned(**other)]})
+
+    @unittest.skipUnless(BUILD, "no build folder was named")
+    def test_the_rows_of_precast_itself_are_understood(self):
+        with tempfile.TemporaryDirectory() as folder:
+            beton = str(pathlib.Path(folder) / "d.beton")
+            zipped = pathlib.Path(__file__).parents[1] / "golden" / "beton" / "img_jpg_w3.beton.gz"
+            pathlib.Path(beton).write_bytes(gzip.decompress(zipped.read_bytes()))
+            output = subprocess.run([f"{BUILD}/bin/precast", "bench", "loader", beton, "--table", "seeds", "--dry-run",
+                                     "--json"], check=True, capture_output=True).stdout
+        plan = json.loads(output)
+        rows = loader_rows.seeds(plan)
+        self.assertEqual(sum(peer in loader_rows.PRECAST for row in rows for peer in row.peers), len(plan["rows"]))
+        self.assertEqual({row.kind for row in rows if row.slow_disk}, set(loader_rows.KINDS))
+        for row in rows:
+            self.assertTrue(row.kind == "jpg" or all(loader_rows.SOURCES[peer] == "beton" for peer in row.peers), row)
+        self.assertTrue(all(row["quality"] in (None, 90) for row in plan["rows"]))
 
 
 class Figures(unittest.TestCase):

@@ -8,9 +8,9 @@
 
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
-#include "framework/core/system.h"
 #include "tools/bench/decode_run.h"
 #include "tools/cli/arguments.h"
+#include "tools/cli/cpu.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stopwatch.h"
@@ -154,15 +154,16 @@ bool any_indexed(const std::vector<DecodeMode>& modes) {
 /// @param index_bytes size of the checkpoints that the indexed decoder uses; 0 without one.
 ordered_json decode_json(const StoredJpegs& jpegs, const DecodeTask& task, std::size_t index_bytes,
                          const std::vector<ordered_json>& rows) {
-  return {{"jpegs", jpegs.all().size()},
-          {"raw", jpegs.raw()},
-          {"image_size", task.image_size_px},
-          {"threads", task.threads},
-          {"dct", task.accurate_dct ? "islow" : "ifast"},
-          {"interval", task.interval},
-          {"index_bytes", index_bytes},
-          {"processor", processor_name()},
-          {"rows", rows}};
+  ordered_json all = {{"jpegs", jpegs.all().size()},
+                      {"raw", jpegs.raw()},
+                      {"image_size", task.image_size_px},
+                      {"threads", task.threads},
+                      {"dct", task.accurate_dct ? "islow" : "ifast"},
+                      {"interval", task.interval},
+                      {"index_bytes", index_bytes}};
+  all.update(cpu_json(cpu_facts()));
+  all["rows"] = rows;
+  return all;
 }
 
 void print_head(const StoredJpegs& jpegs, const DecodeTask& task, std::size_t index_bytes,
@@ -170,10 +171,10 @@ void print_head(const StoredJpegs& jpegs, const DecodeTask& task, std::size_t in
   const auto count = [](auto number, std::string_view one) {
     return format_count(static_cast<std::uint64_t>(number), one);
   };
-  fmt::print("{}{}; resized to {} px; {}; medians of {}; {}\n", count(jpegs.all().size(), "JPEG"),
+  fmt::print("{}{}; resized to {} px; {}; medians of {}\n{}\n", count(jpegs.all().size(), "JPEG"),
              jpegs.raw() > 0 ? fmt::format(" ({} left out)", count(jpegs.raw(), "raw image")) : "",
              task.image_size_px, count(task.threads, "thread"), count(rounds, "round"),
-             processor_name());
+             cpu_text(cpu_facts()));
   if (index_bytes > 0)
     fmt::print("index: every {} MCUs, {:.0f} bytes per image\n", task.interval,
                static_cast<double>(index_bytes) / static_cast<double>(jpegs.all().size()));

@@ -16,6 +16,7 @@
 #include "data/resample/resize.h"
 #include "data/transforms/random_resized_crop.h"
 #include "framework/core/rng.h"
+#include "tools/cli/cpu.h"
 
 namespace precast::tools {
 namespace {
@@ -107,6 +108,7 @@ void run(data::ResizeFilter filter) {
 int main(int argc, char** argv) {
   using precast::data::ResizeFilter;
   const std::string_view name = argc > 1 ? argv[1] : "area";
+  fmt::print("{}\n", precast::tools::cpu_text(precast::tools::cpu_facts()));
   precast::tools::run(name == "bilinear"    ? ResizeFilter::bilinear
                       : name == "antialias" ? ResizeFilter::antialias
                                             : ResizeFilter::area);

@@ -23,8 +23,8 @@ class MeasuredLoader {
                  const LoaderEffort& effort, std::uint64_t seed)
       : size_px_(setting.image_size_px),
         options_(loader_options(reader, setting, effort)),
-        plan_(data::plan_memory(reader, setting.pipeline(effort.val), options_, size_px_)),
-        loader_(reader, setting.pipeline(effort.val), with_seed(options_, seed)) {
+        plan_(data::plan_memory(reader, pipeline(setting, effort), options_, size_px_)),
+        loader_(reader, pipeline(setting, effort), with_seed(options_, seed)) {
     const std::int64_t wanted = (effort.samples + setting.batch_size - 1) / setting.batch_size;
     // The last batches of a pass, so that no sample is decoded without being used.
     if (effort.samples > 0) first_batch_ = std::max<std::int64_t>(0, loader_.batches() - wanted);
@@ -58,6 +58,10 @@ class MeasuredLoader {
     options.on_corrupt = effort.on_corrupt;
     options.verify = effort.verify;
     return options;
+  }
+  static data::Pipeline pipeline(const LoaderSetting& setting, const LoaderEffort& effort) {
+    return effort.pipeline != nullptr ? setting.formatted(*effort.pipeline)
+                                      : setting.pipeline(effort.val);
   }
   static data::LoaderOptions with_seed(data::LoaderOptions options, std::uint64_t seed) {
     options.seed = seed;
@@ -143,6 +147,7 @@ ordered_json run_loaders(const std::filesystem::path& file, const LoaderSetting&
                          const LoaderEffort& effort, std::int64_t epoch,
                          const std::function<void()>& waiting) {
   if (effort.cold) drop_from_page_cache(file);
+  const double cached = effort.cold ? cached_share(file) : 0;
   const auto told = run_side_by_side(
       setting.processes,
       [&](int number, const std::function<void()>& start) {
@@ -153,6 +158,7 @@ ordered_json run_loaders(const std::filesystem::path& file, const LoaderSetting&
   ordered_json all = ordered_json::parse(told[0]);
   for (std::size_t i = 1; i < told.size(); ++i) add_process(all, ordered_json::parse(told[i]));
   all["images_per_cpu_second"] = all["images"].get<double>() / all["cpu_seconds"].get<double>();
+  if (effort.cold) all["cached_before"] = cached;
   return all;
 }
 

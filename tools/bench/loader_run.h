@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 
 #include "tools/bench/loader_setting.h"
@@ -12,6 +13,8 @@ namespace precast::tools {
 struct LoaderEffort {
   /// Centre crops instead of random resized crops and flips.
   bool val = false;
+  /// A recipe's pipeline in place of these. Null: none.
+  std::shared_ptr<const data::Pipeline> pipeline = {};
   /// Number of measured passes; 0: complete passes until `seconds` have passed.
   std::int64_t passes = 0;
   double seconds = 2;
@@ -32,7 +35,8 @@ struct LoaderEffort {
 /// processes' rates), images_per_cpu_second, seconds_waited for workers, the
 /// workers' seconds (SourceTimes), and in bytes disk_bytes read past a mapping, planned_bytes
 /// (MemoryPlan), peak_resident_bytes, proportional_bytes (PSS), anonymous_bytes (sums), and
-/// replaced: the samples that others took the place of, [sample, by, error].
+/// replaced: the samples that others took the place of, [sample, by, error]. If cold also
+/// cached_before, the share of the file that stayed in the page cache, 0 to 1.
 /// @throws Error as the loader does.
 [[nodiscard]] nlohmann::ordered_json run_loaders(const std::filesystem::path& file,
                                                  const LoaderSetting& setting,

@@ -140,11 +140,20 @@ data::LoaderOptions LoaderSetting::loader_options(const data::BetonReader& reade
 }
 
 data::Pipeline LoaderSetting::pipeline(bool val) const {
-  data::ImagePipeline image = val ? data::standard_val_pipeline() : data::standard_train_pipeline();
-  image.type = std::ranges::find(kFormats, format, &Format::name)->type;
-  image.channels_first = layout == "nchw";
-  image.normalized = image.type != data::ElementType::u8;
-  return image;
+  return formatted(val ? data::standard_val_pipeline() : data::standard_train_pipeline());
+}
+
+data::Pipeline LoaderSetting::formatted(data::Pipeline recipe) const {
+  const auto set = [&](data::ImagePipeline& image) {
+    if (image.type) return;
+    image.type = std::ranges::find(kFormats, format, &Format::name)->type;
+    image.channels_first = image.channels_first || layout == "nchw";
+    image.normalized = image.type != data::ElementType::u8;
+  };
+  set(recipe.images);
+  for (data::OutputSpec& output : recipe.outputs)
+    if (!output.type) set(output.image);
+  return recipe;
 }
 
 std::vector<std::pair<std::string, std::string>> LoaderSetting::values() const {

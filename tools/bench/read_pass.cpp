@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "framework/core/error.h"
+#include "framework/core/file.h"
 
 namespace precast::tools {
 namespace {
@@ -54,6 +57,19 @@ void drop_from_page_cache(const std::filesystem::path& path) {
   ::fsync(file);  // dirty pages would stay
   ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
   ::close(file);
+}
+
+double cached_share(const std::filesystem::path& path) {
+  const MappedFile file(path);
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  std::vector<unsigned char> in_memory((file.bytes().size() + page - 1) / page);
+  if (in_memory.empty()) return 0;
+  // mincore() does not write, although it takes a pointer to memory that may be written.
+  void* const begin = const_cast<std::byte*>(file.bytes().data());
+  if (::mincore(begin, file.bytes().size(), in_memory.data()) != 0)
+    throw IoError(fmt::format("{}: mincore: {}", path.string(), std::strerror(errno)));
+  const auto cached = std::ranges::count_if(in_memory, [](auto flags) { return (flags & 1) != 0; });
+  return static_cast<double>(cached) / static_cast<double>(in_memory.size());
 }
 
 }  // namespace precast::tools

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 
 #include "data/beton/reader.h"
 
@@ -21,5 +22,9 @@ struct ReadPass {
 /// Asks the kernel to drop a file from the page cache. Pages that a process has mapped stay, and so
 /// do those on file systems in memory. @throws IoError if it cannot be opened.
 void drop_from_page_cache(const std::filesystem::path& path);
+
+/// The share of a file that is in the page cache, 0 to 1. Linux says 1 of a file that the caller
+/// neither owns nor may write. @throws IoError if it cannot be opened or mapped.
+[[nodiscard]] double cached_share(const std::filesystem::path& path);
 
 }  // namespace precast::tools

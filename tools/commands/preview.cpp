@@ -27,10 +27,10 @@
 #include "framework/core/progress.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/custom_fields.h"
-#include "tools/cli/recipe_file.h"
 #include "tools/cli/shared_options.h"
 #include "tools/commands/png_grid.h"
 #include "tools/commands/sample_choice.h"
+#include "tools/plugins/pipeline_options.h"
 #include "tools/plugins/plugins.h"
 
 namespace precast::tools {
@@ -49,10 +49,6 @@ void add_view_options(po::options_description& options) {
       "side of the centre crop as a fraction of the image's shorter side")(
       "crop", po::value<std::string>()->value_name("R0:R1,C0:C1"),
       "the same region of every image; rows and columns in px")(
-      "pipeline", po::value<std::string>()->value_name("YAML"),
-      "transforms as in a recipe; '[random_resized_crop: {scale: [0.25, 1]}, horizontal_flip]'")(
-      "config-file", po::value<std::string>()->value_name("FILE"),
-      "recipe to read; its pipeline.train or pipeline.val")(
       "view", po::value<std::string>()->value_name("NAME"),
       "output to show, if the pipeline has several; default: the first");
 }
@@ -79,6 +75,7 @@ Arguments preview_arguments() {
   options.add_options()("output,o", po::value<std::string>()->required()->value_name("FILE"),
                         "file to write; a .png or a .npy");
   add_view_options(options);
+  add_pipeline_options(options);
   add_epoch_options(options);
   options.add_options()("json", "print the result as JSON; positions, samples and labels");
   add_plugin_option(options);
@@ -155,29 +152,6 @@ data::Output image_of(const data::BetonReader& reader, const data::Pipeline& pip
   throw ConfigError(fmt::format("--view: expected {}, got '{}'", found, view));
 }
 
-/// The pipeline of --pipeline, or of a recipe's section `pipeline`. @throws ConfigError, IoError
-data::Pipeline named_pipeline(const Arguments& arguments, const data::ImagePipeline& standard) {
-  data::DataParts parts = make_data_parts();
-  add_data_plugins(open_plugins(arguments), parts);
-  Diagnostics diagnostics;
-  ConfigNode node;
-  std::string key = "--pipeline";
-  if (arguments.has("pipeline")) {
-    node = parse_override(arguments.text("pipeline"), {"--pipeline", 0, 0}, diagnostics);
-  } else {
-    const std::string part = arguments.has("train") ? "train" : "val";
-    const ConfigNode recipe = read_recipe_file(arguments.text("config-file"), diagnostics).sections;
-    add_data_plugins(open_plugins(recipe, {}, diagnostics), parts);
-    const ConfigNode* const section = recipe.find("pipeline");
-    const ConfigNode* const found = section == nullptr ? nullptr : section->find(part);
-    if (found != nullptr) node = *found;
-    key = "pipeline." + part;
-  }
-  data::Pipeline pipeline = data::parse_pipeline(node, key, parts.pipeline, standard, diagnostics);
-  diagnostics.throw_if_errors();
-  return pipeline;
-}
-
 data::Pipeline choose_pipeline(const Arguments& arguments) {
   const bool train = arguments.has("train");
   expect_one_of(arguments, "train", "val");
@@ -185,12 +159,8 @@ data::Pipeline choose_pipeline(const Arguments& arguments) {
   expect_one_of(arguments, "train", "crop");
   expect_one_of(arguments, "train", "ratio");
   expect_one_of(arguments, "ratio", "crop");
-  expect_one_of(arguments, "pipeline", "config-file");
-  const data::ImagePipeline standard =
-      train ? data::standard_train_pipeline() : data::standard_val_pipeline();
-  if (arguments.has("pipeline") || arguments.has("config-file"))
-    return named_pipeline(arguments, standard);
-  return standard;
+  if (std::optional<data::Pipeline> chosen = read_pipeline(arguments, train)) return *chosen;
+  return train ? data::standard_train_pipeline() : data::standard_val_pipeline();
 }
 
 /// Replaces the image's own crop by that of --ratio or --crop.

@@ -12,6 +12,7 @@
 
 #include "framework/core/system.h"
 #include "framework/process/child_process.h"
+#include "tools/cli/cpu.h"
 #include "tools/cli/version.h"
 #include "tools/doctor/doctor.h"
 
@@ -40,12 +41,8 @@ std::string loaded_file(const std::string& stem) {
 }
 
 Json simd_facts() {
-  Json compiled = Json::array();
-  // Best first; Highway uses the first one that the CPU supports.
-  for (std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    compiled.push_back(hwy::TargetName(target));
-  }
-  return {{"in_use", compiled.empty() ? Json("none") : compiled.front()}, {"usable", compiled}};
+  const CpuFacts cpu = cpu_facts();
+  return {{"in_use", cpu.simd_in_use()}, {"usable", cpu.simd}};
 }
 
 Json library_facts() {
@@ -83,11 +80,13 @@ Json machine_facts() {
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
   const CgroupLimits limits = cgroup_limits();
+  const CpuFacts cpu = cpu_facts();
   Json facts = {{"system", value_in("/etc/os-release", "PRETTY_NAME", '=')},
                 {"kernel", system.release},
-                {"cpu", processor_name()},
+                {"cpu", cpu.processor},
+                {"caches_kib", cpu_json(cpu).at("caches_kib")},
                 {"cores_online", sysconf(_SC_NPROCESSORS_ONLN)},
-                {"cores_usable", usable_cores()},
+                {"cores_usable", cpu.cores},
                 {"memory_bytes", meminfo_bytes("MemTotal").value_or(0)},
                 {"memory_available_bytes", meminfo_bytes("MemAvailable").value_or(0)},
                 {"memory_limit_bytes", memory_limit_bytes()}};

@@ -15,6 +15,8 @@ processes, if several, share them), and warm up; then they take turns, in every 
 a machine's bad minutes hit all of them. A ratio is the median over the rounds of precast's figure divided by the
 peer's of the same round. CPU seconds are those of a process and all its children. Page cache hot.
 
+--table seeds has the rows of `precast bench loader --table seeds`, which measures precast alone and needs no Python.
+
 Slow disk (in --table seeds): all peers read through a control group that limits bytes per second, after the
 page cache has forgotten the files; needs root, else it is skipped and says why.
 """
@@ -31,7 +33,7 @@ import tempfile
 import time
 
 from loader_files import Files
-from loader_rows import KINDS, PRECAST, PYTHON_PEERS, TABLES, product
+from loader_rows import KINDS, PRECAST, PYTHON_PEERS, TABLES, product, seeds
 from read_limit import ReadLimit, cached_share, forget
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -228,6 +230,9 @@ def chosen_rows(args):
              "peers": ["ffcv", "torchvision", "webdataset", "dali"]}
     if any(getattr(args, name) for name in lists):
         rows = product(**{name: getattr(args, name) or standard for name, standard in lists.items()})
+    elif args.table == "seeds":
+        rows = seeds(json.loads(call(args.precast, "bench", "loader", args.photos, "--table", "seeds", "--dry-run",
+                                     "--json")))
     else:
         rows = TABLES[args.table](cores)
     return [row for row in rows if args.only in row.name()]
@@ -236,7 +241,7 @@ def chosen_rows(args):
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("photos", type=pathlib.Path, metavar="PHOTOS.tar")
-    parser.add_argument("--table", choices=TABLES, default="comparison", help="default: %(default)s")
+    parser.add_argument("--table", choices=[*TABLES, "seeds"], default="comparison", help="default: %(default)s")
     parser.add_argument("--only", default="", metavar="TEXT", help="rows whose name (see --dry-run) holds this")
     parser.add_argument("--kinds", nargs="+", choices=KINDS)
     parser.add_argument("--sides", nargs="+", type=int, metavar="PX")

@@ -41,13 +41,22 @@ def comparison(cores):
     return list(dict.fromkeys(rows))
 
 
-def seeds(cores):
-    """FFCV's published data-loading table: 224 px, all cores; from memory, and from a slow disk."""
-    memory = [Row("jpg", 224, workers=cores, peers=ALL), Row("raw", 224, workers=cores)]
-    disk = [Row(kind, 224, workers=cores, slow_disk=True,
-                peers=("precast", "precast_quasi", "ffcv", "ffcv_quasi", *others))
-            for kind, others in (("raw512", ()), ("jpg", ("torchvision", "webdataset", "dali")), ("raw", ()))]
-    return memory + disk
+def seeds(plan):
+    """FFCV's published data-loading table and rows of its kind, as `precast bench loader --table seeds` has them.
+    Its variants of precast in one setting are one row here, with the peers that can read its file.
+    @param plan: what that command prints with --dry-run --json"""
+    rows = {}
+    for row in plan["rows"]:
+        disk = row["from"] == "disk"
+        mode, side, copies = KINDS[row["file"]]
+        if (mode, side, copies if disk else 1) != (row["mode"], row["max_resolution"], row["copies"]):
+            raise ValueError(f"expected a file as KINDS describes it, got {row}")
+        setting = row["file"], row["image_size"], plan["format"], row["workers"], 1, plan["batch_size"], disk
+        rows.setdefault(setting, []).append(row["loader"])
+    others = {False: ("ffcv",), True: ("ffcv", "ffcv_quasi")}
+    return [Row(*setting, peers=(*ours, *others[setting[-1]],
+                                 *(("torchvision", "webdataset", "dali") if setting[0] == "jpg" else ())))
+            for setting, ours in rows.items()]
 
 
 def composer(cores):
@@ -59,7 +68,8 @@ def composer(cores):
             for workers in (each, 2 * each) for batch in (32, 64, 128, 256, 512)]
 
 
-TABLES = {"comparison": comparison, "seeds": seeds, "composer": composer}
+# `seeds` is not one of them: its rows are those of precast's own command.
+TABLES = {"comparison": comparison, "composer": composer}
 
 
 def product(kinds, sides, formats, workers, processes, batches, peers):

@@ -136,5 +136,24 @@ TEST(SystemHereTest, KnowsTheMemoryOfThisMachine) {
   EXPECT_GT(memory_limit_bytes(), std::uint64_t{64} << 20);
 }
 
+TEST_F(SystemTest, CacheSizesAreThoseOfDataCaches) {
+  EXPECT_EQ(cache_sizes(root()), CacheSizes());
+  const auto cache = [&](int number, const char* level, const char* type, const char* size) {
+    const std::string folder =
+        "sys/devices/system/cpu/cpu0/cache/index" + std::to_string(number) + "/";
+    write(folder + "level", level);
+    write(folder + "type", type);
+    write(folder + "size", size);
+  };
+  cache(0, "1", "Data", "48K");
+  cache(1, "1", "Instruction", "64K");
+  cache(2, "2", "Unified", "2M");
+  EXPECT_EQ(cache_sizes(root()), (CacheSizes{48, 2048, 0}));
+  cache(3, "3", "Unified", "105M");
+  EXPECT_EQ(cache_sizes(root()), (CacheSizes{48, 2048, 105 * 1024}));
+  cache(3, "3", "Unified", "many");
+  EXPECT_EQ(cache_sizes(root()).l3_kib, 0);
+}
+
 }  // namespace
 }  // namespace precast

@@ -123,6 +123,10 @@ TEST_F(BenchDataTest, AColdPassThroughTheProcessCacheReadsTheFile) {
   const json figures = load(dataset(), {"--cold", "--in-memory", "1,0"});
   const json& points = figures.at("points");
   EXPECT_EQ(points.at(0).at("runs").at(0).at("disk_bytes"), 0);
+  for (const json& point : points) {
+    EXPECT_GE(point.at("cached_before"), 0);
+    EXPECT_LE(point.at("cached_before"), 1);
+  }
   EXPECT_GT(points.at(1).at("runs").at(0).at("disk_bytes"), 0);
 }
 

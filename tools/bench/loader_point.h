@@ -1,0 +1,52 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/bench/loader_run.h"
+#include "tools/bench/loader_setting.h"
+
+namespace precast::tools {
+
+/// A way to load a file, and its measurements.
+struct LoaderPoint {
+  /// For the progress line.
+  std::string name;
+  std::filesystem::path file;
+  LoaderSetting setting;
+  LoaderEffort effort;
+  /// What run_loaders() returned in each round.
+  std::vector<nlohmann::ordered_json> runs = {};
+
+  /// A figure of each round, and their median.
+  [[nodiscard]] std::vector<double> figures(const char* key) const;
+  [[nodiscard]] double middle(const char* key) const;
+  /// "least - most" of a figure.
+  [[nodiscard]] std::string span(const char* key) const;
+  /// The median over rounds of the ratio to another point.
+  [[nodiscard]] double ratio(const char* key, const LoaderPoint& other) const;
+  [[nodiscard]] bool has_more_threads_than_cores() const;
+};
+
+/// Measures every point once per round.
+void measure_points(int rounds, std::vector<LoaderPoint>& points);
+
+/// Medians, least and most of the rates, medians of memory and of the share that was cached, and
+/// all runs. @param first if given, `..._to_first` are the ratios of the rates to it.
+[[nodiscard]] nlohmann::ordered_json figures_json(const LoaderPoint& point,
+                                                  const LoaderPoint* first = nullptr);
+
+/// The samples that any measurement found damaged, by number, without duplicates; and printed, if
+/// there are any. @{
+[[nodiscard]] nlohmann::ordered_json all_replaced(const std::vector<LoaderPoint>& points);
+void print_replaced(const std::vector<LoaderPoint>& points);
+/// @}
+
+/// CPU seconds per second, with an asterisk if the point has more threads than cores.
+[[nodiscard]] std::string cores_busy_text(const LoaderPoint& point);
+/// Explains the asterisk, if any point has one.
+void print_threads_note(const std::vector<LoaderPoint>& points);
+
+}  // namespace precast::tools

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/sources/source.h"
+
+namespace precast::tools {
+
+/// How a file of a table is written, as options of `precast write`.
+struct TableFile {
+  std::string_view name;
+  /// image.mode
+  std::string_view mode;
+  int max_resolution_px = 0;
+  /// Of its JPEGs; 0: it has none.
+  int quality = 0;
+  /// How often each image is in the file for the rows that read each image once, from disk: so
+  /// often that filling the batch queue does not matter.
+  int disk_copies = 1;
+};
+
+/// Writes the files of a table from one source, and keeps them for the next time. A file holds the
+/// source's first image field, and its first integer field if it has one, and is the same as that
+/// of `precast write`.
+class TableFiles {
+ public:
+  /// @param count of images to take, drawn at random if the source has more.
+  /// @throws as data::open_source; DataError if the source has no images.
+  TableFiles(const std::filesystem::path& source, std::filesystem::path folder,
+             std::uint64_t count);
+
+  /// Number of images in a file with one copy.
+  [[nodiscard]] std::uint64_t images() const { return samples_.size(); }
+  [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
+  /// Where that file is, or will be. Its name changes with the source's path, size and time, and
+  /// with the choice of images.
+  [[nodiscard]] std::filesystem::path path(const TableFile& file, int copies) const;
+  /// Writes that file if it is not there. @throws as write_dataset; IoError
+  void write(const TableFile& file, int copies) const;
+
+ private:
+  std::filesystem::path folder_;
+  std::unique_ptr<data::Source> source_;
+  std::size_t image_ = 0;
+  /// fields().size() if there is none.
+  std::size_t label_ = 0;
+  std::vector<std::uint64_t> samples_;
+  std::string digest_;
+};
+
+}  // namespace precast::tools

@@ -1,0 +1,48 @@
+#include "tools/plugins/pipeline_options.h"
+
+#include <boost/program_options/value_semantic.hpp>
+
+#include "framework/core/error.h"
+#include "tools/cli/recipe_file.h"
+#include "tools/plugins/plugins.h"
+
+namespace precast::tools {
+
+namespace po = boost::program_options;
+
+void add_pipeline_options(po::options_description& options) {
+  options.add_options()(
+      "pipeline", po::value<std::string>()->value_name("YAML"),
+      "transforms as in a recipe; '[random_resized_crop: {scale: [0.25, 1]}, horizontal_flip]'")(
+      "config-file", po::value<std::string>()->value_name("FILE"),
+      "recipe to read; its pipeline.train or pipeline.val");
+}
+
+std::optional<data::Pipeline> read_pipeline(const Arguments& arguments, bool train) {
+  if (arguments.has("pipeline") && arguments.has("config-file"))
+    throw ConfigError("expected --pipeline or --config-file, got both");
+  if (!arguments.has("pipeline") && !arguments.has("config-file")) return std::nullopt;
+  data::DataParts parts = make_data_parts();
+  add_data_plugins(open_plugins(arguments), parts);
+  Diagnostics diagnostics;
+  ConfigNode node;
+  std::string key = "--pipeline";
+  if (arguments.has("pipeline")) {
+    node = parse_override(arguments.text("pipeline"), {"--pipeline", 0, 0}, diagnostics);
+  } else {
+    const std::string part = train ? "train" : "val";
+    const ConfigNode recipe = read_recipe_file(arguments.text("config-file"), diagnostics).sections;
+    add_data_plugins(open_plugins(recipe, {}, diagnostics), parts);
+    const ConfigNode* const section = recipe.find("pipeline");
+    const ConfigNode* const found = section == nullptr ? nullptr : section->find(part);
+    if (found != nullptr) node = *found;
+    key = "pipeline." + part;
+  }
+  data::Pipeline pipeline = data::parse_pipeline(
+      node, key, parts.pipeline,
+      train ? data::standard_train_pipeline() : data::standard_val_pipeline(), diagnostics);
+  diagnostics.throw_if_errors();
+  return pipeline;
+}
+
+}  // namespace precast::tools
