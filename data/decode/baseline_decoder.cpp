@@ -235,7 +235,8 @@ bool BaselineDecoder::decode_segments(const BaselineHeader& header, std::size_t 
     return false;
   }
   const std::size_t mcus = window_.end_column - window_.first_column;
-  for (std::size_t c = 0; c < static_cast<std::size_t>(header.components); ++c) {
+  const auto components = static_cast<std::size_t>(luma_only_ ? 1 : header.components);
+  for (std::size_t c = 0; c < components; ++c) {
     const auto columns = static_cast<std::size_t>(c == 0 ? header.luma_columns : 1);
     const auto rows = static_cast<std::size_t>(c == 0 ? header.luma_rows : 1);
     Strip& strip = strips_[c];
@@ -335,7 +336,7 @@ void BaselineDecoder::emit_row(const BaselineHeader& header, const Rect& region,
   Strip& luma = strips_[0];
   const std::uint8_t* const samples =
       luma.row(static_cast<std::size_t>(y - top + static_cast<int>(luma.kept))) + left;
-  if (header.components == 1) {
+  if (header.components == 1 || luma_only_) {
     grey_to_rgb(samples, width, out);
     return;
   }

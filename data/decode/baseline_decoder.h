@@ -30,7 +30,9 @@ struct CheckpointRequest {
 /// Pixels are equal bit for bit to libjpeg-turbo's. Keeps scratch memory: use one per thread.
 class PRECAST_API BaselineDecoder {
  public:
-  explicit BaselineDecoder(LaneShape shape) : segments_(shape) {}
+  /// @param luma_only return the Y plane, three times in each pixel.
+  explicit BaselineDecoder(LaneShape shape, bool luma_only = false)
+      : segments_(shape), luma_only_(luma_only) {}
 
   /// @param region inside the image.
   /// @return the pixels, valid until the next call; empty for what libjpeg has to decode or reject:
@@ -86,6 +88,7 @@ class PRECAST_API BaselineDecoder {
   std::array<HuffmanTable, 6> tables_;
   std::array<BlockQuantizers, 3> quantizers_;
   SegmentDecoder segments_;
+  bool luma_only_;
   McuWindow window_;
   std::array<Strip, 3> strips_;
   std::array<BlockTarget, kMaxMcuBlocks> targets_;

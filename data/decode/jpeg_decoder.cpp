@@ -10,7 +10,8 @@ namespace precast::data {
 
 struct JpegDecoder::State {
   explicit State(const JpegOptions& chosen)
-      : options(chosen), baseline(chosen.no_lanes ? LaneShape{} : lane_shape_of_cpu()) {}
+      : options(chosen),
+        baseline(chosen.no_lanes ? LaneShape{} : lane_shape_of_cpu(), chosen.luma_only) {}
 
   JpegOptions options;
   BaselineDecoder baseline;
@@ -40,7 +41,7 @@ struct JpegDecoder::State {
       }
     }
     if (request.points != nullptr) request.points->clear();
-    return libjpeg.decode(jpeg, height, width, region, dct);
+    return libjpeg.decode(jpeg, height, width, region, dct, options.luma_only);
   }
 };
 

@@ -20,6 +20,9 @@ struct JpegOptions {
   bool libjpeg_only = false;
   /// Decode one part of an image after the other even if there are checkpoints, for comparison.
   bool no_lanes = false;
+  /// Return the Y plane, as libjpeg does for JCS_GRAYSCALE, three times in each pixel. (A JPEG that
+  /// stores RGB: its luma.)
+  bool luma_only = false;
 };
 
 /// Decodes a region of a JPEG. The common kind (baseline, 8 bits, grey or YCbCr 4:4:4, 4:2:2,

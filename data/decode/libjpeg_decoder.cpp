@@ -33,6 +33,15 @@ bool is_smoothed(const jpeg_decompress_struct& decompress) {
   return false;
 }
 
+/// Makes pixels of the values in the last third of `row`, first to last: none is overwritten before
+/// it has been read.
+void repeat_in_place(std::uint8_t* row, std::size_t width) {
+  for (std::size_t x = 0; x < width; ++x) {
+    const std::uint8_t value = row[2 * width + x];
+    for (std::size_t c = 0; c < 3; ++c) row[3 * x + c] = value;
+  }
+}
+
 }  // namespace
 
 struct LibjpegDecoder::State {
@@ -92,9 +101,9 @@ struct LibjpegDecoder::State {
 
   /// Starts decoding and narrows it to the region's columns: sets `first_column` to the column at
   /// which the decoded rows begin.
-  bool start(const Rect& region, JpegDct dct, int* first_column) {
+  bool start(const Rect& region, JpegDct dct, bool luma_only, int* first_column) {
     if (setjmp(jump) != 0) return false;
-    decompress.out_color_space = JCS_RGB;
+    decompress.out_color_space = luma_only ? JCS_GRAYSCALE : JCS_RGB;
     decompress.dct_method = dct == JpegDct::ifast ? JDCT_IFAST : JDCT_ISLOW;
     decompress.do_fancy_upsampling = TRUE;
     jpeg_start_decompress(&decompress);
@@ -125,7 +134,7 @@ struct LibjpegDecoder::State {
   }
 
   ImageView decode(std::span<const std::byte> jpeg, int height, int width, const Rect& region,
-                   JpegDct dct) {
+                   JpegDct dct, bool luma_only) {
     if (!read_header(jpeg)) throw DataError(fmt::format("not a readable JPEG: {}", text));
     const auto found_height = decompress.image_height;
     const auto found_width = decompress.image_width;
@@ -136,14 +145,21 @@ struct LibjpegDecoder::State {
     }
     check_cost();
     int first_column = 0;
-    if (!start(region, dct, &first_column)) throw DataError(fmt::format("damaged JPEG: {}", text));
+    if (!start(region, dct, luma_only, &first_column))
+      throw DataError(fmt::format("damaged JPEG: {}", text));
 
     const std::size_t stride = std::size_t{decompress.output_width} * 3;
     const auto rows = static_cast<std::size_t>(region.height);
     std::uint8_t* const pixels = memory.at_least(stride * rows);
     row_pointers.resize(rows);
     for (std::size_t y = 0; y < rows; ++y) row_pointers[y] = pixels + y * stride;
+    // A row of luma is read into the last third of its pixels.
+    if (luma_only) {
+      for (JSAMPROW& row : row_pointers) row += stride / 3 * 2;
+    }
     if (!read_rows(region)) throw DataError(fmt::format("damaged JPEG: {}", text));
+    for (std::size_t y = 0; luma_only && y < rows; ++y)
+      repeat_in_place(pixels + y * stride, stride / 3);
     return {pixels + std::size_t{3} * static_cast<std::size_t>(region.column - first_column),
             region.height, region.width, static_cast<std::ptrdiff_t>(stride)};
   }
@@ -155,8 +171,8 @@ LibjpegDecoder& LibjpegDecoder::operator=(LibjpegDecoder&&) noexcept = default;
 LibjpegDecoder::~LibjpegDecoder() = default;
 
 ImageView LibjpegDecoder::decode(std::span<const std::byte> jpeg, int height, int width,
-                                 const Rect& region, JpegDct dct) {
-  return state_->decode(jpeg, height, width, region, dct);
+                                 const Rect& region, JpegDct dct, bool luma_only) {
+  return state_->decode(jpeg, height, width, region, dct, luma_only);
 }
 
 }  // namespace precast::data

@@ -19,9 +19,9 @@ class LibjpegDecoder {
   LibjpegDecoder& operator=(LibjpegDecoder&&) noexcept;
   ~LibjpegDecoder();
 
-  /// See JpegDecoder::decode().
+  /// See JpegDecoder::decode(). @param luma_only see JpegOptions.
   ImageView decode(std::span<const std::byte> jpeg, int height, int width, const Rect& region,
-                   JpegDct dct);
+                   JpegDct dct, bool luma_only = false);
 
  private:
   struct State;

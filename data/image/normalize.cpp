@@ -41,13 +41,21 @@ bool same(std::uint16_t a, std::uint16_t b) {
 
 }  // namespace
 
+NormalizeOptions NormalizeOptions::of_luma() {
+  const NormalizeOptions rgb;
+  const auto weighed = [](const std::vector<double>& of) {
+    return 0.299 * of[0] + 0.587 * of[1] + 0.114 * of[2];
+  };
+  return {.mean = {weighed(rgb.mean)}, .std = {weighed(rgb.std)}};
+}
+
 void Normalize::fill_constants(const NormalizeOptions& options) {
   for (std::size_t set = 0; set < constants_.size(); ++set) {
     Constants& of = constants_[set];
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       const std::size_t c = set == 3 ? lane % 3 : set;
-      of.mean[lane] = static_cast<float>(options.mean.at(c));
-      of.std[lane] = static_cast<float>(options.std.at(c));
+      of.mean[lane] = static_cast<float>(options.mean_of(c));
+      of.std[lane] = static_cast<float>(options.std_of(c));
       of.reciprocal[lane] = 1.0F / of.std[lane];
       of.slope[lane] = static_cast<float>(1.0 / double{of.std[lane]});
       of.offset[lane] = static_cast<float>(-double{of.mean[lane]} / double{of.std[lane]});

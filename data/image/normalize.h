@@ -9,10 +9,19 @@
 
 namespace precast::data {
 
-/// Per-channel mean and standard deviation of pixels in 0..255; the defaults are ImageNet's.
+/// Per-channel mean and standard deviation of pixels in 0..255; the defaults are ImageNet's. Three
+/// numbers each, or one for pixels of one channel.
 struct NormalizeOptions {
   std::vector<double> mean = {0.485 * 255, 0.456 * 255, 0.406 * 255};
   std::vector<double> std = {0.229 * 255, 0.224 * 255, 0.225 * 255};
+
+  /// ImageNet's for luma: the mean of the luma of its pixels, and the three deviations weighed as
+  /// luma weighs the channels.
+  [[nodiscard]] PRECAST_API static NormalizeOptions of_luma();
+  /// For values of channel c, 0 to 2. @{
+  [[nodiscard]] double mean_of(std::size_t c) const { return mean.at(mean.size() == 1 ? 0 : c); }
+  [[nodiscard]] double std_of(std::size_t c) const { return std.at(std.size() == 1 ? 0 : c); }
+  /// @}
 };
 
 /// (pixel - mean) / std in float32, as FFCV's NormalizeImage: equal bit for bit to the same
@@ -60,7 +69,7 @@ class PRECAST_API Normalize {
   [[nodiscard]] Formula f16_formula() const { return f16_formula_; }
   [[nodiscard]] Formula bf16_formula() const { return bf16_formula_; }
 
-  /// For pixels with interleaved channels.
+  /// For pixels with three interleaved channels.
   [[nodiscard]] const Constants& interleaved() const { return constants_[3]; }
   [[nodiscard]] const Constants& channel(std::size_t c) const { return constants_[c]; }
 

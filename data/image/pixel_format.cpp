@@ -202,18 +202,22 @@ void write_rows(const ImageView& rows, int first_row, int height, const PixelFor
   require(format.type == ElementType::u8 || format.type == ElementType::f32 ||
               format.type == ElementType::f16 || format.type == ElementType::bf16,
           "pixels come out as u8, f32, f16 or bf16");
+  require(format.channels == 3 || format.channels == 1, "pixels have 3 channels or 1");
   const Normalize& normalize =
       format.normalize == nullptr ? Normalize::identity() : *format.normalize;
   const auto width = static_cast<std::size_t>(rows.width);
-  const std::size_t row_bytes = format.image_bytes(1, rows.width) / (format.channels_first ? 3 : 1);
+  const bool planar = format.channels_first && format.channels == 3;
+  const std::size_t row_bytes = format.image_bytes(1, rows.width) / (planar ? 3 : 1);
   std::byte* row_out = out + static_cast<std::size_t>(first_row) * row_bytes;
   for (int y = 0; y < rows.height; ++y, row_out += row_bytes) {
-    if (format.channels_first) {
+    if (planar) {
       write_planes(rows.row(y), width, row_bytes * static_cast<std::size_t>(height), normalize,
                    format.type, row_out);
     } else {
+      // Constants of whole pixels, or of the only channel.
+      const bool grey = format.channels == 1;
       HWY_DYNAMIC_DISPATCH(convert_values)
-      (rows.row(y), width * 3, normalize, 3, format.type, row_out);
+      (rows.row(y), grey ? width : width * 3, normalize, grey ? 0 : 3, format.type, row_out);
     }
   }
 }

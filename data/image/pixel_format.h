@@ -14,14 +14,16 @@ class Normalize;
 struct PixelFormat {
   /// u8, f32, f16 or bf16. A float is the pixel's value, 0 to 255, unless `normalize` is given.
   ElementType type = ElementType::u8;
-  /// [3, height, width] instead of [height, width, 3].
+  /// [channels, height, width] instead of [height, width, channels].
   bool channels_first = false;
   /// Applied to floats; u8 has none. Borrowed.
   const Normalize* normalize = nullptr;
+  /// 3, or 1: then the images that are written have one value per pixel, too.
+  int channels = 3;
 
   [[nodiscard]] std::size_t image_bytes(int height, int width) const {
-    return static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * 3 *
-           element_size(type);
+    return static_cast<std::size_t>(height) * static_cast<std::size_t>(width) *
+           static_cast<std::size_t>(channels) * element_size(type);
   }
 };
 

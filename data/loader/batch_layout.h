@@ -13,7 +13,7 @@ namespace precast::data {
 
 /// Where one output is in a batch.
 struct OutputField {
-  /// Shape of one sample: [H, W, 3] or [3, H, W] for an image, empty for a number. For values of
+  /// Shape of one sample: [H, W, C] or [C, H, W] for an image, empty for a number. For values of
   /// different sizes: the number of elements that there is room for.
   std::vector<std::int64_t> shape = {};
   /// Offset of the output in a batch's memory, and the bytes of one sample there.

@@ -8,6 +8,7 @@
 #include "data/beton/reader.h"
 #include "data/loader/batch_layout.h"
 #include "data/loader/loader.h"
+#include "data/loader/stored_pixels.h"
 
 namespace precast::data {
 namespace {
@@ -25,9 +26,18 @@ std::string size_text(std::uint64_t bytes) {
 std::uint64_t decoder_bytes(const BetonReader& reader, std::int64_t image_size_px, bool normalize) {
   std::uint64_t largest = 0;
   for (std::size_t field = 0; field < reader.fields().size(); ++field) {
-    if (reader.fields()[field].type != FieldType::image) continue;
-    for (std::uint64_t sample = 0; sample < reader.size(); ++sample)
-      largest = std::max(largest, reader.image_pixels(sample, field) * 3);
+    const FieldInfo& info = reader.fields()[field];
+    // Pixels that are not RGB of 8 bits are copied, too. The size of an image is 8 of its bytes.
+    const bool copied = info.tag.kind == FieldTag::Kind::pixels && holds_pixels(info) &&
+                        (info.tag.channels != 3 || info.tag.dtype != "|u1");
+    if (info.type != FieldType::image && !copied) continue;
+    const std::uint64_t pixel_bytes = info.tag.channels * (info.tag.dtype == "<u2" ? 2 : 1);
+    for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
+      const std::uint64_t pixels =
+          copied ? std::max<std::uint64_t>(8, reader.blob_bytes(sample, field)) / pixel_bytes
+                 : reader.image_pixels(sample, field);
+      largest = std::max(largest, pixels * 3);
+    }
   }
   const auto side = static_cast<std::uint64_t>(image_size_px);
   return largest + (normalize ? 3 * side * side : 0);

@@ -9,6 +9,7 @@
 
 #include "data/beton/layout.h"
 #include "data/loader/sample_bytes.h"
+#include "data/loader/stored_pixels.h"
 #include "framework/core/error.h"
 #include "framework/core/suggest.h"
 
@@ -77,6 +78,9 @@ class Resolver {
       if (has_images && varies(reader_.fields()[f])) continue;
       Output output{.name = reader_.fields()[f].name, .field = f};
       OutputSpec spec{.name = output.name, .image = images};
+      const FieldTag& tag = reader_.fields()[f].tag;
+      if (tag.kind == FieldTag::Kind::pixels && tag.dtype == "|u1")
+        spec.content = OutputSpec::Content::image;
       if (fill_in(spec, output)) outputs.push_back(std::move(output));
     }
     return outputs;
@@ -151,8 +155,10 @@ class Resolver {
                                     "arrays, '{}' is of type {}",
                                     info.name, type_name(info)));
     }
+    if (!spec.pad_to.empty() && spec.content == OutputSpec::Content::image)
+      return fail(spec, "pad_to: expected no transforms of images, which set the size, got some");
     if (!spec.geometry_of.empty()) return fill_in_mask(spec, specs, output);
-    const bool is_image = info.type == FieldType::image;
+    const bool is_image = info.type == FieldType::image || holds_pixels(info);
     const bool is_integer = info.type == FieldType::integer;
     if ((spec.content == OutputSpec::Content::image && !is_image) ||
         (spec.content == OutputSpec::Content::number && !is_integer)) {
@@ -180,6 +186,7 @@ class Resolver {
   /// @return whether batches can hold the field.
   bool fill_in(const OutputSpec& spec, Output& output) {
     const FieldInfo& info = reader_.fields()[output.field];
+    if (spec.content == OutputSpec::Content::image) return fill_in_image(spec, output);
     switch (info.type) {
       case FieldType::image:
         return fill_in_image(spec, output);

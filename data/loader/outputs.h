@@ -14,12 +14,12 @@
 
 namespace precast::data {
 
-/// An RGB image.
+/// An image, RGB or luma: of an image field, or of one of which holds_pixels() is true.
 struct ImageOutput {
   ImagePipeline pipeline;
   /// Part of the key of its random numbers; empty: they depend on the seed alone.
   std::string view = {};
-  /// [3, H, W]. Images that the consumer normalises itself stay [H, W, 3].
+  /// [C, H, W]. Images that the consumer normalises itself stay [H, W, C].
   bool channels_first = false;
   /// Applied to floats if set.
   std::shared_ptr<const Normalize> normalize = {};
@@ -113,8 +113,8 @@ template <typename Kind>
 
 /// Finds the fields of `pipeline` in the file. Outputs of bytes and shaped values are followed by
 /// an output of their extents: NAME.lengths, NAME.extents. Without a list of outputs there is one
-/// for each field that batches can hold; in a file with images, fields of bytes, JSON and with a
-/// tag are left out.
+/// for each field that batches can hold; in a file with image fields, fields of bytes, JSON and
+/// with a tag are left out, and in one without, pixels of u8 go through the images' pipeline.
 /// @param normalize the type of images for which the pipeline sets none: float32 normalised, or u8.
 /// @throws ConfigError listing everything that does not fit the file.
 [[nodiscard]] PRECAST_API std::vector<Output> resolve_outputs(const BetonReader& reader,

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "data/beton/reader.h"
+#include "data/image/luma.h"
 #include "data/resample/nearest.h"
 
 namespace precast::data {
@@ -29,10 +30,21 @@ void SampleDecoder::decode(const ImageRecord& image, const SamplePlace& place, i
 
 void SampleDecoder::decode(const ImageRecord& image, const SamplePlace& place, int image_size_px,
                            const PixelFormat& format, std::byte* out) {
-  const ImageView source =
-      crop_of(image, place.sample, steps_.region(image.height, image.width, place), jpeg_);
+  finish(crop_of(image, place.sample, steps_.region(image.height, image.width, place), jpeg_),
+         place, image_size_px, format, out);
+}
+
+void SampleDecoder::decode(const StoredPixels& image, const SamplePlace& place, int image_size_px,
+                           const PixelFormat& format, std::byte* out) {
+  finish(rgb_of(image, steps_.region(image.height, image.width, place), stored_), place,
+         image_size_px, format, out);
+}
+
+void SampleDecoder::finish(const ImageView& source, const SamplePlace& place, int image_size_px,
+                           const PixelFormat& format, std::byte* out) {
   const bool flip = steps_.flipped(place);
-  if (pipeline_.steps.empty()) {
+  const bool grey = pipeline_.channels == 1;
+  if (pipeline_.steps.empty() && !grey) {
     resizer_.resize(source, image_size_px, image_size_px, flip, pipeline_.filter, format, out);
     return;
   }
@@ -40,8 +52,19 @@ void SampleDecoder::decode(const ImageRecord& image, const SamplePlace& place, i
   pixels_.resize(steps_.room(resized, /*mask=*/false));
   resizer_.resize(source, image_size_px, image_size_px, flip, pipeline_.filter, {},
                   reinterpret_cast<std::byte*>(pixels_.data()));
-  const Pixels done = steps_.run({pixels_.data(), resized}, place, std::nullopt);
-  write_pixels({done.data, done.shape.height, done.shape.width, done.row_values()}, format, out);
+  if (grey && !pipeline_.steps.empty()) spread_luma(pixels_.data(), resized.pixels());
+  Pixels done = steps_.run({pixels_.data(), resized}, place, std::nullopt);
+  PixelFormat made = format;
+  if (grey) {
+    luma_of(done.data, done.shape.pixels(), done.data);
+    made.channels = done.shape.channels = 1;
+  }
+  write_pixels({done.data, done.shape.height, done.shape.width, done.row_values()}, made, out);
+}
+
+IndexedDecoder SampleDecoder::make_decoder(const ImagePipeline& pipeline, JpegDecoding jpeg) {
+  jpeg.options.luma_only = pipeline.channels == 1;
+  return IndexedDecoder(jpeg);
 }
 
 void MaskDecoder::decode(const ImageRecord& mask, const SamplePlace& place, int image_size_px,

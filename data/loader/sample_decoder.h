@@ -8,6 +8,7 @@
 #include "data/image/pixel_format.h"
 #include "data/loader/pixel_steps.h"
 #include "data/loader/sample_place.h"
+#include "data/loader/stored_pixels.h"
 #include "data/resample/resize.h"
 #include "data/transforms/image_pipeline.h"
 
@@ -23,23 +24,33 @@ class PRECAST_API SampleDecoder {
   /// Borrows the pipeline and the index, which outlive the decoder. @param view see PixelSteps.
   SampleDecoder(const ImagePipeline& pipeline, std::uint64_t seed, std::string_view view = {},
                 const JpegDecoding& jpeg = {})
-      : pipeline_(pipeline), steps_(pipeline, seed, view), jpeg_(jpeg) {}
+      : pipeline_(pipeline), steps_(pipeline, seed, view), jpeg_(make_decoder(pipeline, jpeg)) {}
 
-  /// @param out [image_size_px, image_size_px, 3] uint8 RGB, or the shape that the transforms turn
-  /// this one into.
+  /// @param out [image_size_px, image_size_px, channels] uint8, with as many channels as the
+  /// pipeline has, or the shape that the transforms turn this one into.
   /// @throws DataError if the image is damaged.
   void decode(const ImageRecord& image, const SamplePlace& place, int image_size_px,
               std::uint8_t* out);
-  /// The same, converted.
+  /// The same, converted; the pipeline sets the number of channels, not `format`. @{
   void decode(const ImageRecord& image, const SamplePlace& place, int image_size_px,
               const PixelFormat& format, std::byte* out);
+  void decode(const StoredPixels& image, const SamplePlace& place, int image_size_px,
+              const PixelFormat& format, std::byte* out);
+  /// @}
 
  private:
+  static IndexedDecoder make_decoder(const ImagePipeline& pipeline, JpegDecoding jpeg);
+  /// @param source the pixels of the crop.
+  void finish(const ImageView& source, const SamplePlace& place, int image_size_px,
+              const PixelFormat& format, std::byte* out);
+
   const ImagePipeline& pipeline_;
   PixelSteps steps_;
   IndexedDecoder jpeg_;
   Resizer resizer_;
   std::vector<std::uint8_t> pixels_;
+  /// RGB of a crop that is stored in another form.
+  std::vector<std::uint8_t> stored_;
 };
 
 /// Makes a mask follow its image: the same crop, flip and moves, with nearest neighbours

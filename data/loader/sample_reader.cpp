@@ -115,11 +115,17 @@ void SampleReader::read(const SamplePlace& place, const BatchLayout& layout, std
 }
 
 void SampleReader::read_as(const ImageOutput& image, const Item& item) {
-  item.decoders.image->decode(stored_image(item), item.place, item.image_size_px,
-                              {.type = item.output.type,
-                               .channels_first = image.channels_first,
-                               .normalize = image.normalize.get()},
-                              item.out);
+  const PixelFormat format{.type = item.output.type,
+                           .channels_first = image.channels_first,
+                           .normalize = image.normalize.get()};
+  SampleDecoder& decoder = *item.decoders.image;
+  const FieldInfo& field = reader_.fields()[item.output.field];
+  if (field.type == FieldType::image) {
+    decoder.decode(stored_image(item), item.place, item.image_size_px, format, item.out);
+  } else {
+    decoder.decode(stored_pixels(field, stored_value(item), extents_), item.place,
+                   item.image_size_px, format, item.out);
+  }
 }
 
 void SampleReader::read_as(const MaskOutput& mask, const Item& item) {
@@ -152,13 +158,21 @@ void SampleReader::decode_mask(const MaskOutput& mask, const Item& item, std::ui
 
 void SampleReader::check_mask_size(const MaskOutput& mask, std::uint64_t sample,
                                    std::uint64_t height, std::uint64_t width) const {
-  const BetonReader::ImageSize image = reader_.image_size(sample, mask.image_field);
+  const BetonReader::ImageSize image = image_size(sample, mask.image_field);
   if (static_cast<std::uint64_t>(image.height) == height &&
       static_cast<std::uint64_t>(image.width) == width)
     return;
   throw ConfigError(fmt::format(
       "expected a mask of {} x {} px (height x width), the size of its image '{}', got {} x {}",
       image.height, image.width, reader_.fields()[mask.image_field].name, height, width));
+}
+
+BetonReader::ImageSize SampleReader::image_size(std::uint64_t sample, std::size_t field) const {
+  const FieldInfo& info = reader_.fields()[field];
+  if (info.type == FieldType::image) return reader_.image_size(sample, field);
+  std::vector<std::uint64_t> extents;
+  const StoredPixels image = stored_pixels(info, reader_.blob(sample, field, window_), extents);
+  return {.width = image.width, .height = image.height};
 }
 
 void SampleReader::read_as(const IntegerOutput& integer, const Item& item) const {

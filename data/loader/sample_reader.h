@@ -62,6 +62,7 @@ class SampleReader {
   void decode_mask(const MaskOutput& mask, const Item& item, std::uint8_t* out);
   void check_mask_size(const MaskOutput& mask, std::uint64_t sample, std::uint64_t height,
                        std::uint64_t width) const;
+  [[nodiscard]] BetonReader::ImageSize image_size(std::uint64_t sample, std::size_t field) const;
 
   [[nodiscard]] const FieldTag& tag_of(const Item& item) const;
   /// The value's bytes in the file.

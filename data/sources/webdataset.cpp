@@ -107,9 +107,7 @@ class WebDataset final : public Source {
     const std::span<const TarMember> members = members_of(samples_[i]);
     Sample sample{place_of(i), {}};
     for (std::size_t field = 0; field < fields_.size(); ++field) {
-      const auto member = std::ranges::find_if(members, [&](const TarMember& candidate) {
-        return split(candidate.path)->ending == endings_[field];
-      });
+      const auto member = member_of(members, field);
       if (member == members.end()) {
         throw DataError(fmt::format("{}: expected a member .{} as the first sample has, got none",
                                     sample.name, endings_[field]));
@@ -133,6 +131,26 @@ class WebDataset final : public Source {
 
   [[nodiscard]] std::span<const TarMember> members_of(const Members& sample) const {
     return std::span(shards_[sample.shard]->index.files).subspan(sample.first, sample.count);
+  }
+  /// Whether it is an image of the field in another format than the first sample's: `seg.webp` of
+  /// `seg.png`. Not if the first sample has several of that name.
+  [[nodiscard]] bool is_other_format(std::string_view ending, std::size_t field) const {
+    const auto same_name = [&](std::string_view other) {
+      return is_one_of(other, kImages) &&
+             ending.substr(0, ending.rfind('.') + 1) == other.substr(0, other.rfind('.') + 1);
+    };
+    return same_name(ending) && same_name(endings_[field]) &&
+           std::ranges::count_if(endings_, same_name) == 1;
+  }
+  [[nodiscard]] std::span<const TarMember>::iterator member_of(std::span<const TarMember> members,
+                                                               std::size_t field) const {
+    const auto member = std::ranges::find_if(members, [&](const TarMember& candidate) {
+      return split(candidate.path)->ending == endings_[field];
+    });
+    if (member != members.end()) return member;
+    return std::ranges::find_if(members, [&](const TarMember& candidate) {
+      return is_other_format(split(candidate.path)->ending, field);
+    });
   }
   [[nodiscard]] std::string place_of(std::uint64_t i) const {
     return fmt::format("{}:{}", shards_[samples_[i].shard]->file.path().string(),
@@ -202,10 +220,11 @@ class WebDataset final : public Source {
   /// Members that the first sample lacks are in no field: they are counted.
   void count_left_out() {
     for (const Members& sample : samples_) {
-      for (const TarMember& member : members_of(sample)) {
-        const std::string_view ending = split(member.path)->ending;
-        if (std::ranges::find(endings_, ending) == endings_.end()) ++notes_["left_out_members"];
-      }
+      const std::span<const TarMember> members = members_of(sample);
+      std::size_t used = 0;
+      for (std::size_t field = 0; field < fields_.size(); ++field)
+        used += member_of(members, field) != members.end() ? 1 : 0;
+      if (used < members.size()) notes_["left_out_members"] += members.size() - used;
     }
   }
 

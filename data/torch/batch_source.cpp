@@ -91,7 +91,7 @@ class CpuBatchSource final : public BatchSource {
     for (std::size_t i = 0; i < batch.fields.size(); ++i) {
       const auto* const image = std::get_if<ImageOutput>(&fields_.outputs[i].kind);
       if (image == nullptr || image->channels_first) continue;
-      // [N, H, W, 3] in memory is [N, 3, H, W] in channels_last: no copy.
+      // [N, H, W, C] in memory is [N, C, H, W] in channels_last: no copy.
       batch.fields[i].tensor = batch.fields[i].tensor.permute({0, 3, 1, 2});
     }
     return batch;

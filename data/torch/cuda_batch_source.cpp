@@ -37,8 +37,8 @@ BufferAllocator pinned_allocator() {
 NormalizeConstants constants_of(const NormalizeOptions& options) {
   NormalizeConstants constants{};
   for (std::size_t c = 0; c < 3; ++c) {
-    constants.mean[c] = static_cast<float>(options.mean.at(c));
-    constants.std[c] = static_cast<float>(options.std.at(c));
+    constants.mean[c] = static_cast<float>(options.mean_of(c));
+    constants.std[c] = static_cast<float>(options.std_of(c));
   }
   return constants;
 }
@@ -102,16 +102,16 @@ class CudaCopies {
     return on_device;
   }
 
-  /// Copies to [N, 3, H, W] on the device: unchanged from the loader if the pipeline sets the type,
-  /// else from [N, H, W, 3] uint8 to normalised floats.
+  /// Copies to [N, C, H, W] on the device: unchanged from the loader if the pipeline sets the type,
+  /// else from [N, H, W, C] uint8 to normalised floats.
   at::Tensor copy_images(const at::Tensor& host, const ImageOutput& image) {
     const at::Tensor bytes = copy(host);
     if (image.pipeline.type) {
       return image.channels_first ? bytes : bytes.permute({0, 3, 1, 2});
     }
     at::Tensor images = at::empty(host.sizes(), at::device(device_).dtype(image_dtype_));
-    const auto pixels = static_cast<std::size_t>(host.numel() / 3);
-    normalize(bytes.const_data_ptr<std::uint8_t>(), pixels, constants_of(image.pipeline.normalize),
+    const auto values = static_cast<std::size_t>(host.numel());
+    normalize(bytes.const_data_ptr<std::uint8_t>(), values, constants_of(image.pipeline.normalize),
               output_type_, images.mutable_data_ptr(), stream_);
     C10_CUDA_KERNEL_LAUNCH_CHECK();
     const at::Tensor planes = images.permute({0, 3, 1, 2});

@@ -18,6 +18,7 @@ PixelShape ImagePipeline::output(const PixelShape& resized, bool mask) const {
       throw ConfigError(fmt::format("{}: {}.{}", step.origin.text(), step.key, error.what()));
     }
   }
+  if (!mask) shape.channels = channels;
   return shape;
 }
 

@@ -29,6 +29,12 @@ struct PipelineStep {
   Origin origin;
 };
 
+/// Where a recipe wrote something: `pipeline.train[3]`, and file, line and column.
+struct PipelinePlace {
+  std::string key;
+  Origin origin;
+};
+
 /// What happens to one image on its way to the model, in this order: crop, resize to the epoch's
 /// image size, flip left to right, the steps, then type, normalisation and layout. Immutable once
 /// made, shared by all threads.
@@ -43,8 +49,14 @@ struct ImagePipeline {
   std::optional<ElementType> type = {};
   /// Whether a type that was asked for is normalised.
   bool normalized = false;
-  /// [3, H, W] instead of [H, W, 3].
+  /// [C, H, W] instead of [H, W, C].
   bool channels_first = false;
+  /// 3: RGB. 1: luma (data/image/luma.h), of a JPEG its Y plane; the steps see it three times in
+  /// each pixel, and the luma of what they return comes out.
+  int channels = 3;
+  /// Set if the recipe has the item `channels`, or `normalize` with numbers. set_channels() leaves
+  /// them as they are.
+  std::optional<PipelinePlace> channels_place = {}, normalize_place = {};
 
   /// The shape after all steps of images of that size.
   /// @param mask counts only steps that move pixels. @throws ConfigError naming the step.

@@ -128,6 +128,29 @@ class OutputsReader {
   Diagnostics& diagnostics_;
 };
 
+class ChannelSetter {
+ public:
+  ChannelSetter(int channels, Diagnostics& diagnostics)
+      : channels_(channels), diagnostics_(diagnostics) {}
+
+  void set(ImagePipeline& image, bool is_input) {
+    if (!image.channels_place) {
+      image.channels = channels_;
+      fit_normalize(image, diagnostics_);
+    } else if (is_input && image.channels != channels_) {
+      diagnostics_.error(
+          image.channels_place->origin, image.channels_place->key,
+          fmt::format("expected images of {} channel{}, which the model reads, got {}. Leave out "
+                      "`channels`, or set model.in_channels: {}",
+                      channels_, channels_ == 1 ? "" : "s", image.channels, image.channels));
+    }
+  }
+
+ private:
+  int channels_;
+  Diagnostics& diagnostics_;
+};
+
 void check_sizes(const ImagePipeline& image, std::span<const std::int64_t> sizes_px,
                  Diagnostics& diagnostics) {
   std::set<const PipelineStep*> reported;
@@ -166,6 +189,21 @@ Pipeline parse_pipeline(const ConfigNode& node, std::string_view key,
   for (const ConfigNode::Entry& entry : node.entries) reader.read(entry, key);
   reader.check();
   return pipeline;
+}
+
+void set_channels(Pipeline& pipeline, int channels, std::span<const std::string> inputs,
+                  Diagnostics& diagnostics) {
+  ChannelSetter setter(channels, diagnostics);
+  if (pipeline.outputs.empty()) setter.set(pipeline.images, /*is_input=*/true);
+  bool image_seen = false;
+  for (OutputSpec& spec : pipeline.outputs) {
+    if (spec.content == OutputSpec::Content::number || !spec.geometry_of.empty()) continue;
+    const bool is_image = spec.content == OutputSpec::Content::image;
+    const bool is_input = inputs.empty() ? is_image && !image_seen
+                                         : std::ranges::find(inputs, spec.name) != inputs.end();
+    setter.set(spec.image, is_input);
+    image_seen = image_seen || is_image;
+  }
 }
 
 void check_image_sizes(const Pipeline& pipeline, std::span<const std::int64_t> sizes_px,

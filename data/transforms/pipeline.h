@@ -64,6 +64,14 @@ struct Pipeline {
                                                   const ImagePipeline& standard,
                                                   Diagnostics& diagnostics);
 
+/// Gives images of which the recipe does not say it that number of channels, and those that are not
+/// normalised with numbers of the recipe ImageNet's. Reports mean and std with another number of
+/// values, and images of `inputs` whose channels the recipe sets to another number.
+/// @param channels 1 or 3: what the model reads.
+/// @param inputs   names of the outputs that the model reads; empty: the first image.
+PRECAST_API void set_channels(Pipeline& pipeline, int channels, std::span<const std::string> inputs,
+                              Diagnostics& diagnostics);
+
 /// Reports the transforms that cannot work on images of one of these sizes.
 PRECAST_API void check_image_sizes(const Pipeline& pipeline, std::span<const std::int64_t> sizes_px,
                                    Diagnostics& diagnostics);
@@ -75,7 +83,7 @@ struct StageHelp {
   /// One line per option.
   std::string options;
 };
-/// resize, convert, normalize, layout.
+/// resize, channels, convert, normalize, layout.
 [[nodiscard]] PRECAST_API std::vector<StageHelp> pipeline_stages();
 
 }  // namespace precast::data

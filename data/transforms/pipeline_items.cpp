@@ -18,8 +18,8 @@ namespace {
 enum class Stage { crop, resize, transform, finish };
 
 constexpr std::string_view kOrder =
-    "Expected at most one crop, then resize, then transforms, then convert, normalize and layout, "
-    "each at most once";
+    "Expected at most one crop, then resize, then transforms, then channels, convert, normalize "
+    "and layout, each at most once";
 
 class ItemReader {
  public:
@@ -39,6 +39,8 @@ class ItemReader {
       if (enter_image(item, Stage::resize)) read_resize(item);
     } else if (item.name == "normalize") {
       if (enter_image(item, Stage::finish)) read_normalize(item);
+    } else if (item.name == "channels") {
+      if (enter_image(item, Stage::finish)) read_channels(item);
     } else if (item.name == "layout") {
       if (enter_image(item, Stage::finish)) read_layout(item);
     } else {
@@ -55,6 +57,7 @@ class ItemReader {
       return;
     }
     spec_.type = convert_.type;
+    if (spec_.image.channels_place) fit_normalize(spec_.image, diagnostics_);
     if (!convert_.type || spec_.content == OutputSpec::Content::any) return;
     if (!convert_.fits_images()) {
       diagnostics_.error(
@@ -76,7 +79,7 @@ class ItemReader {
     for (const auto& more : {registries_.transforms.names(), registries_.labels.names()}) {
       all.insert(all.end(), more.begin(), more.end());
     }
-    all.insert(all.end(), {"resize", "convert", "normalize", "layout"});
+    all.insert(all.end(), {"resize", "channels", "convert", "normalize", "layout"});
     return all;
   }
 
@@ -164,7 +167,16 @@ class ItemReader {
 
   void read_normalize(const PipelineItem& item) {
     NormalizeStage normalize;
-    if (read_options(normalize, item, diagnostics_)) spec_.image.normalize = normalize.values;
+    if (!read_options(normalize, item, diagnostics_) || normalize.values.mean.empty()) return;
+    spec_.image.normalize = normalize.values;
+    spec_.image.normalize_place = {item.key, item.origin};
+  }
+
+  void read_channels(const PipelineItem& item) {
+    ChannelsStage channels;
+    if (!read_options(channels, item, diagnostics_)) return;
+    spec_.image.channels = static_cast<int>(channels.count);
+    spec_.image.channels_place = {item.key, item.origin};
   }
 
   void read_layout(const PipelineItem& item) {
@@ -214,6 +226,19 @@ std::vector<PipelineItem> pipeline_items(const ConfigNode& list, std::string_vie
     items.push_back(std::move(item));
   }
   return items;
+}
+
+void fit_normalize(ImagePipeline& image, Diagnostics& diagnostics) {
+  if (!image.normalize_place) {
+    image.normalize = image.channels == 1 ? NormalizeOptions::of_luma() : NormalizeOptions();
+  } else if (std::cmp_not_equal(image.normalize.mean.size(), image.channels)) {
+    diagnostics.error(
+        image.normalize_place->origin, image.normalize_place->key,
+        fmt::format("expected mean and std of {} number{} each, one per channel, got {}. Without "
+                    "numbers, ImageNet's are used; model.in_channels or the item `channels` sets "
+                    "the number of channels",
+                    image.channels, image.channels == 1 ? "" : "s", image.normalize.mean.size()));
+  }
 }
 
 void read_items(const std::vector<PipelineItem>& items, const TransformRegistries& registries,

@@ -40,6 +40,10 @@ bool read_options(Part& part, const PipelineItem& item, Diagnostics& diagnostics
   return diagnostics.errors().size() == before;
 }
 
+/// Gives an image that the recipe does not normalise with numbers ImageNet's for its channels;
+/// reports numbers that do not fit these.
+void fit_normalize(ImagePipeline& image, Diagnostics& diagnostics);
+
 /// Reads the items of one output into `spec`. @param standard what no item means.
 void read_items(const std::vector<PipelineItem>& items, const TransformRegistries& registries,
                 const ImagePipeline& standard, OutputSpec& spec, Diagnostics& diagnostics);

@@ -1,5 +1,7 @@
 #include "data/transforms/stages.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -66,15 +68,28 @@ bool ConvertStage::fits_images() const {
 }
 
 void NormalizeStage::options(Schema& schema) {
-  schema.add("mean", &values.mean, "three numbers, for pixels in 0..255");
-  schema.add("std", &values.std, "three numbers above 0, for pixels in 0..255");
+  schema.add("mean", &values.mean,
+             "one number per channel, pixels being 0..255; without: ImageNet's");
+  schema.add("std", &values.std, "one number above 0 per channel, pixels being 0..255");
 }
 
-std::string NormalizeStage::problem() const {
+std::string NormalizeStage::problem() {
   const auto positive = [](double value) { return value > 0; };
-  const bool fine = values.mean.size() == 3 && values.std.size() == 3 &&
-                    std::ranges::all_of(values.std, positive);
-  return fine ? "" : "expected mean and std with three numbers each, std above 0";
+  const std::size_t count = std::max(values.mean.size(), values.std.size());
+  const NormalizeOptions standard = count == 1 ? NormalizeOptions::of_luma() : NormalizeOptions();
+  if (count > 0 && values.mean.empty()) values.mean = standard.mean;
+  if (count > 0 && values.std.empty()) values.std = standard.std;
+  const bool fine = (count == 0 || count == 1 || count == 3) && values.mean.size() == count &&
+                    values.std.size() == count && std::ranges::all_of(values.std, positive);
+  return fine ? "" : "expected mean and std with one or three numbers each, std above 0";
+}
+
+void ChannelsStage::options(Schema& schema) {
+  schema.add("count", &count, "3: RGB; 1: luma, of a JPEG its Y plane").required();
+}
+
+std::string ChannelsStage::problem() const {
+  return count == 1 || count == 3 ? "" : fmt::format("count: expected 1 or 3, got {}", count);
 }
 
 void LayoutStage::options(Schema& schema) {
@@ -83,6 +98,7 @@ void LayoutStage::options(Schema& schema) {
 
 std::vector<StageHelp> pipeline_stages() {
   return {describe<ResizeStage>("resize", "how the crop is resized to the image size"),
+          describe<ChannelsStage>("channels", "colour or grey; without: as model.in_channels says"),
           describe<ConvertStage>("convert", "what values come out as"),
           describe<NormalizeStage>("normalize", "(pixel - mean) / std"),
           describe<LayoutStage>("layout", "order of the pixels in memory")};

@@ -38,7 +38,15 @@ struct ConvertStage {
 };
 
 struct NormalizeStage {
-  NormalizeOptions values;
+  /// Both empty: ImageNet's.
+  NormalizeOptions values = {.mean = {}, .std = {}};
+  void options(Schema& schema);
+  /// Also gives mean or std ImageNet's numbers if only the other one is given.
+  [[nodiscard]] std::string problem();
+};
+
+struct ChannelsStage {
+  std::int64_t count = 3;
   void options(Schema& schema);
   [[nodiscard]] std::string problem() const;
 };

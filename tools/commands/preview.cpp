@@ -17,6 +17,7 @@
 #include "data/beton/reader.h"
 #include "data/loader/outputs.h"
 #include "data/loader/sample_decoder.h"
+#include "data/loader/stored_pixels.h"
 #include "data/order/order.h"
 #include "data/transforms/center_crop.h"
 #include "data/transforms/fixed_crop.h"
@@ -67,7 +68,7 @@ void add_epoch_options(po::options_description& options) {
 Arguments preview_arguments() {
   Arguments arguments(
       "preview FILE.beton -o grid.png|pixels.npy [options]",
-      "Shows images as the model gets them: as a picture, or as pixels [n, H, W, 3] uint8. "
+      "Shows images as the model gets them: as a picture, or as pixels [n, H, W, C] uint8. "
       "Training images are those of the given seed and epoch, exactly as `precast train` loads "
       "them with the same training.seed.");
   arguments.positional("FILE.beton", "the dataset");
@@ -148,7 +149,7 @@ data::Output image_of(const data::BetonReader& reader, const data::Pipeline& pip
   }
   if (found.empty())
     throw DataError(
-        fmt::format("{}: expected an RGB image field, got none", reader.path().string()));
+        fmt::format("{}: expected a field of images, got none", reader.path().string()));
   throw ConfigError(fmt::format("--view: expected {}, got '{}'", found, view));
 }
 
@@ -221,10 +222,18 @@ std::vector<std::uint8_t> decode(const data::BetonReader& reader, const data::Ou
   std::vector<std::uint8_t> pixels(shape.values() * places.size());
   const auto& image = std::get<data::ImageOutput>(shown.kind);
   data::SampleDecoder decoder(image.pipeline, seed, image.view);
+  const data::FieldInfo& field = reader.fields()[shown.field];
+  std::vector<std::uint64_t> extents;
   for (std::size_t i = 0; i < places.size(); ++i) {
+    const std::uint64_t sample = places[i].sample;
+    std::uint8_t* const out = pixels.data() + i * shape.values();
     try {
-      decoder.decode(reader.image(places[i].sample, shown.field), places[i], size_px,
-                     pixels.data() + i * shape.values());
+      if (field.type == data::FieldType::image) {
+        decoder.decode(reader.image(sample, shown.field), places[i], size_px, out);
+      } else {
+        decoder.decode(data::stored_pixels(field, reader.blob(sample, shown.field), extents),
+                       places[i], size_px, {}, reinterpret_cast<std::byte*>(out));
+      }
     } catch (const DataError& error) {
       throw DataError(
           fmt::format("{}: sample {}: {}", reader.path().string(), places[i].sample, error.what()));
@@ -275,9 +284,15 @@ std::vector<Caption> captions_of(const data::BetonReader& reader,
 /// @param shape of one of the images
 void write_pixels(const std::filesystem::path& output, const std::vector<std::uint8_t>& pixels,
                   const std::vector<Caption>& captions, const data::PixelShape& shape) {
+  if (output.extension() == ".png" && shape.channels == 1) {
+    std::vector<std::uint8_t> rgb;
+    rgb.reserve(3 * pixels.size());
+    for (const std::uint8_t value : pixels) rgb.insert(rgb.end(), 3, value);
+    return write_png_grid(output, rgb, shape.height, captions);
+  }
   if (output.extension() == ".png") return write_png_grid(output, pixels, shape.height, captions);
   const std::int64_t sides[] = {static_cast<std::int64_t>(captions.size()), shape.height,
-                                shape.width, 3};
+                                shape.width, shape.channels};
   write_npy(output, DType::u8, sides, std::as_bytes(std::span(pixels)));
 }
 

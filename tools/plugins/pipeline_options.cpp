@@ -1,5 +1,7 @@
 #include "tools/plugins/pipeline_options.h"
 
+#include <fmt/format.h>
+
 #include <boost/program_options/value_semantic.hpp>
 
 #include "framework/core/error.h"
@@ -18,6 +20,23 @@ void add_pipeline_options(po::options_description& options) {
       "recipe to read; its pipeline.train or pipeline.val");
 }
 
+namespace {
+
+/// model.in_channels, if the recipe has it; reports another number than 1 or 3.
+void read_channels(const ConfigNode& recipe, int& channels, Diagnostics& diagnostics) {
+  const ConfigNode* const model = recipe.find("model");
+  const ConfigNode* const node = model == nullptr ? nullptr : model->find("in_channels");
+  if (node == nullptr) return;
+  if (node->scalar == "1" || node->scalar == "3") {
+    channels = node->scalar == "1" ? 1 : 3;
+  } else {
+    diagnostics.error(node->origin, "model.in_channels",
+                      fmt::format("expected 1 or 3, got {}", node->text()));
+  }
+}
+
+}  // namespace
+
 std::optional<data::Pipeline> read_pipeline(const Arguments& arguments, bool train) {
   if (arguments.has("pipeline") && arguments.has("config-file"))
     throw ConfigError("expected --pipeline or --config-file, got both");
@@ -27,6 +46,7 @@ std::optional<data::Pipeline> read_pipeline(const Arguments& arguments, bool tra
   Diagnostics diagnostics;
   ConfigNode node;
   std::string key = "--pipeline";
+  int channels = 0;
   if (arguments.has("pipeline")) {
     node = parse_override(arguments.text("pipeline"), {"--pipeline", 0, 0}, diagnostics);
   } else {
@@ -37,10 +57,12 @@ std::optional<data::Pipeline> read_pipeline(const Arguments& arguments, bool tra
     const ConfigNode* const found = section == nullptr ? nullptr : section->find(part);
     if (found != nullptr) node = *found;
     key = "pipeline." + part;
+    read_channels(recipe, channels, diagnostics);
   }
   data::Pipeline pipeline = data::parse_pipeline(
       node, key, parts.pipeline,
       train ? data::standard_train_pipeline() : data::standard_val_pipeline(), diagnostics);
+  if (channels > 0) data::set_channels(pipeline, channels, {}, diagnostics);
   diagnostics.throw_if_errors();
   return pipeline;
 }

@@ -60,9 +60,8 @@ __global__ void normalize_kernel(const std::uint8_t* __restrict__ in, std::size_
 }
 
 template <typename Out>
-void launch(const std::uint8_t* in, std::size_t pixels, const NormalizeConstants& constants,
+void launch(const std::uint8_t* in, std::size_t count, const NormalizeConstants& constants,
             void* out, cudaStream_t stream) {
-  const std::size_t count = pixels * 3;
   const std::size_t threads = (count + kValues - 1) / kValues;
   const auto blocks = static_cast<unsigned>((threads + kThreads - 1) / kThreads);
   PRECAST_LAUNCH(normalize_kernel<Out>, blocks, kThreads, 0, stream, in, count, constants,
@@ -71,16 +70,16 @@ void launch(const std::uint8_t* in, std::size_t pixels, const NormalizeConstants
 
 }  // namespace
 
-void normalize(const std::uint8_t* in, std::size_t pixels, const NormalizeConstants& constants,
+void normalize(const std::uint8_t* in, std::size_t values, const NormalizeConstants& constants,
                PixelType type, void* out, cudaStream_t stream) {
-  if (pixels == 0) return;
+  if (values == 0) return;
   switch (type) {
     case PixelType::f32:
-      return launch<float>(in, pixels, constants, out, stream);
+      return launch<float>(in, values, constants, out, stream);
     case PixelType::f16:
-      return launch<__half>(in, pixels, constants, out, stream);
+      return launch<__half>(in, values, constants, out, stream);
     case PixelType::bf16:
-      return launch<__nv_bfloat16>(in, pixels, constants, out, stream);
+      return launch<__nv_bfloat16>(in, values, constants, out, stream);
   }
 }
 

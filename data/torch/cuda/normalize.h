@@ -7,6 +7,7 @@
 
 namespace precast::data {
 
+/// Of value i: those at i mod 3.
 struct NormalizeConstants {
   float mean[3];
   float std[3];
@@ -18,9 +19,10 @@ enum class PixelType { f32, f16, bf16 };
 /// (data/image/normalize.h): float32 results are equal bit for bit, the other types are that result
 /// rounded to nearest even. Images are mirrored earlier, on the host, where it costs nothing on top
 /// of the resize. Asynchronous on `stream`.
-/// @param in  [pixels, 3] uint8, device memory, aligned to 4 bytes.
-/// @param out [pixels, 3] of type `type`, device memory, aligned to 16 bytes.
-void normalize(const std::uint8_t* in, std::size_t pixels, const NormalizeConstants& constants,
+/// @param in  [values] uint8, device memory, aligned to 4 bytes: pixels of three channels in turn,
+/// or of one, for which the three constants are equal.
+/// @param out [values] of type `type`, device memory, aligned to 16 bytes.
+void normalize(const std::uint8_t* in, std::size_t values, const NormalizeConstants& constants,
                PixelType type, void* out, cudaStream_t stream);
 
 }  // namespace precast::data

@@ -22,7 +22,7 @@ KernelCase normalize_case(data::PixelType type) {
   return {fmt::format("{} x {} x {} x 3, uint8 to {}-bit floats", kImages, kSizePx, kSizePx,
                       is_f32 ? 32 : 16),
           in_bytes + out_bytes, [=](cudaStream_t stream) {
-            data::normalize(static_cast<const std::uint8_t*>(in.get()), kPixels, constants, type,
+            data::normalize(static_cast<const std::uint8_t*>(in.get()), in_bytes, constants, type,
                             out.get(), stream);
           }};
 }

@@ -87,7 +87,7 @@ class NormalizeKernelTest : public ::testing::Test {
     const std::size_t count = pixels.size() - 3 * skipped_pixels;
     test::in_several_orders([&] {
       const test::DeviceArray<Bits> out(kGuard + count + kGuard);
-      normalize(in.data() + 3 * skipped_pixels, count / 3, constants_of(options_), Type::kType,
+      normalize(in.data() + 3 * skipped_pixels, count, constants_of(options_), Type::kType,
                 out.data() + kGuard, nullptr);
       const std::vector<Bits> all = out.values();
       for (std::size_t i = 0; i < kGuard; ++i) {
@@ -139,6 +139,21 @@ TYPED_TEST(NormalizeKernelTest, TakesPixelsAlignedToFourBytes) {
       ASSERT_EQ(values[i], TypeParam::reference(normalize, i % 3, pixels[12 + i])) << "value " << i;
     }
   });
+}
+
+TYPED_TEST(NormalizeKernelTest, NormalisesOneChannelWithThreeEqualConstants) {
+  const NormalizeOptions luma = NormalizeOptions::of_luma();
+  this->options_ = {.mean = std::vector(3, luma.mean[0]), .std = std::vector(3, luma.std[0])};
+  const Normalize normalize(luma);
+  for (const std::size_t count : {1U, 5U, 256U, 1003U}) {
+    std::vector<std::uint8_t> pixels = random_pixels(count);
+    pixels.resize(count);  // not a multiple of 3
+    this->run(pixels, 0, [&](auto values) {
+      ASSERT_EQ(values.size(), count);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        ASSERT_EQ(values[i], TypeParam::reference(normalize, 0, pixels[i])) << i << " of " << count;
+    });
+  }
 }
 
 TYPED_TEST(NormalizeKernelTest, LaunchesNothingForNoPixels) {
