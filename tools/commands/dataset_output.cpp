@@ -128,7 +128,7 @@ void JointOutputs::publish() {
   if (files_.size() < 2) return;
   FileOps& ops = posix_file_ops();
   for (const File& file : files_) {
-    // A file without checksums is valid; one with the checksums of another file is not.
+    // A file without checksums is valid, one with another file's checksums is not.
     data::remove_sums_sidecar(file.target, ops);
     if (uninterrupted([&] { return ops.rename(file.place.c_str(), file.target.c_str()); }) != 0)
       throw IoError("cannot rename to", file.target.string(), errno);
