@@ -22,8 +22,9 @@ struct BetonLimits {
 /// sample.
 class BetonMetadata {
  public:
-  /// Loads them, and checks that descriptors, records and allocation table follow each other inside
-  /// the file. Refers to the bytes of `file`. @throws DataError; ConfigError for wrong `options`.
+  /// Loads these parts, and checks that descriptors, records and allocation table follow each other
+  /// inside the file. Refers to the bytes of `file`. @throws DataError; ConfigError for wrong
+  /// `options`.
   BetonMetadata(BetonBytes& file, const BetonLimits& limits, const BetonOptions& options);
 
   [[nodiscard]] const BetonHeader& header() const { return header_; }

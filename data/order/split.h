@@ -9,10 +9,10 @@
 namespace precast::data {
 
 /// Assigns each item to one part at random. The result depends only on the arguments.
-/// @param classes of each item; if all are equal, the parts are simply random. Else each class is
-/// divided in the parts' proportion, to within about one item (systematic sampling over the classes
-/// one after the other; Madow and Madow 1944).
-/// @param sizes of the parts; they add up to the number of items.
+/// @param classes the class of each item; if all are equal, the parts are simply random. Else each
+/// class is divided in the parts' proportion, to within about one item (systematic sampling over
+/// the classes one after the other; Madow and Madow 1944).
+/// @param sizes the sizes of the parts; they add up to the number of items.
 /// @return [part]: indices into `classes`, ascending.
 [[nodiscard]] PRECAST_API std::vector<std::vector<std::uint64_t>> split_stratified(
     std::span<const std::int64_t> classes, std::span<const std::uint64_t> sizes,

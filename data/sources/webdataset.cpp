@@ -80,7 +80,7 @@ std::int64_t integer_of(std::span<const std::byte> bytes) {
 /// A mapped shard, and where each sample's members begin in its index.
 struct Shard {
   explicit Shard(const fs::path& path) : file(path), index(index_tar(file.bytes(), path.string())) {
-    // There may be more shards than a process may have open files.
+    // There may be more shards than files that a process may open.
     file.close_descriptor();
   }
   MappedFile file;

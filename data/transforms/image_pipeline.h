@@ -21,8 +21,7 @@ namespace precast::data {
 /// One transform and its position.
 struct PipelineStep {
   std::shared_ptr<const Transform> transform;
-  /// The key of its random numbers: its name and the number of earlier steps of that name,
-  /// `rotate/0`.
+  /// Keys its random numbers: its name and the number of earlier steps of that name, `rotate/0`.
   std::string random_key;
   /// For messages: `pipeline.train[2]`, and where that was written.
   std::string key;
@@ -44,7 +43,7 @@ struct ImagePipeline {
   NormalizeOptions normalize = {};
   ResizeFilter filter = ResizeFilter::area;
   std::vector<PipelineStep> steps = {};
-  /// The type of the loader's pixels: u8, f32, f16 or bf16. None: the loader's caller chooses,
+  /// The type of the loader's pixels: u8, f32, f16 or bf16. None: chosen by the loader's caller,
   /// float32 normalised or u8.
   std::optional<ElementType> type = {};
   /// Whether a type that was asked for is normalised.
@@ -59,7 +58,7 @@ struct ImagePipeline {
   std::optional<PipelinePlace> channels_place = {}, normalize_place = {};
 
   /// The shape after all steps of images of that size.
-  /// @param mask counts only steps that move pixels. @throws ConfigError naming the step.
+  /// @param mask only what moves pixels. @throws ConfigError naming the step.
   [[nodiscard]] PRECAST_API PixelShape output(const PixelShape& resized, bool mask = false) const;
 };
 

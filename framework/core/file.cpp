@@ -73,8 +73,8 @@ std::string folder_of(const std::filesystem::path& path) {
   return parent.empty() ? "." : parent.string();
 }
 
-/// What a symbolic link points to in the end, also where that does not exist yet: a rename would
-/// replace the link. @throws IoError
+/// The final target of a symbolic link, even if it does not exist yet: a rename would replace the
+/// link. @throws IoError
 std::filesystem::path follow_links(const std::filesystem::path& path) {
   std::filesystem::path target = path;
   std::error_code failure;

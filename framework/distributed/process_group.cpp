@@ -91,7 +91,8 @@ class RollCall {
   void run() {
     const auto begin = Clock::now();
     auto say_next = begin + kFirstWord;
-    // What another rank found out counts, and it may take the store away with it.
+    // A problem that another rank has found is reported as well; that rank may take the store down
+    // with it.
     if (store_.add(key(options_.rank), 1) > 1) {
       give_up(fmt::format("rank {} has connected twice; each process needs its own rank",
                           options_.rank));
@@ -268,7 +269,7 @@ void ProcessGroup::broadcast(std::vector<at::Tensor> tensors, int root) {
 }
 
 std::vector<std::string> ProcessGroup::all_gather(const std::string& text) {
-  // Texts differ in length: lengths first, then all padded to the longest.
+  // Texts differ in length: exchanges the lengths first, then all texts padded to the longest.
   return collective("an exchange of text", [&] {
     const auto gather = [&](at::Tensor mine) {
       std::vector<std::vector<at::Tensor>> all(1);

@@ -33,8 +33,8 @@ class PRECAST_API GradScaler final : public Stateful {
   explicit GradScaler(at::Device device);
   [[nodiscard]] State state() const override;
   [[nodiscard]] at::Tensor scale(const at::Tensor& loss) const;
-  /// Scalar bool on the device: the scale fell below 1, so the gradients are not infinite because
-  /// of overflow.
+  /// Scalar bool on the device: whether the scale fell below 1, so that infinite gradients have
+  /// another cause than the scale.
   [[nodiscard]] at::Tensor collapsed() const;
   /// Divides the gradients by the scale in place.
   /// @return scalar float32: 1 if any gradient is Inf or NaN.

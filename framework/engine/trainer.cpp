@@ -261,7 +261,7 @@ void Trainer::in_eval_scope(const std::function<void()>& action) {
   std::vector<std::unique_ptr<Method::EvalGuard>> guards;
   for (const NamedMethod& method : parts_.methods)
     guards.push_back(method.method->eval_scope(parts_.model));
-  // Batch statistics are each rank's own while training; those of rank 0 are the model's.
+  // In training each rank has its own batch statistics; those of rank 0 become the model's.
   parts_.ranks.broadcast(statistics_of(parts_.model), /*root=*/0);
   action();
   // Guards go in the reverse order of their making, as nested scopes do.

@@ -11,8 +11,8 @@
 namespace precast::engine {
 
 /// Writes the model's parameters and buffers under `<stem>.safetensors` and `<stem>.pt`, contiguous
-/// and with torchvision's names, the layers that `spec` calls blurred with ffcv-imagenet's; Python
-/// reads the latter with torch.load(weights_only=True) as a state_dict. Each file appears complete
+/// and with torchvision's names, or ffcv-imagenet's for layers that `spec` lists as blurred. Python
+/// reads the `.pt` with torch.load(weights_only=True) as a state_dict. Each file appears complete
 /// or not at all. @param spec stored in the files. @throws IoError
 PRECAST_API void save_model_weights(const Model& model, const std::filesystem::path& stem,
                                     const std::optional<WeightsSpec>& spec = std::nullopt);

@@ -16,8 +16,8 @@ namespace precast {
 namespace {
 
 void ask_for_own_group(posix_spawnattr_t& attributes) {
-  // Alone in its group the program is in the background of the terminal, and `stty tostop` would
-  // stop it at its first line.
+  // Since it leads its own group, the program runs in the background of the terminal, and `stty
+  // tostop` would stop it at its first line of output.
   sigset_t mask;
   pthread_sigmask(SIG_SETMASK, nullptr, &mask);
   sigaddset(&mask, SIGTTOU);

@@ -35,8 +35,8 @@ PRECAST_API void mix_up(Batch& batch, double share);
 /// one per sample.
 void mix_up(Batch& batch, RandomStream& random, double alpha, bool same_lambda);
 
-/// CutMix of a batch whose labels are probabilities: in every image the same box comes from its
-/// partner, with the share 1 - `share` of the area, around column `x` and row `y`, clipped at the
+/// CutMix of a batch whose labels are probabilities: the same box of every image is replaced by its
+/// partner's, with the share 1 - `share` of the area, around column `x` and row `y`, clipped at the
 /// border; labels follow the areas.
 PRECAST_API void cut_mix(Batch& batch, double share, std::int64_t x, std::int64_t y);
 /// The same with the share drawn from Beta(alpha, alpha) and a random centre.

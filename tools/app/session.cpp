@@ -260,7 +260,7 @@ data::MemoryPlan plan_train_memory(const data::BetonReader& reader, const TrainD
                                               largest_px, static_cast<int>(run.world));
   memory.batches_locked = run.device.is_cuda();
   if (run.device.is_cuda()) {
-    // Batches that are being copied, and those that wait for it.
+    // Batches that are being copied, and batches that wait to be copied.
     const std::uint64_t one =
         memory.batches / static_cast<std::uint64_t>(options.batches_ahead + 1);
     memory.batches += one * (data::kCopiedAhead + 2);

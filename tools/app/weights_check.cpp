@@ -95,7 +95,7 @@ std::string first_layers(const Lines& layers) {
                      shown < layers.size() ? " ..." : "");
 }
 
-/// Layers that only one of the two blurs, and filters with other values.
+/// Lists layers that only one of the two blurs, and filters with other values.
 void compare_filters(const WeightsFile& file, const WeightsSpec& here, Lines& lines) {
   const Lines layers = filtered_layers(file.records());
   if (layers.empty()) return;

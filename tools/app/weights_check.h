@@ -9,7 +9,8 @@
 
 namespace precast::tools {
 
-/// What weights of this network need, for the files that a run writes and for check_weights().
+/// The model spec of this network's weights, for the files that a run writes and for
+/// check_weights().
 /// @param model built from the plan. @param data the dataset whose labels name the classes; null:
 /// no names are known.
 [[nodiscard]] WeightsSpec describe_weights(const Recipe& recipe, const TrainPlan& plan,

@@ -37,9 +37,9 @@ struct RecipeFile {
 [[nodiscard]] RecipeFile read_recipe_file(const std::filesystem::path& path,
                                           Diagnostics& diagnostics);
 
-/// The sections that count as given by the user: all of a recipe. Of a recorded configuration, the
-/// values that are not defaults, because it does not say which of the others the user wrote. Keys
-/// that this version does not have are left out with a warning.
+/// The sections that count as given by the user. For a recipe: all. For a recorded configuration:
+/// the values that are not defaults, because it does not say which of the others the user wrote.
+/// Keys that this version does not have are left out with a warning.
 [[nodiscard]] ConfigNode given_keys(const RecipeFile& file, const Schema& schema);
 
 }  // namespace precast::tools

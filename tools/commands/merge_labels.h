@@ -28,8 +28,8 @@ struct MergedLabels {
   std::string dropped = {};
 };
 
-/// @param field the labels, in all files. @param insist with keep: files may give one label
-/// different names, and names are then dropped. @throws ConfigError if they do so without it;
+/// @param field the labels, in all files. @param insist for keep: accepts files that give one label
+/// different names, and drops the names. @throws ConfigError for such files without `insist`;
 /// DataError for labels that are not class numbers, or that need a name and have none.
 [[nodiscard]] MergedLabels merge_labels(const std::vector<const data::BetonReader*>& files,
                                         std::size_t field, LabelRule rule, bool insist);

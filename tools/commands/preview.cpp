@@ -60,7 +60,7 @@ void add_epoch_options(po::options_description& options) {
       "positions", po::value<std::string>()->value_name("LIST"),
       "positions in the epoch's order; 0,3,5, random:N or all; default: the first 16")(
       "order", po::value<std::string>()->default_value("sequential"),
-      "order of the samples in an epoch; sequential: that of the file; random: that of training")(
+      "order of the samples in an epoch; sequential: that of the file; random: that of a training")(
       "seed", po::value<std::int64_t>()->default_value(0), kSeedHelp)(
       "epoch", po::value<std::int64_t>()->default_value(0), "number of the epoch; from 0");
 }
@@ -176,7 +176,7 @@ void replace_crop(const Arguments& arguments, data::ImagePipeline& image) {
     image.crop = std::make_shared<data::FixedCrop>(parse_window(arguments.text("crop")));
 }
 
-/// The pipeline with the crop that the options ask for. @throws ConfigError, IoError
+/// With the crop that the options ask for. @throws ConfigError, IoError
 data::Pipeline shown_pipeline(const Arguments& arguments) {
   data::Pipeline pipeline = choose_pipeline(arguments);
   replace_crop(arguments, pipeline.images);

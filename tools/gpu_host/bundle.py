@@ -56,7 +56,7 @@ def build_folder():
 
 
 def programs(build):
-    """Builds and names what the bundle carries: every test that needs a GPU is called so."""
+    """Builds the programs of the bundle and returns their names; tests that need a GPU end in _gpu_test."""
     known = subprocess.run(["cmake", "--build", build, "--target", "help"], capture_output=True,
                            text=True, check=True).stdout
     targets = set(re.findall(r"^(?:\.\.\. )?(\w+_gpu_test|kernel_bench)\b", known, re.MULTILINE))
@@ -93,7 +93,7 @@ def copy_programs(build, names, folder):
     for name in names:
         libraries |= linked_libraries(build / "bin" / name)
         copy_stripped(build / "bin" / name, folder / "bin" / name)
-    # Every library that is neither the system's nor libtorch's: the host may lack it, or have another.
+    # Every library that is neither the system's nor libtorch's: the host may lack it, or have another version.
     for name, path in libraries.items():
         if not HOST_LIBRARIES.search(path):
             copy_stripped(pathlib.Path(path).resolve(), folder / "lib" / name)

@@ -25,7 +25,7 @@ class Case:
         return f"{self.model}{blur} {self.size_px} px x {self.batch} {self.precision}"
 
     def options(self):
-        """Both programs take the same."""
+        """The options, which are the same for both programs."""
         return ["--model", self.model, "--image-size", self.size_px, "--batch-size", self.batch,
                 "--precision", self.precision, "--layout", "channels_last", "--device", "cuda",
                 "--runs", WINDOWS, "--steps", self.steps, *(["--blurpool"] if self.blurpool else [])]
@@ -40,7 +40,7 @@ class Case:
                     environment=environment or {})
 
     def compiled(self, cache):
-        """The cache lets a stage that ran out of time go on quickly."""
+        """With the cache, a stage that ran out of time continues quickly."""
         return self.twin("compiled", ["--compile"], COMPILE_LIMIT_S,
                          {"TORCHINDUCTOR_CACHE_DIR": str(cache)})
 

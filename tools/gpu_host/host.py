@@ -90,7 +90,7 @@ def check_libraries(bundle):
 
 
 def probe(limit_s=120):
-    """What Python's torch says of the GPUs, in a process of its own: a driver may hang."""
+    """What Python's torch says about the GPUs, in a separate process, because a driver may hang."""
     try:
         done = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True,
                               timeout=limit_s)

@@ -140,8 +140,8 @@ def rehearse(names):
 
 
 def rehearse_stage(planned, logs):
-    """Steps that only find no GPU leave nothing to the next, and start side by side; the others, which
-    write what those read, come first and in their order. @return [(step, problem)]."""
+    """First runs, in order, the steps that work without a GPU: they write what others read. Then runs the
+    remaining steps, which only report that there is no GPU, in parallel. @return [(step, problem)]."""
     ordered = [one for one in planned if one.rehearsal == "works"]
     free = [one for one in planned if one.rehearsal != "works"]
     workers = min(4, host.facts()["cores"])

@@ -37,7 +37,7 @@ def plan(stage, place):
 
 
 def absent(step):
-    """A program that the bundle lacks is said, not started."""
+    """Reports a program that the bundle lacks instead of starting it."""
     for part in step.command:
         program = pathlib.Path(str(part))
         if program.parent == host.HOME / "bin" and not program.exists():

@@ -16,7 +16,7 @@ KEPT_OUTPUT = 200_000
 
 
 class Failure(Exception):
-    """A step that ran and did not give what it should."""
+    """A step that ran but did not produce the expected result."""
 
 
 @dataclasses.dataclass

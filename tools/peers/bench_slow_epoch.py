@@ -30,7 +30,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent / "torch_twin"))
 
 
 class TrainingPeer:
-    """In a process of its own: the twin's model, and batches of a loader of peer_loaders.py."""
+    """In a separate process: the twin's model, and batches of a loader of peer_loaders.py."""
 
     def __init__(self, spec):
         import torch
@@ -101,7 +101,7 @@ class Bench:
         return json.loads(line)
 
     def cold(self, peer):
-        """The page cache without the peer's files: the share that stayed."""
+        """Removes the peer's files from the page cache. @return the share that stayed."""
         forget(self.source(peer))
         return cached_share(self.source(peer))
 
@@ -121,7 +121,7 @@ class Bench:
         return {"images": run["images"], "seconds": run["train_time"], "waited": run["wait_time"]}
 
     def measure(self):
-        """{peer: {"hot": run, "cold": [runs]}}, the peers in turns."""
+        """{peer: {"hot": run, "cold": [runs]}}; the peers alternate."""
         processes, found = {}, {"precast": {"hot": self.train_precast(False), "cold": []}}
         try:
             for peer in self.args.peers:

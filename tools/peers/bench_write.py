@@ -105,7 +105,7 @@ def write_by_precast(program, source, out, row, workers, options=()):
 
 
 def write_by_ffcv(source, out, row, workers):
-    """The same; in a process of its own, so that its memory is its own."""
+    """The same, in a separate process, so that its memory is measured alone."""
     command = [*pinned(workers), sys.executable, __file__, "--ffcv", str(source), str(out), json.dumps(row.ffcv),
                str(workers)]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -72,7 +72,7 @@ class Table:
 
 
 class Precast:
-    """What precast says of a file."""
+    """What precast reports about a file."""
 
     def __init__(self, program, file):
         self.program, self.file = program, file
@@ -109,7 +109,7 @@ class Precast:
 
 
 class Ffcv:
-    """What FFCV says of a file."""
+    """What FFCV reports about a file."""
 
     def __init__(self, file):
         from ffcv.fields.rgb_image import IMAGE_MODES
@@ -139,7 +139,7 @@ class Ffcv:
         return np.concatenate(labels), np.concatenate(images)
 
     def stored_pixels(self):
-        """The images stored raw, where FFCV's Reader says that they lie: {sample: [H, W, 3]}."""
+        """The images stored raw, at the places that FFCV's Reader reports: {sample: [H, W, 3]}."""
         data = np.memmap(self.file, np.uint8, "r")
         found = {}
         for sample in np.flatnonzero(self.raw):
@@ -273,7 +273,7 @@ def check_golden_values(name, precast, facts, arrays, table):
 
 
 def same_value(read, given, data):
-    """Whether what precast says of a value fits what was written; `data` is the file."""
+    """Whether precast's report of a value matches what was written; `data` is the file."""
     if not isinstance(read, dict):
         return read == (given.item() if hasattr(given, "item") else given)
     stored = data[read["offset"]:read["offset"] + read["bytes"]].tobytes()

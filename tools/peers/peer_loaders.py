@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One loader of another system, kept ready in a process of its own and measured on demand.
+"""One loader of another system, kept ready in a separate process and measured on demand.
 
     peer_loaders.py PEER '{"source": ..., "workers": 1, "side": 176, "batch": 256, "format": "u8", "seconds": 3,
                            "slow_disk": false}'
@@ -68,7 +68,7 @@ class Peer:
     ahead = 0
 
     def unmap(self):
-        """Lets go of mapped files, which the page cache could not forget."""
+        """Closes mapped files, whose pages cannot be dropped from the page cache."""
 
 
 class Ffcv(Peer):
@@ -111,7 +111,7 @@ class Ffcv(Peer):
 
 
 class FfcvQuasi(Ffcv):
-    """Its way for files larger than memory: a cache of its own, order QUASI_RANDOM."""
+    """Its way for files larger than memory: its own cache, order QUASI_RANDOM."""
 
     order, os_cache = "QUASI_RANDOM", False
 
@@ -186,7 +186,7 @@ class Webdataset(Peer):
 
 class Dali(Peer):
     """Its CPU operators: decoding of only the crop, its standard (antialiased) resize. Batches are left
-    where DALI puts them: handing them to torch would cost a copy more. Its queues stay full between
+    where DALI puts them: passing them to torch would cost another copy. Its queues stay full between
     measurements."""
 
     ahead = 4
@@ -225,8 +225,8 @@ PEERS = {"ffcv": Ffcv, "ffcv_quasi": FfcvQuasi, "torchvision": Torchvision, "web
 
 
 def measure(peer, whole=False):
-    """Images, seconds and CPU seconds. Not `whole`: between two moments in the middle, so that neither what
-    was loaded before the first counts as free, nor what lies ready after the last is lost; training runs
+    """Images, seconds and CPU seconds. Not `whole`: between two moments in the middle, so that what was
+    loaded before the first does not count as free, and what is ready after the last is not lost; training runs
     for thousands of batches between its start and its end."""
     batches = peer.batches()
     skipped = sum(itertools.islice(batches, 0 if whole else peer.ahead))

@@ -24,7 +24,7 @@ def disk_below(path, sys_root=pathlib.Path("/sys")):
 
 
 def mounted_groups(mounts):
-    """Where the control groups lie that may limit reads: [(version, folder)], from the text of /proc/mounts."""
+    """The folders of the control groups that may limit reads: [(version, folder)], from the text of /proc/mounts."""
     found = []
     for line in mounts.splitlines():
         _, folder, kind, options = line.split()[:4]
@@ -86,7 +86,7 @@ class ReadLimit:
         (self.group / "cgroup.procs").write_text(str(os.getpid()))
 
     def bytes_read(self):
-        """By all that were in the group, since it was made."""
+        """The bytes read by all processes of the group since it was made."""
         for name in ("blkio.throttle.io_service_bytes", "io.stat"):
             if (self.group / name).exists():
                 return counted_bytes((self.group / name).read_text(), self.disk)
@@ -113,7 +113,7 @@ def forget(path):
 
 
 def cached_share(path):
-    """Which part of a file, or of the files of a folder, lies in the page cache: 0 to 1."""
+    """Which part of a file, or of the files of a folder, is in the page cache: 0 to 1."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
     pages = resident = 0

@@ -23,8 +23,8 @@ struct NpyHeader {
   std::size_t begin = 0;
 };
 
-/// @param file its beginning, or all of it. @throws DataError for anything but versions 1.0 to 3.0,
-/// Fortran order, and elements of several parts.
+/// @param file the beginning of the file, or all of it. @throws DataError for anything but versions
+/// 1.0 to 3.0, Fortran order, and elements of several parts.
 [[nodiscard]] PRECAST_API NpyHeader parse_npy_header(std::span<const std::byte> file,
                                                      const std::string& source);
 

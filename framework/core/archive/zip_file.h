@@ -14,7 +14,7 @@
 
 namespace precast {
 
-/// CRC-32 of zip and PNG (reflected 0x04C11DB7). @param before the value over the bytes before.
+/// CRC-32 of zip and PNG (reflected 0x04C11DB7). @param before the CRC of the preceding bytes.
 [[nodiscard]] PRECAST_API std::uint32_t crc32(std::span<const std::byte> bytes,
                                               std::uint32_t before = 0);
 

@@ -62,7 +62,7 @@ Places places_of(const ordered_json& entry, const GridAxis& x, const GridAxis& y
   return {x.place(setting_of(entry, x)), y.place(setting_of(entry, y))};
 }
 
-/// The number of combinations of their values in the grid.
+/// The number of combinations of the two axes' values that occur in the grid.
 std::size_t combinations(const ordered_json& grid, const GridAxis& x, const GridAxis& y) {
   std::map<Places, int> seen;
   for (const ordered_json& entry : grid.at("ranking")) ++seen[places_of(entry, x, y)];

@@ -37,7 +37,7 @@ std::vector<std::string> environment_of(const Slot& slot) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(128 + SIGKILL);  // the parent ended before prctl
   ::sched_setaffinity(0, sizeof(cores), &cores);
-  // Alone in its group, the program is in the background of the terminal.
+  // Since it leads its own group, the program runs in the background of the terminal.
   sigset_t mask;
   ::sigemptyset(&mask);
   ::sigaddset(&mask, SIGTTOU);

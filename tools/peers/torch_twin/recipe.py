@@ -46,7 +46,7 @@ def add_blurpool(model):
 
 
 def without_filters(state):
-    """The names of a network in which add_blurpool() hangs the filters on the convolutions."""
+    """A state_dict without BlurPool's filters, with the names of a network to which add_blurpool() adds them."""
     blurred = {name.removesuffix(".blur_filter") for name in state if name.endswith(".blur_filter")}
     names = {f"{layer}.conv.weight": f"{layer}.weight" for layer in blurred}
     return {names.get(name, name): value for name, value in state.items()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Two ranks of DistributedDataParallel beside two ranks of precast, step for step.
+"""Two ranks of DistributedDataParallel compared with two ranks of precast, step by step.
 
     twin_ddp.py FILE.beton [--precast build/bin/precast] [--steps 20] [--help]
 
