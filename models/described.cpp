@@ -314,6 +314,7 @@ void DescribedOptions::options(Schema& schema) {
 
 std::unique_ptr<Model> make_described(const ModelSpec& spec, const DescribedOptions& options) {
   Flow flow;
+  flow.channels = spec.in_channels;
   flow.side = options.image_size;
   const std::shared_ptr<Chain> chain =
       Builder(spec).chain(options.layers, "model.params.layers", flow);

@@ -153,10 +153,12 @@ template <typename BlockType>
 struct ResNet : torch::nn::Module {
   ResNet(const ResNetShape& shape, const ModelSpec& spec, const ResNetOptions& options)
       : make_{spec.blurpool, spec.batch_norm_ranks} {
-    conv1 = register_module(
-        "conv1",
-        BlurConv2d(torch::nn::Conv2dOptions(3, kStemChannels, 7).stride(2).padding(3).bias(false),
-                   spec.blurpool));
+    conv1 = register_module("conv1",
+                            BlurConv2d(torch::nn::Conv2dOptions(spec.in_channels, kStemChannels, 7)
+                                           .stride(2)
+                                           .padding(3)
+                                           .bias(false),
+                                       spec.blurpool));
     bn1 = register_module("bn1", make_.norm(kStemChannels));
     std::int64_t in = kStemChannels;
     for (std::size_t i = 0; i < stages.size(); ++i) {
@@ -287,6 +289,10 @@ std::unique_ptr<Model> make_resnet(const ResNetShape& shape, const ModelSpec& sp
   if (spec.num_classes < 1) {
     throw ConfigError(fmt::format("model {}: expected at least 1 class, got {} (num_classes)",
                                   spec.arch, spec.num_classes));
+  }
+  if (spec.in_channels < 1) {
+    throw ConfigError(fmt::format("model {}: expected at least 1 channel, got {} (in_channels)",
+                                  spec.arch, spec.in_channels));
   }
   if (shape.bottleneck) {
     return detail::as_model(std::make_shared<ResNet<Bottleneck>>(shape, spec, options));

@@ -47,12 +47,13 @@ struct PRECAST_API ResNetOptions {
   void options(Schema& schema);
 };
 
-/// A residual network (He et al., CVPR 2016) for images [N, 3, H, W], H and W of at least 1 px.
+/// A residual network (He et al., CVPR 2016) for images [N, in_channels, H, W], H and W of at least
+/// 1 px.
 ///
 /// Names, order and initial weights of parameters are those of torchvision.models 0.26
 /// (torchvision/models/resnet.py): bottlenecks put the stride on the 3x3 convolution ("v1.5"),
 /// wide ones are Zagoruyko & Komodakis (BMVC 2016), grouped ones Xie et al. (CVPR 2017).
-/// @throws ConfigError for `num_classes` below 1.
+/// @throws ConfigError for `num_classes` or `in_channels` below 1.
 [[nodiscard]] PRECAST_API std::unique_ptr<Model> make_resnet(const ResNetShape& shape,
                                                              const ModelSpec& spec,
                                                              const ResNetOptions& options);

@@ -17,7 +17,7 @@ namespace precast {
 /// reference-counted: their memory is never reused while a Batch (or a copy of a tensor) lives.
 struct PRECAST_API Batch {
   /// One tensor per field, in the order of the file's fields; the first dimension counts the
-  /// samples. Images are [N, 3, H, W] float, channels_last, normalised; integers [N] int64; floats
+  /// samples. Images are [N, C, H, W] float, channels_last, normalised; integers [N] int64; floats
   /// [N] float64. On the device of the run.
   std::vector<NamedTensor> fields;
   /// The samples' indices in the dataset file, [N].

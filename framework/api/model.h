@@ -38,7 +38,7 @@ class Model {
 /// A network that classifies images: it reads the first input and returns logits.
 class ImageModel : public Model {
  public:
-  /// @param images [N, 3, H, W], float, on the model's device.
+  /// @param images [N, ModelSpec::in_channels, H, W], float, on the model's device.
   /// @return logits [N, num_classes].
   [[nodiscard]] virtual at::Tensor classify(const at::Tensor& images) = 0;
   [[nodiscard]] at::Tensor forward(const Batch& batch) final { return classify(batch.images()); }

@@ -14,6 +14,8 @@ struct ModelSpec {
   /// Registered name: "resnet18".
   std::string arch = "resnet18";
   std::int64_t num_classes = 1000;
+  /// Channels of the images: 3, or 1 for grey ones.
+  std::int64_t in_channels = 3;
   /// Antialias every strided convolution with at least 16 input channels (Zhang, ICML 2019; as
   /// ffcv-imagenet).
   bool blurpool = false;

@@ -49,7 +49,7 @@ at::Tensor logits(const ModelRegistry& models, const ModelSpec& spec, std::int64
   const std::unique_ptr<Model> model = make_model(models, spec);
   model->train(training);
   at::manual_seed(2);
-  return model->forward(make_batch(at::randn({2, 3, size_px, size_px})));
+  return model->forward(make_batch(at::randn({2, spec.in_channels, size_px, size_px})));
 }
 
 std::string first_line(std::string_view text) {
@@ -99,7 +99,8 @@ std::vector<std::string> find_unheeded(const ModelRegistry& models, const TrainP
 
 void check_output(Model& model, const ModelSpec& spec, const Batch& batch) {
   const at::Tensor& input = batch.input();
-  const bool images = batch.inputs.size() == 1 && input.dim() == 4 && input.size(1) == 3;
+  const bool images =
+      batch.inputs.size() == 1 && input.dim() == 4 && input.size(1) == spec.in_channels;
   if (images && is_built_in(spec.arch)) return;
   const auto wrong = [&](const std::string& expected, const std::string& got) {
     throw ConfigError(fmt::format("model '{}': expected {}, got {}", spec.arch, expected, got));
@@ -143,7 +144,8 @@ std::string find_unfit_size(const ModelRegistry& models, const TrainPlan& plan,
   model->train(false);
   for (const std::int64_t size_px : sizes_px) {
     try {
-      static_cast<void>(model->forward(make_batch(at::zeros({1, 3, size_px, size_px}))));
+      static_cast<void>(
+          model->forward(make_batch(at::zeros({1, spec.in_channels, size_px, size_px}))));
     } catch (const c10::NotImplementedError&) {
       return {};
     } catch (const c10::Error& error) {

@@ -26,6 +26,7 @@ TrainPlan make_plan(const ResolvedRun& run, const Registries& registries, std::i
   TrainPlan plan;
   plan.model = {.arch = config.model.arch,
                 .num_classes = num_classes,
+                .in_channels = config.model.in_channels,
                 .blurpool = false,
                 .params = config.model.params};
   plan.seed = static_cast<std::uint64_t>(config.training.seed);
@@ -64,6 +65,7 @@ ordered_json describe_plan(const ResolvedRun& run, const TrainPlan& plan,
   return {{"model",
            {{"arch", plan.model.arch},
             {"num_classes", plan.model.num_classes},
+            {"in_channels", plan.model.in_channels},
             {"blurpool", plan.model.blurpool},
             {"params", plan.model.params.flow()}}},
           {"epochs", plan.epochs},

@@ -239,6 +239,20 @@ std::vector<NamedDataset> named_datasets(const TrainConfig& config, const Schema
           named("data.val_dataset", config.data.val_dataset)};
 }
 
+/// Gives images the model's number of channels. @param origin of model.in_channels
+void fit_channels(Recipe& recipe, const Origin& origin, Diagnostics& diagnostics) {
+  const std::int64_t channels = recipe.config.model.in_channels;
+  if (channels != 1 && channels != 3) {
+    diagnostics.error(origin, "model.in_channels",
+                      fmt::format("expected 1 or 3, got {}", channels));
+    return;
+  }
+  for (data::Pipeline* const pipeline : {&recipe.train_pipeline, &recipe.val_pipeline}) {
+    data::set_channels(*pipeline, static_cast<int>(channels), recipe.config.data.inputs,
+                       diagnostics);
+  }
+}
+
 /// Given keys that only runs of several ranks read. Those of ffcv-imagenet (dist.world_size,
 /// address, port) are in every recipe.
 std::vector<std::string> rank_keys(const Schema& schema) {
@@ -298,6 +312,7 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
   recipe.val_pipeline =
       data::parse_pipeline(recipe.config.val_pipeline, "pipeline.val", registries.pipeline,
                            data::standard_val_pipeline(), diagnostics);
+  fit_channels(recipe, schema.origin("model.in_channels"), diagnostics);
   recipe.datasets = named_datasets(recipe.config, schema, path);
   recipe.resolved = schema.values();
   recipe.resolved["plugins"] = plugins.at("files");

@@ -123,6 +123,8 @@ ordered_json resumable_part(const ordered_json& identity) {
       {"data.image_field", "data.inputs"}, {"data.label_field", "data.targets"}};
   ordered_json part = ordered_json::object();
   for (const auto& [key, value] : identity.items()) {
+    // Runs from before this key had images of 3 channels.
+    if (key == "model.in_channels" && value == 3) continue;
     const auto renamed = now.find(key);
     if (renamed != now.end()) {
       part[renamed->second] = value == "" ? ordered_json::array() : ordered_json::array({value});

@@ -223,9 +223,11 @@ BatchMaker make_batch_maker(const data::BetonReader* reader, const data::Pipelin
   const at::ScalarType type = image_dtype(run.device, plan.precision);
   if (reader != nullptr)
     return data::make_batch_maker(*reader, pipeline, field_choice(run.config()), run.device, type);
-  return [device = run.device, type](std::int64_t samples, std::int64_t size_px) {
-    return make_batch(at::zeros({samples, 3, size_px, size_px}, at::device(device).dtype(type)),
-                      at::zeros({samples}, at::device(device).dtype(at::kLong)));
+  return [device = run.device, type, channels = plan.model.in_channels](std::int64_t samples,
+                                                                        std::int64_t size_px) {
+    return make_batch(
+        at::zeros({samples, channels, size_px, size_px}, at::device(device).dtype(type)),
+        at::zeros({samples}, at::device(device).dtype(at::kLong)));
   };
 }
 

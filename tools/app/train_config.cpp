@@ -103,6 +103,7 @@ void add_model_keys(Schema& schema, TrainConfig& config, const Registries& regis
   schema.add("model.num_classes", &model.num_classes, "0: largest label of the training set + 1")
       .min(0)
       .max(kMostClasses);
+  schema.add("model.in_channels", &model.in_channels, "channels of images; 3, RGB; 1, grey");
   schema.add("model.params", &model.params, "options of the architecture");
   auto& resolution = config.resolution;
   schema.add("resolution.min_res", &resolution.min_res, "training image side at the start, px")

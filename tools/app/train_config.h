@@ -25,6 +25,7 @@ struct TrainConfig {
     std::string weights;
     std::string weights_check = "on";
     std::int64_t num_classes = 0;
+    std::int64_t in_channels = 3;
     ConfigNode params;
   } model;
   struct {

@@ -124,6 +124,9 @@ Lines compare_networks(const WeightsFile& file, const std::optional<WeightsSpec>
   } else if (spec) {
     compare_params(*spec, here, lines);
   }
+  if (spec && spec->in_channels != here.in_channels)
+    lines.push_back(differs("model.in_channels", std::to_string(spec->in_channels),
+                            std::to_string(here.in_channels)));
   const bool blurpool = !filters.empty() || (spec && spec->blurpool);
   if (blurpool != here.blurpool && (spec || blurpool)) {
     lines.push_back(differs("blurpool", either(blurpool), either(here.blurpool)));
@@ -186,6 +189,7 @@ WeightsSpec describe_weights(const Recipe& recipe, const TrainPlan& plan,
   spec.blurpool = plan.model.blurpool;
   if (spec.blurpool) spec.blurred = models::blurred_layers(model);
   spec.num_classes = plan.model.num_classes;
+  spec.in_channels = plan.model.in_channels;
   if (data != nullptr) spec.class_names = class_names(*data, recipe.config);
   const data::ImagePipeline& images = evaluated_images(recipe);
   if (!images.type || images.normalized) {

@@ -19,6 +19,7 @@ constexpr std::uint64_t kSpecVersion = 1;
 constexpr std::size_t kMaxShownBytes = 100;
 constexpr std::int64_t kMostClasses = 1'000'000'000;
 constexpr std::int64_t kLargestImagePx = 1'000'000;
+constexpr std::int64_t kMostChannels = 1'000'000;
 
 /// Takes the text as a stream of events and stores each value in its member. Anything but the one
 /// legal structure stops the parse.
@@ -43,6 +44,7 @@ class SpecReader {
       return true;
     }
     if (depth_ == 1 && field_ == "num_classes") return whole(spec.num_classes, value);
+    if (depth_ == 1 && field_ == "in_channels") return whole(spec.in_channels, value);
     if (depth_ == 1 && field_ == "resolution") return whole(spec.resolution_px, value);
     if (depth_ == 2 && field_ == "blurred") {
       std::int64_t channels = 0;
@@ -84,8 +86,8 @@ class SpecReader {
       return true;
     }
     static const std::set<std::string, std::less<>> kFields = {
-        "version",     "arch",        "params", "blurpool", "blurred",
-        "num_classes", "class_names", "mean",   "std",      "resolution"};
+        "version",     "arch", "params", "blurpool",   "blurred",    "num_classes",
+        "class_names", "mean", "std",    "resolution", "in_channels"};
     field_ = std::move(name);
     if (!kFields.contains(field_)) return fail("an unknown key");
     return seen_.insert(field_).second || fail("the key twice");
@@ -141,6 +143,8 @@ std::string find_problem(const SpecReader& read) {
   }
   if (std::string wrong = range("num_classes", spec.num_classes, 1, kMostClasses); !wrong.empty())
     return wrong;
+  if (std::string wrong = range("in_channels", spec.in_channels, 1, kMostChannels); !wrong.empty())
+    return wrong;
   if (std::string wrong = range("resolution", spec.resolution_px, 0, kLargestImagePx);
       !wrong.empty())
     return wrong;
@@ -167,6 +171,8 @@ std::string weights_spec_text(const WeightsSpec& spec) {
                                  {"mean", spec.mean},
                                  {"std", spec.std},
                                  {"resolution", spec.resolution_px}};
+  // Versions without the key read only images of 3 channels, and refuse unknown keys.
+  if (spec.in_channels != 3) text["in_channels"] = spec.in_channels;
   for (const auto& [name, value] : spec.params) text["params"][name] = value;
   for (const auto& [layer, channels] : spec.blurred) text["blurred"][layer] = channels;
   return text.dump(-1, ' ', false, json::error_handler_t::replace);

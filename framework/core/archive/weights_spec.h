@@ -32,6 +32,8 @@ struct WeightsSpec {
   /// The convolutions that BlurPool blurs, each with its number of input channels:
   /// {"layer2.0.conv1", 64}. Empty without BlurPool.
   std::map<std::string, std::int64_t> blurred = {};
+  /// Channels of the images, >= 1. In the text only if it is not 3.
+  std::int64_t in_channels = 3;
   /// Outputs of the last layer, >= 1.
   std::int64_t num_classes = 1;
   /// The name of each class; empty: unknown.

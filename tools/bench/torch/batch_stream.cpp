@@ -46,7 +46,7 @@ class FakeBatches {
     const auto pinned = at::TensorOptions().pinned_memory(!shape_.device.is_cpu());
     // In place and in memory order: no second pass to convert the layout.
     const at::Tensor images =
-        at::empty({shape_.batch_size, 3, shape_.image_size_px, shape_.image_size_px},
+        at::empty({shape_.batch_size, shape_.channels, shape_.image_size_px, shape_.image_size_px},
                   pinned.dtype(at::kFloat), memory_format(shape_));
     images.normal_(0, 1, generator_);
     const at::Tensor labels = at::empty({shape_.batch_size}, pinned.dtype(at::kLong));
@@ -155,8 +155,8 @@ class EpochsStream final : public BatchStream {
 
 Batch make_fake_batch(const FakeShape& shape) {
   const at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(kSeed);
-  const at::Tensor images =
-      at::randn({shape.batch_size, 3, shape.image_size_px, shape.image_size_px}, generator);
+  const at::Tensor images = at::randn(
+      {shape.batch_size, shape.channels, shape.image_size_px, shape.image_size_px}, generator);
   const at::Tensor labels = at::randint(shape.classes, {shape.batch_size}, generator, at::kLong);
   return to_device(as_batch(images.contiguous(memory_format(shape)), labels), shape);
 }

@@ -16,12 +16,13 @@ class BatchStream {
   [[nodiscard]] virtual Batch next() = 0;
 };
 
-/// The shape of a made-up batch: images [batch_size, 3, image_size_px, image_size_px] with
+/// The shape of a made-up batch: images [batch_size, channels, image_size_px, image_size_px] with
 /// independent normal values, and labels below `classes`.
 struct FakeShape {
   std::int64_t batch_size = 0;
   std::int64_t image_size_px = 0;
   std::int64_t classes = 1000;
+  std::int64_t channels = 3;
   at::ScalarType dtype = at::kFloat;
   bool channels_last = true;
   at::Device device = at::kCPU;

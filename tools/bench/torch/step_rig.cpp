@@ -47,6 +47,7 @@ FakeShape StepRig::fake_shape() const {
   return {.batch_size = run_.rank_batch_size(),
           .image_size_px = parts_.plan().image_size_px.front(),
           .classes = parts_.plan().model.num_classes,
+          .channels = parts_.plan().model.in_channels,
           .dtype = image_dtype(run_.device, parts_.plan().precision),
           .channels_last = parts_.plan().channels_last,
           .device = run_.device};

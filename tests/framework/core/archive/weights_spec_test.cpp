@@ -33,8 +33,19 @@ WeightsSpec full_spec() {
 }
 
 TEST(WeightsSpecTest, TextGivesBackWhatWasWritten) {
-  for (const WeightsSpec& spec : {full_spec(), WeightsSpec{.arch = "a"}})
+  for (const WeightsSpec& spec :
+       {full_spec(), WeightsSpec{.arch = "a"}, WeightsSpec{.arch = "a", .in_channels = 1}})
     EXPECT_EQ(parse_weights_spec(weights_spec_text(spec), "w"), spec);
+}
+
+TEST(WeightsSpecTest, ChannelsAreInTheTextOnlyIfTheyAreNotThree) {
+  EXPECT_EQ(weights_spec_text({.arch = "a"}).find("in_channels"), std::string::npos);
+  std::string text = weights_spec_text({.arch = "a", .in_channels = 1});
+  const std::size_t place = text.find("\"in_channels\":1");
+  ASSERT_NE(place, std::string::npos);
+  text.replace(place, 15, "\"in_channels\":0");
+  EXPECT_THAT([&] { (void)parse_weights_spec(text, "w"); },
+              ThrowsMessage<CheckpointError>(Names("in_channels", 0)));
 }
 
 TEST(WeightsSpecTest, BothFormatsCarryIt) {
