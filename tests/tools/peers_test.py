@@ -3,6 +3,7 @@
 a build folder, its precast is asked for the rows of its table."""
 import gzip
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -97,6 +98,12 @@ class Figures(unittest.TestCase):
         self.assertEqual(ffcv["precast_over_peer_per_second"], 3)  # of 3, 5, 1
         self.assertEqual(ffcv["precast_over_peer_per_cpu_second"], 2)  # of 3, 2, 1
         self.assertEqual(dali["cannot"], "no GPU")
+
+    def test_the_machine_is_what_precast_says_with_all_cores_of_this_process(self):
+        answer = {"processor": "EPYC", "cores": 1, "simd": "AVX3", "caches_kib": {"l1d": 32}, "points": []}
+        self.assertEqual(bench_loader.machine_of(answer),
+                         {"processor": "EPYC", "cores": len(os.sched_getaffinity(0)), "simd": "AVX3",
+                          "caches_kib": {"l1d": 32}})
 
     def test_processes_at_once_add_up(self):
         one = {"images": 100, "seconds": 2.0, "cpu_seconds": 1.0, "anonymous_bytes": 5}

@@ -110,8 +110,16 @@ class PythonPeer:
             process.stdout.close()
 
 
+def machine_of(answer):
+    """What precast says of the CPU; the cores are those of this process, not of the pinned ones."""
+    return {"processor": answer["processor"], "cores": len(os.sched_getaffinity(0)), "simd": answer["simd"],
+            "caches_kib": answer["caches_kib"]}
+
+
 class Precast:
     """A process a measurement: it starts in milliseconds, and warms up by itself."""
+
+    machine = {}  # what it says of the CPU
 
     def __init__(self, program, row, source, seconds, limit, options=()):
         self.command = [*pinned(row), program, "bench", "loader", source, "--json", "--runs", 1,
@@ -121,7 +129,9 @@ class Precast:
         self.before = limit.enter if row.slow_disk else None
 
     def measure(self):
-        run = json.loads(call(*self.command, before=self.before))["points"][0]["runs"][0]
+        answer = json.loads(call(*self.command, before=self.before))
+        Precast.machine = machine_of(answer)
+        run = answer["points"][0]["runs"][0]
         return run | {"per_second": run["images_per_second"], "per_cpu_second": run["images_per_cpu_second"]}
 
     def stop(self):
@@ -288,7 +298,9 @@ def main():
                     continue
                 lines += summarise(row, *measure_row(row, files, args, limit))
                 if args.json:
-                    args.json.write_text(json.dumps({"rounds": args.rounds, "rows": lines}, indent=1))
+                    answer = {"rounds": args.rounds, **Precast.machine, "rows": lines}
+                    args.json.write_text(json.dumps(answer, indent=1))
+    print(json.dumps(Precast.machine))
     print(format_table(lines, args.markdown))
     print(f"{time.perf_counter() - begin:.0f} s", file=sys.stderr)
     return 0
