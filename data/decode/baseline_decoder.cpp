@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <tuple>
-#include <utility>
 
 #include "data/decode/pixel_kernels.h"
 #include "data/decode/skip_kernels.h"
@@ -23,18 +21,6 @@ void grow(std::vector<T>& memory, std::size_t size) {
   if (memory.size() < size) memory.resize(size);
 }
 
-/// The MCUs along one axis that pixels [first, end) of `size` need. Pixels between subsampled
-/// chroma samples mix both, so one more sample on each side counts.
-std::pair<std::size_t, std::size_t> mcu_range(int first, int end, int size, int sampling) {
-  if (sampling == 1) {
-    return {static_cast<std::size_t>(first / 8), static_cast<std::size_t>((end - 1) / 8 + 1)};
-  }
-  const int last = end - 1;
-  const int low = std::max(0, first / 2 - (first % 2 == 0 ? 1 : 0));
-  const int high = std::min((size - 1) / 2, last / 2 + last % 2);
-  return {static_cast<std::size_t>(low / 8), static_cast<std::size_t>(high / 8 + 1)};
-}
-
 std::span<const std::uint8_t> scan_of(std::span<const std::byte> jpeg,
                                       const BaselineHeader& header) {
   const auto data = jpeg.subspan(header.scan_begin);
@@ -51,39 +37,63 @@ std::optional<ImageView> BaselineDecoder::decode(std::span<const std::byte> jpeg
                                                  const BaselineHeader& header, const Rect& region,
                                                  JpegDct dct, JpegCheckpoints checkpoints,
                                                  CheckpointRequest request) {
-  if (!build_tables(header, dct)) return std::nullopt;
+  as_planes_ = false;
+  stride_ = 3 * static_cast<std::size_t>(region.width);
+  if (!decode_region(jpeg, header, region, dct, checkpoints, request)) return std::nullopt;
+  return ImageView{pixels_, region.height, region.width, static_cast<std::ptrdiff_t>(stride_)};
+}
+
+std::optional<PlanesView> BaselineDecoder::decode_planes(std::span<const std::byte> jpeg,
+                                                         const BaselineHeader& header,
+                                                         const Rect& region, JpegDct dct,
+                                                         JpegCheckpoints checkpoints,
+                                                         CheckpointRequest request) {
+  as_planes_ = true;
+  stride_ = (static_cast<std::size_t>(region.width) + 63) / 64 * 64;
+  if (!decode_region(jpeg, header, region, dct, checkpoints, request)) return std::nullopt;
+  const std::size_t plane =
+      header.components == 1 ? 0 : static_cast<std::size_t>(region.height) * stride_;
+  return PlanesView{{pixels_, pixels_ + plane, pixels_ + 2 * plane},
+                    region.height,
+                    region.width,
+                    static_cast<std::ptrdiff_t>(stride_)};
+}
+
+bool BaselineDecoder::decode_region(std::span<const std::byte> jpeg, const BaselineHeader& header,
+                                    const Rect& region, JpegDct dct, JpegCheckpoints checkpoints,
+                                    CheckpointRequest request) {
+  if (!build_tables(header, dct)) return false;
   scan_ = scan_of(jpeg, header);
   request_ = request;
   if (request_.points != nullptr) request_.points->clear();
-  find_window(header, region);
+  window_ = mcu_window(header, region);
   prepare_strips(header);
-  pixels_ = memory_.at_least(static_cast<std::size_t>(region.height) *
-                                 static_cast<std::size_t>(region.width) * 3 +
-                             kKernelSlack);
+  const auto rows = static_cast<std::size_t>(region.height) * (as_planes_ ? 3 : 1);
+  pixels_ = memory_.at_least(rows * stride_ + kKernelSlack);
   if (checkpoints.empty() || checkpoints.interval == 0 ||
       checkpoints.points.size() !=
           window_.rows * checkpoints_in_row(window_.columns, checkpoints.interval)) {
     checkpoints = {};
-    if (!seek({}, scan_.size())) return std::nullopt;
+    if (!seek({}, scan_.size())) return false;
     for (std::size_t row = 0; row < window_.first_row; ++row) {
-      if (!skip(row, 0, window_.columns)) return std::nullopt;
+      if (!skip(row, 0, window_.columns)) return false;
     }
   }
   const bool in_lanes = begin_segments(checkpoints, static_cast<std::size_t>(header.components));
   for (std::size_t row = window_.first_row; row < window_.end_row; ++row) {
     if (!(in_lanes ? decode_segments(header, row, dct) : decode_row(row, dct, checkpoints)))
-      return std::nullopt;
+      return false;
     emit_rows(header, region, row);
     keep_last_rows();
   }
   if (request_.points != nullptr) finish_checkpoints();
-  return ImageView{pixels_, region.height, region.width, std::ptrdiff_t{3} * region.width};
+  return true;
 }
 
 bool BaselineDecoder::in_order(std::span<const std::byte> jpeg, const BaselineHeader& header) {
   if (!build_tables(header, JpegDct::ifast)) return false;
   scan_ = scan_of(jpeg, header);
-  find_window(header, {0, 0, 1, 1});
+  window_ = mcu_window(header, {0, 0, 1, 1});
   if (!seek({}, scan_.size())) return false;
   bytes_.extend_to(scan_.size());  // They may have moved.
   state_.reader.start(bytes_.data(), 0);
@@ -116,18 +126,6 @@ bool BaselineDecoder::build_tables(const BaselineHeader& header, JpegDct dct) {
     }
   }
   return true;
-}
-
-void BaselineDecoder::find_window(const BaselineHeader& header, const Rect& region) {
-  const auto in_mcus = [](int pixels, int sampling) {
-    return static_cast<std::size_t>((pixels + 8 * sampling - 1) / (8 * sampling));
-  };
-  window_.rows = in_mcus(header.height, header.luma_rows);
-  window_.columns = in_mcus(header.width, header.luma_columns);
-  std::tie(window_.first_row, window_.end_row) =
-      mcu_range(region.row, region.row + region.height, header.height, header.luma_rows);
-  std::tie(window_.first_column, window_.end_column) =
-      mcu_range(region.column, region.column + region.width, header.width, header.luma_columns);
 }
 
 void BaselineDecoder::prepare_strips(const BaselineHeader& header) {
@@ -329,7 +327,7 @@ void BaselineDecoder::emit_rows(const BaselineHeader& header, const Rect& region
 void BaselineDecoder::emit_row(const BaselineHeader& header, const Rect& region, int y,
                                std::size_t mcu_row) {
   const auto width = static_cast<std::size_t>(region.width);
-  std::uint8_t* const out = pixels_ + static_cast<std::size_t>(y - region.row) * width * 3;
+  std::uint8_t* const out = pixels_ + static_cast<std::size_t>(y - region.row) * stride_;
   const std::size_t left = static_cast<std::size_t>(region.column) -
                            window_.first_column * 8 * static_cast<std::size_t>(header.luma_columns);
   const int top = static_cast<int>(mcu_row) * header.luma_rows * 8;
@@ -337,11 +335,21 @@ void BaselineDecoder::emit_row(const BaselineHeader& header, const Rect& region,
   const std::uint8_t* const samples =
       luma.row(static_cast<std::size_t>(y - top + static_cast<int>(luma.kept))) + left;
   if (header.components == 1 || luma_only_) {
-    grey_to_rgb(samples, width, out);
+    if (as_planes_) {
+      std::memcpy(out, samples, width);
+    } else {
+      grey_to_rgb(samples, width, out);
+    }
     return;
   }
-  ycc_to_rgb(samples, chroma_row(header, 1, y, mcu_row) + left,
-             chroma_row(header, 2, y, mcu_row) + left, width, out);
+  const std::uint8_t* const blue = chroma_row(header, 1, y, mcu_row) + left;
+  const std::uint8_t* const red = chroma_row(header, 2, y, mcu_row) + left;
+  if (as_planes_) {
+    const std::size_t plane = static_cast<std::size_t>(region.height) * stride_;
+    ycc_to_planes(samples, blue, red, width, {out, out + plane, out + 2 * plane});
+  } else {
+    ycc_to_rgb(samples, blue, red, width, out);
+  }
 }
 
 /// The chroma samples of image row y, one per pixel, from the window's first column on.

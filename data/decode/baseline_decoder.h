@@ -8,11 +8,13 @@
 
 #include "data/decode/baseline_header.h"
 #include "data/decode/checkpoints.h"
+#include "data/decode/mcu_window.h"
 #include "data/decode/scan_kernels.h"
 #include "data/decode/scratch.h"
 #include "data/decode/segment_decoder.h"
 #include "data/decode/unstuffed_bytes.h"
 #include "data/image/image.h"
+#include "data/image/planes_view.h"
 
 namespace precast::data {
 
@@ -40,6 +42,11 @@ class PRECAST_API BaselineDecoder {
   std::optional<ImageView> decode(std::span<const std::byte> jpeg, const BaselineHeader& header,
                                   const Rect& region, JpegDct dct, JpegCheckpoints checkpoints,
                                   CheckpointRequest request);
+  /// The same pixels as planes; those of a grey image are one plane.
+  std::optional<PlanesView> decode_planes(std::span<const std::byte> jpeg,
+                                          const BaselineHeader& header, const Rect& region,
+                                          JpegDct dct, JpegCheckpoints checkpoints,
+                                          CheckpointRequest request);
   /// Whether the whole image is intact and ends where its data does: nothing that libjpeg would
   /// reject or warn about. Skips over the data, which takes a fraction of the time of decoding it.
   bool in_order(std::span<const std::byte> jpeg, const BaselineHeader& header);
@@ -57,8 +64,10 @@ class PRECAST_API BaselineDecoder {
     [[nodiscard]] std::uint8_t* row(std::size_t index);
   };
 
+  bool decode_region(std::span<const std::byte> jpeg, const BaselineHeader& header,
+                     const Rect& region, JpegDct dct, JpegCheckpoints checkpoints,
+                     CheckpointRequest request);
   bool build_tables(const BaselineHeader& header, JpegDct dct);
-  void find_window(const BaselineHeader& header, const Rect& region);
   void prepare_strips(const BaselineHeader& header);
 
   bool seek(const ScanCheckpoint& point, std::size_t end);
@@ -99,8 +108,10 @@ class PRECAST_API BaselineDecoder {
   std::vector<std::uint16_t> blended_;
   std::array<std::vector<std::uint8_t>, 2> wide_;
   Scratch memory_;
-  /// In `memory_`: the region, rows without gaps.
+  /// In `memory_`: the region, [height][stride], three planes of that or one with RGB.
   std::uint8_t* pixels_ = nullptr;
+  std::size_t stride_ = 0;
+  bool as_planes_ = false;
 };
 
 }  // namespace precast::data

@@ -139,6 +139,99 @@ HWY_INLINE void take_blocks(D d, std::int16_t* const (&blocks)[kBlocks],
   }
 }
 
+#if HWY_TARGET <= HWY_AVX3
+
+/// For each coefficient in natural order, its zigzag index: rows 0-3, rows 4-7.
+struct ZigzagIndices {
+  alignas(64) std::uint16_t upper_rows[32] = {};
+  alignas(64) std::uint16_t lower_rows[32] = {};
+  constexpr ZigzagIndices() {
+    for (std::uint16_t k = 0; k < 64; ++k)
+      (kZigzag[k] < 32 ? upper_rows : lower_rows)[kZigzag[k] % 32] = k;
+  }
+};
+constexpr ZigzagIndices kZigzagIndices;
+
+/// From four blocks with four rows each to four rows of four blocks.
+HWY_INLINE void gather_rows(const __m512i (&blocks)[4], hn::Vec512<std::int16_t>* rows) {
+  const __m512i a = _mm512_shuffle_i32x4(blocks[0], blocks[1], 0x44);
+  const __m512i b = _mm512_shuffle_i32x4(blocks[0], blocks[1], 0xEE);
+  const __m512i c = _mm512_shuffle_i32x4(blocks[2], blocks[3], 0x44);
+  const __m512i d = _mm512_shuffle_i32x4(blocks[2], blocks[3], 0xEE);
+  rows[0].raw = _mm512_shuffle_i32x4(a, c, 0x88);
+  rows[1].raw = _mm512_shuffle_i32x4(a, c, 0xDD);
+  rows[2].raw = _mm512_shuffle_i32x4(b, d, 0x88);
+  rows[3].raw = _mm512_shuffle_i32x4(b, d, 0xDD);
+}
+
+/// take_blocks() with permutations of whole blocks.
+template <class D>
+HWY_INLINE void take_four(D /*d*/, std::int16_t* const (&blocks)[4],
+                          const BlockQuantizers& quantizers, Rows<D>& out) {
+  const __m512i upper = _mm512_load_si512(kZigzagIndices.upper_rows);
+  const __m512i lower = _mm512_load_si512(kZigzagIndices.lower_rows);
+  const __m512i upper_factors = _mm512_load_si512(quantizers.values.data());
+  const __m512i lower_factors = _mm512_load_si512(quantizers.values.data() + 32);
+  __m512i upper_rows[4], lower_rows[4];
+  for (std::size_t b = 0; b < 4; ++b) {
+    const __m512i first = _mm512_load_si512(blocks[b]);
+    const __m512i last = _mm512_load_si512(blocks[b] + 32);
+    _mm512_store_si512(blocks[b], _mm512_setzero_si512());
+    _mm512_store_si512(blocks[b] + 32, _mm512_setzero_si512());
+    upper_rows[b] =
+        _mm512_mullo_epi16(_mm512_permutex2var_epi16(first, upper, last), upper_factors);
+    lower_rows[b] =
+        _mm512_mullo_epi16(_mm512_permutex2var_epi16(first, lower, last), lower_factors);
+  }
+  gather_rows(upper_rows, out.v);
+  gather_rows(lower_rows, out.v + 4);
+}
+
+/// Transposes four blocks, narrows them and stores their samples.
+template <class D>
+HWY_INLINE void store_four(const Rows<D>& rows, std::uint8_t* samples, std::size_t stride) {
+  __m512i pairs[4];
+  for (std::size_t i = 0; i < 4; ++i)
+    pairs[i] = _mm512_packs_epi16(rows.v[2 * i].raw, rows.v[2 * i + 1].raw);
+  const __m512i s0 = _mm512_unpacklo_epi8(pairs[0], pairs[2]);
+  const __m512i s1 = _mm512_unpackhi_epi8(pairs[0], pairs[2]);
+  const __m512i s2 = _mm512_unpacklo_epi8(pairs[1], pairs[3]);
+  const __m512i s3 = _mm512_unpackhi_epi8(pairs[1], pairs[3]);
+  const __m512i t0 = _mm512_unpacklo_epi8(s0, s2), t1 = _mm512_unpackhi_epi8(s0, s2);
+  const __m512i t2 = _mm512_unpacklo_epi8(s1, s3), t3 = _mm512_unpackhi_epi8(s1, s3);
+  const __m512i two_rows[4] = {_mm512_unpacklo_epi8(t0, t2), _mm512_unpackhi_epi8(t0, t2),
+                               _mm512_unpacklo_epi8(t1, t3), _mm512_unpackhi_epi8(t1, t3)};
+  const __m512i by_row = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+  const __m512i flip_sign = _mm512_set1_epi8(static_cast<char>(0x80));
+  for (const __m512i two : two_rows) {
+    const __m512i both = _mm512_permutexvar_epi64(by_row, _mm512_xor_si512(two, flip_sign));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(samples), _mm512_castsi512_si256(both));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(samples + stride),
+                        _mm512_extracti64x4_epi64(both, 1));
+    samples += 2 * stride;
+  }
+}
+
+void transform_ifast(const BlockRow& row) {
+  using D = hn::CappedTag<std::int16_t, 32>;
+  const D d;
+  LaneBlock none;
+  std::uint8_t* samples = row.samples;
+  for (std::size_t at = 0; at < row.count; at += 4, samples += 32) {
+    std::int16_t* blocks[4];
+    find_blocks(row, at, none, blocks);
+    Rows<D> rows;
+    take_four(d, blocks, *row.quantizers, rows);
+    ifast_columns(d, rows);
+    transpose_blocks(d, rows);
+    ifast_columns(d, rows);
+    for (auto& of : rows.v) of = hn::ShiftRight<5>(of);
+    store_four(rows, samples, row.stride);
+  }
+}
+
+#else
+
 void transform_ifast(const BlockRow& row) {
   using D = hn::CappedTag<std::int16_t, 32>;
   const D d;
@@ -164,6 +257,8 @@ void transform_ifast(const BlockRow& row) {
     }
   }
 }
+
+#endif
 
 void transform_islow(const BlockRow& row) {
   using D = hn::CappedTag<std::int16_t, 16>;

@@ -4,16 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "data/decode/lane_tables.h"
+#include "data/decode/lane_kernels.h"
 #include "data/decode/scan_kernels.h"
 #include "framework/core/export.h"
 
 namespace precast::data {
-
-/// A block's coefficients in zigzag order, as lanes leave them.
-struct alignas(64) LaneBlock {
-  std::int16_t coefficients[64] = {};
-};
 
 /// One component's quantisation in natural order (scale_quantizers()).
 struct alignas(64) BlockQuantizers {

@@ -8,6 +8,7 @@
 
 #include "data/decode/checkpoints.h"
 #include "data/image/image.h"
+#include "data/image/planes_view.h"
 #include "framework/core/export.h"
 
 namespace precast::data {
@@ -54,6 +55,14 @@ class PRECAST_API JpegDecoder {
   /// below the region.
   ImageView decode(std::span<const std::byte> jpeg, int height, int width, const Rect& region,
                    std::size_t interval, std::vector<std::uint64_t>& found);
+
+  /// The pixels of decode() as planes, for a resize that reads planes.
+  PlanesView decode_planes(std::span<const std::byte> jpeg, int height, int width,
+                           const Rect& region, const JpegCheckpoints& checkpoints = {});
+  /// The same, and also finds the checkpoints (decode()).
+  PlanesView decode_planes(std::span<const std::byte> jpeg, int height, int width,
+                           const Rect& region, std::size_t interval,
+                           std::vector<std::uint64_t>& found);
 
   /// Whether a JPEG of the common kind has that size and decodes to its end without a warning.
   /// Produces no pixels, and so takes a fraction of the time of decode(). Also false for every

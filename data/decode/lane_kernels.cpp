@@ -26,32 +26,17 @@ HWY_INLINE std::uint64_t bits_at(const std::uint8_t* bytes, std::uint64_t bit) {
   return next << (bit & 7U);
 }
 
-// Which one is taken cannot be predicted, and compilers make branches of such choices.
-
-/// The number that `size` bits stand for; `positive` if their first one, the sign of `bits`, is 1.
-HWY_INLINE std::int64_t choose_by_sign(std::int64_t bits, std::int64_t positive,
-                                       std::int64_t negative) {
-#if HWY_ARCH_X86_64
-  asm("test %[bits], %[bits]\n\tcmovns %[negative], %[positive]"
-      : [positive] "+r"(positive)
-      : [bits] "r"(bits), [negative] "r"(negative)
-      : "cc");
-  return positive;
-#else
-  return bits < 0 ? positive : negative;
-#endif
-}
-
-HWY_INLINE const LaneEntry* choose_table(std::uint64_t place, const LaneEntry* inside,
+/// Whether a block ends cannot be predicted, and compilers make branches of such choices.
+HWY_INLINE const LaneEntry* choose_table(std::uint8_t ends, const LaneEntry* inside,
                                          const LaneEntry* next) {
 #if HWY_ARCH_X86_64
-  asm("testb $64, %b[place]\n\tcmovnz %[next], %[inside]"
+  asm("test %[ends], %[ends]\n\tcmovnz %[next], %[inside]"
       : [inside] "+r"(inside)
-      : [place] "q"(place), [next] "rm"(next)
+      : [ends] "q"(ends), [next] "rm"(next)
       : "cc");
   return inside;
 #else
-  return (place & kPastBlock) != 0 ? next : inside;
+  return ends != 0 ? next : inside;
 #endif
 }
 
@@ -61,80 +46,111 @@ struct Running {
   const LaneEntry* table;
 };
 
-/// The rare paths. @param counts whether a code that does not exist is damage: after a lane's end
-/// it is none.
-HWY_NOINLINE HWY_ATTR void find_symbol(LaneScan& scan, const LaneEntry* table, std::uint64_t window,
-                                       bool counts, LaneEntry& out) {
-  bool exists = false;
-  out = scan.tables->symbol(table, window, exists);
-  if (!exists && counts) scan.damaged = true;
+/// The index of the block that the next symbol belongs to.
+HWY_INLINE std::uint64_t block_of(std::uint64_t place) {
+  return (place + 1) / kBlockPlaces;
+}
+
+/// Decodes one symbol and reads the window again. For the symbols that entries do not have, and for
+/// the end of a block by its last coefficient.
+/// @param counts whether damage counts: after a lane's end it is none.
+/// @param out    receives the coefficient; null: nothing.
+HWY_NOINLINE HWY_ATTR Running take_symbol(LaneScan& scan, Running lane, bool counts,
+                                          LaneBlock* out) {
+  const LaneSymbol symbol = scan.tables->symbol(lane.table, bits_at(scan.bytes, lane.bit));
+  const std::uint64_t block = block_of(lane.place);
+  const std::uint64_t place = lane.place + symbol.advance;
+  const std::uint64_t coefficients = place - block * kBlockPlaces;
+  const bool exceeds = coefficients > kPastBlock;
+  if (counts && (!symbol.exists || exceeds)) scan.damaged = true;
+  if (out != nullptr && !symbol.ends_block && !exceeds)
+    out[block].coefficients[coefficients - 1] = symbol.value;
+  const bool ends = symbol.ends_block || coefficients >= kPastBlock;
+  lane.place = ends ? place | kLastPlace : place;
+  lane.table = ends ? scan.next_dc[block] : scan.ac[block];
+  lane.bit += symbol.bits;
+  lane.window = bits_at(scan.bytes, lane.bit);
+  return lane;
 }
 
 template <int kBits>
-HWY_INLINE void take_entry(LaneScan& scan, std::int16_t* HWY_RESTRICT coefficients,
-                           const LaneEntry* const* ac, const LaneEntry* const* next_dc,
-                           std::uint64_t lane_end, Running& lane, LaneEntry& found) {
-  const LaneEntry* entry = lane.table + (lane.window >> (64 - kBits));
-  if (HWY_UNLIKELY(entry->bits >= LaneEntry::kLong)) {
-    find_symbol(scan, lane.table, lane.window, lane.place < lane_end, found);
-    entry = &found;
-  }
-  const std::uint64_t block = (lane.place + 1) / kBlockPlaces;
-  const auto coefficient_bits = static_cast<std::int64_t>(lane.window << entry->code_bits);
-  const unsigned shift = entry->shift;
-  const auto value =
-      static_cast<std::int64_t>(static_cast<std::uint64_t>(coefficient_bits) >> 1 >> shift);
-  const std::int64_t first_value =
-      choose_by_sign(coefficient_bits, value, value + (INT64_MIN >> shift) + 1);
-
+HWY_INLINE void take_entry(LaneScan& scan, const LaneEntry* const* ac,
+                           const LaneEntry* const* next_dc, std::int16_t* HWY_RESTRICT out,
+                           std::uint64_t lane_end, Running& lane) {
+  const LaneEntry* const entry = lane.table + (lane.window >> (64 - kBits));
+  const std::uint64_t block = block_of(lane.place);
   const std::uint64_t first = lane.place + entry->advance;
-  if (HWY_UNLIKELY((first & kPastBlock) != 0)) {
-    // The block's last coefficient: a second symbol would be of another table. Or past it.
-    find_symbol(scan, lane.table, lane.window, lane.place < lane_end, found);
-    found.end = kLastPlace;
-    entry = &found;
-  }
   const std::uint64_t second = first + entry->second_advance;
-  std::uint64_t place = second | entry->end;
   if (HWY_UNLIKELY((second & kPastBlock) != 0)) {
-    if (second % kBlockPlaces > kPastBlock) scan.damaged = true;
-    place |= kLastPlace;
+    const Running before = lane;
+    lane = take_symbol(scan, before, before.place < lane_end, scan.blocks);
+    return;
   }
+  const std::uint64_t other_bits = (lane.window & ~std::uint64_t{0} >> kBits) >> entry->shift;
   // In this order: without a second value both have the same place.
-  std::int16_t* const before = coefficients - block * (kBlockPlaces - kPastBlock) - 1;
-  before[second] = entry->second_value;
-  before[first] = static_cast<std::int16_t>(first_value);
-  lane.place = place;
-  lane.table = choose_table(place, ac[block], next_dc[block]);
+  out[second] = entry->second_value;
+  out[first] =
+      static_cast<std::int16_t>(static_cast<std::uint64_t>(entry->first_value) + other_bits);
+  lane.place = second | entry->end;
+  lane.table = choose_table(entry->end, ac[block], next_dc[block]);
   const unsigned bits = entry->bits;
   lane.bit += bits;
   lane.window <<= bits;
 }
 
+/// Decodes the last entries of a lane again, without writing them, up to its end.
+template <int kBits>
+HWY_NOINLINE HWY_ATTR std::uint64_t find_end(LaneScan& scan, Running lane, std::uint64_t end) {
+  while (lane.place < end) {
+    lane.window = bits_at(scan.bytes, lane.bit);
+    const LaneEntry entry = lane.table[lane.window >> (64 - kBits)];
+    const std::uint64_t block = block_of(lane.place);
+    const std::uint64_t second = lane.place + entry.advance + entry.second_advance;
+    if ((second & kPastBlock) != 0) {
+      lane = take_symbol(scan, lane, false, nullptr);
+    } else {
+      lane.place = second | entry.end;
+      lane.table = entry.end != 0 ? scan.next_dc[block] : scan.ac[block];
+      lane.bit += entry.bits;
+    }
+  }
+  return lane.bit;
+}
+
 /// @tparam kLane the indices of the lanes: as constants, so that their states stay in registers.
 template <int kBits, std::size_t... kLane>
 HWY_INLINE void run(LaneScan& scan, Lane* lanes, std::index_sequence<kLane...> /*unused*/) {
-  std::int16_t* const coefficients = scan.coefficients;
   const std::uint8_t* const bytes = scan.bytes;
   const LaneEntry* const* const ac = scan.ac;
   const LaneEntry* const* const next_dc = scan.next_dc;
+  // Places count from 1 where coefficients count from 0.
+  std::int16_t* const out = scan.blocks->coefficients - 1;
   Running running[] = {{lanes[kLane].bit, lanes[kLane].place, 0, lanes[kLane].table}...};
   const std::uint64_t end[] = {lanes[kLane].end...};
-  std::uint64_t previous_bit[sizeof...(kLane)] = {};
-  LaneEntry found;
+  std::uint64_t bit_before[sizeof...(kLane)] = {}, place_before[sizeof...(kLane)] = {};
   bool any_ended = false;
   do {
-    // Two entries of at most 27 bits fit into the 57 that are there.
+    ((bit_before[kLane] = running[kLane].bit), ...);
+    ((place_before[kLane] = running[kLane].place), ...);
+    static_assert(3 * LaneEntry::kMostBits <= 57);
     ((running[kLane].window = bits_at(bytes, running[kLane].bit)), ...);
-    (take_entry<kBits>(scan, coefficients, ac, next_dc, end[kLane], running[kLane], found), ...);
-    ((previous_bit[kLane] = running[kLane].bit), ...);
-    (take_entry<kBits>(scan, coefficients, ac, next_dc, end[kLane], running[kLane], found), ...);
+    (take_entry<kBits>(scan, ac, next_dc, out, end[kLane], running[kLane]), ...);
+    (take_entry<kBits>(scan, ac, next_dc, out, end[kLane], running[kLane]), ...);
+    (take_entry<kBits>(scan, ac, next_dc, out, end[kLane], running[kLane]), ...);
     any_ended = ((running[kLane].place >= end[kLane]) | ...);
   } while (HWY_LIKELY(!any_ended));
-  ((lanes[kLane].bit = running[kLane].bit), ...);
-  ((lanes[kLane].place = running[kLane].place), ...);
-  ((lanes[kLane].previous_bit = previous_bit[kLane]), ...);
-  ((lanes[kLane].table = running[kLane].table), ...);
+  const auto leave = [&](std::size_t k, Lane& lane) HWY_ATTR {
+    lane.bit = running[k].bit;
+    lane.place = running[k].place;
+    lane.table = running[k].table;
+    if (lane.place < lane.end) return;
+    const std::uint64_t block = block_of(place_before[k]);
+    const bool begins = (place_before[k] & kLastPlace) == kLastPlace;
+    lane.end_bit = find_end<kBits>(
+        scan, {bit_before[k], place_before[k], 0, begins ? next_dc[block - 1] : ac[block]},
+        lane.end);
+  };
+  (leave(kLane, lanes[kLane]), ...);
 }
 
 template <int kBits>

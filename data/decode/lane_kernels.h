@@ -15,19 +15,28 @@ struct Lane {
   /// kBlockPlaces * block + zigzag index of the next coefficient; kBlockPlaces * block - 1 before
   /// the block.
   std::uint64_t place = 0;
-  /// `place` after the last block. A lane that has reached it may have decoded one entry more.
+  /// `place` after the last block. A lane that has reached it may have decoded kMostPast entries
+  /// more.
   std::uint64_t end = 0;
-  /// `bit` before the last entry.
-  std::uint64_t previous_bit = 0;
+  /// Where the last block ended: set when the lane has reached its end.
+  std::uint64_t end_bit = 0;
   const LaneEntry* table = nullptr;
 };
+inline constexpr std::size_t kMostPast = 2;
+
+/// A block's coefficients in zigzag order, and the places after them, which stay unused.
+struct alignas(64) LaneBlock {
+  std::int16_t coefficients[64] = {};
+  std::int16_t after[kBlockPlaces - 64];
+};
+static_assert(sizeof(LaneBlock) == kBlockPlaces * sizeof(std::int16_t));
 
 /// What all lanes of an image read and write.
 struct LaneScan {
   /// Unstuffed; each lane reads at most kBytesPerBlock for each block, and kBytesAhead.
   const std::uint8_t* bytes = nullptr;
-  /// [block][64] in zigzag order, zero before. DC coefficients are differences.
-  std::int16_t* coefficients = nullptr;
+  /// Coefficients are zero before. DC coefficients are differences.
+  LaneBlock* blocks = nullptr;
   /// For each block, its AC table, and the DC table of the block after it.
   const LaneEntry* const* ac = nullptr;
   const LaneEntry* const* next_dc = nullptr;
@@ -42,7 +51,7 @@ inline constexpr std::size_t kBytesPerBlock = 64 * 27 / 8;
 inline constexpr std::size_t kBytesAhead = 32;
 
 /// Decodes until at least one lane has reached its end; it has not read or written anything after
-/// its last block, except for one entry into the next one.
+/// its last block, except for kMostPast entries into the next ones.
 /// @param lanes at most LaneShape::kMostLanes.
 PRECAST_API void run_lanes(LaneScan& scan, std::span<Lane> lanes);
 

@@ -1,6 +1,5 @@
 #include "data/decode/lane_tables.h"
 
-#include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -12,13 +11,6 @@ namespace precast::data {
 namespace {
 
 using Symbol = HuffmanTable::Entry;
-
-constexpr std::size_t kLanes = 3;
-constexpr int kFewerBits = 11;
-constexpr int kMoreBits = 12;
-/// The tables of luma and chroma with 12 bits take 128 KB; the part of them that most lookups hit
-/// fits into a first-level cache of this size.
-constexpr long kLargeCache = 48L << 10;
 
 Symbol first_symbol(const HuffmanTable& table, std::uint64_t bits) {
   const Symbol symbol = table.lookup()[bits >> (64 - HuffmanTable::kLookupBits)];
@@ -34,15 +26,25 @@ std::int16_t value_of(Symbol symbol, std::uint64_t bits) {
   return static_cast<std::int16_t>(is_positive ? value : value - (1 << size) + 1);
 }
 
-LaneEntry entry_of(Symbol symbol, bool is_dc) {
+/// @param known bits of the lookup: those that `bits` has beyond them are zeros.
+/// @return an entry of LaneEntry::kNone where they do not say enough.
+LaneEntry entry_of(Symbol symbol, std::uint64_t bits, unsigned known, bool is_dc) {
+  const unsigned size = HuffmanTable::size(symbol);
+  // The first bit of a coefficient is its sign.
+  const unsigned least = HuffmanTable::code_length(symbol) + (size > 0 ? 1 : 0);
   LaneEntry entry;
+  entry.advance = LaneEntry::kNone + (is_dc ? 1 : 0);
+  if (symbol == 0 || least > known || HuffmanTable::length(symbol) > LaneEntry::kMostBits)
+    return entry;
   entry.bits = static_cast<std::uint8_t>(HuffmanTable::length(symbol));
-  entry.code_bits = static_cast<std::uint8_t>(HuffmanTable::code_length(symbol));
-  entry.shift = static_cast<std::uint8_t>(63 - HuffmanTable::size(symbol));
+  const unsigned missing = std::max(HuffmanTable::length(symbol), known) - known;
+  entry.shift = static_cast<std::uint8_t>(64 - known - missing);
+  entry.first_value = value_of(symbol, bits);
   if (is_dc) {
     entry.advance = 2;
   } else if (HuffmanTable::advance(symbol) == HuffmanTable::kEndOfBlock) {
     // Writes a zero at the next place, where there is one already.
+    entry.advance = 1;
     entry.end = kLastPlace;
   } else {
     entry.advance = static_cast<std::uint8_t>(HuffmanTable::advance(symbol));
@@ -51,13 +53,15 @@ LaneEntry entry_of(Symbol symbol, bool is_dc) {
 }
 
 void add_second(Symbol symbol, std::uint64_t bits, LaneEntry& entry) {
+  const std::int16_t value = value_of(symbol, bits);
+  if (value != static_cast<std::int8_t>(value)) return;
   entry.bits = static_cast<std::uint8_t>(entry.bits + HuffmanTable::length(symbol));
   if (HuffmanTable::advance(symbol) == HuffmanTable::kEndOfBlock) {
     entry.end = kLastPlace;
     return;
   }
   entry.second_advance = static_cast<std::uint8_t>(HuffmanTable::advance(symbol));
-  entry.second_value = value_of(symbol, bits);
+  entry.second_value = static_cast<std::int8_t>(value);
 }
 
 std::uint64_t hash_of(std::span<const HuffmanTable> tables) {
@@ -71,12 +75,9 @@ std::uint64_t hash_of(std::span<const HuffmanTable> tables) {
 
 LaneShape lane_shape_of_cpu() {
   if (!lanes_are_fast()) return {};
-#ifdef _SC_LEVEL1_DCACHE_SIZE
-  const long cache = sysconf(_SC_LEVEL1_DCACHE_SIZE);
-#else
-  const long cache = 0;
-#endif
-  return {.lanes = kLanes, .bits = cache >= kLargeCache ? kMoreBits : kFewerBits};
+  // Measured on Zen 4: fewer bits lose more with symbols read alone than they gain in a first-level
+  // cache of 32 KB, and a fourth lane has no registers.
+  return {.lanes = 3, .bits = 12};
 }
 
 LaneTables::LaneTables(std::span<const HuffmanTable> tables, int bits)
@@ -100,13 +101,11 @@ void LaneTables::fill(std::size_t table, std::size_t ac_table) {
   const auto known = static_cast<unsigned>(bits_);
   LaneEntry* const out = entries_.data() + (table << bits_);
   for (std::size_t i = 0; i < std::size_t{1} << bits_; ++i) {
-    // A code that takes only known bits is right, although zeros follow them.
     const std::uint64_t next_bits = std::uint64_t{i} << (64 - bits_);
     const Symbol first = first_symbol(sources_[table], next_bits);
-    if (first == 0 || HuffmanTable::code_length(first) > known) continue;
-    out[i] = entry_of(first, table != ac_table);
+    out[i] = entry_of(first, next_bits, known, table != ac_table);
     const unsigned taken = HuffmanTable::length(first);
-    if (out[i].end != 0 || taken >= known) continue;
+    if (out[i].advance >= LaneEntry::kNone || out[i].end != 0 || taken >= known) continue;
     const Symbol second = first_symbol(sources_[ac_table], next_bits << taken);
     if (second != 0 && taken + HuffmanTable::length(second) <= known)
       add_second(second, next_bits << taken, out[i]);
@@ -119,16 +118,15 @@ bool LaneTables::decodes_like(std::span<const HuffmanTable> tables) const {
   });
 }
 
-LaneEntry LaneTables::symbol(const LaneEntry* table, std::uint64_t next_bits, bool& exists) const {
+LaneSymbol LaneTables::symbol(const LaneEntry* table, std::uint64_t next_bits) const {
   const auto index = static_cast<std::size_t>(table - entries_.data()) >> bits_;
+  const bool is_dc = index % 2 == 0;
   const Symbol symbol = first_symbol(sources_[index], next_bits);
-  exists = symbol != 0;
-  if (exists) return entry_of(symbol, index % 2 == 0);
-  LaneEntry none;
-  none.bits = 1;
-  none.advance = index % 2 == 0 ? 2 : 1;
-  none.end = kLastPlace;
-  return none;
+  if (symbol == 0) return {.advance = is_dc ? 2U : 0U};
+  const unsigned bits = HuffmanTable::length(symbol);
+  if (is_dc) return {true, false, bits, 2, value_of(symbol, next_bits)};
+  if (HuffmanTable::advance(symbol) == HuffmanTable::kEndOfBlock) return {true, true, bits, 0, 0};
+  return {true, false, bits, HuffmanTable::advance(symbol), value_of(symbol, next_bits)};
 }
 
 const LaneTables* LaneTableCache::find(std::span<const HuffmanTable> tables, int bits) {

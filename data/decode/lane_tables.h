@@ -24,33 +24,48 @@ struct LaneShape {
 /// The fastest shape for this CPU. Any shape gives the same pixels.
 [[nodiscard]] PRECAST_API LaneShape lane_shape_of_cpu();
 
-/// What one lookup decodes: a symbol with its coefficient, and a second symbol if the lookup
-/// contains all its bits. Loops read it byte by byte, which costs fewer instructions than shifts.
+/// Places are counted as if each block had 64 coefficients and as many places after them: a run
+/// that exceeds its block ends there, so that it is noticed.
+inline constexpr std::size_t kBlockPlaces = 128;
+inline constexpr std::uint8_t kLastPlace = kBlockPlaces - 1;
+
+/// What one lookup decodes: a symbol, with the bits of its coefficient that are in the lookup, and
+/// a second symbol if the lookup contains all its bits. Loops read it byte by byte, which costs
+/// fewer instructions than shifts.
 struct alignas(8) LaneEntry {
-  /// Bits of both symbols and their coefficients; kLong: the first code is longer than the lookup,
-  /// or does not exist.
-  std::uint8_t bits = kLong;
+  /// Bits of both symbols and their coefficients, at most kMostBits.
+  std::uint8_t bits = 0;
   /// Places from the last one to the first coefficient. 2 for DC: a block ends one place before
-  /// the next one (kBlockPlaces).
-  std::uint8_t advance = 1;
-  /// Of the first code, without its coefficient.
-  std::uint8_t code_bits = 0;
-  /// 63 - bits of the first coefficient.
+  /// the next one (kBlockPlaces). From kNone on, for a symbol that an entry cannot describe, it
+  /// leads past the block from any place: such a symbol is read alone (LaneTables::symbol()).
+  std::uint8_t advance = kNone;
+  /// After the lookup's bits are removed: what remains above the first coefficient's other bits.
   std::uint8_t shift = 63;
   /// kLastPlace if the last symbol ends the block, else 0.
   std::uint8_t end = 0;
   /// Places from the first to the second coefficient; 0 without one.
   std::uint8_t second_advance = 0;
-  std::int16_t second_value = 0;
+  std::int8_t second_value = 0;
+  /// The bits that are not in the lookup are added.
+  std::int16_t first_value = 0;
 
-  static constexpr std::uint8_t kLong = 0x80;
+  /// For AC; one more for DC.
+  static constexpr std::uint8_t kNone = 64;
+  /// Three entries are decoded from 57 bits.
+  static constexpr unsigned kMostBits = 19;
 };
 static_assert(sizeof(LaneEntry) == 8);
 
-/// Number of places that a block occupies: 64 coefficients, then 64 unused places. A damaged run of
-/// zeros that exceeds its block ends in the unused places, where it is detected.
-inline constexpr std::size_t kBlockPlaces = 128;
-inline constexpr std::uint8_t kLastPlace = kBlockPlaces - 1;
+/// One symbol alone.
+struct LaneSymbol {
+  /// Whether there is such a code. If not, it counts as the end of the block, and as one bit.
+  bool exists = false;
+  bool ends_block = true;
+  unsigned bits = 1;
+  /// As in LaneEntry; 0 for the end of a block.
+  unsigned advance = 0;
+  std::int16_t value = 0;
+};
 
 /// The Huffman tables of an image's components, as lanes read them. Components with the same tables
 /// share them.
@@ -70,11 +85,8 @@ class PRECAST_API LaneTables {
     return entries_.data() + ((first_of_[component] + 1) << bits_);
   }
 
-  /// The first symbol alone. @param table dc() or ac() of a component. @param next_bits
-  /// left-aligned. @return an entry that ends the block after a bit, and sets `exists` to false, if
-  /// there is no such code.
-  [[nodiscard]] LaneEntry symbol(const LaneEntry* table, std::uint64_t next_bits,
-                                 bool& exists) const;
+  /// @param table dc() or ac() of a component. @param next_bits left-aligned, at least 27.
+  [[nodiscard]] LaneSymbol symbol(const LaneEntry* table, std::uint64_t next_bits) const;
 
  private:
   void fill(std::size_t table, std::size_t ac_table);

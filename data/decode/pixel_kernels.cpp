@@ -1,5 +1,7 @@
 #include "data/decode/pixel_kernels.h"
 
+// Its permutations of bytes interleave colours.
+#define HWY_WANT_AVX3_DL
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "data/decode/pixel_kernels.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
@@ -83,51 +85,142 @@ void widen_simd(const std::uint8_t* HWY_RESTRICT in, std::size_t count,
   }
 }
 
-/// factor * chroma / 65536, rounded half up; |chroma| <= 128 and the factor is a 16-bit fraction.
-template <class V, class D>
-V fraction_of(V chroma, std::int16_t factor, D d) {
-  // The upper half of the doubled product keeps the bit that decides the rounding.
-  const auto doubled = hn::MulHigh(hn::Add(chroma, chroma), hn::Set(d, factor));
-  return hn::ShiftRight<1>(hn::Add(doubled, hn::Set(d, 1)));
-}
-
-/// (a * cb + b * cr + 32768) >> 16 in 16-bit lanes; a and b are even, so that nothing is lost where
-/// the lower halves of the products are added at half their size.
-template <class V, class D>
-V green_fraction(V cb, V cr, std::int16_t a, std::int16_t b, D d) {
-  const hn::RebindToUnsigned<D> d_u16;
-  const auto factor_a = hn::Set(d, a), factor_b = hn::Set(d, b);
-  const auto high = hn::Add(hn::MulHigh(cb, factor_a), hn::MulHigh(cr, factor_b));
-  const auto low_a = hn::ShiftRight<1>(hn::BitCast(d_u16, hn::Mul(cb, factor_a)));
-  const auto low_b = hn::ShiftRight<1>(hn::BitCast(d_u16, hn::Mul(cr, factor_b)));
-  const auto quarters = hn::ShiftRight<14>(hn::Add(low_a, low_b));
-  const auto carry = hn::ShiftRight<1>(hn::Add(quarters, hn::Set(d_u16, 1)));
-  return hn::Add(high, hn::BitCast(d, carry));
-}
-
-constexpr std::int16_t kRedFromCr = 26345;     // 0.40200 (the rest of 1.40200 is added whole)
-constexpr std::int16_t kBlueFromCb = -14942;   // -0.22800 (1.77200 = 2 - 0.22800)
+constexpr std::int16_t kRedFromCr = 13173;     // 0.40200 (the rest of 1.40200 is added whole)
+constexpr std::int16_t kBlueFromCb = -7471;    // -0.22800 (1.77200 = 2 - 0.22800)
 constexpr std::int16_t kGreenFromCb = -22554;  // -0.34414
 constexpr std::int16_t kGreenFromCr = 18734;   // 0.28586 (-0.71414 = 0.28586 - 1)
+
+/// (kGreenFromCb * cb + kGreenFromCr * cr + 32768) >> 16
+template <class D>
+HWY_INLINE hn::Vec<D> green_fraction(D d, hn::Vec<D> cb, hn::Vec<D> cr) {
+#if HWY_TARGET == HWY_SCALAR
+  const int sum = kGreenFromCb * hn::GetLane(cb) + kGreenFromCr * hn::GetLane(cr);
+  return hn::Set(d, static_cast<std::int16_t>((sum + 32768) >> 16));
+#else
+  const hn::Repartition<std::int32_t, D> d32;
+  const auto both = static_cast<std::uint32_t>(static_cast<std::uint16_t>(kGreenFromCb)) |
+                    static_cast<std::uint32_t>(kGreenFromCr) << 16;
+  const auto factors = hn::BitCast(d, hn::Set(d32, static_cast<std::int32_t>(both)));
+  const auto half = hn::Set(d32, 32768);
+  const auto weigh = [&](hn::Vec<D> pairs) HWY_ATTR {
+    auto other = hn::Zero(d32);
+    const auto sum = hn::ReorderWidenMulAccumulate(d32, pairs, factors, hn::Zero(d32), other);
+    return hn::ShiftRight<16>(hn::Add(hn::RearrangeToOddPlusEven(sum, other), half));
+  };
+  return hn::ReorderDemote2To(d, weigh(hn::InterleaveLower(d, cb, cr)),
+                              weigh(hn::InterleaveUpper(d, cb, cr)));
+#endif
+}
+
+template <class D>
+struct Rgb {
+  hn::Vec<D> r, g, b;
+};
+
+/// One vector of pixels, not yet limited to 0-255.
+template <class D>
+HWY_INLINE Rgb<D> convert(D d, const std::uint8_t* y, const std::uint8_t* cb,
+                          const std::uint8_t* cr) {
+  const hn::Rebind<std::uint8_t, D> d_u8;
+  const auto centre = hn::Set(d, 128);
+  const auto luma = hn::PromoteTo(d, hn::LoadU(d_u8, y));
+  const auto blue = hn::Sub(hn::PromoteTo(d, hn::LoadU(d_u8, cb)), centre);
+  const auto red = hn::Sub(hn::PromoteTo(d, hn::LoadU(d_u8, cr)), centre);
+  const auto red_fraction = hn::MulFixedPoint15(red, hn::Set(d, kRedFromCr));
+  const auto blue_fraction = hn::MulFixedPoint15(blue, hn::Set(d, kBlueFromCb));
+  return {hn::Add(luma, hn::Add(red, red_fraction)),
+          hn::Add(luma, hn::Sub(green_fraction(d, blue, red), red)),
+          hn::Add(luma, hn::Add(hn::Add(blue, blue), blue_fraction))};
+}
+
+#if HWY_TARGET == HWY_AVX3_DL
+
+/// Where the bytes of 64 interleaved pixels come from, in vectors of one colour that hold 128 bits
+/// of the first 32 and of the last 32 pixels in turns.
+struct InterleavedBytes {
+  /// Of red, and of green as the second vector; of blue.
+  alignas(64) std::uint8_t red_green[3][64] = {};
+  alignas(64) std::uint8_t blue[3][64] = {};
+  std::uint64_t is_blue[3] = {};
+  constexpr InterleavedBytes() {
+    for (std::size_t i = 0; i < 192; ++i) {
+      const std::size_t pixel = i / 3, colour = i % 3, part = i / 64;
+      const std::size_t at = pixel % 32 / 8 * 16 + pixel / 32 * 8 + pixel % 8;
+      red_green[part][i % 64] = static_cast<std::uint8_t>(colour == 1 ? at + 64 : at);
+      blue[part][i % 64] = static_cast<std::uint8_t>(at);
+      if (colour == 2) is_blue[part] |= std::uint64_t{1} << (i % 64);
+    }
+  }
+};
+constexpr InterleavedBytes kInterleaved;
+
+/// Calls store(index, r, g, b) with 64 pixels each.
+template <class Store>
+HWY_INLINE void convert_row(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_t* cr,
+                            std::size_t count, const Store& store) {
+  const hn::ScalableTag<std::int16_t> d;
+  for (std::size_t i = 0; i < count; i += 64) {
+    const auto first = convert(d, y + i, cb + i, cr + i);
+    const auto last = convert(d, y + i + 32, cb + i + 32, cr + i + 32);
+    store(i, _mm512_packus_epi16(first.r.raw, last.r.raw),
+          _mm512_packus_epi16(first.g.raw, last.g.raw),
+          _mm512_packus_epi16(first.b.raw, last.b.raw));
+  }
+}
+
+void ycc_to_rgb_simd(const std::uint8_t* HWY_RESTRICT y, const std::uint8_t* HWY_RESTRICT cb,
+                     const std::uint8_t* HWY_RESTRICT cr, std::size_t count,
+                     std::uint8_t* HWY_RESTRICT out) {
+  convert_row(y, cb, cr, count, [out](std::size_t i, __m512i r, __m512i g, __m512i b) HWY_ATTR {
+    for (std::size_t part = 0; part < 3; ++part) {
+      const __m512i red_green = _mm512_load_si512(kInterleaved.red_green[part]);
+      const __m512i blue = _mm512_load_si512(kInterleaved.blue[part]);
+      const __m512i two = _mm512_permutex2var_epi8(r, red_green, g);
+      _mm512_storeu_si512(out + 3 * i + 64 * part,
+                          _mm512_mask_permutexvar_epi8(two, kInterleaved.is_blue[part], blue, b));
+    }
+  });
+}
+
+void ycc_to_planes_simd(const std::uint8_t* HWY_RESTRICT y, const std::uint8_t* HWY_RESTRICT cb,
+                        const std::uint8_t* HWY_RESTRICT cr, std::size_t count,
+                        const RgbRows& out) {
+  const __m512i in_order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+  convert_row(y, cb, cr, count, [&](std::size_t i, __m512i r, __m512i g, __m512i b) HWY_ATTR {
+    _mm512_storeu_si512(out.r + i, _mm512_permutexvar_epi64(in_order, r));
+    _mm512_storeu_si512(out.g + i, _mm512_permutexvar_epi64(in_order, g));
+    _mm512_storeu_si512(out.b + i, _mm512_permutexvar_epi64(in_order, b));
+  });
+}
+
+#else
 
 void ycc_to_rgb_simd(const std::uint8_t* HWY_RESTRICT y, const std::uint8_t* HWY_RESTRICT cb,
                      const std::uint8_t* HWY_RESTRICT cr, std::size_t count,
                      std::uint8_t* HWY_RESTRICT out) {
   const hn::ScalableTag<std::int16_t> d;
   const hn::Rebind<std::uint8_t, decltype(d)> d_u8;
-  const auto centre = hn::Set(d, 128);
   for (std::size_t i = 0; i < count; i += hn::Lanes(d)) {
-    const auto luma = hn::PromoteTo(d, hn::LoadU(d_u8, y + i));
-    const auto blue = hn::Sub(hn::PromoteTo(d, hn::LoadU(d_u8, cb + i)), centre);
-    const auto red = hn::Sub(hn::PromoteTo(d, hn::LoadU(d_u8, cr + i)), centre);
-    const auto r = hn::Add(luma, hn::Add(red, fraction_of(red, kRedFromCr, d)));
-    const auto g =
-        hn::Add(luma, hn::Sub(green_fraction(blue, red, kGreenFromCb, kGreenFromCr, d), red));
-    const auto b = hn::Add(luma, hn::Add(hn::Add(blue, blue), fraction_of(blue, kBlueFromCb, d)));
-    hn::StoreInterleaved3(hn::DemoteTo(d_u8, r), hn::DemoteTo(d_u8, g), hn::DemoteTo(d_u8, b), d_u8,
-                          out + 3 * i);
+    const auto rgb = convert(d, y + i, cb + i, cr + i);
+    hn::StoreInterleaved3(hn::DemoteTo(d_u8, rgb.r), hn::DemoteTo(d_u8, rgb.g),
+                          hn::DemoteTo(d_u8, rgb.b), d_u8, out + 3 * i);
   }
 }
+
+void ycc_to_planes_simd(const std::uint8_t* HWY_RESTRICT y, const std::uint8_t* HWY_RESTRICT cb,
+                        const std::uint8_t* HWY_RESTRICT cr, std::size_t count,
+                        const RgbRows& out) {
+  const hn::ScalableTag<std::int16_t> d;
+  const hn::Rebind<std::uint8_t, decltype(d)> d_u8;
+  for (std::size_t i = 0; i < count; i += hn::Lanes(d)) {
+    const auto rgb = convert(d, y + i, cb + i, cr + i);
+    hn::StoreU(hn::DemoteTo(d_u8, rgb.r), d_u8, out.r + i);
+    hn::StoreU(hn::DemoteTo(d_u8, rgb.g), d_u8, out.g + i);
+    hn::StoreU(hn::DemoteTo(d_u8, rgb.b), d_u8, out.b + i);
+  }
+}
+
+#endif
 
 void grey_to_rgb_simd(const std::uint8_t* HWY_RESTRICT y, std::size_t count,
                       std::uint8_t* HWY_RESTRICT out) {
@@ -150,6 +243,7 @@ HWY_EXPORT(blend_rows_simd);
 HWY_EXPORT(widen_blended_simd);
 HWY_EXPORT(widen_simd);
 HWY_EXPORT(ycc_to_rgb_simd);
+HWY_EXPORT(ycc_to_planes_simd);
 HWY_EXPORT(grey_to_rgb_simd);
 
 std::size_t copy_until_ff(const std::uint8_t* in, std::size_t count, std::uint8_t* out) {
@@ -172,6 +266,11 @@ void widen(const std::uint8_t* in, std::size_t count, std::uint8_t* out) {
 void ycc_to_rgb(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_t* cr,
                 std::size_t count, std::uint8_t* out) {
   HWY_DYNAMIC_DISPATCH(ycc_to_rgb_simd)(y, cb, cr, count, out);
+}
+
+void ycc_to_planes(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_t* cr,
+                   std::size_t count, const RgbRows& out) {
+  HWY_DYNAMIC_DISPATCH(ycc_to_planes_simd)(y, cb, cr, count, out);
 }
 
 void grey_to_rgb(const std::uint8_t* y, std::size_t count, std::uint8_t* out) {

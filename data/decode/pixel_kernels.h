@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "framework/core/export.h"
+
 namespace precast::data {
 
 /// The inner loops between coefficients and RGB, compiled for each SIMD level and chosen at run
@@ -25,8 +27,18 @@ void widen_blended(const std::uint16_t* in, std::size_t count, std::uint8_t* out
 void widen(const std::uint8_t* in, std::size_t count, std::uint8_t* out);
 
 /// [count] Y, Cb, Cr -> [count, 3] RGB (JFIF).
-void ycc_to_rgb(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_t* cr,
-                std::size_t count, std::uint8_t* out);
+PRECAST_API void ycc_to_rgb(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_t* cr,
+                            std::size_t count, std::uint8_t* out);
+/// A row of each colour.
+struct RgbRows {
+  std::uint8_t* r = nullptr;
+  std::uint8_t* g = nullptr;
+  std::uint8_t* b = nullptr;
+};
+
+/// The same values, [count] each.
+PRECAST_API void ycc_to_planes(const std::uint8_t* y, const std::uint8_t* cb,
+                               const std::uint8_t* cr, std::size_t count, const RgbRows& out);
 /// [count] grey -> [count, 3] RGB.
 void grey_to_rgb(const std::uint8_t* y, std::size_t count, std::uint8_t* out);
 

@@ -64,7 +64,9 @@ bool SegmentDecoder::begin(const SegmentedScan& scan, std::span<const HuffmanTab
   segments_ = checkpoints_in_row(scan.window.columns, interval);
   first_segment_ = scan.window.first_column / interval;
   end_segment_ = std::min(segments_, checkpoints_in_row(scan.window.end_column, interval));
-  const std::size_t row_blocks = (row_mcus() + 1) * scan.mcu_blocks;
+  // What lanes decode past their ends does not reach the next row.
+  spare_mcus_ = (kMostPast + scan.mcu_blocks - 1) / scan.mcu_blocks;
+  const std::size_t row_blocks = (row_mcus() + spare_mcus_) * scan.mcu_blocks;
   if (row_blocks > kMostRowBlocks) return false;
   lanes_.tables = table_cache_.find(tables, shape_.bits);
   if (lanes_.tables == nullptr) return false;
@@ -74,7 +76,7 @@ bool SegmentDecoder::begin(const SegmentedScan& scan, std::span<const HuffmanTab
   batch_rows_ = (rows + batches - 1) / batches;
   batch_begin_ = batch_end_ = scan.window.first_row;
   used_blocks_ = 0;
-  fill_patterns((batch_rows_ + 1) * row_blocks);
+  fill_patterns(batch_rows_ * row_blocks + spare_mcus_ * scan.mcu_blocks);
   return true;
 }
 
@@ -85,7 +87,7 @@ std::size_t SegmentDecoder::row_mcus() const {
 
 void SegmentDecoder::fill_patterns(std::size_t blocks) {
   grow(blocks_, blocks);
-  lanes_.coefficients = blocks_.front().coefficients;
+  lanes_.blocks = blocks_.data();
   const std::size_t n = scan_.mcu_blocks;
   bool is_known = ac_.size() >= blocks && pattern_blocks_ == n;
   for (std::size_t i = 0; i < n && is_known; ++i) {
@@ -104,8 +106,13 @@ void SegmentDecoder::fill_patterns(std::size_t blocks) {
   lanes_.next_dc = next_dc_.data();
 }
 
+/// Index of the block after the last one of the row.
+std::size_t SegmentDecoder::row_end(std::size_t row) {
+  return static_cast<std::size_t>(row_blocks(row) - blocks_.data()) + row_mcus() * scan_.mcu_blocks;
+}
+
 LaneBlock* SegmentDecoder::row_blocks(std::size_t row) {
-  const std::size_t mcu = 1 + (row - batch_begin_) * (row_mcus() + 1);
+  const std::size_t mcu = spare_mcus_ + (row - batch_begin_) * (row_mcus() + spare_mcus_);
   return blocks_.data() + mcu * scan_.mcu_blocks;
 }
 
@@ -156,7 +163,7 @@ bool SegmentDecoder::plan_segment(std::size_t row, std::size_t segment, std::siz
 
   Segment planned;
   planned.ends_exactly = !is_last && end == all;
-  planned.ends_row = segment + 1 == end_segment_;
+  planned.row_end = row_end(row);
   planned.lane.bit = used_bytes_ * 8 + from.bit % 8;
   if (!is_last && next.bit <= from.bit) return false;
   if (!unstuff_segment(from.bit / 8, is_last ? nullptr : &next, blocks, planned)) return false;
@@ -232,11 +239,9 @@ bool SegmentDecoder::run() {
 }
 
 bool SegmentDecoder::finish(const Segment& segment, const Lane& lane) {
-  const bool went_past = lane.place > lane.end;
-  // Within a row, the next segment begins with what was decoded too much.
-  if (went_past && segment.ends_row) clear(blocks_[(lane.end + 1) / kBlockPlaces]);
-  const std::uint64_t end_bit = went_past ? lane.previous_bit : lane.bit;
-  return segment.ends_exactly ? end_bit == segment.end_bit : end_bit <= segment.end_bit;
+  // Within a row, the next segments begin with what was decoded too much.
+  for (std::size_t b = segment.row_end; b * kBlockPlaces <= lane.place; ++b) clear(blocks_[b]);
+  return segment.ends_exactly ? lane.end_bit == segment.end_bit : lane.end_bit <= segment.end_bit;
 }
 
 /// From differences to DC coefficients. @return false if a checkpoint has others.

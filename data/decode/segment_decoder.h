@@ -10,15 +10,10 @@
 #include "data/decode/checkpoints.h"
 #include "data/decode/lane_kernels.h"
 #include "data/decode/lane_tables.h"
+#include "data/decode/mcu_window.h"
 #include "data/decode/scan_kernels.h"
 
 namespace precast::data {
-
-/// Half-open ranges of MCUs that a region needs, and the size of the image in them.
-struct McuWindow {
-  std::size_t first_row = 0, end_row = 0, first_column = 0, end_column = 0;
-  std::size_t rows = 0, columns = 0;
-};
 
 /// A scan of which all checkpoints are known.
 struct SegmentedScan {
@@ -60,8 +55,8 @@ class SegmentDecoder {
     /// Of the next checkpoint. Limit where the segment is not decoded to its end, or is the last.
     std::uint64_t end_bit = 0;
     bool ends_exactly = false;
-    /// No segment follows in memory.
-    bool ends_row = false;
+    /// Index of the block after the row's last one.
+    std::size_t row_end = 0;
   };
 
   void fill_patterns(std::size_t blocks);
@@ -76,6 +71,7 @@ class SegmentDecoder {
   [[nodiscard]] std::size_t row_mcus() const;
   /// Of a row's first segment that is needed.
   [[nodiscard]] LaneBlock* row_blocks(std::size_t row);
+  [[nodiscard]] std::size_t row_end(std::size_t row);
 
   LaneShape shape_;
   LaneTableCache table_cache_;
@@ -89,8 +85,9 @@ class SegmentDecoder {
   std::vector<std::uint8_t> bytes_;
   std::size_t used_bytes_ = 0;
   std::vector<Segment> plan_;
-  /// A spare MCU, then rows of MCUs with a spare MCU after each.
+  /// Spare MCUs, then rows of MCUs with spare MCUs after each.
   std::vector<LaneBlock> blocks_;
+  std::size_t spare_mcus_ = 1;
   std::size_t used_blocks_ = 0;
   /// For each block (LaneScan).
   std::vector<const LaneEntry*> ac_, next_dc_;
