@@ -8,8 +8,8 @@
 namespace precast::data {
 namespace {
 
-/// The largest distance in source pixels between the starts of two taps in one window: 3 bytes per
-/// pixel, and 6 for a pair.
+/// The largest distance, in source pixels, between the first pixels of two outputs that share a
+/// window. A pixel has 3 bytes, and each output reads a pair of pixels (6 bytes).
 constexpr int kWindowReach = (ColumnBlend::kWindow - 6) / 3;
 
 /// Whether outputs that are `distance` apart always fit one window.

@@ -18,8 +18,8 @@ namespace precast::tools {
 /// One rank's training run: owns everything from the datasets to the run folder.
 class TrainRun {
  public:
-  /// Collective: all ranks construct one. @throws ConfigError if the ranks were given different
-  /// things
+  /// Collective: all ranks construct one. @throws ConfigError if configuration, datasets,
+  /// parameters or versions differ between the ranks.
   TrainRun(const ResolvedRun& run, const Registries& registries, RankSession& ranks);
 
   /// @return ExitCode::done, or ExitCode::preempted if the run was asked to stop.

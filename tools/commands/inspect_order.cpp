@@ -90,7 +90,7 @@ Json describe_order(const data::BetonReader& reader, const Arguments& arguments)
 }
 
 void print_order(const Json& report) {
-  fmt::print("order {}: {} positions in {:.3f} s; a batch of {} reads from {:.1f} pages",
+  fmt::print("order {}: {} positions, made in {:.3f} s; a batch of {} has samples of {:.1f} pages",
              report["order"].get<std::string>(), report["positions"].get<std::uint64_t>(),
              report["seconds"].get<double>(), report["batch_size"].get<std::uint64_t>(),
              report["pages_per_batch"].get<double>());

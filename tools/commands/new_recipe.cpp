@@ -201,7 +201,7 @@ std::string data_section(const DataFacts& facts, const std::string& train, const
 std::string pipeline_section(const Choice& choice) {
   if (choice.small) {
     return "pipeline:\n"
-           "  # Small images are seen whole. Remove horizontal_flip if left and right matter, as "
+           "  # Small images are not cropped. Remove horizontal_flip if left and right matter, as "
            "in "
            "digits.\n"
            "  train: [whole_image, horizontal_flip]\n"
