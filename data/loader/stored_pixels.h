@@ -37,7 +37,7 @@ struct StoredPixels {
 /// RGB of a region, by the rules by which `precast write` makes an image field from such an image:
 /// grey repeated, alpha dropped, the upper 8 of 16 bits.
 /// @param region inside the image. @param memory overwritten, unless the pixels are RGB of u8 and
-/// the result is a view of them. @return valid as long as both.
+/// the result is a view of them. @return valid as long as the value and the memory.
 [[nodiscard]] PRECAST_API ImageView rgb_of(const StoredPixels& pixels, const Rect& region,
                                            std::vector<std::uint8_t>& memory);
 

@@ -15,9 +15,9 @@
 
 namespace precast::data {
 
-/// The outputs that models and losses read, by name. Without inputs: the first image (in a file
-/// without images the first pixels or ragged output, else array, else text). Without targets: the
-/// first integer field (else float).
+/// The outputs that models and losses read, by name. Without inputs: the first image; in a file
+/// without images the first pixels or ragged output, then the first array, then the first text.
+/// Without targets: the first integer field (else float).
 struct FieldChoice {
   std::vector<std::string> inputs;
   std::vector<std::string> targets;

@@ -41,7 +41,7 @@ class PRECAST_API RunFolder {
 };
 
 /// The run's `log`: one JSON object per line with ffcv-imagenet's keys, each line flushed. Adds
-/// `timestamp` (Unix seconds) and `relative_time` (seconds since it was made).
+/// `timestamp` (Unix seconds) and `relative_time` (seconds since the log was opened).
 class PRECAST_API JsonLinesLog final : public MetricSink {
  public:
   /// Appends to an existing log. @throws IoError if the file cannot be created.
