@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "framework/api/stateful.h"
+#include "framework/api/target_kind.h"
 #include "framework/core/config/node.h"
 #include "framework/core/config/schema.h"
 #include "framework/core/export.h"
@@ -43,6 +44,8 @@ class Method : public Stateful {
   /// Rules that are checked before the run starts (check_rules). At most one method replaces the
   /// step anyway.
   [[nodiscard]] virtual std::vector<MethodRule> rules() const { return {}; }
+  /// Whether it works with such targets.
+  [[nodiscard]] virtual bool accepts(TargetKind /*kind*/) const { return true; }
   /// Edits the plan before anything is built from it. @throws ConfigError where the two do not fit
   virtual void configure(TrainPlan& /*plan*/) const {}
   /// Called once before the first step with the facts of this run; each rank gets its own.
