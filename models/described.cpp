@@ -6,6 +6,7 @@
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/relu.h>
+#include <ATen/ops/upsample_nearest2d.h>
 #include <fmt/format.h>
 #include <torch/nn/modules/dropout.h>
 #include <torch/nn/modules/linear.h>
@@ -165,7 +166,7 @@ class Builder {
     std::int64_t out = 0, kernel = 3, stride = 1, padding = -1, groups = 1;
     bool bias = true;
     Schema schema;
-    schema.add("out", &out, "channels").min(1).required();
+    schema.add("out", &out, "channels; 0: the number of classes").min(0).required();
     schema.add("kernel", &kernel, "side of the window").min(1);
     schema.add("stride", &stride, "step of the window").min(1);
     schema.add("padding", &padding, "-1: kernel / 2").min(-1);
@@ -173,6 +174,7 @@ class Builder {
         .min(1);
     schema.add("bias", &bias, "add a learned number to each channel");
     read(entry, schema);
+    if (out == 0) out = spec_.num_classes;
     if (padding < 0) padding = kernel / 2;
     const std::int64_t in = entry.flow.channels;
     if (in % groups != 0 || out % groups != 0)
@@ -254,6 +256,17 @@ class Builder {
                 torch::nn::Linear(torch::nn::LinearOptions(entry.flow.channels, out).bias(bias)));
     entry.flow.channels = out;
   }
+  void add_upsample(const Entry& entry) {
+    need_image(entry);
+    std::int64_t scale = 2;
+    Schema schema;
+    schema.add("scale", &scale, "factor of the side").min(1);
+    read(entry, schema);
+    step(entry, [scale](const Tensor& x) {
+      return at::upsample_nearest2d(x, {x.size(2) * scale, x.size(3) * scale});
+    });
+    entry.flow.side *= scale;
+  }
   void add_dropout(const Entry& entry) {
     double p = 0.5;
     Schema schema;
@@ -299,6 +312,7 @@ std::span<const Builder::Known> Builder::known_layers() {
       {"global_avg_pool", &Builder::add_global_pool},
       {"flatten", &Builder::add_flatten},
       {"linear", &Builder::add_linear},
+      {"upsample", &Builder::add_upsample},
       {"dropout", &Builder::add_dropout},
       {"residual", &Builder::add_residual},
   };
@@ -310,20 +324,37 @@ std::span<const Builder::Known> Builder::known_layers() {
 void DescribedOptions::options(Schema& schema) {
   schema.add("layers", &layers, "list of layers").required();
   schema.add("image_size", &image_size, "side of the images, px; 0: any").min(0);
+  schema.add("features", &features, "values of an input that is an array; 0: it is an image")
+      .min(0);
 }
 
 std::unique_ptr<Model> make_described(const ModelSpec& spec, const DescribedOptions& options) {
   Flow flow;
   flow.channels = spec.in_channels;
   flow.side = options.image_size;
+  if (options.features > 0) flow = {.channels = options.features, .flat = true};
   const std::shared_ptr<Chain> chain =
       Builder(spec).chain(options.layers, "model.params.layers", flow);
-  // num_classes 1 may mean that the number is not known yet: the recipe is read before the dataset.
-  if (!flow.flat || (spec.num_classes > 1 && flow.channels != spec.num_classes))
+  if (options.features > 0) {
+    chain->steps.insert(chain->steps.begin(),
+                        [](const Tensor& x) { return x.to(at::kFloat).flatten(1); });
+  }
+  // One class: how many there are is not known yet, the recipe is read before the dataset.
+  const bool other_number = spec.num_classes > 1 && flow.channels != spec.num_classes;
+  if (spec.targets == TargetKind::class_mask) {
+    if (flow.flat || other_number)
+      Builder::fail(options.layers.items.back().origin, "model.params.layers",
+                    fmt::format("expected {} channels at the end, one per class, got {}. End with "
+                                "`conv: {{out: 0}}`",
+                                spec.num_classes, flow.text()));
+  } else if (spec.targets == TargetKind::values && !flow.flat) {
+    // Images out of images: the loss compares the shapes.
+  } else if (!flow.flat || other_number) {
     Builder::fail(options.layers.items.back().origin, "model.params.layers",
                   fmt::format("expected {} features at the end, one per class, got {}. End with "
                               "global_avg_pool, flatten, linear",
                               spec.num_classes, flow.text()));
+  }
   return detail::as_model(chain);
 }
 

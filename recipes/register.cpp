@@ -2,6 +2,9 @@
 
 #include "recipes/losses/bce.h"
 #include "recipes/losses/cross_entropy.h"
+#include "recipes/losses/multi_label_bce.h"
+#include "recipes/losses/pixel_cross_entropy.h"
+#include "recipes/losses/value_losses.h"
 #include "recipes/methods/batch_resize.h"
 #include "recipes/methods/bce_loss.h"
 #include "recipes/methods/blurpool.h"
@@ -21,7 +24,12 @@
 #include "recipes/methods/stochastic_depth.h"
 #include "recipes/methods/swa.h"
 #include "recipes/methods/zero_init_residual.h"
+#include "recipes/metrics/f1.h"
+#include "recipes/metrics/map.h"
+#include "recipes/metrics/mean_iou.h"
+#include "recipes/metrics/per_class_accuracy.h"
 #include "recipes/metrics/top_k.h"
+#include "recipes/metrics/value_metrics.h"
 #include "recipes/optim/adamw.h"
 #include "recipes/optim/lamb.h"
 #include "recipes/optim/lars.h"
@@ -38,6 +46,14 @@ namespace precast::recipes {
 
 void register_metrics(MetricRegistry& registry) {
   registry.add("top_k", "share of samples whose class is among the k largest logits", make_top_k);
+  registry.add("per_class_accuracy", "mean over classes of the share that is classified correctly",
+               make_per_class_accuracy);
+  registry.add("f1", "harmonic mean of precision and recall", make_f1);
+  registry.add("map", "mean average precision, for several labels per sample", make_map);
+  registry.add("mean_iou", "intersection over union of masks, the mean over classes",
+               make_mean_iou);
+  registry.add("mse", "mean squared error", make_mse_metric);
+  registry.add("r2", "share of the variance that is explained", make_r2);
 }
 
 void register_methods(MethodRegistry& registry) {
@@ -83,6 +99,14 @@ void register_losses(LossRegistry& registry) {
   registry.add("cross_entropy", "mean cross entropy, of class indices or probabilities",
                make_cross_entropy);
   registry.add("bce", "mean binary cross entropy: one decision per class", make_bce);
+  registry.add("multi_label_bce", "mean binary cross entropy, of several labels per sample",
+               make_multi_label_bce);
+  registry.add("pixel_cross_entropy", "cross entropy of the class of each pixel",
+               make_pixel_cross_entropy);
+  registry.add("mse", "mean squared error", make_mse);
+  registry.add("l1", "mean absolute error", make_l1);
+  registry.add("huber", "squared error where it is small, absolute error elsewhere (Huber 1964)",
+               make_huber);
 }
 
 void register_optimizers(OptimizerRegistry& registry) {

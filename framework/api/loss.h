@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "framework/api/batch.h"
+#include "framework/api/target_kind.h"
 #include "framework/core/config/part.h"
 #include "framework/core/export.h"
 
@@ -13,6 +14,8 @@ namespace precast {
 class PRECAST_API Loss {
  public:
   virtual ~Loss() = default;
+  /// The targets that it compares outputs with.
+  [[nodiscard]] virtual TargetKind target_kind() const { return TargetKind::class_index; }
   /// @param outputs what the model returned for `batch`.
   /// @return scalar float32: the mean over the batch.
   [[nodiscard]] virtual at::Tensor operator()(const at::Tensor& outputs,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "framework/api/stateful.h"
+#include "framework/api/target_kind.h"
 #include "framework/core/config/node.h"
 #include "framework/core/config/schema.h"
 #include "framework/core/export.h"
@@ -43,6 +44,8 @@ class Method : public Stateful {
   /// Rules that are checked before the run starts (check_rules). No rule is needed for
   /// step_strategy(): at most one method may replace the step in any case.
   [[nodiscard]] virtual std::vector<MethodRule> rules() const { return {}; }
+  /// Whether it works with such targets.
+  [[nodiscard]] virtual bool accepts(TargetKind /*kind*/) const { return true; }
   /// Edits the plan before anything is built from it. @throws ConfigError if method and plan do not
   /// fit together
   virtual void configure(TrainPlan& /*plan*/) const {}

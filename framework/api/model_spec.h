@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "framework/api/target_kind.h"
 #include "framework/core/config/node.h"
 
 namespace precast {
@@ -13,9 +14,12 @@ class Communicator;
 struct ModelSpec {
   /// Registered name: "resnet18".
   std::string arch = "resnet18";
+  /// Outputs of a sample, or of a pixel: classes, or numbers.
   std::int64_t num_classes = 1000;
   /// Channels of the images: 3, or 1 for grey ones.
   std::int64_t in_channels = 3;
+  /// What the outputs are compared with.
+  TargetKind targets = TargetKind::class_index;
   /// Antialias every strided convolution with at least 16 input channels (Zhang, ICML 2019; as
   /// ffcv-imagenet).
   bool blurpool = false;

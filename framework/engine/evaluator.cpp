@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <tuple>
 
 #include "framework/core/error.h"
@@ -37,6 +38,20 @@ double EvalResult::top_5() const {
   return samples == 0 ? 0 : static_cast<double>(top_5_correct) / static_cast<double>(samples);
 }
 
+std::vector<std::pair<std::string, double>> EvalResult::figures() const {
+  std::vector<std::pair<std::string, double>> figures;
+  if (classifies) figures = {{"top_1", top_1()}, {"top_5", top_5()}};
+  figures.insert(figures.end(), metrics.begin(), metrics.end());
+  return figures;
+}
+
+double EvalResult::figure(std::string_view name) const {
+  if (name == "val_loss") return loss;
+  for (const auto& [known, value] : figures())
+    if (known == name) return value;
+  return NAN;
+}
+
 at::Tensor Evaluator::outputs(Model& model, Batch& batch) const {
   const AutocastScope autocast(options_.device, options_.precision);
   if (!options_.channels_last) make_inputs_contiguous(batch);
@@ -47,13 +62,16 @@ at::Tensor Evaluator::outputs(Model& model, Batch& batch) const {
     at::Tensor& input = mirrored.input(i);
     if (input.dim() == kImageDims) input = at::flip(input, {kWidthAxis});
   }
-  return output + model.forward(mirrored);
+  const at::Tensor mirror_output = model.forward(mirrored);
+  const bool masks = options_.targets == TargetKind::class_mask;
+  return output + (masks ? at::flip(mirror_output, {kWidthAxis}) : mirror_output);
 }
 
 void Evaluator::count(Model& model, const Loss& loss, Batch& batch, Counts& counts) const {
   const at::Tensor output = outputs(model, batch);
   const at::Tensor& labels = batch.labels();
-  if (output.dim() == 2 && labels.dim() == 1 && labels.scalar_type() == at::kLong) {
+  if (options_.targets == TargetKind::class_index && output.dim() == 2 && labels.dim() == 1 &&
+      labels.scalar_type() == at::kLong) {
     const std::int64_t k = std::min(kTopK, output.size(1));
     const at::Tensor best = std::get<1>(at::topk(output, k, 1));
     const at::Tensor hits = at::eq(best, labels.unsqueeze(1));
@@ -63,8 +81,7 @@ void Evaluator::count(Model& model, const Loss& loss, Batch& batch, Counts& coun
   }
   counts.integers[2].add_(batch.size());
   counts.loss.add_(loss(output, batch).to(at::kDouble) * static_cast<double>(batch.size()));
-  for (std::size_t i = 0; i < options_.metrics.size(); ++i)
-    counts.metrics[i].add_(options_.metrics[i]->count(output, batch));
+  counts.metrics.add(output, batch);
 }
 
 void Evaluator::count_classes(const at::Tensor& labels, const at::Tensor& correct,
@@ -95,11 +112,10 @@ std::optional<EvalResult> Evaluator::evaluate(Model& model, const Loss& loss, Ba
     if (!on_batch(samples)) return std::nullopt;
   }
   require(!source.next(), "an evaluation has as many rounds as the longest share has batches");
-  std::vector<at::Tensor> sums = {counts.integers, counts.classes, counts.loss};
-  sums.insert(sums.end(), counts.metrics.begin(), counts.metrics.end());
-  ranks.all_reduce_sum(sums);
+  ranks.all_reduce_sum({counts.integers, counts.classes, counts.loss});
 
   EvalResult result = result_of(counts);
+  if (result.samples > 0) result.metrics = counts.metrics.values(ranks, result.samples);
   require(result.samples == source.samples(), "every sample is evaluated once");
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
@@ -109,20 +125,18 @@ Evaluator::Counts Evaluator::no_counts() const {
   // On the device until the end: no sync in the loop.
   const at::TensorOptions reals = at::device(options_.device).dtype(at::kDouble);
   const at::TensorOptions integers = reals.dtype(at::kLong);
-  Counts counts{.integers = at::zeros({3}, integers),
-                .classes = at::zeros({2, options_.num_classes + 1}, integers),
-                .loss = at::zeros({}, reals),
-                .metrics = {}};
-  for (const auto& metric : options_.metrics)
-    counts.metrics.push_back(at::zeros({metric->sums()}, reals));
-  return counts;
+  return {.integers = at::zeros({3}, integers),
+          .classes = at::zeros({2, options_.num_classes + 1}, integers),
+          .loss = at::zeros({}, reals),
+          .metrics = {options_.metrics, options_.device}};
 }
 
 EvalResult Evaluator::result_of(const Counts& counts) const {
   const at::Tensor integers = counts.integers.cpu();
   EvalResult result{.samples = integers[2].item<std::int64_t>(),
                     .top_1_correct = integers[0].item<std::int64_t>(),
-                    .top_5_correct = integers[1].item<std::int64_t>()};
+                    .top_5_correct = integers[1].item<std::int64_t>(),
+                    .classifies = options_.targets == TargetKind::class_index};
   if (result.samples == 0) return result;
   result.loss = counts.loss.item<double>() / static_cast<double>(result.samples);
   const at::Tensor classes = counts.classes.cpu();
@@ -134,11 +148,6 @@ EvalResult Evaluator::result_of(const Counts& counts) const {
   const bool any = std::ranges::any_of(result.classes,
                                        [](const ClassCount& count) { return count.samples > 0; });
   if (!any) result.classes.clear();
-  for (std::size_t i = 0; i < options_.metrics.size(); ++i) {
-    const Metric& metric = *options_.metrics[i];
-    result.metrics.emplace_back(metric.name(),
-                                metric.value(counts.metrics[i].cpu(), result.samples));
-  }
   return result;
 }
 

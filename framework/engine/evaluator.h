@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "framework/api/model.h"
 #include "framework/api/train_plan.h"
 #include "framework/core/export.h"
+#include "framework/engine/metric_counts.h"
 
 namespace precast::engine {
 
@@ -27,8 +29,9 @@ struct EvaluatorOptions {
   /// Adds the outputs for the mirrored image where the input is one (test-time augmentation over
   /// left/right flips; the sum, as ffcv-imagenet, not the mean).
   bool flip_tta = true;
-  /// Reported in addition to the loss, top-1 and top-5.
+  /// Reported in addition to the loss and, for class indices, top-1 and top-5.
   Metrics metrics = {};
+  TargetKind targets = TargetKind::class_index;
   /// Counts each class if the outputs are logits of this many classes; 0: no such counts.
   std::int64_t num_classes = 0;
 };
@@ -40,7 +43,7 @@ struct ClassCount {
 };
 
 /// Counts over a whole dataset. Integers, so that sums over ranks are exact. If the outputs are not
-/// logits or the targets not classes, nothing counts as correct.
+/// logits or the targets not class indices, nothing counts as correct.
 struct PRECAST_API EvalResult {
   std::int64_t samples = 0;
   std::int64_t top_1_correct = 0;
@@ -52,9 +55,15 @@ struct PRECAST_API EvalResult {
   std::vector<std::pair<std::string, double>> metrics = {};
   /// By class; empty without EvaluatorOptions::num_classes, or if none of the targets is a class.
   std::vector<ClassCount> classes = {};
+  /// Whether there are top-1 and top-5.
+  bool classifies = true;
 
   [[nodiscard]] double top_1() const;
   [[nodiscard]] double top_5() const;
+  /// Everything but the loss, by name: top_1 and top_5 where there are any, then `metrics`.
+  [[nodiscard]] std::vector<std::pair<std::string, double>> figures() const;
+  /// One of figures(), or val_loss; NaN for another name.
+  [[nodiscard]] double figure(std::string_view name) const;
 };
 
 /// Runs a model over data without training it. Every sample counts once: no padding, no dropped
@@ -87,13 +96,12 @@ class PRECAST_API Evaluator {
     /// classes.
     at::Tensor classes;
     at::Tensor loss;
-    /// One per metric.
-    std::vector<at::Tensor> metrics;
+    MetricCounts metrics;
   };
   [[nodiscard]] Counts no_counts() const;
   void count_classes(const at::Tensor& labels, const at::Tensor& correct, Counts& counts) const;
   void count(Model& model, const Loss& loss, Batch& batch, Counts& counts) const;
-  /// @param counts over all ranks. Without the time it took.
+  /// @param counts over all ranks. Without the metrics, and the time it took.
   [[nodiscard]] EvalResult result_of(const Counts& counts) const;
   [[nodiscard]] at::Tensor outputs(Model& model, Batch& batch) const;
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace precast::engine {
@@ -16,8 +17,9 @@ enum Importance : int { kCause, kRate, kWaiting, kSpeed, kLossAndTime, kPosition
 
 }  // namespace
 
-TrainProgress::TrainProgress(const TrainPlan& plan, const BatchSource& train_source, bool shown)
-    : plan_(plan), train_source_(train_source), shown_(shown) {}
+TrainProgress::TrainProgress(const TrainPlan& plan, const BatchSource& train_source, bool shown,
+                             BestMetric best)
+    : plan_(plan), train_source_(train_source), best_(std::move(best)), shown_(shown) {}
 
 void TrainProgress::begin_epoch(const TrainState& state) {
   epoch_ = state.epoch;
@@ -61,12 +63,20 @@ std::string TrainProgress::epoch_line(const TrainState& state,
   std::string line = fmt::format("epoch {}/{} | train loss {:.4f}", state.epoch + 1, plan_.epochs,
                                  state.train_loss);
   if (eval) {
-    line += fmt::format(" | val loss {:.4f} | top-1 {:.4f} ", eval->loss, eval->top_1());
-    line += state.best_epoch == state.epoch
-                ? "(best)"
-                : fmt::format("(best {:.4f} in epoch {})", state.best_top_1, state.best_epoch + 1);
-    for (const auto& [name, value] : eval->metrics)
-      line += fmt::format(" | {} {:.4f}", name, value);
+    line += fmt::format(" | val loss {:.4f}", eval->loss);
+    std::string best;
+    if (state.best_epoch == state.epoch) {
+      best = " (best)";
+    } else if (state.best_epoch >= 0) {
+      best = fmt::format(" (best {:.4f} in epoch {})", state.best_top_1, state.best_epoch + 1);
+    }
+    if (best_.name == "val_loss") line += best;
+    for (const auto& [name, value] : eval->figures()) {
+      // Of top-1 and top-5, the line has the first.
+      if (name == "top_5" && eval->classifies && best_.name != "top_5") continue;
+      line += fmt::format(" | {} {:.4f}", name == "top_1" ? "top-1" : name, value);
+      if (name == best_.name) line += best;
+    }
   }
   const double seconds = state.train_seconds - first_seconds_;
   const auto images = static_cast<double>(state.images_trained - first_images_);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "framework/api/batch_source.h"
+#include "framework/api/metric.h"
 #include "framework/api/train_plan.h"
 #include "framework/core/export.h"
 #include "framework/core/progress.h"
@@ -19,8 +20,10 @@ namespace precast::engine {
 /// 1.
 class PRECAST_API TrainProgress {
  public:
-  /// Borrows both. @param shown false: never due (all ranks but one).
-  TrainProgress(const TrainPlan& plan, const BatchSource& train_source, bool shown);
+  /// Borrows both. @param shown false: never due (all ranks but one). @param best the figure that
+  /// is compared with that of the best epoch.
+  TrainProgress(const TrainPlan& plan, const BatchSource& train_source, bool shown,
+                BestMetric best = {});
 
   /// @param state at the beginning of the epoch, or where an earlier run has stopped in it.
   void begin_epoch(const TrainState& state);
@@ -38,6 +41,7 @@ class PRECAST_API TrainProgress {
  private:
   const TrainPlan& plan_;
   const BatchSource& train_source_;
+  BestMetric best_;
   Progress progress_;
   bool shown_;
   std::int64_t epoch_ = 0;

@@ -28,7 +28,8 @@ struct TrainState {
   std::int64_t restores = 0;
   /// Over all ranks.
   std::int64_t images_trained = 0;
-  /// The best top-1 of the evaluations so far, and its epoch; -1: there was none.
+  /// The best value of the metric that decides (TrainerOptions::best; top-1 for classes) in the
+  /// evaluations so far, and its epoch; -1: there was none.
   double best_top_1 = -1;
   std::int64_t best_epoch = -1;
   double train_seconds = 0;

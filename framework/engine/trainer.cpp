@@ -59,7 +59,7 @@ Trainer::Trainer(const TrainPlan& plan, TrainerParts parts, TrainerOptions optio
           make_step_graph(options.graphs, plan_, options.device, parts_.ranks.world(),
                           parts_.model)),
       nonfinite_(options.device),
-      progress_(plan_, parts_.train_source, parts_.ranks.rank() == 0) {
+      progress_(plan_, parts_.train_source, parts_.ranks.rank() == 0, options_.best) {
   state_.loss_sum = at::zeros({}, at::device(options_.device).dtype(at::kDouble));
   state_.loss_count = at::zeros_like(state_.loss_sum);
 }
@@ -149,8 +149,7 @@ Trainer::Verdict Trainer::train_epoch() {
 
 Trainer::Verdict Trainer::save_checkpoint(const std::optional<EvalResult>& eval) {
   tick();
-  const std::optional<double> metric = eval ? std::optional(eval->top_1()) : std::nullopt;
-  return parts_.checkpointer->save(state_, metric) ? Verdict::go_on : Verdict::diverged;
+  return parts_.checkpointer->save(state_, score(eval)) ? Verdict::go_on : Verdict::diverged;
 }
 
 void Trainer::take_step(Batch& batch) {
@@ -226,9 +225,12 @@ Trainer::Verdict Trainer::finish_epoch() {
     if (!eval) return Verdict::stop;
     if (!std::isfinite(eval->loss)) return Verdict::diverged;
   }
-  if (eval && eval->top_1() > state_.best_top_1) {
-    state_.best_top_1 = eval->top_1();
-    state_.best_epoch = state_.epoch;
+  if (const auto now = score(eval); now && std::isfinite(*now)) {
+    const double before = options_.best.higher_is_better ? state_.best_top_1 : -state_.best_top_1;
+    if (state_.best_epoch < 0 || *now > before) {
+      state_.best_top_1 = eval->figure(options_.best.name);
+      state_.best_epoch = state_.epoch;
+    }
   }
   log_epoch(eval);
   if (parts_.ranks.rank() == 0) log_line(progress_.epoch_line(state_, eval));
@@ -291,13 +293,18 @@ void Trainer::log_step(const at::Tensor& loss) {
          {"images", state_.images_trained}});
 }
 
+/// Larger is better. Nothing without an evaluation.
+std::optional<double> Trainer::score(const std::optional<EvalResult>& eval) const {
+  if (!eval) return std::nullopt;
+  const double value = eval->figure(options_.best.name);
+  return options_.best.higher_is_better ? value : -value;
+}
+
 void Trainer::log_epoch(const std::optional<EvalResult>& eval) {
   nlohmann::ordered_json record = {{"current_lr", state_.lr}};
   if (eval) {
-    record.update({{"top_1", eval->top_1()},
-                   {"top_5", eval->top_5()},
-                   {"val_time", eval->seconds},
-                   {"val_loss", eval->loss}});
+    if (eval->classifies) record.update({{"top_1", eval->top_1()}, {"top_5", eval->top_5()}});
+    record.update({{"val_time", eval->seconds}, {"val_loss", eval->loss}});
     for (const auto& [name, value] : eval->metrics) record[name] = value;
   }
   record.update({{"train_loss", state_.train_loss},

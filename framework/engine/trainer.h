@@ -38,6 +38,8 @@ struct TrainerOptions {
   std::int64_t log_every = 0;
   NonFinite on_nonfinite = NonFinite::stop;
   GraphMode graphs = GraphMode::off;
+  /// Which of the evaluations' figures decides which checkpoint is the best.
+  BestMetric best = {};
 };
 
 /// What the trainer works with. All borrowed; they outlive it.
@@ -107,6 +109,7 @@ class PRECAST_API Trainer {
   [[nodiscard]] double mean_over_ranks(const at::Tensor& value) const;
   void write(const nlohmann::ordered_json& record);
   void log_step(const at::Tensor& loss);
+  [[nodiscard]] std::optional<double> score(const std::optional<EvalResult>& eval) const;
   void log_epoch(const std::optional<EvalResult>& eval);
   void tick();
   /// For people: epochs count from 1.

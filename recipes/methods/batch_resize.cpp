@@ -18,6 +18,10 @@ namespace {
 
 class BatchResize final : public Method {
  public:
+  /// Masks would no longer have the size of their images.
+  [[nodiscard]] bool accepts(TargetKind kind) const override {
+    return kind != TargetKind::class_mask;
+  }
   void options(Schema& schema) override {
     schema.add("mode", &mode_, "how images are made smaller").choices({"resize", "crop"});
     schema.add("initial_scale", &initial_scale_, "side at the start, as a share of the full side")

@@ -14,6 +14,9 @@ constexpr const char* kDefaultLoss = "cross_entropy";
 
 class BceLoss final : public Method {
  public:
+  [[nodiscard]] bool accepts(TargetKind kind) const override {
+    return kind == TargetKind::class_index;
+  }
   void options(Schema& schema) override {
     schema.add("sum_classes", &sum_classes_, "sum over classes instead of the mean");
     schema

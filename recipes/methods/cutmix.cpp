@@ -9,6 +9,9 @@ namespace {
 
 class Cutmix final : public Method {
  public:
+  [[nodiscard]] bool accepts(TargetKind kind) const override {
+    return kind == TargetKind::class_index;
+  }
   void options(Schema& schema) override {
     schema.add("alpha", &alpha_, "both parameters of the Beta distribution").above(0);
     schema.add("probability", &probability_, "share of batches mixed").min(0).max(1);

@@ -9,6 +9,9 @@ namespace {
 
 class LabelSmoothing final : public Method {
  public:
+  [[nodiscard]] bool accepts(TargetKind kind) const override {
+    return kind == TargetKind::class_index;
+  }
   void options(Schema& schema) override {
     schema.add("smoothing", &smoothing_, "share of the probability that is spread over all classes")
         .min(0)

@@ -9,6 +9,9 @@ namespace {
 
 class Mixup final : public Method {
  public:
+  [[nodiscard]] bool accepts(TargetKind kind) const override {
+    return kind == TargetKind::class_index;
+  }
   void options(Schema& schema) override {
     schema.add("alpha", &alpha_, "both parameters of the Beta distribution").above(0);
     schema.add("same_lambda", &same_lambda_, "one share per batch instead of one per sample");

@@ -9,6 +9,9 @@ namespace {
 
 class MixupOrCutmix final : public Method {
  public:
+  [[nodiscard]] bool accepts(TargetKind kind) const override {
+    return kind == TargetKind::class_index;
+  }
   void options(Schema& schema) override {
     schema.add("mixup_alpha", &mixup_alpha_, "MixUp: both parameters of the Beta distribution")
         .above(0);

@@ -18,6 +18,9 @@ class TopK final : public Metric {
   explicit TopK(std::int64_t k) : k_(k) {}
 
   [[nodiscard]] std::string name() const override { return fmt::format("top_{}", k_); }
+  [[nodiscard]] bool accepts(TargetKind kind) const override {
+    return kind == TargetKind::class_index;
+  }
   [[nodiscard]] std::int64_t sums() const override { return 1; }
   [[nodiscard]] at::Tensor count(const at::Tensor& outputs, const Batch& batch) const override {
     const at::Tensor& classes = batch.target();

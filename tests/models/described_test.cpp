@@ -113,6 +113,24 @@ TEST(DescribedModelTest, WrongLayersAreNamedByTheirPlaces) {
   expect_refusal("", "model.params.layers");
 }
 
+TEST(DescribedModelTest, ArraysOfAnyTypeAreFeatures) {
+  const auto model = described("{features: 6, layers: [linear: {out: 4}, relu, linear]}");
+  const at::Tensor values = noise_tensor(1, {5, 2, 3}).to(at::kDouble);
+  const at::Tensor outputs = model->forward(make_batch(values));
+  EXPECT_EQ(outputs.sizes(), at::IntArrayRef({5, 10}));
+  EXPECT_TRUE(outputs.equal(model->forward(make_batch(values.to(at::kFloat).view({5, 6})))));
+}
+
+TEST(DescribedModelTest, ForMasksEachPixelHasAnOutput) {
+  ModelSpec spec{.arch = "layers", .num_classes = 10, .targets = TargetKind::class_mask};
+  spec.params = params("{layers: [conv: {out: 4, stride: 2}, upsample, conv: {out: 0}]}");
+  const at::Tensor outputs = make_model(spec)->forward(make_batch(noise_tensor(1, {2, 3, 8, 8})));
+  EXPECT_EQ(outputs.sizes(), at::IntArrayRef({2, 10, 8, 8}));
+  spec.params = params("{layers: [global_avg_pool, flatten, linear]}");
+  EXPECT_THAT([&] { (void)make_model(spec); },
+              ThrowsMessage<ConfigError>(Names("model.params.layers", "10 channels")));
+}
+
 TEST(DescribedModelTest, WindowsLargerThanTheImageAreRefused) {
   EXPECT_THAT(
       [] { (void)described("{image_size: 4, layers: [max_pool, max_pool, max_pool]}"); },

@@ -38,21 +38,24 @@ void print_subject(const ordered_json& subject, const RunArgument& used) {
 }
 
 void print_result(const engine::EvalResult& result) {
-  fmt::print("top-1 {:.4f}   top-5 {:.4f}   loss {:.4f}   ({} in {})\n", result.top_1(),
-             result.top_5(), result.loss,
-             format_count(static_cast<std::uint64_t>(result.samples), "image"),
+  if (result.classifies)
+    fmt::print("top-1 {:.4f}   top-5 {:.4f}   ", result.top_1(), result.top_5());
+  fmt::print("loss {:.4f}   ({} in {})\n", result.loss,
+             format_count(static_cast<std::uint64_t>(result.samples),
+                          result.classifies ? "image" : "sample"),
              format_duration(result.seconds));
   for (const auto& [name, value] : result.metrics) fmt::print("{} {:.4f}\n", name, value);
 }
 
 ordered_json figures_of(const engine::EvalResult& result) {
-  ordered_json figures = {{"top_1", result.top_1()},
-                          {"top_5", result.top_5()},
-                          {"val_loss", result.loss},
-                          {"top_1_correct", result.top_1_correct},
-                          {"top_5_correct", result.top_5_correct},
-                          {"images", result.samples},
-                          {"seconds", result.seconds}};
+  ordered_json figures = ordered_json::object();
+  if (result.classifies) figures = {{"top_1", result.top_1()}, {"top_5", result.top_5()}};
+  figures["val_loss"] = result.loss;
+  if (result.classifies) {
+    figures["top_1_correct"] = result.top_1_correct;
+    figures["top_5_correct"] = result.top_5_correct;
+  }
+  figures.update({{"images", result.samples}, {"seconds", result.seconds}});
   for (const auto& [name, value] : result.metrics) figures[name] = value;
   return figures;
 }
@@ -67,8 +70,8 @@ Evaluated evaluate(const Recipe& recipe, const Registries& registries, const Run
   const TrainConfig& config = recipe.config;
   check_weights_given(config);
   const auto reader = open_dataset("data.val_dataset", config.data.val_dataset, config);
-  const std::int64_t classes = count_eval_classes(config, reader.get(), /*labels_matter=*/true);
-  EvalModel model = make_eval_model(recipe, registries, classes, reader.get(), used.checkpoint);
+  const std::int64_t outputs = count_eval_outputs(recipe, reader.get(), /*labels_matter=*/true);
+  EvalModel model = make_eval_model(recipe, registries, outputs, reader.get(), used.checkpoint);
   const EvalSource opened = open_eval_source(model, *reader);
   const auto loss = registries.losses.make(model.plan.loss);
   const auto single = make_single_rank();

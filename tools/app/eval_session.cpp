@@ -5,6 +5,7 @@
 #include "tools/app/model_probe.h"
 #include "tools/app/plan.h"
 #include "tools/app/session.h"
+#include "tools/app/task.h"
 
 namespace precast::tools {
 namespace {
@@ -20,12 +21,13 @@ void check_weights_given(const TrainConfig& config) {
       "folder in place of the recipe");
 }
 
-std::int64_t count_eval_classes(const TrainConfig& config, const data::BetonReader* reader,
+std::int64_t count_eval_outputs(const Recipe& recipe, const data::BetonReader* reader,
                                 bool labels_matter) {
+  const TrainConfig& config = recipe.config;
   std::int64_t classes = config.model.num_classes;
   if (classes == 0) classes = classes_of_weights(config.model.weights);
   if (reader != nullptr && (labels_matter || classes == 0))
-    return count_classes(*reader, config, classes);
+    return count_outputs(*reader, recipe, recipe.val_pipeline, classes);
   if (classes > 0) return classes;
   throw ConfigError(
       "model.num_classes: missing. The weights do not say how many classes they have; give it as "
@@ -50,7 +52,7 @@ EvalSource open_eval_source(EvalModel& model, const data::BetonReader& reader) {
   const Batch batch = make_batch_maker(&reader, model.run.recipe.val_pipeline, model.run,
                                        model.plan)(2, config.validation.resolution);
   check_output(*model.model, model.plan.model, batch);
-  const bool mirrors = config.validation.lr_tta && batch.input().dim() == kImageDims;
+  const bool mirrors = mirrors_images(model.run.recipe) && batch.input().dim() == kImageDims;
   return {make_val_source(reader, model.run, model.plan), mirrors ? 2 : 1};
 }
 

@@ -30,13 +30,13 @@ struct EvalModel {
 /// @throws ConfigError if the recipe does not name any weights.
 void check_weights_given(const TrainConfig& config);
 
-/// Determines the number of classes: `model.num_classes`, else that of the weights, else that of
-/// the labels.
-/// @param reader the dataset with these labels; null: there are none.
+/// Determines the number of outputs: `model.num_classes`, else that of the weights, else that of
+/// the targets.
+/// @param reader the dataset with these targets; null: there are none.
 /// @param labels_matter checks that every label is a valid class.
-/// @throws ConfigError if nothing says how many classes there are.
-[[nodiscard]] std::int64_t count_eval_classes(const TrainConfig& config,
-                                              const data::BetonReader* reader, bool labels_matter);
+/// @throws ConfigError if nothing says how many outputs there are.
+[[nodiscard]] std::int64_t count_eval_outputs(const Recipe& recipe, const data::BetonReader* reader,
+                                              bool labels_matter);
 
 /// @param labels the dataset whose classes are compared with those of the weights; null: none.
 /// @param checkpoint the folder of a checkpoint whose weights are model.weights; empty: none.

@@ -97,11 +97,16 @@ std::vector<std::string> find_unheeded(const ModelRegistry& models, const TrainP
   return unheeded;
 }
 
-void check_output(Model& model, const ModelSpec& spec, const Batch& batch) {
+bool is_own_classifier(const ModelSpec& spec, const Batch& batch) {
   const at::Tensor& input = batch.input();
   const bool images =
       batch.inputs.size() == 1 && input.dim() == 4 && input.size(1) == spec.in_channels;
-  if (images && is_built_in(spec.arch)) return;
+  return images && spec.targets == TargetKind::class_index && is_built_in(spec.arch);
+}
+
+void check_output(Model& model, const ModelSpec& spec, const Batch& batch) {
+  if (is_own_classifier(spec, batch)) return;
+  const at::Tensor& input = batch.input();
   const auto wrong = [&](const std::string& expected, const std::string& got) {
     throw ConfigError(fmt::format("model '{}': expected {}, got {}", spec.arch, expected, got));
   };
@@ -122,7 +127,8 @@ void check_output(Model& model, const ModelSpec& spec, const Batch& batch) {
         fmt::format("a failure: {}. See data.inputs", first_line(error.what_without_backtrace())));
   }
   const at::Tensor& target = batch.target();
-  const bool classifies = target.dim() == 1 && target.scalar_type() == at::kLong;
+  const bool classifies = spec.targets == TargetKind::class_index && target.dim() == 1 &&
+                          target.scalar_type() == at::kLong;
   const std::string expected =
       fmt::format("{} for inputs {}",
                   classifies ? fmt::format("logits [2, {}]", spec.num_classes) : "outputs [2, ...]",

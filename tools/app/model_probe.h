@@ -22,11 +22,13 @@ namespace precast::tools {
 [[nodiscard]] std::vector<std::string> find_unheeded(const ModelRegistry& models,
                                                      const TrainPlan& plan, bool sync_bn);
 
-/// Runs a model in evaluation mode on a batch. Does nothing for one of precast's own architectures
-/// that takes images.
+/// Whether it is one of precast's own architectures, on images with class labels: these fit.
+[[nodiscard]] bool is_own_classifier(const ModelSpec& spec, const Batch& batch);
+
+/// Runs a model in evaluation mode on a batch. Does nothing for is_own_classifier().
 /// @param batch two made-up samples of the fields that the recipe reads.
 /// @throws ConfigError if the model has no parameters, fails on the batch, or its output is not
-/// floating point, [2, num_classes] where the targets are classes, and else [2, ...].
+/// floating point, [2, num_classes] where the targets are class indices, and else [2, ...].
 void check_output(Model& model, const ModelSpec& spec, const Batch& batch);
 
 /// Explains why the plan's model cannot work on images of one of these sizes (a linear layer after

@@ -90,6 +90,21 @@ PredictFormat read_format(const Arguments& options, const Inputs& inputs) {
   return format;
 }
 
+/// The format for outputs that are not one class of each sample: these have no probabilities that
+/// sum to 1, so the outputs themselves are written.
+PredictFormat format_for(PredictFormat format, const Recipe& recipe, const Arguments& options) {
+  if (recipe.targets == TargetKind::class_index) return format;
+  if (options.given("top") || format.json || format.file.extension() == ".jsonl") {
+    throw ConfigError(fmt::format(
+        "predict: expected a .csv or .npy file without --top and --json for training.loss: {}, "
+        "whose targets are {}",
+        recipe.loss.name, name_of(recipe.targets)));
+  }
+  format.logits = true;
+  if (recipe.targets == TargetKind::values) format.output_name = "output";
+  return format;
+}
+
 /// The names of the classes, from the weights or the labels of a dataset.
 std::vector<std::string> class_names(const TrainConfig& config, const data::BetonReader* reader) {
   const auto spec = read_weights_spec(config.model.weights);
@@ -122,8 +137,7 @@ class Predictor {
   Predictor(const Recipe& recipe, const Registries& registries, const data::BetonReader* dataset,
             const RunArgument& used, PredictFormat format)
       : model_(make_eval_model(recipe, registries,
-                               count_eval_classes(recipe.config, dataset,
-                                                  /*labels_matter=*/false),
+                               count_eval_outputs(recipe, dataset, /*labels_matter=*/false),
                                dataset, used.checkpoint)),
         writer_(std::move(format), class_names(recipe.config, dataset)) {}
 
@@ -233,13 +247,14 @@ int run_predict(const std::vector<std::string>& args) {
   declare(command.arguments());
   if (!command.parse(args, recipe_help(registries))) return 0;
   const Inputs inputs = read_inputs(command);
-  const PredictFormat format = read_format(command.arguments(), inputs);
+  const PredictFormat given_format = read_format(command.arguments(), inputs);
   const RunArgument used = read_run_argument(command.config_path(), command.overrides());
   std::vector<Override> overrides = used.with(command.overrides());
   if (!inputs.dataset.empty()) overrides.push_back(dataset_override(inputs.dataset));
   const Recipe recipe = load_recipe(used.config, overrides, registries, RecipeUse::evaluate,
                                     used.run.empty() ? UnreadKeys::error : UnreadKeys::warning);
   const TrainConfig& config = recipe.config;
+  const PredictFormat format = format_for(given_format, recipe, command.arguments());
   check_weights_given(config);
   log_info("=> weights {}", config.model.weights);
   if (inputs.photos.empty()) {

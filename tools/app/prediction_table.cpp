@@ -96,10 +96,11 @@ std::string PredictionTable::json_row(std::string_view name, std::span<const Pre
   return row.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
-std::string logits_csv_header(std::string_view first_column, std::int64_t classes) {
+std::string logits_csv_header(std::string_view first_column, std::int64_t classes,
+                              std::string_view output) {
   std::string header(first_column);
   for (std::int64_t c = 0; c < classes; ++c)
-    fmt::format_to(std::back_inserter(header), ",logit_{}", c);
+    fmt::format_to(std::back_inserter(header), ",{}_{}", output, c);
   return header + "\n";
 }
 

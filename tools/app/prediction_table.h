@@ -52,6 +52,8 @@ class PredictionTable {
 /// A line of logits: `name,1.5,-0.25`, with nine digits, which restore the same float32.
 [[nodiscard]] std::string logits_csv_row(std::string_view name, std::span<const float> logits);
 /// `<first column>,logit_0,logit_1,...`.
-[[nodiscard]] std::string logits_csv_header(std::string_view first_column, std::int64_t classes);
+/// @param output what the columns are called.
+[[nodiscard]] std::string logits_csv_header(std::string_view first_column, std::int64_t classes,
+                                            std::string_view output = "logit");
 
 }  // namespace precast::tools

@@ -58,7 +58,8 @@ void PredictionWriter::begin_table(const at::Tensor& logits) {
     class_names_.clear();
   }
   table_.emplace(class_names_, std::min(format_.top, classes));
-  csv_ = format_.logits ? logits_csv_header(format_.first_column, classes) : table_->csv_header();
+  csv_ = format_.logits ? logits_csv_header(format_.first_column, classes, format_.output_name)
+                        : table_->csv_header();
 }
 
 void PredictionWriter::add_row(const std::string& name, std::span<const float> logits, int passes) {

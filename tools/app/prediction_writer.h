@@ -23,6 +23,8 @@ struct PredictFormat {
   bool logits = false;
   /// Name of the first column of a CSV of logits.
   std::string first_column = "sample";
+  /// Name of its other columns.
+  std::string output_name = "logit";
   /// Classes of each sample.
   std::int64_t top = 1;
 };

@@ -11,6 +11,8 @@
 #include "framework/core/log.h"
 #include "tools/app/model_probe.h"
 #include "tools/app/plan.h"
+#include "tools/app/recipe_parts.h"
+#include "tools/app/session.h"
 #include "tools/cli/recipe_file.h"
 #include "tools/plugins/plugins.h"
 
@@ -32,15 +34,6 @@ ConfigNode map_node(const std::vector<std::pair<std::string, std::string>>& valu
   for (const auto& [key, value] : values) node.entries.push_back({key, {}, scalar_node(value)});
   return node;
 }
-
-/// One part to make from a list: its name, its options, and its place in the file.
-struct PartRequest {
-  std::string name;
-  ConfigNode options;
-  Origin origin;
-  /// For messages: `methods[1]`, or the legacy key.
-  std::string key;
-};
 
 /// The methods that ffcv-imagenet's keys select. @param smooths_labels whether
 /// training.label_smoothing applies.
@@ -64,30 +57,6 @@ std::vector<PartRequest> legacy_methods(const TrainConfig& config, bool smooths_
          map_node({{"smoothing", fmt::format("{}", config.training.label_smoothing)}}),
          {},
          "training.label_smoothing"});
-  }
-  return requests;
-}
-
-/// A list of the recipe: `ema`, or `ema: {decay: 0.999}`.
-std::vector<PartRequest> listed_parts(const ConfigNode& list, std::string_view name,
-                                      Diagnostics& diagnostics) {
-  std::vector<PartRequest> requests;
-  if (list.kind == ConfigNode::Kind::null) return requests;
-  if (list.kind != ConfigNode::Kind::list) {
-    diagnostics.error(list.origin, name, fmt::format("expected a list, got {}", list.text()));
-    return requests;
-  }
-  for (std::size_t i = 0; i < list.items.size(); ++i) {
-    const ConfigNode& node = list.items[i];
-    const std::string key = fmt::format("{}[{}]", name, i);
-    if (node.kind == ConfigNode::Kind::scalar) {
-      requests.push_back({node.scalar, {}, node.origin, key});
-    } else if (node.kind == ConfigNode::Kind::map && node.entries.size() == 1) {
-      requests.push_back({node.entries[0].key, node.entries[0].value, node.origin, key});
-    } else {
-      diagnostics.error(node.origin, key,
-                        fmt::format("expected a name or `name: {{options}}`, got {}", node.text()));
-    }
   }
   return requests;
 }
@@ -142,6 +111,7 @@ void make_methods(Recipe& recipe, const std::vector<PartRequest>& requests,
     Schema options;
     method->options(options);
     options.apply(request.options, diagnostics, fmt::format("{}.{}", request.key, request.name));
+    if (!method->accepts(recipe.targets)) report_targets(recipe, request, "method", diagnostics);
     described.push_back({{request.name, options.values()}});
     recipe.methods.push_back({request.name, std::move(method)});
   }
@@ -150,25 +120,16 @@ void make_methods(Recipe& recipe, const std::vector<PartRequest>& requests,
   recipe.resolved["methods"] = described;
 }
 
-void make_metrics(Recipe& recipe, const Registries& registries, Diagnostics& diagnostics) {
-  constexpr std::string_view kKey = "validation.metrics";
-  // Metrics that every evaluation reports.
-  std::vector<std::string> names = {"top_1", "top_5", "loss", "val_loss"};
-  for (const PartRequest& request :
-       listed_parts(recipe.config.validation.metrics, kKey, diagnostics)) {
-    try {
-      Metrics::value_type metric = registries.metrics.make(
-          {request.name, request.options, fmt::format("{}.{}", request.key, request.name)});
-      if (std::ranges::find(names, metric->name()) != names.end()) {
-        diagnostics.error(request.origin, request.key,
-                          fmt::format("'{}' is reported already", metric->name()));
-      }
-      names.push_back(metric->name());
-      recipe.metrics.push_back(std::move(metric));
-    } catch (const ConfigError& error) {
-      diagnostics.error(request.origin, request.key, error.what());
-    }
+/// Keys that fit or do not fit the dataset.
+std::map<std::string, Origin, std::less<>> places_of(const Schema& schema,
+                                                     const std::string& path) {
+  std::map<std::string, Origin, std::less<>> places = {
+      {"", {path.empty() ? "command line" : path, 0, 0}}};
+  for (const char* key : {"data.inputs", "data.targets", "model.arch", "model.num_classes",
+                          "training.loss", "validation.metrics"}) {
+    if (schema.given(key)) places[key] = schema.origin(key);
   }
+  return places;
 }
 
 /// Reports the transforms that cannot work on the images of any epoch, or of evaluation.
@@ -178,6 +139,18 @@ void check_image_sizes(const Recipe& recipe, const TrainPlan& plan, Diagnostics&
   data::check_image_sizes(recipe.val_pipeline, evaluated, diagnostics);
 }
 
+/// Whether the model reads images, as far as that is known before the datasets are opened: a model
+/// that reads other fields is tried on those (Assembly).
+bool may_read_images(const TrainConfig& config) {
+  if (!config.data.inputs.empty()) return false;
+  try {
+    const auto reader = open_dataset("data.train_dataset", config.data.train_dataset, config);
+    return reader->first_field(data::FieldType::image) < reader->fields().size();
+  } catch (const Error&) {
+    return true;
+  }
+}
+
 /// A model that does not come with precast may fail, or ignore settings that precast's own models
 /// apply.
 void try_model(const Recipe& recipe, const TrainPlan& plan, const Registries& registries,
@@ -185,6 +158,7 @@ void try_model(const Recipe& recipe, const TrainPlan& plan, const Registries& re
   std::set<std::int64_t> sizes = {recipe.config.validation.resolution};
   if (use == RecipeUse::train && !recipe.config.training.eval_only)
     sizes.insert(plan.image_size_px.begin(), plan.image_size_px.end());
+  if (!may_read_images(recipe.config)) return;
   const std::string unfit = find_unfit_size(registries.models, plan, sizes);
   if (!unfit.empty()) throw ConfigError(unfit);
   const bool sync_bn = recipe.config.dist.sync_bn && requested_ranks(recipe.config) > 1;
@@ -202,7 +176,13 @@ void try_parts(const Recipe& recipe, const Registries& registries, RecipeUse use
                                      std::max<std::int64_t>(1, recipe.config.model.num_classes));
     check_image_sizes(recipe, plan, diagnostics);
     static_cast<void>(registries.optimizers.make(plan.optimizer, {{}, plan.peak_lr}));
-    static_cast<void>(registries.losses.make(plan.loss));
+    const TargetKind targets = kind_of(plan.loss, registries.losses);
+    if (targets != recipe.targets) {
+      throw ConfigError(
+          fmt::format("methods: expected a loss for {} targets as training.loss: {}, "
+                      "got {}, which one of them sets",
+                      name_of(recipe.targets), recipe.loss.name, plan.loss.name));
+    }
     if (!is_built_in(plan.model.arch)) {
       try_model(recipe, plan, registries, use, origin, diagnostics);
     } else if (plan.model.params.kind != ConfigNode::Kind::null) {
@@ -279,6 +259,14 @@ void warn_of_training_keys(const std::vector<Override>& overrides, Diagnostics& 
 
 }  // namespace
 
+void Recipe::refuse(std::string_view key, const std::string& message) const {
+  const auto place = places.find(key);
+  Diagnostics diagnostics;
+  diagnostics.error(place == places.end() ? places.at("") : place->second, key, message);
+  diagnostics.throw_if_errors();
+  throw ConfigError(message);
+}
+
 Recipe load_recipe(const std::string& path, const std::vector<Override>& overrides,
                    Registries& registries, RecipeUse use, UnreadKeys unread) {
   Recipe recipe;
@@ -317,8 +305,11 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
   recipe.resolved = schema.values();
   recipe.resolved["plugins"] = plugins.at("files");
   if (!plugins.at("xxh3").empty()) recipe.resolved["plugins.xxh3"] = plugins.at("xxh3");
+  recipe.places = places_of(schema, path);
+  recipe.targets = targets_of(recipe.loss, registries.losses);
   make_methods(recipe, all_methods(recipe.config, schema, diagnostics), registries, diagnostics);
   make_metrics(recipe, registries, diagnostics);
+  recipe.best = choose_best(recipe, schema, diagnostics);
   if (diagnostics.errors().empty()) try_parts(recipe, registries, use, path, diagnostics);
   diagnostics.throw_if_errors();
   for (const std::string& warning : diagnostics.warnings()) log_warning("{}", warning);

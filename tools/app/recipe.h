@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -7,6 +8,7 @@
 
 #include "data/transforms/pipeline.h"
 #include "framework/api/method.h"
+#include "framework/api/metric.h"
 #include "framework/api/train_plan.h"
 #include "tools/app/dataset_check.h"
 #include "tools/app/registries.h"
@@ -23,8 +25,12 @@ struct Recipe {
   /// In the order in which they are applied. The legacy keys come first, in a fixed order
   /// (blurpool, channels_last, progressive_resize, label_smoothing), then the recipe's `methods`.
   std::vector<NamedMethod> methods;
-  /// The metrics of validation.metrics.
+  /// What the loss compares the outputs with: task.h has what follows from it.
+  TargetKind targets = TargetKind::class_index;
+  /// The metrics of validation.metrics, or the usual ones for such targets.
   Metrics metrics;
+  /// validation.best_metric
+  BestMetric best;
   data::Pipeline train_pipeline;
   data::Pipeline val_pipeline;
   /// The datasets to train on and to evaluate on, with their places in the recipe.
@@ -34,6 +40,11 @@ struct Recipe {
   /// Warnings for a run of one rank: keys that were given but are read only with several ranks. The
   /// number of ranks is known once they have joined.
   std::vector<std::string> unread_by_one_rank;
+  /// Where keys were given, for errors that only the dataset shows; "": the recipe itself.
+  std::map<std::string, Origin, std::less<>> places;
+
+  /// @throws ConfigError `file:line:col: key: message`
+  [[noreturn]] void refuse(std::string_view key, const std::string& message) const;
 };
 
 /// The purpose for which a recipe is read.

@@ -45,6 +45,7 @@ constexpr std::string_view kMayChange[] = {
     "data.fields",
     "validation.batch_size",
     "validation.metrics",
+    "validation.best_metric",
     // Their product with the number of ranks is compared: global_batch_size below.
     "training.batch_size",
     "training.global_batch_size",

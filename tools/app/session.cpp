@@ -177,6 +177,7 @@ std::size_t find_label_field(const data::BetonReader& reader, const TrainConfig&
 
 std::vector<std::string> check_classes(const data::BetonReader& train, const data::BetonReader& val,
                                        const Recipe& recipe) {
+  if (recipe.targets != TargetKind::class_index) return {};
   const std::size_t train_field = find_label_field(train, recipe.config);
   const std::size_t val_field = find_label_field(val, recipe.config);
   check_same_classes(train, train_field, val, val_field);
@@ -281,14 +282,20 @@ std::unique_ptr<BatchSource> make_val_source(const data::BetonReader& reader,
                                  image_dtype(run.device, plan.precision));
 }
 
+bool mirrors_images(const Recipe& recipe) {
+  return recipe.config.validation.lr_tta && recipe.targets != TargetKind::values;
+}
+
 engine::Evaluator make_evaluator(const ResolvedRun& run, const TrainPlan& plan) {
-  return engine::Evaluator({.device = run.device,
-                            .precision = plan.precision,
-                            .channels_last = plan.channels_last,
-                            .image_size_px = run.config().validation.resolution,
-                            .flip_tta = run.config().validation.lr_tta,
-                            .metrics = run.recipe.metrics,
-                            .num_classes = plan.model.num_classes});
+  return engine::Evaluator(
+      {.device = run.device,
+       .precision = plan.precision,
+       .channels_last = plan.channels_last,
+       .image_size_px = run.config().validation.resolution,
+       .flip_tta = mirrors_images(run.recipe),
+       .metrics = run.recipe.metrics,
+       .targets = run.recipe.targets,
+       .num_classes = run.recipe.targets == TargetKind::class_index ? plan.model.num_classes : 0});
 }
 
 void run_preflight(const ResolvedRun& run, const TrainPlan& plan, const engine::StepParts& parts,

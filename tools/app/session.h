@@ -61,8 +61,9 @@ struct TrainData {
 [[nodiscard]] std::size_t find_label_field(const data::BetonReader& reader,
                                            const TrainConfig& config);
 
-/// Checks that labels mean the same classes in the training and the validation set. @return what
-/// the user should know about the classes, one sentence each. @throws ConfigError
+/// Checks that labels mean the same classes in the training and the validation set, if the targets
+/// are class indices. @return what the user should know of the classes, a sentence each. @throws
+/// ConfigError
 [[nodiscard]] std::vector<std::string> check_classes(const data::BetonReader& train,
                                                      const data::BetonReader& val,
                                                      const Recipe& recipe);
@@ -109,6 +110,8 @@ struct TrainData {
 void run_preflight(const ResolvedRun& run, const TrainPlan& plan, const engine::StepParts& parts,
                    const engine::Evaluator& evaluator, const data::BetonReader& train,
                    const data::BetonReader& val, std::int64_t val_samples);
+/// validation.lr_tta; numbers of the mirrored image are other numbers, so they are not added.
+[[nodiscard]] bool mirrors_images(const Recipe& recipe);
 [[nodiscard]] engine::Evaluator make_evaluator(const ResolvedRun& run, const TrainPlan& plan);
 
 }  // namespace precast::tools

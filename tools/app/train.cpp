@@ -15,6 +15,7 @@
 #include "tools/app/rank_session.h"
 #include "tools/app/result_file.h"
 #include "tools/app/session.h"
+#include "tools/app/task.h"
 #include "tools/app/train_run.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/recipe_arguments.h"
@@ -41,7 +42,7 @@ ordered_json describe_val_dataset(const data::BetonReader& train, const Recipe& 
   const auto reader = open_dataset("data.val_dataset", config.data.val_dataset, config);
   for (const std::string& warning : check_classes(train, *reader, recipe))
     log_warning("{}", warning);
-  static_cast<void>(count_classes(*reader, config, classes));
+  static_cast<void>(count_outputs(*reader, recipe, recipe.val_pipeline, classes));
   return dataset_summary(*reader);
 }
 
@@ -80,14 +81,14 @@ void print_data(const ordered_json& plan) {
     print_pipeline(std::string(part) + " steps", plan.at("pipeline").at(part));
 }
 
-void print_plan(const ordered_json& plan) {
+void print_plan(const ResolvedRun& run, const ordered_json& plan) {
   const auto& model = plan.at("model");
   const auto count = [](const ordered_json& number, std::string_view one) {
     return format_count(number.get<std::uint64_t>(), one);
   };
   fmt::print("model       {}{}, {}\n", model.at("arch").get<std::string>(),
              model.at("blurpool").get<bool>() ? " with BlurPool" : "",
-             count(model.at("num_classes"), "class"));
+             outputs_text(run.recipe.targets, model.at("num_classes").get<std::int64_t>()));
   fmt::print("batch       {} per step over {}, {} per epoch\n",
              count(plan.at("global_batch_size"), "sample"), count(plan.at("world_size"), "rank"),
              count(plan.at("steps_per_epoch"), "step"));
@@ -130,7 +131,7 @@ int dry_run(const ResolvedRun& run, const Registries& registries, std::int64_t t
     const TrainData data = make_train_order(*reader, run, registries);
     train_samples = static_cast<std::int64_t>(data.order->size());
     values = resolved_values(run.recipe, *reader, data);
-    classes = count_classes(*reader, config, classes);
+    classes = count_outputs(*reader, run.recipe, run.recipe.train_pipeline, classes);
     datasets["train"] = dataset_summary(*reader);
     if (!config.data.val_dataset.empty())
       datasets["val"] = describe_val_dataset(*reader, run.recipe, classes);
@@ -142,7 +143,7 @@ int dry_run(const ResolvedRun& run, const Registries& registries, std::int64_t t
   if (json) {
     print_json(described);
   } else {
-    print_plan(described);
+    print_plan(run, described);
   }
   return 0;
 }

@@ -100,7 +100,10 @@ void add_model_keys(Schema& schema, TrainConfig& config, const Registries& regis
            "on refuses weights for another network or, in eval and predict, other data; off only "
            "warns")
       .choices({"on", "off"});
-  schema.add("model.num_classes", &model.num_classes, "0: largest label of the training set + 1")
+  schema
+      .add("model.num_classes", &model.num_classes,
+           "number of outputs; 0: largest label of the training set + 1, or the width of the "
+           "target")
       .min(0)
       .max(kMostClasses);
   schema.add("model.in_channels", &model.in_channels, "channels of images; 3, RGB; 1, grey");
@@ -141,7 +144,9 @@ void add_training_keys(Schema& schema, TrainConfig& config, const Registries& re
            "samples per step over all ranks; replaces batch_size")
       .min(0)
       .max(1e9);
-  schema.add("training.loss", &training.loss, "loss; methods such as bce_loss may set another")
+  schema
+      .add("training.loss", &training.loss,
+           "loss; it decides what targets are; methods such as bce_loss may set another")
       .choices(registries.losses.names());
   schema.add("training.optimizer", &training.optimizer, "optimiser")
       .choices(registries.optimizers.names());
@@ -208,7 +213,12 @@ void add_run_keys(Schema& schema, TrainConfig& config) {
       .max(kLargestImagePx);
   schema.add("validation.lr_tta", &validation.lr_tta, "add the logits of the mirrored image");
   schema.add("validation.metrics", &validation.metrics,
-             "metrics to report in addition to the loss, top-1 and top-5: [{top_k: {k: 3}}]");
+             "metrics to report in addition to the loss and, for class labels, top-1 and top-5: "
+             "[{top_k: {k: 3}}]; not given: the usual ones for the loss");
+  schema.add(
+      "validation.best_metric", &validation.best_metric,
+      "figure that decides which checkpoint is the best: top_1, top_5, val_loss or a metric; "
+      "empty: top_1 for class labels, else the first metric");
   auto& logging = config.logging;
   schema.add("logging.folder", &logging.folder, "where run folders are made");
   schema.add("logging.run_id", &logging.run_id,
@@ -264,7 +274,7 @@ void add_checkpoint_keys(Schema& schema, TrainConfig& config) {
       .max(1e6);
   schema
       .add("checkpoint.keep_best", &checkpoint.keep_best,
-           "number of checkpoints with the best top-1 to keep")
+           "number of checkpoints with the best validation.best_metric to keep")
       .min(0)
       .max(1e6);
   schema

@@ -71,6 +71,7 @@ struct TrainConfig {
     std::int64_t resolution = 224;
     bool lr_tta = true;
     ConfigNode metrics;
+    std::string best_metric;
   } validation;
   struct {
     bool eval_only = false;

@@ -70,6 +70,9 @@ class GuardedMethod final : public GuardedState<Method> {
   [[nodiscard]] std::vector<MethodRule> rules() const override {
     return part_.before("rules", [](auto& method) { return method.rules(); });
   }
+  [[nodiscard]] bool accepts(TargetKind kind) const override {
+    return part_.before("accepts", [&](auto& method) { return method.accepts(kind); });
+  }
   void configure(TrainPlan& plan) const override {
     part_.before("configure", [&](auto& method) { method.configure(plan); });
   }
@@ -106,6 +109,9 @@ class GuardedLoss final : public Loss {
  public:
   explicit GuardedLoss(Guarded<Loss> part) : part_(std::move(part)) {}
 
+  [[nodiscard]] TargetKind target_kind() const override {
+    return part_.before("target_kind", [](auto& loss) { return loss.target_kind(); });
+  }
   [[nodiscard]] at::Tensor operator()(const at::Tensor& outputs,
                                       const Batch& batch) const override {
     return part_.during("operator()", [&](auto& loss) { return loss(outputs, batch); });
@@ -125,6 +131,12 @@ class GuardedMetric final : public Metric {
 
   [[nodiscard]] std::string name() const override {
     return part_.before("name", [](auto& metric) { return metric.name(); });
+  }
+  [[nodiscard]] bool accepts(TargetKind kind) const override {
+    return part_.before("accepts", [&](auto& metric) { return metric.accepts(kind); });
+  }
+  [[nodiscard]] bool needs_rows() const override {
+    return part_.before("needs_rows", [](auto& metric) { return metric.needs_rows(); });
   }
   [[nodiscard]] std::int64_t sums() const override {
     return part_.before("sums", [](auto& metric) { return metric.sums(); });

@@ -22,6 +22,7 @@
 #include "tools/app/class_figures.h"
 #include "tools/app/plan.h"
 #include "tools/app/run_identity.h"
+#include "tools/app/task.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/version.h"
 #include "tools/doctor/torch/torch_versions.h"
@@ -86,10 +87,11 @@ TrainRun::TrainRun(const ResolvedRun& run, const Registries& registries, RankSes
 }
 
 TrainPlan TrainRun::checked_plan(const Registries& registries) const {
-  const TrainConfig& config = run_.config();
-  const std::int64_t classes = count_classes(*train_reader_, config, config.model.num_classes);
+  const Recipe& recipe = run_.recipe;
+  const std::int64_t classes =
+      count_outputs(*train_reader_, recipe, recipe.train_pipeline, recipe.config.model.num_classes);
   const auto warnings = check_classes(*train_reader_, *val_reader_, run_.recipe);
-  static_cast<void>(count_classes(*val_reader_, config, classes));
+  static_cast<void>(count_outputs(*val_reader_, recipe, recipe.val_pipeline, classes));
   if (ranks_.leads())
     for (const std::string& warning : warnings) log_warning("{}", warning);
   TrainPlan plan =
@@ -207,7 +209,8 @@ int TrainRun::run(bool json) {
                            .evaluate_each_epoch = run_.config().logging.log_level > 0,
                            .log_every = run_.config().logging.every,
                            .on_nonfinite = nonfinite_policy(run_.config()),
-                           .graphs = graph_mode(run_.config())});
+                           .graphs = graph_mode(run_.config()),
+                           .best = run_.recipe.best});
   // Runs while everything it needs is alive, so that a later hang cannot hide an error.
   return ranks_.run([&] {
     const engine::TrainSummary summary = train(trainer, evaluator);
@@ -256,7 +259,7 @@ void TrainRun::announce() const {
            c10::DeviceTypeName(run_.device.type(), true),
            format_count(train_data_.order->size(), "training image"),
            format_count(val_reader_->size(), "validation image"),
-           format_count(static_cast<std::uint64_t>(parts_.plan().model.num_classes), "class"));
+           outputs_text(run_.recipe.targets, parts_.plan().model.num_classes));
   log_info("=> {} of {}, batch {}, run folder {}",
            format_count(static_cast<std::uint64_t>(parts_.plan().epochs), "epoch"),
            format_count(static_cast<std::uint64_t>(parts_.plan().steps_per_epoch), "step"),
@@ -283,6 +286,7 @@ void TrainRun::write_facts() const {
                               {"train_dataset_bytes", train_reader_->file_bytes()},
                               {"val_dataset_bytes", val_reader_->file_bytes()},
                               {"classes", parts_.plan().model.num_classes},
+                              {"best_metric", best_json()},
                               {"parameters", parameters},
                               {"global_batch_size", parts_.plan().global_batch_size},
                               {"epochs", parts_.plan().epochs},
@@ -314,24 +318,29 @@ DataFacts TrainRun::data_facts(const engine::TrainSummary& summary) const {
           .replaced = std::move(replaced)};
 }
 
+ordered_json TrainRun::best_json() const {
+  const BestMetric& best = run_.recipe.best;
+  return {{"name", best.name}, {"higher_is_better", best.higher_is_better}};
+}
+
 void TrainRun::report(const engine::TrainSummary& summary, bool json) const {
   const engine::EvalResult& eval = *summary.final_eval;
   const double rate = summary.train_seconds > 0
                           ? static_cast<double>(summary.images_trained) / summary.train_seconds
                           : 0;
-  ordered_json figures = {{"run_folder", folder_.path().string()},
-                          {"top_1", eval.top_1()},
-                          {"top_5", eval.top_5()},
-                          {"val_loss", eval.loss},
-                          {"val_images", eval.samples},
-                          {"train_loss", summary.train_loss},
-                          {"train_minutes", summary.train_seconds / 60},
-                          {"eval_minutes", summary.eval_seconds / 60},
-                          {"wait_minutes", summary.wait_seconds / 60},
-                          {"images_per_second", rate},
-                          {"world_size", ranks_.communicator().world()},
-                          {"replaced_samples", data_facts(summary).replaced.size()}};
+  ordered_json figures = {{"run_folder", folder_.path().string()}};
+  if (eval.classifies) figures.update({{"top_1", eval.top_1()}, {"top_5", eval.top_5()}});
+  figures.update(ordered_json{{"val_loss", eval.loss},
+                              {"val_images", eval.samples},
+                              {"train_loss", summary.train_loss},
+                              {"train_minutes", summary.train_seconds / 60},
+                              {"eval_minutes", summary.eval_seconds / 60},
+                              {"wait_minutes", summary.wait_seconds / 60},
+                              {"images_per_second", rate},
+                              {"world_size", ranks_.communicator().world()},
+                              {"replaced_samples", data_facts(summary).replaced.size()}});
   for (const auto& [name, value] : eval.metrics) figures[name] = value;
+  figures["best_metric"] = best_json();
   figures["classes"] = class_figures(eval, *val_reader_, run_.config().data.targets);
   write_file(folder_ / "summary.json", figures.dump(2) + "\n");
   write_page();
@@ -341,9 +350,14 @@ void TrainRun::report(const engine::TrainSummary& summary, bool json) const {
   }
   const double share =
       summary.train_seconds > 0 ? 100 * summary.wait_seconds / summary.train_seconds : 0;
-  fmt::print("\ntop-1 {:.4f}   top-5 {:.4f}   ({}{})\n", eval.top_1(), eval.top_5(),
-             format_count(static_cast<std::uint64_t>(eval.samples), "image"),
-             run_.config().validation.lr_tta ? ", flip TTA" : "");
+  if (eval.classifies) {
+    fmt::print("\ntop-1 {:.4f}   top-5 {:.4f}   ({}{})\n", eval.top_1(), eval.top_5(),
+               format_count(static_cast<std::uint64_t>(eval.samples), "image"),
+               run_.config().validation.lr_tta ? ", flip TTA" : "");
+  } else {
+    fmt::print("\nloss {:.4f}   ({})\n", eval.loss,
+               format_count(static_cast<std::uint64_t>(eval.samples), "sample"));
+  }
   for (const auto& [name, value] : eval.metrics) fmt::print("{} {:.4f}\n", name, value);
   fmt::print("training   {:>8}   {:.0f} img/s, {:.1f} % of it waiting for data\n",
              format_duration(summary.train_seconds), rate, share);

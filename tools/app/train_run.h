@@ -37,6 +37,8 @@ class TrainRun {
   void finish(engine::Trainer& trainer, const engine::TrainSummary& summary, bool json);
   void announce() const;
   [[nodiscard]] DataFacts data_facts(const engine::TrainSummary& summary) const;
+  /// The figure that decides, as recorded.
+  [[nodiscard]] nlohmann::ordered_json best_json() const;
   void report(const engine::TrainSummary& summary, bool json) const;
   /// run.json: facts about the run other than its configuration.
   void write_facts() const;

@@ -1,5 +1,6 @@
 #include "tools/report/event_sink.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -35,6 +36,28 @@ void add_finite(std::vector<EventScalar>& scalars, std::string_view tag, double 
   if (std::isfinite(value)) scalars.push_back({tag, value});
 }
 
+/// Whether an epoch's record has that number besides the metrics.
+bool is_known(std::string_view key) {
+  constexpr std::string_view kOthers[] = {"epoch",    "steps",      "images",
+                                          "val_time", "train_time", "wait_time"};
+  return std::ranges::find(kEpochTags, key, &Tag::key) != std::ranges::end(kEpochTags) ||
+         std::ranges::find(kOthers, key) != std::ranges::end(kOthers);
+}
+
+/// Adds val/NAME for each metric of the record. @return the tags, to which the scalars refer
+std::vector<std::string> add_metrics(const ordered_json& record,
+                                     std::vector<EventScalar>& scalars) {
+  std::vector<std::string> tags;
+  std::vector<double> values;
+  for (const auto& [key, value] : record.items()) {
+    if (!value.is_number() || is_known(key)) continue;
+    tags.push_back("val/" + key);
+    values.push_back(value.get<double>());
+  }
+  for (std::size_t i = 0; i < tags.size(); ++i) add_finite(scalars, tags[i], values[i]);
+  return tags;
+}
+
 }  // namespace
 
 EventSink::EventSink(std::filesystem::path path, FileOps& ops) : file_(std::move(path), ops) {
@@ -62,6 +85,8 @@ void EventSink::write(const ordered_json& record) {
   for (const Tag& tag :
        is_step ? std::span<const Tag>(kStepTags) : std::span<const Tag>(kEpochTags))
     add_finite(scalars, tag.tag, number_of(record, tag.key));
+  std::vector<std::string> metric_tags;
+  if (!is_step) metric_tags = add_metrics(record, scalars);
   std::optional<Totals>& last = is_step ? last_step_ : last_epoch_;
   const Totals now{number_of(record, "images"), number_of(record, "train_time"),
                    number_of(record, "wait_time")};

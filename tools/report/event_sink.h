@@ -14,8 +14,9 @@ inline constexpr const char* kEventFile = "events.out.tfevents.precast";
 /// A run's figures as a TensorBoard event file, written next to the log from the same records. Tags
 /// of step records, at their step: train/{loss, lr, resolution, images_per_second, wait_share}; of
 /// epoch records, at the number of steps taken: epoch/{train_loss, lr, resolution,
-/// images_per_second, wait_share}, val/{loss, top_1, top_5}. Rates and shares are those since the
-/// previous record of the same kind. Values that are not finite are left out.
+/// images_per_second, wait_share}, val/{loss, top_1, top_5} and val/NAME of each other metric.
+/// Rates and shares are those since the previous record of the same kind. Values that are not
+/// finite are left out.
 class EventSink final : public MetricSink {
  public:
   /// Appends to an existing file. @throws IoError if the file cannot be created.

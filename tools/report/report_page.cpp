@@ -82,26 +82,42 @@ std::string subtitle_of(const RunRecord& run) {
   return text;
 }
 
-/// The epoch with the best top-1; nothing if none was evaluated.
-const RunRow* best_epoch(const RunRecord& run) {
+std::string number(double value) {
+  return std::isnan(value) ? "-" : fmt::format("{:.4g}", value);
+}
+
+/// The epoch with the best top-1, or value of another metric that decides; nothing if none was
+/// evaluated.
+const RunRow* best_epoch(const RunRecord& run, double RunRow::*value) {
   const RunRow* best = nullptr;
-  for (const RunRow& row : run.epochs)
-    if (!std::isnan(row.top_1) && (best == nullptr || row.top_1 > best->top_1)) best = &row;
+  for (const RunRow& row : run.epochs) {
+    if (std::isnan(row.*value)) continue;
+    const bool better = best == nullptr || (run.higher_is_better ? row.*value > best->*value
+                                                                 : row.*value < best->*value);
+    if (better) best = &row;
+  }
   return best;
 }
 
 void add_answer(HtmlPage& page, const RunRecord& run) {
-  const RunRow* best = best_epoch(run);
+  const bool classifies = run.classifies();
+  double RunRow::*const value = classifies ? &RunRow::top_1 : &RunRow::metric;
+  const RunRow* best = best_epoch(run, value);
   const std::string best_text =
-      best == nullptr ? ""
-                      : fmt::format("best {} in epoch {}", percent(best->top_1), best->epoch + 1);
+      best == nullptr
+          ? ""
+          : fmt::format("best {} in epoch {}",
+                        classifies ? percent(best->top_1) : number(best->metric), best->epoch + 1);
   const ordered_json images = run.summary.value("val_images", ordered_json());
+  const std::string images_text =
+      images.is_number() ? fmt::format("{} validation {}{}", readable(images.get<double>()),
+                                       classifies ? "image" : "sample", images == 1 ? "" : "s")
+                         : "";
   page.figures(
-      {{percent(run.top_1()), "top-1", best_text},
-       {percent(run.top_5()), "top-5",
-        images.is_number() ? fmt::format("{} validation image{}", readable(images.get<double>()),
-                                         images == 1 ? "" : "s")
-                           : ""},
+      {{classifies ? percent(run.top_1()) : number(run.metric_value()),
+        classifies ? "top-1" : run.metric, best_text},
+       {classifies ? percent(run.top_5()) : number(run.val_loss()),
+        classifies ? "top-5" : "validation loss", images_text},
        {minutes(run.train_minutes()), "minutes of training", epochs_text(run)},
        {readable(std::round(run.images_per_second())), "images per second", "while training"},
        {percent(run.wait_share(), 1), "waiting for data", "of the training time"}});
@@ -120,26 +136,32 @@ void add_notices(HtmlPage& page, const std::vector<RunRecord>& runs) {
 }
 
 void add_comparison(HtmlPage& page, const std::vector<RunRecord>& runs) {
+  const std::string metric = common_metric(runs);
   HtmlTable table{.columns = {{"run"},
                               {"model"},
                               {"epochs", true},
-                              {"top-1", true},
-                              {"top-5", true},
+                              {metric.empty() ? "top-1" : metric, true},
+                              {metric.empty() ? "top-5" : "validation loss", true},
                               {"minutes", true},
                               {"img/s", true},
                               {"waiting for data", true}}};
-  double best = -1;
-  for (const RunRecord& run : runs) best = std::fmax(best, run.top_1());
+  const auto figure = [&](const RunRecord& run) {
+    return metric.empty() ? run.top_1() : run.metric_value();
+  };
+  double best = NAN;
+  for (const RunRecord& run : runs)
+    best = runs[0].higher_is_better ? std::fmax(best, figure(run)) : std::fmin(best, figure(run));
   for (const RunRecord& run : runs) {
-    const bool is_best = run.top_1() == best;
-    table.rows.push_back({{run.name, "", is_best},
-                          {param(run, "model.arch")},
-                          {progress(run)},
-                          {percent(run.top_1()), "", is_best},
-                          {percent(run.top_5())},
-                          {minutes(run.train_minutes())},
-                          {readable(std::round(run.images_per_second()))},
-                          {percent(run.wait_share(), 1)}});
+    const bool is_best = figure(run) == best;
+    table.rows.push_back(
+        {{run.name, "", is_best},
+         {param(run, "model.arch")},
+         {progress(run)},
+         {metric.empty() ? percent(figure(run)) : number(figure(run)), "", is_best},
+         {metric.empty() ? percent(run.top_5()) : number(run.val_loss())},
+         {minutes(run.train_minutes())},
+         {readable(std::round(run.images_per_second()))},
+         {percent(run.wait_share(), 1)}});
   }
   page.table(table);
 }
@@ -316,6 +338,7 @@ ordered_json epochs_json(const RunRecord& run) {
     epochs.push_back({{"epoch", row.epoch},
                       {"top_1", row.top_1},
                       {"top_5", row.top_5},
+                      {"metric", row.metric},
                       {"train_loss", row.loss},
                       {"val_loss", row.val_loss},
                       {"lr", row.lr},
@@ -366,6 +389,8 @@ ordered_json report_json(const std::vector<RunRecord>& runs) {
                            {"finished", run.finished()},
                            {"top_1", run.top_1()},
                            {"top_5", run.top_5()},
+                           {"best_metric", run.metric},
+                           {"metric", run.metric_value()},
                            {"train_minutes", run.train_minutes()},
                            {"images_per_second", run.images_per_second()},
                            {"wait_share", run.wait_share()},

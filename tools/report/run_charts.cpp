@@ -100,6 +100,14 @@ LineChart accuracy_chart(const std::vector<RunRecord>& runs, const std::string& 
                   });
 }
 
+/// The figure that decides, over epochs.
+LineChart metric_chart(const std::vector<RunRecord>& runs, const std::string& metric) {
+  return chart_of(runs, {.title = metric, .x = epochs_axis(runs), .y = {.label = metric}},
+                  [](const RunRecord& run) {
+                    return Figures{{"", over_epochs(run.epochs, &RunRow::metric)}};
+                  });
+}
+
 /// Logarithmic if the values span more than two decades: on a linear axis, one diverging loss
 /// would flatten all other curves.
 Axis loss_axis(const LineChart& chart) {
@@ -206,8 +214,22 @@ LineChart resolution_chart(const std::vector<RunRecord>& runs) {
 
 }  // namespace
 
+std::string common_metric(const std::vector<RunRecord>& runs) {
+  const auto same = [&](const RunRecord& run) {
+    return !run.classifies() && run.metric == runs.front().metric;
+  };
+  return !runs.empty() && std::ranges::all_of(runs, same) ? runs.front().metric : "";
+}
+
 std::vector<std::string> learning_charts(const std::vector<RunRecord>& runs) {
   std::vector<std::string> charts;
+  if (const std::string metric = common_metric(runs); !metric.empty()) {
+    add_chart(charts, metric_chart(runs, metric));
+    add_chart(charts, loss_chart(runs, "Training loss", /*train=*/true, /*validation=*/false));
+    add_chart(charts, loss_chart(runs, "Validation loss", /*train=*/false, /*validation=*/true));
+    add_chart(charts, rate_schedule_chart(runs));
+    return charts;
+  }
   if (runs.size() == 1) {
     const std::vector<Accuracy> both = {{"top-1", &RunRow::top_1}, {"top-5", &RunRow::top_5}};
     add_chart(charts, accuracy_chart(runs, "Accuracy", both, /*minutes=*/false));

@@ -7,6 +7,9 @@
 
 namespace precast::tools {
 
+/// The figure that decides in all of the runs, where that is not the accuracy; else empty.
+[[nodiscard]] std::string common_metric(const std::vector<RunRecord>& runs);
+
 /// Charts of the runs' figures over epochs and minutes, one colour per run. A chart without data
 /// from any run is left out.
 [[nodiscard]] std::vector<std::string> learning_charts(const std::vector<RunRecord>& runs);

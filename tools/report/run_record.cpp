@@ -27,12 +27,13 @@ ordered_json object_of(const std::filesystem::path& path, std::vector<std::strin
   return ordered_json::object();
 }
 
-RunRow row_of(const ordered_json& record) {
+RunRow row_of(const ordered_json& record, const std::string& metric) {
   RunRow row;
   row.epoch = record.at("epoch").get<std::int64_t>();
   const bool is_step = record.contains("step");
   row.step = number_of(record, is_step ? "step" : "steps");
   row.loss = number_of(record, is_step ? "loss" : "train_loss");
+  row.metric = number_of(record, metric);
   row.val_loss = number_of(record, "val_loss");
   row.top_1 = number_of(record, "top_1");
   row.top_5 = number_of(record, "top_5");
@@ -56,7 +57,7 @@ RunRow row_of(const ordered_json& record) {
 
 /// Drops earlier rows of the same epochs and steps: a run that went back wrote them again.
 void add_row(RunRecord& run, const ordered_json& record) {
-  const RunRow row = row_of(record);
+  const RunRow row = row_of(record, run.metric);
   while (!run.epochs.empty() && run.epochs.back().epoch >= row.epoch) run.epochs.pop_back();
   if (!record.contains("step")) {
     run.epochs.push_back(row);
@@ -101,6 +102,15 @@ void read_log(RunRecord& run, std::string_view text) {
                     format_count(static_cast<std::uint64_t>(line), "line")));
 }
 
+void read_metric(RunRecord& run) {
+  const auto best = run.facts.find("best_metric");
+  if (best == run.facts.end() || !best->is_object()) return;
+  const auto name = best->find("name");
+  const auto higher = best->find("higher_is_better");
+  if (name != best->end() && name->is_string()) run.metric = name->get<std::string>();
+  if (higher != best->end() && higher->is_boolean()) run.higher_is_better = higher->get<bool>();
+}
+
 double from_summary(const RunRecord& run, std::string_view key, double otherwise) {
   const double told = number_of(run.summary, key);
   return std::isnan(told) ? otherwise : told;
@@ -133,6 +143,14 @@ double RunRecord::top_5() const {
   return from_summary(*this, "top_5", last_of(epochs, &RunRow::top_5));
 }
 
+double RunRecord::metric_value() const {
+  return from_summary(*this, metric, last_of(epochs, &RunRow::metric));
+}
+
+double RunRecord::val_loss() const {
+  return from_summary(*this, "val_loss", last_of(epochs, &RunRow::val_loss));
+}
+
 double RunRecord::train_minutes() const {
   return from_summary(*this, "train_minutes", newest_total(*this, &RunRow::train_seconds) / 60);
 }
@@ -159,6 +177,7 @@ RunRecord load_run(const std::filesystem::path& folder) {
   run.params = object_of(folder / "params.json", run.notes);
   run.summary = object_of(folder / "summary.json", run.notes);
   run.facts = object_of(folder / "run.json", run.notes);
+  read_metric(run);
   read_log(run, text_of(folder / "log"));
   const double steps = steps_per_epoch(run);
   for (RunRow& row : run.steps)

@@ -20,6 +20,8 @@ struct RunRow {
   /// Epochs trained so far, including the fraction of the current one: its place on a chart's axis.
   double epochs_done = 0;
   double step = NAN;
+  /// RunRecord::metric, where that is none of the others.
+  double metric = NAN;
   double loss = NAN, val_loss = NAN, top_1 = NAN, top_5 = NAN, lr = NAN, resolution = NAN;
   double train_seconds = NAN, wait_seconds = NAN, val_seconds = NAN, images = NAN;
   /// How the loader's threads spent their time since their program was started, in seconds.
@@ -30,6 +32,9 @@ struct RunRow {
 struct RunRecord {
   std::filesystem::path folder;
   std::string name;
+  /// The figure that decides, and its direction: of run.json; top_1 in runs that have none there.
+  std::string metric = "top_1";
+  bool higher_is_better = true;
   std::vector<RunRow> epochs;
   std::vector<RunRow> steps;
   /// params.json, summary.json and run.json; empty objects if a file is missing or damaged.
@@ -44,6 +49,10 @@ struct RunRecord {
   /// Figures from the summary, else from the last lines; NaN if neither has them.
   [[nodiscard]] double top_1() const;
   [[nodiscard]] double top_5() const;
+  /// Whether the figure that decides is the accuracy, as a share: top_1 or top_5.
+  [[nodiscard]] bool classifies() const { return metric == "top_1" || metric == "top_5"; }
+  [[nodiscard]] double metric_value() const;
+  [[nodiscard]] double val_loss() const;
   [[nodiscard]] double train_minutes() const;
   [[nodiscard]] double images_per_second() const;
   /// The share of the training time spent waiting for data.

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <mutex>
 
 #include "framework/api/run_facts.h"
@@ -142,11 +143,20 @@ ModelRegistry all_models() {
   return registry;
 }
 
-Batch make_batch(bool probabilities) {
+/// Class indices are delivered as they are, or as probabilities.
+at::Tensor make_target(TargetKind kind, bool probabilities) {
+  if (kind == TargetKind::values) return at::rand({kBatch, kClasses});
+  if (kind == TargetKind::multi_hot) return at::randint(2, {kBatch, kClasses}, at::kByte);
+  if (kind == TargetKind::class_mask)
+    return at::randint(kClasses, {kBatch, kSizePx, kSizePx}, at::kByte);
+  return probabilities ? at::full({kBatch, kClasses}, 1.0 / kClasses)
+                       : at::randint(kClasses, {kBatch}, at::kLong);
+}
+
+Batch make_batch(TargetKind kind, bool probabilities) {
   return {.fields = {{"image", at::rand({kBatch, 3, kSizePx, kSizePx})
                                    .contiguous(at::MemoryFormat::ChannelsLast)},
-                     {"label", probabilities ? at::full({kBatch, kClasses}, 1.0 / kClasses)
-                                             : at::randint(kClasses, {kBatch}, at::kLong)}},
+                     {"label", make_target(kind, probabilities)}},
           .sample_ids = std::vector<std::uint64_t>(kBatch)};
 }
 
@@ -167,6 +177,13 @@ class ShortRun {
   }
 
   TrainPlan& plan() { return plan_; }
+  /// Chooses a model that has outputs for such targets.
+  void read_targets(TargetKind kind) {
+    plan_.model.targets = kind;
+    if (kind != TargetKind::class_mask) return;
+    plan_.model.arch = "layers";
+    plan_.model.params = test::part_spec("", "{layers: [conv: {out: 0, kernel: 1}]}").options;
+  }
   void add(const std::string& name, std::unique_ptr<Method> method) {
     method->configure(plan_);
     methods_.push_back({name, std::move(method)});
@@ -189,7 +206,7 @@ class ShortRun {
     std::vector<std::string> all;
     for (std::int64_t i = 0; i < kEpochs * kStepsPerEpoch; ++i) {
       if (i % kStepsPerEpoch == 0) begin_epoch(i / kStepsPerEpoch, *model);
-      Batch batch = make_batch(probabilities);
+      Batch batch = make_batch(loss->target_kind(), probabilities);
       const HostSyncs syncs;
       take(step, *model, batch, i);
       if (i > 0) all.insert(all.end(), syncs.found().begin(), syncs.found().end());
@@ -290,6 +307,15 @@ TEST_P(EachMethod, HasNoHostSyncInAScaledStep) {
 INSTANTIATE_TEST_SUITE_P(HostSync, EachMethod, ::testing::ValuesIn(all_methods().names()),
                          [](const auto& name) { return name.param; });
 
+std::string loss_options(const std::string& loss) {
+  const std::map<std::string, std::string> options = {
+      {"cross_entropy", "{label_smoothing: 0.1}"},
+      {"bce", "{label_smoothing: 0.1, target_threshold: 0.2}"},
+      {"multi_label_bce", "{pos_weight: 2}"}};
+  const auto found = options.find(loss);
+  return found == options.end() ? "" : found->second;
+}
+
 class EachLoss : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(EachLoss, HasNoHostSyncInAStep) {
@@ -297,9 +323,8 @@ TEST_P(EachLoss, HasNoHostSyncInAStep) {
     for (const Precision precision : {Precision::fp32, Precision::fp16}) {
       ShortRun run;
       run.plan().precision = precision;
-      run.plan().loss = test::part_spec(
-          GetParam(), GetParam() == "bce" ? "{label_smoothing: 0.1, target_threshold: 0.2}"
-                                          : "{label_smoothing: 0.1}");
+      run.plan().loss = test::part_spec(GetParam(), loss_options(GetParam()));
+      run.read_targets(all_losses().make(run.plan().loss)->target_kind());
       // It asks for the loss of each sample.
       run.add("selective_backprop", test::make_method("selective_backprop"));
       EXPECT_THAT(run.syncs(/*skip_nonfinite=*/false, probabilities), IsEmpty()) << probabilities;

@@ -184,7 +184,8 @@ void add_trials(HtmlPage& page, const Sweep& sweep, const ordered_json& grid) {
 }  // namespace
 
 std::string GridPage::curve_figure() const {
-  const bool logged = sweep_.metric.starts_with("top_") || sweep_.metric.ends_with("_loss");
+  // The two that only a whole run has.
+  const bool logged = sweep_.metric != "images_per_second" && sweep_.metric != "train_minutes";
   return logged ? sweep_.metric : "top_1";
 }
 

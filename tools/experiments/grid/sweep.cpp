@@ -23,7 +23,36 @@ constexpr std::size_t kMostTrials = 100'000;
 constexpr const char* kOwnKeys[] = {"logging.folder", "logging.run_id", "checkpoint.resume"};
 
 bool is_smaller_better(const std::string& metric) {
-  return metric.ends_with("loss") || metric.ends_with("minutes");
+  return metric.ends_with("loss") || metric.ends_with("minutes") || metric == "mse";
+}
+
+/// Figures of summary.json whose direction is known; those of plug-ins need `direction`.
+bool is_known_metric(std::string_view metric) {
+  constexpr std::string_view kNames[] = {
+      "val_loss", "train_loss", "images_per_second", "train_minutes",     "r2", "mse", "map",
+      "f1_micro", "f1_macro",   "mean_iou",          "per_class_accuracy"};
+  return metric.starts_with("top_") ||
+         std::ranges::find(kNames, metric) != std::ranges::end(kNames);
+}
+
+void check_metric(const Origin& origin, std::string_view key, const std::string& metric,
+                  const std::string& direction, Diagnostics& diagnostics) {
+  if (is_known_metric(metric) || direction != "auto") return;
+  diagnostics.error(origin, key,
+                    fmt::format("expected top_1, val_loss or another figure of the runs, got '{}'. "
+                                "For a metric of a plug-in, set direction to max or min",
+                                metric));
+}
+
+/// The figure that decides in the recipe's runs, as far as its file says.
+std::string metric_of(const std::filesystem::path& recipe) {
+  Diagnostics of_recipe;  // the recipe's own, which trains tell
+  std::error_code missing;
+  if (!std::filesystem::is_regular_file(recipe, missing)) return "top_1";
+  const ConfigNode sections = read_recipe_file(recipe, of_recipe).sections;
+  const ConfigNode* const validation = sections.find("validation");
+  const ConfigNode* const best = validation != nullptr ? validation->find("best_metric") : nullptr;
+  return best != nullptr && !best->scalar.empty() ? best->scalar : "top_1";
 }
 
 /// The file's keys before trials are made from them.
@@ -32,7 +61,8 @@ struct Keys {
   std::string folder;
   ConfigNode set, axes, zip, seeds, devices, early_stop;
   std::int64_t seed = 0;
-  std::string metric = "top_1";
+  std::string metric;
+  std::string direction = "auto";
   std::int64_t slots_per_device = 1, cores_per_slot = 0, max_retries = 2;
   double retry_pause_s = 5;
 };
@@ -72,8 +102,13 @@ Schema make_schema(Keys& keys) {
       "axes whose n-th values are used together: [[key, key], ...]; all other axes are combined");
   schema.add("seeds", &keys.seeds, "N: training.seed 0 to N - 1; or a list of seeds");
   schema.add("seed", &keys.seed, "seed for axes whose values are drawn").min(0);
-  schema.add("metric", &keys.metric, "figure to rank trials by")
-      .choices({"top_1", "top_5", "val_loss", "train_loss", "images_per_second", "train_minutes"});
+  schema.add("metric", &keys.metric,
+             "figure to rank trials by: one of summary.json; empty: the recipe's "
+             "validation.best_metric, else top_1");
+  schema
+      .add("direction", &keys.direction,
+           "whether a larger metric is better; auto: as known for precast's own")
+      .choices({"auto", "max", "min"});
   schema.add("early_stop", &keys.early_stop, "none, or median or asha: {options}");
   add_grid_keys(schema, keys);
   return schema;
@@ -315,8 +350,12 @@ EarlyStopOptions::Rule read_rule(const ConfigNode& node, const std::string& name
   return Rule::none;
 }
 
+bool is_maximised(const std::string& metric, const std::string& direction) {
+  return direction == "auto" ? !is_smaller_better(metric) : direction == "max";
+}
+
 EarlyStopOptions read_early_stop(const ConfigNode& node, const std::string& metric,
-                                 Diagnostics& diagnostics) {
+                                 const std::string& direction, Diagnostics& diagnostics) {
   EarlyStopOptions options;
   const bool logged = metric != "images_per_second" && metric != "train_minutes";
   if (logged) options.metric = metric;
@@ -324,15 +363,20 @@ EarlyStopOptions read_early_stop(const ConfigNode& node, const std::string& metr
   const std::string rule = named ? node.entries[0].key : node.scalar;
   options.rule = read_rule(node, rule, diagnostics);
   Schema schema;
-  schema.add("metric", &options.metric, "figure of each epoch to compare")
-      .choices({"top_1", "top_5", "val_loss", "train_loss"});
+  schema.add("metric", &options.metric, "figure of each epoch to compare");
   schema.add("min_epochs", &options.min_epochs, "epochs before a trial may be stopped")
       .min(1)
       .max(1e6);
   if (options.rule == EarlyStopOptions::Rule::asha)
     schema.add("reduction", &options.reduction, "one trial in N continues").min(2).max(1000);
   if (named) schema.apply(node.entries[0].value, diagnostics, "early_stop." + rule);
-  options.maximise = !is_smaller_better(options.metric);
+  const bool same = options.metric == metric;
+  check_metric(node.origin, "early_stop", options.metric, same ? direction : "auto", diagnostics);
+  if (options.metric == "images_per_second" || options.metric == "train_minutes") {
+    diagnostics.error(node.origin, "early_stop",
+                      fmt::format("expected a figure of each epoch, got {}", options.metric));
+  }
+  options.maximise = is_maximised(options.metric, same ? direction : "auto");
   return options;
 }
 
@@ -343,15 +387,15 @@ Sweep sweep_of(const Keys& keys, const std::filesystem::path& path, Diagnostics&
   sweep.recipe = keys.recipe;
   sweep.folder = keys.folder.empty() ? std::filesystem::path("runs") / path.stem()
                                      : std::filesystem::path(keys.folder);
-  sweep.metric = keys.metric;
-  sweep.maximise = !is_smaller_better(keys.metric);
+  sweep.metric = keys.metric.empty() ? metric_of(sweep.recipe) : keys.metric;
+  sweep.maximise = is_maximised(sweep.metric, keys.direction);
   sweep.slots.slots_per_device = static_cast<int>(keys.slots_per_device);
   sweep.slots.cores_per_slot = static_cast<int>(keys.cores_per_slot);
   sweep.max_retries = static_cast<int>(keys.max_retries);
   sweep.retry_pause =
       std::chrono::milliseconds(static_cast<std::int64_t>(keys.retry_pause_s * 1e3));
   read_devices(keys.devices, sweep.slots, diagnostics);
-  sweep.early_stop = read_early_stop(keys.early_stop, keys.metric, diagnostics);
+  sweep.early_stop = read_early_stop(keys.early_stop, sweep.metric, keys.direction, diagnostics);
   return sweep;
 }
 
@@ -383,6 +427,7 @@ Sweep read_sweep(const std::filesystem::path& path, const std::vector<Override>&
   schema.apply(parse_yaml_file(path, diagnostics), diagnostics);
   schema.check_required({path.string(), 0, 0}, diagnostics);
   Sweep sweep = sweep_of(keys, path, diagnostics);
+  check_metric(schema.origin("metric"), "metric", sweep.metric, keys.direction, diagnostics);
   if (!keys.recipe.empty() && !std::filesystem::is_regular_file(sweep.recipe)) {
     diagnostics.error(schema.origin("recipe"), "recipe",
                       fmt::format("expected a file, got {}", keys.recipe));

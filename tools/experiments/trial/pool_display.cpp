@@ -142,7 +142,8 @@ std::string PoolDisplay::slot_line(const RunningTrial& running) {
   if (!log.epochs().empty()) {
     const auto& [epoch, record] = *log.epochs().rbegin();
     figures = fmt::format("epoch {}", epoch + 1);
-    for (const char* key : {"train_loss", "top_1"}) {
+    const std::string shown = record.contains(metric_) ? metric_ : "top_1";
+    for (const std::string& key : {std::string("train_loss"), shown}) {
       if (record.contains(key) && record.at(key).is_number())
         figures += fmt::format("  {} {:.4f}", key, record.at(key).get<double>());
     }

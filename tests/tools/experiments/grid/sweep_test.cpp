@@ -171,6 +171,25 @@ TEST_F(SweepTest, ReadsRulesOfEarlyStopping) {
   EXPECT_FALSE(sweep.maximise);
 }
 
+TEST_F(SweepTest, RanksByTheRecipesMetricInItsDirection) {
+  EXPECT_EQ(read("axes: {a.a: [1, 2]}").metric, "top_1");
+  std::ofstream(folder_ / "r.yaml") << "validation: {best_metric: mse}\n";
+  const Sweep sweep = read("early_stop: asha\naxes: {a.a: [1, 2]}");
+  EXPECT_EQ(sweep.metric, "mse");
+  EXPECT_FALSE(sweep.maximise);
+  EXPECT_EQ(sweep.early_stop.metric, "mse");
+  EXPECT_FALSE(sweep.early_stop.maximise);
+  EXPECT_TRUE(read("metric: r2").maximise);
+}
+
+TEST_F(SweepTest, AMetricOfAPluginNeedsADirection) {
+  EXPECT_THAT(refused("metric: share_of_1"), Names(path() + ":2:9", "metric", "share_of_1"));
+  const Sweep sweep = read("metric: share_of_1\ndirection: min\nearly_stop: median");
+  EXPECT_FALSE(sweep.maximise);
+  EXPECT_FALSE(sweep.early_stop.maximise);
+  EXPECT_THAT(refused("early_stop: {median: {metric: train_minutes}}"), Names("early_stop"));
+}
+
 TEST_F(SweepTest, RefusesMoreTrialsThanCanBeCounted) {
   std::string axes = "axes:\n";
   // 2^64 of them, which a 64-bit product takes for none.

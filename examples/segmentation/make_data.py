@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""Writes train.npz and val.npz: pictures with one garment, and the class of each pixel.
+
+    python3 make_data.py FOLDER [TRAIN_SAMPLES VAL_SAMPLES]
+
+A photo of Fashion-MNIST lies at a random place of 40 x 40 px. `mask` is 0 where there is nothing and
+1 + the class of the garment where its pixels are brighter than 40.
+"""
+
+import pathlib
+import random
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+import fashion_arrays  # noqa: E402
+
+SIDE, BRIGHT = 40, 40
+
+
+def picture(images, labels, rng):
+    """Grey pixels and classes of SIDE x SIDE."""
+    pixels, mask = bytearray(SIDE * SIDE), bytearray(SIDE * SIDE)
+    one = rng.randrange(len(images))
+    left, top = rng.randint(0, SIDE - 28), rng.randint(0, SIDE - 28)
+    for y in range(28):
+        row = images[one][28 * y : 28 * (y + 1)]
+        begin = SIDE * (top + y) + left
+        pixels[begin : begin + 28] = row
+        mask[begin : begin + 28] = bytes(1 + labels[one] if v > BRIGHT else 0 for v in row)
+    return pixels, mask
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    counts = [int(count) for count in sys.argv[2:]] or [6000, 1000]
+    for split, count in zip(("train", "val"), counts):
+        rng = random.Random(split)
+        made = [picture(*fashion_arrays.read_once(split), rng) for _ in range(count)]
+        grey = b"".join(pixels for pixels, _ in made)
+        fashion_arrays.save(
+            folder / f"{split}.npz",
+            image=("|u1", (count, SIDE, SIDE, 3), fashion_arrays.rgb(grey)),
+            mask=("|u1", (count, SIDE, SIDE), b"".join(mask for _, mask in made)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""Writes train.npz and val.npz: the upper half of a garment as 28 numbers, the lower half as 28.
+
+    python3 make_data.py FOLDER [TRAIN_SAMPLES VAL_SAMPLES]
+
+Each number is the mean brightness of 4 x 3.5 pixels of a photo of Fashion-MNIST, from 0 to 1:
+`upper` has the 7 x 4 blocks of its upper half, `lower` those of its lower half.
+"""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+import fashion_arrays  # noqa: E402
+
+ROWS, COLUMNS, WIDTH = 4, 7, 4
+
+
+def blocks(image, first_row):
+    """Means of blocks of 4 columns and 3 or 4 rows of the half that begins there."""
+    means = []
+    for block in range(ROWS):
+        begin = first_row + 14 * block // ROWS
+        end = first_row + 14 * (block + 1) // ROWS
+        for column in range(COLUMNS):
+            values = [image[28 * y + x] for y in range(begin, end)
+                      for x in range(WIDTH * column, WIDTH * (column + 1))]
+            means.append(sum(values) / (255 * len(values)))
+    return means
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    counts = [int(count) for count in sys.argv[2:]] or [10000, 2000]
+    for split, count in zip(("train", "val"), counts):
+        images = fashion_arrays.read(split)[0][:count]
+        shape = (count, ROWS * COLUMNS)
+        fashion_arrays.save(folder / f"{split}.npz",
+                            upper=("<f4", shape, [v for i in images for v in blocks(i, 0)]),
+                            lower=("<f4", shape, [v for i in images for v in blocks(i, 14)]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/api/communicator.h"
+#include "framework/api/metric.h"
+#include "framework/core/export.h"
+
+namespace precast::engine {
+
+/// What one rank counts for the metrics of an evaluation. One thread.
+class PRECAST_API MetricCounts {
+ public:
+  /// @param device of the batches.
+  MetricCounts(const Metrics& metrics, at::Device device);
+  void add(const at::Tensor& outputs, const Batch& batch);
+  /// Name and value of each metric over the samples of all ranks. Collective. The rows of rank r
+  /// are those of the samples r, r + world, r + 2 world ... (EpochRequest).
+  /// @param samples of all ranks, above 0.
+  [[nodiscard]] std::vector<std::pair<std::string, double>> values(Communicator& ranks,
+                                                                   std::int64_t samples);
+
+ private:
+  /// The length of each metric's sums or rows; 0 where this rank had no batch to tell.
+  [[nodiscard]] std::vector<std::int64_t> widths(Communicator& ranks) const;
+
+  const Metrics& metrics_;
+  at::Device device_;
+  /// By metric: the sums, undefined before the first batch; or the rows of each batch.
+  std::vector<at::Tensor> sums_;
+  std::vector<std::vector<at::Tensor>> rows_;
+};
+
+}  // namespace precast::engine

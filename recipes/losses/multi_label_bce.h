@@ -1,0 +1,21 @@
+#pragma once
+
+#include <memory>
+
+#include "framework/api/loss.h"
+
+namespace precast::recipes {
+
+struct MultiLabelBceOptions {
+  /// Above 0: factor on the loss of the labels that a sample has, for labels that are rare.
+  double pos_weight = 1;
+
+  void options(Schema& schema);
+};
+
+/// Mean binary cross entropy of logits [N, classes] and targets [N, classes] of 0 and 1, of any
+/// type, as torch.nn.BCEWithLogitsLoss(pos_weight=w): each class is a decision of its own. Computed
+/// in float32 whatever the logits' type. The call throws std::logic_error for other shapes.
+[[nodiscard]] std::unique_ptr<Loss> make_multi_label_bce(const MultiLabelBceOptions& options);
+
+}  // namespace precast::recipes

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memory>
+
+#include "framework/api/loss.h"
+
+namespace precast::recipes {
+
+struct PixelCrossEntropyOptions {
+  /// Pixels of this class do not count; -1: all pixels count.
+  std::int64_t ignore_index = 255;
+
+  void options(Schema& schema);
+};
+
+/// Cross entropy of logits [N, classes, H, W] and masks [N, H, W] of classes, of any integer type:
+/// the mean over the pixels of the batch that count, as torch.nn.CrossEntropyLoss(ignore_index=i);
+/// 0 if none does. per_sample() is the mean over the pixels of each sample. Computed in float32
+/// whatever the logits' type. The calls throw std::logic_error for other shapes.
+[[nodiscard]] std::unique_ptr<Loss> make_pixel_cross_entropy(
+    const PixelCrossEntropyOptions& options);
+
+}  // namespace precast::recipes

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+
+namespace precast::recipes {
+
+/// How often each class was predicted, and how often it was there.
+struct ClassCounts {
+  /// Rows of [3, classes].
+  std::span<const double> correct, predicted, actual;
+
+  /// Reads 3 x classes counts, contiguous float64 on the CPU.
+  explicit ClassCounts(const at::Tensor& counts);
+  [[nodiscard]] std::size_t classes() const { return correct.size(); }
+  /// Samples (or pixels) that have the class or were taken for it.
+  [[nodiscard]] double either(std::size_t i) const { return predicted[i] + actual[i] - correct[i]; }
+};
+
+/// Counts of predicted and actual classes, int64 of the same shape; places whose actual class is
+/// not one of the `classes` do not count. @return [3 * classes] float64: correct, predicted, actual
+[[nodiscard]] at::Tensor count_classes(const at::Tensor& predicted, const at::Tensor& actual,
+                                       std::int64_t classes);
+
+/// count_classes() of outputs for TargetKind::class_index or class_mask: the class with the largest
+/// output. @param ignore_index a class of the target that does not count.
+[[nodiscard]] at::Tensor count_best_classes(const at::Tensor& outputs, const at::Tensor& target,
+                                            std::int64_t ignore_index);
+
+}  // namespace precast::recipes

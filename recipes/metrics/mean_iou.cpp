@@ -1,0 +1,46 @@
+#include "recipes/metrics/mean_iou.h"
+
+#include "recipes/metrics/class_counts.h"
+
+namespace precast::recipes {
+namespace {
+
+class MeanIou final : public Metric {
+ public:
+  explicit MeanIou(std::int64_t ignore_index) : ignore_index_(ignore_index) {}
+
+  [[nodiscard]] std::string name() const override { return "mean_iou"; }
+  [[nodiscard]] bool accepts(TargetKind kind) const override {
+    return kind == TargetKind::class_mask;
+  }
+  [[nodiscard]] std::int64_t sums() const override { return 0; }
+  [[nodiscard]] at::Tensor count(const at::Tensor& outputs, const Batch& batch) const override {
+    return count_best_classes(outputs, batch.target(), ignore_index_);
+  }
+  [[nodiscard]] double value(const at::Tensor& sums, std::int64_t /*samples*/) const override {
+    const ClassCounts counts(sums);
+    double sum = 0, classes = 0;
+    for (std::size_t i = 0; i < counts.classes(); ++i) {
+      if (counts.either(i) == 0) continue;
+      sum += counts.correct[i] / counts.either(i);
+      ++classes;
+    }
+    return classes > 0 ? sum / classes : 0;
+  }
+
+ private:
+  std::int64_t ignore_index_;
+};
+
+}  // namespace
+
+void MeanIouOptions::options(Schema& schema) {
+  schema.add("ignore_index", &ignore_index, "class of the pixels that do not count; -1: none")
+      .min(-1);
+}
+
+std::unique_ptr<Metric> make_mean_iou(const MeanIouOptions& options) {
+  return std::make_unique<MeanIou>(options.ignore_index);
+}
+
+}  // namespace precast::recipes

@@ -1,0 +1,157 @@
+#include "framework/engine/metric_counts.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/stack.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <barrier>
+#include <mutex>
+#include <thread>
+
+#include "framework/api/single_rank.h"
+#include "recipes/register.h"
+#include "tests/support/noise_tensor.h"
+#include "tests/support/part_spec.h"
+
+namespace precast::engine {
+namespace {
+
+/// Ranks that are threads.
+class Meeting {
+ public:
+  explicit Meeting(int world)
+      : world_(world), all_(world), texts_(static_cast<std::size_t>(world)) {}
+
+  void sum(std::vector<at::Tensor>& tensors) {
+    {
+      const std::scoped_lock lock(mutex_);
+      for (std::size_t i = 0; i < tensors.size(); ++i) {
+        if (sums_.size() <= i) {
+          sums_.push_back(tensors[i].clone());
+        } else {
+          sums_[i] += tensors[i];
+        }
+      }
+    }
+    all_.arrive_and_wait();
+    for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i].copy_(sums_[i]);
+    all_.arrive_and_wait();
+  }
+  std::vector<std::string> gather(int rank, const std::string& text) {
+    texts_[static_cast<std::size_t>(rank)] = text;
+    all_.arrive_and_wait();
+    return texts_;
+  }
+  [[nodiscard]] int world() const { return world_; }
+
+ private:
+  int world_;
+  std::barrier<> all_;
+  std::mutex mutex_;
+  std::vector<at::Tensor> sums_;
+  std::vector<std::string> texts_;
+};
+
+class ThreadRank final : public Communicator {
+ public:
+  ThreadRank(Meeting& meeting, int rank) : meeting_(meeting), rank_(rank) {}
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int world() const override { return meeting_.world(); }
+  void all_reduce_sum(std::vector<at::Tensor> tensors) override { meeting_.sum(tensors); }
+  void reduce_sum(std::vector<at::Tensor> tensors, int /*root*/) override { meeting_.sum(tensors); }
+  void broadcast(std::vector<at::Tensor> /*tensors*/, int /*root*/) override {}
+  [[nodiscard]] std::vector<std::string> all_gather(const std::string& text) override {
+    return meeting_.gather(rank_, text);
+  }
+  [[nodiscard]] std::unique_ptr<PendingSum> begin_sum(std::int64_t value) override {
+    return make_single_rank()->begin_sum(value);
+  }
+
+ private:
+  Meeting& meeting_;
+  int rank_;
+};
+
+using Values = std::vector<std::pair<std::string, double>>;
+
+struct Samples {
+  at::Tensor outputs, target;
+};
+
+/// What a rank computes that is given every world-th sample, in batches.
+Values values_of(const Metrics& metrics, const Samples& all, Communicator& ranks,
+                 std::int64_t batch_size) {
+  MetricCounts counts(metrics, at::kCPU);
+  const std::int64_t samples = all.outputs.size(0);
+  const at::Tensor outputs = all.outputs.slice(0, ranks.rank(), samples, ranks.world());
+  const at::Tensor target = all.target.slice(0, ranks.rank(), samples, ranks.world());
+  for (std::int64_t first = 0; first < outputs.size(0); first += batch_size) {
+    const std::int64_t size = std::min(batch_size, outputs.size(0) - first);
+    counts.add(outputs.narrow(0, first, size),
+               precast::make_batch(outputs.narrow(0, first, size), target.narrow(0, first, size)));
+  }
+  return counts.values(ranks, samples);
+}
+
+Values alone(const Metrics& metrics, const Samples& all, std::int64_t batch_size) {
+  return values_of(metrics, all, *make_single_rank(), batch_size);
+}
+
+std::vector<Values> together(const Metrics& metrics, const Samples& all, int world) {
+  Meeting meeting(world);
+  std::vector<Values> values(static_cast<std::size_t>(world));
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < world; ++rank) {
+    threads.emplace_back([&, rank] {
+      ThreadRank ranks(meeting, rank);
+      values[static_cast<std::size_t>(rank)] = values_of(metrics, all, ranks, 4);
+    });
+  }
+  threads.clear();
+  return values;
+}
+
+Metrics metrics_of(const std::vector<std::string>& names) {
+  MetricRegistry registry("metric");
+  recipes::register_metrics(registry);
+  Metrics metrics;
+  for (const std::string& name : names) metrics.push_back(registry.make(test::part_spec(name)));
+  return metrics;
+}
+
+void expect_same_for_all_ranks(const Metrics& metrics, const Samples& samples) {
+  const Values expected = alone(metrics, samples, samples.outputs.size(0));
+  EXPECT_EQ(alone(metrics, samples, 3), expected);
+  // More ranks than samples: some have none.
+  for (const int world : {2, 3, 5, static_cast<int>(samples.outputs.size(0)) + 2}) {
+    for (const Values& values : together(metrics, samples, world))
+      EXPECT_EQ(values, expected) << world << " ranks";
+  }
+}
+
+constexpr std::int64_t kSamples = 23;
+
+TEST(MetricCountsTest, RegressionIsTheSameForAnyNumberOfRanks) {
+  expect_same_for_all_ranks(metrics_of({"r2", "mse"}), {test::noise_tensor(1, {kSamples, 3}, 1e3),
+                                                        test::noise_tensor(2, {kSamples, 3}, 1e3)});
+}
+
+TEST(MetricCountsTest, LabelsAreTheSameForAnyNumberOfRanks) {
+  expect_same_for_all_ranks(
+      metrics_of({"map", "f1"}),
+      {test::noise_tensor(1, {kSamples, 4}), test::noise_tensor(2, {kSamples, 4}).gt(0)});
+}
+
+TEST(MetricCountsTest, ClassesAndMasksAreTheSameForAnyNumberOfRanks) {
+  const at::Tensor classes = at::arange(kSamples, at::kLong).remainder(3);
+  expect_same_for_all_ranks(metrics_of({"top_k", "f1", "per_class_accuracy"}),
+                            {test::noise_tensor(1, {kSamples, 3}), classes});
+  expect_same_for_all_ranks(metrics_of({"mean_iou", "per_class_accuracy"}),
+                            {test::noise_tensor(1, {kSamples, 3, 2, 2}),
+                             classes.view({-1, 1, 1}).expand({kSamples, 2, 2})});
+}
+
+}  // namespace
+}  // namespace precast::engine

@@ -1,0 +1,147 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "framework/process/child_process.h"
+#include "tests/data/beton/golden_beton.h"
+#include "tests/support/message_matchers.h"
+#include "tests/support/program.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::tools {
+namespace {
+
+using test::Names;
+using test::TemporaryFolder;
+
+/// The programs on 24 images with labels 0 to 23, which are taken for numbers.
+class TaskTest : public ::testing::Test {
+ protected:
+  TaskTest() { test::write_bytes(folder_ / "d.beton", test::golden_beton("img_prop_nette_w1")); }
+
+  /// Runs a command on a recipe with the dataset and these lines.
+  ChildResult run(const std::string& command, const std::string& lines,
+                  const std::vector<std::string>& more = {}) {
+    const std::string file = folder_ / "d.beton";
+    std::ofstream(folder_ / "r.yaml") << lines;
+    std::vector<std::string> all = {std::string(PRECAST_BIN_DIR) + "/precast",
+                                    command,
+                                    folder_ / "r.yaml",
+                                    "--data.train_dataset=" + file,
+                                    "--data.val_dataset=" + file,
+                                    "--training.batch_size=8",
+                                    "--resolution.min_res=32",
+                                    "--resolution.max_res=32",
+                                    "--validation.resolution=32",
+                                    "--training.epochs=2",
+                                    "--logging.folder=" + (folder_ / "runs").string(),
+                                    "--logging.run_id=r",
+                                    "--training.device=cpu"};
+    all.insert(all.end(), more.begin(), more.end());
+    return run_child(all, std::chrono::minutes(3));
+  }
+  nlohmann::json summary() const {
+    return nlohmann::json::parse(std::ifstream(folder_ / "runs/r/summary.json"));
+  }
+
+  TemporaryFolder folder_;
+};
+
+constexpr const char* kRegression =
+    "data: {targets: label}\n"
+    "training: {loss: huber}\n"
+    "loss: {delta: 2}\n"
+    "validation: {metrics: [mse, r2]}\n"
+    "lr: {lr: 0.001}\n";
+
+TEST_F(TaskTest, TheFirstMetricDecidesAndIsReportedByName) {
+  const ChildResult trained = run("train", kRegression);
+  ASSERT_EQ(trained.exit_code, 0) << trained.errors;
+  EXPECT_THAT(trained.errors, Names("| mse ", "(best)", "| r2 "));
+  EXPECT_EQ(trained.errors.find("top-1"), std::string::npos);
+  EXPECT_EQ(summary().at("best_metric").at("name"), "mse");
+  EXPECT_EQ(summary().at("best_metric").at("higher_is_better"), false);
+  EXPECT_GT(summary().at("mse").get<double>(), 0);
+  EXPECT_FALSE(summary().contains("top_1"));
+  // The same weights on the same samples.
+  const ChildResult evaluated =
+      run("eval", kRegression,
+          {"--json", "--model.weights=" + (folder_ / "runs/r/final_weights.pt").string()});
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.errors;
+  const auto figures = nlohmann::json::parse(evaluated.output);
+  EXPECT_EQ(figures.at("mse"), summary().at("mse"));
+  EXPECT_EQ(figures.at("r2"), summary().at("r2"));
+  EXPECT_FALSE(figures.contains("top_1"));
+}
+
+TEST_F(TaskTest, RanksHaveTheFiguresOfAll) {
+  ASSERT_EQ(run("train", kRegression, {"--dist.nproc=2", "--training.epochs=1"}).exit_code, 0);
+  const double together = summary().at("mse");
+  const ChildResult evaluated =
+      run("eval", kRegression,
+          {"--json", "--model.weights=" + (folder_ / "runs/r/final_weights.pt").string()});
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.errors;
+  // The outputs of a sample depend a little on the other samples of its batch.
+  EXPECT_NEAR(nlohmann::json::parse(evaluated.output).at("mse").get<double>() / together, 1, 1e-4);
+}
+
+TEST_F(TaskTest, PredictionsOfNumbersAreNumbers) {
+  ASSERT_EQ(run("train", kRegression, {"--training.epochs=1"}).exit_code, 0);
+  const std::string weights = "--model.weights=" + (folder_ / "runs/r/final_weights.pt").string();
+  const ChildResult numbers = run("predict", kRegression, {weights});
+  ASSERT_EQ(numbers.exit_code, 0) << numbers.errors;
+  EXPECT_EQ(numbers.output.substr(0, numbers.output.find('\n')), "sample,output_0");
+  EXPECT_EQ(test::occurrences(numbers.output, "\n"), 25);
+  EXPECT_EQ(run("predict", kRegression, {weights, "--top=3"}).exit_code, 2);
+}
+
+struct Refusal {
+  const char* recipe;
+  /// Line and column in it, and the key.
+  const char* place;
+  const char* key;
+};
+
+TEST_F(TaskTest, FieldsThatDoNotFitAreRefusedBeforeTheStart) {
+  const Refusal refusals[] = {
+      {"training: {loss: mse}\n", ":1:18", "training.loss"},
+      {"training: {loss: multi_label_bce}\ndata: {targets: label}\n", ":2:17", "data.targets"},
+      {"training: {loss: pixel_cross_entropy}\ndata: {targets: label}\n", ":2:17", "data.targets"},
+      {"data: {targets: image}\n", ":1:17", "data.targets"},
+      {"training: {loss: mse}\ndata: {targets: label}\nmodel: {num_classes: 3}\n", ":3:22",
+       "model.num_classes"},
+  };
+  for (const Refusal& refusal : refusals) {
+    for (const std::vector<std::string>& how : {std::vector<std::string>{}, {"--dry-run"}}) {
+      const ChildResult result = run("train", refusal.recipe, how);
+      EXPECT_EQ(result.exit_code, 2) << refusal.recipe << result.errors;
+      EXPECT_THAT(result.errors, Names((folder_ / "r.yaml").string() + refusal.place, refusal.key));
+    }
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs/r"));
+}
+
+TEST_F(TaskTest, PartsThatDoNotFitTheLossAreRefused) {
+  const Refusal refusals[] = {
+      {"training: {loss: mse}\nmethods: [mixup]\n", ":2:11", "methods[0]"},
+      {"training: {loss: mse}\nvalidation: {metrics: [r2, top_k]}\n", ":2:28",
+       "validation.metrics[1]"},
+      {"validation: {metrics: [map]}\n", ":1:24", "validation.metrics[0]"},
+      {"training: {loss: mse}\nvalidation: {best_metric: top_1}\n", ":2:27",
+       "validation.best_metric"},
+  };
+  for (const Refusal& refusal : refusals) {
+    const ChildResult result = run("train", refusal.recipe, {"--data.targets=label"});
+    EXPECT_EQ(result.exit_code, 2) << refusal.recipe << result.errors;
+    EXPECT_THAT(result.errors, Names((folder_ / "r.yaml").string() + refusal.place, refusal.key));
+  }
+  EXPECT_EQ(run("train", "training: {loss: mse, label_smoothing: 0.1}\ndata: {targets: label}\n")
+                .exit_code,
+            2);
+}
+
+}  // namespace
+}  // namespace precast::tools

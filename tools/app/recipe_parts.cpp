@@ -1,0 +1,122 @@
+#include "tools/app/recipe_parts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "framework/core/error.h"
+
+namespace precast::tools {
+namespace {
+
+/// The metrics of a recipe that does not list any.
+std::vector<PartRequest> usual_metrics(TargetKind targets) {
+  const auto named = [](std::initializer_list<const char*> names) {
+    std::vector<PartRequest> requests;
+    for (const char* name : names) requests.push_back({name, {}, {}, "validation.metrics"});
+    return requests;
+  };
+  switch (targets) {
+    case TargetKind::class_index:
+      return {};
+    case TargetKind::values:
+      return named({"r2", "mse"});
+    case TargetKind::multi_hot:
+      return named({"map", "f1"});
+    case TargetKind::class_mask:
+      return named({"mean_iou", "per_class_accuracy"});
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<PartRequest> listed_parts(const ConfigNode& list, std::string_view name,
+                                      Diagnostics& diagnostics) {
+  std::vector<PartRequest> requests;
+  if (list.kind == ConfigNode::Kind::null) return requests;
+  if (list.kind != ConfigNode::Kind::list) {
+    diagnostics.error(list.origin, name, fmt::format("expected a list, got {}", list.text()));
+    return requests;
+  }
+  for (std::size_t i = 0; i < list.items.size(); ++i) {
+    const ConfigNode& node = list.items[i];
+    const std::string key = fmt::format("{}[{}]", name, i);
+    if (node.kind == ConfigNode::Kind::scalar) {
+      requests.push_back({node.scalar, {}, node.origin, key});
+    } else if (node.kind == ConfigNode::Kind::map && node.entries.size() == 1) {
+      requests.push_back({node.entries[0].key, node.entries[0].value, node.origin, key});
+    } else {
+      diagnostics.error(node.origin, key,
+                        fmt::format("expected a name or `name: {{options}}`, got {}", node.text()));
+    }
+  }
+  return requests;
+}
+
+TargetKind kind_of(const PartSpec& spec, const LossRegistry& losses) {
+  const std::unique_ptr<Loss> loss = losses.make(spec);
+  return loss == nullptr ? TargetKind::class_index : loss->target_kind();
+}
+
+TargetKind targets_of(const PartSpec& loss, const LossRegistry& losses) {
+  if (!losses.contains(loss.name)) return TargetKind::class_index;
+  try {
+    return kind_of(loss, losses);
+  } catch (const ConfigError&) {
+    return TargetKind::class_index;
+  }
+}
+
+void report_targets(const Recipe& recipe, const PartRequest& request, std::string_view kind,
+                    Diagnostics& diagnostics) {
+  diagnostics.error(request.origin, request.key,
+                    fmt::format("expected a {} for {} targets, which training.loss: {} has, got {}",
+                                kind, name_of(recipe.targets), recipe.loss.name, request.name));
+}
+
+void make_metrics(Recipe& recipe, const Registries& registries, Diagnostics& diagnostics) {
+  constexpr std::string_view kKey = "validation.metrics";
+  // Metrics that every evaluation reports.
+  std::vector<std::string> names = {"loss", "val_loss", "train_loss"};
+  if (recipe.targets == TargetKind::class_index) names.insert(names.end(), {"top_1", "top_5"});
+  const ConfigNode& listed = recipe.config.validation.metrics;
+  for (const PartRequest& request : listed.kind == ConfigNode::Kind::null
+                                        ? usual_metrics(recipe.targets)
+                                        : listed_parts(listed, kKey, diagnostics)) {
+    try {
+      Metrics::value_type metric = registries.metrics.make(
+          {request.name, request.options, fmt::format("{}.{}", request.key, request.name)});
+      if (std::ranges::find(names, metric->name()) != names.end()) {
+        diagnostics.error(request.origin, request.key,
+                          fmt::format("'{}' is reported already", metric->name()));
+      }
+      if (!metric->accepts(recipe.targets)) report_targets(recipe, request, "metric", diagnostics);
+      names.push_back(metric->name());
+      recipe.metrics.push_back(std::move(metric));
+    } catch (const ConfigError& error) {
+      diagnostics.error(request.origin, request.key, error.what());
+    }
+  }
+}
+
+BestMetric choose_best(const Recipe& recipe, const Schema& schema, Diagnostics& diagnostics) {
+  constexpr std::string_view kKey = "validation.best_metric";
+  std::vector<BestMetric> figures;
+  if (recipe.targets == TargetKind::class_index) figures = {{"top_1"}, {"top_5"}};
+  for (const auto& metric : recipe.metrics)
+    figures.push_back({metric->name(), metric->higher_is_better()});
+  figures.push_back({"val_loss", /*higher_is_better=*/false});
+  const std::string& wanted = recipe.config.validation.best_metric;
+  if (wanted.empty()) return figures.front();
+  const auto found = std::ranges::find(figures, wanted, &BestMetric::name);
+  if (found != figures.end()) return *found;
+  std::vector<std::string> names;
+  for (const BestMetric& figure : figures) names.push_back(figure.name);
+  diagnostics.error(schema.origin(kKey), kKey,
+                    fmt::format("expected one of {}, got '{}'", fmt::join(names, ", "), wanted));
+  return figures.front();
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/api/loss.h"
+#include "framework/api/metric.h"
+#include "framework/core/config/node.h"
+#include "framework/core/config/schema.h"
+#include "tools/app/recipe.h"
+
+namespace precast::tools {
+
+/// One part of a list to make: its name, its options, and its place in the file.
+struct PartRequest {
+  std::string name;
+  ConfigNode options;
+  Origin origin;
+  /// For messages: `methods[1]`, or the legacy key.
+  std::string key;
+};
+
+/// A list of the recipe: `ema`, or `ema: {decay: 0.999}`.
+[[nodiscard]] std::vector<PartRequest> listed_parts(const ConfigNode& list, std::string_view name,
+                                                    Diagnostics& diagnostics);
+
+/// What a loss compares outputs with. @throws as PartRegistry::make
+[[nodiscard]] TargetKind kind_of(const PartSpec& spec, const LossRegistry& losses);
+/// kind_of() the recipe's loss; class_index for one with mistakes, which are reported elsewhere.
+[[nodiscard]] TargetKind targets_of(const PartSpec& loss, const LossRegistry& losses);
+
+/// Reports a part that does not accept the targets of the recipe's loss. @param kind "method"
+void report_targets(const Recipe& recipe, const PartRequest& request, std::string_view kind,
+                    Diagnostics& diagnostics);
+
+/// Makes the metrics of validation.metrics, or the usual ones for the recipe's targets.
+void make_metrics(Recipe& recipe, const Registries& registries, Diagnostics& diagnostics);
+
+/// validation.best_metric, or the figure that decides without it.
+[[nodiscard]] BestMetric choose_best(const Recipe& recipe, const Schema& schema,
+                                     Diagnostics& diagnostics);
+
+}  // namespace precast::tools

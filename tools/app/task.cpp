@@ -1,0 +1,126 @@
+#include "tools/app/task.h"
+
+#include <ATen/core/grad_mode.h>
+#include <c10/core/ScalarType.h>
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <stdexcept>
+
+#include "data/torch/batch_source.h"
+#include "framework/core/error.h"
+#include "framework/core/progress.h"
+#include "tools/app/model_probe.h"
+#include "tools/app/session.h"
+
+namespace precast::tools {
+namespace {
+
+std::string shape_of(const at::Tensor& tensor) {
+  return fmt::format("[{}] {}", fmt::join(tensor.sizes().slice(1), ", "),
+                     c10::toString(tensor.scalar_type()));
+}
+
+/// @throws ConfigError unless a target of that shape and type is one for the loss.
+void check_target(const at::Tensor& target, const Recipe& recipe) {
+  const bool integer = !target.is_floating_point() && !target.is_complex();
+  const auto expect = [&](bool fits, std::string_view wanted) {
+    if (fits) return;
+    recipe.refuse("data.targets",
+                  fmt::format("training.loss: {}: expected {} for each sample, got {}. See the "
+                              "losses in recipes/README.md",
+                              recipe.loss.name, wanted, shape_of(target)));
+  };
+  switch (recipe.targets) {
+    case TargetKind::class_index:
+      return expect(target.dim() == 1 && target.scalar_type() == at::kLong, "an integer");
+    case TargetKind::values:
+      return expect(true, "");
+    case TargetKind::multi_hot:
+      return expect(target.dim() == 2, "an array [classes] of 0 and 1");
+    case TargetKind::class_mask:
+      return expect(target.dim() == 3 && integer, "a mask [H, W] of an integer type");
+  }
+}
+
+/// The first target of a sample as the pipeline delivers it.
+at::Tensor made_up_target(const data::BetonReader& reader, const Recipe& recipe,
+                          const data::Pipeline& pipeline) {
+  const auto batches = data::make_batch_maker(
+      reader, pipeline,
+      {.inputs = recipe.config.data.inputs, .targets = recipe.config.data.targets}, at::kCPU,
+      at::kFloat);
+  return batches(1, recipe.config.validation.resolution).target();
+}
+
+/// Runs `work`; what it throws because shapes do not fit becomes an error at `key`.
+template <typename Work>
+auto at_place(const Recipe& recipe, std::string_view key, const std::string& what, Work work) {
+  try {
+    return work();
+  } catch (const c10::NotImplementedError&) {
+    throw;  // an error of the device, not of the data
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const c10::Error& error) {
+    const std::string text = error.what_without_backtrace();
+    recipe.refuse(key, fmt::format("{}: {}", what, text.substr(0, text.find('\n'))));
+  } catch (const ConfigError& error) {
+    recipe.refuse(key, error.what());
+  } catch (const std::logic_error& error) {
+    recipe.refuse(key, fmt::format("{}: {}", what, error.what()));
+  }
+}
+
+}  // namespace
+
+std::int64_t count_outputs(const data::BetonReader& reader, const Recipe& recipe,
+                           const data::Pipeline& pipeline, std::int64_t given) {
+  const TargetKind kind = recipe.targets;
+  if (kind != TargetKind::class_index && recipe.config.data.targets.empty()) {
+    recipe.refuse("training.loss",
+                  fmt::format("{}: expected data.targets to name the field that it reads, got none",
+                              recipe.loss.name));
+  }
+  const at::Tensor target = made_up_target(reader, recipe, pipeline);
+  check_target(target, recipe);
+  if (kind == TargetKind::class_index) return count_classes(reader, recipe.config, given);
+  if (kind == TargetKind::class_mask) {
+    if (given > 0) return given;
+    recipe.refuse("model.num_classes", "missing. Masks do not say how many classes there are");
+  }
+  const std::int64_t width = target.numel();
+  if (given > 0 && given != width) {
+    recipe.refuse("model.num_classes",
+                  fmt::format("expected {}, the width of '{}' in {}, got {}", width,
+                              recipe.config.data.targets.front(), reader.path().string(), given));
+  }
+  return width;
+}
+
+void check_parts(Model& model, const ModelSpec& spec, const Loss& loss, const Recipe& recipe,
+                 const Batch& batch) {
+  if (is_own_classifier(spec, batch)) return;
+  at_place(recipe, "model.arch", "model", [&] { check_output(model, spec, batch); });
+  const at::NoGradGuard no_grad;
+  model.train(false);
+  const at::Tensor outputs = model.forward(batch);
+  at_place(recipe, "training.loss",
+           fmt::format("{} does not fit the outputs and targets", recipe.loss.name),
+           [&] { static_cast<void>(loss(outputs, batch)); });
+  for (const auto& metric : recipe.metrics) {
+    at_place(recipe, "validation.metrics",
+             fmt::format("{} does not fit the outputs and targets", metric->name()),
+             [&] { static_cast<void>(metric->count(outputs, batch)); });
+  }
+  model.train(true);
+}
+
+std::string outputs_text(TargetKind targets, std::int64_t count) {
+  const bool classes = targets != TargetKind::values;
+  if (classes) return format_count(static_cast<std::uint64_t>(count), "class");
+  return format_count(static_cast<std::uint64_t>(count), "output");
+}
+
+}  // namespace precast::tools
