@@ -130,7 +130,7 @@ TEST_F(ImageKindsTrainTest, OneChannelTrainsAndIsPartOfTheWeights) {
   EXPECT_EQ(precast("eval", "raw.beton", "e", {given, "--model.in_channels=1"}).exit_code, 0);
   const ChildResult refused = precast("eval", "raw.beton", "e", {given});
   EXPECT_EQ(refused.exit_code, 4);
-  EXPECT_THAT(refused.errors, Names("model.in_channels", "1 in the file", "3 here"));
+  EXPECT_THAT(refused.errors, Names("model.in_channels", "1", "3"));
 }
 
 TEST_F(ImageKindsTrainTest, PixelsFieldsTrainAsTheSameImages) {
