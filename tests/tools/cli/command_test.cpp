@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 TEST(CommandTest, EveryCommandHasHelp) {
   const std::vector<std::pair<std::string, std::string>> options = {
-      {"write", "--image.mode"}, {"index", "--every"}, {"inspect", "--label-values"},
+      {"write", "--image.mode"}, {"index", "--every"},    {"inspect", "--label-values"},
       {"verify", "--deep"},      {"select", "--where"},   {"merge", "--label-rule"},
       {"sizes", "--ram"},        {"preview", "--crop"},   {"convert", "IN"},
       {"grid", "--status"},      {"reproduce", "--rows"}, {"report", "--json"},
