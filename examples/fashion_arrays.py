@@ -17,8 +17,10 @@ SIDE = 28
 def read(split):
     """Images (28 * 28 bytes each) and their labels."""
     name = FILES[split]
-    pixels = gzip.open(FOLDER / f"{name}-images-idx3-ubyte.gz").read()[16:]
-    labels = gzip.open(FOLDER / f"{name}-labels-idx1-ubyte.gz").read()[8:]
+    with gzip.open(FOLDER / f"{name}-images-idx3-ubyte.gz") as file:
+        pixels = file.read()[16:]
+    with gzip.open(FOLDER / f"{name}-labels-idx1-ubyte.gz") as file:
+        labels = file.read()[8:]
     size = SIDE * SIDE
     return [pixels[i * size : (i + 1) * size] for i in range(len(labels))], list(labels)
 

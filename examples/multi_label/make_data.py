@@ -32,7 +32,7 @@ def picture(images, labels, rng):
 def main():
     folder = pathlib.Path(sys.argv[1])
     counts = [int(count) for count in sys.argv[2:]] or [8000, 1000]
-    for split, count in zip(("train", "val"), counts):
+    for split, count in zip(("train", "val"), counts, strict=False):
         rng = random.Random(split)
         made = [picture(*fashion_arrays.read_once(split), rng) for _ in range(count)]
         grey = b"".join(pixels for pixels, _ in made)

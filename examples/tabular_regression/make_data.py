@@ -32,7 +32,7 @@ def blocks(image, first_row):
 def main():
     folder = pathlib.Path(sys.argv[1])
     counts = [int(count) for count in sys.argv[2:]] or [10000, 2000]
-    for split, count in zip(("train", "val"), counts):
+    for split, count in zip(("train", "val"), counts, strict=False):
         images = fashion_arrays.read(split)[0][:count]
         shape = (count, ROWS * COLUMNS)
         fashion_arrays.save(folder / f"{split}.npz",

@@ -69,7 +69,7 @@ def counted(outputs, target):
 
 def top_k(outputs, target, k):
     best = np.argsort(-outputs, axis=1)[:, :k]
-    return np.mean([t in row for t, row in zip(target, best)])
+    return np.mean([t in row for t, row in zip(target, best, strict=True)])
 
 
 def iou(outputs, target):

@@ -5,7 +5,8 @@
 
 Makes small datasets whose every value is known, has `precast write` store them, opens each file with FFCV's Reader
 and Loader, and compares all values. Pixels stored raw must be the ones given. A JPEG must decode, by FFCV's own
-decoder, to what FFCV's own writer would have made of these pixels. Prints a line per file; exit code 1 when one is wrong.
+decoder, to what FFCV's own writer would have made of these pixels. Prints a line per file; exit code 1 when one is
+wrong.
 
 Needs the Python of .venv-peers, which tools/peers/setup makes; another Python without FFCV ends with 77
 (skipped).
