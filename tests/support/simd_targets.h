@@ -1,5 +1,9 @@
 #pragma once
 
+// Kernels that ask for it are also compiled for AVX-512 with VBMI and VNNI.
+#ifndef HWY_WANT_AVX3_DL
+#define HWY_WANT_AVX3_DL
+#endif
 #include <hwy/targets.h>
 
 #include <cstddef>

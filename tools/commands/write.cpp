@@ -87,7 +87,7 @@ Arguments declare(const data::DataParts& parts) {
   arguments.example("precast write photos/train train.beton --image.max_resolution 256",
                     "a folder with a subfolder of images for each class");
   arguments.example(
-      "precast write imagenet/train train.beton --preset ffcv-imagenet:500,0.50,90 --index");
+      "precast write imagenet train.beton --preset ffcv-imagenet:500,0.50,90 --index");
   arguments.exit_codes({3, 130, 143});
   return arguments;
 }

@@ -44,7 +44,7 @@ TEST(ColourKernels, EveryColourIsThatOfLibjpeg) {
     }
     Pixels expected = convert_by_libjpeg(y, cb, cr);
     expected.resize(3 * kCount);
-    test::for_each_simd_target([&](const char* target) {
+    const std::size_t targets = test::for_each_simd_target([&](const char* target) {
       SCOPED_TRACE(target);
       Pixels rgb(3 * kCount + kKernelSlack);
       ycc_to_rgb(y.data(), cb.data(), cr.data(), kCount, rgb.data());
@@ -57,6 +57,7 @@ TEST(ColourKernels, EveryColourIsThatOfLibjpeg) {
       for (std::size_t i = 0; i < 3 * kCount; ++i)
         ASSERT_EQ(planes[i % 3][i / 3], expected[i]) << luma << " " << i;
     });
+    if (luma == 0) RecordProperty("targets", static_cast<int>(targets));
   }
 }
 
