@@ -115,7 +115,7 @@ TEST(TableSource, AClassColumnMustExistAndHaveTexts) {
               ThrowsMessage<ConfigError>(Names("class_column", "bred", "'breed'")));
   EXPECT_THAT(opening("count"), ThrowsMessage<ConfigError>(Names("class_column", "count", "int")));
   EXPECT_THAT(opening("breed"),
-              ThrowsMessage<DataError>(Names("row 2", "'breed'", "--field breed=bytes")));
+              ThrowsMessage<DataError>(Names("row 2", "'breed'", "--field-kind breed=bytes")));
 }
 
 TEST(TableSource, NumbersThatWouldBePrintedOtherwiseAreTexts) {
