@@ -18,6 +18,9 @@ struct PixelFormat {
   bool channels_first = false;
   /// Applied to floats; u8 has none. Borrowed.
   const Normalize* normalize = nullptr;
+  /// Resizer writes [height, width, 3] at a multiple of 64 bytes past the caches, with non-temporal
+  /// stores. hwy::FlushStream() must follow before another thread may read them. Others ignore it.
+  bool streamed = false;
 
   [[nodiscard]] std::size_t image_bytes(int height, int width) const {
     return static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * 3 *
