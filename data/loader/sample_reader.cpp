@@ -103,6 +103,7 @@ void SampleReader::read(const SamplePlace& place, const BatchLayout& layout, std
                     .decoders = decoders_[i],
                     .place = place,
                     .image_size_px = size_px,
+                    .streamed = layout.streamed(),
                     .out = memory + field.offset + row * field.sample_bytes};
     try {
       std::visit([&](const auto& kind) { read_as(kind, item); }, item.output.kind);
@@ -115,11 +116,14 @@ void SampleReader::read(const SamplePlace& place, const BatchLayout& layout, std
 }
 
 void SampleReader::read_as(const ImageOutput& image, const Item& item) {
-  item.decoders.image->decode(stored_image(item), item.place, item.image_size_px,
-                              {.type = item.output.type,
-                               .channels_first = image.channels_first,
-                               .normalize = image.normalize.get()},
-                              item.out);
+  item.decoders.image->decode(
+      stored_image(item), item.place, item.image_size_px,
+      {.type = item.output.type,
+       .channels_first = image.channels_first,
+       .normalize = image.normalize.get(),
+       // With 2 bytes a value or less, what the cache saves is less than the copy costs.
+       .streamed = item.streamed && item.output.type == ElementType::f32},
+      item.out);
 }
 
 void SampleReader::read_as(const MaskOutput& mask, const Item& item) {
