@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -30,6 +31,19 @@ struct ImageView {
   std::ptrdiff_t stride = 0;
 
   [[nodiscard]] const std::uint8_t* row(int y) const { return pixels + y * stride; }
+};
+
+/// Borrowed pixels in planes of uint8: red, green and blue, each [height, width], rows `stride`
+/// bytes apart.
+struct PlanarView {
+  std::array<const std::uint8_t*, 3> planes{};
+  int height = 0;
+  int width = 0;
+  std::ptrdiff_t stride = 0;
+
+  [[nodiscard]] const std::uint8_t* row(std::size_t plane, int y) const {
+    return planes[plane] + y * stride;
+  }
 };
 
 /// Owned pixels: [height, width, 3] uint8 RGB, rows without gaps.

@@ -20,6 +20,9 @@ struct PixelFormat {
   const Normalize* normalize = nullptr;
   /// 3, or 1: then the images that are written have one value per pixel, too.
   int channels = 3;
+  /// Resizer writes [height, width, 3] at a multiple of 64 bytes past the caches, with non-temporal
+  /// stores. hwy::FlushStream() must follow before another thread may read them. Others ignore it.
+  bool streamed = false;
 
   [[nodiscard]] std::size_t image_bytes(int height, int width) const {
     return static_cast<std::size_t>(height) * static_cast<std::size_t>(width) *

@@ -32,6 +32,10 @@ class PRECAST_API BatchLayout {
   [[nodiscard]] std::int64_t image_size_px() const { return image_size_px_; }
   /// One per output, in the same order.
   [[nodiscard]] const std::vector<OutputField>& fields() const { return fields_; }
+  /// Whether images are written past the caches (PixelFormat::streamed). @{
+  void set_streamed(bool streamed) { streamed_ = streamed; }
+  [[nodiscard]] bool streamed() const { return streamed_; }
+  /// @}
   /// Memory per batch.
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
   /// Returns the first `count` samples in `memory` as tensors. Values that are padded to the
@@ -45,6 +49,7 @@ class PRECAST_API BatchLayout {
   std::int64_t image_size_px_;
   std::vector<OutputField> fields_;
   std::size_t bytes_ = 0;
+  bool streamed_ = false;
 };
 
 }  // namespace precast::data

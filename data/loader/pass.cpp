@@ -1,6 +1,7 @@
 #include "data/loader/pass.h"
 
 #include <fmt/core.h>
+#include <hwy/cache_control.h>
 
 #include <algorithm>
 #include <system_error>
@@ -10,6 +11,7 @@
 #include "data/loader/sample_bytes.h"
 #include "framework/core/error.h"
 #include "framework/core/failpoint.h"
+#include "framework/core/system.h"
 
 namespace precast::data {
 namespace {
@@ -21,6 +23,14 @@ constexpr std::int64_t kLongestRun = 8;
 std::int64_t run_length(const LoaderOptions& options) {
   return std::clamp<std::int64_t>(options.batch_size / (4 * std::int64_t{options.workers}), 1,
                                   kLongestRun);
+}
+
+/// Whether the batches that are in use at once take more than the largest cache. Then lines that
+/// are written would be read from memory first, and evicted before the consumer reads them.
+bool exceeds_cache(const BatchLayout& layout, const LoaderOptions& options) {
+  static const std::uint64_t kCache = last_level_cache_bytes();
+  return kCache > 0 &&
+         layout.bytes() * static_cast<std::uint64_t>(options.batches_ahead + 1) > kCache;
 }
 
 }  // namespace
@@ -64,6 +74,7 @@ Loader::Pass::Pass(Shared& shared, const EpochRequest& request, std::int64_t sam
       run_(run_length(shared.options)),
       runs_per_batch_((shared.options.batch_size + run_ - 1) / run_),
       next_ticket_(request.first_batch * runs_per_batch_) {
+  layout_.set_streamed(exceeds_cache(layout_, shared.options));
   if (const MappedFile* mapped = shared.reader.mapping())
     read_ahead_.emplace(
         *mapped,
@@ -159,6 +170,8 @@ void Loader::Pass::fill(SampleReader& reader, WorkerClock& clock, std::int64_t b
       slot.fail(index);
     }
   }
+  // Non-temporal stores are not ordered with the counter's.
+  if (layout_.streamed()) hwy::FlushStream();
   slot.finish(end - first);
 }
 

@@ -88,7 +88,7 @@ class Loader::Pass {
   const std::int64_t batches_;
   /// The ids of this rank's samples, in order.
   const std::vector<std::uint64_t> ids_;
-  const BatchLayout layout_;
+  BatchLayout layout_;
   BatchRing ring_;
   /// Only for a mapped file.
   std::optional<ReadAhead> read_ahead_;

@@ -44,6 +44,7 @@ class SampleReader {
     Decoders& decoders;
     const SamplePlace& place;
     int image_size_px;
+    bool streamed;
     std::byte* out;
   };
 

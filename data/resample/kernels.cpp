@@ -30,6 +30,20 @@ void blend_rows_simd(const std::int16_t* HWY_RESTRICT upper, const std::int16_t*
   }
 }
 
+bool blends_lines_simd() {
+  return HWY_TARGET <= HWY_AVX3_DL && HWY_ARCH_X86;
+}
+
+void stream_lines_simd(const std::byte* HWY_RESTRICT in, std::size_t lines,
+                       std::byte* HWY_RESTRICT out) {
+  const hn::CappedTag<std::uint64_t, kCacheLine / sizeof(std::uint64_t)> d;
+  const auto* from = reinterpret_cast<const std::uint64_t*>(in);
+  auto* to = reinterpret_cast<std::uint64_t*>(out);
+  const std::size_t count = lines * kCacheLine / sizeof(std::uint64_t);
+  for (std::size_t i = 0; i < count; i += hn::Lanes(d))
+    hn::Stream(hn::LoadU(d, from + i), d, to + i);
+}
+
 std::int16_t weigh_value(const std::uint8_t* const* rows, const std::uint16_t* weights, int taps,
                          int start, std::size_t i) {
   int sum = start;
@@ -134,7 +148,29 @@ void blend_columns_of(const std::uint8_t* HWY_RESTRICT row, const ColumnBlend& c
   }
 }
 
+#if HWY_TARGET <= HWY_AVX3_DL && HWY_ARCH_X86
+void blend_lines(const std::uint8_t* HWY_RESTRICT row, const std::vector<ColumnBlend::Line>& lines,
+                 std::int16_t* HWY_RESTRICT out) {
+  const hn::FixedTag<std::int16_t, ColumnBlend::Line::kValues> d;
+  const hn::RebindToUnsigned<decltype(d)> d_u16;
+  const hn::Repartition<std::uint8_t, decltype(d)> d_u8;
+  for (const ColumnBlend::Line& line : lines) {
+    const auto window = hn::LoadU(d_u8, row + line.window);
+    const auto places = hn::Load(d_u8, line.places);
+    const hn::Vec<decltype(d_u16)> pixels{_mm512_permutexvar_epi8(places.raw, window.raw)};
+    const auto nearer = hn::BitCast(d, hn::ShiftRight<1>(hn::And(pixels, hn::Set(d_u16, 0xFF00))));
+    const auto farther = hn::BitCast(d, hn::ShiftLeft<7>(hn::And(pixels, hn::Set(d_u16, 0x00FF))));
+    const auto change = hn::MulHigh(hn::Sub(nearer, farther), hn::Load(d, line.fraction));
+    hn::Store(hn::Add(nearer, change), d, out);
+    out += ColumnBlend::Line::kValues;
+  }
+}
+#endif
+
 void blend_columns_simd(const std::uint8_t* row, const ColumnBlend& columns, std::int16_t* out) {
+#if HWY_TARGET <= HWY_AVX3_DL && HWY_ARCH_X86
+  if (!columns.lines.empty()) return blend_lines(row, columns.lines, out);
+#endif
   if (columns.wide_windows) return blend_columns_of<true>(row, columns, out);
   blend_columns_of<false>(row, columns, out);
 }
@@ -263,8 +299,14 @@ namespace precast::data {
 
 HWY_EXPORT(blend_columns_simd);
 HWY_EXPORT(blend_rows_simd);
+HWY_EXPORT(blends_lines_simd);
+HWY_EXPORT(stream_lines_simd);
 HWY_EXPORT(weigh_rows_simd);
 HWY_EXPORT(weigh_columns_simd);
+
+bool blends_lines() {
+  return HWY_DYNAMIC_DISPATCH(blends_lines_simd)();
+}
 
 void blend_columns(const std::uint8_t* row, const ColumnBlend& columns, std::int16_t* out) {
   HWY_DYNAMIC_DISPATCH(blend_columns_simd)(row, columns, out);
@@ -273,6 +315,10 @@ void blend_columns(const std::uint8_t* row, const ColumnBlend& columns, std::int
 void blend_rows(const std::int16_t* upper, const std::int16_t* lower, int first, int second,
                 std::size_t count, std::uint8_t* out) {
   HWY_DYNAMIC_DISPATCH(blend_rows_simd)(upper, lower, first, second, count, out);
+}
+
+void stream_lines(const std::byte* in, std::size_t lines, std::byte* out) {
+  HWY_DYNAMIC_DISPATCH(stream_lines_simd)(in, lines, out);
 }
 
 void weigh_rows(const std::uint8_t* const* rows, const std::uint16_t* weights, int taps, int start,

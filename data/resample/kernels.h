@@ -34,12 +34,43 @@ struct ColumnBlend {
     std::int32_t window[4];
   };
 
+  /// 32 values from one window, as value = 128 nearer + (fraction * (farther - nearer) >> 4), which
+  /// equals the sum where weights add up to kBlendOne.
+  struct alignas(64) Line {
+    static constexpr std::size_t kValues = 32;
+    static constexpr int kWindow = 64;
+    /// For each value the bytes of the farther and of the nearer pixel in the window.
+    std::uint8_t places[2 * kValues];
+    /// Minus 32 times the farther pixel's weight, at most 1024.
+    std::int16_t fraction[kValues];
+    /// Where in the row the window begins.
+    std::int32_t window;
+  };
+
+  /// An output: the first bytes of its pixels in the row, and Line::fraction.
+  struct Lerp {
+    int nearer, farther;
+    std::int16_t fraction;
+  };
+
   std::vector<Group> groups;
   /// Quarters 0 and 2 share a window, and 1 and 3.
   bool wide_windows = false;
+  /// In place of groups if not empty.
+  std::vector<Line> lines;
+  /// What lines are made of.
+  std::vector<Lerp> lerps;
+
+  [[nodiscard]] std::size_t values() const {
+    return lines.empty() ? groups.size() * Group::kValues : lines.size() * Line::kValues;
+  }
 };
 
-/// out[v] = (first * row[..] + second * row[..]) >> 4 for all values of all groups.
+/// Whether blend_columns is faster with lines.
+[[nodiscard]] bool blends_lines();
+
+/// out[v] = (first * row[..] + second * row[..]) >> 4 for all values of all groups, or
+/// lines.
 void blend_columns(const std::uint8_t* row, const ColumnBlend& columns, std::int16_t* out);
 
 /// The number of values in a row of blend_rows is a multiple of this.
@@ -49,6 +80,10 @@ inline constexpr std::size_t kRowMultiple = 32;
 /// multiple of kRowMultiple.
 void blend_rows(const std::int16_t* upper, const std::int16_t* lower, int first, int second,
                 std::size_t count, std::uint8_t* out);
+
+/// Copies whole cache lines with non-temporal stores. @param out aligned to a line.
+void stream_lines(const std::byte* in, std::size_t lines, std::byte* out);
+inline constexpr std::size_t kCacheLine = 64;
 
 // ---- Many taps: rows first, then columns.
 

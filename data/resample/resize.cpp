@@ -11,6 +11,8 @@
 #include "data/resample/axis.h"
 #include "data/resample/column_tables.h"
 #include "data/resample/kernels.h"
+#include "data/resample/plane_kernels.h"
+#include "data/resample/row_sink.h"
 #include "framework/core/error.h"
 
 namespace precast::data {
@@ -32,55 +34,33 @@ std::size_t pieces_of(std::size_t values) {
 constexpr int kRowsAhead = 8;
 
 void prefetch_row(const ImageView& in, int y) {
-  constexpr std::ptrdiff_t kCacheLine = 64;
+  constexpr std::ptrdiff_t kLine = kCacheLine;
   if (y >= in.height) return;
   const std::uint8_t* row = in.row(y);
   const std::ptrdiff_t last = std::ptrdiff_t{in.width} * 3 - 1;
-  for (std::ptrdiff_t at = 0; at < last; at += kCacheLine) hwy::Prefetch(row + at);
+  for (std::ptrdiff_t at = 0; at < last; at += kLine) hwy::Prefetch(row + at);
   hwy::Prefetch(row + last);
   // GCC 12 takes a function that only prefetches for one without effects, and drops its calls.
   asm volatile("");
 }
 
-/// Where a resize puts its rows: in the output itself where they need no conversion.
-class RowSink {
- public:
-  RowSink(int height, int width, const PixelFormat& format, std::vector<std::uint8_t>& scratch,
-          std::byte* out)
-      : height_(height),
-        width_(width),
-        row_bytes_(static_cast<std::size_t>(width) * 3),
-        plain_(format.type == ElementType::u8 && !format.channels_first),
-        format_(format),
-        scratch_(scratch),
-        out_(out) {}
-
-  /// Room for `bytes`, which may be more than a row: what is beyond is written again, or not kept.
-  [[nodiscard]] std::uint8_t* row(int y, std::size_t bytes) {
-    const std::size_t at = static_cast<std::size_t>(y) * row_bytes_;
-    const std::size_t end = static_cast<std::size_t>(height_) * row_bytes_;
-    in_place_ = plain_ && at + bytes <= end;
-    if (in_place_) return reinterpret_cast<std::uint8_t*>(out_) + at;
-    if (scratch_.size() < bytes) scratch_.resize(bytes);
-    return scratch_.data();
-  }
-
-  /// Row y, which was made last.
-  void finish(int y) {
-    if (in_place_) return;
-    const ImageView view{scratch_.data(), 1, width_, static_cast<std::ptrdiff_t>(row_bytes_)};
-    write_rows(view, y, height_, format_, out_);
-  }
-
- private:
-  int height_, width_;
-  std::size_t row_bytes_;
-  bool plain_;
-  bool in_place_ = false;
-  const PixelFormat& format_;
-  std::vector<std::uint8_t>& scratch_;
-  std::byte* out_;
+/// How a resize is computed.
+enum class Method {
+  /// Two taps on both axes.
+  blend,
+  /// Any number of taps.
+  weigh,
+  weigh_in_float
 };
+
+/// Whether both axes have two taps. If no axis shrinks, a triangle is the two pixels next to the
+/// centre.
+bool has_two_taps(int height, int width, int out_height, int out_width, ResizeFilter filter) {
+  const bool any_grows = out_height > height || out_width > width;
+  const bool all_grow = out_height >= height && out_width >= width;
+  return filter == ResizeFilter::bilinear || (filter == ResizeFilter::area && any_grows) ||
+         (filter == ResizeFilter::antialias && all_grow);
+}
 
 }  // namespace
 
@@ -97,19 +77,27 @@ struct Resizer::Scratch {
   std::vector<Words32> sums;
   std::vector<float> float_sums;
 
-  std::vector<std::uint8_t> finished;
+  RowSink::Memory finished;
 
-  /// Two taps on both axes.
+  /// Of pixels in planes: three rows of sums or of blended values, and of outputs.
+  PlaneWeights plane_weights;
+  std::vector<std::uint8_t> plane_rows;
+  std::vector<std::uint8_t> interleaved;
+
+  /// Plans both axes.
+  Method plan(int height, int width, int out_height, int out_width, bool flip, ResizeFilter filter);
   void blend(const ImageView& in, int out_height, RowSink& sink);
-  /// Any number of taps.
+  /// @return false if the columns need pair_pixels.
+  bool blend(const PlanarView& in, int out_height, int out_width, RowSink& sink);
   void weigh(const ImageView& in, int out_height, RowSink& sink);
+  void weigh(const PlanarView& in, int out_height, int out_width, RowSink& sink);
+  ImageView interleave(const PlanarView& in);
   void weigh_in_float(const ImageView& in, int out_height, int out_width, RowSink& sink);
 };
 
 void Resizer::Scratch::blend(const ImageView& in, int out_height, RowSink& sink) {
-  const bool paired = plan_column_blend(x_blends, in.width, column_blend);
-  const std::size_t values =
-      rounded_up(column_blend.groups.size() * ColumnBlend::Group::kValues, kRowMultiple);
+  const bool paired = plan_column_blend(x_blends, in.width, 3, column_blend);
+  const std::size_t values = rounded_up(column_blend.values(), kRowMultiple);
   if (paired) pairs.resize(x_blends.size() * 6 + ColumnBlend::kWindow);
   for (auto& row : blended) row.resize(pieces_of(values));
 
@@ -190,6 +178,102 @@ void Resizer::Scratch::weigh_in_float(const ImageView& in, int out_height, int o
   }
 }
 
+Method Resizer::Scratch::plan(int height, int width, int out_height, int out_width, bool flip,
+                              ResizeFilter filter) {
+  if (has_two_taps(height, width, out_height, out_width, filter)) {
+    plan_blends(filter, width, out_width, x_blends);
+    plan_blends(filter, height, out_height, y_blends);
+    if (flip) std::ranges::reverse(x_blends);
+    return Method::blend;
+  }
+  if (filter == ResizeFilter::area) {
+    x_axis.plan_area(width, out_width);
+    y_axis.plan_area(height, out_height);
+  } else {
+    x_axis.plan_triangle(width, out_width);
+    y_axis.plan_triangle(height, out_height);
+  }
+  if (flip) x_axis.mirror();
+  return std::max(x_axis.taps, y_axis.taps) > kMostFixedTaps ? Method::weigh_in_float
+                                                             : Method::weigh;
+}
+
+bool Resizer::Scratch::blend(const PlanarView& in, int out_height, int out_width, RowSink& sink) {
+  if (plan_column_blend(x_blends, in.width, 1, column_blend)) return false;
+  const std::size_t values = rounded_up(column_blend.values(), kRowMultiple);
+  const std::size_t pieces = pieces_of(values);
+  for (auto& row : blended) row.resize(3 * pieces);
+  plane_rows.resize(3 * values);
+
+  std::array<int, 2> held = {-1, -1};
+  const auto columns_of = [&](int y) -> const Words32* {
+    y = std::clamp(y, 0, in.height - 1);
+    const auto place = static_cast<std::size_t>(y % 2);
+    for (std::size_t c = 0; c < 3 && held[place] != y; ++c) {
+      blend_columns(in.row(c, y), column_blend, blended[place][c * pieces].value);
+    }
+    held[place] = y;
+    return blended[place].data();
+  };
+  const std::array<std::uint8_t*, 3> made = {plane_rows.data(), plane_rows.data() + values,
+                                             plane_rows.data() + 2 * values};
+  for (int y = 0; y < out_height; ++y) {
+    const Blend& rows_of = y_blends[static_cast<std::size_t>(y)];
+    const Words32* upper = columns_of(rows_of.start);
+    const Words32* lower = columns_of(rows_of.start + 1);
+    for (std::size_t c = 0; c < 3; ++c) {
+      blend_rows(upper[c * pieces].value, lower[c * pieces].value, rows_of.first, rows_of.second,
+                 values, made[c]);
+    }
+    const auto width = static_cast<std::size_t>(out_width);
+    interleave_planes(made.data(), width, sink.row(y, 3 * width));
+    sink.finish(y);
+  }
+  return true;
+}
+
+void Resizer::Scratch::weigh(const PlanarView& in, int out_height, int out_width, RowSink& sink) {
+  plane_weights.plan(x_axis);
+  const auto taps = static_cast<std::size_t>(y_axis.taps);
+  const auto in_width = static_cast<std::size_t>(in.width);
+  const auto width = static_cast<std::size_t>(out_width);
+  const std::size_t pieces = pieces_of(plane_weights.sums_read(in.width));
+  const std::size_t row_bytes = plane_weights.bytes_written();
+  sums.resize(3 * pieces);
+  plane_rows.resize(3 * row_bytes);
+  rows.resize(taps);
+  row_weights.resize(taps);
+  std::array<const std::int16_t*, 3> weighed{};
+  std::array<std::uint8_t*, 3> made{};
+  for (std::size_t c = 0; c < 3; ++c) {
+    weighed[c] = sums[c * pieces].value;
+    made[c] = plane_rows.data() + c * row_bytes;
+  }
+  for (int d = 0; d < out_height; ++d) {
+    const int used = y_axis.quantize(d, 1 << kRowWeightBits, row_weights.data());
+    const int first_row = y_axis.start[static_cast<std::size_t>(d)];
+    for (std::size_t c = 0; c < 3; ++c) {
+      for (std::size_t t = 0; t < taps; ++t) rows[t] = in.row(c, first_row + static_cast<int>(t));
+      weigh_rows(rows.data(), row_weights.data(), y_axis.taps, used / 2, in_width,
+                 sums[c * pieces].value);
+    }
+    weigh_plane_columns(weighed.data(), plane_weights, made.data());
+    interleave_planes(made.data(), width, sink.row(d, 3 * width));
+    sink.finish(d);
+  }
+}
+
+ImageView Resizer::Scratch::interleave(const PlanarView& in) {
+  const auto width = static_cast<std::size_t>(in.width);
+  interleaved.resize(static_cast<std::size_t>(in.height) * width * 3);
+  for (int y = 0; y < in.height; ++y) {
+    const std::array<const std::uint8_t*, 3> of = {in.row(0, y), in.row(1, y), in.row(2, y)};
+    interleave_planes(of.data(), width,
+                      interleaved.data() + static_cast<std::size_t>(y) * width * 3);
+  }
+  return {interleaved.data(), in.height, in.width, std::ptrdiff_t{in.width} * 3};
+}
+
 Resizer::Resizer() : scratch_(std::make_unique<Scratch>()) {}
 Resizer::~Resizer() = default;
 Resizer::Resizer(Resizer&&) noexcept = default;
@@ -205,28 +289,41 @@ void Resizer::resize(const ImageView& in, int out_height, int out_width, bool fl
   Scratch& scratch = *scratch_;
   for (int y = 0; y < kRowsAhead; ++y) prefetch_row(in, y);  // while the plans are made
   RowSink sink(out_height, out_width, format, scratch.finished, out);
-  const bool any_grows = out_height > in.height || out_width > in.width;
-  const bool all_grow = out_height >= in.height && out_width >= in.width;
-  // If no axis shrinks, a triangle is the two pixels next to the centre.
-  if (filter == ResizeFilter::bilinear || (filter == ResizeFilter::area && any_grows) ||
-      (filter == ResizeFilter::antialias && all_grow)) {
-    plan_blends(filter, in.width, out_width, scratch.x_blends);
-    plan_blends(filter, in.height, out_height, scratch.y_blends);
-    if (flip) std::ranges::reverse(scratch.x_blends);
-    return scratch.blend(in, out_height, sink);
+  switch (scratch.plan(in.height, in.width, out_height, out_width, flip, filter)) {
+    case Method::blend:
+      return scratch.blend(in, out_height, sink);
+    case Method::weigh:
+      return scratch.weigh(in, out_height, sink);
+    case Method::weigh_in_float:
+      return scratch.weigh_in_float(in, out_height, out_width, sink);
   }
-  if (filter == ResizeFilter::area) {
-    scratch.x_axis.plan_area(in.width, out_width);
-    scratch.y_axis.plan_area(in.height, out_height);
-  } else {
-    scratch.x_axis.plan_triangle(in.width, out_width);
-    scratch.y_axis.plan_triangle(in.height, out_height);
+}
+
+bool Resizer::prefers_planes(int height, int width, int out_height, int out_width,
+                             ResizeFilter filter) {
+  // So that eight outputs are in a window of plan_column_blend, and taps within kMostFixedTaps.
+  constexpr int kMostShrinking = 4;
+  if (height > kMostShrinking * out_height || width > kMostShrinking * out_width) return false;
+  if (height == out_height && width == out_width) return false;
+  if (has_two_taps(height, width, out_height, out_width, filter)) {
+    return width >= ColumnBlend::kWindow;
   }
-  if (flip) scratch.x_axis.mirror();
-  if (std::max(scratch.x_axis.taps, scratch.y_axis.taps) > kMostFixedTaps) {
-    return scratch.weigh_in_float(in, out_height, out_width, sink);
-  }
-  scratch.weigh(in, out_height, sink);
+  return plane_layout().outputs > 4 || width <= out_width * 3 / 2;
+}
+
+void Resizer::resize(const PlanarView& in, int out_height, int out_width, bool flip,
+                     ResizeFilter filter, const PixelFormat& format, std::byte* out) {
+  require(in.height > 0 && in.width > 0 && out_height > 0 && out_width > 0,
+          "images to resize have pixels");
+  Scratch& scratch = *scratch_;
+  const bool copied = in.height == out_height && in.width == out_width && !flip;
+  const Method method =
+      copied ? Method::blend
+             : scratch.plan(in.height, in.width, out_height, out_width, flip, filter);
+  RowSink sink(out_height, out_width, format, scratch.finished, out);
+  if (method == Method::weigh) return scratch.weigh(in, out_height, out_width, sink);
+  if (method == Method::blend && !copied && scratch.blend(in, out_height, out_width, sink)) return;
+  resize(scratch.interleave(in), out_height, out_width, flip, filter, format, out);
 }
 
 }  // namespace precast::data

@@ -43,6 +43,15 @@ class PRECAST_API Resizer {
   void resize(const ImageView& in, int out_height, int out_width, bool flip, ResizeFilter filter,
               const PixelFormat& format, std::byte* out);
 
+  /// The same from planes, byte for byte. @param in must not overlap `out`; nothing outside its
+  /// rows is read.
+  void resize(const PlanarView& in, int out_height, int out_width, bool flip, ResizeFilter filter,
+              const PixelFormat& format, std::byte* out);
+  /// Whether a decoder should hand over planes for such a resize: else resize() interleaves them
+  /// first, which costs more than pixels that the decoder has interleaved. Thread-safe.
+  [[nodiscard]] static bool prefers_planes(int height, int width, int out_height, int out_width,
+                                           ResizeFilter filter);
+
   /// Resizes to uint8 pixels without gaps, unflipped.
   void resize(const ImageView& in, int out_height, int out_width, ResizeFilter filter,
               std::uint8_t* out) {

@@ -181,6 +181,17 @@ std::uint64_t memory_limit_bytes(const fs::path& root) {
   return limit.value_or(0);
 }
 
+std::uint64_t last_level_cache_bytes(const fs::path& root) {
+  std::uint64_t largest = 0;
+  for (int index = 0;; ++index) {
+    const fs::path cache =
+        root / "sys/devices/system/cpu/cpu0/cache" / ("index" + std::to_string(index));
+    const std::optional<std::uint64_t> kibibytes = number_in(cache / "size");  // "32768K"
+    if (!kibibytes) return largest;
+    largest = std::max(largest, *kibibytes * 1024);
+  }
+}
+
 std::optional<std::uint64_t> meminfo_bytes(const std::string& field, const fs::path& root) {
   std::ifstream file(root / "proc/meminfo");
   for (std::string line; std::getline(file, line);) {

@@ -48,6 +48,12 @@ struct CacheSizes {
 /// its control group. 0 if neither can be read.
 [[nodiscard]] PRECAST_API std::uint64_t memory_limit_bytes(const std::filesystem::path& root = "/");
 
+/// Bytes of the largest cache that the first core uses, from `root`/sys/devices/system/cpu; 0 if
+/// they cannot be read. sysconf() is no source: glibc 2.36 reports the caches of the whole socket
+/// on some AMD CPUs.
+[[nodiscard]] PRECAST_API std::uint64_t last_level_cache_bytes(
+    const std::filesystem::path& root = "/");
+
 /// A field of `root`/proc/meminfo, such as "MemTotal" or "MemAvailable", in bytes. Empty if it does
 /// not exist.
 [[nodiscard]] PRECAST_API std::optional<std::uint64_t> meminfo_bytes(

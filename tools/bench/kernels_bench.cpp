@@ -2,7 +2,7 @@
 // FFCV's training distribution (scale 0.08 to 1). Not a test and not installed:
 //     ninja -C build kernels_bench && build/bin/kernels_bench [area|bilinear|antialias]
 // raw-256 reads other pixels each time, as from a file; in jpeg-512 the pixels are still in the
-// cache, as after a decoder.
+// cache, as after a decoder. "planes" and "f16 pl." read three planes in place of pixels.
 
 #include <fmt/core.h>
 
@@ -37,18 +37,24 @@ double thread_cpu_us() {
 struct CropMix {
   std::string_view name;
   std::vector<Image> images;
+  /// Their planes, one after the other.
+  std::vector<std::vector<std::uint8_t>> planes;
   std::vector<Rect> crops;
 };
 
 /// The shapes of ImageNet's photos for that longer side: half of them 4:3, a quarter 3:4, the
 /// others 3:2.
 CropMix make_mix(std::string_view name, int longer_px, int image_count) {
-  CropMix mix{name, {}, {}};
+  CropMix mix{name, {}, {}, {}};
   RandomStream random(1, 0, 0, RandomUse::test);
   for (int i = 0; i < image_count; ++i) {
     const int shorter = i % 4 == 3 ? longer_px * 2 / 3 : longer_px * 3 / 4;
     Image image = i % 4 == 2 ? Image(longer_px, shorter) : Image(shorter, longer_px);
     for (std::uint8_t& value : image.pixels) value = static_cast<std::uint8_t>(random.next_u32());
+    const std::size_t pixels = image.pixels.size() / 3;
+    std::vector<std::uint8_t>& planes = mix.planes.emplace_back(image.pixels.size());
+    for (std::size_t at = 0; at < image.pixels.size(); ++at)
+      planes[at % 3 * pixels + at / 3] = image.pixels[at];
     mix.images.push_back(std::move(image));
   }
   const data::RandomResizedCrop crop;
@@ -60,19 +66,29 @@ CropMix make_mix(std::string_view name, int longer_px, int image_count) {
   return mix;
 }
 
+ImageView view_of(const CropMix& mix, std::size_t i) {
+  const Image& image = mix.images[i % mix.images.size()];
+  const Rect& crop = mix.crops[i];
+  return {image.view().row(crop.row) + std::ptrdiff_t{3} * crop.column, crop.height, crop.width,
+          image.view().stride};
+}
+
+data::PlanarView planes_of(const CropMix& mix, std::size_t i) {
+  const Image& image = mix.images[i % mix.images.size()];
+  const Rect& crop = mix.crops[i];
+  const std::uint8_t* first = mix.planes[i % mix.images.size()].data() +
+                              std::ptrdiff_t{image.width} * crop.row + crop.column;
+  const std::size_t pixels = image.pixels.size() / 3;
+  return {{first, first + pixels, first + 2 * pixels}, crop.height, crop.width, image.width};
+}
+
 /// Mean over all crops, in the pass with the least disturbance.
 template <typename Resize>
 double us_per_image(const CropMix& mix, Resize resize) {
   std::vector<double> passes;
   for (int pass = 0; pass < kPasses; ++pass) {
     const double begin = thread_cpu_us();
-    for (std::size_t i = 0; i < mix.crops.size(); ++i) {
-      const Image& image = mix.images[i % mix.images.size()];
-      const Rect& crop = mix.crops[i];
-      const ImageView view{image.view().row(crop.row) + std::ptrdiff_t{3} * crop.column,
-                           crop.height, crop.width, image.view().stride};
-      resize(view, i % 2 == 1);
-    }
+    for (std::size_t i = 0; i < mix.crops.size(); ++i) resize(i, i % 2 == 1);
     passes.push_back((thread_cpu_us() - begin) / static_cast<double>(mix.crops.size()));
   }
   return *std::ranges::min_element(passes);
@@ -82,8 +98,8 @@ void run(data::ResizeFilter filter) {
   const CropMix mixes[] = {make_mix("raw-256", 256, 64), make_mix("jpeg-512", 512, 4)};
   const data::Normalize normalize({});
   data::Resizer resizer;
-  fmt::print("us/image   size  {:>8} {:>8} {:>8} {:>8} {:>8}\n", "u8", "f16", "bf16", "f32",
-             "f16 CHW");
+  fmt::print("us/image   size  {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}\n", "u8", "f16", "bf16",
+             "f32", "f16 CHW", "planes", "f16 pl.");
   for (const CropMix& mix : mixes) {
     for (const int side : {160, 176, 224}) {
       fmt::print("{:9} {:5} ", mix.name, side);
@@ -93,8 +109,16 @@ void run(data::ResizeFilter filter) {
             data::PixelFormat{data::ElementType::f32, false, &normalize},
             data::PixelFormat{data::ElementType::f16, true, &normalize}}) {
         std::vector<std::byte> out(format.image_bytes(side, side));
-        fmt::print(" {:8.1f}", us_per_image(mix, [&](const ImageView& view, bool flip) {
-                     resizer.resize(view, side, side, flip, filter, format, out.data());
+        fmt::print(" {:8.1f}", us_per_image(mix, [&](std::size_t i, bool flip) {
+                     resizer.resize(view_of(mix, i), side, side, flip, filter, format, out.data());
+                   }));
+      }
+      for (const data::PixelFormat& format :
+           {data::PixelFormat{}, data::PixelFormat{data::ElementType::f16, false, &normalize}}) {
+        std::vector<std::byte> out(format.image_bytes(side, side));
+        fmt::print(" {:8.1f}", us_per_image(mix, [&](std::size_t i, bool flip) {
+                     resizer.resize(planes_of(mix, i), side, side, flip, filter, format,
+                                    out.data());
                    }));
       }
       fmt::print("\n");

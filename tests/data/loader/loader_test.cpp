@@ -13,6 +13,7 @@
 
 #include "data/beton/reader.h"
 #include "framework/core/error.h"
+#include "framework/core/system.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/support/few_threads.h"
 #include "tests/support/message_matchers.h"
@@ -105,6 +106,23 @@ TEST_F(LoaderTest, BatchesDoNotDependOnWorkersNorOnTheRing) {
             << workers << " workers, " << ahead << " ahead";
       }
     }
+  }
+}
+
+/// A ring of that many batches exceeds the cache, so images are written past it.
+TEST_F(LoaderTest, FloatsAreTheSameWhenTheRingExceedsTheCache) {
+  constexpr std::int64_t kSide = 96;
+  LoaderOptions small = options(1);
+  small.normalize = true;
+  small.batches_ahead = 1;
+  const auto expected = hashes(all_batches(small, {.epoch = 2, .image_size_px = kSide}));
+  const std::int64_t batch_bytes = small.batch_size * kSide * kSide * 12;
+  for (const int workers : {1, 2, 8}) {
+    LoaderOptions large = options(workers);
+    large.normalize = true;
+    large.batches_ahead =
+        static_cast<int>(static_cast<std::int64_t>(last_level_cache_bytes()) / batch_bytes) + 1;
+    EXPECT_EQ(hashes(all_batches(large, {.epoch = 2, .image_size_px = kSide})), expected);
   }
 }
 

@@ -2,11 +2,15 @@
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <hwy/cache_control.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -277,6 +281,130 @@ TEST(ResizerTest, WritesEachFormatAsWritePixelsDoesAndNothingBeyond) {
       }
     }
   }
+}
+
+TEST(ResizerTest, StreamedImagesAreTheSameAndNothingBeyond) {
+  const Normalize normalize({});
+  Resizer resizer;
+  constexpr std::size_t kLine = 64;
+  for (const auto& size : kSizes) {
+    const Image in = noise_image(size[0], size[1], 10);
+    for (const ElementType type : {ElementType::u8, ElementType::f32, ElementType::f16}) {
+      PixelFormat format{type, false, &normalize};
+      std::vector<std::byte> expected(format.image_bytes(size[2], size[3]));
+      resizer.resize(in.view(), size[2], size[3], true, ResizeFilter::area, format,
+                     expected.data());
+      format.streamed = true;
+      test::for_each_simd_target([&](const char* target) {
+        // At the start of a line, and where lines are shared with another image.
+        for (const std::size_t at : {std::size_t{0}, std::size_t{4}}) {
+          std::vector<std::byte> room(expected.size() + 3 * kLine, std::byte{0xAB});
+          void* start = room.data();
+          std::size_t left = room.size();
+          std::byte* out =
+              static_cast<std::byte*>(std::align(kLine, expected.size(), start, left)) + at;
+          resizer.resize(in.view(), size[2], size[3], true, ResizeFilter::area, format, out);
+          hwy::FlushStream();
+          EXPECT_TRUE(std::ranges::equal(std::span(out, expected.size()), expected))
+              << target << " " << describe(size, ResizeFilter::area) << " at " << at;
+          EXPECT_EQ(std::ranges::count(room, std::byte{0xAB}) -
+                        std::ranges::count(expected, std::byte{0xAB}),
+                    std::ssize(room) - std::ssize(expected));
+        }
+      });
+    }
+  }
+}
+
+/// The planes of an image, each row followed by bytes that must not matter.
+class Planes {
+ public:
+  explicit Planes(const Image& image) : image_(image), stride_(image.width + 5) {
+    const auto rows = static_cast<std::size_t>(image.height) * static_cast<std::size_t>(stride_);
+    for (std::size_t c = 0; c < 3; ++c) {
+      bytes_[c].assign(rows, static_cast<std::uint8_t>(0xA0 + c));
+      for (int y = 0; y < image.height; ++y) {
+        for (int x = 0; x < image.width; ++x)
+          bytes_[c][static_cast<std::size_t>(y * stride_ + x)] =
+              image.view().row(y)[3 * x + static_cast<int>(c)];
+      }
+    }
+  }
+  [[nodiscard]] PlanarView view() const {
+    return {{bytes_[0].data(), bytes_[1].data(), bytes_[2].data()},
+            image_.height,
+            image_.width,
+            stride_};
+  }
+
+ private:
+  const Image& image_;
+  int stride_;
+  std::array<std::vector<std::uint8_t>, 3> bytes_;
+};
+
+std::vector<std::byte> resized_as(const auto& in, const int (&size)[4], ResizeFilter filter,
+                                  bool flip, const PixelFormat& format, Resizer& resizer) {
+  std::vector<std::byte> out(format.image_bytes(size[2], size[3]) + 64, std::byte{0xAB});
+  resizer.resize(in, size[2], size[3], flip, filter, format, out.data());
+  return out;
+}
+
+TEST(ResizerTest, PlanesGiveTheBytesOfPixels) {
+  const Normalize normalize({});
+  const PixelFormat formats[] = {{},
+                                 {ElementType::f16, false, &normalize},
+                                 {ElementType::f32, false, &normalize},
+                                 {ElementType::f16, true, &normalize}};
+  Resizer resizer;
+  for (const ResizeFilter filter : kFilters) {
+    for (const auto& size : kSizes) {
+      const Image in = noise_image(size[0], size[1], 9);
+      const Planes planes(in);
+      for (const PixelFormat& format : formats) {
+        for (const bool flip : {false, true}) {
+          EXPECT_EQ(resized_as(planes.view(), size, filter, flip, format, resizer),
+                    resized_as(in.view(), size, filter, flip, format, resizer))
+              << describe(size, filter);
+        }
+      }
+    }
+  }
+}
+
+/// The sizes of crops and images in training, and around them.
+TEST(ResizerTest, PlanesGiveTheBytesOfPixelsForRandomCropsOnEveryInstructionSet) {
+  constexpr std::size_t kCrops = 3000;
+  Resizer resizer;
+  std::size_t preferred = 0;
+  const auto from = [](std::size_t crop, std::uint32_t what, int low, int high) {
+    const double value = test::noise(what, static_cast<std::uint32_t>(crop)) + 0.5;
+    return std::clamp(low + static_cast<int>(value * (high - low + 1)), low, high);
+  };
+  for (std::size_t crop = 0; crop < kCrops; ++crop) {
+    const int most = crop % 8 == 0 ? 700 : 260;
+    const int size[4] = {from(crop, 21, 1, most), from(crop, 22, 1, most), from(crop, 23, 1, 200),
+                         from(crop, 24, 1, 200)};
+    const ResizeFilter filter = crop % 3 == 0 ? kFilters[crop / 3 % 3] : ResizeFilter::area;
+    const bool flip = crop % 2 == 1;
+    const Image in = noise_image(size[0], size[1], static_cast<std::uint32_t>(crop));
+    const Planes planes(in);
+    const auto expected = resized_as(in.view(), size, filter, flip, {}, resizer);
+    test::for_each_simd_target([&](const char* target) {
+      EXPECT_EQ(resized_as(planes.view(), size, filter, flip, {}, resizer), expected)
+          << target << " " << describe(size, filter) << " flip " << flip;
+    });
+    preferred += Resizer::prefers_planes(size[0], size[1], size[2], size[3], filter) ? 1 : 0;
+  }
+  EXPECT_GT(preferred, kCrops / 10);
+}
+
+TEST(ResizerTest, PrefersPlanesWhereNothingIsInterleaved) {
+  EXPECT_TRUE(Resizer::prefers_planes(200, 220, 176, 176, ResizeFilter::area));
+  EXPECT_TRUE(Resizer::prefers_planes(100, 120, 176, 176, ResizeFilter::area));
+  EXPECT_FALSE(Resizer::prefers_planes(176, 176, 176, 176, ResizeFilter::area));
+  EXPECT_FALSE(Resizer::prefers_planes(100, 12, 176, 176, ResizeFilter::area));
+  EXPECT_FALSE(Resizer::prefers_planes(9000, 9000, 176, 176, ResizeFilter::area));
 }
 
 TEST(ResizerTest, EveryInstructionSetGivesTheSame) {

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "tests/support/temporary_folder.h"
 
@@ -115,6 +116,17 @@ TEST_F(SystemTest, MemoryIsTheSmallerOfMachineAndGroup) {
   write("proc/self/cgroup", "0::/");
   write("sys/fs/cgroup/memory.max", "4096");
   EXPECT_EQ(memory_limit_bytes(root()), 4096U);
+}
+
+TEST_F(SystemTest, TheLastLevelCacheIsTheLargest) {
+  EXPECT_EQ(last_level_cache_bytes(root()), 0U);
+  const std::string folder = "sys/devices/system/cpu/cpu0/cache/index";
+  for (const auto& [index, size] : {std::pair{"0", "32K"}, {"1", "32K"}, {"2", "1024K"}}) {
+    write(folder + index + "/size", size);
+  }
+  EXPECT_EQ(last_level_cache_bytes(root()), 1U << 20);
+  write(folder + "3/size", "32768K");
+  EXPECT_EQ(last_level_cache_bytes(root()), 32U << 20);
 }
 
 TEST_F(SystemTest, AQuotaBelowOneCoreLeavesOne) {
