@@ -158,7 +158,9 @@ void DocumentTest::try_key(const Quoted& span) {
   const std::string key = span.text.substr(span.text.starts_with("--") ? 2 : 0);
   if (!matches(help_, " " + key + "[ .\n]"))
     expect_runs(span, "precast train R.yaml --dry-run --" + key +
-                          (key == "data.label_field" ? "=label" : "=0"));
+                          (key == "data.label_field"   ? "=label"
+                           : key == "data.image_field" ? "=image"
+                                                       : "=0"));
 }
 
 /// Checks commands that cannot run as written: the command and its options must exist.

@@ -18,10 +18,9 @@ precast() {
   fi
   case $1 in
     train)
-      # Several ranks need as many devices, ImageNet's recipes days.
-      if [[ $all == *--dist.* || $all == *configs/imagenet/* ]]; then more=(--dry-run); fi
-      # Two steps on noise at a large rate may diverge.
-      if [[ $all == *configs/quickstart.yaml* || $all == *rn18_16px.yaml* ]]; then more=(--data.subset=16 --training.batch_size=8 --training.epochs=1 --validation.resolution=8 --training.on_nonfinite=skip); fi
+      # Several ranks need as many devices, ImageNet's recipes days; rn18_16px diverges on noise.
+      if [[ $all == *--dist.* || $all == *configs/imagenet/* || $all == *rn18_16px.yaml* ]]; then more=(--dry-run); fi
+      if [[ $all == *configs/quickstart.yaml* ]]; then more=(--data.subset=16 --training.batch_size=8 --training.epochs=1 --validation.resolution=8); fi
       ;;
     # One pass says whether it runs.
     bench)
@@ -56,7 +55,14 @@ docker() {
   fi
 }
 # Virtual environments with other systems: need the network.
-python3() { [[ "$1 $2" == '-m venv' ]]; }
+# tasks_test makes the data of the examples and trains on it.
+python3() {
+  case "$1 $2" in
+    '-m venv') ;;
+    'make_data.py .') cp -r IMAGENET/train train.npz && cp -r IMAGENET/val val.npz ;;
+    *) return 1 ;;
+  esac
+}
 
 # Only names tests: they run by themselves.
 ctest() {
