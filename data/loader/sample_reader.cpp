@@ -116,13 +116,12 @@ void SampleReader::read(const SamplePlace& place, const BatchLayout& layout, std
 }
 
 void SampleReader::read_as(const ImageOutput& image, const Item& item) {
-  const PixelFormat format{
-      .type = item.output.type,
-      .channels_first = image.channels_first,
-      .normalize = image.normalize.get(),
-      // With 2 bytes per value or less, what the cache saves is less than the
-      // copy costs.
-      .streamed = item.streamed && item.output.type == ElementType::f32 && image.channels == 3};
+  const PixelFormat format{.type = item.output.type,
+                           .channels_first = image.channels_first,
+                           .normalize = image.normalize.get(),
+                           // With 2 bytes per value or less, what the cache saves is less than the
+                           // copy costs.
+                           .streamed = item.streamed && item.output.type == ElementType::f32};
   SampleDecoder& decoder = *item.decoders.image;
   const FieldInfo& field = reader_.fields()[item.output.field];
   if (field.type == FieldType::image) {
