@@ -43,7 +43,7 @@ std::optional<ImageView> BaselineDecoder::decode(std::span<const std::byte> jpeg
   return ImageView{pixels_, region.height, region.width, static_cast<std::ptrdiff_t>(stride_)};
 }
 
-std::optional<PlanesView> BaselineDecoder::decode_planes(std::span<const std::byte> jpeg,
+std::optional<PlanarView> BaselineDecoder::decode_planes(std::span<const std::byte> jpeg,
                                                          const BaselineHeader& header,
                                                          const Rect& region, JpegDct dct,
                                                          JpegCheckpoints checkpoints,
@@ -53,7 +53,7 @@ std::optional<PlanesView> BaselineDecoder::decode_planes(std::span<const std::by
   if (!decode_region(jpeg, header, region, dct, checkpoints, request)) return std::nullopt;
   const std::size_t plane =
       header.components == 1 ? 0 : static_cast<std::size_t>(region.height) * stride_;
-  return PlanesView{{pixels_, pixels_ + plane, pixels_ + 2 * plane},
+  return PlanarView{{pixels_, pixels_ + plane, pixels_ + 2 * plane},
                     region.height,
                     region.width,
                     static_cast<std::ptrdiff_t>(stride_)};

@@ -14,7 +14,6 @@
 #include "data/decode/segment_decoder.h"
 #include "data/decode/unstuffed_bytes.h"
 #include "data/image/image.h"
-#include "data/image/planes_view.h"
 
 namespace precast::data {
 
@@ -43,7 +42,7 @@ class PRECAST_API BaselineDecoder {
                                   const Rect& region, JpegDct dct, JpegCheckpoints checkpoints,
                                   CheckpointRequest request);
   /// The same pixels as planes; those of a grey image are one plane.
-  std::optional<PlanesView> decode_planes(std::span<const std::byte> jpeg,
+  std::optional<PlanarView> decode_planes(std::span<const std::byte> jpeg,
                                           const BaselineHeader& header, const Rect& region,
                                           JpegDct dct, JpegCheckpoints checkpoints,
                                           CheckpointRequest request);

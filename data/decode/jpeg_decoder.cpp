@@ -46,7 +46,7 @@ struct JpegDecoder::State {
     return libjpeg.decode(jpeg, height, width, region, dct(), options.luma_only);
   }
 
-  PlanesView decode_planes(std::span<const std::byte> jpeg, int height, int width,
+  PlanarView decode_planes(std::span<const std::byte> jpeg, int height, int width,
                            const Rect& region, const JpegCheckpoints& checkpoints,
                            const CheckpointRequest& request) {
     require_inside(region, height, width);
@@ -68,7 +68,7 @@ struct JpegDecoder::State {
   }
 
   /// Of what libjpeg decoded, which is rare.
-  PlanesView separate(const ImageView& image) {
+  PlanarView separate(const ImageView& image) {
     const auto width = static_cast<std::size_t>(image.width);
     const std::size_t plane = static_cast<std::size_t>(image.height) * width;
     std::uint8_t* const out = planes.at_least(3 * plane);
@@ -93,12 +93,12 @@ ImageView JpegDecoder::decode(std::span<const std::byte> jpeg, int height, int w
   return state_->decode(jpeg, height, width, region, checkpoints, {});
 }
 
-PlanesView JpegDecoder::decode_planes(std::span<const std::byte> jpeg, int height, int width,
+PlanarView JpegDecoder::decode_planes(std::span<const std::byte> jpeg, int height, int width,
                                       const Rect& region, const JpegCheckpoints& checkpoints) {
   return state_->decode_planes(jpeg, height, width, region, checkpoints, {});
 }
 
-PlanesView JpegDecoder::decode_planes(std::span<const std::byte> jpeg, int height, int width,
+PlanarView JpegDecoder::decode_planes(std::span<const std::byte> jpeg, int height, int width,
                                       const Rect& region, std::size_t interval,
                                       std::vector<std::uint64_t>& found) {
   require(interval > 0, "checkpoints have a distance");

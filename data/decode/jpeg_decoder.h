@@ -8,7 +8,6 @@
 
 #include "data/decode/checkpoints.h"
 #include "data/image/image.h"
-#include "data/image/planes_view.h"
 #include "framework/core/export.h"
 
 namespace precast::data {
@@ -57,10 +56,10 @@ class PRECAST_API JpegDecoder {
                    std::size_t interval, std::vector<std::uint64_t>& found);
 
   /// The pixels of decode() as planes, for a resize that reads planes.
-  PlanesView decode_planes(std::span<const std::byte> jpeg, int height, int width,
+  PlanarView decode_planes(std::span<const std::byte> jpeg, int height, int width,
                            const Rect& region, const JpegCheckpoints& checkpoints = {});
   /// The same, and also finds the checkpoints (decode()).
-  PlanesView decode_planes(std::span<const std::byte> jpeg, int height, int width,
+  PlanarView decode_planes(std::span<const std::byte> jpeg, int height, int width,
                            const Rect& region, std::size_t interval,
                            std::vector<std::uint64_t>& found);
 

@@ -34,7 +34,7 @@ struct ImageView {
 };
 
 /// Borrowed pixels in planes of uint8: red, green and blue, each [height, width], rows `stride`
-/// bytes apart.
+/// bytes apart. The planes of a grey image may be one plane.
 struct PlanarView {
   std::array<const std::uint8_t*, 3> planes{};
   int height = 0;

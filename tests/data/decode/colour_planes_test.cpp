@@ -61,7 +61,7 @@ TEST(ColourKernels, EveryColourIsThatOfLibjpeg) {
   }
 }
 
-Pixels interleave(const PlanesView& view) {
+Pixels interleave(const PlanarView& view) {
   Pixels pixels;
   for (int y = 0; y < view.height; ++y) {
     for (int x = 0; x < view.width; ++x) {
