@@ -3,8 +3,8 @@
 
     python3 make_data.py FOLDER [TRAIN_SAMPLES VAL_SAMPLES]
 
-A photo of Fashion-MNIST lies at a random place of 40 x 40 px. `mask` is 0 where there is nothing and
-1 + the class of the garment where its pixels are brighter than 40.
+A photo of Fashion-MNIST is pasted at a random position of a picture of 40 x 40 px. `mask` is 0 where there is nothing
+and 1 + the class of the garment where its pixels are brighter than 40.
 """
 
 import pathlib
