@@ -87,9 +87,9 @@ HWY_INLINE void take_entry(LaneScan& scan, const LaneEntry* const* ac,
     return;
   }
   const std::uint64_t other_bits = (lane.window & ~std::uint64_t{0} >> kBits) >> entry->shift;
-  // In this order: without a second value both have the same place.
-  out[second] = entry->second_value;
-  out[first] =
+  // In this order: without a second value both have the same place. Places count from 1.
+  out[second - 1] = entry->second_value;
+  out[first - 1] =
       static_cast<std::int16_t>(static_cast<std::uint64_t>(entry->first_value) + other_bits);
   lane.place = second | entry->end;
   lane.table = choose_table(entry->end, ac[block], next_dc[block]);
@@ -123,8 +123,7 @@ HWY_INLINE void run(LaneScan& scan, Lane* lanes, std::index_sequence<kLane...> /
   const std::uint8_t* const bytes = scan.bytes;
   const LaneEntry* const* const ac = scan.ac;
   const LaneEntry* const* const next_dc = scan.next_dc;
-  // Places count from 1 where coefficients count from 0.
-  std::int16_t* const out = scan.blocks->coefficients - 1;
+  std::int16_t* const out = scan.blocks->coefficients;
   Running running[] = {{lanes[kLane].bit, lanes[kLane].place, 0, lanes[kLane].table}...};
   const std::uint64_t end[] = {lanes[kLane].end...};
   std::uint64_t bit_before[sizeof...(kLane)] = {}, place_before[sizeof...(kLane)] = {};

@@ -1,7 +1,6 @@
 #include "data/decode/jpeg_sidecar.h"
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "data/beton/format.h"
@@ -62,7 +61,8 @@ void correct_hashes(std::span<std::byte> bytes) {
 /// What is written of these numbers is read as them.
 void round_trip(Input input) {
   Words numbers(input.size() / sizeof(std::uint64_t));
-  std::memcpy(numbers.data(), input.data(), numbers.size() * sizeof(std::uint64_t));
+  std::ranges::copy(std::as_bytes(std::span(input)).first(numbers.size() * sizeof(std::uint64_t)),
+                    std::as_writable_bytes(std::span(numbers)).begin());
   std::vector<std::span<const std::uint64_t>> samples;
   for (std::size_t at = 0; at < numbers.size(); at += 1 + samples.back().size())
     samples.push_back(
