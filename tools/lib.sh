@@ -134,14 +134,11 @@ configure() {
   printf '%s\n' "$wanted" >"$folder/.options"
 }
 
-# A command that build runs under, for programs that are run while building.
-BUILD_UNDER=()
-
 # build FOLDER TARGETS...: builds with signs of life; nothing to do takes well under a second.
 build() {
   local folder=$1
   shift
-  if ! logged "$folder/build.log" "${BUILD_UNDER[@]}" cmake --build "$folder" -j "$(jobs_to_use)" --target "$@"; then
+  if ! logged "$folder/build.log" cmake --build "$folder" -j "$(jobs_to_use)" --target "$@"; then
     die "$EXIT_FAILED" "the build failed (whole output: $folder/build.log)" "read the errors above; 'Killed' means too little memory: PRECAST_JOBS=1 $0"
   fi
 }

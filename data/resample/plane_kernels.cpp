@@ -2,8 +2,6 @@
 
 #include "data/resample/kernels.h"
 
-// Its 16-bit dot products save an addition each.
-#define HWY_WANT_AVX3_DL
 // Structs of vectors need vectors of known size.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #undef HWY_TARGET_INCLUDE

@@ -16,4 +16,10 @@ if(PRECAST_SANITIZE)
   add_compile_options(-fsanitize=${precast_sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1 -O1
     -D_GLIBCXX_ASSERTIONS)
   add_link_options(-fsanitize=${precast_sanitizers})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+    # As g++ does; clang does it from version 21.
+    string(REGEX MATCH "address|thread" precast_sanitizer "${PRECAST_SANITIZE}")
+    string(TOUPPER ${precast_sanitizer} precast_sanitizer)
+    add_compile_definitions(__SANITIZE_${precast_sanitizer}__=1)
+  endif()
 endif()

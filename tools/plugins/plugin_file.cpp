@@ -53,7 +53,7 @@ std::string being_loaded;
 
 /// @return null if the loader rejects it. The library is never closed: its parts, and exceptions
 /// that it threw, may live until the process ends.
-void* open_library(const std::filesystem::path& path) {
+void* open_library(const std::filesystem::path& path) noexcept {
   being_loaded = path.string();
   const std::terminate_handler before = std::set_terminate(tell_throwing_global);
   void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
