@@ -39,8 +39,8 @@ struct ClassList {
 /// What the option --classes accepts, for help.
 inline constexpr const char* kClassesHelp =
     "all classes: a file with one per line, or a .beton file that has their names (the training "
-    "set). A split that lacks some of them then has the labels of the others; numbers in a list of "
-    "labels are line numbers of this file, from 1";
+    "set). A split that lacks some classes then has the same labels as the other splits; numbers "
+    "in a list of labels are line numbers of this file, from 1";
 
 /// Assigns classes to images by a list, if folders do not give them. It is one of:
 ///

@@ -20,7 +20,7 @@ inline constexpr const char* kSecondsHelp =
     "minimum duration of a measurement; passes are always completed";
 inline constexpr const char* kSvgHelp = "draw the result into an SVG file";
 inline constexpr const char* kProgramHelp = "program that trains; default: this one";
-inline constexpr const char* kRetryFailedHelp = "also train again what has failed permanently";
+inline constexpr const char* kRetryFailedHelp = "also retry what has failed permanently";
 inline constexpr const char* kDryRunHelp = "check everything and show the plan; nothing is trained";
 inline constexpr const char* kStatusHelp = "show the results so far; nothing is trained";
 /// @}

@@ -56,7 +56,7 @@ void add_measure_options(po::options_description& options) {
 /// The requirements that the advice is based on.
 void add_machine_options(po::options_description& options) {
   options.add_options()("ram", po::value<double>(), "memory of the machine that trains, in GB")(
-      "cores", number(0), "cores of that machine for loading; 0: those of this machine")(
+      "cores", number(0), "CPU cores of the machine that trains; 0: those of this machine")(
       "target-img-s", po::value<double>(), "images per second that the loader must supply");
 }
 
