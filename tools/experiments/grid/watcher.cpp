@@ -83,7 +83,7 @@ void GridWatcher::write_page() {
   try {
     page_.write(states_);
   } catch (const IoError& error) {
-    // Reported once; trainings continue.
+    // Reported once; trials continue.
     if (!std::exchange(page_fails_, true)) say(error.what());
   }
   const auto end = std::chrono::steady_clock::now();

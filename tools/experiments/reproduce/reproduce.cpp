@@ -42,11 +42,11 @@ Arguments make_arguments() {
   arguments.options().add_options()("rows", po::value<std::string>()->value_name("LIST"),
                                     "only these rows; rn18_16,rn18_24; default: all")(
       "seeds", po::value<std::int64_t>()->default_value(1),
-      "number of trainings of each row; with training.seed 0, 1 ...")(
+      "number of training runs of each row; with training.seed 0, 1 ...")(
       "folder", po::value<std::string>()->value_name("FOLDER"),
       "folder of the runs and the table; default: runs/ and the name of the table's folder")(
       "at-once", po::value<std::int64_t>()->default_value(1),
-      "trainings at the same time; each gets its share of the GPUs and cores")(
+      "number of training runs at the same time; each gets its share of the GPUs and cores")(
       "dry-run", kDryRunHelp)("status", kStatusHelp)("json", kJsonHelp)(
       "retry-failed", kRetryFailedHelp)("program", po::value<std::string>()->value_name("FILE"),
                                         kProgramHelp);

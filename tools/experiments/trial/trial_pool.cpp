@@ -23,7 +23,7 @@ constexpr int kLookEveryMs = 200;
 constexpr std::chrono::milliseconds kNoPause{0};
 constexpr auto kLockPause = std::chrono::milliseconds(500);
 constexpr auto kLockPatience = std::chrono::seconds(5);
-/// How long trainings may take to save when this program must end.
+/// How long trials may take to save when this program must end.
 constexpr auto kSavePatience = std::chrono::minutes(2);
 
 /// The modification time of `path`, Unix seconds.
