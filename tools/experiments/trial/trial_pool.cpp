@@ -17,7 +17,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Limit on exits with 85 that this job did not ask for: something preempts the trial endlessly.
+/// Limit on the starts of a trial that ends with 85 although this job did not ask it to: something
+/// preempts it endlessly.
 constexpr int kMostStarts = 1000;
 constexpr int kLookEveryMs = 200;
 constexpr std::chrono::milliseconds kNoPause{0};
