@@ -9,7 +9,8 @@
 namespace precast::data {
 
 /// Checks of options that several transforms have. Each returns what is wrong; empty if nothing is.
-/// @{ Checks [smallest, largest] within [low, high].
+/// @{
+/// Checks [smallest, largest] within [low, high].
 [[nodiscard]] std::string range_problem(std::string_view name, const std::vector<double>& range,
                                         double low, double high);
 /// Checks for three values of 0 to 255.

@@ -12,10 +12,10 @@ namespace precast::recipes {
 /// all layers but the last is frozen, rounded down. A layer consists of the parameters that share a
 /// name up to the last dot (`layer1.0.bn1`). The parameters of a frozen layer have no gradient, so
 /// no optimiser changes them; its batch statistics are still updated. Depends on the epoch alone: a
-/// resumed run freezes like an uninterrupted one, which Composer's does not guarantee. Options:
-/// freeze_start, in [0, 1), default 0.5; freeze_level, in [0, 1], default 1. Cost: none; saves the
-/// backward pass of frozen layers, except that with several ranks, or in CUDA graphs that were
-/// recorded earlier, their gradients are still computed.
+/// resumed run freezes like an uninterrupted one, which Composer's does not guarantee.
+/// Options: freeze_start, in [0, 1), default 0.5; freeze_level, in [0, 1], default 1.
+/// Cost: none; saves the backward pass of frozen layers, except that with several ranks, or in CUDA
+/// graphs that were recorded earlier, their gradients are still computed.
 [[nodiscard]] std::unique_ptr<Method> make_layer_freezing();
 
 }  // namespace precast::recipes

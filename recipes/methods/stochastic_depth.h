@@ -14,9 +14,9 @@ namespace precast::recipes {
 /// kept is divided by its probability of being kept, where Composer multiplies at evaluation
 /// instead. Sets model.params.stochastic_depth; the model implements it, or rejects the options.
 /// Options: drop_rate, in [0, 1), default 0.2; mode, `block` (default) or `sample`; distribution,
-/// `linear` (default) or `uniform`. Cost: one multiplication of each branch. A dropped branch is
-/// still computed, so that steps can be replayed as CUDA graphs and all ranks have all gradients:
-/// no time is saved.
+/// `linear` (default) or `uniform`.
+/// Cost: one multiplication of each branch. A dropped branch is still computed, so that steps can
+/// be replayed as CUDA graphs and all ranks have all gradients: no time is saved.
 [[nodiscard]] std::unique_ptr<Method> make_stochastic_depth();
 
 }  // namespace precast::recipes

@@ -17,8 +17,8 @@ namespace precast::recipes {
 /// is 1e-6.
 ///
 /// A parameter without a gradient is not changed. When `found_inf` is set, a step changes nothing,
-/// not even t. State: `<parameter>.exp_avg`, `<parameter>.exp_avg_sq`, `steps`. Memory: two floats
-/// per parameter, three more while a group is updated.
+/// not even t. State: `<parameter>.exp_avg`, `<parameter>.exp_avg_sq`, `steps`.
+/// Memory: two floats per parameter, three more while a group is updated.
 [[nodiscard]] std::unique_ptr<Optimizer> make_lamb(const OptimizerInputs& inputs,
                                                    const MomentOptions& options);
 

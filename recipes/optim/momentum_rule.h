@@ -19,9 +19,10 @@ struct MomentumOptions : DecayOptions {
 };
 
 /// The update that sgd, sgdw and lars share, like torch.optim.SGD (dampening 0), with one fused
-/// kernel per group: g = gradient + weight_decay * p; v = momentum * v + g; p -= lr * v or, with
-/// Nesterov's momentum (Sutskever et al., ICML 2013), p -= lr * (g + momentum * v). When
-/// `found_inf` is set, it changes nothing. Const and thread-safe.
+/// kernel per group:
+///   g = gradient + weight_decay * p;  v = momentum * v + g;  p -= lr * v
+/// or, with Nesterov's momentum (Sutskever et al., ICML 2013), p -= lr * (g + momentum * v).
+/// When `found_inf` is set, it changes nothing. Const and thread-safe.
 class MomentumRule {
  public:
   /// @throws ConfigError for Nesterov without momentum.

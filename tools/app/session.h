@@ -111,7 +111,7 @@ void run_preflight(const ResolvedRun& run, const TrainPlan& plan, const engine::
                    const engine::Evaluator& evaluator, const data::BetonReader& train,
                    const data::BetonReader& val, std::int64_t val_samples);
 /// Whether outputs of the mirrored image are added: validation.lr_tta, but not for numbers, which
-/// would be different ones for the mirrored image.
+/// may differ between an image and its mirror image.
 [[nodiscard]] bool mirrors_images(const Recipe& recipe);
 [[nodiscard]] engine::Evaluator make_evaluator(const ResolvedRun& run, const TrainPlan& plan);
 
