@@ -13,7 +13,7 @@ namespace precast::models {
 struct DescribedOptions {
   /// See make_described.
   ConfigNode layers;
-  /// Side of the images, px, where flatten needs it; 0: any size.
+  /// Side of the images in px, needed for flatten; 0: any size.
   std::int64_t image_size = 0;
   /// Above 0: the input is not an image but this many numbers.
   std::int64_t features = 0;

@@ -12,13 +12,13 @@
 
 namespace precast::models {
 
-/// What distinguishes the residual networks.
+/// The parameters that distinguish the residual networks.
 struct ResNetShape {
-  /// Blocks of 1x1, 3x3, 1x1 convolutions instead of two 3x3.
+  /// Whether blocks consist of 1x1, 3x3 and 1x1 convolutions instead of two 3x3.
   bool bottleneck = false;
-  /// Blocks in each of the four stages.
+  /// Number of blocks in each of the four stages.
   std::array<std::int64_t, 4> blocks{};
-  /// Groups of the 3x3 convolution of a bottleneck, and their channels in the first stage.
+  /// Number of groups of a bottleneck's 3x3 convolution, and channels per group in the first stage.
   std::int64_t groups = 1;
   std::int64_t width_per_group = 64;
 };

@@ -11,9 +11,9 @@ namespace precast::recipes {
 
 /// Adds all methods of README.md's table.
 PRECAST_API void register_methods(MethodRegistry& registry);
-/// top_k.
+/// Adds all metrics of README.md's table.
 PRECAST_API void register_metrics(MetricRegistry& registry);
-/// Adds cross_entropy and bce.
+/// Adds all losses of README.md's table.
 PRECAST_API void register_losses(LossRegistry& registry);
 /// Adds sgd, sgdw, adamw, lars and lamb.
 PRECAST_API void register_optimizers(OptimizerRegistry& registry);

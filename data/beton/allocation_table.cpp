@@ -13,7 +13,7 @@ constexpr auto by_pointer = [](const Allocation& a, const Allocation& b) {
   return a.pointer < b.pointer;
 };
 
-/// The limits that every entry must keep.
+/// The limits that every entry must meet.
 struct Limits {
   std::uint64_t num_samples;
   std::uint64_t begin;

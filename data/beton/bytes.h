@@ -13,7 +13,7 @@
 
 namespace precast::data {
 
-/// Where the bytes of images and other blobs come from.
+/// How the bytes of images and other blobs are read.
 enum class BlobAccess {
   /// The whole file is mapped: read through the page cache, shared with every process that maps it.
   mapped,
@@ -34,7 +34,7 @@ class BetonBytes {
   BetonBytes(std::span<const std::byte> bytes, std::filesystem::path path);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  /// The path, for messages.
+  /// The path as text, for messages.
   [[nodiscard]] std::string place() const { return path_.string(); }
   [[nodiscard]] std::uint64_t size() const { return size_; }
   /// The file to read blobs from, or null where it is mapped or in memory.

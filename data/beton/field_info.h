@@ -22,7 +22,7 @@ struct FieldInfo {
   std::size_t offset = 0;
   /// The layout of its metadata there.
   FieldLayout layout = {};
-  /// What precast noted about a bytes or custom field beyond its type.
+  /// What the tag of a bytes or custom field says beyond its type.
   FieldTag tag = {};
   /// custom: the arguments of its descriptor (kFieldArgumentsBytes); else empty.
   std::vector<std::byte> arguments = {};

@@ -47,7 +47,7 @@ json as_json(const FieldTag& tag) {
   return text;
 }
 
-/// A required integer in the text; a very large number for anything else.
+/// A required integer of the text; a very large number if it is missing or not an integer.
 std::size_t number(const json& text, const char* key) {
   const auto found = text.find(key);
   return found != text.end() && found->is_number_unsigned()

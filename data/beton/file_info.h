@@ -12,7 +12,7 @@ namespace precast::data {
 
 class BetonReader;
 
-/// What a file says about itself besides its samples; stored as JSON next to the checksums
+/// What a file states about itself besides its samples; stored as JSON next to the checksums
 /// (sums.h).
 struct FileInfo {
   /// For each int field: the name of each value, counted from 0.
@@ -27,7 +27,8 @@ struct FileInfo {
 /// for a text above 4 MiB.
 [[nodiscard]] PRECAST_API FileInfo parse_file_info(std::string_view text);
 
-/// What the writer of a file noted; empty if the file has no checksums. Parses it on every call.
+/// The FileInfo stored in a file; empty if the file has no checksums. Parses the text on every
+/// call.
 [[nodiscard]] PRECAST_API FileInfo file_info_of(const BetonReader& reader);
 /// The name of each value of an int field; empty if none are stored.
 [[nodiscard]] PRECAST_API std::vector<std::string> class_names_of(const BetonReader& reader,

@@ -46,8 +46,8 @@ bool is_hex(char c) {
   return std::isxdigit(static_cast<unsigned char>(c)) != 0;
 }
 
-/// The same document, if it is one, with Python's extensions replaced by standard numbers and
-/// letters.
+/// The document with Python's extensions replaced by standard values and characters; it is valid
+/// JSON if and only if `text` is a document.
 std::string in_standard_json(std::string_view text) {
   constexpr std::string_view kNumbers[] = {"-Infinity", "Infinity", "NaN"};
   std::string standard;

@@ -17,8 +17,8 @@ struct FieldLayout {
   std::size_t bytes = 0;
   /// Its offset in the record is a multiple of this.
   std::size_t alignment = 1;
-  /// Offset in the metadata of the pointer (u64) to a large value; nothing if there is none, or
-  /// none that is known.
+  /// Offset in the metadata of the pointer (u64) to a large value; nothing if there is no pointer
+  /// or its offset is not known.
   std::optional<std::size_t> pointer_at = {};
 
   bool operator==(const FieldLayout&) const = default;

@@ -12,9 +12,9 @@
 
 namespace precast::data {
 
-/// Limits that a file must respect to be accepted.
+/// Limits that a file must meet to be accepted.
 struct BetonLimits {
-  /// FFCV writes no smaller pages; tests with many small files may.
+  /// FFCV writes no smaller pages; tests with many small files may lower it.
   std::uint64_t min_page_bytes = kMinPageBytes;
 };
 

@@ -14,9 +14,9 @@
 namespace precast::data {
 
 /// What precast stores about a .beton file beyond FFCV's format: hashes (XXH3-64) of everything in
-/// it that a reader looks at, and a text. They are stored between the last page and the allocation
-/// table, where FFCV's readers do not look, or, for a file that another program wrote, in the
-/// sidecar FILE.beton.sum. FORMAT.md has the layout.
+/// it that readers use, and a text. They are stored between the last page and the allocation table,
+/// which FFCV's readers ignore, or, for a file that another program wrote, in the sidecar
+/// FILE.beton.sum. FORMAT.md has the layout.
 ///
 ///     hash of each large value u64[samples][value fields], text, trailer
 struct SumsTrailer {
@@ -42,7 +42,7 @@ inline constexpr std::uint64_t kSumsFlag = 0x31304d5553434250;  // "PBCSUM01"
 [[nodiscard]] PRECAST_API std::filesystem::path sums_sidecar(const std::filesystem::path& file);
 
 /// Call before writing a file. An existing FILE.sum with checksums is removed together with the
-/// older file; any other FILE.sum is not ours to remove. @throws ConfigError if FILE.sum exists and
+/// older file; any other FILE.sum belongs to the user. @throws ConfigError if FILE.sum exists and
 /// holds no checksums
 PRECAST_API void check_sums_sidecar(const std::filesystem::path& file);
 /// Removes FILE.sum if it exists, unless it holds no checksums. @throws IoError
@@ -67,7 +67,7 @@ class PRECAST_API RunningHash {
   void* state_;
 };
 
-/// Bytes of the whole block.
+/// Size of the whole block in bytes.
 [[nodiscard]] PRECAST_API std::uint64_t sums_bytes(std::uint64_t samples,
                                                    std::uint64_t value_fields,
                                                    std::uint64_t info_bytes);
@@ -93,7 +93,7 @@ class PRECAST_API FileSums {
 
   [[nodiscard]] bool empty() const { return block_.empty(); }
   [[nodiscard]] const SumsTrailer& trailer() const { return trailer_; }
-  /// @param value_field counts the fields whose values are in pages.
+  /// @param value_field index among the fields whose values are in pages.
   [[nodiscard]] std::uint64_t value(std::uint64_t sample, std::size_t value_field) const;
   /// A JSON object, or empty.
   [[nodiscard]] std::string_view info() const;

@@ -14,7 +14,7 @@ namespace precast::data {
 namespace {
 
 constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
-/// Whole pages are read if they have at most this many times the bytes that samples need.
+/// Whole pages are read if they take at most this many times the bytes that samples need.
 constexpr std::uint64_t kWorthWhile = 2;
 constexpr std::uint64_t kSmallestBuffer = std::uint64_t{64} << 10;
 constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
@@ -54,7 +54,7 @@ std::vector<std::size_t> next_uses(std::span<const FileRange> ranges, std::uint6
   return next;
 }
 
-/// Walks over the samples and keeps pages as long as they fit.
+/// Goes through the samples in order and keeps pages as long as they fit.
 class PagePlanner {
  public:
   PagePlanner(std::uint64_t page_bytes, std::uint64_t file_bytes, std::uint64_t capacity_bytes)

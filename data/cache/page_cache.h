@@ -11,19 +11,20 @@
 namespace precast::data {
 
 struct PageCacheOptions {
-  /// Upper limit of the memory for what is read.
+  /// Upper limit of the memory for the bytes that are read.
   std::uint64_t budget_bytes = std::uint64_t{256} << 20;
-  /// Reads that may run at once, each in its own thread.
+  /// Number of reads that may run at once, each in a thread.
   int readers = 4;
 };
 
-/// Reads what a pass needs into a fixed amount of memory, ahead of its use, with threads that read
-/// in the order of the plan. Bytes that were used stay until their memory is needed, so that a file
-/// smaller than the budget is read once, not once per epoch.
+/// Reads what a pass needs ahead of its use into a limited amount of memory, with threads that read
+/// in the order of the plan. Bytes stay after their use until their memory is needed, so that a
+/// file smaller than the budget is read once, not once per epoch.
 ///
-/// Cannot deadlock: reads get memory in the order of their first use, so if none is free, every
-/// sample before the next read's is served and its memory is released; the plan's most_live_bytes
-/// are at most the budget. One thread calls begin() and end(); any thread may hold a Use.
+/// Cannot deadlock: reads get memory in the order of their first use, so if none is free, all
+/// samples before those of the next read have their bytes, and their memory is released after use;
+/// the plan's most_live_bytes are at most the budget. One thread calls begin() and end(); any
+/// thread may hold a Use.
 class PRECAST_API PageCache {
  public:
   /// Borrows `file`.

@@ -18,10 +18,10 @@ namespace precast::data {
 /// Asks the kernel to read what the next samples of a pass need from a mapped file before a worker
 /// touches it. A page fault would wait for the disk alone, and the kernel would read around it (128
 /// KiB to 8 MiB): in random order the first batches would wait for most of the file, and the disk
-/// would be idle while the last ones train. Checks one sample in kSamplesALook, which costs next to
-/// nothing. From the first missing one on it asks for the whole pass, which costs some microseconds
-/// each; it asks for everything from the start if the file system does not report what is cached.
-/// Thread-safe.
+/// would be idle while the last ones train. Checks whether one sample in kSamplesALook is cached,
+/// which costs next to nothing. From the first one that is missing, it requests all samples of the
+/// pass, which costs some microseconds each. If the file system does not report what is cached, it
+/// requests all samples from the start. Thread-safe.
 class PRECAST_API ReadAhead {
  public:
   static constexpr std::int64_t kSamplesAhead = 128;
@@ -38,7 +38,7 @@ class PRECAST_API ReadAhead {
   void reach(std::int64_t index) {
     while (next_.load(std::memory_order_relaxed) < std::min(index + kSamplesAhead, end_)) ask();
   }
-  /// Samples requested from the kernel so far.
+  /// Number of samples requested from the kernel so far.
   [[nodiscard]] std::int64_t asked() const { return asked_; }
 
  private:
@@ -48,7 +48,7 @@ class PRECAST_API ReadAhead {
   const RangesOf ranges_of_;
   const std::int64_t end_;
   std::atomic<std::int64_t> next_;
-  /// A sample of the pass was not in memory.
+  /// Whether a sample of the pass was not in memory.
   std::atomic<bool> missing_{false};
   std::atomic<std::int64_t> asked_{0};
 };

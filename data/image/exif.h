@@ -5,11 +5,11 @@
 
 namespace precast::data {
 
-/// Returns the orientation of the camera from the first directory of an EXIF block (tag 0x0112): 2
-/// to 8 for images that must be rotated or mirrored before they are shown, 1 for all others, also
-/// if the block does not contain it or is damaged.
-/// @param tiff the block from its byte order mark (`II` or `MM`) on; `Exif` and two zeros, with
-/// which it begins in a JPEG, may precede it.
+/// Returns the orientation from the first directory of an EXIF block (tag 0x0112): 2 to 8 for
+/// images that must be rotated or mirrored before they are shown; 1 for all others, and if the
+/// block does not contain the tag or is damaged.
+/// @param tiff the block, beginning with its byte order mark (`II` or `MM`) or with the `Exif` and
+/// two zero bytes that precede the mark in a JPEG.
 [[nodiscard]] int exif_orientation(std::span<const std::byte> tiff);
 
 }  // namespace precast::data

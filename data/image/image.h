@@ -7,8 +7,8 @@
 
 namespace precast::data {
 
-/// Largest image accepted (Pillow's limit too); a small file can claim to hold far more pixels than
-/// memory can.
+/// Largest number of pixels accepted (also Pillow's limit), because a small file can claim far more
+/// pixels than fit into memory.
 inline constexpr std::uint64_t kMaxPixels = 178'956'970;
 
 /// Kinds of image files that can be decoded.

@@ -10,7 +10,8 @@
 
 namespace precast::data {
 
-/// Detects the format from a file's first bytes. JPEGs vary after their first three bytes.
+/// Detects the format from a file's first bytes; of a JPEG, only the first three are always the
+/// same.
 [[nodiscard]] PRECAST_API ImageFormat image_format(std::span<const std::byte> file);
 /// The format that the extension of a file's name implies.
 [[nodiscard]] PRECAST_API ImageFormat promised_format(std::string_view name);
@@ -21,9 +22,9 @@ struct ImageFileFacts {
   bool grey = false;
   /// CMYK or YCCK, converted to RGB.
   bool cmyk = false;
-  /// It had an alpha channel, which was dropped.
+  /// The image has an alpha channel, which was dropped.
   bool alpha = false;
-  /// 16 bits per channel, cut to 8.
+  /// 16 bits per channel, of which the upper 8 are used.
   bool deep = false;
   /// A JPEG that FFCV's decoder and ours convert to the same RGB as this one does: 8 bits, Huffman
   /// coding, grey or YCbCr in one of JPEG's usual subsamplings, baseline or progressive.
@@ -32,7 +33,7 @@ struct ImageFileFacts {
   bool several_scans = false;
   /// EXIF orientation, 1 to 8. Above 1 viewers would show the image rotated or mirrored.
   int orientation = 1;
-  /// Warnings of the JPEG library about damage that it could recover from.
+  /// Number of warnings of libjpeg about damage from which it recovered.
   int warnings = 0;
 };
 
@@ -42,8 +43,8 @@ struct ImageFileFacts {
 /// animation, 16 bits cut to 8. Only 16-bit grey PNGs differ: Pillow turns every value above 255 of
 /// 65,535 into white.
 /// @param out overwritten; its memory is reused.
-/// @throws DataError for any other content, a damaged or cut-off file, or more than 178,956,970
-/// pixels (Pillow's limit too). Thread-safe.
+/// @throws DataError for any other content, a damaged or truncated file, or more than 178,956,970
+/// pixels (also Pillow's limit). Thread-safe.
 PRECAST_API ImageFileFacts decode_image_file(std::span<const std::byte> file, Image& out);
 
 /// The decoders behind decode_image_file(). @{

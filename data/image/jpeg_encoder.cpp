@@ -23,8 +23,8 @@ namespace {
 
 /// No 4:2:0 JPEG of that size is larger, whatever its content (libjpeg-turbo's tjBufSize).
 unsigned long largest_jpeg(const ImageView& image) {
-  constexpr std::uint64_t kFirstTry =
-      16 << 20;  // libjpeg enlarges the buffer where this is not enough.
+  constexpr std::uint64_t kFirstTry = 16
+                                      << 20;  // libjpeg enlarges the buffer if this is not enough.
   const auto side = [](int px) { return (static_cast<std::uint64_t>(px) + 15) / 16 * 16; };
   return std::min(kFirstTry, side(image.width) * side(image.height) * 3 + 2048);
 }

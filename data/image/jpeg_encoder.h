@@ -9,9 +9,9 @@
 
 namespace precast::data {
 
-/// Encodes baseline JPEGs as OpenCV's imencode does, which FFCV writes with: JFIF, 4:2:0, accurate
-/// integer DCT, default Huffman tables (libjpeg-turbo). Keeps its codec between calls: use one
-/// object per thread.
+/// Encodes baseline JPEGs like OpenCV's imencode, which FFCV uses: JFIF, 4:2:0, accurate integer
+/// DCT, default Huffman tables (libjpeg-turbo). Keeps its codec between calls: use one object per
+/// thread.
 class PRECAST_API JpegEncoder {
  public:
   JpegEncoder();
@@ -22,7 +22,7 @@ class PRECAST_API JpegEncoder {
   /// @param image   sides of 1 to 65500 px.
   /// @param quality 1 to 100, libjpeg's scale.
   /// @param out     overwritten with a JPEG file; its memory is reused.
-  /// @throws DataError with libjpeg's text.
+  /// @throws DataError with libjpeg's message.
   void encode(const ImageView& image, int quality, std::vector<std::byte>& out);
 
  private:

@@ -16,7 +16,7 @@ namespace {
 /// The largest that a JPEG's segment can be.
 constexpr unsigned kMaxMarkerBytes = 0xFFFF;
 
-/// The decompressor and everything else that may be left behind when libjpeg jumps.
+/// The decompressor and everything else that must be released after libjpeg's longjmp().
 struct Decoder {
   jpeg_decompress_struct state{};
   JpegErrors errors;
@@ -31,7 +31,7 @@ unsigned multiply_255(unsigned a, unsigned b) {
   return ((product >> 8) + product) >> 8;
 }
 
-/// Adobe's JPEGs hold 255 - ink, and Pillow assumes that for every CMYK JPEG.
+/// Adobe's JPEGs store 255 - ink, and Pillow assumes that for every CMYK JPEG.
 /// @param inverted [width][4]. @param rgb [width][3]
 void cmyk_to_rgb(const unsigned char* inverted, std::size_t width, unsigned char* rgb) {
   for (std::size_t i = 0; i < width; ++i) {

@@ -11,8 +11,8 @@
 
 namespace precast::data {
 
-/// libjpeg keeps all coefficients of a JPEG with several scans and walks over all of them in each
-/// scan, which can be only a few bytes long. Encoders write about ten.
+/// Limits for JPEGs of several scans. libjpeg keeps all their coefficients in memory and processes
+/// all of them in each scan, which can be only a few bytes long. Encoders write about ten scans.
 inline constexpr std::uint64_t kMaxCoefficientBytes = std::uint64_t{1} << 28;
 inline constexpr int kMaxScans = 200;
 
@@ -20,7 +20,7 @@ inline constexpr int kMaxScans = 200;
 /// take more than kMaxCoefficientBytes.
 void check_coefficients(const jpeg_decompress_struct& decompress);
 
-/// Makes a decoding libjpeg stop above kMaxScans: `Errors` is the type that its `client_data`
+/// Stops libjpeg's decoding after kMaxScans scans: `Errors` is the type that its `client_data`
 /// points to, with a `jump` and a `text` of JMSG_LENGTH_MAX. For jpeg_decompress_struct::progress.
 template <typename Errors>
 jpeg_progress_mgr scan_limit() {

@@ -35,7 +35,7 @@ HWY_INLINE hn::Vec<Narrow> luma_vector(const std::uint8_t* rgb) {
   return hn::DemoteTo(narrow, hn::BitCast(hn::RebindToSigned<Wide>(), hn::ShiftRight<16>(sum)));
 }
 
-/// In place, too: a vector is written behind what is read next.
+/// Also works in place, because each vector is written before the bytes that are read next.
 void luma_values(const std::uint8_t* rgb, std::size_t pixels, std::uint8_t* grey) {
   const std::size_t lanes = hn::Lanes(Narrow());
   std::size_t p = 0;

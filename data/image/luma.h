@@ -9,12 +9,13 @@ namespace precast::data {
 
 /// The luma of ITU-R BT.601: (19595 R + 38470 G + 7471 B + 32768) >> 16, where the weights are
 /// 0.299, 0.587 and 0.114 times 65536. libjpeg (rgb_gray_convert) and Pillow (`convert("L")`)
-/// compute the same. A pixel with three equal values keeps them. Equal on every CPU, thread-safe.
+/// compute the same. A pixel with three equal values keeps them. Results are equal on every CPU.
+/// Thread-safe.
 /// @{
 
 /// @param rgb [pixels, 3]. @param grey [pixels]; may be the beginning of `rgb`.
 PRECAST_API void luma_of(const std::uint8_t* rgb, std::size_t pixels, std::uint8_t* grey);
-/// Puts each pixel's luma into all of its three values. @param rgb [pixels, 3]
+/// Replaces each pixel's three values by its luma. @param rgb [pixels, 3]
 PRECAST_API void spread_luma(std::uint8_t* rgb, std::size_t pixels);
 /// @}
 

@@ -6,7 +6,7 @@
 namespace precast::data {
 namespace {
 
-/// To IEEE half, nearest even.
+/// Converts to IEEE half, rounding to nearest even.
 std::uint16_t to_half(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000U);
@@ -26,7 +26,7 @@ std::uint16_t to_half(float value) {
   return with_sign((rounded - 0x38000000U) >> 13);
 }
 
-/// To the upper half of a float, nearest even; a NaN stays one.
+/// Converts to bfloat16 (the upper half of a float), rounding to nearest even; NaN stays NaN.
 std::uint16_t to_bfloat16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   return static_cast<std::uint16_t>((bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16);

@@ -78,7 +78,7 @@ HWY_INLINE void convert_three(D d, const std::uint8_t* in, const Normalize::Cons
   }
 }
 
-/// @return values converted: all, or none if there are too few for one step.
+/// @return the number of values converted: all, or none if there are too few for one step.
 template <Formula kFormula, typename Out>
 std::size_t convert_vectors(const std::uint8_t* in, std::size_t count,
                             const Normalize::Constants& constants, Out* out) {

@@ -18,10 +18,11 @@ struct PixelFormat {
   bool channels_first = false;
   /// Applied to floats; u8 has none. Borrowed.
   const Normalize* normalize = nullptr;
-  /// 3, or 1: then the images that are written have one value per pixel, too.
+  /// 3, or 1 for images with one value per pixel.
   int channels = 3;
-  /// Resizer writes [height, width, 3] at a multiple of 64 bytes past the caches, with non-temporal
-  /// stores. hwy::FlushStream() must follow before another thread may read them. Others ignore it.
+  /// Whether Resizer writes [height, width, 3] pixels with non-temporal stores, which bypass the
+  /// caches, to memory aligned to 64 bytes. Call hwy::FlushStream() before another thread reads
+  /// them. Other writers ignore it.
   bool streamed = false;
 
   [[nodiscard]] std::size_t image_bytes(int height, int width) const {

@@ -79,7 +79,7 @@ PngReader::~PngReader() {
   png_destroy_read_struct(&png_, &info_, nullptr);
 }
 
-/// libpng's errors jump back to both: nothing in between has a destructor. @{
+/// libpng's errors longjmp() back into these two: no object in between has a destructor. @{
 bool PngReader::read_header(PngLayout layout) {
   if (setjmp(png_jmpbuf(png_)) != 0) return false;
   png_set_read_fn(png_, &input_, Callbacks::read_bytes);

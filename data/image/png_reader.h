@@ -11,10 +11,11 @@ struct png_info_def;
 
 namespace precast::data {
 
-/// The form in which libpng returns a file's rows. Fewer than 8 bits are widened to 8 (0 to 255), a
-/// palette becomes its colours, colours declared transparent become an alpha channel.
+/// The form in which libpng returns a file's rows. Fewer than 8 bits are widened to 8 (0 to 255),
+/// palette indices are replaced by their colours, and colours declared transparent become an alpha
+/// channel.
 enum class PngLayout {
-  /// 3 channels of 8 bits: grey repeated, alpha dropped, 16 bits cut to 8.
+  /// 3 channels of 8 bits: grey repeated, alpha dropped, the upper 8 of 16 bits.
   rgb8,
   /// 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha; 8 or 16 bits (little-endian) as in the file.
   as_stored,
@@ -32,7 +33,7 @@ class PRECAST_API PngReader {
 
   [[nodiscard]] std::uint64_t height() const;
   [[nodiscard]] std::uint64_t width() const;
-  /// Properties of the pixels that are read, after PngLayout. @{
+  /// Properties of the pixels as PngLayout returns them. @{
   [[nodiscard]] std::uint64_t channels() const;
   [[nodiscard]] bool deep() const;
   [[nodiscard]] std::size_t row_bytes() const;
@@ -51,7 +52,7 @@ class PRECAST_API PngReader {
   [[nodiscard]] std::span<const std::byte> exif() const;
 
  private:
-  /// Where libpng reads from and where it stores its error message.
+  /// The bytes that libpng reads, and its error message.
   struct Input {
     std::span<const std::byte> left;
     char complaint[256] = {};

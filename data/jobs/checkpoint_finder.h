@@ -19,14 +19,14 @@ class CheckpointFinder {
   /// @param points overwritten; empty for pixels, for JPEGs that libjpeg has to decode, and for
   /// damaged ones. @throws DataError for a damaged JPEG.
   void find(const ImageRecord& image, std::vector<std::uint64_t>& points);
-  /// The same for an image that is not in a file yet. Whoever decodes a damaged one handles the
-  /// error.
+  /// The same for an image that is not in a file yet. Does not throw for a damaged JPEG; the code
+  /// that decodes it reports the error.
   void find(const EncodedValue& image, std::vector<std::uint64_t>& points);
 
   [[nodiscard]] std::uint64_t jpegs() const { return jpegs_; }
-  /// Intact JPEGs without checkpoints.
+  /// Number of intact JPEGs without checkpoints.
   [[nodiscard]] std::uint64_t without() const { return without_; }
-  /// JPEGs with checkpoints.
+  /// Number of JPEGs with checkpoints.
   [[nodiscard]] std::uint64_t indexed() const { return indexed_; }
 
  private:

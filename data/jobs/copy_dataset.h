@@ -12,9 +12,9 @@
 
 namespace precast::data {
 
-/// Where a sample of a copy comes from.
+/// The origin of one sample of a copy.
 struct CopiedSample {
-  /// Of DatasetCopy::files.
+  /// Index into DatasetCopy::files.
   std::size_t file = 0;
   std::uint64_t sample = 0;
 };
@@ -36,8 +36,8 @@ struct DatasetCopy {
 /// that differs.
 PRECAST_API void check_same_fields(const BetonReader& first, const BetonReader& other);
 
-/// A page size that fits every sample of these files: their own, or a larger one if empty values,
-/// which take a byte here, do not fit into it.
+/// A page size into which every sample of these files fits: their own, or a larger one if samples
+/// with empty values, each of which takes a byte in the copy, do not fit.
 [[nodiscard]] PRECAST_API std::uint64_t copy_page_bytes(
     const std::vector<const BetonReader*>& files);
 

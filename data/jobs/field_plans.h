@@ -20,7 +20,7 @@ struct FieldOptions {
   std::uint64_t seed = 0;
 };
 
-/// Creates a field as `options` say. @throws ConfigError for unknown or wrong options, naming
+/// Creates a field with the given options. @throws ConfigError for unknown or wrong options, naming
 /// TYPE.OPTION.
 [[nodiscard]] PRECAST_API std::unique_ptr<Field> make_field(const FieldRegistry& registry,
                                                             const std::string& type,
@@ -37,17 +37,17 @@ struct FieldOptions {
                                                              const FieldOptions& options,
                                                              const FieldRegistry& registry);
 
-/// The first sample from which all fields whose kind depends on a sample can be made; skips damaged
-/// samples. After a thousand damaged ones, returns the first sample.
+/// The first intact sample from which the fields that depend on a sample can be made. After a
+/// thousand damaged samples, returns the first sample.
 [[nodiscard]] PRECAST_API std::uint64_t first_sound(const std::vector<SourceField>& chosen,
                                                     const Source& source,
                                                     std::span<const std::uint64_t> samples,
                                                     const FieldOptions& options,
                                                     const FieldRegistry& registry);
 
-/// Tries the kinds that differ from the source's on a sample. @param plans those of `chosen`, as
-/// plan_fields() makes them from the other arguments. @throws ConfigError for a kind that does not
-/// accept such values
+/// Tries to encode a sample with each kind of field that differs from the source's. @param plans
+/// those of `chosen`, as plan_fields() makes them from the other arguments. @throws ConfigError for
+/// a kind that does not accept such values
 PRECAST_API void check_kinds(const std::vector<FieldPlan>& plans,
                              const std::vector<SourceField>& chosen, const Source& source,
                              std::uint64_t first, const FieldOptions& options,

@@ -41,7 +41,7 @@ class Indexing {
     try {
       finder_.find(image, points_);
     } catch (const DataError& error) {
-      // Whoever decodes the image handles the error.
+      // Code that decodes the image handles the error.
       damaged_.push_back({sample, error.what()});
     }
     index_.add(sample, points_);

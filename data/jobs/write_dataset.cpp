@@ -21,23 +21,23 @@
 namespace precast::data {
 namespace {
 
-/// With which one worker encodes samples.
+/// The objects with which one worker encodes samples.
 struct Encoders {
   std::vector<std::unique_ptr<Field>> fields;
-  /// If there is to be a JPEG index.
+  /// Set if a JPEG index is to be written.
   std::optional<CheckpointFinder> finder;
 };
 
 /// Runs that may be encoded and not yet laid out, for each worker.
 constexpr std::uint64_t kRunsPerWorker = 4;
-/// A run is just long enough to make the cost of handing it over (some microseconds) negligible, so
-/// that the last runs do not keep one worker busy while others are idle. @{
+/// Runs are just long enough that the cost of handing one over (some microseconds) is negligible:
+/// with longer ones, the last runs would keep one worker busy while others are idle. @{
 constexpr std::uint64_t kMaxRunSamples = 32;
 constexpr double kRunSeconds = 1e-3;
 /// @}
 /// A run that has grown to this size is handed over in pieces.
 constexpr std::size_t kRunBytes = std::size_t{1} << 20;
-/// How soon a cancel request is seen at the latest.
+/// The longest time until a cancel request is noticed.
 constexpr auto kCancelPoll = std::chrono::milliseconds(50);
 
 /// A sample between a worker and the calling thread.
@@ -54,9 +54,9 @@ struct EncodedSample {
 
 /// A range of consecutive samples, encoded by one worker.
 struct Run {
-  /// Whether it is the calling thread's; a worker's else.
+  /// Whether the run belongs to the calling thread; otherwise it belongs to a worker.
   bool ready = false;
-  /// The first sample that is not encoded yet, and the one after the last.
+  /// The first sample that is not encoded yet, and one past the last.
   std::uint64_t next = 0;
   std::uint64_t end = 0;
   /// The first `count` are encoded and not laid out.
@@ -110,8 +110,8 @@ class EncodeQueue {
   EncodeQueue& operator=(const EncodeQueue&) = delete;
   ~EncodeQueue() { stop(); }
 
-  /// Starts the workers. Not in the constructor: when a thread cannot be started, only the
-  /// destructor of a complete object ends those that run already. @throws DeviceError
+  /// Starts the workers. Not done in the constructor: if a thread cannot be started, only the
+  /// destructor of a complete object ends those that already run. @throws DeviceError
   void start() {
     threads_.reserve(encoders_.size());
     try {
@@ -124,7 +124,7 @@ class EncodeQueue {
     }
   }
 
-  /// Waits for the samples that follow those of the last call. They stay until release().
+  /// Waits for the samples that follow those of the last call. They stay valid until release().
   std::span<EncodedSample> wait(const std::atomic<bool>* cancel) {
     Run& run = front();
     std::unique_lock lock(mutex_);
@@ -135,7 +135,7 @@ class EncodeQueue {
     return {run.samples.data(), run.count};
   }
 
-  /// Gives the samples of wait() back.
+  /// Releases the samples returned by wait().
   void release() {
     Run& run = front();
     run.clear();
@@ -179,7 +179,7 @@ class EncodeQueue {
       for (bool whole = false; !whole;) {
         const Clock::time_point start = Clock::now();
         fill(encoders, *run);
-        // Once handed over, a whole run may be another worker's.
+        // Once a complete run is handed over, another worker may own it.
         whole = run->next == run->end;
         hand_over(*run, std::chrono::duration<double>(Clock::now() - start).count());
         if (!whole && !take_back(*run)) return;
@@ -220,7 +220,7 @@ class EncodeQueue {
   void hand_over(Run& run, double seconds) {
     const auto samples = static_cast<double>(run.count);
     const auto bytes = static_cast<double>(run.bytes);
-    // Sizes vary: most runs shall stay below kRunBytes.
+    // Sizes vary, and most runs are to stay below kRunBytes.
     const double suited =
         samples * std::min(kRunSeconds / std::max(seconds, 1e-9), kRunBytes / (4 * bytes + 1));
     {
@@ -270,7 +270,7 @@ class EncodeQueue {
   std::condition_variable room_;
   std::condition_variable emptied_;
   std::uint64_t next_ = 0;
-  /// Of the next run, from what the last one took.
+  /// Number of samples of the next run, derived from the size of the last one.
   std::uint64_t run_samples_ = 1;
   /// Runs; the calling thread alone changes released_.
   std::uint64_t claimed_ = 0;
@@ -305,7 +305,7 @@ struct Outputs {
     file.add(sample.values);
     if (index) index->add(sample.checkpoints);
   }
-  /// Everything that may lack space comes before the older dataset is replaced.
+  /// Everything that needs space is written before the older dataset is replaced.
   void finish() {
     file.complete();
     if (index) index->complete(file.fingerprint());

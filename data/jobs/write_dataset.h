@@ -20,7 +20,7 @@ namespace precast::data {
 /// IoError and a sample larger than a page always stop the writing.
 enum class CorruptPolicy {
   fail,
-  /// Left out, and listed in the summary.
+  /// The sample is left out and listed in the summary.
   skip,
 };
 
@@ -36,7 +36,8 @@ struct WriteOptions {
   /// Threads that read and encode samples; at least 1.
   int workers = 1;
   CorruptPolicy on_corrupt = CorruptPolicy::fail;
-  /// Called after each sample, on the calling thread, with the samples and bytes laid out so far.
+  /// Called after each sample, on the calling thread, with the numbers of samples and bytes laid
+  /// out so far.
   std::function<void(std::uint64_t samples, std::uint64_t bytes)> on_progress;
   /// May be set by any thread or signal handler to stop: write_dataset throws Cancelled.
   const std::atomic<bool>* cancel = nullptr;
@@ -67,7 +68,7 @@ struct WriteSummary {
   Tally tally;
 };
 
-/// Thrown when someone asked to stop; no file is left.
+/// Thrown when writing was cancelled; no file is left.
 class PRECAST_API Cancelled : public Error {
  public:
   Cancelled() : Error("stopped before the file was complete; nothing was written") {}
@@ -89,11 +90,11 @@ using SampleProvider = std::function<Sample(std::uint64_t i)>;
 /// the calling thread lays them out in order, so the file and its index are the same, byte for
 /// byte, for any number of workers. The index becomes visible after the file to which it belongs,
 /// and that of an older file is removed before.
-/// @throws the first error in file order, with the sample's index and name; DataError if all are
-/// damaged; ConfigError as BetonWriter, and for an index without an image field; IoError;
-/// Cancelled; DeviceError if a worker cannot be started. After any of them no file and no temporary
-/// file is left, except that the complete dataset stays, without an index, if only the last step of
-/// the index failed: its sync and its rename.
+/// @throws the first error in file order, with the sample's index and name; DataError if all
+/// samples are damaged; ConfigError as BetonWriter, and for an index without an image field;
+/// IoError; Cancelled; DeviceError if a worker cannot be started. After any of them no file and no
+/// temporary file is left, except that the complete dataset stays, without an index, if only the
+/// last step of the index failed: its sync and its rename.
 PRECAST_API WriteSummary write_dataset(const std::filesystem::path& path,
                                        const std::vector<FieldPlan>& fields,
                                        std::uint64_t num_samples, const SampleProvider& provider,

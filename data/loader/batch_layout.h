@@ -16,7 +16,7 @@ struct OutputField {
   /// Shape of one sample: [H, W, C] or [C, H, W] for an image, empty for a number. For values of
   /// different sizes: the number of elements that there is room for.
   std::vector<std::int64_t> shape = {};
-  /// Offset of the output in a batch's memory, and the bytes of one sample there.
+  /// Offset of the output in a batch's memory, and the size of one sample there, in bytes.
   std::size_t offset = 0;
   std::size_t sample_bytes = 0;
 };
@@ -32,11 +32,11 @@ class PRECAST_API BatchLayout {
   [[nodiscard]] std::int64_t image_size_px() const { return image_size_px_; }
   /// One per output, in the same order.
   [[nodiscard]] const std::vector<OutputField>& fields() const { return fields_; }
-  /// Whether images are written past the caches (PixelFormat::streamed). @{
+  /// Whether images are written with non-temporal stores (PixelFormat::streamed). @{
   void set_streamed(bool streamed) { streamed_ = streamed; }
   [[nodiscard]] bool streamed() const { return streamed_; }
   /// @}
-  /// Memory per batch.
+  /// Size of a batch's memory in bytes.
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
   /// Returns the first `count` samples in `memory` as tensors. Values that are padded to the
   /// largest of their batch are moved together, [count, largest], and filled up with zeros.

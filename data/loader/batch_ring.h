@@ -18,13 +18,14 @@ namespace precast::data {
 /// One batch being filled. Its atomics are on separate cache lines.
 class BatchSlot {
  public:
-  /// Used by workers: the batch's memory, and the sample of each row. A row belongs to the worker
-  /// that fills it. @{
+  /// Used by workers: the batch's memory, and the sample id of each row. Only the worker that fills
+  /// a row accesses it. @{
   [[nodiscard]] std::byte* memory() const { return memory_.get(); }
   void set_sample(std::size_t row, std::uint64_t sample) { sample_ids_[row] = sample; }
   /// @}
-  /// Records the exception being handled. That of the lowest sample wins, so that the message does
-  /// not depend on the threads. @param index counts the samples of the pass.
+  /// Records the exception being handled. If several samples fail, that of the lowest index is
+  /// kept, so that the message does not depend on the threads. @param index of the sample in the
+  /// pass.
   void fail(std::int64_t index);
   /// Reports that `count` more samples are done, or failed.
   void finish(std::int64_t count);
@@ -54,7 +55,8 @@ class BatchRing {
   [[nodiscard]] std::int64_t start_of(std::int64_t batch) const { return batch * batch_size_; }
   [[nodiscard]] std::int64_t samples_of(std::int64_t batch) const;
 
-  /// Used by workers: a batch may be filled once it is open. After stop() all count as open. @{
+  /// Used by workers: a batch may be filled once it is open. After stop(), all batches count as
+  /// open. @{
   [[nodiscard]] bool is_open(std::int64_t batch) const { return opened_ > batch; }
   void wait_until_open(std::int64_t batch) const;
   [[nodiscard]] BatchSlot& slot(std::int64_t batch);
@@ -85,7 +87,7 @@ class BatchRing {
   std::int64_t batch_size_;
   std::int64_t batches_;
   std::vector<BatchSlot> slots_;
-  /// Batches that the consumer has taken. No other thread uses it.
+  /// Number of batches that the consumer has taken. Only the consumer's thread uses it.
   std::int64_t delivered_;
   /// Batches below this number have a slot with memory.
   alignas(64) std::atomic<std::int64_t> opened_;

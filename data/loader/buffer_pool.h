@@ -8,7 +8,7 @@
 
 namespace precast::data {
 
-/// How the memory of batches is obtained: page-locked where a GPU copies from it.
+/// How the memory of batches is allocated: page-locked if a GPU copies from it.
 struct BufferAllocator {
   std::function<std::byte*(std::size_t bytes)> allocate;
   std::function<void(std::byte*)> release;

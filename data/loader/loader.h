@@ -32,7 +32,7 @@ enum class OnCorrupt {
 /// The number of threads for the loader of one of `local_ranks` processes that share `usable_cores`
 /// cores: its share of them, at least 1. On a host with GPUs, two cores of the share are left for
 /// the thread that launches kernels and the thread of the backward pass; on a CPU, whose training
-/// computes on the same cores, none. Torch's thread count is not a guide: torchrun sets
+/// computes on the same cores, none. It does not use torch's thread count, because torchrun sets
 /// OMP_NUM_THREADS=1.
 [[nodiscard]] constexpr int loader_threads(int usable_cores, int local_ranks, bool gpu_host) {
   return std::max(1, usable_cores / local_ranks - (gpu_host ? 2 : 0));
@@ -66,13 +66,13 @@ struct LoaderOptions {
   std::uint64_t cache_bytes = std::uint64_t{256} << 20;
 };
 
-/// What one worker has done so far, in seconds.
+/// How one worker has spent its time so far, in seconds.
 struct WorkerStatistics {
   /// Time not spent waiting for a batch to be opened.
   double busy = 0;
-  /// Time while all batches ahead were full: the consumer is slower.
+  /// Time spent waiting because all batches ahead were full, so the consumer is the slower part.
   double waiting = 0;
-  /// CPU time. Well below `busy`: the worker waited for the disk, or for a core.
+  /// CPU time. If it is much less than `busy`, the worker waited for the disk or for a core.
   double cpu = 0;
 };
 
@@ -92,10 +92,10 @@ struct LoaderStatistics {
   std::vector<ReplacedSample> replaced;
 };
 
-/// Reads batches of a .beton file with worker threads. Threads take one sample at a time from a
-/// shared counter, across the boundaries of batches, so none waits for a slower one. The batches'
-/// content depends only on the seed, the epoch and the order, not on the threads. Use a loader from
-/// one thread only.
+/// Reads batches of a .beton file with worker threads. Threads take their samples from a shared
+/// counter, across the boundaries of batches, so none waits for a slower one. The batches' content
+/// depends only on the seed, the epoch and the order, not on the threads. Use a loader from one
+/// thread only.
 class PRECAST_API Loader {
  public:
   /// Borrows `reader`, which outlives the loader and the batches. @throws ConfigError if an option
@@ -124,7 +124,7 @@ class PRECAST_API Loader {
   [[nodiscard]] SourceTimes times() const;
   /// Seconds that next() has waited for workers so far.
   [[nodiscard]] double seconds_waited() const;
-  /// Statistics since construction. They lag by at most some dozen samples per worker.
+  /// Statistics since construction. They lag behind by at most a few dozen samples per worker.
   [[nodiscard]] LoaderStatistics statistics() const;
 
  private:

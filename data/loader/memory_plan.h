@@ -14,14 +14,14 @@ struct Pipeline;
 
 /// The memory that a loader needs, in bytes, computed before it starts.
 struct PRECAST_API MemoryPlan {
-  /// The file, in the page cache: shared by all processes of a host, and given back by the kernel
+  /// The file, in the page cache: shared by all processes of a host, and reclaimed by the kernel
   /// when memory is short. 0 with on_disk access.
   std::uint64_t mapped = 0;
   /// Sizes of blobs and, with on_disk access, metadata.
   std::uint64_t metadata = 0;
-  /// Pages of the process cache, at most.
+  /// Upper limit for the pages of the process cache.
   std::uint64_t cache = 0;
-  /// Batches in the ring and one at the consumer.
+  /// Batches in the ring, and one held by the consumer.
   std::uint64_t batches = 0;
   /// Part of `batches` for values of unlimited size (no pad_to): each has room for the largest in
   /// the file.
@@ -30,7 +30,7 @@ struct PRECAST_API MemoryPlan {
   bool batches_locked = false;
   /// Decoders' scratch memory, over all workers, estimated from the largest image.
   std::uint64_t decoders = 0;
-  /// The order of the samples, and with on_disk access which read serves each.
+  /// The order of the samples and, with on_disk access, the plan of the reads.
   std::uint64_t order = 0;
   /// Checkpoints inside JPEGs, if they are kept.
   std::uint64_t index = 0;

@@ -14,7 +14,7 @@ namespace precast::data {
 /// 0.1 to 0.3 s, during which a GPU would wait. Small orders are made on request. Not thread-safe.
 class PRECAST_API OrderAhead {
  public:
-  /// @param large orders of at least this many positions are made ahead. Borrows `order`.
+  /// Borrows `order`. @param large orders of at least this many positions are made ahead.
   OrderAhead(const SampleOrder& order, std::uint64_t seed, std::uint64_t large = 100'000)
       : order_(order), seed_(seed), large_(large) {}
   OrderAhead(const OrderAhead&) = delete;
@@ -34,7 +34,7 @@ class PRECAST_API OrderAhead {
   std::int64_t epoch_ = -1;
   std::vector<std::uint64_t> ids_;
   std::exception_ptr error_;
-  /// Last member: joined before the others are destroyed.
+  /// The last member, so that the thread is joined before the others are destroyed.
   std::jthread maker_;
 };
 

@@ -14,7 +14,7 @@
 
 namespace precast::data {
 
-/// An image, RGB or luma: of an image field, or of one of which holds_pixels() is true.
+/// An image, RGB or luma, from an image field or from a field for which holds_pixels() is true.
 struct ImageOutput {
   ImagePipeline pipeline;
   /// Part of the key of its random numbers; empty: they depend on the seed alone.
@@ -27,10 +27,10 @@ struct ImageOutput {
 
 /// A mask: it takes the same crop, flip and moves as its image.
 struct MaskOutput {
-  /// Pipeline and view of its image.
+  /// The pipeline and view of the image that the mask belongs to.
   ImagePipeline pipeline = {};
   std::string view = {};
-  /// The field of its image.
+  /// The field of that image.
   std::size_t image_field = 0;
   /// The value for areas without source pixels.
   std::uint8_t fill = 0;
@@ -58,7 +58,8 @@ struct ArrayOutput {
 
 /// The bytes of a bytes field, or of a JSON text without its last zero.
 struct BytesOutput {
-  /// The size to which values are padded. If `packed`: the bytes of the largest value in the file.
+  /// The size in bytes to which values are padded. If `packed`: the size of the largest value in
+  /// the file.
   std::int64_t room = 0;
   /// Without pad_to, values are padded to the largest of each batch.
   bool packed = false;
@@ -114,7 +115,8 @@ template <typename Kind>
 /// Finds the fields of `pipeline` in the file. Outputs of bytes and shaped values are followed by
 /// an output of their extents: NAME.lengths, NAME.extents. Without a list of outputs there is one
 /// for each field that batches can hold; in a file with image fields, fields of bytes, JSON and
-/// with a tag are left out, and in one without, pixels of u8 go through the images' pipeline.
+/// with a tag are left out; in a file without image fields, pixels of u8 go through the pipeline
+/// for images.
 /// @param normalize the type of images for which the pipeline sets none: float32 normalised, or u8.
 /// @throws ConfigError listing everything that does not fit the file.
 [[nodiscard]] PRECAST_API std::vector<Output> resolve_outputs(const BetonReader& reader,

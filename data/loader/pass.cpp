@@ -25,8 +25,8 @@ std::int64_t run_length(const LoaderOptions& options) {
                                   kLongestRun);
 }
 
-/// Whether the batches that are in use at once take more than the largest cache. Then lines that
-/// are written would be read from memory first, and evicted before the consumer reads them.
+/// Whether the batches that are in use at once are larger than the largest cache. Cache lines that
+/// are written would then be read from memory first, and evicted before the consumer reads them.
 bool exceeds_cache(const BatchLayout& layout, const LoaderOptions& options) {
   static const std::uint64_t kCache = last_level_cache_bytes();
   return kCache > 0 &&

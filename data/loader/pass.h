@@ -38,15 +38,15 @@ struct Loader::Shared {
   std::vector<WorkerClock> clocks;
   /// Only for a reader with on_disk access.
   std::optional<PageCache> cache;
-  /// Where damaged samples are replaced.
+  /// Set if damaged samples are replaced.
   std::optional<Replacements> replacements;
   double seconds_waited = 0;
 };
 
 /// One pass. start() starts the workers, the destructor stops and joins them.
 ///
-/// Workers draw tickets (runs of the pass's samples, in order, none across two batches) from one
-/// counter and wait while their batch is not yet open in the ring.
+/// Workers draw tickets from one counter and wait while their batch is not yet open in the ring. A
+/// ticket is a run of the pass's samples, in order, within one batch.
 class Loader::Pass {
  public:
   /// @param samples of this rank.
@@ -55,8 +55,8 @@ class Loader::Pass {
   Pass& operator=(const Pass&) = delete;
   ~Pass();
 
-  /// Not in the constructor: when a thread cannot be started, only the destructor of a complete
-  /// object ends those that run already. @throws DeviceError
+  /// Starts the workers. Not done in the constructor: if a thread cannot be started, only the
+  /// destructor of a complete object ends those that already run. @throws DeviceError
   void start();
   [[nodiscard]] bool ready() { return ring_.ready(); }
   std::optional<HostBatch> next();
@@ -75,7 +75,7 @@ class Loader::Pass {
   /// Plans the rest of the pass and starts to read it.
   void start_reading();
   void work(SampleReader& reader, WorkerClock& clock);
-  /// One run: the batch's samples from `first` on.
+  /// Fills one run: the batch's samples from `first` on.
   void fill(SampleReader& reader, WorkerClock& clock, std::int64_t batch, std::int64_t first);
   void read_sample(SampleReader& reader, std::int64_t index, std::size_t row, BatchSlot& slot);
   /// Reads a sample's bytes from the mapping, or from the page that is held for it.

@@ -15,12 +15,12 @@ namespace precast::data {
 
 /// Finds intact samples to replace damaged ones, and records the replacements. A sample is replaced
 /// by the next one in the file (wrapping around at the end) from whose values all outputs can be
-/// made, with images decoded completely: a function of the file, the outputs and the sample,
-/// whichever crop and thread found the damage. Thread-safe.
+/// made, with images decoded completely. The choice depends only on the file, the outputs and the
+/// sample, not on the crop or the thread that found the damage. Thread-safe.
 class PRECAST_API Replacements {
  public:
-  /// Borrows the reader. @param outputs what is made of a sample. @param verify also checks
-  /// checksums.
+  /// Borrows the reader. @param outputs the outputs to be made from a sample. @param verify whether
+  /// to check checksums, too.
   Replacements(const BetonReader& reader, std::vector<Output> outputs, const JpegOptions& jpeg,
                bool verify);
   Replacements(const Replacements&) = delete;
@@ -33,9 +33,9 @@ class PRECAST_API Replacements {
   [[nodiscard]] std::vector<ReplacedSample> list() const;
 
  private:
-  /// @return what is wrong with it; empty if nothing is.
+  /// @return the error of a damaged sample; empty if it is intact.
   std::string problem(std::uint64_t sample);
-  /// @return `sample` itself if there is none.
+  /// @return the next intact sample; `sample` itself if there is none.
   std::uint64_t find_next(std::uint64_t sample);
 
   const BetonReader& reader_;

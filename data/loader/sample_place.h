@@ -4,7 +4,7 @@
 
 namespace precast::data {
 
-/// Names one sample of one pass; with the seed it fixes every random choice.
+/// Identifies one sample of one pass; together with the seed it determines every random choice.
 struct SamplePlace {
   std::uint64_t sample = 0;
   /// Its position in the pass's global order.

@@ -119,8 +119,8 @@ void SampleReader::read_as(const ImageOutput& image, const Item& item) {
   const PixelFormat format{.type = item.output.type,
                            .channels_first = image.channels_first,
                            .normalize = image.normalize.get(),
-                           // With 2 bytes per value or less, what the cache saves is less than the
-                           // copy costs.
+                           // With 2 bytes per value or less, bypassing the cache saves less than
+                           // the extra copy costs.
                            .streamed = item.streamed && item.output.type == ElementType::f32};
   SampleDecoder& decoder = *item.decoders.image;
   const FieldInfo& field = reader_.fields()[item.output.field];

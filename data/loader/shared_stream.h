@@ -21,11 +21,11 @@ namespace precast::data {
 /// same order. `T` is HostBatch over a Loader, or Batch over a BatchSource; copying it must be
 /// cheap and share its memory, which consumers therefore must not modify.
 ///
-/// The first consumer to need the next batch asks the source for it; no thread is added. A batch
-/// stays until the slowest consumer has taken it, and the fastest is at most `capacity` batches
-/// ahead of that one. A consumer that leaves, or asks for the next epoch early, does not block the
-/// others. An exception from the source reaches every consumer at the same batch, once; the epoch
-/// is then over.
+/// The first consumer that needs the next batch requests it from the source, in its own thread. A
+/// batch is kept until the slowest consumer has taken it, and the fastest is at most `capacity`
+/// batches ahead of the slowest. A consumer that leaves, or asks for the next epoch early, does not
+/// block the others. An exception from the source reaches every consumer at the same batch, once;
+/// the epoch is then over.
 template <typename T>
 class SharedStream {
   struct State;
@@ -36,7 +36,8 @@ class SharedStream {
     std::function<std::optional<T>()> next;
   };
 
-  /// One consumer's handle. Used by one thread at a time; may outlive the stream, not the source.
+  /// One consumer's handle. Use it from one thread at a time. It may outlive the stream, but not
+  /// the source.
   class Consumer {
    public:
     Consumer(Consumer&&) noexcept = default;
@@ -71,10 +72,10 @@ class SharedStream {
  private:
   struct Place {
     bool here = true;
-    /// Waits for the next epoch.
+    /// Whether the consumer waits for the next epoch.
     bool starting = false;
     bool told_error = false;
-    /// The batch it takes next.
+    /// Number of the batch that it takes next.
     std::int64_t next = 0;
   };
 
@@ -152,7 +153,7 @@ class SharedStream {
       changed.notify_all();
     }
 
-    /// Asks the source, without the lock.
+    /// Requests a batch from the source, with the lock released.
     void pull(std::unique_lock<std::mutex>& lock) {
       pulling = true;
       lock.unlock();
@@ -172,7 +173,7 @@ class SharedStream {
       changed.notify_all();
     }
 
-    /// Drops what every consumer has taken.
+    /// Drops the batches that every consumer has taken.
     void drop_taken() {
       std::int64_t slowest = first + static_cast<std::int64_t>(ready.size());
       for (const Place& place : places)
@@ -191,7 +192,7 @@ class SharedStream {
     /// Batches that not all consumers have taken, from number `first` on.
     std::deque<T> ready;
     std::int64_t first = 0;
-    /// A consumer is waiting for the source.
+    /// Whether a consumer is waiting for the source.
     bool pulling = false;
     bool over = true;
     std::exception_ptr failure;

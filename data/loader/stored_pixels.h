@@ -28,16 +28,17 @@ struct StoredPixels {
 /// with shape [H, W] or [H, W, 1 to 4].
 [[nodiscard]] PRECAST_API bool holds_pixels(const FieldInfo& field);
 
-/// The image in one value of a field of which holds_pixels() is true.
+/// The image in one value of a field for which holds_pixels() is true.
 /// @param extents scratch memory. @throws DataError if the value is damaged or a side exceeds 2^31.
 [[nodiscard]] PRECAST_API StoredPixels stored_pixels(const FieldInfo& field,
                                                      std::span<const std::byte> value,
                                                      std::vector<std::uint64_t>& extents);
 
-/// RGB of a region, by the rules by which `precast write` makes an image field from such an image:
-/// grey repeated, alpha dropped, the upper 8 of 16 bits.
+/// A region as RGB, converted as `precast write` converts such an image for an image field: grey
+/// repeated, alpha dropped, the upper 8 of 16 bits.
 /// @param region inside the image. @param memory overwritten, unless the pixels are RGB of u8 and
-/// the result is a view of them. @return valid as long as the value and the memory.
+/// the result is a view of them.
+/// @return the pixels, valid as long as the value and the memory.
 [[nodiscard]] PRECAST_API ImageView rgb_of(const StoredPixels& pixels, const Rect& region,
                                            std::vector<std::uint8_t>& memory);
 

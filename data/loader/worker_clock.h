@@ -8,9 +8,9 @@
 
 namespace precast::data {
 
-/// Records where one thread's time goes. Only that thread writes, any thread may read. Each is on
-/// its own cache line. Clocks are read when the thread waits anyway and once per some dozen
-/// samples, not for every one.
+/// Records how one thread spends its time. Only that thread writes, any thread may read. Each
+/// object has its own cache line. The system's clocks are read when the thread waits anyway and
+/// once every few dozen samples, not for every sample.
 class alignas(64) WorkerClock {
  public:
   /// Call at the start of the thread.

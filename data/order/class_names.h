@@ -14,10 +14,10 @@ namespace precast::data {
 class BetonReader;
 class Members;
 
-/// The labels of the class of that name; several classes may have one name.
-/// @param component begins the message. @param names of all classes, as class_names_of() gives
-/// them. @param place the file, for the message. @throws ConfigError if no class has the name, with
-/// the nearest name, or if there are no names.
+/// The labels of the classes of that name; several classes may have the same name.
+/// @param component the beginning of the message. @param names of all classes, as class_names_of()
+/// gives them. @param place the file, for the message. @throws ConfigError if no class has the name
+/// (the message suggests the nearest one) or if there are no names.
 [[nodiscard]] PRECAST_API std::vector<std::int64_t> labels_of_class(
     std::string_view component, std::string_view name, const std::vector<std::string>& names,
     std::string_view place);
@@ -26,7 +26,7 @@ class Members;
 [[nodiscard]] PRECAST_API std::string class_text(std::int64_t label,
                                                  const std::vector<std::string>& names);
 
-/// Up to `most` of the classes, as `0 (cats), 3 (dogs) and 7 more`.
+/// Up to `most` of the classes, such as `0 (cats), 3 (dogs) and 7 more`.
 [[nodiscard]] PRECAST_API std::string class_list_text(const std::vector<std::int64_t>& labels,
                                                       const std::vector<std::string>& names,
                                                       std::size_t most = 10);

@@ -8,7 +8,7 @@
 
 namespace precast::data {
 
-/// Streams of random numbers of one order and epoch, in addition to that of `random` itself (0).
+/// The streams of random numbers of one order and epoch; 0 is that of the order `random`.
 enum class OrderDraw : std::uint64_t {
   groups = 1,
   within_groups = 2,

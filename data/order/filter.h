@@ -21,9 +21,9 @@ class BetonReader;
 /// A comparison is NAME (< <= > >= == !=) NUMBER, NAME in [NUMBERS] or NAME not in [NUMBERS]. Names
 /// are those of SampleProperty, in quotes if they contain characters other than letters, digits, _
 /// and .; (NUMBERS) means [NUMBERS]; an image's mode is compared with jpg and raw. A class name in
-/// quotes (double or single) is the number of that class of an int field whose class names are in
-/// the file; it is compared with ==, != and in. `not` binds tighter than `and`, `and` tighter than
-/// `or`. Reads only metadata. Const and thread-safe.
+/// quotes (double or single) stands for the number of that class; it is allowed with ==, != and in,
+/// for int fields whose class names are in the file. `not` binds tighter than `and`, `and` tighter
+/// than `or`. Reads only metadata. Const and thread-safe.
 class PRECAST_API SampleFilter {
  public:
   /// @throws ConfigError stating what was expected at which column.

@@ -11,9 +11,9 @@ namespace precast::data {
 struct ClassMixing {
   /// Mean number of different classes in a whole batch.
   double classes_per_batch = 0;
-  /// The same, expected of a uniformly random order of the same labels.
+  /// The expected value of the same for a uniformly random order of these labels.
   double of_random = 0;
-  /// 1: as good as random; small: batches contain few classes.
+  /// 1: mixed as well as a random order; near 0: batches contain few classes.
   [[nodiscard]] double ratio() const { return classes_per_batch / of_random; }
 };
 

@@ -32,9 +32,9 @@ class PRECAST_API SampleOrder {
 struct OrderOptions {
   /// Name of an entry of the registry.
   std::string name = "sequential";
-  /// Which samples of the file take part: see subset.h. "": all.
+  /// Which samples of the file are used: see subset.h. "": all.
   std::string subset = {};
-  /// Which of these, by a condition on their values: see filter.h. "": all.
+  /// Which of these samples are used, by a condition on their values: see filter.h. "": all.
   std::string filter = {};
   /// Above 1: each sample appears this many times in an epoch, at neighbouring positions, so that
   /// its copies go to different ranks or, on one rank, into one batch, and each is augmented
@@ -42,13 +42,13 @@ struct OrderOptions {
   std::int64_t repeats = 1;
   /// weighted, class_balanced: name of the integer field; "": the first one.
   std::string label_field = {};
-  /// quasi_random: pages that are open at once.
+  /// quasi_random: number of pages that are open at once.
   std::uint64_t window_pages = 1024;
   /// Options of this order alone, a map; null: the defaults.
   ConfigNode part = {};
 };
 
-/// The samples that `options.subset` and `options.filter` leave. @throws ConfigError if there are
+/// The samples that `options.subset` and `options.filter` select. @throws ConfigError if there are
 /// none, or for a wrong subset or filter; messages begin with the option's name.
 [[nodiscard]] PRECAST_API Members choose_members(const BetonReader& reader,
                                                  const OrderOptions& options);

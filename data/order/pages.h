@@ -9,7 +9,7 @@ namespace precast::data {
 
 class BetonReader;
 
-/// Page of a sample without bytes.
+/// The page number of samples without bytes.
 inline constexpr std::uint64_t kNoPage = UINT64_MAX;
 
 /// The page of the sample's first field with bytes (an image, in most files), counted from the
@@ -19,7 +19,7 @@ inline constexpr std::uint64_t kNoPage = UINT64_MAX;
 /// The number of pages that have values.
 [[nodiscard]] PRECAST_API std::uint64_t count_pages(const BetonReader& reader);
 
-/// The number of pages of `page_bytes` that quasi_random opens.
+/// The number of pages, of `page_bytes` bytes each, that quasi_random keeps open at once.
 /// @param window "auto": 2 x batch_size pages, or a quarter of `memory_bytes` where that is less;
 /// "ffcv": 2 x batch_size pages; or a number of MiB. At least 1. @throws ConfigError for another
 /// text.

@@ -19,7 +19,7 @@ class SampleProperty {
   /// @throws ConfigError listing the existing names.
   SampleProperty(const BetonReader& reader, std::string_view name);
 
-  /// Wide enough for every int64. `mode` is a data::ImageMode.
+  /// The value for a sample; long double represents every int64. `mode` is a data::ImageMode.
   [[nodiscard]] long double of(std::uint64_t sample) const;
   [[nodiscard]] bool is_mode() const { return kind_ == Kind::mode; }
   /// The int field whose value it is; nothing for any other number.

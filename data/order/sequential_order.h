@@ -6,7 +6,7 @@
 
 namespace precast::data {
 
-/// The order of the file, every epoch.
+/// The order of the file, in every epoch.
 [[nodiscard]] std::unique_ptr<SampleOrder> make_sequential_order(const OrderInputs& inputs);
 
 }  // namespace precast::data

@@ -10,7 +10,7 @@
 
 namespace precast::data {
 
-/// The samples that take part, by ascending number in the file.
+/// The samples that are used, by ascending number in the file.
 class PRECAST_API Members {
  public:
   /// All from `first` to `end` - 1.
@@ -29,7 +29,7 @@ class PRECAST_API Members {
   std::vector<std::uint64_t> ids_;
 };
 
-/// How a subset is written, for help and messages.
+/// The syntax of a subset, for help and messages.
 inline constexpr const char* kSubsetForms =
     "N, the first ones; A:B; random:N, drawn at random; random:N:SEED, another draw";
 
@@ -39,8 +39,8 @@ inline constexpr const char* kSubsetForms =
 /// Chooses a part of `size` samples: "" all; "N" the first N; "A:B" those from A to B - 1 (if A or
 /// B is left out, the dataset's start or end); "random:N" N samples drawn at random without
 /// replacement, "random:N:SEED" another draw (SEED is 0 if left out). A draw depends on `size`, N
-/// and SEED alone, not on training.seed: runs with different seeds, ranks and resumed runs have the
-/// same samples, and a smaller N gives some of the samples of a larger one.
+/// and SEED alone, not on training.seed: so it is the same on all ranks, in resumed runs and in
+/// runs with different seeds; a smaller N gives a subset of the samples of a larger N.
 /// @param place the dataset, for messages. @throws ConfigError; its message begins with `subset`.
 [[nodiscard]] PRECAST_API Members choose_subset(std::string_view text, std::uint64_t size,
                                                 std::string_view place);

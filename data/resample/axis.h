@@ -12,14 +12,14 @@ namespace precast::data {
 /// the plan functions before reading the members.
 
 /// Output d is the sum over t < taps of weight[d * taps + t] * source[start[d] + t]. The number of
-/// taps is the same for all outputs (padded with zero weights): the branches of loops with a fixed
-/// length are predicted well.
+/// taps is the same for all outputs (padded with zero weights), because the branches of loops with
+/// a fixed length are predicted well.
 struct WeightedAxis {
   int taps = 0;
   std::vector<int> start;
   std::vector<float> weight;
 
-  /// Plans the average over each output's share of the source, as OpenCV's INTER_AREA if no axis
+  /// Plans the average over each output's part of the source, like OpenCV's INTER_AREA if no axis
   /// grows.
   void plan_area(int source, int outputs);
   /// Plans a triangle filter as wide as two outputs, and at least as wide as two source pixels.

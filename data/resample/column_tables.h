@@ -10,9 +10,9 @@ namespace precast::data {
 
 /// The tables that kernels.h's loops over columns read, from the plan of an axis.
 
-/// @param channels 3, or 1 for a row of one plane. @return whether the loop must read the output
-/// of pair_pixels instead of a row: if neighbouring outputs read too far apart, or a
-/// row is shorter than a window.
+/// @param channels 3, or 1 for a row of one plane. @return whether the loop must read the output of
+/// pair_pixels instead of a row, because the source pixels of neighbouring outputs are too far
+/// apart or a row is shorter than a window.
 bool plan_column_blend(const std::vector<Blend>& outputs, int source, int channels,
                        ColumnBlend& columns);
 

@@ -1,6 +1,6 @@
 #include "data/resample/kernels.h"
 
-// Its permutations of bytes gather the two taps of a column.
+// AVX3_DL has the byte permutations that gather the two taps of a column.
 #define HWY_WANT_AVX3_DL
 // Structs of vectors need vectors of known size.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)

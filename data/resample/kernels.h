@@ -20,7 +20,7 @@ struct alignas(64) Words32 {
 /// values. A group has four quarters of four values, in the order 0-3, 8-11, 4-7, 12-15, so that
 /// instructions which work on 128-bit blocks pack them in order.
 struct ColumnBlend {
-  /// Bytes that are read at a window.
+  /// Number of bytes of a window.
   static constexpr int kWindow = 16;
 
   struct alignas(64) Group {
@@ -43,7 +43,7 @@ struct ColumnBlend {
     std::uint8_t places[2 * kValues];
     /// Minus 32 times the farther pixel's weight, at most 1024.
     std::int16_t fraction[kValues];
-    /// Where in the row the window begins.
+    /// Offset in the row, in bytes, at which the window begins.
     std::int32_t window;
   };
 
@@ -58,7 +58,7 @@ struct ColumnBlend {
   bool wide_windows = false;
   /// In place of groups if not empty.
   std::vector<Line> lines;
-  /// What lines are made of.
+  /// The values from which lines are made.
   std::vector<Lerp> lerps;
 
   [[nodiscard]] std::size_t values() const {
@@ -66,7 +66,7 @@ struct ColumnBlend {
   }
 };
 
-/// Whether blend_columns is faster with lines.
+/// Whether blend_columns is faster with ColumnBlend::lines on this CPU.
 [[nodiscard]] bool blends_lines();
 
 /// out[v] = (first * row[..] + second * row[..]) >> 4 for all values of all groups, or
@@ -100,7 +100,7 @@ void weigh_rows(const std::uint8_t* const* rows, const std::uint16_t* weights, i
 struct ColumnWeights {
   static constexpr std::size_t kGroup = 8;
 
-  /// The two weights of a pair of taps, four times: [pixel % 4][pixel / 4][4].
+  /// The two weights of a pair of taps, repeated four times: [pixel % 4][pixel / 4][4].
   struct alignas(64) Pair {
     std::uint32_t weight[4 * kGroup];
   };

@@ -67,7 +67,8 @@ PlaneLayout layout_simd() {
   return kLayout;
 }
 
-/// The pairs at `places` of the window at `from`; with two windows, the second is at `other`.
+/// The pairs at `places` in the window at `from`; with two windows per vector, the second one is at
+/// `other`.
 template <bool kNarrow>
 HWY_INLINE hn::Vec<Words> pick(const std::int16_t* from, [[maybe_unused]] const std::int16_t* other,
                                hn::Vec<Words> places) {

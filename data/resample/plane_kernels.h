@@ -11,7 +11,7 @@ namespace precast::data {
 /// The inner loops of Resizer for pixels in three planes, compiled for each SIMD level and chosen
 /// at run time (Highway). Per value they compute what weigh_columns (kernels.h) computes.
 
-/// How the instruction set at hand picks values from a row of sums.
+/// How the instruction set in use gathers values from a row of sums.
 struct PlaneLayout {
   /// Outputs of a window.
   std::size_t outputs;
@@ -22,8 +22,8 @@ struct PlaneLayout {
 };
 [[nodiscard]] PlaneLayout plane_layout();
 
-/// What adds up the taps along the columns of a plane. A window is a piece of the row of sums that
-/// holds a pair of taps of each of its outputs; it moves by a pair at a time.
+/// Tables that add up the taps along the columns of a plane. A window is a piece of the row of sums
+/// that holds a pair of taps of each of its outputs; it advances by one pair of taps at a time.
 struct PlaneWeights {
   PlaneLayout layout{};
   /// Outputs of a window in use: all, or as many as the window reaches.

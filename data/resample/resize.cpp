@@ -29,8 +29,8 @@ std::size_t pieces_of(std::size_t values) {
   return rounded_up(values, std::size(Words32().value)) / std::size(Words32().value);
 }
 
-/// Rows that are asked for before they are needed: a crop's rows lie apart, which the CPU's own
-/// prefetching does not follow.
+/// Number of rows that are prefetched ahead: a crop's rows are far apart, which the CPU's own
+/// prefetching does not detect.
 constexpr int kRowsAhead = 8;
 
 void prefetch_row(const ImageView& in, int y) {
@@ -40,7 +40,7 @@ void prefetch_row(const ImageView& in, int y) {
   const std::ptrdiff_t last = std::ptrdiff_t{in.width} * 3 - 1;
   for (std::ptrdiff_t at = 0; at < last; at += kLine) hwy::Prefetch(row + at);
   hwy::Prefetch(row + last);
-  // GCC 12 takes a function that only prefetches for one without effects, and drops its calls.
+  // GCC 12 treats a function that only prefetches as one without effects, and removes its calls.
   asm volatile("");
 }
 
@@ -101,7 +101,8 @@ void Resizer::Scratch::blend(const ImageView& in, int out_height, RowSink& sink)
   if (paired) pairs.resize(x_blends.size() * 6 + ColumnBlend::kWindow);
   for (auto& row : blended) row.resize(pieces_of(values));
 
-  // Of two neighbouring rows one is even: each has its place, and outputs that follow use it again.
+  // One of two neighbouring rows is even and one is odd: each has a fixed slot, and the following
+  // outputs use it again.
   std::array<int, 2> held = {-1, -1};
   const auto columns_of = [&](int y) {
     y = std::clamp(y, 0, in.height - 1);
@@ -131,7 +132,7 @@ void Resizer::Scratch::weigh(const ImageView& in, int out_height, RowSink& sink)
   plan_column_weights(x_axis, column_weights);
   const std::size_t in_values = static_cast<std::size_t>(in.width) * 3;
   const std::size_t out_values = column_weights.groups * ColumnWeights::kGroup * 3;
-  // What weigh_columns reads and writes beyond.
+  // Includes the values that weigh_columns reads and writes past the end.
   sums.resize(pieces_of(in_values + 16));
   rows.resize(static_cast<std::size_t>(y_axis.taps));
   row_weights.resize(static_cast<std::size_t>(y_axis.taps));

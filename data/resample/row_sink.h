@@ -11,8 +11,7 @@
 
 namespace precast::data {
 
-/// Where a resize puts its rows: in the output itself where they need no conversion. Rows are made
-/// in order.
+/// Receives the rows of a resize, in order: in the output itself if they need no conversion.
 class RowSink {
  public:
   struct Memory {
@@ -32,7 +31,8 @@ class RowSink {
         memory_(memory),
         out_(out) {}
 
-  /// Room for `bytes`, which may be more than a row: what is beyond is written again, or not kept.
+  /// Room for `bytes` bytes, which may be more than a row: bytes past the row are overwritten later
+  /// or dropped.
   [[nodiscard]] std::uint8_t* row(int y, std::size_t bytes) {
     if (plain_ && streamed_) return reinterpret_cast<std::uint8_t*>(pending_room(bytes));
     const std::size_t at = static_cast<std::size_t>(y) * row_bytes_;
@@ -64,7 +64,8 @@ class RowSink {
     return memory_.pending.data() + pending_bytes_;
   }
 
-  /// Writes the whole lines of what is pending. @param last also the part of a line.
+  /// Writes the complete cache lines of `pending`. @param last whether to write an incomplete line,
+  /// too.
   void stream(bool last) {
     const std::byte* from = memory_.pending.data();
     const std::size_t lines = pending_bytes_ / kCacheLine;

@@ -21,7 +21,7 @@ constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 }
 
 /// Reads the rest of the entry at which `reader` is positioned, at most `max_bytes` of it. Memory
-/// grows with the data that arrives: a small file can claim to hold anything.
+/// grows with the data that is read, because a small file can claim any size.
 std::vector<std::byte> read_entry(archive* reader, std::uint64_t max_bytes,
                                   const std::string& place, const char* what) {
   std::vector<std::byte> out;

@@ -15,8 +15,8 @@
 namespace precast::data {
 namespace {
 
-/// torchvision.datasets.folder.IMG_EXTENSIONS and .gif. A format we cannot decode is then a clear
-/// error and not an image that silently goes missing.
+/// torchvision.datasets.folder.IMG_EXTENSIONS and .gif. A file in a format that cannot be decoded
+/// is then a clear error, instead of being left out silently.
 constexpr std::array<std::string_view, 10> kImageExtensions = {
     ".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp", ".gif"};
 constexpr std::array<std::string_view, 5> kSplits = {"train", "val", "test", "valid", "validation"};

@@ -33,19 +33,19 @@ struct ClassFiles {
 /// `left_out`.
 [[nodiscard]] bool leave_out(const std::string& path, LeftOutFiles& left_out);
 
-/// Arranges classes and order as torchvision's ImageFolder: classes are the sorted names of the
-/// first folders, labels count them from 0, files are sorted inside a class (folder by folder),
+/// Arranges classes and order like torchvision's ImageFolder: classes are the sorted names of the
+/// top-level folders, labels count them from 0, files are sorted inside a class (folder by folder),
 /// images are recognised by extension. In addition, folders that contain everything (`train/`
-/// around all classes) are looked through, and images that are in no folder but are all named
-/// `n01234567_...` get the class of that WordNet id. Hidden files and folders, whose names begin
-/// with a dot, are left out.
+/// around all classes) are searched for the class folders, and images that are in no folder but are
+/// all named `n01234567_...` get the class of that WordNet id. Hidden files and folders, whose
+/// names begin with a dot, are left out.
 /// @param paths   of files, relative, parts separated by `/`, in any order.
 /// @param folders relative paths of folders, so that a class without images is noticed.
 /// @param place   names the source in messages.
 /// @param classes if not empty, all existing classes in the order of their labels, so that a split
 /// that lacks some of them has the same labels as the others.
-/// @throws DataError if there are no images, a class has none, there are several splits side by
-/// side, the classes do not follow from folders, or one is not in `classes`.
+/// @throws DataError if there are no images, a class has none, there are several splits next to
+/// each other, the folders do not determine the classes, or a class is not in `classes`.
 [[nodiscard]] PRECAST_API ClassFiles arrange_by_class(const std::vector<std::string>& paths,
                                                       const std::vector<std::string>& folders,
                                                       const std::string& place,

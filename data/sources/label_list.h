@@ -36,7 +36,7 @@ struct ClassList {
 [[nodiscard]] PRECAST_API ClassList read_classes(const std::filesystem::path& file,
                                                  const std::vector<std::string>& paths = {});
 
-/// What the option --classes accepts, for help.
+/// What the option --classes accepts, as help text.
 inline constexpr const char* kClassesHelp =
     "all classes: a file with one per line, or a .beton file that has their names (the training "
     "set). A split that lacks some classes then has the same labels as the other splits; numbers "
@@ -48,15 +48,15 @@ inline constexpr const char* kClassesHelp =
 /// - lines of a name and a class, separated by blanks, a tab or a comma; folders and extensions of
 ///   names are ignored,
 /// - lines of a class, for the images in the order of their names,
-/// - numbers that name no class, which are places in `classes`, counted from 1 as ILSVRC's are,
+/// - numbers that are not names of classes: positions in `classes`, counted from 1 as in ILSVRC,
 ///   unless `classes` are those of a .beton file.
 ///
-/// Labels are those of `classes`, or count the sorted names of the list. Files are sorted by label,
-/// then name, as arrange_by_class would after sorting images into folders. Hidden files are left
-/// out.
+/// Labels are those of `classes`, or number the sorted names of the list. Files are sorted by
+/// label, then by name, as if the images were in one folder per class (arrange_by_class). Hidden
+/// files are left out.
 /// @param classes in ILSVRC's order where the list has numbers; may be empty.
-/// @throws IoError; DataError naming what is only in the list or only among the images, what is
-/// there twice, and classes that `classes` lacks; also for numbers without `classes`.
+/// @throws IoError; DataError naming images that are only in the list or only among the files,
+/// duplicates, and classes that `classes` lacks; also for numbers without `classes`.
 [[nodiscard]] PRECAST_API ClassFiles arrange_by_list(const std::vector<std::string>& paths,
                                                      const std::filesystem::path& list,
                                                      const ClassList& classes,

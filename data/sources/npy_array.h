@@ -17,9 +17,9 @@ struct NpyView {
 };
 
 /// Parses the header of a .npy file. The shape may contain zeros; for a single number it is empty.
-/// @param place names it in messages. @throws DataError for elements that are not plain
-/// little-endian numbers of a size that NumPy has or bytes (objects, texts, records), Fortran
-/// order, and truncated files.
+/// @param place names it in messages. @throws DataError for elements other than bytes and plain
+/// little-endian numbers of NumPy's sizes (so for objects, texts and records), for Fortran order,
+/// and for truncated files.
 [[nodiscard]] NpyView view_npy(std::span<const std::byte> file, const std::string& place);
 
 /// The array of a .npy file in the form that an ndarray field takes; a single number becomes an

@@ -77,7 +77,8 @@ bool holds_pixels(const ArrayFormat& format) {
   return format.dtype == "|u1" && sides && (grey || (shape.size() == 4 && shape[3] == 3));
 }
 
-/// What kind of field a row is; `alone`: it is not one of many arrays, so its name says nothing.
+/// The kind of field for the rows of an array. @param alone whether it is the array of a .npy file,
+/// whose name has no meaning.
 SourceField field_of(const std::string& name, const ArrayFormat& format, bool alone) {
   SourceField field{name.substr(0, kFieldNameBytes), "ndarray"};
   const bool scalar =

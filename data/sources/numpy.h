@@ -9,7 +9,7 @@
 namespace precast::data {
 
 struct PRECAST_API NumpyOptions {
-  /// The .npy file with the labels of a .npy SOURCE; empty: it is found by its name.
+  /// The .npy file with the labels of a .npy SOURCE; empty: the file is found by its name.
   std::string labels;
 
   void options(Schema& schema);
@@ -20,17 +20,18 @@ struct PRECAST_API NumpyOptions {
 ///
 /// | array | field |
 /// | --- | --- |
-/// | uint8 [n, H, W, 3], [n, H, W, 1] or [n, H, W], if called so | image |
+/// | uint8 [n, H, W, 3], [n, H, W, 1] or [n, H, W], named as below | image |
 /// | integers or booleans, [n] or [n, 1] | int |
 /// | floats, [n] or [n, 1] | float |
 /// | bytes (`S`), [n] | bytes, without the zeros at their end |
 /// | any other | ndarray of a sample's shape |
 ///
-/// Images are a .npy's, or called image(s), img(s), x, x_... or ..._images.
+/// Such an array is an image field if it is that of a .npy file, or is called image(s), img(s), x,
+/// x_... or ..._images.
 ///
 /// The first image is called `image`, the first int called label(s), y, y_..., target(s) or
-/// ..._labels is called `label`, and both come first; others keep their names, of which 16
-/// characters count. The labels of `x_train.npy` are in y_train.npy, those of `train_images.npy` in
+/// ..._labels is called `label`, and both come first; others keep the first 16 characters of their
+/// names. The labels of `x_train.npy` are in y_train.npy, those of `train_images.npy` in
 /// train_labels.npy, those of any NAME.npy in NAME_labels.npy, or in the file that `options` name.
 /// Files are mapped, compressed members of an .npz are unpacked into memory.
 /// @throws IoError; DataError naming the array; ConfigError for labels of an .npz

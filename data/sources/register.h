@@ -39,7 +39,7 @@ class PRECAST_API SourceRegistry : public PartRegistry<Source, const std::filesy
   [[nodiscard]] const Recognizer& recognizer(std::size_t entry) const {
     return recognizers_.at(entry);
   }
-  /// The kind of `path`: the first, in order of registration, that recognises it; empty: none.
+  /// The kind of `path`: the first in order of registration that recognises it; empty if none does.
   [[nodiscard]] std::string recognize(const std::filesystem::path& path) const;
 
  private:
@@ -61,11 +61,11 @@ PRECAST_API void register_sources(SourceRegistry& sources);
                                                      const std::string& kind = "auto");
 
 /// Opens a dataset. @param spec its name is a registered one. @throws ConfigError for options that
-/// the kind does not have; as the kind.
+/// the kind does not have; exceptions of the kind.
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_source(const SourceRegistry& sources,
                                                               const std::filesystem::path& path,
                                                               const PartSpec& spec);
-/// The same with the kinds that come with precast. @throws as kind_of_source(), too.
+/// The same with the kinds that come with precast. @throws also what kind_of_source() throws.
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_source(const std::filesystem::path& path,
                                                               const std::string& kind = "auto",
                                                               const ConfigNode& options = {});

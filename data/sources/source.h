@@ -46,7 +46,7 @@ class PRECAST_API Source {
   [[nodiscard]] const std::vector<std::string>& class_names() const { return class_names_; }
   /// The field that class_names() belong to; empty: the first int field.
   [[nodiscard]] const std::string& class_field() const { return class_field_; }
-  /// Notes for the user from opening the dataset: `skipped_files` ...
+  /// Counts to report to the user after opening the dataset: `skipped_files` ...
   [[nodiscard]] const Tally& notes() const { return notes_; }
   /// Files of the dataset that are not read.
   [[nodiscard]] const LeftOutFiles& left_out() const { return left_out_; }

@@ -69,7 +69,7 @@ struct Row {
 /// Columns of texts that are class names unless the user says otherwise.
 constexpr std::string_view kClassColumns[] = {"label", "labels", "class", "target", "category"};
 
-/// What the values of a column have in common.
+/// The common properties of the values of a column.
 class Column {
  public:
   void add(const std::string& cell, Form form) {

@@ -28,14 +28,14 @@ struct PRECAST_API TableOptions {
 /// bytes. In .jsonl texts are never numbers, and a column with an object, a list, a boolean or
 /// null, or with both texts and numbers, is json. Columns in `options.texts` are bytes: a cell
 /// unchanged; in .jsonl a text without its quotes, or the document of any other value. Column names
-/// are cut off at 16 bytes, which notes() count (`cut_column_names`).
+/// are truncated to 16 bytes; notes() counts the truncated ones (`cut_column_names`).
 ///
-/// The texts of one column, `options.class_column`, are class names: its field is an int, the place
-/// of the text among the sorted texts of the column (or the label of the class in
+/// The texts of one column, `options.class_column`, are class names: its field is an int, the
+/// position of the text among the sorted texts of the column (or the label of the class in
 /// `options.classes`), and class_names() are those texts. Numbers stay numbers.
 ///
-/// The file stays mapped and must not change meanwhile; opening reads it once. Memory use is 8
-/// bytes per row, plus the row that sample() reads.
+/// The file is read once on opening, and stays mapped, so it must not change while the source is in
+/// use. Memory use is 8 bytes per row, plus the row that sample() reads.
 /// @throws IoError; DataError naming file, line and column
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_table(const std::filesystem::path& path,
                                                              const TableOptions& options = {});

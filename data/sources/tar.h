@@ -8,10 +8,10 @@
 
 namespace precast::data {
 
-/// An uncompressed tar file of class folders, of one tar per class (as ILSVRC2012_img_train.tar),
-/// or of images and a list of their classes (as ILSVRC2012_img_val.tar; arrange_by_list), read in
-/// place: nothing is unpacked. Classes and order are those of its unpacked tree (arrange_by_class),
-/// so both give the same file.
+/// An uncompressed tar file of class folders, of one tar per class (such as
+/// ILSVRC2012_img_train.tar), or of images with a separate list of their classes (such as
+/// ILSVRC2012_img_val.tar; arrange_by_list). It is read in place, without unpacking. Classes and
+/// order are those of the unpacked folder (arrange_by_class), so both give the same .beton file.
 /// @throws IoError; DataError for a compressed or damaged tar, absolute paths, paths with `..`,
 /// links and devices.
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_tar(const std::filesystem::path& path,

@@ -36,8 +36,8 @@ std::string clean_path(std::string_view name, const std::string& place) {
   return clean;
 }
 
-/// Whether a warning says that the locale lacks letters of a name (of a file, an owner). The name's
-/// bytes are available all the same. libarchive has no error number for this.
+/// Whether a warning says that a name (of a file or an owner) cannot be converted in this locale.
+/// The name's bytes are available nevertheless. libarchive has no error number for this warning.
 bool is_about_a_name(archive* reader) {
   const char* text = archive_error_string(reader);
   return text != nullptr && std::string_view(text).find("can't be converted") != std::string::npos;

@@ -217,7 +217,7 @@ class WebDataset final : public Source {
     }
   }
 
-  /// Members that the first sample lacks are in no field: they are counted.
+  /// Counts the members that the first sample does not have: they are not written to any field.
   void count_left_out() {
     for (const Members& sample : samples_) {
       const std::span<const TarMember> members = members_of(sample);

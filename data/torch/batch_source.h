@@ -17,7 +17,7 @@ namespace precast::data {
 
 /// The outputs that models and losses read, by name. Without inputs: the first image; in a file
 /// without images the first pixels or ragged output, then the first array, then the first text.
-/// Without targets: the first integer field (else float).
+/// Without targets: the first integer field (else the first float field).
 struct FieldChoice {
   std::vector<std::string> inputs;
   std::vector<std::string> targets;

@@ -42,16 +42,15 @@ concept CopyDevice = requires(Device device, const HostBatch& host, typename Dev
 ///   - host memory goes back to the source once the event recorded after its copy has happened;
 ///   - the consumer's stream waits for that event, not the host;
 ///   - device memory stays with a batch until the consumer's stream is done with it.
-/// Only begin_epoch() and the destructor wait for copies, those that are still under way.
-/// `Source` is a Loader, or any type with the same begin_epoch(), next() and ready(). Not
-/// thread-safe.
+/// Only begin_epoch() and the destructor wait, for copies that are still under way. `Source` is a
+/// Loader, or any type with the same begin_epoch(), next() and ready(). Not thread-safe.
 template <CopyDevice Device, typename Source>
 class DevicePrefetcher {
  public:
   using Batch = typename Device::Batch;
 
-  /// @param depth batches copied beyond the one in use.
-  /// @param source what the source is made from.
+  /// @param depth number of batches copied ahead of the one in use.
+  /// @param source arguments from which the source is made.
   template <typename... SourceArguments>
   DevicePrefetcher(Device device, std::size_t depth, SourceArguments&&... source)
       : source_(std::forward<SourceArguments>(source)...),
@@ -98,7 +97,7 @@ class DevicePrefetcher {
   };
   struct InCopy {
     HostBatch host;
-    /// Nothing if the copy failed: part of it may be queued all the same.
+    /// Nothing if the copy failed; a part of it may be queued nevertheless.
     std::optional<Event> done;
   };
 

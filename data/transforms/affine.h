@@ -6,7 +6,7 @@
 
 namespace precast::data {
 
-/// Rotates by a random angle within `degrees`, counter-clockwise: torchvision's RandomRotation
+/// Rotates counter-clockwise by a random angle within `degrees`, like torchvision's RandomRotation
 /// without expand. Options: degrees, interpolation (nearest, bilinear), fill ([0, 0, 0]),
 /// probability (1).
 [[nodiscard]] std::unique_ptr<Transform> make_rotate();

@@ -5,7 +5,8 @@
 
 namespace precast::data {
 
-/// The centred square of side int(ratio * min(height, width)), as FFCV's CenterCropRGBImageDecoder.
+/// The centred square of side int(ratio * min(height, width)), as in FFCV's
+/// CenterCropRGBImageDecoder.
 class PRECAST_API CenterCrop final : public Crop {
  public:
   CenterCrop() = default;

@@ -28,15 +28,15 @@ PRECAST_API void adjust_saturation(const Pixels& image, double factor);
 PRECAST_API void adjust_hue(const Pixels& image, double shift);
 /// Replaces all channels by the luminance.
 PRECAST_API void to_grayscale(const Pixels& image);
-/// Inverts the values from `threshold` on.
+/// Inverts the values that are at least `threshold`.
 PRECAST_API void solarize(const Pixels& image, double threshold);
-/// Keeps the upper `bits` of each value.
+/// Keeps the upper `bits` bits of each value.
 PRECAST_API void posterize(const Pixels& image, int bits);
 /// Stretches each channel to 0..255.
 PRECAST_API void autocontrast(const Pixels& image);
 /// Gives each channel a flat histogram (Pillow's ImageOps.equalize).
 PRECAST_API void equalize(const Pixels& image);
-/// value + (1 - factor) * (smoothed - value) inside; the border of one pixel is unchanged.
+/// value + (1 - factor) * (smoothed - value); the outermost pixels are unchanged.
 /// @param scratch image.shape.values() bytes
 PRECAST_API void adjust_sharpness(const Pixels& image, double factor, std::span<std::byte> scratch);
 /// @}

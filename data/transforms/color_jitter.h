@@ -17,8 +17,8 @@ namespace precast::data {
 /// With `probability` (0.5), a hue shift drawn from U[-magnitude, magnitude], at most half a turn
 /// of the colour wheel.
 [[nodiscard]] std::unique_ptr<Transform> make_hue();
-/// torchvision's ColorJitter: `brightness`, `contrast`, `saturation`, `hue` (each 0: no change) as
-/// magnitudes as above, in random order; with `probability` (1).
+/// torchvision's ColorJitter, with `probability` (1): the changes above, in random order, with the
+/// magnitudes `brightness`, `contrast`, `saturation` and `hue` (each by default 0: no change).
 [[nodiscard]] std::unique_ptr<Transform> make_color_jitter();
 
 }  // namespace precast::data

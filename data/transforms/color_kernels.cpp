@@ -98,7 +98,7 @@ void blend_with_luminance_simd(std::uint8_t* rgb, std::size_t pixels, float fact
   });
 }
 
-/// Hue in sixths of a turn, 0 where there is none.
+/// Hue in sixths of a turn; 0 for grey pixels.
 F hue_of(const Colours& c, F high, F range) {
   const F zero = hn::Zero(kFloats);
   const auto grey = hn::Eq(range, zero);

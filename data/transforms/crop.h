@@ -16,9 +16,9 @@ class Crop {
   virtual ~Crop() = default;
   /// Declares the options that a recipe may set, bound to this crop's members.
   virtual void options(Schema& /*schema*/) {}
-  /// Checks the options once they are read. @return what is wrong, or nothing.
+  /// Checks the options after they have been read. @return what is wrong; empty if nothing is.
   [[nodiscard]] virtual std::string problem() const { return {}; }
-  /// @param random the sample's own stream: same stream, same crop.
+  /// @param random the sample's random numbers; the same stream gives the same crop.
   /// @return a region inside height x width with at least one pixel.
   [[nodiscard]] virtual Rect choose(int height, int width, RandomStream& random) const = 0;
 };

@@ -6,14 +6,15 @@
 
 namespace precast::data {
 
-/// A square of `crop_size` px, wholly inside every image, becomes `fill` ([0, 0, 0]): FFCV's Cutout
-/// (DeVries and Taylor 2017, whose square may hang over the border).
+/// Fills a square of `crop_size` px, completely inside the image, with `fill` ([0, 0, 0]), like
+/// FFCV's Cutout (in the original by DeVries and Taylor, 2017, the square may extend past the
+/// border).
 [[nodiscard]] std::unique_ptr<Transform> make_cutout();
 
-/// With `probability` (0.5) a rectangle of share `scale` ([0.02, 0.33]) and ratio ([0.3, 3.3])
-/// becomes `fill` ([0, 0, 0]), or, if `noise_std` is above 0, noise around `fill`: torchvision's
-/// RandomErasing (Zhong et al., AAAI 2020), before normalisation: `fill` and `noise_std` are in
-/// 0..255.
+/// With `probability` (0.5), fills a rectangle that covers a share `scale` ([0.02, 0.33]) of the
+/// image, with aspect ratio `ratio` ([0.3, 3.3]), with `fill` ([0, 0, 0]) or, if `noise_std` is
+/// above 0, with noise around `fill`. Like torchvision's RandomErasing (Zhong et al., AAAI 2020),
+/// but before normalisation: `fill` and `noise_std` are in 0..255.
 [[nodiscard]] std::unique_ptr<Transform> make_random_erasing();
 
 }  // namespace precast::data

@@ -21,9 +21,10 @@ namespace precast::data {
 /// One transform and its position.
 struct PipelineStep {
   std::shared_ptr<const Transform> transform;
-  /// Keys its random numbers: its name and the number of earlier steps of that name, `rotate/0`.
+  /// Key of its random numbers: its name and the number of earlier steps of that name, such as
+  /// `rotate/0`.
   std::string random_key;
-  /// For messages: `pipeline.train[2]`, and where that was written.
+  /// For messages: `pipeline.train[2]`, and its place in the recipe.
   std::string key;
   Origin origin;
 };
@@ -46,7 +47,7 @@ struct ImagePipeline {
   /// The type of the loader's pixels: u8, f32, f16 or bf16. None: chosen by the loader's caller,
   /// float32 normalised or u8.
   std::optional<ElementType> type = {};
-  /// Whether a type that was asked for is normalised.
+  /// Whether pixels of the requested `type` are normalised.
   bool normalized = false;
   /// [C, H, W] instead of [H, W, C].
   bool channels_first = false;
@@ -57,8 +58,9 @@ struct ImagePipeline {
   /// them as they are.
   std::optional<PipelinePlace> channels_place = {}, normalize_place = {};
 
-  /// The shape after all steps of images of that size.
-  /// @param mask only what moves pixels. @throws ConfigError naming the step.
+  /// The shape of images of that size after all steps.
+  /// @param mask whether to apply only the steps that move pixels. @throws ConfigError naming the
+  /// step.
   [[nodiscard]] PRECAST_API PixelShape output(const PixelShape& resized, bool mask = false) const;
 };
 

@@ -8,13 +8,14 @@
 
 namespace precast::data {
 
-/// Checks of options that several transforms have; each returns what is wrong, or nothing. @{
+/// Checks of options that several transforms have. Each returns what is wrong; empty if nothing is.
+/// @{
 /// Checks [smallest, largest] within [low, high].
 [[nodiscard]] std::string range_problem(std::string_view name, const std::vector<double>& range,
                                         double low, double high);
-/// Checks three colours of 0 to 255.
+/// Checks for three values of 0 to 255.
 [[nodiscard]] std::string colour_problem(std::string_view name, const std::vector<double>& colour);
-/// Checks whole numbers from 0.
+/// Checks for whole numbers of 0 or more.
 [[nodiscard]] std::string indices_problem(std::string_view name,
                                           const std::vector<double>& indices);
 /// @}

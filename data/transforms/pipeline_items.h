@@ -20,12 +20,12 @@ struct PipelineItem {
   std::string key;
 };
 
-/// The items of `list`; what is not an item is reported and left out.
+/// The items of `list`; entries that are not items are reported and left out.
 [[nodiscard]] std::vector<PipelineItem> pipeline_items(const ConfigNode& list, std::string_view key,
                                                        Diagnostics& diagnostics);
 
-/// Reads an item's options into `part`, which declares and checks them. @return whether all is
-/// well.
+/// Reads an item's options into `part`, which declares and checks them. @return whether all options
+/// are valid.
 template <typename Part>
 bool read_options(Part& part, const PipelineItem& item, Diagnostics& diagnostics) {
   const std::size_t before = diagnostics.errors().size();
@@ -40,11 +40,11 @@ bool read_options(Part& part, const PipelineItem& item, Diagnostics& diagnostics
   return diagnostics.errors().size() == before;
 }
 
-/// Gives an image that the recipe does not normalise with numbers ImageNet's for its channels;
-/// reports numbers that do not fit these.
+/// Sets ImageNet's mean and std for the image's channels if the recipe gives no numbers; reports
+/// numbers that do not fit the channels.
 void fit_normalize(ImagePipeline& image, Diagnostics& diagnostics);
 
-/// Reads the items of one output into `spec`. @param standard what no item means.
+/// Reads the items of one output into `spec`. @param standard the steps used if there is no item.
 void read_items(const std::vector<PipelineItem>& items, const TransformRegistries& registries,
                 const ImagePipeline& standard, OutputSpec& spec, Diagnostics& diagnostics);
 

@@ -12,7 +12,7 @@ namespace precast::data {
 /// size; `alpha` a number, or a .npy [H, W] of floats.
 [[nodiscard]] std::unique_ptr<Transform> make_poison();
 
-/// The integer of the samples of `indices` becomes `new_label`: FFCV's ReplaceLabel.
+/// Replaces the integer of the samples of `indices` by `new_label`, like FFCV's ReplaceLabel.
 [[nodiscard]] std::unique_ptr<LabelTransform> make_replace_label();
 
 }  // namespace precast::data

@@ -12,7 +12,7 @@
 namespace precast::data {
 namespace {
 
-/// Places in kAugmentations.
+/// Indices into kAugmentations.
 enum Operation : std::size_t {
   identity,
   shear_x,

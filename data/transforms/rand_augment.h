@@ -13,16 +13,17 @@ inline constexpr std::array<std::string_view, 14> kAugmentations = {
     "Identity", "ShearX",   "ShearY",    "TranslateX", "TranslateY", "Rotate",       "Brightness",
     "Color",    "Contrast", "Sharpness", "Posterize",  "Solarize",   "AutoContrast", "Equalize"};
 
-/// The strength of step `bin` of `bins` of an operation, without sign, as in torchvision's tables.
-/// @param wide TrivialAugment's tables instead of RandAugment's.
+/// The absolute strength of an operation at step `bin` of `bins`, as in torchvision's tables.
+/// @param wide whether to use TrivialAugment's tables instead of RandAugment's.
 [[nodiscard]] PRECAST_API double augmentation_magnitude(std::size_t operation, bool wide, int bin,
                                                         int bins, const PixelShape& shape);
 /// Whether the magnitude's sign is random.
 [[nodiscard]] PRECAST_API bool augmentation_is_signed(std::size_t operation);
 
 /// `num_ops` (2) random operations of strength `magnitude` (9) of `num_magnitude_bins` (31): Cubuk
-/// et al., "RandAugment" (CVPR Workshops 2020) as torchvision.transforms.v2.RandAugment. Options
-/// also: interpolation (nearest, bilinear), fill ([0, 0, 0]). Masks follow what moves pixels.
+/// et al., "RandAugment" (CVPR Workshops 2020) as torchvision.transforms.v2.RandAugment. Further
+/// options: interpolation (nearest, bilinear), fill ([0, 0, 0]). Operations that move pixels also
+/// apply to masks.
 [[nodiscard]] std::unique_ptr<Transform> make_rand_augment();
 /// One random operation of random strength: Mueller and Hutter, "TrivialAugment" (ICCV 2021) as
 /// torchvision.transforms.v2.TrivialAugmentWide. Options: num_magnitude_bins (31), interpolation,

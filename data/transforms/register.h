@@ -9,7 +9,7 @@
 
 namespace precast::data {
 
-/// What a recipe's pipeline may name.
+/// The parts that a recipe's pipeline may name.
 struct TransformRegistries {
   CropRegistry crops{"crop"};
   TransformRegistry transforms{"transform"};

@@ -12,7 +12,7 @@
 namespace precast::data {
 
 /// The parts of a pipeline that are not transforms of pixels in place: their settings. Each
-/// declares its options and says what is wrong with them, as Transform does. @{
+/// declares its options and checks them, as a Transform does. @{
 struct FlipStage {
   double probability = 0.5;
   void options(Schema& schema);
@@ -31,17 +31,17 @@ struct ConvertStage {
   std::optional<ElementType> type;
   std::string type_name;
   void options(Schema& schema);
-  /// Also takes the name over.
+  /// Also sets `type` from the name.
   [[nodiscard]] std::string problem();
   [[nodiscard]] bool fits_images() const;
   [[nodiscard]] const std::string& name() const { return type_name; }
 };
 
 struct NormalizeStage {
-  /// Both empty: ImageNet's.
+  /// If both are empty: ImageNet's.
   NormalizeOptions values = {.mean = {}, .std = {}};
   void options(Schema& schema);
-  /// Also gives mean or std ImageNet's numbers if only the other one is given.
+  /// If only one of mean and std is given, also sets the other to ImageNet's values.
   [[nodiscard]] std::string problem();
 };
 

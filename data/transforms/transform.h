@@ -16,26 +16,26 @@ namespace precast::data {
 
 /// What a transform may use in addition to the pixels.
 struct TransformContext {
-  /// This step's own numbers for this sample: same sample, same numbers.
+  /// The random numbers of this step for this sample, which do not depend on threads or ranks.
   RandomStream random;
   /// The sample's index in the dataset file.
   std::uint64_t sample = 0;
   /// Has the size that the transform asked for and is aligned to 64 bytes; its content is
   /// undefined.
   std::span<std::byte> scratch;
-  /// Set if the pixels are a mask: then use nearest neighbours, and this value for areas without
-  /// source pixels.
+  /// Set if the pixels are a mask: use nearest-neighbour interpolation then, and this value for
+  /// areas without source pixels.
   std::optional<std::uint8_t> mask_fill;
 };
 
 /// One operation on decoded, resized pixels, in place. Const and thread-safe; random numbers come
-/// from the context alone.
+/// only from the context.
 class PRECAST_API Transform {
  public:
   virtual ~Transform();
   /// Declares the options that a recipe may set, bound to this transform's members.
   virtual void options(Schema& /*schema*/) {}
-  /// Checks the options once they are read. @return what is wrong, or nothing.
+  /// Checks the options after they have been read. @return what is wrong; empty if nothing is.
   [[nodiscard]] virtual std::string problem() const { return {}; }
   /// Reads files that the options name, once, after problem(). @throws ConfigError, IoError
   virtual void prepare() {}
@@ -44,16 +44,17 @@ class PRECAST_API Transform {
   [[nodiscard]] virtual PixelShape output(const PixelShape& in) const { return in; }
   /// Bytes of scratch memory that apply() needs for that shape.
   [[nodiscard]] virtual std::size_t scratch_bytes(const PixelShape& /*in*/) const { return 0; }
-  /// Whether it moves pixels: it then also runs on a mask, else masks skip this step.
+  /// Whether it moves pixels. If so, it also runs on masks; otherwise masks skip this step.
   [[nodiscard]] virtual bool moves_pixels() const { return false; }
   /// @param image has room for the larger of the input and the output; the output is written to its
-  /// start. @param context draw the same numbers from it for an image and for its mask.
+  /// start. @param context must be used in the same way for an image and for its mask, so that both
+  /// get the same random numbers.
   virtual void apply(const Pixels& image, TransformContext& context) const = 0;
 };
 
 using TransformRegistry = Registry<Transform>;
 
-/// One operation on the integer of a sample, a class index as a rule. Const and thread-safe.
+/// One operation on an integer of a sample, usually a class index. Const and thread-safe.
 class PRECAST_API LabelTransform {
  public:
   virtual ~LabelTransform();

@@ -10,8 +10,8 @@
 
 namespace precast::data {
 
-/// An affine map as in torchvision.transforms.functional.affine: about `center`, rotate by `angle`
-/// (degrees, clockwise), scale, shear (degrees), then translate (pixels).
+/// An affine map as in torchvision.transforms.functional.affine: rotation about `center` by `angle`
+/// (degrees, clockwise), scaling, shear (degrees), then translation (pixels).
 struct AffineParameters {
   double angle = 0;
   std::array<double, 2> translate = {0, 0};
@@ -28,9 +28,9 @@ using AffineMatrix = std::array<double, 6>;
 
 enum class Interpolation { nearest, bilinear };
 
-/// Moves pixels in place; what lies outside the image is `fill`. Nearest equals torchvision's
-/// except where two pixels are equally near; bilinear blends `fill` in by its share at the border
-/// (torchvision does so for fill 0). One or three channels.
+/// Moves pixels in place; areas outside the image become `fill`. Nearest equals torchvision's
+/// except where two pixels are equally near; bilinear blends in `fill` at the border, in proportion
+/// to its weight (torchvision does so for fill 0). One or three channels.
 /// @param scratch image.shape.values() bytes
 PRECAST_API void warp(const Pixels& image, const AffineMatrix& matrix, Interpolation interpolation,
                       const std::array<std::uint8_t, 3>& fill, std::span<std::byte> scratch);

@@ -12,8 +12,8 @@ class PRECAST_API BytesField final : public Field {
   void encode(const Value& value, std::uint64_t sample, EncodedValue& out) override;
 };
 
-/// A JSON document (FFCV's JSONField): stored as it is given, followed by a zero byte. Takes
-/// texts and bytes that parse as JSON, and numbers.
+/// A JSON document (FFCV's JSONField), stored unchanged and followed by a zero byte. Takes texts
+/// and bytes that parse as JSON, and numbers.
 class PRECAST_API JsonField final : public Field {
  public:
   [[nodiscard]] FieldType type() const override { return FieldType::json; }
@@ -24,7 +24,8 @@ class PRECAST_API JsonField final : public Field {
 /// only in their type). Takes only arrays of that format.
 class PRECAST_API ArrayField final : public Field {
  public:
-  /// @param type ndarray or tensor. @throws ConfigError for a format that the file cannot state.
+  /// @param type ndarray or tensor. @throws ConfigError for a format that a field descriptor cannot
+  /// represent.
   ArrayField(FieldType type, ArrayFormat format);
   [[nodiscard]] FieldType type() const override { return type_; }
   [[nodiscard]] std::vector<std::byte> arguments() const override { return arguments_; }

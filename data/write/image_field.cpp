@@ -25,7 +25,7 @@ void check(const ImageFieldOptions& options) {
                     "{}",
                     options.max_resolution_px));
   }
-  // Written so that a NaN fails too.
+  // Written so that NaN is also rejected.
   if (!(options.compress_probability >= 0 && options.compress_probability <= 1)) {
     throw ConfigError(fmt::format("image.compress_probability: expected 0 to 1, got {}",
                                   options.compress_probability));

@@ -24,7 +24,7 @@ enum class ImageWriteMode {
   smart,
   /// A JPEG with probability `compress_probability`, else pixels.
   proportion,
-  /// An image that is already a JPEG stays one, all others are stored as pixels.
+  /// JPEGs are stored as JPEG, all other images as pixels.
   keep,
 };
 
@@ -39,8 +39,8 @@ struct PRECAST_API ImageFieldOptions {
   std::int64_t smart_threshold_bytes = 0;
   /// If a JPEG is to be stored, keeps the bytes of a grey or YCbCr JPEG, baseline or progressive,
   /// that needs no resize and decodes without a warning. Such a file is still read to its end, so
-  /// that a damaged one is found now and not in training. FFCV always encodes again, which loses
-  /// quality twice.
+  /// that damage is found now and not during training. FFCV always encodes again, which loses
+  /// quality a second time.
   bool passthrough = false;
   /// The seed of the draws of `proportion`.
   std::uint64_t seed = 0;
@@ -49,9 +49,9 @@ struct PRECAST_API ImageFieldOptions {
 };
 
 /// RGB images of any size up to 65535 px (FFCV's RGBImageField). Takes JPEG, PNG and WebP files and
-/// pixels. Counts: jpg, raw, resized, kept_jpeg; of files png, webp, grey, cmyk, alpha_dropped,
-/// sixteen_bit, jpeg_warnings, exif_rotated (viewers rotate it; stored unrotated), and mislabelled
-/// (its name implies another kind).
+/// pixels. Counts: jpg, raw, resized, kept_jpeg; of files also png, webp, grey, cmyk,
+/// alpha_dropped, sixteen_bit, jpeg_warnings, exif_rotated (stored unrotated, although viewers
+/// rotate it), and mislabelled (its name implies another format).
 class PRECAST_API ImageField final : public Field {
  public:
   /// @throws ConfigError for a value out of its range.
@@ -75,7 +75,7 @@ class PRECAST_API ImageField final : public Field {
   ImageFieldOptions options_;
   Resizer resizer_;
   JpegEncoder encoder_;
-  /// The loader's decoder, which has its own limits for progressive files.
+  /// The decoder that the loader uses, which has its own limits for progressive files.
   JpegDecoder loader_decoder_;
   Image decoded_;
   Image resized_;

@@ -19,7 +19,7 @@ struct ImageInput {
   ImageFormat promised = ImageFormat::unknown;
 };
 
-/// An array as numpy's `tobytes()` gives it: elements in C order.
+/// An array with its elements in C order, as numpy's `tobytes()` returns them.
 struct ArrayInput {
   ArrayFormat format;
   std::vector<std::byte> elements;
@@ -39,7 +39,7 @@ using Value = std::variant<std::int64_t, double, ImageInput, std::vector<std::by
 
 /// One sample on its way from a source into a .beton file.
 struct Sample {
-  /// Where it comes from, for messages: a path, or a file and an index.
+  /// Its origin, for messages: a path, or a file and an index.
   std::string name;
   /// One per field, in the source's order.
   std::vector<Value> values;

@@ -19,7 +19,7 @@ ArrayInput rgb_array(const Image& image) {
           {bytes.begin(), bytes.end()}};
 }
 
-/// Any image as [H, W, C].
+/// The image in a value as an array [H, W, C].
 ArrayInput image_array(const Value& value) {
   if (const auto* array = std::get_if<ArrayInput>(&value)) {
     ArrayInput image = *array;

@@ -16,7 +16,8 @@ class PRECAST_API ShapedField : public Field {
  protected:
   /// @throws ConfigError for an impossible tag.
   explicit ShapedField(FieldTag tag);
-  /// Pointer (the writer's) and size, and the blob of that array.
+  /// Fills `out` with the metadata, pointer (set by the writer) and size, and with the blob of the
+  /// array.
   void store_array(const ArrayInput& array, EncodedValue& out) const;
   [[nodiscard]] const FieldTag& tag() const { return tag_; }
 

@@ -74,8 +74,8 @@ RecordLayout checked_layout(std::span<const FieldColumn> columns) {
   return record_layout(layouts_of(columns));
 }
 
-/// Bytes of a page that a value takes. An empty value takes one byte, too: FFCV's readers find a
-/// value's size by its place, and two at the same place would get each other's.
+/// Bytes of a page that a value takes. An empty value also takes one byte: FFCV's readers look up a
+/// value's size by its position, so two values at the same position would get the same size.
 std::uint64_t room_of(const std::vector<std::byte>& blob) {
   return std::max<std::uint64_t>(1, blob.size());
 }
@@ -132,8 +132,8 @@ BetonWriter::BetonWriter(const std::filesystem::path& path, std::vector<FieldCol
   file_.write_at(0, head());
 }
 
-/// Header and descriptors. The pointer to the table stays 0 until finish(): a reader refuses such a
-/// file.
+/// Header and descriptors. The pointer to the table stays 0 until finish(), and readers reject such
+/// a file.
 std::vector<std::byte> BetonWriter::head() const {
   std::vector<std::byte> bytes(kHeaderBytes + columns_.size() * kFieldBytes);
   store_header(header_, bytes.data());
@@ -200,7 +200,7 @@ void BetonWriter::add(std::span<const EncodedValue> values) {
   if (metadata_.size() >= kMetadataPieceBytes) flush_metadata();
 }
 
-/// Begins a new page where `bytes` more do not fit in this one.
+/// Begins a new page if `bytes` more do not fit in this one.
 void BetonWriter::make_room(std::uint64_t bytes) {
   if (bytes <= page_.size() - page_used_) return;
   if (bytes > page_.size()) {

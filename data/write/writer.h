@@ -20,7 +20,7 @@ namespace precast::data {
 struct FieldColumn {
   std::string name;
   FieldType type = FieldType::integer;
-  /// As Field::arguments(). Those of a custom field contain its layout.
+  /// As returned by Field::arguments(). Those of a custom field contain its layout.
   std::vector<std::byte> arguments = {};
 };
 
@@ -28,7 +28,7 @@ struct FieldColumn {
 struct BetonLayout {
   /// A power of two from 2 MiB to 2 GiB. All blobs of a sample are in one page.
   std::uint64_t page_bytes = kDefaultPageBytes;
-  /// Checksums of everything (sums.h), where FFCV does not look.
+  /// Whether to store checksums of everything (sums.h), in a place that FFCV ignores.
   bool checksums = true;
   /// With checksums: a JSON object for the file to keep. `classes` in it maps names of int fields
   /// to lists of class names.
@@ -55,9 +55,9 @@ class PRECAST_API BetonWriter {
   /// Adds the next sample. @param values one per column. @throws DataError naming the needed page
   /// size if its blobs do not fit in a page; IoError.
   void add(std::span<const EncodedValue> values);
-  /// Writes what is left. Call once, after the last sample. Fewer samples than announced may have
-  /// come: the header has the actual number, and pages begin later than necessary.
-  /// @throws DataError if none came; IoError.
+  /// Writes the remaining data. Call once, after the last sample. If fewer samples than announced
+  /// were added, the header has the actual number, and pages begin later than necessary.
+  /// @throws DataError if no sample was added; IoError.
   void complete();
   /// The file's BetonReader::fingerprint(), after complete(). Reads the records again. @throws
   /// IoError
@@ -69,13 +69,13 @@ class PRECAST_API BetonWriter {
 
   /// Pages with values that are written; after complete(), all of them.
   [[nodiscard]] std::uint64_t pages() const { return filled_pages_; }
-  /// Bytes of the file so far, without the page being filled.
+  /// Size of the file so far in bytes, without the page that is being filled.
   [[nodiscard]] std::uint64_t file_bytes() const;
 
  private:
   [[nodiscard]] std::vector<std::byte> head() const;
   void make_room(std::uint64_t bytes);
-  /// @param end how much of the page is written.
+  /// @param end offset in the page, in bytes, up to which it is written to the file.
   void flush_page(std::uint64_t end);
   /// False for fields without large values, and for custom fields without a value: empty, with a
   /// pointer of 0, which the field's own class may check for.
@@ -95,7 +95,7 @@ class PRECAST_API BetonWriter {
   std::filesystem::path path_;
   FileOps& ops_;
   AtomicFile file_;
-  /// Records not yet written, and where they go.
+  /// Records not yet written, and the offset at which they will be written.
   std::vector<std::byte> metadata_;
   std::uint64_t metadata_at_ = 0;
   std::vector<std::byte> page_;

@@ -13,7 +13,7 @@
 
 namespace precast {
 
-/// The samples of one step: what models, losses, metrics and methods read. The tensors are
+/// The samples of one step, read by models, losses, metrics and methods. The tensors are
 /// reference-counted: their memory is never reused while a Batch (or a copy of a tensor) lives.
 struct PRECAST_API Batch {
   /// One tensor per field, in the order of the file's fields; the first dimension counts the
@@ -34,15 +34,16 @@ struct PRECAST_API Batch {
   [[nodiscard]] const at::Tensor& target(std::size_t i = 0) const {
     return fields.at(targets.at(i)).tensor;
   }
-  /// The first input and the first target, under the names that they have in image classification.
+  /// The first input and the first target, under the names used in image classification.
   [[nodiscard]] at::Tensor& images() { return input(); }
   [[nodiscard]] const at::Tensor& images() const { return input(); }
   [[nodiscard]] at::Tensor& labels() { return target(); }
   [[nodiscard]] const at::Tensor& labels() const { return target(); }
 
-  /// The field of that name. @throws ConfigError that lists the names.
+  /// The tensor of the field called `name`. @throws ConfigError that lists the existing names.
   [[nodiscard]] const at::Tensor& field(std::string_view name) const;
-  /// Number of samples, taken from the first input, since methods may make batches without ids.
+  /// Number of samples: the first dimension of the first input, since methods may make batches
+  /// without sample ids.
   [[nodiscard]] std::int64_t size() const;
   /// Views of `count` samples starting at `first`; shares memory with this batch.
   [[nodiscard]] Batch narrow(std::int64_t first, std::int64_t count) const;
@@ -51,10 +52,11 @@ struct PRECAST_API Batch {
   [[nodiscard]] Batch index_select(const at::Tensor& places) const;
 };
 
-/// Makes a batch of made-up values in the form that a source delivers; used to try out models.
+/// Makes a batch of made-up values with the fields, shapes and dtypes that a source delivers; used
+/// to try out models.
 using BatchMaker = std::function<Batch(std::int64_t samples, std::int64_t image_size_px)>;
 
-/// Converts inputs that are channels last in memory to PyTorch's default layout.
+/// Converts inputs in channels_last layout to PyTorch's default (contiguous) layout.
 PRECAST_API void make_inputs_contiguous(Batch& batch);
 
 /// A batch with one input and, if given, one target; without sample ids.

@@ -11,21 +11,22 @@
 
 namespace precast {
 
-/// Where batches come from. Use it from one thread at a time.
+/// Supplies the batches of a run. Use it from one thread at a time.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  /// Starts a pass and abandons one that is still running.
+  /// Starts a pass over the data; a pass that is still running is abandoned.
   virtual void begin_epoch(const EpochRequest& request) = 0;
-  /// The next batch in order, or nothing at the end of the pass. Rethrows what a worker threw.
+  /// The next batch in order, or nothing at the end of the pass. Rethrows an exception of a worker
+  /// thread.
   [[nodiscard]] virtual std::optional<Batch> next() = 0;
-  /// Batches in a full pass, on the rank that has the most.
+  /// Number of batches in a full pass, on the rank that has the most.
   [[nodiscard]] virtual std::int64_t size(int world) const = 0;
-  /// Samples in a full pass by a single rank, without those of a dropped last batch.
+  /// Number of samples in a full pass by a single rank, without those of a dropped last batch.
   [[nodiscard]] virtual std::int64_t samples() const = 0;
   /// Seconds that next() has waited for data since the source was made.
   [[nodiscard]] virtual double seconds_waited() const = 0;
-  /// How the threads that make batches have spent their time; all 0 if that is not known.
+  /// How the threads that make batches have spent their time so far; all 0 if that is not known.
   [[nodiscard]] virtual SourceTimes times() const { return {}; }
   /// Damaged samples that were replaced by others since the source was made.
   [[nodiscard]] virtual std::vector<ReplacedSample> replaced() const { return {}; }

@@ -10,8 +10,9 @@ namespace precast {
 
 /// The ranks that train together. Every member but rank() and world() is collective: all ranks call
 /// it, in the same order. Tensors are on the run's device; the result of a call is visible to all
-/// work queued on the current stream afterwards. A dead or silent peer makes a call throw Error
-/// with ExitCode::peer_failed within the group's time limit. Use it from one thread at a time.
+/// work queued on the current stream afterwards. If a peer has died or does not answer, a call
+/// throws Error with ExitCode::peer_failed within the group's time limit. Use it from one thread at
+/// a time.
 class Communicator {
  public:
   /// A running all-reduce of one number.
@@ -27,12 +28,12 @@ class Communicator {
   [[nodiscard]] virtual int world() const = 0;
   /// Sums each tensor over the ranks, in place. The order of additions is the same in every run.
   virtual void all_reduce_sum(std::vector<at::Tensor> tensors) = 0;
-  /// Sums each tensor over the ranks into that of `root`; the values on other ranks become
+  /// Sums each tensor over the ranks; `root` gets the sum, and the values on other ranks become
   /// unspecified.
   virtual void reduce_sum(std::vector<at::Tensor> tensors, int root) = 0;
   /// Copies root's tensors to all ranks.
   virtual void broadcast(std::vector<at::Tensor> tensors, int root) = 0;
-  /// Returns every rank's text, by rank. Uses the CPU network, never the GPU's stream.
+  /// Returns every rank's text, indexed by rank. Uses the CPU network, never the GPU's stream.
   [[nodiscard]] virtual std::vector<std::string> all_gather(const std::string& text) = 0;
   /// Starts summing one number per rank without waiting for the result. Uses the CPU network.
   [[nodiscard]] virtual std::unique_ptr<PendingSum> begin_sum(std::int64_t value) = 0;

@@ -4,12 +4,13 @@
 
 namespace precast {
 
-/// What a source of batches is asked for: one pass over the data, or the rest of one. Torch-free.
+/// What to request from a source of batches: one pass over the data, or the rest of one.
+/// Torch-free.
 struct EpochRequest {
   std::int64_t epoch = 0;
   /// Batches already consumed; the pass starts after them.
   std::int64_t first_batch = 0;
-  /// Side of the square images.
+  /// Side of the square images, in px.
   std::int64_t image_size_px = 224;
   /// The sample at position p of the pass's global order belongs to rank p % world.
   int rank = 0;

@@ -10,7 +10,7 @@ class GradSync {
  public:
   virtual ~GradSync() = default;
   /// Call before backward(). @param last whether this backward pass completes the step's gradients.
-  /// Only then are they sent, overlapped with the rest of the backward pass.
+  /// Only during the last one are they sent, overlapped with the pass itself.
   virtual void begin_backward(bool last) = 0;
   /// When it returns, gradients are means over the ranks, on every rank that updates the parameter.
   virtual void finish_backward() = 0;

@@ -9,26 +9,27 @@
 
 namespace precast {
 
-/// What training minimises: how far a model's outputs are from the batch's targets. Const and
-/// thread-safe.
+/// What training minimises: a measure of how far a model's outputs are from the batch's targets.
+/// All members are const and thread-safe.
 class PRECAST_API Loss {
  public:
   virtual ~Loss() = default;
-  /// The targets that it compares outputs with.
+  /// The kind of targets that the loss compares outputs with.
   [[nodiscard]] virtual TargetKind target_kind() const { return TargetKind::class_index; }
   /// @param outputs what the model returned for `batch`.
   /// @return scalar float32: the mean over the batch.
   [[nodiscard]] virtual at::Tensor operator()(const at::Tensor& outputs,
                                               const Batch& batch) const = 0;
-  /// The loss of each sample: [N] float32, whose mean is the result of operator(). By default the
-  /// loss is computed once for each sample.
+  /// The loss of each sample: [N] float32, whose mean is the result of operator(). By default,
+  /// operator() is called once for each sample.
   [[nodiscard]] virtual at::Tensor per_sample(const at::Tensor& outputs, const Batch& batch) const;
 };
 
 /// A loss that compares the outputs with the first target.
 class PRECAST_API TargetLoss : public Loss {
  public:
-  /// @param target for classes [N] int64, or [N, classes] float (probabilities).
+  /// @param target the first target; for classes [N] int64 (indices) or [N, classes] float
+  /// (probabilities).
   /// @return scalar float32: the mean over the batch.
   [[nodiscard]] virtual at::Tensor mean(const at::Tensor& outputs,
                                         const at::Tensor& target) const = 0;

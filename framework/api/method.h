@@ -24,19 +24,19 @@ struct MethodRule {
   enum class Kind {
     /// The two exclude each other.
     not_with,
-    /// Where both are listed, this method comes later.
+    /// If both are listed, this method must come later.
     after,
   };
   Kind kind = Kind::not_with;
-  /// The other method's registered name. A rule about a method that is not in the recipe has no
+  /// The other method's registered name. Rules about methods that are not in the recipe have no
   /// effect.
   std::string other;
   /// Why, as a clause: "both say which weights are evaluated".
   std::string reason;
 };
 
-/// A change to how training proceeds: BlurPool, EMA, MixUp. Every hook is optional; hooks of
-/// several methods run in the recipe's order. Methods never see each other.
+/// A change to the training procedure, such as BlurPool, EMA or MixUp. Every hook is optional;
+/// hooks of several methods run in the recipe's order. A method has no access to the others.
 class Method : public Stateful {
  public:
   /// Declares the options that the recipe may set, bound to this method's members.
@@ -44,7 +44,7 @@ class Method : public Stateful {
   /// Rules that are checked before the run starts (check_rules). No rule is needed for
   /// step_strategy(): at most one method may replace the step in any case.
   [[nodiscard]] virtual std::vector<MethodRule> rules() const { return {}; }
-  /// Whether it works with such targets.
+  /// Whether the method works with targets of this kind.
   [[nodiscard]] virtual bool accepts(TargetKind /*kind*/) const { return true; }
   /// Edits the plan before anything is built from it. @throws ConfigError if method and plan do not
   /// fit together
@@ -58,12 +58,13 @@ class Method : public Stateful {
   virtual void on_epoch_begin(std::int64_t /*epoch*/, Model& /*model*/) {}
   /// Called when a batch has arrived, before the forward pass; may replace images and labels.
   virtual void on_batch(Batch& /*batch*/, std::int64_t /*global_step*/) {}
-  /// Returns what replaces the one forward and one backward pass of a step; null: nothing. The
-  /// caller borrows it; it is the same object during the whole run.
+  /// Returns the strategy that replaces the one forward and one backward pass of a step; null if
+  /// they are not replaced. The caller borrows it; it is the same object during the whole run.
   [[nodiscard]] virtual StepStrategy* step_strategy() { return nullptr; }
-  /// Called after each backward pass of a step: a StepStrategy may do several, and only the last
-  /// one's gradients are averaged over the ranks. In fp16 they are multiplied by the gradient
-  /// scaler's factor. Override it to drop gradients that must not count in any of these passes.
+  /// Called after each backward pass of a step: a StepStrategy may do several, and only the
+  /// gradients of the last one are averaged over the ranks. In fp16, gradients are still multiplied
+  /// by the gradient scaler's factor. Override it to drop gradients that must not count in any of
+  /// these passes.
   virtual void on_backward(Model& /*model*/) {}
   /// Called when the gradients are complete and unscaled, before the optimiser.
   virtual void on_gradients(Model& /*model*/) {}

@@ -13,36 +13,38 @@
 
 namespace precast {
 
-/// A figure of an evaluation. It is computed from sums over all samples, to which every batch and
-/// rank adds, or from a row of each sample in the order of the file; so it does not depend on the
-/// number of batches or ranks, provided that sums are exact: integers below 2^53. Const and
-/// thread-safe.
+/// A figure of an evaluation. It is computed either from sums over all samples, to which every
+/// batch and rank adds, or from one row per sample in the order of the file. So it does not depend
+/// on the number of batches or ranks, provided that the sums are exact: integers below 2^53. All
+/// members are const and thread-safe.
 class Metric {
  public:
   virtual ~Metric() = default;
-  /// What logs and reports call it: "top_3".
+  /// Its name in logs and reports: "top_3".
   [[nodiscard]] virtual std::string name() const = 0;
-  /// Whether it can be computed for such targets.
+  /// Whether it can be computed for targets of this kind.
   [[nodiscard]] virtual bool accepts(TargetKind /*kind*/) const { return true; }
-  /// Whether it needs a row of every sample rather than sums: for figures that depend on the order
-  /// of all scores, and for sums of values that are not integers. Each rank holds all rows.
+  /// Whether it needs one row per sample instead of sums, as figures do that depend on the order of
+  /// all scores or on sums of values that are not integers. Each rank holds all rows.
   [[nodiscard]] virtual bool needs_rows() const { return false; }
-  /// The number of sums that it needs; 0: as many as count() returns, the same number for every
-  /// batch.
+  /// The number of sums that it needs; 0: as many as count() returns, which must be the same number
+  /// for every batch.
   [[nodiscard]] virtual std::int64_t sums() const = 0;
   /// What a batch adds to the sums, or its rows. Must not wait for the device.
   /// @param outputs what the model returned for `batch`; with flip TTA the sum of two passes.
-  /// @return [sums()] float64 on the batch's device; exact for counts below 2^53. With needs_rows()
+  /// @return [sums()] float64 on the batch's device; exact for counts below 2^53. If needs_rows():
   /// [N, columns] float64.
   [[nodiscard]] virtual at::Tensor count(const at::Tensor& outputs, const Batch& batch) const = 0;
-  /// @param sums over all samples, [sums()] float64 on the CPU, contiguous; with needs_rows()
-  /// [samples, columns] in the order of the file. @param samples their number, above 0.
+  /// The metric's value. @param sums the sums over all samples, [sums()] float64 on the CPU,
+  /// contiguous; if needs_rows(), the rows of all samples, [samples, columns], in the order of the
+  /// file.
+  /// @param samples the number of samples, above 0.
   [[nodiscard]] virtual double value(const at::Tensor& sums, std::int64_t samples) const = 0;
-  /// The direction of an improvement.
+  /// Whether a higher value is better.
   [[nodiscard]] virtual bool higher_is_better() const { return true; }
 };
 
-/// The figure of an evaluation that says which one is the best.
+/// The figure by which evaluations are compared to find the best one.
 struct BestMetric {
   /// A metric's name, top_1, top_5 or val_loss.
   std::string name = "top_1";

@@ -9,9 +9,9 @@ namespace precast {
 class MetricSink {
  public:
   virtual ~MetricSink() = default;
-  /// One record with ffcv-imagenet's keys where they exist: epoch, current_lr, top_1, top_5,
-  /// val_time, train_loss. A sink that cannot write warns once and continues: a log line is no
-  /// reason to stop training.
+  /// Writes one record, with ffcv-imagenet's keys where they exist: epoch, current_lr, top_1,
+  /// top_5, val_time, train_loss. A sink that cannot write warns once and continues: a lost log
+  /// line is no reason to stop training.
   virtual void write(const nlohmann::ordered_json& record) = 0;
   /// position() returns how much has been written, and rewind() goes back to such a position: a
   /// resumed run drops what the interrupted run wrote after its last checkpoint.

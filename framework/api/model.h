@@ -19,8 +19,8 @@ class Model {
  public:
   virtual ~Model() = default;
 
-  /// @param batch on the model's device. Models read its inputs; what the loss reads, targets and
-  /// other fields, may be missing.
+  /// @param batch on the model's device. Models read its inputs; targets and fields that only the
+  /// loss reads may be missing.
   /// @return outputs, floating point; the first dimension counts the samples. Classifiers return
   /// logits [N, num_classes].
   [[nodiscard]] virtual at::Tensor forward(const Batch& batch) = 0;
@@ -29,7 +29,7 @@ class Model {
   /// Parameters and buffers in the order and with the names of Python's state_dict().
   /// The tensors share memory with the model.
   [[nodiscard]] virtual std::vector<NamedTensor> state() const = 0;
-  /// Batch statistics and dropout on (training) or off (evaluation).
+  /// Switches between training mode (batch statistics and dropout on) and evaluation mode.
   virtual void train(bool training) = 0;
   /// Moves parameters and buffers; `channels_last` changes the layout of 4-d weights.
   virtual void to(at::Device device, bool channels_last) = 0;

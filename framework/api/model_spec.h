@@ -14,17 +14,17 @@ class Communicator;
 struct ModelSpec {
   /// Registered name: "resnet18".
   std::string arch = "resnet18";
-  /// Outputs of a sample, or of a pixel: classes, or numbers.
+  /// Number of outputs per sample, or per pixel: one for each class or number.
   std::int64_t num_classes = 1000;
-  /// Channels of the images: 3, or 1 for grey ones.
+  /// Number of channels of the images: 3, or 1 for greyscale.
   std::int64_t in_channels = 3;
   /// What the outputs are compared with.
   TargetKind targets = TargetKind::class_index;
-  /// Antialias every strided convolution with at least 16 input channels (Zhang, ICML 2019; as
-  /// ffcv-imagenet).
+  /// Whether to antialias every strided convolution with at least 16 input channels (Zhang, ICML
+  /// 2019; as in ffcv-imagenet).
   bool blurpool = false;
-  /// Training statistics of batch norms are taken over these ranks; null: each rank's own.
-  /// Borrowed; outlives the model.
+  /// The ranks over which batch norms compute their training statistics; null: each rank computes
+  /// its own. Borrowed; outlives the model.
   Communicator* batch_norm_ranks = nullptr;
   /// The recipe's `model.params`: options of this architecture.
   ConfigNode params{};

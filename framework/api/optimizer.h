@@ -11,8 +11,8 @@
 
 namespace precast {
 
-/// Updates parameters from their gradients. Owns its state (velocities, moments; tensors named
-/// after the parameter, as "conv1.weight.momentum"), borrows the parameters' memory.
+/// Updates parameters from their gradients. Owns its state (velocities and moments, in tensors
+/// named after the parameter, such as "conv1.weight.momentum") and borrows the parameters' memory.
 class Optimizer : public Stateful {
  public:
   /// What the gradient scaler tells the optimiser in an fp16 step.

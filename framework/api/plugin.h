@@ -31,6 +31,6 @@ struct TrainParts {
 ///     }
 ///     PRECAST_TRAIN_PLUGIN(add_parts)
 ///
-/// The function is called once, with empty registries; if it throws, the plug-in is refused.
+/// The function is called once, with empty registries; if it throws, the plug-in is rejected.
 #define PRECAST_TRAIN_PLUGIN(function) \
   PRECAST_PLUGIN_DESCRIPTOR("train", ::precast::TrainParts, TORCH_VERSION, function)

@@ -10,9 +10,9 @@ struct ReplacedSample {
   /// Indices in the dataset file.
   std::uint64_t sample = 0;
   std::uint64_t by = 0;
-  /// How often so far.
+  /// How often it has been replaced so far.
   std::int64_t times = 0;
-  /// What is wrong with it.
+  /// The error message of the decoder.
   std::string error;
 };
 

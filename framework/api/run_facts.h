@@ -4,7 +4,8 @@
 
 namespace precast {
 
-/// What a method may know of its run: what to key its random numbers by, and how long the run is.
+/// What a method may know about its run: the values that determine its random numbers, and the
+/// length of the run.
 struct RunFacts {
   /// training.seed
   std::uint64_t seed = 0;

@@ -7,22 +7,24 @@
 
 namespace precast {
 
-/// The learning rate over a run. Torch-free; const and thread-safe.
+/// The learning rate as a function of epoch and step. Torch-free; all members are const and
+/// thread-safe.
 class Schedule {
  public:
   virtual ~Schedule() = default;
   /// The rate at the start of `epoch`, 0 <= epoch <= epochs.
   [[nodiscard]] virtual double lr(std::int64_t epoch) const = 0;
-  /// The rate of one step, 0 <= step < steps_per_epoch. By default linear between lr(epoch) and
-  /// lr(epoch + 1), the latter never reached (numpy.interp over arange(steps), as ffcv-imagenet).
+  /// The rate of one step, 0 <= step < steps_per_epoch. By default, interpolated linearly from
+  /// lr(epoch) to lr(epoch + 1), which the last step does not quite reach (numpy.interp over
+  /// arange(steps), as in ffcv-imagenet).
   [[nodiscard]] virtual double step_lr(std::int64_t epoch, std::int64_t step,
                                        std::int64_t steps_per_epoch) const {
     const double start = lr(epoch);
     const double end = lr(epoch + 1);
     return start + (end - start) / static_cast<double>(steps_per_epoch) * static_cast<double>(step);
   }
-  /// The same shape over another number of epochs, with a warm-up as long as before. Null: this
-  /// schedule has no warm-up and is stretched as a whole.
+  /// The same schedule over another number of epochs, with the warm-up as long as before; null if
+  /// the schedule has no warm-up and is to be stretched as a whole.
   [[nodiscard]] virtual std::unique_ptr<Schedule> with_epochs(std::int64_t /*epochs*/) const {
     return nullptr;
   }

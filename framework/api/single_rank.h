@@ -8,8 +8,8 @@
 
 namespace precast {
 
-/// For a run of one rank: every sum is the rank's own value, and its gradients are already the
-/// mean.
+/// Interfaces for a run of one rank: every sum is the rank's own value, and its gradients are
+/// already the mean.
 [[nodiscard]] PRECAST_API std::unique_ptr<Communicator> make_single_rank();
 [[nodiscard]] PRECAST_API std::unique_ptr<GradSync> make_single_rank_sync();
 

@@ -9,12 +9,13 @@ namespace precast {
 struct SourceTimes {
   /// CPU time: decoding, resizing, transforms.
   double processing = 0;
-  /// Waiting for reads, where that can be measured: reads that bypass a mapping.
+  /// Waiting for reads, as far as it can be measured: only for reads that do not go through a
+  /// mapping.
   double disk = 0;
   /// The rest of the busy time: a page of a mapped file was not in memory, or other threads used
   /// the core.
   double blocked = 0;
-  /// Waiting because all batches ahead were full: the model is slower.
+  /// Waiting because all buffers for batches were full, so the model is the slower part.
   double ahead = 0;
 
   /// What the threads spent most of their time on; empty if they were ahead of the model for half

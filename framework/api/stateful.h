@@ -13,7 +13,7 @@ namespace precast {
 struct State {
   /// They share memory with the part: saving reads them, restoring writes into them.
   std::vector<NamedTensor> tensors;
-  /// Whatever is not a tensor: steps seen, restarts taken.
+  /// State that is not a tensor, such as numbers of steps and restarts.
   std::map<std::string, std::int64_t> counters;
 };
 

@@ -8,34 +8,35 @@
 
 namespace precast {
 
-/// The passes of one training step as the engine does them, with its precision, micro-batches and
-/// ranks. Nothing in them waits for the device. Not thread-safe.
+/// The forward and backward passes of one training step, as the engine runs them with its
+/// precision, micro-batches and ranks. They never wait for the device. Not thread-safe.
 class StepPasses {
  public:
   virtual ~StepPasses() = default;
-  /// Forward and backward: drops old gradients and leaves those of `batch` in the parameters, in
-  /// fp16 multiplied by the gradient scaler's factor.
+  /// Runs a forward and a backward pass: drops old gradients and leaves those of `batch` in the
+  /// parameters, in fp16 multiplied by the gradient scaler's factor.
   /// @param batch its number of samples is a multiple of the plan's micro_batches.
   /// @param last whether these are the gradients of the update; only these are averaged over the
   /// ranks. Set in exactly one call per step, the last one.
   /// @return this rank's mean loss: scalar float32 on the device, detached.
   virtual at::Tensor forward_backward(Batch& batch, bool last) = 0;
-  /// Returns outputs without gradients, of the model in training mode: batch statistics do change.
+  /// Returns the outputs of the model in training mode, without gradients; batch statistics do
+  /// change.
   [[nodiscard]] virtual at::Tensor forward(const Batch& batch) = 0;
   [[nodiscard]] virtual Model& model() = 0;
   [[nodiscard]] virtual const Loss& loss() const = 0;
 };
 
-/// What a method does instead of one forward and backward pass per step: SAM does two, selective
-/// backprop uses a part of the batch only. What comes before (on_batch) and after (unscaling,
-/// on_gradients, the optimiser) remains the engine's work.
+/// Replaces the one forward and one backward pass of a step: SAM does two of each, selective
+/// backprop uses only a part of the batch. The engine still does what comes before (on_batch) and
+/// after (unscaling, on_gradients, the optimiser).
 class StepStrategy {
  public:
   virtual ~StepStrategy() = default;
   /// @return the step's loss, as forward_backward returns it.
   [[nodiscard]] virtual at::Tensor run(Batch& batch, StepPasses& passes) = 0;
-  /// Runs the passes of the step that needs the most memory. Called before the run starts; leaves
-  /// the weights unchanged. By default one forward and one backward pass.
+  /// Runs the passes of the kind of step that needs the most memory. Called before the run starts;
+  /// leaves the weights unchanged. By default, one forward and one backward pass.
   virtual void rehearse(Batch& batch, StepPasses& passes) {
     static_cast<void>(passes.forward_backward(batch, /*last=*/true));
   }

@@ -9,8 +9,8 @@ namespace precast {
 enum class TargetKind {
   /// The class of a sample: target [N] int64, outputs [N, classes].
   class_index,
-  /// Numbers: target and outputs of the same shape; [N] counts as [N, 1], and one of the two may be
-  /// flat.
+  /// Numbers: target and outputs have the same shape; [N] counts as [N, 1], and one of the two may
+  /// be flattened.
   values,
   /// Several classes of a sample: target [N, classes] of 0 and 1, outputs [N, classes].
   multi_hot,

@@ -26,9 +26,9 @@ struct PRECAST_API TrainPlan {
   std::int64_t steps_per_epoch = 0;
   /// Samples per step, over all ranks and micro-batches.
   std::int64_t global_batch_size = 0;
-  /// Backward passes whose gradients make one step.
+  /// Backward passes whose gradients are accumulated into one step.
   std::int64_t micro_batches = 1;
-  /// Side of the square training images, one entry per epoch.
+  /// Side of the square training images in px, one entry per epoch.
   std::vector<std::int64_t> image_size_px;
   std::shared_ptr<const Schedule> schedule;
   /// Methods may choose another loss, and set its options.

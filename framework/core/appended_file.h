@@ -10,9 +10,9 @@
 
 namespace precast {
 
-/// A file that grows by complete pieces during a run, such as the log or the event file. A full
-/// disk stops nothing: pieces that cannot be written are kept and retried with the next one. Not
-/// thread-safe.
+/// A file to which complete pieces are appended during a run, such as the log or the event file. A
+/// full disk does not stop the run: pieces that cannot be written are kept in memory and written
+/// with the next one. Not thread-safe.
 class PRECAST_API AppendedFile {
  public:
   /// Appends to existing contents. @throws IoError if the file cannot be opened or created.
@@ -25,8 +25,9 @@ class PRECAST_API AppendedFile {
   void append(std::string_view piece);
   /// The length in bytes, including pieces that the disk has not accepted yet.
   [[nodiscard]] std::int64_t position() const;
-  /// Truncates the file. A shorter file has lost pieces in a crash and is left as it is. Its last
-  /// piece may be incomplete; removing it is up to the caller, who knows the format of the pieces.
+  /// Truncates the file to `position` bytes. A file that is already shorter lost pieces in a crash
+  /// and is left unchanged. Its last piece may be incomplete; the caller, who knows the format of
+  /// the pieces, has to remove it.
   /// @throws IoError
   void cut(std::int64_t position);
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }

@@ -11,7 +11,7 @@
 //   PRECAST_SHARED(name, type)
 //     Static shared memory of a block, not initialised: PRECAST_SHARED(sums, float[8][2]).
 //   PRECAST_DYNAMIC_SHARED(name, type)
-//     A type* to the launch's shared_bytes, aligned to 16 bytes. Once in a kernel.
+//     A type* to the launch's shared_bytes, aligned to 16 bytes. Use it once per kernel.
 
 #include <cstdint>
 

@@ -61,7 +61,7 @@ class PRECAST_API CheckpointError : public Error {
   ~CheckpointError() override;
 };
 
-/// The operating system refused to read or write.
+/// A file or another resource of the operating system could not be read or written.
 class PRECAST_API IoError : public Error {
  public:
   explicit IoError(const std::string& message) : Error(message, ExitCode::io) {}
@@ -77,7 +77,8 @@ class PRECAST_API DeviceError : public Error {
   ~DeviceError() override;
 };
 
-/// Checks an assumption of precast's own code. @throws std::logic_error naming the caller's place.
+/// Checks an assumption of precast's own code. @throws std::logic_error naming the caller's source
+/// location.
 PRECAST_API void require(bool holds, std::string_view assumption,
                          std::source_location where = std::source_location::current());
 

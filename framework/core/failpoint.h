@@ -8,7 +8,7 @@
 namespace precast {
 
 /// The named places where a test can make the program fail. Kept in one list so that a test can
-/// walk them all.
+/// iterate over them.
 inline constexpr std::string_view kFailpoints[] = {
     "atomic_file.before_sync",
     "atomic_file.before_rename",
@@ -33,7 +33,7 @@ inline constexpr std::string_view kFailpoints[] = {
 
 /// Does nothing unless the environment variable PRECAST_FAILPOINTS arms `name`, as in
 /// `beton.before_table=kill,log.before_line=error@3`: `kill` ends the process as SIGKILL does,
-/// `stop` stops it as SIGSTOP does, `term` sends it SIGTERM, `exit` ends it with code 1, `error`
+/// `stop` suspends it as SIGSTOP does, `term` sends it SIGTERM, `exit` ends it with code 1, `error`
 /// throws an IoError, `sleep:MS` waits. `@N`: only the N-th time it is reached; `%R` (at the end):
 /// in rank R only. Costs one load of a constant when nothing is armed. Thread-safe.
 PRECAST_API void failpoint(std::string_view name);

@@ -157,7 +157,7 @@ AtomicFile::AtomicFile(const std::filesystem::path& path, FileOps& ops)
   }
   const auto create = [&] { return ops_.create_exclusive(temporary_.c_str()); };
   fd_ = uninterrupted(create);
-  // A name may be taken by what a killed process left: in a container, process numbers repeat.
+  // A killed process may have left a file of this name: in a container, process ids repeat.
   for (int attempt = 0; fd_ < 0 && errno == EEXIST && attempt < kMaxTakenNames; ++attempt) {
     temporary_ = temporary_name(path_);
     fd_ = uninterrupted(create);
@@ -200,7 +200,8 @@ void AtomicFile::commit() {
   failpoint("atomic_file.before_sync");
   if (uninterrupted([&] { return ops_.fsync(fd_); }) != 0)
     throw IoError("cannot sync", path_.string(), errno);
-  // On Linux an interrupted close() has closed: repeating it could close another thread's file.
+  // On Linux, an interrupted close() has closed the descriptor: repeating it could close another
+  // thread's file.
   if (ops_.close(std::exchange(fd_, -1)) != 0 && errno != EINTR) {
     throw IoError("cannot close", path_.string(), errno);
   }
@@ -303,7 +304,7 @@ bool MappedFile::cached(std::uint64_t offset) const {
 }
 
 void MappedFile::will_need(std::uint64_t offset, std::uint64_t bytes) const {
-  // The kernel cuts a request down to the disk's read-ahead, 128 KiB as a rule.
+  // The kernel limits a request to the disk's read-ahead size, usually 128 KiB.
   constexpr std::uint64_t kRequestBytes = std::uint64_t{128} << 10;
   const std::uint64_t end = std::min<std::uint64_t>(size_, offset) +
                             std::min(bytes, size_ - std::min<std::uint64_t>(size_, offset));

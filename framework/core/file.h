@@ -14,8 +14,8 @@
 namespace precast {
 
 /// Every system call that changes a disk, behind one interface, so that a test can make the n-th of
-/// them fail. Functions return as their POSIX namesakes do and set errno. Implementations are
-/// thread-safe.
+/// them fail. Functions return what the POSIX functions of the same name return, and set errno.
+/// Implementations are thread-safe.
 class PRECAST_API FileOps {
  public:
   virtual ~FileOps();
@@ -30,13 +30,13 @@ class PRECAST_API FileOps {
   virtual int fsync(int fd) = 0;
   virtual int close(int fd) = 0;
   virtual int rename(const char* from, const char* to) = 0;
-  /// Exchanges the two names atomically (renameat2). EINVAL or ENOSYS where the file system does
-  /// not support it, such as NFS.
+  /// Exchanges the two names atomically (renameat2). Fails with EINVAL or ENOSYS on file systems
+  /// that do not support it, such as NFS.
   virtual int exchange(const char* a, const char* b) = 0;
   virtual int unlink(const char* path) = 0;
   virtual int rmdir(const char* path) = 0;
   virtual int mkdir(const char* path) = 0;
-  /// Makes the names in a folder durable.
+  /// Makes changes to the entries of a folder durable.
   virtual int fsync_folder(const char* path) = 0;
   /// Bytes that an ordinary user can still write to the file system of `path`; INT64_MAX where the
   /// file system does not report it.
@@ -46,7 +46,7 @@ class PRECAST_API FileOps {
 /// The operating system's own calls.
 [[nodiscard]] PRECAST_API FileOps& posix_file_ops();
 
-/// Repeats a call of FileOps while a signal interrupts it. Not for close().
+/// Repeats a call of FileOps for as long as it fails with EINTR. Not for close().
 template <typename Call>
 auto uninterrupted(Call call) {
   for (;;) {
@@ -55,11 +55,11 @@ auto uninterrupted(Call call) {
   }
 }
 
-/// A file that appears under its name complete or not at all. It is written under a temporary name
-/// in the same folder, then synced and renamed by commit(). Without commit() the destructor removes
-/// it, and an older file of the same name stays. A symbolic link stays a link: its target is
-/// written. Short writes and interrupted calls are continued.
-/// Not thread-safe.
+/// A file that either appears under its name complete or does not appear at all. It is written
+/// under a temporary name in the same folder, then synced and renamed by commit(). Without commit()
+/// the destructor removes it, and an older file of the same name stays. If the name is a symbolic
+/// link, the link stays and its target is replaced. Short writes and interrupted calls are
+/// continued. Not thread-safe.
 class PRECAST_API AtomicFile {
  public:
   /// @throws IoError naming `path` if its folder does not exist or is not writable, or `path`
@@ -93,7 +93,7 @@ class PRECAST_API AtomicFile {
 PRECAST_API void write_file(const std::filesystem::path& path, std::string_view text,
                             FileOps& ops = posix_file_ops());
 
-/// Reads a whole file. @param max_bytes refuses larger files. @throws IoError
+/// Reads a whole file. @param max_bytes size limit. @throws IoError, also for larger files
 [[nodiscard]] PRECAST_API std::vector<std::byte> read_file(const std::filesystem::path& path,
                                                            std::uint64_t max_bytes = UINT64_MAX);
 
@@ -114,7 +114,7 @@ class PRECAST_API MappedFile {
 
   /// Closes the file's descriptor, for callers that map thousands of files. The mapping stays, but
   /// cached() is false from then on and will_need() does nothing. Do not call it while other
-  /// threads use these.
+  /// threads call these two.
   void close_descriptor();
 
   /// Whether a byte is in the page cache. Also false where the file system does not report it.

@@ -8,9 +8,9 @@
 
 namespace precast {
 
-/// A lock on a file, between processes (flock; on NFS the kernel makes it a lock for all hosts). It
-/// is held until this object and every process that inherited its descriptor are gone: after kill
-/// -9 of this process a child still holds it. The file stays when the lock is released.
+/// A lock on a file, between processes (flock; on NFS the lock applies to all hosts). It is held
+/// until this object is destroyed and every process that inherited its descriptor has ended: after
+/// kill -9 of this process, a child still holds it. The file stays when the lock is released.
 class PRECAST_API FileLock {
  public:
   enum class Kind { shared, exclusive };
@@ -20,8 +20,8 @@ class PRECAST_API FileLock {
                                                         Kind kind = Kind::exclusive,
                                                         int (*lock)(int fd,
                                                                     int operation) = nullptr);
-  /// Tries for a second, because a killed process may take a moment to end, and writes host and
-  /// number of this process into the file, for lock_holder(). Warns if the file system does not
+  /// Tries for a second, because a killed process may take a moment to end, and writes the host
+  /// name and the process id into the file, for lock_holder(). Warns if the file system does not
   /// support locks. @return nothing if another process holds it. @throws IoError
   [[nodiscard]] static std::optional<FileLock> acquire(const std::filesystem::path& path,
                                                        Kind kind = Kind::exclusive);
@@ -31,7 +31,7 @@ class PRECAST_API FileLock {
   /// False: the file system does not support locks (some on clusters: Lustre, NFS), and this lock
   /// has no effect.
   [[nodiscard]] bool works() const { return works_; }
-  /// The descriptor; closed in programs that this process starts, unless it is passed to them.
+  /// The descriptor. Programs that this process starts inherit it only if it is passed to them.
   [[nodiscard]] int fd() const { return fd_; }
 
  private:

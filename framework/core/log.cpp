@@ -23,8 +23,8 @@ void write_stderr(std::string_view text) noexcept {
 }
 
 void open_closed_streams() noexcept {
-  // open() gives the lowest free number: those below are open by then. Results that are printed to
-  // a closed standard output are still an error, as it is opened for reading only.
+  // open() returns the lowest free number; the lower ones are already open. Printing results to a
+  // closed standard output is still an error, because it is opened for reading only.
   for (const auto& [fd, mode] :
        {std::pair(STDIN_FILENO, O_RDONLY), std::pair(STDOUT_FILENO, O_RDONLY),
         std::pair(STDERR_FILENO, O_WRONLY)}) {

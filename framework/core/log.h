@@ -14,12 +14,13 @@ namespace precast {
 /// terminal, a full disk) is lost without an error.
 PRECAST_API void log_line(std::string_view line);
 
-/// Writes text to standard error at once, as it is. What cannot be written is lost without an
-/// error. Thread-safe.
+/// Writes the text to standard error at once and unchanged. What cannot be written is lost without
+/// an error. Thread-safe.
 PRECAST_API void write_stderr(std::string_view text) noexcept;
 
-/// Opens /dev/null in place of a standard stream that is closed (`2>&-`): otherwise a file that is
-/// opened later gets its number, and log lines are written into that file. Call at the start.
+/// Opens /dev/null in place of each standard stream that is closed (`2>&-`). Otherwise a file that
+/// is opened later would get its descriptor number, and log lines would be written into that file.
+/// Call at the start of main().
 PRECAST_API void open_closed_streams() noexcept;
 
 template <typename... Args>

@@ -7,9 +7,9 @@
 /// headers taken when the plug-in is built.
 ///
 /// C++ has no stable binary interface: a plug-in must have been compiled with the same headers,
-/// libtorch and compiler as precast. It therefore contains a text that describes its own
-/// compilation, and precast compares this text with its own before it opens the library, so before
-/// anything in it runs.
+/// libtorch and compiler as precast. It therefore contains a text that describes how it was
+/// compiled. precast compares this text with its own before it opens the library, so before any
+/// code of the plug-in runs.
 
 #include <version>
 
@@ -21,7 +21,7 @@
 #else
 #define PRECAST_COMPILER "gcc " PRECAST_PLUGIN_TEXT(__GNUC__)
 #endif
-/// Containers with debug checks have a different layout.
+/// Containers with debug checks have a different memory layout.
 #if defined(_GLIBCXX_DEBUG)
 #define PRECAST_CXX_CHECKS " debug"
 #else
@@ -44,12 +44,12 @@
 
 namespace precast {
 
-/// The one symbol of a plug-in, `precast_plugin`. Plain C, so that it can be read whichever
-/// compilers were used.
+/// The type of a plug-in's one symbol, `precast_plugin`. Plain C, so that it can be read whichever
+/// compiler was used.
 struct PluginDescriptor {
   /// PRECAST_PLUGIN_MAGIC, then one `key value` per line: kind, precast, torch, compiler.
   char text[512];
-  /// Fills empty registries: the TrainParts or DataParts that `parts` points to.
+  /// Fills the empty registries of the TrainParts or DataParts that `parts` points to.
   void (*add_parts)(void* parts);
 };
 

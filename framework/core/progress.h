@@ -20,7 +20,7 @@ struct LinePart {
 /// The parts with ` | ` between them, without the least important ones if all do not fit into
 /// `columns`; what is left is cut at the end if even that is too long.
 [[nodiscard]] PRECAST_API std::string fit_parts(std::vector<LinePart> parts, std::size_t columns);
-/// The beginning of `text` that fits into `columns`. Does not cut a character of UTF-8 in two.
+/// The beginning of `text` that fits into `columns`. Does not split a UTF-8 character.
 [[nodiscard]] PRECAST_API std::string_view fit_text(std::string_view text, std::size_t columns);
 
 struct TerminalSize {
@@ -44,9 +44,9 @@ class PRECAST_API Progress {
   /// True when it is time to show a line; ask before building the text, which may be costly.
   [[nodiscard]] bool due() const;
   void show(std::string_view text);
-  /// Chooses the parts that fit the terminal; elsewhere all are shown.
+  /// Shows the parts that fit on the terminal; elsewhere, all parts.
   void show(std::vector<LinePart> parts);
-  /// The speed since construction and the time left, as `812 samples/s, 4.5 s left`.
+  /// The speed since construction and the estimated time left, such as `812 samples/s, 4.5 s left`.
   [[nodiscard]] std::string rate(std::uint64_t done, std::uint64_t total) const;
   /// Removes the redrawn line, so that other output can follow.
   void clear();

@@ -15,8 +15,8 @@
 namespace precast {
 
 /// Named factories of one kind of part (models, methods, losses ...), in order of registration.
-/// Made where a program is composed and passed by const reference: no singleton, no static
-/// registration. Thread-safe once filled.
+/// Programs create and fill registries at start and pass them by const reference: there is no
+/// singleton and no static registration. Thread-safe once filled.
 template <typename Product, typename... Args>
 class Registry {
  public:

@@ -9,8 +9,9 @@
 
 namespace precast {
 
-/// What a stream of random numbers is for; part of its key, so that operations never share draws.
-/// The numbers are part of the reproducibility contract: append, never renumber.
+/// What a stream of random numbers is used for; part of its key, so that no two operations use the
+/// same numbers. The enumerators' values are part of the reproducibility contract: append, never
+/// renumber.
 enum class RandomUse : std::uint8_t {
   order = 0,
   crop = 1,
@@ -27,8 +28,9 @@ enum class RandomUse : std::uint8_t {
 
 /// A stream of random numbers that is a pure function of (seed, epoch, position, use):
 /// Philox4x32-10, Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
-/// Creating one costs nothing, so each (sample, operation) has its own, and results do not depend
-/// on which thread runs it. A stream holds 2^34 draws. Not thread-safe: give each thread a copy.
+/// A stream is cheap to create, so each (sample, operation) has its own, and results do not depend
+/// on which thread runs an operation. A stream holds 2^34 draws. Not thread-safe: give each thread
+/// a copy.
 class PRECAST_API RandomStream {
  public:
   /// @param position the sample's place in the epoch's global order, below 2^40.
@@ -42,7 +44,8 @@ class PRECAST_API RandomStream {
   [[nodiscard]] double uniform();
   /// Uniform in [low, high).
   [[nodiscard]] double uniform(double low, double high) { return low + (high - low) * uniform(); }
-  /// Normal with mean 0 and deviation 1; two draws of uniform() (Box and Muller 1958).
+  /// Normal with mean 0 and standard deviation 1; uses two draws of uniform() (Box and Muller
+  /// 1958).
   [[nodiscard]] double normal();
 
   /// One Philox4x32-10 block; public for the known-answer test.
@@ -61,7 +64,7 @@ class PRECAST_API RandomStream {
 /// contract, like RandomUse.
 [[nodiscard]] PRECAST_API std::uint64_t derived_seed(std::uint64_t seed, std::string_view name);
 
-/// A uniformly random order of 0 .. n-1, a function of (seed, epoch) alone (Fisher-Yates).
+/// A uniformly random permutation of 0 .. n-1 (Fisher-Yates) that depends only on (seed, epoch).
 [[nodiscard]] PRECAST_API std::vector<std::uint64_t> random_permutation(
     std::uint64_t n, std::uint64_t seed, std::uint32_t epoch, RandomUse use = RandomUse::order);
 

@@ -64,7 +64,7 @@ std::optional<double> cpus_v1(const fs::path& folder) {
   return static_cast<double>(*quota_us) / static_cast<double>(*period_us);
 }
 
-/// Version 1 says "no limit" with the largest multiple of the page size.
+/// In version 1, the largest multiple of the page size means "no limit".
 std::optional<std::uint64_t> memory_v1(const fs::path& folder) {
   const auto limit = number_in(folder / "memory.limit_in_bytes");
   constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 62;
@@ -113,7 +113,8 @@ std::int64_t size_in_kib(const std::string& text) {
 }
 
 int cores_by_affinity() {
-  // The kernel refuses a set smaller than its own; machines past 1024 cores need a larger one.
+  // The kernel rejects a set smaller than its own; machines with more than 1024 cores need a larger
+  // one.
   for (int cores = CPU_SETSIZE; cores <= (1 << 20); cores *= 2) {
     cpu_set_t* set = CPU_ALLOC(static_cast<std::size_t>(cores));
     if (set == nullptr) return 1;

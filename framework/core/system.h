@@ -14,7 +14,7 @@ namespace precast {
 struct CgroupLimits {
   /// "v1", "v2", "v1+v2" (hybrid), or "none".
   std::string version = "none";
-  /// CPU time per wall-clock time; 1.5 is one and a half cores. Empty: no limit.
+  /// CPU time per unit of wall-clock time; 1.5 is one and a half cores. Empty: no limit.
   std::optional<double> cpus;
   /// Empty: no limit.
   std::optional<std::uint64_t> memory_bytes;
@@ -29,7 +29,7 @@ struct CgroupLimits {
 /// std::thread::hardware_concurrency() does not know about quotas.
 [[nodiscard]] PRECAST_API int usable_cores(const std::filesystem::path& root = "/");
 
-/// The processor's model name from `root`/proc/cpuinfo; "unknown" if that has none.
+/// The processor's model name from `root`/proc/cpuinfo; "unknown" if the file has none.
 [[nodiscard]] PRECAST_API std::string processor_name(const std::filesystem::path& root = "/");
 
 /// Sizes of a core's data caches in KiB; 0: unknown, or there is none.
@@ -40,8 +40,8 @@ struct CacheSizes {
   bool operator==(const CacheSizes&) const = default;
 };
 
-/// Those of the first core, from `root`/sys/devices/system/cpu/cpu0/cache. A cache that cores share
-/// counts in full.
+/// Those of the first core, from `root`/sys/devices/system/cpu/cpu0/cache. A cache that several
+/// cores share counts with its full size.
 [[nodiscard]] PRECAST_API CacheSizes cache_sizes(const std::filesystem::path& root = "/");
 
 /// Bytes of memory this process may use in all: the machine's (MemTotal), lowered to the limit of
@@ -49,8 +49,8 @@ struct CacheSizes {
 [[nodiscard]] PRECAST_API std::uint64_t memory_limit_bytes(const std::filesystem::path& root = "/");
 
 /// Bytes of the largest cache that the first core uses, from `root`/sys/devices/system/cpu; 0 if
-/// they cannot be read. sysconf() is no source: glibc 2.36 reports the caches of the whole socket
-/// on some AMD CPUs.
+/// they cannot be read. Does not use sysconf(), for which glibc 2.36 returns the caches of the
+/// whole socket on some AMD CPUs.
 [[nodiscard]] PRECAST_API std::uint64_t last_level_cache_bytes(
     const std::filesystem::path& root = "/");
 

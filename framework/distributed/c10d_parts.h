@@ -14,9 +14,9 @@ struct ProcessGroup::Parts {
   c10::intrusive_ptr<c10d::Store> store;
   /// Tensors on the run's device.
   c10::intrusive_ptr<c10d::ProcessGroup> data;
-  /// Text and numbers, over the CPU network; the same as `data` where that is Gloo.
+  /// Text and single numbers, over the CPU network; the same group as `data` if that uses Gloo.
   c10::intrusive_ptr<c10d::ProcessGroup> control;
-  /// Whether `data` is Gloo that carries a GPU's tensors.
+  /// Whether `data` sends a GPU's tensors through Gloo.
   [[nodiscard]] bool gloo_on_gpu() const { return options.device.is_cuda() && data == control; }
 };
 
@@ -24,7 +24,7 @@ struct ProcessGroup::Parts {
 [[nodiscard]] c10::intrusive_ptr<c10d::Store> open_store(const GroupOptions& options, bool serve,
                                                          std::chrono::milliseconds timeout);
 
-/// NCCL's share of `group`: nccl.cpp, or no_nccl.cpp, which says what to build with.
+/// Adds NCCL to `group`: nccl.cpp, or no_nccl.cpp, whose error says how to build with NCCL.
 /// @throws DeviceError if there is no GPU
 void add_nccl(c10d::ProcessGroup& group, const c10::intrusive_ptr<c10d::Store>& store,
               const GroupOptions& options);

@@ -59,8 +59,8 @@ class CompressHook final : public HookBase {
 };
 
 /// Sums a bucket of a GPU's gradients over Gloo. The future of such a sum has not always known the
-/// stream on which the result comes back from the host, so that gradients were read too early
-/// (pytorch/pytorch#170812): this hook waits for the sum itself.
+/// stream on which the result is copied back from the host, so that gradients were read too early
+/// (pytorch/pytorch#170812). Therefore this hook waits for the sum.
 class WaitingHook final : public HookBase {
  public:
   WaitingHook(const c10::intrusive_ptr<c10d::ProcessGroup>& group, GradCompression compression)
@@ -111,8 +111,8 @@ class OverlappedSync final : public GradSync {
     if (auto hook = make_hook(group.parts(), options.compression))
       reducer_->register_comm_hook(std::move(hook));
     // By default the Reducer rearranges its buckets after the first step, so a resumed run would
-    // add in a different order from the run that it continues. Rearranged here, they stay as they
-    // are.
+    // add in a different order from the run that it continues. This call makes the current order
+    // final.
     reducer_->push_rebuilt_params_for_all_indices();
     reducer_->rebuild_buckets();
   }
@@ -186,7 +186,7 @@ class ParameterServerSync final : public GradSync {
   Tensors parameters_;
 };
 
-/// After the update each rank hands out the parameters that it owns.
+/// After the update, each rank broadcasts the parameters that it owns.
 class ShardedSync final : public GradSync {
  public:
   ShardedSync(ProcessGroup& group, const std::vector<NamedTensor>& parameters,

@@ -16,9 +16,11 @@ enum class VariableUpdate {
   /// Every rank updates its own copy with averaged gradients, which are sent in buckets while the
   /// backward pass still runs (PyTorch DDP: Li et al., VLDB 2020; c10d::Reducer).
   replicated,
-  /// The same, all at once after the backward pass: the baseline for measuring the overlap.
+  /// The same, but all gradients are sent at once after the backward pass: the baseline for
+  /// measuring the overlap.
   allreduce_after_backward,
-  /// Rank 0 alone gets the gradients and updates; the others get the new parameters from it.
+  /// Only rank 0 receives the summed gradients and updates the parameters, which it then sends to
+  /// the others.
   parameter_server,
 };
 

@@ -60,7 +60,7 @@ class Heartbeat::Pulse {
       store_->add(beat_key(group_.rank), kFinished);
       if (group_.serves_store) wait_for_the_others();
     } catch (const std::exception&) {
-      // The store's host has finished before us.
+      // The store's host has finished first.
     }
   }
 
@@ -70,7 +70,7 @@ class Heartbeat::Pulse {
       claimed_ = true;
       return claim(*store_, name(), cause);
     } catch (const std::exception&) {
-      return true;  // no store, no other teller
+      return true;  // without the store, no other rank can report
     }
   }
 
@@ -120,7 +120,7 @@ class Heartbeat::Pulse {
     while (!stop.stop_requested()) {
       sleep(stop);
       if (stop.stop_requested()) return;
-      // This process itself was stopped (Ctrl-Z, a suspended job): the others were, too.
+      // This process itself was suspended (Ctrl-Z, a suspended job), and so were the others.
       const auto round = Clock::now();
       if (round - std::exchange(last_round, round) > 2 * options_.period) {
         for (Beat& beat : beats_) beat.seen = round;

@@ -14,7 +14,7 @@ struct HeartbeatOptions {
   std::chrono::milliseconds period{5'000};
   /// A rank that misses this many beats in a row counts as dead.
   int missed = 4;
-  /// A call to the store that takes longer means that the store's host is dead.
+  /// If a call to the store takes longer, the store's host counts as dead.
   std::chrono::milliseconds store_timeout{10'000};
 };
 
@@ -39,9 +39,9 @@ class PRECAST_API Heartbeat {
   /// Claims the run's failure for `cause`. Thread-safe.
   /// @return whether this claim is the first; if not, another rank's cause is reported.
   bool claim_failure(const std::string& cause);
-  /// Waits for another rank's claim, at most as long as it takes to notice a silent rank: when a
-  /// peer dies, a collective fails at once, but the reason is known later. @return whether there
-  /// was one
+  /// Waits for another rank's claim, at most as long as it takes to detect a silent rank: when a
+  /// peer dies, collectives fail at once, but the cause is known only later.
+  /// @return whether another rank has claimed the failure
   bool wait_for_claim();
 
  private:
@@ -49,7 +49,8 @@ class PRECAST_API Heartbeat {
   std::unique_ptr<Pulse> pulse_;
 };
 
-/// For a launcher that hosts the store: claims the failure on behalf of a rank that no longer can.
+/// For a launcher that hosts the store: claims the failure on behalf of a rank that cannot do so
+/// because it has died.
 class PRECAST_API StoreHost {
  public:
   /// Serves a store on a free port of `host`. @throws DeviceError

@@ -42,7 +42,7 @@ auto collective(const char* what, Call call) {
   }
 }
 
-/// The first sentence of what a library threw, without its stack.
+/// The first sentence of a library's exception, without the stack trace.
 std::string what_happened(const std::exception& error) {
   const auto* torch = dynamic_cast<const c10::Error*>(&error);
   const std::string text = torch != nullptr ? torch->what_without_backtrace() : error.what();
@@ -86,13 +86,13 @@ class RollCall {
  public:
   RollCall(c10d::Store& store, const GroupOptions& options) : store_(store), options_(options) {}
 
-  /// @throws DeviceError on all ranks that are here if a rank has not connected, or has connected
+  /// @throws DeviceError on all connected ranks if a rank has not connected, or has connected
   /// twice.
   void run() {
     const auto begin = Clock::now();
     auto say_next = begin + kFirstWord;
-    // A problem that another rank has found is reported as well; that rank may take the store down
-    // with it.
+    // A problem that another rank has found is reported here as well, because that rank may serve
+    // the store and end.
     if (store_.add(key(options_.rank), 1) > 1) {
       give_up(fmt::format("rank {} has connected twice; each process needs its own rank",
                           options_.rank));

@@ -15,7 +15,7 @@ enum class Transport {
   /// NCCL between GPUs, Gloo between CPUs.
   by_device,
   /// Gloo between GPUs too, through the host's memory: slow, but it lets several ranks share one
-  /// GPU, which NCCL refuses.
+  /// GPU, which NCCL does not support.
   gloo,
 };
 
@@ -45,9 +45,9 @@ struct GroupOptions {
 /// Neither the store nor the transports authenticate: use them in a private network.
 class PRECAST_API ProcessGroup final : public Communicator {
  public:
-  /// Waits for all ranks; rank 0 says now and then which ones it waits for. @throws DeviceError
-  /// naming those that do not connect within join_timeout or that connect twice, or if NCCL is
-  /// asked for and this build or this machine has none.
+  /// Waits for all ranks; rank 0 prints from time to time which ranks are missing. @throws
+  /// DeviceError naming those that do not connect within join_timeout or that connect twice, or if
+  /// NCCL is asked for and this build or this machine has none.
   explicit ProcessGroup(const GroupOptions& options);
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;

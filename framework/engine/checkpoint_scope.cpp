@@ -25,7 +25,7 @@ bool has_state_of(const WeightsFile& file, const std::string& method) {
   });
 }
 
-/// What a method counted until the checkpoint.
+/// A method's counters in the checkpoint.
 std::map<std::string, std::int64_t> counters_of(const std::filesystem::path& path,
                                                 const std::string& method) {
   const auto bytes = read_file(path, kMaxStateBytes);

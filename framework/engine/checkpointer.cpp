@@ -185,7 +185,8 @@ class Checkpointer::Impl {
     return true;
   }
 
-  /// What an earlier attempt logged before its first checkpoint does not belong to this run.
+  /// Removes what an earlier attempt logged before its first checkpoint: it does not belong to this
+  /// run.
   void start_over() {
     for (MetricSink* sink : sinks_) sink->rewind(0);
   }
@@ -243,7 +244,8 @@ class Checkpointer::Impl {
     return text.dump(2) + "\n";
   }
 
-  /// Rank 0 looks, and reads everything once; the others follow.
+  /// Rank 0 searches, and reads everything once to verify it; the other ranks use the folder that
+  /// it found.
   std::filesystem::path agree_on_folder() {
     std::string path;
     if (leads()) {
@@ -277,8 +279,8 @@ class Checkpointer::Impl {
     });
   }
 
-  /// This rank's own state. With another number of ranks there is none: generators stay as they are
-  /// (batches do not depend on them), and rank 0 takes the total of the losses.
+  /// This rank's own state. With another number of ranks, there is none: generators keep their
+  /// state (batches do not depend on them), and rank 0 gets the total of the losses.
   void restore_rank(const std::filesystem::path& folder, int world, TrainState& state) {
     const WeightsFile file = load_weights(folder / kRanksFile);
     const auto tensor = [&](int rank, const char* name) {

@@ -26,17 +26,17 @@ struct CheckpointOptions {
   /// Save after every N steps, and after every N epochs; 0: never.
   std::int64_t every_steps = 0;
   std::int64_t every_epochs = 1;
-  /// How many of the newest to keep, and how many of the best by top-1.
+  /// How many of the newest checkpoints to keep, and how many of the best by their metric.
   std::int64_t keep_last = 2;
   std::int64_t keep_best = 1;
-  /// How many of the newest to keep once the run has finished; at most keep_last.
+  /// How many of the newest checkpoints to keep once the run has finished; at most keep_last.
   std::int64_t keep_finished = 1;
   /// Whether resume() looks for a checkpoint.
   bool resume = true;
   /// Whether each rank's optimiser holds the state of only some parameters (ZeRO); rank 0 then
   /// collects it.
   bool sharded_optimizer = false;
-  /// Whether this rank's optimiser takes only some of a checkpoint's state, or none.
+  /// Whether this rank's optimiser restores only a part of the saved state, or none of it.
   bool partial_optimizer = false;
   /// Metadata of the file with the model.
   std::map<std::string, std::string> model_metadata = {};
@@ -75,12 +75,12 @@ class PRECAST_API Checkpointer {
   void attach(Stateful* scaler, std::vector<MetricSink*> sinks);
   [[nodiscard]] bool due_after_step(const TrainState& state) const;
   [[nodiscard]] bool due_after_epoch(const TrainState& state) const;
-  /// Returns when the copy has been made; the copy is written to disk later. A failed write is a
-  /// warning, three in a row are an error; older checkpoints stay.
+  /// Copies the state and returns; a thread writes the copy to disk. A failed write is a warning,
+  /// three in a row are an error; older checkpoints stay.
   /// @return false, and nothing is saved, if a weight is NaN or infinite.
   /// @throws IoError
   [[nodiscard]] bool save(const TrainState& state, std::optional<double> metric);
-  /// Waits until the last checkpoint is on the disk. @throws IoError if it is not
+  /// Waits until the last checkpoint is on disk. @throws IoError if it could not be written
   void finish();
   /// Like finish(), for a complete run: also removes the checkpoints that only an unfinished run
   /// needs. Call when the results are written. @throws IoError

@@ -9,8 +9,8 @@
 
 namespace precast::engine {
 
-/// Counts on the device the losses that are not finite, and lets the host read the count without
-/// waiting: the count is copied asynchronously, and the host sees the result of the last finished
+/// Counts non-finite losses on the device, and lets the host read the count without waiting for the
+/// device: the count is copied asynchronously, and the host reads the result of the last finished
 /// copy. Not thread-safe.
 class PRECAST_API DeviceFlag {
  public:
@@ -21,7 +21,7 @@ class PRECAST_API DeviceFlag {
   void raise_if(const at::Tensor& bad);
   /// Whether a loss was not finite, as of the last copy that has arrived; starts the next copy.
   [[nodiscard]] bool poll();
-  /// The same as of now; waits for the device.
+  /// The current value; waits for the device.
   [[nodiscard]] bool read() const;
   void reset();
 

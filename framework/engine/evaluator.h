@@ -26,13 +26,14 @@ struct EvaluatorOptions {
   Precision precision = Precision::fp32;
   bool channels_last = true;
   std::int64_t image_size_px = 224;
-  /// Adds the outputs for the mirrored image where the input is one (test-time augmentation over
-  /// left/right flips; the sum, as ffcv-imagenet, not the mean).
+  /// If the input is an image, adds the outputs for the mirrored image (test-time augmentation by
+  /// left-right flips; as in ffcv-imagenet the sum, not the mean).
   bool flip_tta = true;
   /// Reported in addition to the loss and, for class indices, top-1 and top-5.
   Metrics metrics = {};
   TargetKind targets = TargetKind::class_index;
-  /// Counts each class if the outputs are logits of this many classes; 0: no such counts.
+  /// Counts samples and correct predictions per class if the outputs are logits of this many
+  /// classes; 0: no such counts.
   std::int64_t num_classes = 0;
 };
 
@@ -73,12 +74,13 @@ class PRECAST_API Evaluator {
   explicit Evaluator(EvaluatorOptions options) : options_(options) {}
   [[nodiscard]] std::int64_t image_size_px() const { return options_.image_size_px; }
 
-  /// Called after each batch with the samples that this rank has done so far, equally often on all
-  /// ranks. @return false to stop the evaluation, on all ranks alike
+  /// Called after each batch with the number of samples that this rank has evaluated so far,
+  /// equally often on all ranks. @return false to stop the evaluation; must be the same on all
+  /// ranks
   using OnBatch = std::function<bool(std::int64_t samples)>;
 
-  /// Each rank takes its share of the source; the counts are those of all. Puts the model into
-  /// evaluation mode and leaves it there.
+  /// Each rank evaluates its share of the source; the result counts the samples of all ranks.
+  /// Switches the model to evaluation mode and leaves it there.
   /// @return nothing if on_batch stopped it
   [[nodiscard]] std::optional<EvalResult> evaluate(Model& model, const Loss& loss,
                                                    BatchSource& source, Communicator& ranks,
@@ -101,7 +103,8 @@ class PRECAST_API Evaluator {
   [[nodiscard]] Counts no_counts() const;
   void count_classes(const at::Tensor& labels, const at::Tensor& correct, Counts& counts) const;
   void count(Model& model, const Loss& loss, Batch& batch, Counts& counts) const;
-  /// @param counts over all ranks. Without the metrics, and the time it took.
+  /// The result without the metrics and without the time taken. @param counts the sums over all
+  /// ranks.
   [[nodiscard]] EvalResult result_of(const Counts& counts) const;
   [[nodiscard]] at::Tensor outputs(Model& model, Batch& batch) const;
 

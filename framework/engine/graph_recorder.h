@@ -7,8 +7,9 @@
 
 namespace precast::engine {
 
-/// Records work for a device once and launches it again as a unit (a CUDA graph). This is only the
-/// mechanism: StepGraph decides what to record, when, and what to do if it fails. Not thread-safe.
+/// Records work for a device once and replays it as a unit (a CUDA graph). This is only the
+/// mechanism: StepGraph decides what to record, when, and what to do if recording fails. Not
+/// thread-safe.
 class GraphRecorder {
  public:
   using Work = std::function<void()>;

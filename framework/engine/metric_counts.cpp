@@ -59,7 +59,7 @@ std::vector<std::pair<std::string, double>> MetricCounts::values(Communicator& r
       all.push_back(sums_[i].defined() ? sums_[i] : at::zeros({wide[i]}, reals));
       continue;
     }
-    // Each place is another rank's 0 but for one value, so the sum is exact.
+    // Each element is non-zero on only one rank, so the sum is exact.
     at::Tensor rows = at::zeros({samples, wide[i]}, reals);
     if (!rows_[i].empty())
       rows.slice(0, ranks.rank(), samples, ranks.world()).copy_(at::cat(rows_[i]));

@@ -13,20 +13,21 @@
 
 namespace precast::engine {
 
-/// What one rank counts for the metrics of an evaluation. One thread.
+/// What one rank counts for the metrics of an evaluation. Not thread-safe.
 class PRECAST_API MetricCounts {
  public:
-  /// @param device of the batches.
+  /// @param device the batches' device.
   MetricCounts(const Metrics& metrics, at::Device device);
   void add(const at::Tensor& outputs, const Batch& batch);
   /// Name and value of each metric over the samples of all ranks. Collective. The rows of rank r
   /// are those of the samples r, r + world, r + 2 world ... (EpochRequest).
-  /// @param samples of all ranks, above 0.
+  /// @param samples number of samples of all ranks, above 0.
   [[nodiscard]] std::vector<std::pair<std::string, double>> values(Communicator& ranks,
                                                                    std::int64_t samples);
 
  private:
-  /// The length of each metric's sums or rows; 0 where this rank had no batch to tell.
+  /// The length of each metric's sums or rows, agreed on by the ranks, since a rank without batches
+  /// does not know it.
   [[nodiscard]] std::vector<std::int64_t> widths(Communicator& ranks) const;
 
   const Metrics& metrics_;

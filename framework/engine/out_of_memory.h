@@ -6,7 +6,7 @@
 
 namespace precast::engine {
 
-/// Whether an exception of libtorch says that the device or the host has no memory left. Its
+/// Whether an exception of libtorch means that the device or the host has run out of memory. Its
 /// allocators, cuDNN and cuBLAS all use different messages.
 [[nodiscard]] PRECAST_API bool is_out_of_memory(const std::exception& error);
 

@@ -11,8 +11,8 @@
 namespace precast::engine {
 
 /// Turns autocast on for one device type while it lives: matrix products and convolutions then run
-/// in fp16 or bf16, as Python's torch.autocast. Does nothing for fp32. It applies to the thread
-/// that made it; scopes may nest.
+/// in fp16 or bf16, as with Python's torch.autocast. Does nothing for fp32. Applies to the thread
+/// that created it; scopes may be nested.
 class PRECAST_API AutocastScope {
  public:
   AutocastScope(at::Device device, Precision precision);
@@ -26,8 +26,9 @@ class PRECAST_API AutocastScope {
   bool was_enabled_ = false;
 };
 
-/// Scales the loss so that small fp16 gradients survive, and skips steps that overflow: Python's
-/// torch.amp.GradScaler (growth 2, backoff 0.5, interval 2000), without a device sync.
+/// Scales the loss so that small fp16 gradients do not underflow, and skips steps that overflow,
+/// like Python's torch.amp.GradScaler (growth 2, backoff 0.5, interval 2000), but without waiting
+/// for the device.
 class PRECAST_API GradScaler final : public Stateful {
  public:
   explicit GradScaler(at::Device device);

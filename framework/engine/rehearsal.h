@@ -27,10 +27,10 @@ struct RehearsalOptions {
 };
 
 /// The image sizes that training will use, largest first: the size that needs the most memory is
-/// tried first, and the memory that the allocator then keeps serves all others.
+/// tried first, and the allocator reuses its memory for all others.
 [[nodiscard]] PRECAST_API std::vector<std::int64_t> sizes_to_rehearse(const TrainPlan& plan);
 
-/// Does once, on synthetic samples, every kind of work that the run will do: a training step
+/// Runs once, on synthetic samples, every kind of work that the run will do: a training step
 /// without an update (if a method replaces the step, the most expensive of its steps) at the plan's
 /// largest image size, an evaluation (a full batch and the partial last one), then a step at every
 /// other size. So a run that does not fit in memory fails at once instead of in its last epochs,

@@ -17,8 +17,8 @@
 namespace precast::engine {
 namespace {
 
-/// Another name than `lock`, which a job (tools/experiments/trial) holds while it runs the
-/// training.
+/// Not `lock`, which is the name of the lock that a job (tools/experiments/trial) holds during the
+/// run.
 constexpr const char* kLockFile = "train.lock";
 
 /// A log with lines, or checkpoints.

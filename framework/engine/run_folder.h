@@ -19,8 +19,9 @@ namespace precast::engine {
 class PRECAST_API RunFolder {
  public:
   /// Creates and locks the folder. @param run_id empty: `YYYYMMDD-HHMMSS-<arch>-<4 hex>`.
-  /// @param go_on the folder may contain results of an earlier run. Without results (an empty log,
-  /// no checkpoint: a run that failed before its first step) it may always be used again.
+  /// @param go_on whether the folder may contain results of an earlier run. Without results (an
+  /// empty log, no checkpoint: a run that failed before its first step) it may always be used
+  /// again.
   /// @throws IoError if it cannot be created, if another process trains in it, or if it has such
   /// results and `go_on` is false.
   RunFolder(const std::filesystem::path& folder, const std::string& run_id, const std::string& arch,
@@ -49,8 +50,8 @@ class PRECAST_API JsonLinesLog final : public MetricSink {
   void write(const nlohmann::ordered_json& record) override;
   /// The length in bytes, including lines that the disk has not accepted yet.
   [[nodiscard]] std::int64_t position() const override { return file_.position(); }
-  /// Truncates the file and removes a last line that a crash left incomplete; continues with the
-  /// last line's relative_time.
+  /// Truncates the file and removes a last line that a crash left incomplete; `relative_time`
+  /// continues from the value in the last line.
   void rewind(std::int64_t position) override;
 
  private:

@@ -12,8 +12,8 @@
 
 namespace precast::engine {
 
-/// Tensors of a state on the CPU, contiguous, as a file stores them: a copy that training no longer
-/// changes.
+/// A copy of a state's tensors on the CPU, contiguous, as a file stores them; training no longer
+/// changes it.
 class PRECAST_API StateCopy {
  public:
   explicit StateCopy(const std::vector<NamedTensor>& tensors);
@@ -30,14 +30,15 @@ class PRECAST_API StateCopy {
 [[nodiscard]] std::vector<NamedTensor> gather_tensors(const std::vector<NamedTensor>& mine,
                                                       Communicator& ranks, at::Device device);
 
-/// Writes a file's tensors into those of a state. @param partial the file may have more.
+/// Copies a file's tensors into those of a state. @param partial whether the file may have further
+/// tensors.
 /// @throws CheckpointError naming what is missing, unexpected or of another shape or type; the
 /// state is then unchanged.
 void restore_tensors(const std::filesystem::path& path, const std::vector<NamedTensor>& targets,
                      bool partial);
 
-/// Which element type of a file is which of libtorch. @throws CheckpointError for types that files
-/// do not hold.
+/// The element type of a weights file that corresponds to the tensor's dtype. @throws
+/// CheckpointError for dtypes that files cannot store.
 [[nodiscard]] DType dtype_of(const at::Tensor& tensor);
 [[nodiscard]] at::ScalarType scalar_type(DType dtype);
 /// A tensor that views a record's bytes. Do not write to it.

@@ -31,13 +31,15 @@ enum class GraphMode {
 [[nodiscard]] PRECAST_API bool can_capture(GraphMode mode, const TrainPlan& plan, at::Device device,
                                            int world);
 /// Whether a replay saves time, which it does if the device finishes a kernel before the host has
-/// launched the next one. Measured elsewhere: much below a batch of about 96 images of 160 px,
-/// nothing above (spikformer's figures for 8 and 96 images; torchbench pull request 706).
+/// launched the next one. According to measurements of others, it saves much with batches far below
+/// 96 images of 160 px and nothing above (spikformer's figures for 8 and 96 images; torchbench pull
+/// request 706).
 [[nodiscard]] PRECAST_API bool worth_capturing(GraphMode mode, std::int64_t samples,
                                                std::int64_t size_px);
 
-/// The forward and backward passes of training steps, recorded. The optimiser is not part of it:
-/// its few launches take the rate as a plain number and work for every optimiser and method.
+/// The forward and backward passes of training steps, recorded. The optimiser is not recorded: it
+/// has few kernel launches, and they take the learning rate as a plain number, which a recording
+/// would freeze.
 ///
 /// The first steps with a shape run without a recording; then one step is recorded, and replayed
 /// from then on. There is one recording at a time. Another shape or type of the batch, or another
@@ -53,8 +55,9 @@ class PRECAST_API StepGraph {
   /// @return the loss: scalar, detached.
   using Passes = std::function<at::Tensor(const Batch&)>;
 
-  /// Steps before the recording: libraries then have their workspaces, cuDNN its kernels, the model
-  /// its constants. The number that PyTorch's documentation of CUDA graphs asks for.
+  /// Steps before the recording, in which libraries allocate their workspaces, cuDNN chooses its
+  /// kernels and the model creates its constants. PyTorch's documentation of CUDA graphs asks for
+  /// this number.
   static constexpr int kWarmUps = 3;
 
   /// @param mode automatic or on.
@@ -62,7 +65,7 @@ class PRECAST_API StepGraph {
   StepGraph(GraphMode mode, std::unique_ptr<GraphRecorder> recorder,
             std::vector<at::Tensor> parameters);
 
-  /// Does what `passes` would do. @return as `passes`; the caller's own
+  /// Runs `passes`, or replays the recording of them. @return as `passes`; owned by the caller
   /// @throws DeviceError in mode `on` if the passes cannot be recorded; if memory runs out in it,
   /// what libtorch throws.
   [[nodiscard]] at::Tensor run(const Batch& batch, const Passes& passes);

@@ -17,13 +17,13 @@ struct TrainState {
   std::int64_t global_step = 0;
   /// Sum of this rank's losses over the steps of the epoch: scalar float64 on the device.
   at::Tensor loss_sum;
-  /// How many losses that is, the same way.
+  /// The number of losses in that sum, of the same type.
   at::Tensor loss_count;
-  /// Mean over the last finished epoch and all ranks.
+  /// Mean loss over the last finished epoch and all ranks.
   double train_loss = 0;
-  /// The rate of the last step.
+  /// The learning rate of the last step.
   double lr = 0;
-  /// Factor on the plan's rate; falls when a diverged run is restored.
+  /// Factor applied to the plan's learning rate; reduced when a diverged run is restored.
   double lr_factor = 1;
   std::int64_t restores = 0;
   /// Over all ranks.
@@ -39,8 +39,8 @@ struct TrainState {
 
 /// Everything but the tensors, as a checkpoint stores it.
 [[nodiscard]] nlohmann::ordered_json position_of(const TrainState& state);
-/// The reverse. Values that older checkpoints lack get their defaults. @throws nlohmann::json's
-/// exceptions
+/// The reverse of position_of(). Values that older checkpoints lack get their defaults. @throws
+/// nlohmann::json's exceptions
 void restore_position(const nlohmann::ordered_json& json, TrainState& state);
 
 }  // namespace precast::engine

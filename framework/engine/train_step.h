@@ -20,7 +20,7 @@
 
 namespace precast::engine {
 
-/// What a step works with. All borrowed.
+/// The objects that a step uses. All are borrowed.
 struct StepParts {
   Model& model;
   const Loss& loss;
@@ -31,13 +31,13 @@ struct StepParts {
 };
 
 /// One update of the parameters: forward, loss, backward with gradients averaged over the ranks (or
-/// what a method's StepStrategy makes of these passes), on_backward after each backward pass,
-/// unscale, on_gradients, optimiser. Nothing in it waits for the device. Not thread-safe.
+/// the passes of a method's StepStrategy instead), on_backward after each backward pass, unscale,
+/// on_gradients, optimiser. Nothing in it waits for the device. Not thread-safe.
 class PRECAST_API TrainStep : private StepPasses {
  public:
-  /// @param skip_nonfinite a step whose gradients are not all finite changes nothing, neither
-  /// parameters nor batch statistics; in fp16 the gradient scaler protects the parameters in any
-  /// case.
+  /// @param skip_nonfinite whether a step whose gradients are not all finite is discarded, so that
+  /// it changes neither parameters nor batch statistics; in fp16 the gradient scaler protects the
+  /// parameters in any case.
   /// @param graph made for the same model; null: every pass is launched kernel by kernel.
   TrainStep(const TrainPlan& plan, StepParts parts, at::Device device, bool skip_nonfinite,
             std::unique_ptr<StepGraph> graph = nullptr);
@@ -45,8 +45,8 @@ class PRECAST_API TrainStep : private StepPasses {
   /// @param batch its size is a multiple of the plan's micro_batches.
   /// @return this rank's mean loss: scalar float32 on the device, detached.
   at::Tensor run(Batch& batch, double lr);
-  /// The passes of a step without an update or another rank: to find out whether memory suffices,
-  /// and to tune kernels. Leaves no gradients; batch statistics do change.
+  /// Runs the passes of a step without an update and without the other ranks, to find out whether
+  /// memory suffices and to tune kernels. Leaves no gradients; batch statistics do change.
   void rehearse(Batch& batch);
   /// Null unless the plan's precision is fp16.
   [[nodiscard]] GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }

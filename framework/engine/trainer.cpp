@@ -26,11 +26,11 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kMostRestores = 3;
 constexpr double kRestoreLrFactor = 0.5;
-/// The ranks sum one number per step: those asked to stop count 1, those that saw a loss that is
-/// not finite count this.
+/// The ranks sum one number per step: a rank that was asked to stop adds 1, a rank that saw a
+/// non-finite loss adds this.
 constexpr std::int64_t kDivergedWord = std::int64_t{1} << 32;
 
-/// Adds the time since it was last asked, and how much of that was waiting for data, to a state.
+/// Adds to a state the time since the last call, and the part of it spent waiting for data.
 class StepClock {
  public:
   explicit StepClock(const BatchSource& source) : waited_(source.seconds_waited()) {}
@@ -80,7 +80,7 @@ TrainSummary Trainer::run() {
 TrainSummary Trainer::stop() {
   if (parts_.checkpointer != nullptr) {
     if (save_checkpoint() == Verdict::diverged)
-      go_back();  // throws, or has a checkpoint to stop at
+      go_back();  // throws, or restores a checkpoint at which the run stops
     parts_.checkpointer->finish();
   }
   last_eval_.reset();
@@ -142,7 +142,7 @@ Trainer::Verdict Trainer::train_epoch() {
   }
   if (verdict != Verdict::go_on) return verdict;
   require(state_.step == plan_.steps_per_epoch, "an epoch has as many steps as the plan says");
-  // Of no step at all (each one was skipped) this is not a number.
+  // This is NaN if every step was skipped.
   state_.train_loss = mean_over_ranks(state_.loss_sum) / mean_over_ranks(state_.loss_count);
   return std::isfinite(state_.train_loss) ? Verdict::go_on : Verdict::diverged;
 }
@@ -165,14 +165,14 @@ void Trainer::take_step(Batch& batch) {
   if (options_.log_every > 0 && state_.global_step % options_.log_every == 0) log_step(loss);
   ++state_.step;
   ++state_.global_step;
-  // Reading the loss waits for the device: when a line is due, not each step.
+  // Reading the loss waits for the device, so it is read only when a line is due.
   if (progress_.due()) progress_.show_step(state_.step, state_.lr, loss.item<double>());
 }
 
 void Trainer::count_loss(const at::Tensor& loss) {
   if (step_.scaler() != nullptr) nonfinite_.raise_if(step_.scaler()->collapsed());
   if (options_.on_nonfinite == NonFinite::skip) {
-    // A skipped step has no loss to speak of.
+    // The loss of a skipped step does not count.
     const at::Tensor finite = at::isfinite(loss);
     state_.loss_sum.add_(at::where(finite, loss, at::zeros({}, loss.options())));
     state_.loss_count.add_(finite);
@@ -266,7 +266,7 @@ void Trainer::in_eval_scope(const std::function<void()>& action) {
   // In training each rank has its own batch statistics; those of rank 0 become the model's.
   parts_.ranks.broadcast(statistics_of(parts_.model), /*root=*/0);
   action();
-  // Guards go in the reverse order of their making, as nested scopes do.
+  // Guards are destroyed in reverse order, like nested scopes.
   while (!guards.empty()) guards.pop_back();
 }
 
@@ -287,7 +287,7 @@ void Trainer::log_step(const at::Tensor& loss) {
          {"resolution", plan_.image_size_px.at(static_cast<std::size_t>(state_.epoch))},
          {"current_lr", state_.lr},
          {"loss", mean_over_ranks(loss)},
-         // Without the step that is being counted.
+         // Without the current step.
          {"train_time", state_.train_seconds},
          {"wait_time", state_.wait_seconds},
          {"images", state_.images_trained}});

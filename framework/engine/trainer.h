@@ -20,11 +20,11 @@
 
 namespace precast::engine {
 
-/// What to do when a loss or gradient is not a number.
+/// What to do when a loss or a gradient is NaN or infinite.
 enum class NonFinite {
   /// End the run with ExitCode::diverged.
   stop,
-  /// Take no step; the batch is lost.
+  /// Skip the update of this batch.
   skip,
   /// Restore the last checkpoint and halve the rate, at most three times.
   restore,
@@ -42,7 +42,7 @@ struct TrainerOptions {
   BestMetric best = {};
 };
 
-/// What the trainer works with. All borrowed; they outlive it.
+/// The objects that the trainer uses. All are borrowed and outlive it.
 struct TrainerParts {
   Model& model;
   const Loss& loss;
@@ -61,13 +61,13 @@ struct TrainerParts {
 };
 
 struct TrainSummary {
-  /// Nothing if the run was asked to stop before its end.
+  /// Empty if the run was asked to stop before its end.
   std::optional<EvalResult> final_eval;
   double train_seconds = 0;
   double eval_seconds = 0;
-  /// Of the training time, how long the model waited for batches.
+  /// The part of the training time that was spent waiting for batches.
   double wait_seconds = 0;
-  /// Over all ranks.
+  /// Sum over all ranks.
   std::int64_t images_trained = 0;
   /// Mean training loss of the last epoch.
   double train_loss = 0;
@@ -84,10 +84,11 @@ class PRECAST_API Trainer {
   /// After start(): trains through the rest of the plan and evaluates. When a rank is asked to stop
   /// (StopSignals), all stop after the same step, with a checkpoint. The last checkpoint of a
   /// finished run may still be being written: see Checkpointer::finish().
-  /// @throws Error with ExitCode::diverged if the loss is NaN or infinite and `on_nonfinite` says
-  /// so.
+  /// @throws Error with ExitCode::diverged if the loss is NaN or infinite and `on_nonfinite`
+  /// requires it.
   TrainSummary run();
-  /// Evaluates the model as the methods want it evaluated. @return nothing if asked to stop
+  /// Evaluates the model with the weights that the methods provide for evaluation (EMA's averages,
+  /// say). @return nothing if asked to stop
   [[nodiscard]] std::optional<EvalResult> evaluate();
   /// Runs `action` while the model holds the weights that are evaluated (those of EMA, say; batch
   /// statistics of rank 0): what is exported then is what the reported accuracy belongs to.
@@ -112,7 +113,7 @@ class PRECAST_API Trainer {
   [[nodiscard]] std::optional<double> score(const std::optional<EvalResult>& eval) const;
   void log_epoch(const std::optional<EvalResult>& eval);
   void tick();
-  /// For people: epochs count from 1.
+  /// The position for messages; epochs count from 1.
   [[nodiscard]] std::string place() const;
 
   const TrainPlan& plan_;
@@ -123,7 +124,7 @@ class PRECAST_API Trainer {
   DeviceFlag nonfinite_;
   std::unique_ptr<Communicator::PendingSum> verdict_;
   std::optional<EvalResult> last_eval_;
-  /// Mean training loss of the last epoch that was finished.
+  /// Mean training loss of the last finished epoch.
   TrainProgress progress_;
 };
 

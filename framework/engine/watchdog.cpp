@@ -41,7 +41,7 @@ void Watchdog::watch(const std::stop_token& stop) {
   auto last_round = Clock::now();
   while (!stop.stop_requested()) {
     wake_.wait_for(lock, stop, std::min(kRound, limit_), [] { return false; });
-    // The process itself was stopped (Ctrl-Z, a suspended job).
+    // The process itself was suspended (Ctrl-Z, a suspended job).
     const auto round = Clock::now();
     if (round - std::exchange(last_round, round) > 10 * kRound) last_tick_ = round;
     if (stop.stop_requested() || round < last_tick_ + limit_) continue;

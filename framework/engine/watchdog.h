@@ -17,8 +17,10 @@ namespace precast::engine {
 /// of every thread, and ends the process with ExitCode::stalled.
 class PRECAST_API Watchdog {
  public:
-  /// @param describe queue depths and similar facts; called on the watchdog's thread. @param
-  /// on_stall called with the message before the process ends, so that peers learn the cause.
+  /// @param describe returns a text with queue depths and similar facts; called on the watchdog's
+  /// thread.
+  /// @param on_stall called with the message before the process ends, so that peers learn the
+  /// cause.
   Watchdog(std::chrono::seconds limit, std::function<std::string()> describe,
            std::function<void(const std::string&)> on_stall);
   Watchdog(const Watchdog&) = delete;

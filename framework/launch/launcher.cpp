@@ -28,14 +28,14 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kPeerFailed = static_cast<int>(ExitCode::peer_failed);
 constexpr int kPreempted = static_cast<int>(ExitCode::preempted);
-/// What shells add to the number of a signal to form the exit code.
+/// The number that shells add to a signal's number to form the exit code.
 constexpr int kSignalCode = 128;
 
 struct Child {
   int rank = 0;
   pid_t pid = 0;
   bool living = true;
-  /// Killed by the launcher: its exit code then says nothing.
+  /// Whether the launcher killed it; its exit code then has no meaning.
   bool killed = false;
   std::list<ChildStream> streams;
 };
@@ -51,7 +51,7 @@ class Launch {
   explicit Launch(const LaunchOptions& options);
   Launch(const Launch&) = delete;
   Launch& operator=(const Launch&) = delete;
-  /// Leaves nothing behind, even after an exception.
+  /// Ends and reaps all children, even after an exception.
   ~Launch();
 
   void start_all();
@@ -69,7 +69,7 @@ class Launch {
   void pause_all();
   void kill_all();
   void reap();
-  /// What the end of a child means. @return nothing if it is not a failure.
+  /// Judges the end of a child. @return the failure; nothing if it is not one.
   std::optional<Failure> judge(const Child& child, int status);
   void fail(Failure failure);
   void print_first();
@@ -270,7 +270,7 @@ void Launch::reap() {
     for (ChildStream& stream : child.streams) stream.finish();
     if (std::optional<Failure> failure = judge(child, status)) failures.push_back(*failure);
   }
-  // Of those that ended together, one that only failed because a peer did is not the first.
+  // If several ended at the same time, one that failed only because a peer failed is not the first.
   std::stable_partition(failures.begin(), failures.end(),
                         [](const Failure& failure) { return failure.code != kPeerFailed; });
   for (Failure& failure : failures) fail(std::move(failure));
@@ -297,7 +297,7 @@ std::optional<Failure> Launch::judge(const Child& child, int status) {
 
 void Launch::fail(Failure failure) {
   const bool is_first = !first_;
-  // A rank that failed because a peer did may end sooner than that peer.
+  // A rank that failed because a peer failed may end before that peer.
   if (is_first || (first_->code == kPeerFailed && failure.code != kPeerFailed)) {
     first_ = std::move(failure);
     if (first_->code != kPeerFailed) print_first();

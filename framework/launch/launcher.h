@@ -19,11 +19,11 @@ struct LaunchOptions {
   int store_port = 0;
   /// Passed on as OMP_NUM_THREADS unless that is already set; 0 leaves it unchanged.
   int threads_per_process = 0;
-  /// How long the others may take to end once one has failed; then they are killed.
+  /// How long the other ranks may take to end once one has failed; after that they are killed.
   std::chrono::milliseconds grace{15'000};
   /// Called once, in launch()'s thread, for the first rank that fails, with a cause such as `rank 1
-  /// (pid 123) was killed by signal 9 (SIGKILL)`; it informs ranks that wait for the failed one.
-  /// Nothing is forwarded or killed while it runs, so it must be quick.
+  /// (pid 123) was killed by signal 9 (SIGKILL)`; use it to inform ranks that wait for the failed
+  /// one. Nothing is forwarded or killed while it runs, so it must return quickly.
   std::function<void(int rank, const std::string& cause)> on_failure;
 };
 
@@ -31,9 +31,9 @@ struct LaunchOptions {
 /// reaped. README.md describes the protocol.
 ///
 /// SIGTERM, SIGINT and SIGUSR1 are forwarded once to every living child, SIGHUP as SIGTERM; a
-/// second SIGINT kills them. SIGTSTP (Ctrl-Z) stops and SIGCONT continues all. Signals that this
-/// process ignores stay ignored. The handlers are restored at the end. One launch at a time in a
-/// process.
+/// second SIGINT kills them. SIGTSTP (Ctrl-Z) suspends all, and SIGCONT continues them. Signals
+/// that this process ignores stay ignored. The handlers are restored at the end. One launch at a
+/// time in a process.
 ///
 /// @return the exit code: that of the first rank that failed, where ExitCode::peer_failed counts
 /// only if no rank has another one. A rank killed by a signal counts as ExitCode::failed, or as

@@ -60,7 +60,7 @@ class Variables {
   const char* source_;
 };
 
-/// Names of the variables that hold a source's four numbers.
+/// Names of the variables with a source's four numbers.
 struct Names {
   const char* rank;
   const char* world;
@@ -116,7 +116,8 @@ void read_ranks(const Variables& variables, const Names& names, RankInfo& info) 
   info.rank = variables.number(names.rank, 0, info.world - 1);
 }
 
-/// @param may_miss counts all ranks as those of one host if the local numbers are not given.
+/// @param may_miss whether the local numbers may be missing; all ranks then count as ranks of one
+/// host.
 void read_local_ranks(const Variables& variables, const Names& names, bool may_miss,
                       RankInfo& info) {
   info.local_world = may_miss && !variables.text(names.local_world)

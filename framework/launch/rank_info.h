@@ -21,10 +21,10 @@ struct RankInfo {
   /// From 0 to local_world - 1, among the ranks of this host.
   int local_rank = 0;
   int local_world = 1;
-  /// Host of rank 0; in a run of one process, what the caller gave.
+  /// Host of rank 0; in a run of one process, the address that the caller gave.
   std::string address;
   int port = 0;
-  /// What started it: "precast", "torchrun", "Slurm", "Open MPI", "PMI", or "single".
+  /// What started the process: "precast", "torchrun", "Slurm", "Open MPI", "PMI", or "single".
   std::string source = "single";
   /// What two sources disagree about, and which one was used. Empty if they agree; one rank should
   /// show it.

@@ -4,7 +4,8 @@
 
 namespace precast {
 
-/// Names the read end of a pipe whose write end only the launcher holds, as a descriptor's number.
+/// The environment variable with the descriptor number of the read end of a pipe whose write end
+/// only the launcher holds.
 inline constexpr const char* kLauncherPipeVariable = "PRECAST_LAUNCHER_PIPE";
 
 /// For a program that launch() may have started: call it first thing in main(), before there are

@@ -15,7 +15,7 @@ namespace {
 
 /// Longer lines are split.
 constexpr std::size_t kLongestLine = 1'000'000;
-/// The most a pipe holds unless root allows more.
+/// The largest capacity of a pipe unless root allows more.
 constexpr std::size_t kPipeBytes = 1'048'576;
 
 }  // namespace

@@ -18,11 +18,11 @@ class PRECAST_API Output {
   void line(int fd, std::string_view prefix, std::string_view text);
   /// The descriptor that write_some() waits for; -1 if nothing waits.
   [[nodiscard]] int waiting_fd() const;
-  /// Writes a piece that a descriptor accepts without blocking once poll() reports it as writable.
+  /// Call when poll() reports waiting_fd() as writable: writes a piece that does not block.
   void write_some();
-  /// Writes all, however long that takes.
+  /// Writes everything that waits, and blocks until it is written.
   void flush();
-  /// Whether so much is waiting that no more should be read for now.
+  /// Whether so much output is waiting that the caller should stop reading for now.
   [[nodiscard]] bool full() const { return bytes_ >= kMostBytes; }
 
  private:
@@ -39,7 +39,7 @@ class PRECAST_API Output {
 /// Splits what a child writes to one pipe into lines.
 class PRECAST_API ChildStream {
  public:
-  /// @param fd where the lines go, each after `prefix`.
+  /// @param fd descriptor that gets the lines. @param prefix text before each line.
   ChildStream(Output& output, int fd, std::string prefix);
 
   [[nodiscard]] Pipe& pipe() { return pipe_; }
@@ -51,7 +51,7 @@ class PRECAST_API ChildStream {
   void finish();
 
  private:
-  /// @return false when nothing more is there now.
+  /// @return false if nothing more can be read now.
   bool read_once();
 
   Output& output_;

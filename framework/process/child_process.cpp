@@ -36,7 +36,7 @@ bool collect(const Pipe& output, const Pipe& errors, Clock::time_point deadline,
       const ssize_t size = read(waits[i].fd, buffer.data(), buffer.size());
       if (size < 0 && errno == EINTR) continue;
       if (size <= 0) {
-        waits[i].fd = -1;  // poll passes over it
+        waits[i].fd = -1;  // poll ignores it
       } else if (texts[i]->size() < kMostBytes) {
         texts[i]->append(buffer.data(), static_cast<std::size_t>(size));
       }

@@ -18,8 +18,8 @@ struct ChildResult {
 };
 
 /// Runs `arguments[0]` (a path; no shell, no search in PATH) with no standard input and collects
-/// what it prints, at most 1 MB of each stream. Kills it after `timeout`. @throws IoError if no
-/// pipe can be made.
+/// what it prints, at most 1 MB of each stream. Kills it after `timeout`. @throws IoError if a pipe
+/// cannot be created.
 [[nodiscard]] PRECAST_API ChildResult run_child(const std::vector<std::string>& arguments,
                                                 std::chrono::milliseconds timeout);
 

@@ -25,7 +25,8 @@ extern "C" void write_signal(int signal) {
   errno = errno_before;
 }
 
-/// Made once and never closed: a handler may still run in another thread when it is uninstalled.
+/// Created once and never closed: a handler may still run in another thread after it has been
+/// uninstalled.
 Pipe& pipe_of_process() {
   static Pipe* pipe = [] {
     auto* made = new Pipe;
@@ -42,14 +43,14 @@ Pipe& pipe_of_process() {
 SignalPipe::SignalPipe(const std::vector<int>& signals) {
   require(!in_use.exchange(true), "one SignalPipe at a time");
   pipe_of_process();
-  (void)take();  // what came after the last one's end
+  (void)take();  // signals that arrived after the last SignalPipe ended
   struct sigaction action {};
   action.sa_handler = write_signal;
   action.sa_flags = SA_RESTART | SA_NOCLDSTOP;
   for (const int signal : signals) {
     Before before{signal, {}};
     sigaction(signal, nullptr, &before.action);
-    // An ignored SIGCHLD would make children vanish before their code is read.
+    // If SIGCHLD were ignored, the kernel would reap children before their exit code is read.
     if (before.action.sa_handler == SIG_IGN && signal != SIGCHLD) continue;
     sigaction(signal, &action, nullptr);
     before_.push_back(before);

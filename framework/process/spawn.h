@@ -29,7 +29,7 @@ class PRECAST_API Pipe {
   std::array<int, 2> ends_{-1, -1};
 };
 
-/// An open file that a program gets: our descriptor `ours` under its number `theirs`.
+/// A descriptor that a program inherits: `ours` in this process, `theirs` in the program.
 struct InheritedFile {
   int ours = -1;
   int theirs = -1;
@@ -38,15 +38,16 @@ struct InheritedFile {
 /// The environment as `NAME=value` each.
 [[nodiscard]] PRECAST_API std::vector<std::string> current_environment();
 
-/// Pointers to the texts followed by a null pointer, as exec takes arguments and environments. They
-/// are valid as long as the texts.
+/// Pointers to the texts followed by a null pointer, as exec takes arguments and environments.
+/// Valid as long as the texts.
 [[nodiscard]] PRECAST_API std::vector<char*> null_terminated(const std::vector<std::string>& texts);
 
 /// Starts the program `arguments[0]` (a path; no shell, no search in PATH) with /dev/null as its
 /// standard input. Does not fork, so it is safe in a process with threads.
-/// @param own_group makes it the leader of its own process group: signals of a terminal (Ctrl-C,
-/// Ctrl-Z) do not reach it, and it may write to one that stops background writers.
-/// @return 0 and the process in `child`, or an errno value.
+/// @param own_group whether the program leads a new process group: signals of a terminal (Ctrl-C,
+/// Ctrl-Z) then do not reach it, and it may write to a terminal that stops background writers
+/// (`stty tostop`).
+/// @return 0, with the process id in `child`, or an errno value.
 [[nodiscard]] PRECAST_API int spawn(const std::vector<std::string>& arguments,
                                     const std::vector<std::string>& environment,
                                     std::span<const InheritedFile> files, bool own_group,

@@ -7,9 +7,9 @@
 
 namespace precast::models::detail {
 
-/// Batch normalisation of [N, C, H, W]; with `ranks`, the statistics of a training step are those
-/// of the batch of all ranks (SyncBatchNorm of torch and apex; Peng et al., MegDet, CVPR 2018).
-/// Names, parameters and buffers are those of torch::nn::BatchNorm2d.
+/// Batch normalisation of [N, C, H, W]; with `ranks`, the statistics of a training step are
+/// computed over the batches of all ranks (SyncBatchNorm of torch and apex; Peng et al., MegDet,
+/// CVPR 2018). Names, parameters and buffers are those of torch::nn::BatchNorm2d.
 class PRECAST_API BatchNorm2dImpl : public torch::nn::BatchNorm2dImpl {
  public:
   /// @param ranks null: statistics of each rank's own batch. Borrowed.

@@ -13,8 +13,8 @@ namespace precast::models::detail {
 /// Otherwise it is Conv2d. The filter is neither a parameter nor a buffer: names and state stay
 /// Conv2d's.
 ///
-/// Cost of one blurred layer: one depthwise 3x3 convolution. A 1x1 layer needs the blurred values
-/// only where its stride lands, and computes no others.
+/// Cost of one blurred layer: one depthwise 3x3 convolution. For a 1x1 layer, only the blurred
+/// values at the positions of its stride are computed.
 class PRECAST_API BlurConv2dImpl : public torch::nn::Conv2dImpl {
  public:
   BlurConv2dImpl(const torch::nn::Conv2dOptions& conv, bool blurpool);
@@ -22,13 +22,12 @@ class PRECAST_API BlurConv2dImpl : public torch::nn::Conv2dImpl {
   /// @param input [N, in_channels, H, W] float32, float16 or bfloat16, any layout and device.
   at::Tensor forward(const at::Tensor& input);
   [[nodiscard]] bool blurs() const { return blurs_; }
-  /// From now on the output passes through a squeeze-and-excitation, the submodule `se`. Draws its
-  /// weights.
+  /// Adds a squeeze-and-excitation of the output, as the submodule `se`, and draws its weights.
   void add_squeeze_excite(double latent_channels);
 
  private:
   at::Tensor convolve(const at::Tensor& input);
-  /// The filter for `input`'s device and type; made once for each, not every step.
+  /// The filter for `input`'s device and dtype; created once for each of them.
   const at::Tensor& filter_for(const at::Tensor& input);
 
   bool blurs_ = false;

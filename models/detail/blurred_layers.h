@@ -15,8 +15,8 @@ namespace precast::models {
 /// A convolution's name in state() and its number of input channels: {"layer2.0.conv1", 64}.
 using BlurredLayers = std::map<std::string, std::int64_t>;
 
-/// A model that knows which of its convolutions BlurPool blurs; those of as_model() do. A weights
-/// file records them, because they do not show in the names and shapes of weights.
+/// A model that can list the convolutions that BlurPool blurs, as models from as_model() can. A
+/// weights file records them, because the names and shapes of weights do not show them.
 class PRECAST_API HasBlurredLayers {
  public:
   virtual ~HasBlurredLayers();

@@ -12,8 +12,8 @@
 
 namespace precast::models::detail {
 
-/// The tensors of a torch::nn::Module as api::Model promises them. Parameters are the module's own
-/// tensors; in state() they are detached from autograd, with the same memory.
+/// The tensors of a torch::nn::Module in the form that Model specifies. Parameters are the module's
+/// own tensors; in state() they are detached from autograd, with the same memory.
 [[nodiscard]] PRECAST_API std::vector<NamedTensor> parameters_of(const torch::nn::Module& module);
 [[nodiscard]] PRECAST_API std::vector<NamedTensor> state_of(const torch::nn::Module& module);
 /// The layers of type BlurConv2d in `module` that blur.
@@ -21,8 +21,8 @@ namespace precast::models::detail {
 /// Keeps the identity of every tensor, so that existing optimisers stay valid; drops gradients.
 PRECAST_API void move(torch::nn::Module& module, at::Device device, bool channels_last);
 
-/// A Model that wraps a torch::nn::Module: one with `at::Tensor forward(const Batch&)`, or, for the
-/// first input alone, `at::Tensor forward(const at::Tensor&)`.
+/// A Model that wraps a torch::nn::Module with `at::Tensor forward(const Batch&)` or, if it needs
+/// only the first input, `at::Tensor forward(const at::Tensor&)`.
 template <typename Net>
 class ModuleModel final : public Model, public HasBlurredLayers {
  public:

@@ -7,11 +7,11 @@
 
 namespace precast::models::detail {
 
-/// What one training step of a batch normalisation over all ranks reads and updates.
+/// The tensors that a training step of a batch normalisation over all ranks reads and updates.
 struct RankBatchNorm {
   /// [C] each.
   at::Tensor weight, bias;
-  /// [C] each, updated in place; the variance is the unbiased one, as torch's.
+  /// [C] each, updated in place; the variance is unbiased, as in torch.
   at::Tensor running_mean, running_var;
   double momentum = 0.1;
   double eps = 1e-5;
@@ -20,12 +20,12 @@ struct RankBatchNorm {
 };
 
 /// Normalises x [N, C, H, W] by the mean and variance of all ranks' samples. Differentiable in x,
-/// weight and bias: the gradient of x includes the effect of a sample on the statistics of every
-/// rank; those of weight and bias are this rank's share, as GradSync expects them. One sum over the
-/// ranks in the forward pass and one in the backward pass.
-/// @return in x's element type and memory format.
+/// weight and bias: the gradient of x includes the effect of a sample on the outputs of all ranks;
+/// the gradients of weight and bias are this rank's part, as GradSync expects them. Does one
+/// all-reduce in the forward pass and one in the backward pass.
+/// @return the normalised x, with x's dtype and memory format.
 ///
-/// This one runs on any device and is the reference: statistics in float64.
+/// Runs on any device, with statistics in float64. It is the reference for rank_batch_norm_cuda().
 [[nodiscard]] PRECAST_API at::Tensor rank_batch_norm(const at::Tensor& x,
                                                      const RankBatchNorm& norm);
 

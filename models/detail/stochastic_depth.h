@@ -9,12 +9,12 @@
 
 namespace precast::models::detail {
 
-/// How likely residual branches are dropped in training (Huang et al., ECCV 2016).
+/// How residual branches are dropped at random in training (Huang et al., ECCV 2016).
 struct StochasticDepthOptions {
   double drop_rate = 0;
-  /// Draw for each sample instead of once per batch.
+  /// Whether to draw for each sample instead of once per batch.
   bool by_sample = false;
-  /// Block i of n, counted from 1: drop_rate * i / n instead of drop_rate.
+  /// Whether block i of n, counted from 1, has the rate drop_rate * i / n instead of drop_rate.
   bool linear = true;
 };
 
@@ -24,7 +24,7 @@ struct StochasticDepthOptions {
 
 /// torchvision.ops.stochastic_depth, mode "row" or "batch": a branch that is kept is divided by its
 /// probability of being kept. Draws from the device's default generator, as torchvision does; with
-/// a rate of 0 nothing is drawn and `branch` returned.
+/// a rate of 0, nothing is drawn and `branch` is returned.
 [[nodiscard]] PRECAST_API at::Tensor drop_branch(const at::Tensor& branch, double drop_rate,
                                                  bool by_sample);
 

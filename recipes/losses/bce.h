@@ -9,7 +9,7 @@ namespace precast::recipes {
 struct BceOptions {
   /// In [0, 1): the share of probability spread over all classes (Szegedy et al., CVPR 2016).
   double label_smoothing = 0;
-  /// The sum over classes instead of their mean.
+  /// Whether to sum over the classes instead of taking their mean.
   bool sum_classes = false;
   /// 0 or more: a target above it counts as 1, any other as 0. Below 0: targets are unchanged.
   double target_threshold = -1;
@@ -17,13 +17,13 @@ struct BceOptions {
   void options(Schema& schema);
 };
 
-/// Mean binary cross entropy of logits, as timm 1.0's BinaryCrossEntropy: one decision per class.
+/// Mean binary cross entropy of logits, like timm 1.0's BinaryCrossEntropy: one decision per class.
 /// Class indices become probabilities first. Indices and probabilities alike are smoothed: the
 /// share `label_smoothing` is spread evenly over all classes (timm does the same to mixed labels,
-/// in its Mixup). Then `target_threshold` makes them 0 or 1. With `sum_classes`, the loss is the
-/// sum over classes and the mean over samples (Composer's binary_cross_entropy_with_logits).
-/// Computed in float32 whatever the logits' type.
-/// The call throws std::logic_error for shapes or types other than api::Loss names.
+/// in its Mixup). Then they become 0 or 1 if there is a `target_threshold`. With `sum_classes`, the
+/// loss is the sum over classes and the mean over samples (Composer's
+/// binary_cross_entropy_with_logits). Computed in float32 whatever the dtype of the logits. Calls
+/// throw std::logic_error for other shapes or dtypes than those in framework/api/loss.h.
 [[nodiscard]] std::unique_ptr<Loss> make_bce(const BceOptions& options);
 
 }  // namespace precast::recipes

@@ -13,10 +13,10 @@ struct CrossEntropyOptions {
   void options(Schema& schema);
 };
 
-/// Mean cross entropy with label smoothing, as torch.nn.CrossEntropyLoss(label_smoothing=s): the
-/// target keeps 1 - s of its mass and s is spread evenly over all classes (Szegedy et al., CVPR
-/// 2016). Computed in float32 whatever the logits' type.
-/// The call throws std::logic_error for shapes or types other than api::Loss names.
+/// Mean cross entropy with label smoothing, like torch.nn.CrossEntropyLoss(label_smoothing=s): the
+/// target keeps 1 - s of its probability, and s is spread evenly over all classes (Szegedy et al.,
+/// CVPR 2016). Computed in float32 whatever the dtype of the logits. Calls throw std::logic_error
+/// for other shapes or dtypes than those in framework/api/loss.h.
 [[nodiscard]] std::unique_ptr<Loss> make_cross_entropy(const CrossEntropyOptions& options);
 
 }  // namespace precast::recipes

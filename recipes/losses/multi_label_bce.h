@@ -14,8 +14,9 @@ struct MultiLabelBceOptions {
 };
 
 /// Mean binary cross entropy of logits [N, classes] and targets [N, classes] of 0 and 1, of any
-/// type, as torch.nn.BCEWithLogitsLoss(pos_weight=w): each class is a decision of its own. Computed
-/// in float32 whatever the logits' type. The call throws std::logic_error for other shapes.
+/// dtype, like torch.nn.BCEWithLogitsLoss(pos_weight=w): each class is a separate decision.
+/// Computed in float32 whatever the dtype of the logits. Calls throw std::logic_error for other
+/// shapes.
 [[nodiscard]] std::unique_ptr<Loss> make_multi_label_bce(const MultiLabelBceOptions& options);
 
 }  // namespace precast::recipes

@@ -14,9 +14,10 @@ struct PixelCrossEntropyOptions {
 };
 
 /// Cross entropy of logits [N, classes, H, W] and masks [N, H, W] of classes, of any integer type:
-/// the mean over the pixels of the batch that count, as torch.nn.CrossEntropyLoss(ignore_index=i);
-/// 0 if none does. per_sample() is the mean over the pixels of each sample. Computed in float32
-/// whatever the logits' type. The calls throw std::logic_error for other shapes.
+/// the mean over the pixels of the batch that count, like
+/// torch.nn.CrossEntropyLoss(ignore_index=i); 0 if no pixel counts. per_sample() is the mean over
+/// the pixels of each sample. Computed in float32 whatever the dtype of the logits. Calls throw
+/// std::logic_error for other shapes.
 [[nodiscard]] std::unique_ptr<Loss> make_pixel_cross_entropy(
     const PixelCrossEntropyOptions& options);
 

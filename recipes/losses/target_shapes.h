@@ -4,9 +4,9 @@
 
 namespace precast::recipes {
 
-/// The targets of TargetKind::values in the shape of the outputs. @throws std::logic_error if the
-/// two do not have the same values of each sample: they have the same shape, or one of them is flat
-/// ([N] or [N, n]).
+/// The targets of TargetKind::values in the shape of the outputs. @throws std::logic_error unless
+/// the two have the same shape, or the same number of values per sample and one of them is
+/// flattened ([N] or [N, n]).
 [[nodiscard]] at::Tensor values_like(const at::Tensor& outputs, const at::Tensor& target);
 
 /// The classes of TargetKind::class_mask, [N, H, W] int64, for outputs [N, classes, H, W].

@@ -7,21 +7,21 @@
 namespace precast::recipes {
 
 struct HuberOptions {
-  /// Above 0: errors up to it count by their square, larger ones by their size.
+  /// Above 0: the error up to which the loss is quadratic; it is linear for larger errors.
   double delta = 1;
 
   void options(Schema& schema);
 };
 
 /// Losses of regression: the mean over all values of the first target, of any type; see
-/// TargetKind::values for the shapes. Computed in float32 whatever the outputs' type. The calls
+/// TargetKind::values for the shapes. Computed in float32 whatever the dtype of the outputs. Calls
 /// throw std::logic_error for other shapes.
 ///
-/// The squared error, as torch.nn.MSELoss.
+/// The squared error, like torch.nn.MSELoss.
 [[nodiscard]] std::unique_ptr<Loss> make_mse();
-/// The absolute error, as torch.nn.L1Loss.
+/// The absolute error, like torch.nn.L1Loss.
 [[nodiscard]] std::unique_ptr<Loss> make_l1();
-/// As torch.nn.HuberLoss (Huber 1964).
+/// The Huber loss, like torch.nn.HuberLoss (Huber 1964).
 [[nodiscard]] std::unique_ptr<Loss> make_huber(const HuberOptions& options);
 
 }  // namespace precast::recipes

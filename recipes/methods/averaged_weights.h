@@ -11,14 +11,15 @@
 
 namespace precast::recipes {
 
-/// A second set of a model's weights that is evaluated in place of the first: what ema and swa have
-/// in common. Contains parameters and floating-point buffers (batch statistics), as
+/// A second set of a model's weights that is evaluated in place of the first. The common part of
+/// ema and swa. Contains parameters and floating-point buffers (batch statistics), as
 /// torch.optim.swa_utils.AveragedModel with use_buffers=True; integer buffers are not averaged.
 /// Values are swapped, not tensors, so that code that refers to a weight by address (an optimiser,
 /// a captured graph) keeps working. Not thread-safe.
 class AveragedWeights {
  public:
-  /// Starts from copies of the model's. @param method its name: state is `<state name>.<method>`.
+  /// Starts from copies of the model's weights. @param method name of the method; state tensors are
+  /// called `<state name>.<method>`.
   void start(const std::string& method, const Model& model);
   /// Copies the model's weights.
   void copy(const Model& model);

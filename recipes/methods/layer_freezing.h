@@ -6,16 +6,16 @@
 
 namespace precast::recipes {
 
-/// Freezes layers during a run, the first ones first (FreezeOut, Brock et al. 2017; SVCCA, Raghu et
-/// al., NeurIPS 2017), as Composer's LayerFreezing. After the share t of a run, at the start of an
-/// epoch, the share freeze_level * (t - freeze_start) / (1 - freeze_start) of all layers but the
-/// last is frozen, rounded down. A layer consists of the parameters that share a name up to the
-/// last dot (`layer1.0.bn1`). The parameters of a frozen layer have no gradient, so no optimiser
-/// changes them; its batch statistics are still updated. Depends on the epoch alone: a resumed run
-/// freezes like an uninterrupted one, which Composer's does not guarantee. Options: freeze_start,
-/// in [0, 1), default 0.5; freeze_level, in [0, 1], default 1. Cost: none; saves the backward pass
-/// of frozen layers, though with several ranks, or replayed by a CUDA graph recorded before,
-/// gradients are still computed.
+/// Freezes layers during a run, beginning with the first ones (FreezeOut, Brock et al. 2017; SVCCA,
+/// Raghu et al., NeurIPS 2017), like Composer's LayerFreezing. At the start of an epoch, after the
+/// fraction t of the run, the fraction freeze_level * (t - freeze_start) / (1 - freeze_start) of
+/// all layers but the last is frozen, rounded down. A layer consists of the parameters that share a
+/// name up to the last dot (`layer1.0.bn1`). The parameters of a frozen layer have no gradient, so
+/// no optimiser changes them; its batch statistics are still updated. Depends on the epoch alone: a
+/// resumed run freezes like an uninterrupted one, which Composer's does not guarantee.
+/// Options: freeze_start, in [0, 1), default 0.5; freeze_level, in [0, 1], default 1.
+/// Cost: none; saves the backward pass of frozen layers, except that with several ranks, or in CUDA
+/// graphs that were recorded earlier, their gradients are still computed.
 [[nodiscard]] std::unique_ptr<Method> make_layer_freezing();
 
 }  // namespace precast::recipes

@@ -11,7 +11,7 @@
 
 namespace precast::recipes {
 
-/// What methods that mix samples have in common. @{
+/// The common part of the methods that mix samples. @{
 
 /// The rules about the order of methods that use cut_mix().
 [[nodiscard]] std::vector<MethodRule> cut_mix_rules();
@@ -24,15 +24,15 @@ namespace precast::recipes {
 [[nodiscard]] PRECAST_API at::Tensor class_probabilities(const at::Tensor& labels,
                                                          std::int64_t classes);
 
-/// Row i holds row i - 1, the first one the last: each sample's partner, as FFCV and torchvision
-/// choose it. Keeps the memory format.
+/// The rows shifted by one: row i is row i - 1, row 0 is the last one. This is each sample's
+/// partner, as in FFCV and torchvision. Keeps the memory format.
 [[nodiscard]] at::Tensor partners(const at::Tensor& rows);
 
 /// MixUp of a batch whose labels are probabilities: images and labels become share * own + (1 -
 /// share) * partner.
 PRECAST_API void mix_up(Batch& batch, double share);
-/// The same with shares drawn from Beta(alpha, alpha). @param same_lambda one per batch instead of
-/// one per sample.
+/// The same with shares drawn from Beta(alpha, alpha). @param same_lambda whether to draw one per
+/// batch instead of one per sample.
 void mix_up(Batch& batch, RandomStream& random, double alpha, bool same_lambda);
 
 /// CutMix of a batch whose labels are probabilities: the same box of every image is replaced by its

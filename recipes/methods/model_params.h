@@ -10,8 +10,8 @@ namespace precast::recipes {
 
 /// Sets options of the architecture for a method, as a recipe could in `model.params`. A model
 /// reads these through a Schema and so rejects unknown options; the message then names the method.
-/// @param section the key under model.params. @param values keys below it and values as text; one
-/// entry with an empty key is the value of the section itself.
+/// @param section the key under model.params. @param values keys below it with their values as
+/// text; a single entry with an empty key is the value of the section itself.
 /// @throws ConfigError if the recipe itself sets that key in model.params.
 void set_model_params(TrainPlan& plan, const std::string& method, const std::string& section,
                       const std::vector<std::pair<std::string, std::string>>& values);

@@ -7,9 +7,9 @@
 namespace precast::recipes {
 
 /// Progressive resizing: small images first, large ones last (Howard, DAWNBench 2018; in
-/// ffcv-imagenet's form, get_resolution). Up to epoch `start_ramp` images have min_res, from
-/// `end_ramp` on max_res; in between, a linear ramp rounded to multiples of 32 px, half to even.
-/// Fills the plan's image sizes.
+/// ffcv-imagenet's form, get_resolution). Images have min_res up to epoch `start_ramp` and max_res
+/// from `end_ramp` on; in between, the size grows linearly, rounded to multiples of 32 px, half to
+/// even. Fills the plan's image sizes.
 /// Options: min_res, max_res (px; default 160), start_ramp, end_ramp (epochs; default 0).
 /// configure() throws ConfigError for min_res > max_res.
 /// Saves time: an image of 160 px costs about (160 / 192)^2 of one of 192 px.

@@ -4,9 +4,9 @@
 
 namespace precast::recipes {
 
-/// Shares of a run in whole epochs, or of a side in whole pixels. 0.7 * 10 and 0.1 * 30 are
-/// slightly off 7 and 3 in binary: a value that is this close to a whole number counts as that
-/// number. @{
+/// Fractions of a run in whole epochs, or of a side in whole pixels. In floating point, 0.7 * 10
+/// and 0.1 * 30 differ slightly from 7 and 3, so a value that is this close to a whole number
+/// counts as that number. @{
 
 inline constexpr double kShareRounding = 1e-9;
 

@@ -7,9 +7,9 @@
 namespace precast::recipes {
 
 /// A shorter or longer run with the same shape (Composer's scale_schedule_ratio): the epochs are
-/// multiplied by `ratio` and rounded down, and whatever was written for an epoch e of the recipe
-/// (learning rate, image size) happens at e * ratio. The highest rate stays, and so does the length
-/// of a warm-up (`lr.warmup_epochs`, `lr.lr_peak_epoch`), as in Composer's schedulers without
+/// multiplied by `ratio` and rounded down, and the learning rate and image size of an epoch e of
+/// the recipe apply at e * ratio. The highest rate stays the same, and so does the length of a
+/// warm-up (`lr.warmup_epochs`, `lr.lr_peak_epoch`), as in Composer's schedulers without
 /// `scale_warmup`: what comes after it fills the rest of the run.
 /// Options: ratio, above 0; default 1.
 /// configure() throws ConfigError if no epoch would be left.

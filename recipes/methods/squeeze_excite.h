@@ -6,13 +6,14 @@
 
 namespace precast::recipes {
 
-/// Squeeze-and-excitation (Hu et al., CVPR 2018), as Composer's SqueezeExcite: the output of every
-/// convolution with at least `min_channels` input and output channels is multiplied, channel by
-/// channel, by numbers in (0, 1) that two linear layers without bias compute from the means of all
-/// channels. Writes model.params.squeeze_excite; the model does the work, or rejects the options.
-/// Options: latent_channels, width of the hidden layer: a number if 1 or more, a share of the
-/// channels if below 1; default 64. min_channels, default 128. Cost per convolution: 2 * channels *
-/// latent_channels weights and one read and write of its output.
+/// Squeeze-and-excitation (Hu et al., CVPR 2018), like Composer's SqueezeExcite: the output of
+/// every convolution with at least `min_channels` input and output channels is multiplied, channel
+/// by channel, by numbers in (0, 1) that two linear layers without bias compute from the means of
+/// all channels. Sets model.params.squeeze_excite; the model implements it, or rejects the options.
+/// Options: latent_channels, width of the hidden layer: a number of channels if 1 or more, a
+/// fraction of the channels if below 1; default 64. min_channels, default 128.
+/// Cost per convolution: 2 * channels * latent_channels weights and one read and write of its
+/// output.
 [[nodiscard]] std::unique_ptr<Method> make_squeeze_excite();
 
 }  // namespace precast::recipes

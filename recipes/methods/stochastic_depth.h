@@ -12,7 +12,7 @@ namespace precast::recipes {
 /// drop_rate. Dropping works as in torchvision.ops.stochastic_depth: with `block` the branch of the
 /// whole batch (its mode "batch"), with `sample` that of each sample (its "row"); a branch that is
 /// kept is divided by its probability of being kept, where Composer multiplies at evaluation
-/// instead. Writes model.params.stochastic_depth; the model does the work, or rejects the options.
+/// instead. Sets model.params.stochastic_depth; the model implements it, or rejects the options.
 /// Options: drop_rate, in [0, 1), default 0.2; mode, `block` (default) or `sample`; distribution,
 /// `linear` (default) or `uniform`.
 /// Cost: one multiplication of each branch. A dropped branch is still computed, so that steps can

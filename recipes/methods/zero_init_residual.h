@@ -7,9 +7,10 @@
 namespace precast::recipes {
 
 /// The last norm of each residual block starts at 0, so that the block starts as the identity
-/// (Goyal et al. 2017), as torchvision's zero_init_residual. Writes
-/// model.params.zero_init_residual; the model does the work, or rejects it. Options: none. Cost:
-/// none.
+/// (Goyal et al. 2017), like torchvision's zero_init_residual. Sets
+/// model.params.zero_init_residual; the model implements it, or rejects it.
+/// Options: none.
+/// Cost: none.
 [[nodiscard]] std::unique_ptr<Method> make_zero_init_residual();
 
 }  // namespace precast::recipes

@@ -7,7 +7,7 @@
 
 namespace precast::recipes {
 
-/// How often each class was predicted, and how often it was there.
+/// For each class, how often it was predicted, how often it was the target, and how often both.
 struct ClassCounts {
   /// Rows of [3, classes].
   std::span<const double> correct, predicted, actual;
@@ -15,12 +15,13 @@ struct ClassCounts {
   /// Reads 3 x classes counts, contiguous float64 on the CPU.
   explicit ClassCounts(const at::Tensor& counts);
   [[nodiscard]] std::size_t classes() const { return correct.size(); }
-  /// Samples (or pixels) that have the class or were taken for it.
+  /// Number of samples (or pixels) that have class i or were predicted as class i.
   [[nodiscard]] double either(std::size_t i) const { return predicted[i] + actual[i] - correct[i]; }
 };
 
-/// Counts of predicted and actual classes, int64 of the same shape; places whose actual class is
-/// not one of the `classes` do not count. @return [3 * classes] float64: correct, predicted, actual
+/// Counts predicted and actual classes, int64 tensors of the same shape; elements whose actual
+/// class is not one of the `classes` do not count. @return [3 * classes] float64: correct,
+/// predicted, actual
 [[nodiscard]] at::Tensor count_classes(const at::Tensor& predicted, const at::Tensor& actual,
                                        std::int64_t classes);
 

@@ -14,9 +14,10 @@ struct MeanIouOptions {
   void options(Schema& schema);
 };
 
-/// "mean_iou": pixels that have a class and were taken for it, as a share of those that have it or
-/// were taken for it; the mean over the classes that occur or were predicted, as scikit-learn's
-/// jaccard_score(average="macro") of all pixels. For TargetKind::class_mask.
+/// "mean_iou", intersection over union: the number of pixels that have a class and were predicted
+/// as it, divided by the number that have it or were predicted as it; the mean over the classes
+/// that occur or were predicted, like scikit-learn's jaccard_score(average="macro") of all pixels.
+/// For TargetKind::class_mask.
 [[nodiscard]] std::unique_ptr<Metric> make_mean_iou(const MeanIouOptions& options);
 
 }  // namespace precast::recipes

@@ -11,9 +11,9 @@ namespace precast::recipes {
 ///
 /// "mse": the squared error, the mean over all values; lower is better.
 [[nodiscard]] std::unique_ptr<Metric> make_mse_metric();
-/// "r2": 1 - squared error / variance of the targets, the mean over the values of a sample, as
-/// scikit-learn's r2_score: of a target that never changes, 1 if it is predicted exactly, else 0.
-/// Of one sample: not a number.
+/// "r2": 1 - squared error / variance of the target, the mean over the values of a sample, like
+/// scikit-learn's r2_score. A constant target gives 1 if it is predicted exactly, else 0. NaN for a
+/// single sample.
 [[nodiscard]] std::unique_ptr<Metric> make_r2();
 
 }  // namespace precast::recipes

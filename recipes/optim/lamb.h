@@ -12,12 +12,12 @@ namespace precast::recipes {
 ///   u = (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon) + weight_decay * p
 ///   p -= lr * |p| / |u| * u
 /// The ratio |p| / |u| is 1 for tensors of fewer than two dimensions (norms, biases), which
-/// therefore follow adamw, and where |p| or |u| is 0. timm and NVIDIA also bound the whole
-/// gradient's norm by 1: add the method gradient_clipping for that. The paper's and timm's epsilon
+/// therefore follow adamw, and where |p| or |u| is 0. timm and NVIDIA also clip the norm of the
+/// whole gradient to 1: add the method gradient_clipping for that. The paper's and timm's epsilon
 /// is 1e-6.
 ///
-/// A parameter without gradient is left alone. When `found_inf` is set a step changes nothing, t
-/// included. State: `<parameter>.exp_avg`, `<parameter>.exp_avg_sq`, `steps`.
+/// A parameter without a gradient is not changed. When `found_inf` is set, a step changes nothing,
+/// not even t. State: `<parameter>.exp_avg`, `<parameter>.exp_avg_sq`, `steps`.
 /// Memory: two floats per parameter, three more while a group is updated.
 [[nodiscard]] std::unique_ptr<Optimizer> make_lamb(const OptimizerInputs& inputs,
                                                    const MomentOptions& options);

@@ -16,14 +16,14 @@ struct LarsOptions : MomentumOptions {
 };
 
 /// Layer-wise adaptive rate scaling for large batches (You, Gitman & Ginsburg 2017), in the form of
-/// the paper's algorithm 1 and MLPerf's reference, where the rate is inside the velocity:
+/// the paper's algorithm 1 and MLPerf's reference, where the rate is part of the velocity:
 ///   r = trust_coefficient * |p| / (|g| + weight_decay * |p| + epsilon)
 ///   v = momentum * v + lr * r * (g + weight_decay * p);  p -= v
 /// (Nesterov: p -= momentum * v + lr * r * (...)). r is 1 for tensors of fewer than two dimensions
 /// (norms, biases) and where |p| or |g| is 0. With decay_groups `clean`, this is MLPerf's rule: no
 /// decay and no adaptation for norms and biases.
 ///
-/// A parameter without gradient is left alone. When `found_inf` is set a step changes nothing.
+/// A parameter without a gradient is not changed. When `found_inf` is set, a step changes nothing.
 /// State: `<parameter>.momentum`. Memory: one float per parameter, another while a group is
 /// updated.
 /// @throws ConfigError as make_sgd.

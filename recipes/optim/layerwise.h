@@ -9,9 +9,8 @@ namespace precast::recipes {
 /// Euclidean norm of each tensor, [n]. Stays on the device.
 [[nodiscard]] at::Tensor norms_of(const Tensors& tensors);
 
-/// Multiplies updates[i] by ratios[i], in place. Where weight_norms[i] or update_norms[i] is 0
-/// there is nothing to adapt to, and the update is unchanged (in LARS and LAMB alike). All norms
-/// and ratios are [n].
+/// Multiplies updates[i] by ratios[i], in place. If weight_norms[i] or update_norms[i] is 0, the
+/// update is unchanged (in both LARS and LAMB). All norms and ratios are [n].
 void scale_layerwise(const Tensors& updates, const at::Tensor& ratios,
                      const at::Tensor& weight_norms, const at::Tensor& update_norms);
 

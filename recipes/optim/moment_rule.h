@@ -18,8 +18,8 @@ struct MomentOptions : DecayOptions {
   void options(Schema& schema);
 };
 
-/// What adamw and lamb share: the decay rates of the moments and the count of steps, from which
-/// the bias of moments that start at 0 is corrected (Kingma & Ba, ICLR 2015).
+/// The common part of adamw and lamb: the decay rates of the moments, and the count of steps, with
+/// which the bias of moments that start at 0 is corrected (Kingma & Ba, ICLR 2015).
 struct MomentRule {
   MomentRule(const MomentOptions& options, at::Device device);
 
@@ -30,8 +30,8 @@ struct MomentRule {
   double beta2;
   double epsilon;
   /// Scalar float32 on the parameters' device, since only the device knows which steps are skipped.
-  /// One for all parameters: torch counts for each parameter, which differs only for one that has
-  /// no gradient in some steps.
+  /// One count for all parameters; torch has one per parameter, which differs only for a parameter
+  /// that has no gradient in some steps.
   at::Tensor steps;
 };
 

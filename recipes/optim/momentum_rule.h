@@ -18,11 +18,11 @@ struct MomentumOptions : DecayOptions {
   void options(Schema& schema);
 };
 
-/// The update that sgd, sgdw and lars share, as torch.optim.SGD (dampening 0), one fused kernel for
-/// a group:
+/// The update that sgd, sgdw and lars share, like torch.optim.SGD (dampening 0), with one fused
+/// kernel per group:
 ///   g = gradient + weight_decay * p;  v = momentum * v + g;  p -= lr * v
 /// or, with Nesterov's momentum (Sutskever et al., ICML 2013), p -= lr * (g + momentum * v).
-/// When `found_inf` is set it changes nothing. Const and thread-safe.
+/// When `found_inf` is set, it changes nothing. Const and thread-safe.
 class MomentumRule {
  public:
   /// @throws ConfigError for Nesterov without momentum.
@@ -30,7 +30,7 @@ class MomentumRule {
 
   /// The moments that ParameterGroups has to keep: the velocity, or none for momentum 0.
   [[nodiscard]] std::vector<std::string> moments() const;
-  /// @param gradients those of the group's parameters, in the same layout; only read.
+  /// @param gradients the gradients of the group's parameters, in the same layout; only read.
   void step(const ParameterGroups::Group& group, const Tensors& gradients, double lr,
             double weight_decay, const std::optional<Optimizer::Scaled>& scaled) const;
 

@@ -37,12 +37,12 @@ struct DecayOptions {
 /// Borrows the parameters' memory: build it after the model is on its device. Not thread-safe.
 class ParameterGroups {
  public:
-  /// What one call of a fused kernel takes. Entry i of every list belongs to parameter i and has
-  /// its order of elements in memory.
+  /// The arguments of one call of a fused kernel. Entry i of every list belongs to parameter i and
+  /// has the same memory layout.
   struct Group {
     /// 0 for parameters that do not decay.
     double weight_decay = 0;
-    /// Whether these are tensors of two or more dimensions: what layer-wise rates adapt.
+    /// Whether these are tensors of two or more dimensions, to which layer-wise rates apply.
     bool matrices = false;
     Tensors parameters;
     Tensors gradients;
@@ -60,7 +60,7 @@ class ParameterGroups {
   void for_each(const std::function<void(const Group&)>& update) const;
   /// The moments, in the order of the parameters.
   [[nodiscard]] std::vector<NamedTensor> state() const;
-  /// A rank whose parameters are all updated elsewhere has none.
+  /// Whether there are no parameters, as on a rank whose parameters are all updated by other ranks.
   [[nodiscard]] bool empty() const { return members_.empty(); }
   /// The parameters' device; the CPU if there are none.
   [[nodiscard]] at::Device device() const;

@@ -11,7 +11,7 @@ namespace precast::recipes {
 /// each decay group:
 ///   g = gradient + weight_decay * p;  v = momentum * v + g;  p -= lr * v
 /// or, with Nesterov's momentum (Sutskever et al., ICML 2013), p -= lr * (g + momentum * v).
-/// A parameter without gradient is left alone. When `found_inf` is set a step changes nothing.
+/// A parameter without a gradient is not changed. When `found_inf` is set, a step changes nothing.
 /// State: `<parameter>.momentum`.
 ///
 /// Memory: one float per parameter (none for momentum 0). Build it after the model is on its

@@ -14,7 +14,7 @@ struct CosineOptions : WarmupOptions {
 };
 
 /// After the warm-up, the rate follows half a cosine from lr to `final_lr` (Loshchilov & Hutter,
-/// ICLR 2017), as torch's CosineAnnealingLR set once per step.
+/// ICLR 2017), like torch's CosineAnnealingLR called once per step.
 [[nodiscard]] std::unique_ptr<Schedule> make_cosine(const ScheduleInputs& inputs,
                                                     const CosineOptions& options);
 

@@ -19,13 +19,13 @@ namespace precast::test {
 enum class Pace {
   /// As soon as it is queued.
   eager,
-  /// Not before something waits for it.
+  /// Only when something waits for it.
   late,
-  /// A piece now and then.
+  /// One piece of work at random times.
   random
 };
 
-/// What a QueuedDevice does wrong, to show that a test notices.
+/// A fault of a QueuedDevice, to show that a test detects it.
 enum class Fault { none, query_lies, no_block_consumer, no_record_stream, no_synchronize };
 
 inline constexpr std::byte kPoison{0xDB};
@@ -44,7 +44,7 @@ class QueuedDevice {
     unsigned seed = 1;
   };
   enum Stream { kCopies, kConsumer };
-  /// Happens when that many pieces of work of the stream have run.
+  /// An event that has happened once the first `position` pieces of work of the stream have run.
   struct Event {
     Stream stream;
     std::size_t position;
@@ -90,7 +90,8 @@ class QueuedDevice {
     queue(kCopies, [block] { std::ranges::fill(block->bytes, kPoison); });
     return {block, [this](Block* released) { release(*released); }};
   }
-  /// Queues a copy from host memory, and checks that this holds the same bytes when the copy runs.
+  /// Queues a copy from host memory, and checks that the memory holds the same bytes when the copy
+  /// runs.
   [[nodiscard]] Memory copy(const std::byte* host, std::size_t bytes) {
     Memory memory = allocate(bytes);
     queue(kCopies, [this, host, to = memory.get(), queued = std::vector(host, host + bytes)] {
@@ -108,15 +109,15 @@ class QueuedDevice {
     return out;
   }
 
-  /// allocate() throws after that many more calls.
+  /// Makes allocate() throw after `count` more calls.
   void limit_allocations(std::size_t count) { allocations_left_ = count; }
-  /// Runs all that is queued; no synchronization of the code under test.
+  /// Runs all queued work; not a synchronisation by the code under test.
   void finish() {
     run_until(record(kCopies));
     run_until(record(kConsumer));
   }
   [[nodiscard]] int synchronizations() const { return synchronizations_; }
-  /// Copies whose host memory had changed by the time they ran.
+  /// Number of copies whose host memory had changed by the time they ran.
   [[nodiscard]] int changed_sources() const { return changed_sources_; }
 
  private:
@@ -178,7 +179,7 @@ class QueuedDevice {
   std::array<Queue, 2> streams_;
   std::vector<std::unique_ptr<Block>> blocks_;
   std::vector<Block*> idle_;
-  /// Released, but recorded as used by the consumer's stream.
+  /// Memory that was released but is recorded as used by the consumer's stream.
   std::vector<InUse> in_use_;
   std::size_t allocations_left_ = SIZE_MAX;
   int synchronizations_ = 0;

@@ -9,8 +9,8 @@ namespace precast::test {
 
 /// A piece of a document that a reader would copy.
 struct Quoted {
-  /// block: between two ``` lines, without the fence's own indent. span: between two backticks, on
-  /// one line; \| of tables is |.
+  /// block: between two ``` lines, without the fence's indentation. span: between two backticks on
+  /// one line, with the \| of tables replaced by |.
   enum class Kind { block, span };
   Kind kind;
   /// For a block: the word after ```, or empty.
@@ -25,8 +25,8 @@ struct Quoted {
 /// @return the blocks and spans of a Markdown text, in its order.
 std::vector<Quoted> quoted_in(std::string_view markdown);
 
-/// @return the documents of a tree, relative to it: every .md that is not in a hidden folder, in
-/// one that was built, or among runs.
+/// @return the paths of the documents of a tree, relative to it: every .md file that is not in a
+/// hidden folder, a build folder or a folder of runs.
 std::vector<std::string> documents(const std::filesystem::path& tree);
 
 /// @return the numbers of lines that are indented like code and begin with `word`.

@@ -11,7 +11,7 @@ namespace precast::fuzz {
 /// was written last; names do not matter. Not thread-safe.
 class MemoryFile final : public FileOps {
  public:
-  /// A name to write under: its folder exists, and nothing of that name does.
+  /// A path to write to: its folder exists, but the file does not.
   static constexpr const char* kPath = "/tmp/precast-fuzz-is-never-on-disk";
 
   [[nodiscard]] const std::vector<std::byte>& bytes() const { return bytes_; }

@@ -9,7 +9,7 @@
 
 namespace precast::fuzz {
 
-/// Any bytes at all: a target must handle them.
+/// The bytes passed to a target, which must handle any bytes.
 using Input = std::span<const std::byte>;
 
 /// Each target passes the bytes to one parser, touches everything in the result, and checks its
@@ -41,11 +41,11 @@ void weights_spec(Input input);
 /// Runs one target and accepts the project's Errors as results.
 void run(const std::function<void(Input)>& target, Input input);
 
-/// Tells the fuzzer that this message was reached: the messages of libraries compiled without
-/// coverage (libjpeg, yaml-cpp) replace the coverage of their branches. Numbers do not count.
+/// Reports to the fuzzer that this message was reached: for libraries compiled without coverage
+/// (libjpeg, yaml-cpp), messages replace the coverage of branches. Numbers in messages are ignored.
 void reached(std::string_view message);
 
-/// Reads every byte, so that a sanitizer sees a span that leaves its memory.
+/// Reads every byte, so that a sanitizer detects a span that extends past its memory.
 void touch(Input bytes);
 
 }  // namespace precast::fuzz

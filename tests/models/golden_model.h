@@ -11,7 +11,7 @@
 
 namespace precast::test {
 
-/// tests/golden/torchvision/models.json: what torchvision's models are and compute.
+/// tests/golden/torchvision/models.json: the structure and the results of torchvision's models.
 [[nodiscard]] const nlohmann::json& torchvision_golden();
 
 /// A model of the registry.
@@ -20,16 +20,18 @@ namespace precast::test {
 /// `model.params` as a recipe would hold it: "{zero_init_residual: true}".
 [[nodiscard]] ConfigNode params(const std::string& yaml);
 
-/// Of the bits of all parameters and their places: the checksum of make_torchvision_goldens.py.
+/// The checksum of make_torchvision_goldens.py, over the bits of all parameters and their
+/// positions.
 [[nodiscard]] std::uint64_t weights_checksum(const Model& model);
 
 /// Sets parameters and buffers by the formula that the goldens were made with.
 void fill_by_formula(Model& model);
 
-/// Makes parameters and buffers float64. Batch statistics of few places amplify rounding: that of
-/// float32, which differs from CPU to CPU, moves a gradient by 1 %, that of float64 by 1e-11.
+/// Makes parameters and buffers float64. Batch statistics over few values amplify rounding errors:
+/// those of float32, which differ from CPU to CPU, change a gradient by 1 %, those of float64 by
+/// 1e-11.
 void to_double(Model& model);
-/// The largest relative difference between two ways of computing the same in float64.
+/// The largest relative difference allowed between two ways of computing the same value in float64.
 inline constexpr double kFloat64Error = 1e-8;
 
 }  // namespace precast::test

@@ -8,12 +8,12 @@
 
 namespace precast::test {
 
-/// A batch of images, divided among two ranks.
+/// A batch of images, divided between two ranks.
 struct Halves {
   at::Device device = at::kCPU;
   at::ScalarType type = at::kFloat;
   bool channels_last = false;
-  /// Images of rank 0 and of rank 1.
+  /// Number of images of rank 0 and of rank 1.
   std::int64_t first = 6;
   std::int64_t second = 6;
 };
@@ -21,8 +21,8 @@ struct Halves {
 using Normalize =
     std::function<at::Tensor(const at::Tensor& x, const models::detail::RankBatchNorm& norm)>;
 
-/// Expects that two ranks (threads) that normalise their parts by `normalize` have the outputs,
-/// gradients and running statistics of torch's BatchNorm2d on the batch in one piece, in float64 on
+/// Expects that two ranks (threads) that normalise their parts with `normalize` have the outputs,
+/// gradients and running statistics of torch's BatchNorm2d on the undivided batch, in float64 on
 /// the CPU.
 void expect_one_batch(const Normalize& normalize, const Halves& halves);
 

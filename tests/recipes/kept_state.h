@@ -7,7 +7,8 @@
 
 namespace precast::test {
 
-/// What a checkpoint holds of a part: row-major copies of its tensors by name, and its counters.
+/// The state of a part as a checkpoint stores it: row-major copies of its tensors by name, and its
+/// counters.
 class KeptState {
  public:
   explicit KeptState(const Stateful& part);

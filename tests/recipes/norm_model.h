@@ -11,7 +11,7 @@
 
 namespace precast::test {
 
-/// The state of a batch norm of 6 channels, as the goldens of averages have it.
+/// The state of a batch norm of 6 channels, as in the goldens of averages.
 class NormModel final : public ImageModel {
  public:
   [[nodiscard]] at::Tensor classify(const at::Tensor& images) override { return images; }
@@ -22,12 +22,12 @@ class NormModel final : public ImageModel {
   void train(bool) override {}
   void to(at::Device, bool) override {}
 
-  /// The values that the goldens average as those of that step.
+  /// Sets the values that the goldens use for that step.
   void set(std::uint32_t step) {
     for (std::uint32_t i = 0; i < 4; ++i) state_[i].tensor.copy_(noise_tensor(100 * step + i, {6}));
     state_[4].tensor.fill_(static_cast<std::int64_t>(step));
   }
-  /// All that is averaged.
+  /// All values that are averaged.
   [[nodiscard]] std::vector<double> floats() const {
     std::vector<at::Tensor> all = values_of(state_);
     all.pop_back();

@@ -5,7 +5,7 @@
 
 namespace precast::test {
 
-/// tests/golden/torchvision/recipes.json: what torch and numpy compute for the parts of a recipe.
+/// tests/golden/torchvision/recipes.json: results of torch and numpy for the parts of a recipe.
 [[nodiscard]] const nlohmann::json& recipe_golden();
 /// tests/golden/recipes/optimizers.json: optimisers and averages of torch, timm and Composer.
 [[nodiscard]] const nlohmann::json& optimizer_golden();

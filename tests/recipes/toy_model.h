@@ -9,8 +9,8 @@
 
 namespace precast::test {
 
-/// A handful of parameters with a residual network's names and no forward pass, as
-/// make_torchvision_goldens.py has them.
+/// A few parameters with names of a residual network, without a forward pass, as in
+/// make_torchvision_goldens.py.
 class ToyModel final : public ImageModel {
  public:
   ToyModel();
@@ -20,7 +20,7 @@ class ToyModel final : public ImageModel {
   void train(bool) override {}
   void to(at::Device, bool channels_last) override;
 
-  /// The gradients of one step of the golden.
+  /// Sets the gradients of one step of the golden.
   void set_gradients(std::uint32_t step);
 
  private:

@@ -6,12 +6,12 @@
 //
 // Each thread of a block is a fiber. Between barriers they run one after another, in an order that
 // is drawn from a seed, as is the order of the blocks: a missing barrier makes results depend on
-// the order. Atomics let other threads run, as well. Shared memory is filled with bytes 0xff (NaN
-// as a float of any width, -1 as an integer) before each block. Blocks run one after another, so a
-// kernel whose blocks wait for each other does not end.
+// the order. Atomics also let other threads run. Shared memory is filled with bytes 0xff (NaN as a
+// float of any width, -1 as an integer) before each block. Blocks run one after another, so a
+// kernel whose blocks wait for each other never ends.
 //
-// In a build with AddressSanitizer an access outside of an array is reported, in shared memory,
-// too; with ThreadSanitizer a race within a block: there only __syncthreads and __syncwarp order
+// A build with AddressSanitizer reports accesses outside an array, also in shared memory. A build
+// with ThreadSanitizer reports races within a block, where only __syncthreads and __syncwarp order
 // accesses. Not thread-safe; launches must not nest.
 //
 // Available are: __syncthreads, __syncthreads_{or,and,count}, __syncwarp,
@@ -54,8 +54,8 @@ inline constexpr int warpSize = 32;
 
 namespace precast::cuda_on_host {
 
-/// A launch or a kernel that a GPU would refuse, or on which it would hang or give undefined
-/// results. The message names threads and source lines.
+/// A launch or a kernel that a GPU would reject, or that would hang or give undefined results on
+/// it. The message names threads and source lines.
 class KernelFault : public std::runtime_error {
  public:
   enum class Kind {
@@ -79,7 +79,8 @@ void set_thread_order(std::uint64_t seed);
 /// Runs `thread` once for each thread of each block. @throws KernelFault
 void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& thread);
 
-/// What PRECAST_LAUNCH calls; each thread gets its own copy of the arguments. @throws KernelFault
+/// The function that PRECAST_LAUNCH calls; each thread gets a copy of the arguments. @throws
+/// KernelFault
 template <typename Stream, typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
             const Stream& /*stream*/, const Arguments&... arguments) {
@@ -100,7 +101,7 @@ unsigned ballot(unsigned mask, bool predicate, std::source_location where);
 std::uint64_t shuffle(unsigned mask, std::uint64_t bits, unsigned source,
                       std::source_location where);
 [[nodiscard]] unsigned lane();
-/// Puts the calling thread back among those of the block that can run.
+/// Lets other threads of the block run before the calling thread continues.
 void give_way();
 
 template <typename T>
@@ -189,7 +190,7 @@ T atomicMax(T* to, std::type_identity_t<T> value) {
   }
   return old;
 }
-/// Blocks run one after another, and fibers on one core.
+/// Does nothing: blocks run one after another, and fibers run on one core.
 inline void __threadfence() {}
 template <typename T>
 T __ldg(const T* from) {

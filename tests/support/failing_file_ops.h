@@ -7,8 +7,8 @@
 namespace precast::test {
 
 /// Makes the real calls, but the n-th fails with `errno_value` or, if that is 0 and the call is a
-/// write, writes only a part. Cleaning up (unlink, rmdir) works and is not counted. Syncs are
-/// counted but not done, so that tests of many calls are fast.
+/// write, writes only a part. Calls that clean up (unlink, rmdir) succeed and are not counted.
+/// Syncs are counted but not done, so that tests of many calls are fast.
 class FailingFileOps : public ForwardingFileOps {
  public:
   FailingFileOps(int nth, int errno_value) : left_(nth), errno_(errno_value) {}

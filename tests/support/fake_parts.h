@@ -34,8 +34,8 @@ class LinearModel final : public ImageModel {
   bool training_ = false;
 };
 
-/// Images of one colour each: class c is channel c, so that a linear model can learn it. Labels may
-/// be given.
+/// Images of one colour each: those of class c have the colour of channel c, so that a linear model
+/// can learn them. Labels may be given.
 class ColourSource final : public BatchSource {
  public:
   ColourSource(std::vector<std::int64_t> labels, std::int64_t batch_size);
@@ -52,12 +52,12 @@ class ColourSource final : public BatchSource {
  private:
   std::vector<std::int64_t> labels_;
   std::int64_t batch_size_;
-  /// Places of this rank's samples in labels_.
+  /// Indices of this rank's samples in labels_.
   std::vector<std::size_t> mine_;
   std::size_t place_ = 0;
 };
 
-/// Records the hooks that are called, as "begin 0", "batch 3", "gradients", "step 3", "eval",
+/// Records the hooks that are called, such as "begin 0", "batch 3", "gradients", "step 3", "eval",
 /// "/eval".
 class RecordingMethod final : public Method {
  public:
@@ -72,7 +72,7 @@ class RecordingMethod final : public Method {
   std::vector<std::string>& calls_;
 };
 
-/// Keeps the records.
+/// A sink that stores its records.
 class MemorySink final : public MetricSink {
  public:
   void write(const nlohmann::ordered_json& record) override;

@@ -13,14 +13,14 @@
 
 namespace precast::test {
 
-/// The sanitizers reserve more addresses than such a limit leaves.
+/// The sanitizers reserve more address space than such a limit leaves.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kAddressesCanBeLimited = false;
 #else
 inline constexpr bool kAddressesCanBeLimited = true;
 #endif
 
-/// More threads than the process below can start: a stack takes 8 MiB of addresses.
+/// More threads than the process below can start: each stack takes 8 MiB of address space.
 inline constexpr int kTooManyThreads = 2000;
 
 /// Runs `body` in a process with address space for only a few dozen more threads, and returns the

@@ -7,7 +7,7 @@
 
 namespace precast::test {
 
-/// A function on its own stack that takes turns with its caller on one system thread.
+/// A function with a separate stack that takes turns with its caller on one system thread.
 /// AddressSanitizer and ThreadSanitizer are told about the switches. ThreadSanitizer treats each
 /// fiber as a thread and does not regard a switch as synchronisation: whatever orders the accesses
 /// of two fibers must be announced with __tsan_release and __tsan_acquire.

@@ -16,9 +16,9 @@ namespace precast::test {
 /// Why no kernel can run here; empty if one can.
 [[nodiscard]] std::string missing_device();
 
-/// Memory of the device, filled with bytes 0xff: NaN in each type of float. Aligned to 16 bytes at
-/// least; on the host AddressSanitizer reports an access outside of it, on a GPU
-/// compute-sanitizer. @throws std::runtime_error
+/// Memory of the device, filled with bytes 0xff: NaN in each type of float. Aligned to at least 16
+/// bytes. Accesses outside it are reported by AddressSanitizer on the host and by compute-sanitizer
+/// on a GPU. @throws std::runtime_error
 [[nodiscard]] std::shared_ptr<void> device_memory(std::size_t bytes);
 void copy_to_device(void* to, const void* from, std::size_t bytes);
 void copy_from_device(void* to, const void* from, std::size_t bytes);

@@ -10,7 +10,7 @@
 
 namespace precast::test {
 
-/// A program as a user starts it. Output goes to files, so that no pipe can fill up.
+/// A program, started as a user would start it. Output goes to files, so that no pipe can fill up.
 class Program {
  public:
   /// @param arguments the first one is the program's path.
@@ -22,12 +22,13 @@ class Program {
   [[nodiscard]] pid_t id() const { return id_; }
   /// @return its exit code, or 128 + the signal that ended it.
   int wait();
-  /// Until wait() is called: false once it has ended.
+  /// Whether the program is still running. Call it before wait().
   [[nodiscard]] bool running() const;
-  /// Waits until it has written `text` `times` times. @return false if it never does.
+  /// Waits until the program has written `text` `times` times. @return false if the program ends,
+  /// or 2 minutes pass, before that.
   [[nodiscard]] bool printed(const std::string& text, int times = 1) const;
 
-  /// After wait().
+  /// Set by wait().
   std::string out;
   std::string err;
 
@@ -38,8 +39,8 @@ class Program {
   pid_t id_ = -1;
 };
 
-/// For conditions without an event: polls until `condition` holds, for 2 minutes at most.
-/// @return whether it does.
+/// For conditions without an event: polls until `condition` is true, for at most 2 minutes. @return
+/// whether it became true.
 [[nodiscard]] bool eventually(const std::function<bool()>& condition);
 
 /// How often `part` occurs in `text`.

@@ -10,9 +10,9 @@
 
 namespace precast::test {
 
-/// Runs check(name) once with each of the instruction sets that this program holds and the CPU has,
-/// the plain one included. Do not call it while other threads use Highway.
-/// @return how many they were.
+/// Runs check(name) once with each instruction set that this program is compiled for and the CPU
+/// has, including the one without SIMD. Do not call it while other threads use Highway.
+/// @return the number of instruction sets.
 template <typename Check>
 std::size_t for_each_simd_target(Check check) {
   std::size_t count = 0;

@@ -11,14 +11,14 @@
 
 namespace precast::test {
 
-/// What one call of `precast` did.
+/// The result of one call of `precast`.
 struct PrecastRun {
   int code = 0;
   std::string out;
   std::string err;
 };
 
-/// `precast` itself, still running.
+/// A `precast` that is still running.
 class PrecastProgram : public Program {
  public:
   explicit PrecastProgram(std::vector<std::string> arguments,

@@ -10,8 +10,8 @@
 
 namespace precast::tools {
 
-/// The parts that take training steps, made from a recipe's plan: model, loss, gradient exchange,
-/// optimizer. `precast train`, `precast bench step` and tests all use this class, so that a
+/// The parts needed for training steps, made from a recipe's plan: model, loss, gradient exchange,
+/// optimiser. `precast train`, `precast bench step` and tests all use this class, so that a
 /// benchmark measures what training runs. Borrows the run and the ranks.
 class Assembly {
  public:

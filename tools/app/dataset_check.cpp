@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where a relative path was looked for.
+/// The folder in which a relative path was looked up, for messages.
 std::string place_of(const std::string& path) {
   std::error_code ignored;
   if (fs::path(path).is_absolute()) return {};

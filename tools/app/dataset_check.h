@@ -30,8 +30,8 @@ void check_datasets(const std::vector<NamedDataset>& datasets);
 void check_same_classes(const data::BetonReader& train, std::size_t train_field,
                         const data::BetonReader& val, std::size_t val_field);
 
-/// What a user should know about the classes, one sentence each: those that `data.subset` leaves
-/// without samples, and those of which the validation set has none.
+/// Warnings about the classes, one sentence each: classes that `data.subset` leaves without
+/// samples, and classes that the validation set lacks.
 /// @param options subset and filter.
 [[nodiscard]] std::vector<std::string> class_warnings(const data::BetonReader& train,
                                                       std::size_t train_field,

@@ -12,7 +12,7 @@ namespace precast::tools {
 /// validation set.
 int run_eval(const std::vector<std::string>& args);
 /// The same for a recipe that has already been read (`training.eval_only`).
-/// @param used what the recipe was read from.
+/// @param used the argument from which the recipe was read.
 int evaluate_recipe(const Recipe& recipe, const Registries& registries, bool json,
                     const RunArgument& used = {});
 

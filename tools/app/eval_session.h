@@ -33,8 +33,8 @@ void check_weights_given(const TrainConfig& config);
 /// Determines the number of outputs: `model.num_classes`, else that of the weights, else that of
 /// the targets.
 /// @param reader the dataset with these targets; null: there are none.
-/// @param labels_matter checks that every label is a valid class.
-/// @throws ConfigError if nothing says how many outputs there are.
+/// @param labels_matter whether to check that every label is a valid class.
+/// @throws ConfigError if none of them is known.
 [[nodiscard]] std::int64_t count_eval_outputs(const Recipe& recipe, const data::BetonReader* reader,
                                               bool labels_matter);
 

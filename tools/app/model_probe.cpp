@@ -21,7 +21,7 @@
 namespace precast::tools {
 namespace {
 
-/// One rank that remembers whether it was asked for a sum.
+/// A rank that records whether a sum was requested.
 class AskedRank final : public Communicator {
  public:
   [[nodiscard]] int rank() const override { return 0; }

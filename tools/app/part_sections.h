@@ -21,8 +21,8 @@ struct PartSection {
   /// Options whose keys have names from ffcv-imagenet: {"momentum", "training.momentum"}. The key
   /// `prefix` + option name is then an alias.
   std::map<std::string, std::string> renamed = {};
-  /// Options that published recipes give for whichever part they choose: a warning if nothing reads
-  /// them.
+  /// Options that published recipes set whichever part they choose: if nothing reads them, that is
+  /// only a warning.
   std::set<std::string> published = {};
 };
 
@@ -52,7 +52,7 @@ class PartSections {
     mount(schema, section, own, others, registry.contains(chosen));
   }
 
-  /// A section's part with the options that were given.
+  /// The chosen part of a section, with the options that were given.
   [[nodiscard]] PartSpec spec(const Schema& schema, const PartSection& section,
                               const std::string& chosen) const;
 
@@ -70,7 +70,7 @@ class PartSections {
 };
 
 /// The value of a scalar key before the schema is known: from the last override, else from the
-/// file, else `otherwise`. The schema reports errors in it later.
+/// file, else `otherwise`. Errors in it are reported later, by the schema.
 [[nodiscard]] std::string value_ahead(const ConfigNode& file,
                                       const std::vector<Override>& overrides, std::string_view key,
                                       std::string otherwise);

@@ -80,7 +80,7 @@ class UnnamedFile final : public FileOps {
   UnnamedFile& operator=(const UnnamedFile&) = delete;
   ~UnnamedFile() override { ::close(fd_); }
 
-  /// Opens the file as long as this object exists.
+  /// A path that opens the file as long as this object exists.
   [[nodiscard]] std::string path() const { return fmt::format("/proc/self/fd/{}", fd_); }
 
   int create_exclusive(const char* /*path*/) override {

@@ -22,13 +22,13 @@ struct PhotoList {
 };
 
 /// Lists images without classes. For a folder: all files with the extension of an image, at any
-/// depth, sorted by path (byte by byte); links are followed. A file that is named itself counts as
-/// an image whatever its name is.
+/// depth, sorted by path (byte by byte); links are followed. A file that is given directly counts
+/// as an image whatever its name is.
 /// @throws IoError if one does not exist or a folder cannot be listed; DataError for a folder
 /// without images.
 [[nodiscard]] PhotoList list_photos(const std::vector<std::string>& inputs);
 
-/// How many of the photos from `first` on are read together: it bounds the disk space that they
+/// How many of the photos from `first` on are read together, to limit the disk space that they
 /// take. At least 1.
 [[nodiscard]] std::size_t photos_together(const std::vector<std::string>& paths, std::size_t first);
 
@@ -44,21 +44,21 @@ struct PhotoFields {
 /// Image files as a dataset, so that they take the same path to the model as validation images.
 /// JPEGs are stored as they are, other images as pixels (above 64 MiB of pixels: as JPEG of quality
 /// 100), EXIF orientation is ignored, all as `precast write --image.mode keep --image.passthrough`
-/// does. The dataset is a file without a name in the folder for temporary files (TMPDIR): it takes
-/// no more space when the process has ended, however it ends.
+/// does. The dataset is a file without a name in the folder for temporary files (TMPDIR): the space
+/// is released when the process ends, however it ends.
 class PhotoDataset {
  public:
-  /// @param on_progress called now and then with the number of photos read.
+  /// @param on_progress called from time to time with the number of photos read.
   /// @throws IoError if the temporary file cannot be written
   PhotoDataset(std::span<const std::string> paths, const PhotoFields& fields, int workers,
                const std::function<void(std::uint64_t)>& on_progress);
 
   /// One sample for each path, in their order.
   [[nodiscard]] const data::BetonReader& reader() const { return *reader_; }
-  /// For each path why the file could not be read as an image; empty: it could. The sample of a
-  /// file that could not be read is a black pixel.
+  /// For each path the reason why the file could not be read as an image; empty if it could. The
+  /// sample of a file that could not be read is a black pixel.
   [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
-  /// Photos with an EXIF orientation, which viewers rotate and this does not.
+  /// Number of photos with an EXIF orientation, which viewers would rotate and precast does not.
   [[nodiscard]] std::uint64_t rotated() const { return rotated_; }
 
  private:

@@ -83,7 +83,7 @@ PredictFormat read_format(const Arguments& options, const Inputs& inputs) {
         "--top: expected a .csv or .jsonl file, which contain classes, got a .npy file");
   if (format.logits && options.given("top") && extension == ".csv")
     throw ConfigError("--logits: expected no --top: a CSV file contains either logits or classes");
-  // The form that existed before classes could be written; JSON has both.
+  // The format from before classes could be written; JSON has both.
   const bool csv = extension == ".csv" || (format.file.empty() && !format.json);
   if (inputs.photos.empty() && !options.given("top") && csv) format.logits = true;
   if (!inputs.photos.empty()) format.first_column = "name";
@@ -121,7 +121,7 @@ std::vector<std::string> class_names(const TrainConfig& config, const data::Beto
   return data::class_names_of(*reader, field);
 }
 
-/// The recipe's dataset, which knows the classes' names; null if it is not there.
+/// The recipe's dataset, which has the names of the classes; null if the file does not exist.
 std::unique_ptr<data::BetonReader> find_dataset(const TrainConfig& config) {
   if (config.data.val_dataset.empty()) return nullptr;
   try {

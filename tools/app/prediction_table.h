@@ -16,8 +16,8 @@ struct Prediction {
   double probability = 0;
 };
 
-/// The `k` most probable classes (all, if there are fewer), the most probable first; of equal ones,
-/// the lower label first.
+/// The `k` most probable classes (all, if there are fewer), the most probable first; of equally
+/// probable ones, the lower label first.
 /// @param logits of one sample, summed over `passes` forward passes (2 where the mirrored image was
 /// added): the softmax is that of their mean.
 /// @throws Error with ExitCode::diverged if a logit is not finite.
@@ -28,12 +28,12 @@ struct Prediction {
 class PredictionTable {
  public:
   /// @param class_names names of the labels from 0 on; empty: labels are written as numbers.
-  /// @param top predictions of each sample, >= 1.
+  /// @param top number of predictions per sample, >= 1.
   PredictionTable(std::vector<std::string> class_names, std::int64_t top);
 
   /// `name,class,probability`, then `class_2,probability_2` ... up to the `top`-th.
   [[nodiscard]] std::string csv_header() const;
-  /// A line of that CSV (RFC 4180: quotes around text with commas, quotes or line breaks), the
+  /// A line of the same CSV (RFC 4180: quotes around text with commas, quotes or line breaks), the
   /// probabilities with six significant digits.
   [[nodiscard]] std::string csv_row(std::string_view name, std::span<const Prediction> best) const;
   /// `{"name": ..., "predictions": [{"class": ..., "label": 3, "probability": 0.9}, ...]}`.
@@ -52,7 +52,7 @@ class PredictionTable {
 /// A line of logits: `name,1.5,-0.25`, with nine digits, which restore the same float32.
 [[nodiscard]] std::string logits_csv_row(std::string_view name, std::span<const float> logits);
 /// `<first column>,logit_0,logit_1,...`.
-/// @param output what the columns are called.
+/// @param output the name of the columns, without their number.
 [[nodiscard]] std::string logits_csv_header(std::string_view first_column, std::int64_t classes,
                                             std::string_view output = "logit");
 

@@ -17,15 +17,15 @@ namespace precast::tools {
 struct PredictFormat {
   /// `.npy`, `.csv` or `.jsonl`; empty: a CSV on standard output, unless `json`.
   std::filesystem::path file;
-  /// Also JSON lines on standard output.
+  /// Whether to print JSON lines on standard output as well.
   bool json = false;
-  /// Logits in the CSV, in place of classes, and in the JSON.
+  /// Whether to write logits: in the CSV in place of classes, and in addition to them in the JSON.
   bool logits = false;
   /// Name of the first column of a CSV of logits.
   std::string first_column = "sample";
-  /// Name of its other columns.
+  /// Name of its other columns, without their number.
   std::string output_name = "logit";
-  /// Classes of each sample.
+  /// Number of classes to write per sample.
   std::int64_t top = 1;
 };
 
@@ -36,15 +36,15 @@ class PredictionWriter {
 
   /// @param logits [samples, classes] float32 on the CPU, each the sum of `passes` forward passes.
   /// @param names one for each sample.
-  /// @param problems why a sample could not be read: it is left out, or NaN in a .npy; empty: all
-  /// samples could be read.
-  /// @throws Error with ExitCode::diverged for logits that are not finite, if classes are wanted;
-  /// ConfigError if the outputs are not one number for each class
+  /// @param problems for each sample the reason why it could not be read (it is then left out, or
+  /// NaN in a .npy); empty if all samples could be read.
+  /// @throws Error with ExitCode::diverged for logits that are not finite, if classes are to be
+  /// written; ConfigError if the outputs are not one number for each class
   void add(const at::Tensor& logits, int passes, std::span<const std::string> names,
            std::span<const std::string> problems = {});
   /// Call once, at the end. @throws IoError
   void finish();
-  /// Samples so far, without those that could not be read.
+  /// Number of samples so far, without those that could not be read.
   [[nodiscard]] std::int64_t samples() const { return samples_; }
 
  private:
@@ -55,7 +55,7 @@ class PredictionWriter {
 
   PredictFormat format_;
   std::vector<std::string> class_names_;
-  /// Made once the number of classes is known.
+  /// Created once the number of classes is known.
   std::optional<PredictionTable> table_;
   std::vector<at::Tensor> array_;
   std::string csv_, json_;

@@ -21,17 +21,18 @@ namespace precast::tools {
 /// @throws ConfigError
 [[nodiscard]] RankInfo find_ranks(const TrainConfig& config);
 
-/// How many ranks this process must start itself; 0 if it is one of them. From `dist.nproc`, or
-/// from `training.distributed` with `dist.world_size` (as in ffcv-imagenet's script). @throws
+/// How many ranks this process must start; 0 if it is itself a rank. From `dist.nproc`, or from
+/// `training.distributed` with `dist.world_size` (as in ffcv-imagenet's script). @throws
 /// ConfigError
 [[nodiscard]] int ranks_to_launch(const TrainConfig& config, const RankInfo& info);
 
-/// Starts that many processes of this program and supervises them.
+/// Starts `ranks` processes of this program and supervises them.
 /// @param args the arguments after the program's name: the command and its arguments.
-/// @return the exit code of all.
+/// @return the exit code of the launch (launcher.h).
 [[nodiscard]] int launch_ranks(const std::vector<std::string>& args, int ranks);
 
-/// This rank's membership in the group: joins in the constructor, is kept alive until the end.
+/// This rank's membership in the group: the constructor joins the group, and heartbeats are sent
+/// until leave() or the end.
 class RankSession {
  public:
   /// Rank 0 logs which ranks joined. @throws DeviceError if the other ranks do not join.
@@ -41,16 +42,16 @@ class RankSession {
   [[nodiscard]] bool leads() const { return communicator_->rank() == 0; }
   [[nodiscard]] std::unique_ptr<GradSync> make_sync(const TrainConfig& config,
                                                     const std::vector<NamedTensor>& trainable);
-  /// The parameters that this rank's optimiser updates: all, or its share if dist.zero or a
-  /// parameter server divides them.
+  /// The parameters that this rank's optimiser updates: all of them, or its share with dist.zero or
+  /// a parameter server.
   [[nodiscard]] std::vector<NamedTensor> updated_here(
       const TrainConfig& config, const std::vector<NamedTensor>& trainable) const;
   /// Tells the other ranks why this one is about to end. @return whether it is the first to report.
   bool claim_failure(const std::string& cause);
-  /// Ends the work that ranks share: the others no longer wait for this one.
+  /// Ends this rank's part in the group: the other ranks no longer wait for it.
   void leave() { heartbeat_.reset(); }
-  /// Runs `body`. If it throws, the rank with the first failure of all ranks prints it once, and
-  /// the process ends without unwinding code that may wait for dead peers.
+  /// Runs `body`. If it throws, only the rank that failed first prints the error, and the process
+  /// ends without unwinding code that may wait for dead peers.
   int run(const std::function<int()>& body);
 
  private:

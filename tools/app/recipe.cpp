@@ -120,7 +120,7 @@ void make_methods(Recipe& recipe, const std::vector<PartRequest>& requests,
   recipe.resolved["methods"] = described;
 }
 
-/// Keys that fit or do not fit the dataset.
+/// The places of keys that must fit the dataset.
 std::map<std::string, Origin, std::less<>> places_of(const Schema& schema,
                                                      const std::string& path) {
   std::map<std::string, Origin, std::less<>> places = {
@@ -166,7 +166,7 @@ void try_model(const Recipe& recipe, const TrainPlan& plan, const Registries& re
     diagnostics.warning(origin, "model.arch", sentence);
 }
 
-/// Builds the parts that the recipe names and drops them again: parts check their own options in
+/// Builds the parts that the recipe names and discards them, because parts check their options in
 /// their constructors.
 void try_parts(const Recipe& recipe, const Registries& registries, RecipeUse use,
                const std::string& path, Diagnostics& diagnostics) {
@@ -233,8 +233,8 @@ void fit_channels(Recipe& recipe, const Origin& origin, Diagnostics& diagnostics
   }
 }
 
-/// Given keys that only runs of several ranks read. Those of ffcv-imagenet (dist.world_size,
-/// address, port) are in every recipe.
+/// Given keys that only runs of several ranks read, except those of ffcv-imagenet (dist.world_size,
+/// address, port), which are in every recipe.
 std::vector<std::string> rank_keys(const Schema& schema) {
   Diagnostics found;
   for (const char* key : {"dist.zero", "dist.sync_bn", "dist.grad_compression",

@@ -27,7 +27,7 @@ struct Recipe {
   std::vector<NamedMethod> methods;
   /// What the loss compares the outputs with: task.h has what follows from it.
   TargetKind targets = TargetKind::class_index;
-  /// The metrics of validation.metrics, or the usual ones for such targets.
+  /// The metrics of validation.metrics, or the default ones for these targets.
   Metrics metrics;
   /// validation.best_metric
   BestMetric best;
@@ -37,10 +37,11 @@ struct Recipe {
   std::vector<NamedDataset> datasets;
   /// Every key with its value, then the expanded methods.
   nlohmann::ordered_json resolved;
-  /// Warnings for a run of one rank: keys that were given but are read only with several ranks. The
-  /// number of ranks is known once they have joined.
+  /// Warnings for a run of one rank: keys that were given but are read only with several ranks.
+  /// They are kept here because the number of ranks is known only when the ranks have joined.
   std::vector<std::string> unread_by_one_rank;
-  /// Where keys were given, for errors that only the dataset shows; "": the recipe itself.
+  /// Where keys were given, for errors that are found only when the dataset is open; "": the recipe
+  /// itself.
   std::map<std::string, Origin, std::less<>> places;
 
   /// @throws ConfigError `file:line:col: key: message`
@@ -61,8 +62,8 @@ enum class UnreadKeys { error, warning };
 /// Reads a recipe's file, in YAML or as a run saved it (params.json), and overrides (precedence:
 /// command line, file, default).
 /// @param path empty: defaults and overrides alone. Warnings are printed.
-/// @param registries receives the parts of the recipe's `plugins`, which are loaded first: only
-/// once per process, because their names are then taken.
+/// @param registries receives the parts of the recipe's `plugins`, which are loaded first. Load
+/// them only once per process, because their names are taken afterwards.
 /// @throws ConfigError with every mistake, one per line; IoError if the file cannot be read; the
 /// errors of PluginFile.
 [[nodiscard]] Recipe load_recipe(const std::string& path, const std::vector<Override>& overrides,

@@ -10,7 +10,7 @@
 namespace precast::tools {
 namespace {
 
-/// The metrics of a recipe that does not list any.
+/// The default metrics.
 std::vector<PartRequest> usual_metrics(TargetKind targets) {
   const auto named = [](std::initializer_list<const char*> names) {
     std::vector<PartRequest> requests;

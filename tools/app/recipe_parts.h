@@ -25,19 +25,19 @@ struct PartRequest {
 [[nodiscard]] std::vector<PartRequest> listed_parts(const ConfigNode& list, std::string_view name,
                                                     Diagnostics& diagnostics);
 
-/// What a loss compares outputs with. @throws as PartRegistry::make
+/// The kind of targets that a loss compares outputs with. @throws as PartRegistry::make
 [[nodiscard]] TargetKind kind_of(const PartSpec& spec, const LossRegistry& losses);
-/// kind_of() the recipe's loss; class_index for one with mistakes, which are reported elsewhere.
+/// kind_of() the recipe's loss; class_index for an invalid loss, which is reported elsewhere.
 [[nodiscard]] TargetKind targets_of(const PartSpec& loss, const LossRegistry& losses);
 
 /// Reports a part that does not accept the targets of the recipe's loss. @param kind "method"
 void report_targets(const Recipe& recipe, const PartRequest& request, std::string_view kind,
                     Diagnostics& diagnostics);
 
-/// Makes the metrics of validation.metrics, or the usual ones for the recipe's targets.
+/// Makes the metrics of validation.metrics, or the default ones for the recipe's targets.
 void make_metrics(Recipe& recipe, const Registries& registries, Diagnostics& diagnostics);
 
-/// validation.best_metric, or the figure that decides without it.
+/// validation.best_metric, or its default.
 [[nodiscard]] BestMetric choose_best(const Recipe& recipe, const Schema& schema,
                                      Diagnostics& diagnostics);
 

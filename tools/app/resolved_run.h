@@ -9,13 +9,15 @@
 
 namespace precast::tools {
 
-/// A recipe together with what the start of a run determines: the ranks and the device. The recipe
-/// stays as it was parsed; everything that depends on the machine is derived here. Immutable.
+/// A recipe together with what is determined at the start of a run: the ranks and the device. The
+/// recipe stays as it was parsed; everything that depends on the machine is derived here.
+/// Immutable.
 struct ResolvedRun {
   /// Borrowed.
   const Recipe& recipe;
   at::Device device = at::kCPU;
-  /// Ranks that train together, and those of this host, which share its memory and cores.
+  /// Number of ranks that train together, and of those on this host, which share its memory and
+  /// cores.
   std::int64_t world = 1;
   std::int64_t local_world = 1;
 
@@ -30,17 +32,17 @@ struct ResolvedRun {
   [[nodiscard]] int loader_threads() const;
 };
 
-/// What the recipe asks for: its ranks, all on this host, and a GPU only if it names one.
-/// Does not touch a device: the plan for a GPU can be printed on a machine without one.
+/// The run that the recipe requests: its ranks, all on this host, and a GPU only if it names one.
+/// Accesses no device, so the plan for a GPU can be printed on a machine without one.
 [[nodiscard]] ResolvedRun as_requested(const Recipe& recipe);
 
 /// For one of the ranks: prepares its device (prepare_device()).
 [[nodiscard]] ResolvedRun resolve_run(const Recipe& recipe, const RankInfo& info);
 
 /// Chooses the device of training.device and prepares libtorch for it (threads, cuDNN), for one of
-/// the ranks of this host: they share its cores, and each has its own GPU.
+/// the ranks of this host, which share its cores and use one GPU each.
 /// @throws DeviceError if the recipe asks for a GPU that does not exist; ConfigError for a setting
-/// that the device does not have.
+/// that the device does not support.
 [[nodiscard]] at::Device prepare_device(const TrainConfig& config, const RankInfo& info);
 
 }  // namespace precast::tools

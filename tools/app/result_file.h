@@ -7,20 +7,20 @@
 
 namespace precast::tools {
 
-/// Writes `--result-json FILE` for the program that started this one: `{"exit_code", "error",
-/// "seconds", ...}`, complete or not at all. The file is removed at the start, so a missing file
-/// means that the process was killed. Not thread-safe.
+/// Writes `--result-json FILE` for the program that started this one, atomically: `{"exit_code",
+/// "error", "seconds", ...}`. An older file is removed at the start, so a missing file means that
+/// the process was killed. Not thread-safe.
 class ResultFile {
  public:
   /// @param path empty: nothing is written. @throws IoError if an old file cannot be removed, or
   /// its folder does not exist.
   explicit ResultFile(std::filesystem::path path);
 
-  /// More facts for the file.
+  /// Adds facts to the file's contents.
   void add(const nlohmann::ordered_json& facts) { facts_.update(facts); }
   /// Whether any process has written the file since the start.
   [[nodiscard]] bool is_there() const { return std::filesystem::exists(path_); }
-  /// Another process writes the file (rank 0, or the ranks of a launcher).
+  /// Call if another process writes the file (rank 0, or the ranks of a launcher).
   void leave_to_others() { path_.clear(); }
   /// Runs `body`, then writes how it ended. Rethrows what `body` throws, also if the file cannot be
   /// written, which is then a warning. @throws IoError

@@ -9,12 +9,12 @@
 
 namespace precast::tools {
 
-/// What the first argument of `eval` and `predict` names: a recipe, or a run whose weights are to
-/// be used.
+/// What the first argument of `eval` and `predict` refers to: a recipe, or a run whose weights are
+/// to be used.
 struct RunArgument {
-  /// For load_recipe(): a recipe, or a run's params.json; empty: nothing was given.
+  /// The path for load_recipe(): a recipe, or a run's params.json; empty if nothing was given.
   std::string config = {};
-  /// What the run determines, to be put before the overrides of the command line: model.weights,
+  /// Values from the run, which precede the overrides of the command line: model.weights,
   /// model.num_classes, and datasets whose recorded paths are relative to another folder.
   std::vector<Override> overrides = {};
   /// The run folder; empty for a recipe.
@@ -27,17 +27,17 @@ struct RunArgument {
   [[nodiscard]] std::vector<Override> with(const std::vector<Override>& command_line) const;
 };
 
-/// Finds out what `argument` is:
+/// Determines what `argument` refers to:
 /// - a folder with `params.json`, or that file: a run. Its weights are `final_weights.safetensors`
 ///   or, if the run has not finished, its newest intact checkpoint;
-/// - a folder `ckpt-<step>` of a run, or `checkpoints`, which stands for the newest one in it;
+/// - a folder `ckpt-<step>` of a run, or `checkpoints` for the newest one in it;
 /// - a weights file of a run (`.safetensors`, `.pt`, `.pth`);
 /// - anything else: a recipe.
 ///
 /// A relative path of a dataset in params.json is looked for in the folder where the run was
 /// started, if that is known (run.json, or logging.folder is relative), then in the current
 /// one.
-/// @param given the overrides of the command line: a run's weights are only looked for if
+/// @param given the overrides of the command line; a run's weights are only searched for if
 /// model.weights is not among them.
 /// @throws ConfigError if a folder or a weights file belongs to no run; CheckpointError if the run
 /// has no weights, or the checkpoint is damaged; IoError.

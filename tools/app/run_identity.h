@@ -19,12 +19,13 @@ namespace precast::tools {
                                                        const data::BetonReader& val,
                                                        const Model& model);
 
-/// One line for each value that differs: `training.epochs: 16 there, 18 here`.
+/// The values that differ, one line each: `training.epochs: 16 there, 18 here`.
 [[nodiscard]] std::vector<std::string> compare_identities(const nlohmann::ordered_json& there,
                                                           const nlohmann::ordered_json& here);
 
-/// The part that must not change when a run continues: without the values that only affect where
-/// and how fast it runs (paths, threads, logging, checkpoints, number of ranks, library versions).
+/// The part of an identity that must not change when a run resumes: all but the values that only
+/// affect where and how fast it runs (paths, threads, logging, checkpoints, number of ranks,
+/// library versions).
 [[nodiscard]] nlohmann::ordered_json resumable_part(const nlohmann::ordered_json& identity);
 
 }  // namespace precast::tools

@@ -46,8 +46,8 @@ struct TrainData {
 [[nodiscard]] TrainData make_train_data(const data::BetonReader& reader, const ResolvedRun& run,
                                         const Registries& registries);
 
-/// Every key of the recipe with its value, as a run records it. An automatic
-/// data.shuffle_window_mb is a number there, because an epoch depends on it: ranks compare it, and
+/// Every key of the recipe with its value, as a run records it. An automatic data.shuffle_window_mb
+/// is recorded as a number, because the order of an epoch depends on it: the ranks compare it, and
 /// so does a resumed run.
 [[nodiscard]] nlohmann::ordered_json resolved_values(const Recipe& recipe,
                                                      const data::BetonReader& reader,
@@ -62,8 +62,7 @@ struct TrainData {
                                            const TrainConfig& config);
 
 /// Checks that labels mean the same classes in the training and the validation set, if the targets
-/// are class indices. @return what the user should know of the classes, a sentence each. @throws
-/// ConfigError
+/// are class indices. @return warnings about the classes, one sentence each. @throws ConfigError
 [[nodiscard]] std::vector<std::string> check_classes(const data::BetonReader& train,
                                                      const data::BetonReader& val,
                                                      const Recipe& recipe);
@@ -75,8 +74,9 @@ struct TrainData {
 
 /// Draws the weights from `training.seed`, loads `model.weights` if given (after check_weights()
 /// has compared them with the network and `data`; in training, a last layer for another number of
-/// classes keeps its drawn weights), freezes `training.freeze`, and moves the model to the device.
-/// @param data may be null: the names of the classes are not compared.
+/// classes keeps its random initial weights), freezes the parameters of `training.freeze`, and
+/// moves the model to the device.
+/// @param data may be null; the names of the classes are then not compared.
 [[nodiscard]] std::unique_ptr<Model> build_model(const ResolvedRun& run, const TrainPlan& plan,
                                                  const Registries& registries, WeightsUse use,
                                                  const data::BetonReader* data);
@@ -105,12 +105,13 @@ struct TrainData {
 [[nodiscard]] std::unique_ptr<BatchSource> make_val_source(const data::BetonReader& reader,
                                                            const ResolvedRun& run,
                                                            const TrainPlan& plan);
-/// Tries every image size of the plan once, if `training.preflight` asks for it, so that a run that
-/// does not fit in memory fails before the first epoch. @throws Error with ExitCode::out_of_memory
+/// Tries every image size of the plan once if `training.preflight` is on, so that a run that does
+/// not fit in memory fails before the first epoch. @throws Error with ExitCode::out_of_memory
 void run_preflight(const ResolvedRun& run, const TrainPlan& plan, const engine::StepParts& parts,
                    const engine::Evaluator& evaluator, const data::BetonReader& train,
                    const data::BetonReader& val, std::int64_t val_samples);
-/// validation.lr_tta; numbers of the mirrored image are other numbers, so they are not added.
+/// Whether outputs of the mirrored image are added: validation.lr_tta, but not for numbers, which
+/// may differ between an image and its mirror image.
 [[nodiscard]] bool mirrors_images(const Recipe& recipe);
 [[nodiscard]] engine::Evaluator make_evaluator(const ResolvedRun& run, const TrainPlan& plan);
 

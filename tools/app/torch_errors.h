@@ -4,9 +4,9 @@
 
 namespace precast::tools {
 
-/// Rethrows an exception of libtorch as one of our errors: its what() carries a C++ stack trace,
-/// and users need only the message. An error of a transport between ranks becomes the failure of a
-/// peer. Other exceptions pass unchanged.
+/// Rethrows an exception of libtorch as an Error without the C++ stack trace that its what()
+/// contains, because users need only the message. An error of a transport between ranks becomes
+/// ExitCode::peer_failed. Other exceptions are rethrown unchanged.
 [[noreturn]] void rethrow_plainly(const std::exception_ptr& failure);
 
 }  // namespace precast::tools

@@ -17,9 +17,9 @@ void add_order_keys(Schema& schema, TrainConfig& config, const Registries& regis
   schema.add("data.order", &data.order, "order of the training samples")
       .choices(registries.orders.names());
   schema.add("data.shuffle_window_mb", &data.shuffle_window_mb,
-             "with order quasi_random, MiB of pages that are open at once; auto: 2 x global batch "
-             "size pages or a "
-             "quarter of the memory limit; ffcv: 2 x global batch size pages");
+             "with order quasi_random, size in MiB of the window of pages that are open at once; "
+             "auto: 2 pages per sample of the global batch, but at most a quarter of the memory "
+             "limit; ffcv: 2 pages per sample of the global batch");
   schema.add("data.subset", &data.subset,
              "training samples to use: N, the first N samples; A:B, a range; or random:N, the same "
              "draw in every run; empty: all");

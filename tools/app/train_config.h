@@ -12,11 +12,11 @@
 
 namespace precast::tools {
 
-/// Above this number of classes the labels are wrong rather than the dataset large.
+/// More classes than this mean wrong labels, not a large dataset.
 inline constexpr std::int64_t kMostClasses = 10'000'000;
 
 /// Every key of a recipe, section by section, with its default. Names follow ffcv-imagenet where it
-/// has the key. Nothing writes to it after load_recipe(): what the start of a run determines is in
+/// has the key. Not modified after load_recipe(): values determined at the start of a run are in
 /// ResolvedRun.
 struct TrainConfig {
   struct {
@@ -114,14 +114,15 @@ struct TrainConfig {
     std::int64_t keep_best = 1;
     std::int64_t keep_finished = 1;
   } checkpoint;
-  /// Lists, parsed once the registries are known.
+  /// Lists, which are parsed once the registries are known.
   ConfigNode plugins;
   ConfigNode methods;
   ConfigNode train_pipeline;
   ConfigNode val_pipeline;
 };
 
-/// The ranks that the recipe asks for; the program that starts the ranks may choose another number.
+/// The number of ranks that the recipe requests; the program that starts the ranks may choose
+/// another number.
 [[nodiscard]] std::int64_t requested_ranks(const TrainConfig& config);
 /// Samples per step on one of `ranks` ranks.
 [[nodiscard]] std::int64_t rank_batch_size(const TrainConfig& config, std::int64_t ranks);

@@ -13,8 +13,8 @@ namespace precast::tools {
 /// function. Errors of a StepStrategy pass unchanged, because the engine's own passes run inside
 /// it.
 struct TrainGuards {
-  /// As rethrow_from_plugin(). Once training runs, libtorch's errors keep their types; those about
-  /// memory or ranks keep them at any time. `what` is added to the message.
+  /// As rethrow_from_plugin(). During training, libtorch's errors keep their types; those about
+  /// memory or ranks always do. `what` is added to the message.
   [[noreturn]] static void rethrow(const std::string& what, ExitCode otherwise);
   static std::unique_ptr<Model> guarded(std::unique_ptr<Model> model, std::string where);
   static std::unique_ptr<Method> guarded(std::unique_ptr<Method> method, std::string where);

@@ -15,7 +15,7 @@
 
 namespace precast::tools {
 
-/// One rank's training run: owns everything from the datasets to the run folder.
+/// The training run of one rank. Owns everything from the datasets to the run folder.
 class TrainRun {
  public:
   /// Collective: all ranks construct one. @throws ConfigError if configuration, datasets,
@@ -37,12 +37,12 @@ class TrainRun {
   void finish(engine::Trainer& trainer, const engine::TrainSummary& summary, bool json);
   void announce() const;
   [[nodiscard]] DataFacts data_facts(const engine::TrainSummary& summary) const;
-  /// The figure that decides, as recorded.
+  /// The metric that decides which checkpoint is the best, as recorded.
   [[nodiscard]] nlohmann::ordered_json best_json() const;
   void report(const engine::TrainSummary& summary, bool json) const;
   /// run.json: facts about the run other than its configuration.
   void write_facts() const;
-  /// Writes report.html. A page that cannot be written does not fail the run.
+  /// Writes report.html. If it cannot be written, the run does not fail.
   void write_page() const;
 
   const ResolvedRun& run_;
@@ -56,9 +56,9 @@ class TrainRun {
   std::unique_ptr<BatchSource> train_source_;
   std::unique_ptr<BatchSource> val_source_;
   nlohmann::ordered_json identity_;
-  /// Last member: a run that cannot start leaves no folder.
+  /// Initialised last, so that a run that cannot start leaves no folder.
   engine::RunFolder folder_;
-  /// Counted before training: the page faults of loading programs do not count.
+  /// Page faults before training, which are subtracted: those of loading programs do not count.
   std::int64_t faults_before_ = 0;
 };
 

@@ -22,13 +22,13 @@ enum class WeightsUse {
   /// Training starts from them: classes and normalisation may differ, with a warning; a last layer
   /// for another number of classes is replaced.
   train,
-  /// Eval and predict: the outputs must mean the same.
+  /// Eval and predict: the outputs must have the same meaning.
   evaluate,
 };
 
 /// Compares the weights of `file` with the network that `wanted` describes. Without a spec, the
 /// file must not be for a network with BlurPool, unless it has ffcv-imagenet's names.
-/// @param strict `model.weights_check: on`; false: what differs is a warning.
+/// @param strict `model.weights_check: on`; false: differences are only warnings.
 /// @throws CheckpointError naming the file and all differences, with both values
 void check_weights(const WeightsFile& file, const WeightsSpec& wanted, WeightsUse use, bool strict);
 

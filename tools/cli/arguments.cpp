@@ -37,7 +37,7 @@ std::string text_of(const boost::any& value) {
   return {};
 }
 
-/// What a value is called in the help if the option does not name it.
+/// The placeholder of a value in the help if the option does not name it.
 std::string type_word(const po::value_semantic& semantic) {
   const auto* typed = dynamic_cast<const po::typed_value_base*>(&semantic);
   if (typed == nullptr) return "TEXT";

@@ -16,21 +16,22 @@ namespace precast::tools {
 
 /// The command line of one command, read by Boost.Program_options in strict mode: options must be
 /// written in full, unknown ones get a hint. Names have hyphens, and underscores only after a dot,
-/// as in keys of recipes; both are accepted in place of each other. Old spellings are replaced and
-/// reported. `--help` is added.
+/// as in keys of recipes; the two are interchangeable. Old spellings are replaced and reported.
+/// `--help` is added.
 class Arguments {
  public:
-  /// @param usage the text after `usage: precast`, as `write SOURCE OUT.beton [options]`. Its words
-  ///   before the first capital letter are the command's name.
+  /// @param usage the text after `usage: precast`, such as `write SOURCE OUT.beton [options]`. The
+  /// words before the first capital letter are the command's name.
   /// @param about what the command does, printed below the usage: one paragraph per line; may be
   /// empty.
   Arguments(std::string usage, std::string about);
 
   /// Adds a positional argument; all of them are required, in this order.
   void positional(const std::string& name, const std::string& help);
-  /// Adds one more after them, which may be left out.
+  /// Adds one more positional argument after them, which may be omitted.
   void optional_positional(const std::string& name, const std::string& help);
-  /// Adds the last one: one value or more, read with get<std::vector<std::string>>().
+  /// Adds the last positional argument, with one or more values, read with
+  /// get<std::vector<std::string>>().
   void positional_list(const std::string& name, const std::string& help);
   /// The same for a list that may be empty: has() is then false.
   void optional_list(const std::string& name, const std::string& help);
@@ -38,8 +39,8 @@ class Arguments {
   void example(std::string command, std::string about = "");
   /// Adds exit codes that this command can return. Every command can return 0, 1, 2, 5 and 11.
   void exit_codes(const std::vector<int>& codes);
-  /// Makes the command accept `--section.key=value`. @param keys may be empty, if it does not know
-  /// them.
+  /// Makes the command accept `--section.key=value`. @param keys the keys, for help; empty if the
+  /// command does not know them.
   void take_keys(std::vector<RecipeKey> keys);
   /// For `add_options()`. The help of an option begins with its meaning, up to the first semicolon,
   /// in the same words in all commands (docs/options.md).
@@ -71,7 +72,7 @@ class Arguments {
   void check_positionals() const;
   /// A hint for an unknown option.
   [[nodiscard]] std::string hint(const std::string& option) const;
-  /// The option that `name` means, with `-` and `_` in place of each other; empty: none.
+  /// The option that `name` refers to, with `-` and `_` interchangeable; empty if there is none.
   [[nodiscard]] std::string own_spelling(std::string name) const;
   /// All arguments, with old option names replaced by the current ones.
   [[nodiscard]] std::vector<std::string> in_own_spelling(std::vector<std::string> args) const;
@@ -94,8 +95,8 @@ void check_range(std::string_view option, std::int64_t value, std::int64_t low, 
 [[nodiscard]] std::int64_t integer(const Arguments& arguments, const std::string& name,
                                    std::int64_t low, std::int64_t high);
 
-/// The type of an integer option, with its default. Signed, so that "-1" is refused instead of read
-/// as a very large number.
+/// The type of an integer option, with its default. Signed, so that "-1" is rejected instead of
+/// read as a very large number.
 [[nodiscard]] boost::program_options::typed_value<std::int64_t>* number(std::int64_t value);
 
 /// The number of threads of --workers, an option of type std::int64_t: 0 means one per core.

@@ -17,13 +17,13 @@ struct Command {
   /// @param args the arguments after the command's name. @return the process's exit code. May
   /// throw.
   int (*run)(const std::vector<std::string>& args);
-  /// Whether another program runs it, which describes it too.
+  /// Whether another program runs and describes it.
   bool is_elsewhere = false;
 };
 
 /// The message that a user gets for an exception, and the process's exit code.
 struct Failure {
-  /// Empty: there is nothing left to print.
+  /// The message; empty if there is nothing left to print.
   std::string text;
   int exit_code = 0;
 };

@@ -20,7 +20,7 @@ struct OptionHelp {
   std::string name;
   /// `o` for `-o`; usually empty.
   std::string letter;
-  /// What stands for its value: `N`, `FILE`; empty for a switch.
+  /// The placeholder of its value: `N`, `FILE`; empty for a switch.
   std::string value;
   /// The default as a user would write it; empty: none.
   std::string fallback;
@@ -34,7 +34,7 @@ struct OptionHelp {
 struct Example {
   /// A command line that begins with `precast`.
   std::string command;
-  /// What it does; may be empty.
+  /// A description of the example; may be empty.
   std::string about;
 };
 
@@ -53,8 +53,8 @@ struct RecipeKey {
   [[nodiscard]] std::string section() const { return name.substr(0, name.find('.')); }
 };
 
-/// Everything that `--help`, the manual pages, the completions and docs/options.md say about one
-/// command.
+/// The description of one command, for `--help`, the manual pages, the completions and
+/// docs/options.md.
 struct CommandHelp {
   /// `write`, `bench loader`.
   std::string name;
@@ -81,7 +81,7 @@ struct CommandHelp {
 [[nodiscard]] CommandHelp parse_help_json(const nlohmann::ordered_json& json);
 /// @}
 
-/// What an exit code means, in a few words. @throws std::logic_error for an unknown code.
+/// The meaning of an exit code, in a few words. @throws std::logic_error for an unknown code.
 [[nodiscard]] const char* exit_code_meaning(int code);
 
 }  // namespace precast::tools

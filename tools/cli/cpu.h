@@ -8,15 +8,14 @@
 
 namespace precast::tools {
 
-/// What a figure of speed depends on besides the program.
+/// Properties of the machine on which a measured speed depends.
 struct CpuFacts {
   /// The model's name.
   std::string processor;
   /// Cores that this process may use.
   int cores = 1;
   /// SIMD levels (Highway's targets, as "AVX3" or "AVX2") that this CPU has and precast was
-  /// compiled for, best first. Kernels use the first one, unless they leave it out for their own
-  /// reasons.
+  /// compiled for, best first. Kernels use the first one, except for those that exclude it.
   std::vector<std::string> simd;
   CacheSizes caches;
 
@@ -24,13 +23,13 @@ struct CpuFacts {
   [[nodiscard]] std::string simd_in_use() const { return simd.empty() ? "none" : simd.front(); }
 };
 
-/// Of this machine.
+/// The CpuFacts of this machine.
 [[nodiscard]] CpuFacts cpu_facts();
 
 /// {processor, cores, simd: the level in use, caches_kib: {l1d, l2, l3}}; an unknown size is null.
 [[nodiscard]] nlohmann::ordered_json cpu_json(const CpuFacts& cpu);
 
-/// In a line: "2 cores of AMD EPYC, SIMD AVX3 (AVX-512), caches L1d 32 KiB, L2 1 MiB, L3 32 MiB".
+/// One line: "2 cores of AMD EPYC, SIMD AVX3 (AVX-512), caches L1d 32 KiB, L2 1 MiB, L3 32 MiB".
 [[nodiscard]] std::string cpu_text(const CpuFacts& cpu);
 
 }  // namespace precast::tools

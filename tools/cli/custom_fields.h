@@ -15,7 +15,7 @@ inline constexpr const char* kCustomFieldHelp =
     "of "
     "its metadata, and the position of the pointer to its bytes";
 
-/// Removes the values of that form, those with a digit after `=`, from `values`.
+/// Removes the layouts from `values`, which are the values with a digit after `=`, and parses them.
 /// @param place names the option or key in messages. @throws ConfigError
 [[nodiscard]] data::BetonOptions take_layouts(std::vector<std::string>& values,
                                               const std::string& place);

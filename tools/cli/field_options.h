@@ -22,8 +22,8 @@ void add_field_options(boost::program_options::options_description& options,
 [[nodiscard]] std::string field_option_help(const data::FieldRegistry& fields,
                                             std::string_view name);
 
-/// Parses the options, with the seed of --seed. @throws ConfigError, also for one that no field of
-/// its kind can have: wrong values, or an option of another image.mode
+/// Parses the options, with the seed of --seed. @throws ConfigError, also for options that no field
+/// of their kind accepts: invalid values, or an option of another image.mode
 [[nodiscard]] data::FieldOptions field_options(const Arguments& arguments,
                                                const data::FieldRegistry& fields);
 
@@ -31,7 +31,7 @@ void add_field_options(boost::program_options::options_description& options,
 [[nodiscard]] std::string given_field_option(const Arguments& arguments,
                                              const data::FieldRegistry& fields);
 
-/// @throws ConfigError if an option is given and no field of a source has its kind.
+/// @throws ConfigError if an option is given for a kind that no field of the source has.
 void check_field_options(const Arguments& arguments, const data::FieldRegistry& registry,
                          const std::vector<data::SourceField>& fields);
 

@@ -5,9 +5,10 @@
 
 namespace precast::tools {
 
-/// An option that has been renamed. The old spelling still works and prints one line with the new.
+/// An option that has been renamed. The old spelling still works and prints one line with the new
+/// one.
 struct OldSpelling {
-  /// Which values are meant, if an option was divided into two.
+  /// Which values the row applies to, if an option was divided into two.
   enum class Values { all, layouts, others };
 
   std::string_view command;

@@ -13,7 +13,7 @@ namespace precast::tools {
 /// `--config-file CONFIG.yaml` is the same as giving it first (as in ffcv-imagenet's script).
 class RecipeArguments {
  public:
-  /// What the first argument may be.
+  /// The kinds of first argument that are accepted.
   enum class Takes { recipe, run_or_recipe };
   /// @param command its name. @param about what it does.
   RecipeArguments(const std::string& command, std::string about, Takes takes = Takes::recipe);

@@ -49,7 +49,7 @@ void erase_key(ConfigNode& params, const std::string& key) {
   std::erase_if(params.entries, [&](const ConfigNode::Entry& entry) { return entry.key == key; });
 }
 
-/// Leaves either the method in the list or its keys.
+/// Keeps either the method in the list or its keys, so that it is not enabled twice.
 void settle_methods(ConfigNode& params) {
   const auto list = std::ranges::find(params.entries, "methods", &ConfigNode::Entry::key);
   if (list == params.entries.end() || list->value.kind != Kind::list) return;

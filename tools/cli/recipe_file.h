@@ -10,10 +10,10 @@
 
 namespace precast::tools {
 
-/// A method that keys of ffcv-imagenet add, and these keys.
+/// A method that keys of ffcv-imagenet enable, and these keys.
 struct KeyedMethod {
   std::string name;
-  /// The key that adds the method with 1 or true; empty: no key does.
+  /// The key that enables the method if it is 1 or true; empty if there is none.
   std::string chooser;
   /// Its options, each with the key that has the same value.
   std::vector<std::pair<std::string, std::string>> options;
@@ -30,16 +30,16 @@ struct RecipeFile {
   bool recorded = false;
 };
 
-/// Reads a recipe, in YAML, or the `params.json` of a run. A recorded configuration comes back in
-/// the form of a recipe: in sections, and without the methods that one of its keys adds
+/// Reads a recipe, in YAML, or the `params.json` of a run. A recorded configuration is converted to
+/// the form of a recipe: in sections, and without the methods that one of its keys enables
 /// (`training.use_blurpool` ...), so that overrides of these keys work as they do with a recipe.
 /// @param path empty: an empty map. @throws IoError if the file cannot be read.
 [[nodiscard]] RecipeFile read_recipe_file(const std::filesystem::path& path,
                                           Diagnostics& diagnostics);
 
-/// The sections that count as given by the user. For a recipe: all. For a recorded configuration:
-/// the values that are not defaults, because it does not say which of the others the user wrote.
-/// Keys that this version does not have are left out with a warning.
+/// The keys that count as given by the user. For a recipe: all. For a recorded configuration: those
+/// whose values differ from the defaults, because it does not record which of the others the user
+/// wrote. Keys that this version does not have are left out with a warning.
 [[nodiscard]] ConfigNode given_keys(const RecipeFile& file, const Schema& schema);
 
 }  // namespace precast::tools

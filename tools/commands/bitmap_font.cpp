@@ -12,7 +12,7 @@ constexpr std::size_t kRows = 8;
 using Glyph = std::array<std::uint8_t, kColumns>;
 
 /// The usual 5 x 7 letters of dot-matrix displays, from the space to `~`: one byte per column, the
-/// lowest bit on top. The eighth row is for what is below the line.
+/// lowest bit on top. The eighth row is for parts below the baseline.
 // clang-format off
 constexpr std::array<Glyph, 95> kGlyphs = {{
     {{0x00, 0x00, 0x00, 0x00, 0x00}}, {{0x00, 0x00, 0x5f, 0x00, 0x00}}, {{0x00, 0x07, 0x00, 0x07, 0x00}}, {{0x14, 0x7f, 0x14, 0x7f, 0x14}},

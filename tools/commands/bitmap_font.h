@@ -18,10 +18,11 @@ struct Canvas {
   std::size_t height = 0;
 };
 
-/// Draws a line of text in a fixed-width font of 5 x 8 px. Each character that is not printable
-/// ASCII becomes `?`, one per UTF-8 character. What does not fit into `width_px` is cut off, with
-/// two dots in its place; nothing is drawn outside the picture.
-/// @param left, top of the first letter, px. @param grey of the letters.
+/// Draws a line of text in a fixed-width font of 5 x 8 px. Each UTF-8 character outside printable
+/// ASCII becomes one `?`. Text wider than `width_px` is cut off and ends in two dots; nothing is
+/// drawn outside the canvas.
+/// @param left, top position of the first letter's top left corner, in px.
+/// @param grey grey level of the letters, 0 (black) to 255 (white).
 void draw_text(Canvas canvas, std::size_t left, std::size_t top, std::string_view text,
                std::size_t width_px, std::uint8_t grey);
 

@@ -126,7 +126,7 @@ Summary convert(const std::string& in, const std::string& out, std::string_view 
   const std::optional<WeightsSpec> spec = spec_of(file);
   const bool has_filters = !filtered_layers(file.records()).empty();
   check_target(in, names, spec, has_filters || (spec && spec->blurpool));
-  // Blurred layers have ffcv-imagenet's names already, or get them here.
+  // Blurred layers already have ffcv-imagenet's names, or get them here.
   const auto blurred = spec && !has_filters ? spec->blurred : std::map<std::string, std::int64_t>();
   const FfcvNames renamed = ffcv_names(file.records(), blurred, in);
   const bool safetensors = std::filesystem::path(out).extension() == kSafetensors;

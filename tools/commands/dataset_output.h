@@ -16,7 +16,8 @@ namespace precast::tools {
 /// The line that shows the progress of writing a dataset.
 class WriteProgressLine {
  public:
-  /// @param what the line's first word, such as `write`. @param total samples to be written
+  /// @param what the line's first word, such as `write`. @param total number of samples to be
+  /// written
   WriteProgressLine(std::string what, std::uint64_t total);
 
   void show(std::uint64_t samples, std::uint64_t bytes);
@@ -29,7 +30,7 @@ class WriteProgressLine {
 };
 
 /// Writes datasets one after the other with a progress line. A signal stops the one being written
-/// and leaves nothing of it.
+/// and removes its partial file.
 class WatchedWriting {
  public:
   using Write = std::function<data::WriteSummary(const data::WriteOptions&)>;
@@ -46,21 +47,21 @@ class WatchedWriting {
   StopSignals signals_;
 };
 
-/// @throws ConfigError if `out` is an empty name; IoError if its folder does not exist.
+/// Checks the folder of an output file. @throws ConfigError if `out` is empty; IoError if its
+/// folder does not exist.
 void check_folder(const std::string& out);
 
 /// @throws ConfigError if `out` is the input file.
 void expect_other_file(const std::string& out, const std::filesystem::path& in);
 
-/// Checks to make before writing a dataset: an input is never replaced, whether it is one of
-/// `inputs` (empty paths are skipped) or one of the source's own files. @throws ConfigError if
-/// `out` is one of them, or a file that is not empty and does not begin as a .beton file; as
-/// check_folder().
+/// Checks before writing a dataset that no input is replaced, neither one of `inputs` (empty paths
+/// are skipped) nor one of the source's own files. @throws ConfigError if `out` is one of them, or
+/// a file that is not empty and does not begin like a .beton file; also what check_folder() throws.
 void check_output(const std::string& out, const std::vector<std::filesystem::path>& inputs);
 
-/// Files that appear under their names when all of them are complete. A single file is left to
-/// AtomicFile; several are each written under another name in the same folder. Files that have not
-/// been published are removed.
+/// Files that appear under their final names only when all of them are complete. A single file is
+/// handled by AtomicFile; several are written under temporary names in the same folder. Files that
+/// have not been published are removed.
 class JointOutputs {
  public:
   /// @throws IoError if one of several exists and is not a regular file; ConfigError if two are the
@@ -94,7 +95,7 @@ void print_skipped(const std::vector<data::SkippedSample>& skipped);
 /// `jpg 3, resized 1`.
 [[nodiscard]] std::string tally_text(const data::Tally& tally);
 
-/// A written file as text, and as JSON.
+/// Describes a written file as text, and as JSON.
 void print_written(const std::string& out, const data::WriteSummary& summary);
 [[nodiscard]] nlohmann::ordered_json written_json(const std::string& out,
                                                   const data::WriteSummary& summary);

@@ -7,12 +7,12 @@
 
 namespace precast::tools {
 
-/// JSON has only finite numbers: others become strings.
+/// The number as JSON, which has only finite numbers: others become strings.
 [[nodiscard]] nlohmann::ordered_json number_json(double value);
 
 /// Summary of all values of a field: minimum, mean and maximum of numbers and sizes.
 /// @param index of the field
-/// @param with_labels lists every value of an int field.
+/// @param with_labels whether to list every value of an int field.
 [[nodiscard]] nlohmann::ordered_json describe_values(const data::BetonReader& reader,
                                                      std::size_t index, bool with_labels);
 

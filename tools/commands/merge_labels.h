@@ -13,7 +13,7 @@ namespace precast::tools {
 /// How the labels of merged files are changed.
 enum class LabelRule {
   keep,
-  /// A file's labels begin where those of the previous file end.
+  /// The labels of each file begin where those of the previous file end.
   offset,
   /// Classes with the same name become one; numbered in the order in which files name them.
   by_name,
@@ -24,7 +24,7 @@ struct MergedLabels {
   std::function<std::int64_t(std::size_t file, std::int64_t label)> relabel;
   /// The classes of the merged file; empty unless all files name all of theirs and agree.
   std::vector<std::string> names;
-  /// Why names that some files have are left out; else empty.
+  /// The reason why class names are left out although some files have them; else empty.
   std::string dropped = {};
 };
 

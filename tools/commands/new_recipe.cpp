@@ -27,7 +27,7 @@ using data::FieldType;
 constexpr int kSmallSidePx = 64;
 constexpr int kLargestTrainPx = 192;
 constexpr std::int64_t kLargestBatch = 256;
-/// About as many steps as a first training needs.
+/// Approximate number of steps that a first training run needs.
 constexpr std::int64_t kWantedSteps = 2000;
 
 /// The facts on which the recipe depends.

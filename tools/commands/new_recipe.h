@@ -5,8 +5,8 @@
 
 namespace precast::tools {
 
-/// `precast new recipe [NAME] --train-dataset FILE --val-dataset FILE`: writes NAME.yaml, a recipe
-/// with comments that fits these files and trains as it is.
+/// `precast new recipe [NAME] --train-dataset FILE --val-dataset FILE`: writes NAME.yaml, a
+/// commented recipe that fits these files and can be trained unchanged.
 /// @return an exit code
 int run_new_recipe(const std::vector<std::string>& args);
 

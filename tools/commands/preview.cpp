@@ -137,7 +137,7 @@ std::int64_t not_negative(const Arguments& arguments, const std::string& option)
   return value;
 }
 
-/// The pipeline's image that --view names, or the first one, made as by the loader.
+/// The pipeline's image that --view names, or the first one, processed as in the loader.
 /// @throws ConfigError, DataError
 data::Output image_of(const data::BetonReader& reader, const data::Pipeline& pipeline,
                       const std::string& view) {

@@ -14,7 +14,7 @@ namespace precast::tools {
 /// Declares --where, --samples, --classes and --label-field, which select samples of a file.
 void add_choice_options(Arguments& arguments);
 
-/// The samples that pass all of those options, ascending; nothing if no option is given.
+/// The samples that match all of those options, ascending; nothing if no option is given.
 /// @throws ConfigError; DataError if no sample is left.
 [[nodiscard]] std::optional<std::vector<std::uint64_t>> choose_samples(
     const Arguments& arguments, const data::BetonReader& reader);

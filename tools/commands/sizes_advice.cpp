@@ -10,7 +10,7 @@
 namespace precast::tools {
 namespace {
 
-/// Beyond this, more pixels or better quality made no difference in trainings.
+/// Beyond this, more pixels or better quality made no difference in training.
 constexpr int kEnoughPx = 512;
 constexpr int kEnoughQuality = 90;
 

@@ -18,7 +18,7 @@ struct Machine {
 
 struct Advice {
   MeasuredWay way;
-  /// Whether the dataset stays in memory, and whether the cores keep up.
+  /// Whether the dataset fits in memory, and whether the cores are fast enough.
   bool fits = true;
   bool keeps_up = true;
   /// The reason, as a sentence.
@@ -28,10 +28,10 @@ struct Advice {
 /// The share of memory that a dataset may take: the rest is for the training processes.
 inline constexpr double kMemoryShare = 0.9;
 
-/// Chooses the best-looking way that fits and keeps up: JPEGs of at least quality 90 and pixels
-/// come before lower qualities, then larger images (from 512 px on they count as equal), then the
-/// fewest bytes. If no way does both, chooses the one with the smallest shortfall. @param ways at
-/// least one.
+/// Chooses the way with the best image quality that fits and keeps up: JPEGs of at least quality 90
+/// and pixels come before lower qualities, then larger images come first (from 512 px on they count
+/// as equal), then those with the fewest bytes. If no way does both, chooses the one with the
+/// smallest shortfall. @param ways at least one.
 [[nodiscard]] Advice advise(const std::vector<MeasuredWay>& ways, std::uint64_t images,
                             const Machine& machine);
 

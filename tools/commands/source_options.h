@@ -12,7 +12,7 @@
 namespace precast::tools {
 
 /// `--source-kind`, the options that each kind of source declares (`--labels`), and `--on-corrupt`:
-/// what SOURCE is, and how it is read.
+/// the kind of SOURCE, and how it is read.
 void add_source_options(boost::program_options::options_description& options,
                         const data::SourceRegistry& sources);
 

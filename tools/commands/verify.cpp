@@ -101,7 +101,7 @@ struct Job {
   data::BetonOptions layouts = {};
 };
 
-/// @return the report of one file, or nothing if a signal came. @throws IoError, DataError
+/// @return the report of one file, or nothing if a signal arrived. @throws IoError, DataError
 Json verify_file(const std::string& file, const Job& job) {
   const data::BetonReader reader(file, data::BlobAccess::mapped, job.layouts);
   data::VerifySummary found;

@@ -7,9 +7,9 @@
 
 namespace precast::tools {
 
-/// `precast doctor [--json]`: prints the build facts of precast and what it finds at run time, and
-/// names each fault with its fix. Works without libtorch: its facts come from running
-/// `precast-train versions --json`, which is in the folder of precast.
+/// `precast doctor [--json]`: prints facts about the build and about the machine, and names each
+/// fault with its fix. Works without libtorch: facts about libtorch come from running
+/// `precast-train versions --json`, from the folder of precast.
 /// @return 0, or 6 (ExitCode::environment) if a fault prevents jobs from running.
 int run_doctor(const std::vector<std::string>& args);
 

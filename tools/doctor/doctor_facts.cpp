@@ -99,7 +99,7 @@ Json machine_facts() {
   return facts;
 }
 
-/// Asks the driver itself, which may exist without libtorch.
+/// Queries the driver directly, because it may be installed without libtorch.
 Json nvidia_facts() {
   std::ifstream file("/proc/driver/nvidia/version");
   std::string line;

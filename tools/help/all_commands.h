@@ -7,8 +7,8 @@
 namespace precast::tools {
 
 /// The descriptions of all commands, in the order of `precast --help`. Starts `precast` and, if it
-/// is installed, `precast-train` once each. Without precast-train its commands have only a name and
-/// a summary. @throws Error if a program fails.
+/// is installed, `precast-train` once each. Without precast-train, the descriptions of its commands
+/// have only a name and a summary. @throws Error if a program fails.
 [[nodiscard]] std::vector<CommandHelp> all_commands();
 
 /// The first words of names with two words, each once: `bench`, `new`.

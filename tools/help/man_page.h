@@ -14,7 +14,7 @@ namespace precast::tools {
 /// The manual page of a command, as roff. @param keys shown below the options; may be empty.
 [[nodiscard]] std::string man_page(const CommandHelp& command, const std::vector<RecipeKey>& keys);
 
-/// The page `precast(1)`, which lists the commands.
+/// The manual page `precast(1)`, which lists the commands.
 [[nodiscard]] std::string main_man_page(const std::vector<CommandHelp>& commands);
 
 }  // namespace precast::tools

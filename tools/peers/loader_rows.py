@@ -8,7 +8,8 @@ KINDS = {"jpg": ("jpg", 512, 4), "raw": ("raw", 256, 2), "mix": ("proportion", 5
 # Which of them a peer reads, and in which form: a .beton file, a folder of JPEG files, tar shards.
 SOURCES = {"precast": "beton", "precast_indexed": "beton", "precast_quasi": "beton", "ffcv": "beton",
            "ffcv_quasi": "beton", "torchvision": "files", "webdataset": "shards", "dali": "files"}
-# The variants of precast, by options of `precast bench loader`; ratios are those of the first.
+# The variants of precast that are timed, with their options of `precast bench loader`. Which of them are
+# divided by a peer's figure: RATIOS in bench_loader.py.
 PRECAST = {"precast": ("--jpeg-index", "off"), "precast_indexed": ("--jpeg-index", "on"),
            "precast_quasi": ("--jpeg-index", "off", "--order", "quasi_random", "--in-memory", 0)}
 PYTHON_PEERS = [peer for peer in SOURCES if peer not in PRECAST]

@@ -22,12 +22,12 @@ struct DataGuards {
       std::unique_ptr<data::LabelTransform> transform, std::string where);
   static std::unique_ptr<data::SampleOrder> guarded(std::unique_ptr<data::SampleOrder> order,
                                                     std::string where);
-  /// Unchanged: its errors name the file.
+  /// Returns the source unchanged, because its errors already name the file.
   static std::unique_ptr<data::Source> guarded(std::unique_ptr<data::Source> source,
                                                const std::string& /*where*/) {
     return source;
   }
-  /// Unchanged: the writer names the field of each sample.
+  /// Returns the field unchanged, because the writer's errors already name the field.
   static std::unique_ptr<data::Field> guarded(std::unique_ptr<data::Field> field,
                                               const std::string& /*where*/) {
     return field;

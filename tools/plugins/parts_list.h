@@ -10,7 +10,7 @@
 
 namespace precast::tools {
 
-/// One part, ready for both forms of the list.
+/// One part, as text and as JSON.
 struct ListedPart {
   std::string name;
   std::string help;
@@ -50,7 +50,7 @@ template <typename Registry>
 
 /// The command line of `precast list`.
 [[nodiscard]] Arguments list_arguments();
-/// Prints the requested parts. @throws ConfigError for an unknown kind
+/// Prints the parts that the command line asks for. @throws ConfigError for an unknown kind
 void print_parts(const Arguments& arguments, std::vector<ListedKind> kinds);
 
 /// `precast list` in a build without libtorch: only the parts of data.

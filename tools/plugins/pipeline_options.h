@@ -8,12 +8,13 @@
 
 namespace precast::tools {
 
-/// `--pipeline YAML` and `--config-file FILE`: what becomes of the images, as a recipe says it.
+/// Adds `--pipeline YAML` and `--config-file FILE`: the steps for the images, written as in a
+/// recipe.
 void add_pipeline_options(boost::program_options::options_description& options);
 
 /// The pipeline of --pipeline, or pipeline.train or pipeline.val of the recipe of --config-file,
-/// with the recipe's plug-ins and those of --plugin. What neither says is the standard pipeline of
-/// training or evaluation. @return empty if neither option is given.
+/// with the recipe's plug-ins and those of --plugin. Parts that they do not set are those of the
+/// standard pipeline of training or evaluation. @return empty if neither option is given.
 /// @throws ConfigError, also if both are given; IoError.
 [[nodiscard]] std::optional<data::Pipeline> read_pipeline(const Arguments& arguments, bool train);
 

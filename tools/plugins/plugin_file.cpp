@@ -42,8 +42,8 @@ std::string read_plugin(const std::filesystem::path& path) {
 /// The library being loaded, for the handler below.
 std::string being_loaded;
 
-/// The loader does not propagate an exception of a global object: the process ends, so this prints
-/// a message first.
+/// If the constructor of a global object throws, the loader ends the process, so this prints a
+/// message first.
 [[noreturn]] void tell_throwing_global() {
   const Failure failure = describe_failure(std::current_exception());
   fmt::print(stderr, "error: plug-in {}: one of its global objects threw: {}\n", being_loaded,

@@ -10,8 +10,9 @@ namespace precast::tools {
 
 enum class PluginKind { train, data };
 
-/// A plug-in file: read completely, and its text (framework/core/plugin.h) compared with this
-/// program's. No code of it runs before open(), not even its static initialisers.
+/// A plug-in file: the constructor reads it completely and compares its text
+/// (framework/core/plugin.h) with that of this program. No code of it runs before open(), not even
+/// its static initialisers.
 class PluginFile {
  public:
   /// @throws ConfigError if it is missing or not a plug-in; DeviceError if it was built for another
@@ -21,15 +22,15 @@ class PluginFile {
   [[nodiscard]] PluginKind kind() const { return kind_; }
   /// Absolute.
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  /// XXH3 of its bytes, in hexadecimal.
+  /// The XXH3 hash of its bytes, in hexadecimal.
   [[nodiscard]] const std::string& digest() const { return digest_; }
   /// @throws DeviceError if it was built for another libtorch than this.
   void expect_torch(std::string_view version) const;
 
   /// Loads the library, which then stays loaded until the process ends, and lets it fill `parts`: a
   /// TrainParts or a data::DataParts, by its kind.
-  /// @throws DeviceError if the loader refuses it (a missing symbol or library);
-  /// ConfigError if it throws
+  /// @throws DeviceError if it cannot be loaded (a missing symbol or library); ConfigError if the
+  /// plug-in's function throws
   void add_parts(void* parts) const;
 
  private:
@@ -38,7 +39,7 @@ class PluginFile {
 
   std::filesystem::path path_;
   std::string digest_;
-  /// The lines below the first.
+  /// The lines of its text below the first.
   std::string text_;
   PluginKind kind_;
 };

@@ -13,9 +13,9 @@
 
 namespace precast::tools {
 
-/// Rethrows an exception from a plug-in's code as an error that begins with `what`, as `plug-in
-/// a.so: model 'b' could not be made`. Specific exit codes are kept, and so is running out of
-/// memory; all other errors get `otherwise`. Call in an exception handler.
+/// Rethrows an exception from a plug-in's code as an error that begins with `what`, such as
+/// `plug-in a.so: model 'b' could not be made`. Specific exit codes are kept, also that for running
+/// out of memory; all other errors get `otherwise`. Call in an exception handler.
 [[noreturn]] void rethrow_from_plugin(const std::string& what, ExitCode otherwise);
 
 /// The part and its plug-in, for messages. @throws ConfigError if its name is taken in `into`.

@@ -10,21 +10,21 @@
 
 namespace precast::tools {
 
-/// Facts about the data loading of a finished training.
+/// Facts about the data loading of a finished training run.
 struct DataFacts {
   double train_seconds = 0;
-  /// The part of them during which the model waited for batches.
+  /// The part of the training time during which the model waited for batches.
   double wait_seconds = 0;
   SourceTimes times;
   std::int64_t images = 0;
-  /// Pages that this process had to wait for because they were not in memory.
+  /// Number of pages that this process had to wait for because they were not in memory.
   std::int64_t major_faults = 0;
   int workers = 0;
-  /// The value of `workers` without data.num_workers.
+  /// The value of `workers` if data.num_workers is not set.
   int usable_cores = 0;
   /// data.in_memory.
   std::int64_t in_memory = 1;
-  /// Damaged samples, of each dataset.
+  /// Damaged samples of all datasets.
   std::vector<ReplacedSample> replaced = {};
 };
 
@@ -35,8 +35,8 @@ enum class DataLimit { nothing, processing, disk, cores };
 /// half of their time or more, or nothing was measured: no single cause can be named.
 [[nodiscard]] DataLimit find_limit(const DataFacts& facts);
 
-/// One line with their number and one for each of the first ten; empty if there are
-/// none.
+/// One line with the number of replaced samples, and one for each of the first ten; empty if there
+/// are none.
 [[nodiscard]] std::vector<std::string> describe_replaced(std::span<const ReplacedSample> replaced);
 
 /// States what the run waited for and what to change, for people: one or two lines, followed by the

@@ -20,15 +20,15 @@ struct HtmlTable {
     bool numeric = false;
   };
   std::vector<Column> columns{};
-  /// Rows shorter than the header are filled up.
+  /// Rows that are shorter than the header are padded with empty cells.
   std::vector<std::vector<HtmlCell>> rows{};
 };
 
-/// One of the large figures at the top of a page: the answer, before the charts.
+/// One of the large figures at the top of a page, above the charts.
 struct HtmlFigure {
   std::string value{};
   std::string label{};
-  /// Small, below; may be empty.
+  /// Small text below the figure; may be empty.
   std::string note{};
 };
 
@@ -54,7 +54,7 @@ class HtmlPage {
   /// Starts a section; ends the previous one and any open details.
   void section(const std::string& title);
   void paragraph(const std::string& text);
-  /// A note that the reader must not miss: an incomplete run, a damaged log.
+  /// An important note, such as one about an incomplete run or a damaged log.
   void notice(const std::string& text);
   void table(const HtmlTable& table);
   /// Charts side by side if the window is wide enough. @param svgs results of the functions of

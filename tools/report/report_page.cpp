@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// The files of a run folder, in the order in which readers want them.
+/// The files of a run folder, the most useful first.
 constexpr const char* kFiles[] = {"report.html",      "summary.json", "params.json",
                                   "run.json",         "log",          "final_weights.safetensors",
                                   "final_weights.pt", "checkpoints",  kEventFile};

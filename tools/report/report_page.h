@@ -9,7 +9,7 @@
 
 namespace precast::tools {
 
-/// The page of one run, or of several side by side. @param page_folder the folder of the page:
+/// The page of one run, or one that compares several. @param page_folder the folder of the page:
 /// links to the runs' files are relative to it. @param runs at least one.
 [[nodiscard]] std::string report_page(const std::vector<RunRecord>& runs,
                                       const std::filesystem::path& page_folder);

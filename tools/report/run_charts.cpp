@@ -36,8 +36,8 @@ struct Figure {
 };
 using Figures = std::vector<Figure>;
 
-/// Draws each run by `figures_of`. With one run each figure has its own colour and name; with
-/// several each run has, so a chart shows a single figure.
+/// Draws the lines that `figures_of` returns for each run. With one run, colours and names
+/// distinguish figures; with several, they distinguish runs, so a chart shows only one figure.
 template <typename FiguresOf>
 LineChart chart_of(const std::vector<RunRecord>& runs, LineChart chart, FiguresOf figures_of) {
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -100,7 +100,7 @@ LineChart accuracy_chart(const std::vector<RunRecord>& runs, const std::string& 
                   });
 }
 
-/// The figure that decides, over epochs.
+/// The metric that decides, over epochs.
 LineChart metric_chart(const std::vector<RunRecord>& runs, const std::string& metric) {
   return chart_of(runs, {.title = metric, .x = epochs_axis(runs), .y = {.label = metric}},
                   [](const RunRecord& run) {
@@ -108,7 +108,7 @@ LineChart metric_chart(const std::vector<RunRecord>& runs, const std::string& me
                   });
 }
 
-/// Logarithmic if the values span more than two decades: on a linear axis, one diverging loss
+/// Logarithmic if the values span more than two powers of ten: on a linear axis, one diverging loss
 /// would flatten all other curves.
 Axis loss_axis(const LineChart& chart) {
   constexpr double kWideSpan = 100;
@@ -120,7 +120,7 @@ Axis loss_axis(const LineChart& chart) {
       most = std::max(most, point.y);
     }
   }
-  // Losses that are not above 0 have no place on a logarithmic axis.
+  // Losses of 0 or less cannot be shown on a logarithmic axis.
   if (!(least > 0) || most <= kWideSpan * least) return {.label = "loss"};
   return {.label = "loss, logarithmic", .scale = Scale::logarithmic};
 }

@@ -7,7 +7,7 @@
 
 namespace precast::tools {
 
-/// The figure that decides in all of the runs, where that is not the accuracy; else empty.
+/// The metric that decides in all of the runs, if it is the same and not the accuracy; else empty.
 [[nodiscard]] std::string common_metric(const std::vector<RunRecord>& runs);
 
 /// Charts of the runs' figures over epochs and minutes, one colour per run. A chart without data

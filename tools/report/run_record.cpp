@@ -55,7 +55,8 @@ RunRow row_of(const ordered_json& record, const std::string& metric) {
   return row;
 }
 
-/// Drops earlier rows of the same epochs and steps: a run that went back wrote them again.
+/// Drops earlier rows of the same epochs and steps: a run that returned to a checkpoint wrote them
+/// again.
 void add_row(RunRecord& run, const ordered_json& record) {
   const RunRow row = row_of(record, run.metric);
   while (!run.epochs.empty() && run.epochs.back().epoch >= row.epoch) run.epochs.pop_back();
@@ -215,7 +216,7 @@ double total_over_restarts(const std::vector<RunRow>& rows, double RunRow::*coun
   for (const RunRow& row : rows) {
     const double now = row.*count;
     if (std::isnan(now)) continue;
-    // Less than before: another program resumed the run and counts from 0.
+    // A smaller value means that another process resumed the run and counts from 0.
     sum += now >= last ? now - last : now;
     last = now;
   }

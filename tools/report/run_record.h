@@ -10,7 +10,8 @@
 
 namespace precast::tools {
 
-/// A number of a record; NaN if it has none (JSON writes a value that is not finite as null).
+/// A number of a record; NaN if the record does not have it (values that are not finite are null in
+/// JSON).
 [[nodiscard]] double number_of(const nlohmann::ordered_json& record, std::string_view key);
 
 /// One line of a run's log, for an epoch or for a step; NaN for missing values. Times, images and
@@ -20,7 +21,7 @@ struct RunRow {
   /// Epochs trained so far, including the fraction of the current one: its place on a chart's axis.
   double epochs_done = 0;
   double step = NAN;
-  /// RunRecord::metric, where that is none of the others.
+  /// The value of RunRecord::metric, if that is none of the other figures.
   double metric = NAN;
   double loss = NAN, val_loss = NAN, top_1 = NAN, top_5 = NAN, lr = NAN, resolution = NAN;
   double train_seconds = NAN, wait_seconds = NAN, val_seconds = NAN, images = NAN;
@@ -32,7 +33,7 @@ struct RunRow {
 struct RunRecord {
   std::filesystem::path folder;
   std::string name;
-  /// The figure that decides, and its direction: of run.json; top_1 in runs that have none there.
+  /// The metric that decides, and its direction, from run.json; top_1 for runs without it.
   std::string metric = "top_1";
   bool higher_is_better = true;
   std::vector<RunRow> epochs;
@@ -41,15 +42,15 @@ struct RunRecord {
   nlohmann::ordered_json params = nlohmann::ordered_json::object();
   nlohmann::ordered_json summary = nlohmann::ordered_json::object();
   nlohmann::ordered_json facts = nlohmann::ordered_json::object();
-  /// Problems with the files, for people.
+  /// Problems with the files, as messages.
   std::vector<std::string> notes;
 
-  /// The run finished: there is a summary.
+  /// Whether the run has finished, so that there is a summary.
   [[nodiscard]] bool finished() const { return !summary.empty(); }
   /// Figures from the summary, else from the last lines; NaN if neither has them.
   [[nodiscard]] double top_1() const;
   [[nodiscard]] double top_5() const;
-  /// Whether the figure that decides is the accuracy, as a share: top_1 or top_5.
+  /// Whether the metric that decides is an accuracy: top_1 or top_5.
   [[nodiscard]] bool classifies() const { return metric == "top_1" || metric == "top_5"; }
   [[nodiscard]] double metric_value() const;
   [[nodiscard]] double val_loss() const;
@@ -61,20 +62,21 @@ struct RunRecord {
 
 /// Reads a folder that `precast train` writes or has written. A log may still grow, end in the
 /// middle of a line, or contain lines that are not records: these are skipped and noted. If a run
-/// went back (epoch or step numbers repeat), the last logged value is used. @throws IoError if
-/// there is not a log.
+/// returned to a checkpoint (epoch or step numbers repeat), the last logged value is used. @throws
+/// IoError if there is no log.
 [[nodiscard]] RunRecord load_run(const std::filesystem::path& folder);
 
 /// The run folders of a path: the path itself if it has a log, else the folders in it that have
 /// one, by name. @throws IoError if there are none.
 [[nodiscard]] std::vector<std::filesystem::path> find_runs(const std::filesystem::path& path);
 
-/// A row's rate or share since the previous row (of the same list; the first counts from 0 if it is
-/// the run's first epoch or step): images per second, or seconds waited per second trained. NaN if
-/// it is unknown.
+/// The rate or share of each row since the previous row of the list: images per second, or seconds
+/// waited per second trained. The first row counts from 0 if it is the run's first epoch or step.
+/// NaN if it is unknown.
 [[nodiscard]] std::vector<double> rates(const std::vector<RunRow>& rows, double RunRow::*total);
 
-/// Sum over restarts of a count in seconds that starts at 0 in each program. 0 if there are none.
+/// The sum over restarts of a time in seconds that starts at 0 in each process. 0 if there are no
+/// rows.
 [[nodiscard]] double total_over_restarts(const std::vector<RunRow>& rows, double RunRow::*count);
 
 }  // namespace precast::tools

@@ -7,7 +7,7 @@
 
 namespace precast::data {
 
-/// Of value i: those at i mod 3.
+/// The constants of value i are those at i mod 3.
 struct NormalizeConstants {
   float mean[3];
   float std[3];
@@ -16,9 +16,9 @@ struct NormalizeConstants {
 enum class PixelType { f32, f16, bf16 };
 
 /// Computes (pixel - mean[c]) / std[c] on the device. The CPU reference is Normalize
-/// (data/image/normalize.h): float32 results are equal bit for bit, the other types are that result
-/// rounded to nearest even. Images are mirrored earlier, on the host, where it costs nothing on top
-/// of the resize. Asynchronous on `stream`.
+/// (data/image/normalize.h): float32 results are equal bit for bit, other types are that result
+/// rounded to nearest even. Images are mirrored earlier, on the host, where the resize does it at
+/// no cost. Asynchronous on `stream`.
 /// @param in  [values] uint8, device memory, aligned to 4 bytes: pixels of three channels in turn,
 /// or of one, for which the three constants are equal.
 /// @param out [values] of type `type`, device memory, aligned to 16 bytes.

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Free space left for the manifest, folders, and what others write meanwhile.
+/// Free space kept for the manifest, folders, and data that other processes write meanwhile.
 constexpr std::uint64_t kSpareBytes = 64'000'000;
 
 /// The paths in a folder, in no order. Empty if it is missing. @throws IoError
@@ -66,9 +66,9 @@ bool cannot_exchange(int errno_value) {
 }
 
 /// Gives the folder `from` the name `to`, which another folder may have. On a file system that
-/// cannot exchange names the older one is moved aside first: between the two renames only
-/// checkpoints of other steps are there.
-/// @return where older ones are now: at most one, unless other processes do the same.
+/// cannot exchange names, the older one is renamed first: between the two renames only checkpoints
+/// of other steps exist.
+/// @return the new paths of older folders: at most one, unless other processes do the same.
 /// @throws IoError
 std::vector<fs::path> put_in_place(const fs::path& from, const fs::path& to, FileOps& ops) {
   std::vector<fs::path> replaced;
@@ -137,7 +137,7 @@ std::vector<StoredCheckpoint> list_checkpoints(const fs::path& parent) {
   return found;
 }
 
-/// The steps that `retention` names. @param found highest step first.
+/// The steps that `retention` keeps. @param found highest step first.
 std::set<std::int64_t> steps_to_keep(const std::vector<StoredCheckpoint>& found,
                                      const Retention& retention) {
   std::set<std::int64_t> kept;
@@ -212,7 +212,7 @@ fs::path CheckpointWriter::commit(std::optional<double> metric) {
   const std::vector<fs::path> replaced = put_in_place(folder_, final_path, ops_);
   folder_.clear();
   failpoint("checkpoint.before_parent_sync");
-  // Until this succeeds, a power cut may bring the older one back: it must be intact.
+  // Until this succeeds, a power failure may restore the older one, so it must be intact.
   sync_folder(parent_, ops_);
   failpoint("checkpoint.before_removal");
   try {
@@ -294,7 +294,7 @@ std::size_t prune_checkpoints(const fs::path& parent, const Retention& retention
     }
   }
   failpoint("checkpoint.before_prune_sync");
-  // After a power cut no folder may have a checkpoint's name and lack a file.
+  // After a power failure, no folder with a checkpoint's name may lack a file.
   if (!moved.empty()) sync_folder(parent.empty() ? "." : parent, ops);
   failpoint("checkpoint.before_prune_removal");
   for (const fs::path& path : moved) remove_folder(path, ops);

@@ -16,24 +16,24 @@ namespace precast {
 
 /// Checkpoints are folders `ckpt-<step>` (10 digits or more) in one parent folder, each with a
 /// manifest. They are written under a temporary name that no two writers share
-/// (`ckpt-<step>.tmp.<host>.<process>.<token>`) and appear complete, by a rename; they are removed
-/// by a rename to a temporary name first. So a folder with a checkpoint's name is intact, whatever
-/// kills a process. If the disk loses data that it reported as written, the hashes show it.
-/// Functions are thread-safe.
+/// (`ckpt-<step>.tmp.<host>.<process>.<token>`) and renamed when they are complete; to remove one,
+/// it is first renamed to a temporary name. So a folder with a checkpoint's name is intact,
+/// wherever a process was killed. If the disk loses data that it reported as written, the hashes
+/// show it. Functions are thread-safe.
 
 /// Writes one checkpoint. Without commit() the destructor removes what was written. Not
 /// thread-safe.
 class PRECAST_API CheckpointWriter {
  public:
   /// Creates `parent` where it is missing. @param expected_bytes roughly what will be added.
-  /// @throws IoError, also if the disk has not this much free and 64 MB more
+  /// @throws IoError, also if the disk has less than this and 64 MB more free
   CheckpointWriter(const std::filesystem::path& parent, std::int64_t step,
                    std::uint64_t expected_bytes, FileOps& ops = posix_file_ops());
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
   ~CheckpointWriter();
 
-  /// Writes a file. Names are plain (is_manifest_file_name) and different. @throws IoError
+  /// Writes a file. Names must be plain (is_manifest_file_name) and unique. @throws IoError
   void add(const std::string& name, std::span<const std::byte> bytes);
   /// The path for a file that other code writes; add_written() then adds it.
   [[nodiscard]] std::filesystem::path path(const std::string& name) const { return folder_ / name; }
@@ -41,10 +41,10 @@ class PRECAST_API CheckpointWriter {
   void add_written(const std::string& name);
 
   /// Makes the checkpoint durable and visible, in place of an older one of the same step. Call
-  /// once. @param metric what checkpoints are compared by; a value that is not finite counts as
-  /// none.
-  /// @return its folder. @throws IoError: then the older state or, if only the last sync failed,
-  /// the new one is there.
+  /// once. @param metric the figure by which checkpoints are compared; a value that is not finite
+  /// counts as none.
+  /// @return its folder. @throws IoError; the older checkpoint is then still there or, if only the
+  /// last sync failed, the new one.
   std::filesystem::path commit(std::optional<double> metric = {});
 
  private:
@@ -67,7 +67,7 @@ struct StoredCheckpoint {
     const std::filesystem::path& parent);
 
 /// Reads all files and compares sizes and hashes. Files that the manifest does not name are
-/// ignored. @throws CheckpointError naming the file; IoError if the disk refuses to read.
+/// ignored. @throws CheckpointError naming the file; IoError if a file cannot be read.
 PRECAST_API Manifest verify_checkpoint(const std::filesystem::path& path);
 
 /// The newest checkpoint that verify_checkpoint() accepts; others are skipped with a warning.
@@ -85,13 +85,13 @@ struct Retention {
 
 /// Removes all other checkpoints, but never the newest valid one, and nothing at all if none is
 /// valid.
-/// @return how many. @throws IoError
+/// @return the number removed. @throws IoError
 PRECAST_API std::size_t prune_checkpoints(const std::filesystem::path& parent,
                                           const Retention& retention,
                                           FileOps& ops = posix_file_ops());
 
-/// Removes what killed writers have left: on this host if the process is gone, on any host after a
-/// day. What cannot be removed stays. @return the number removed.
+/// Removes what killed writers have left: that of processes of this host that no longer exist, and
+/// that of any host after a day. What cannot be removed stays. @return the number removed.
 PRECAST_API std::size_t remove_stale_checkpoints(const std::filesystem::path& parent,
                                                  FileOps& ops = posix_file_ops());
 

@@ -42,9 +42,9 @@ struct Value {
   double real = 0;
 };
 
-/// Takes JSON as a stream of events and keeps each value under its place, as `files[2].size`. What
-/// is nested deeper than a manifest, or larger, stops the parse, so a hostile text costs no more
-/// memory than a legal one. Repeated keys are two values at one place: refused.
+/// Takes JSON as a stream of events and keeps each value under its path, such as `files[2].size`.
+/// Deeper nesting or more values than a manifest has stop the parse, so a malicious text takes no
+/// more memory than a valid one. Repeated keys are two values at one path, and are rejected.
 class FlatJson {
  public:
   std::map<std::string, Value> values;
@@ -133,7 +133,7 @@ class FlatJson {
   std::vector<Level> levels_;
 };
 
-/// Takes values out of the document and checks them; what is left in the end is unexpected.
+/// Removes values from the document and checks them; values that remain at the end are unexpected.
 class Fields {
  public:
   Fields(std::map<std::string, Value> values, const std::string& source)

@@ -14,7 +14,8 @@
 namespace precast {
 
 /// The list of a checkpoint's files, which detects a truncated, changed or missing file. It is
-/// stored next to them as `manifest.json` and is written last: if it exists, all of them do.
+/// stored next to them as `manifest.json` and is written last: if it exists, so do all files of the
+/// list.
 
 inline constexpr std::string_view kManifestName = "manifest.json";
 inline constexpr std::uint64_t kMaxManifestBytes = 1'000'000;
@@ -45,12 +46,12 @@ struct Manifest {
 [[nodiscard]] PRECAST_API bool is_manifest_file_name(std::string_view name);
 
 /// As JSON, with a digest of itself. @throws std::logic_error for names, numbers or counts that
-/// parse_manifest() would refuse.
+/// parse_manifest() would reject.
 [[nodiscard]] PRECAST_API std::string manifest_text(const Manifest& manifest);
 
-/// Strict: one format version, no unknown or repeated key, plain and different file names, at most
-/// kMaxManifestBytes and kMaxManifestFiles, and the digest must match: a change of one byte is an
-/// error or changes nothing. Deep nesting costs no memory. @param source names the file in
+/// Strict: one format version, no unknown or repeated key, plain and unique file names, at most
+/// kMaxManifestBytes and kMaxManifestFiles, and the digest must match. So a changed byte either is
+/// an error or changes no value. Deep nesting costs no memory. @param source names the file in
 /// messages.
 /// @throws CheckpointError, and nothing else but std::bad_alloc
 [[nodiscard]] PRECAST_API Manifest parse_manifest(std::span<const std::byte> text,

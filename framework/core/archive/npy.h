@@ -16,15 +16,15 @@ namespace precast {
 
 /// The header of a `.npy` file. The elements that follow are in C order.
 struct NpyHeader {
-  /// NumPy's type string, as `<f4`.
+  /// NumPy's type string, such as `<f4`.
   std::string descr;
   std::vector<std::int64_t> shape;
-  /// Where the elements begin.
+  /// Offset of the elements in the file, in bytes.
   std::size_t begin = 0;
 };
 
-/// @param file the beginning of the file, or all of it. @throws DataError for anything but versions
-/// 1.0 to 3.0, Fortran order, and elements of several parts.
+/// @param file the beginning of the file, or all of it. @throws DataError for versions other than
+/// 1.0 to 3.0, for Fortran order, and for structured element types.
 [[nodiscard]] PRECAST_API NpyHeader parse_npy_header(std::span<const std::byte> file,
                                                      const std::string& source);
 
@@ -40,7 +40,7 @@ PRECAST_API void write_npy(const std::filesystem::path& path, DType dtype,
                            std::span<const std::int64_t> shape, std::span<const std::byte> bytes,
                            FileOps& ops = posix_file_ops());
 
-/// The same for any element type. @param descr numpy's type string, as `<u2`.
+/// The same for any element type. @param descr NumPy's type string, such as `<u2`.
 PRECAST_API void write_npy(const std::filesystem::path& path, std::string_view descr,
                            std::span<const std::int64_t> shape, std::span<const std::byte> bytes,
                            FileOps& ops = posix_file_ops());

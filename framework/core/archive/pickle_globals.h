@@ -7,7 +7,8 @@
 
 namespace precast {
 
-/// What a pickle may name, and what each name does when it is called. Anything else is refused.
+/// A class or function that a pickle may name, and what calling it does. Any other name is
+/// rejected.
 struct PickleGlobal {
   PickleValue::Role role;
   /// Only for a storage type.

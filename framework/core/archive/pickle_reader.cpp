@@ -109,7 +109,7 @@ class Machine {
       case 0x8a:  // LONG1
         long_integer();
         return true;
-      case 'G':  // BINFLOAT: no weight is stored so
+      case 'G':  // BINFLOAT: not used for weights
         reader_.skip(sizeof(double));
         push(Kind::real);
         return true;
@@ -242,7 +242,7 @@ class Machine {
     const bool fits = (args.size() == 6 || args.size() == 7) && args[0]->kind == Kind::storage &&
                       args[1]->kind == Kind::integer;
     if (!fits) reader_.fail("pickle: expected the arguments of a tensor");
-    // Six bytes can repeat a call whose result holds a kilobyte.
+    // Six bytes can repeat a call whose result takes a kilobyte of memory.
     stack_.charge(kTensorCharge + args[2]->items.size() + args[3]->items.size());
     auto tensor = std::make_unique<PickleValue::Tensor>();
     tensor->storage = *args[0]->storage;
@@ -309,7 +309,7 @@ class Machine {
         }
         push(Kind::opaque);
         return true;
-      case 'b': {  // BUILD sets attributes, such as an OrderedDict's _metadata: of no use to us
+      case 'b': {  // BUILD sets attributes, such as an OrderedDict's _metadata: not needed here
         stack_.pop();
         const Kind kind = stack_.top().kind;
         if (kind != Kind::dict && kind != Kind::opaque) reader_.fail("pickle: unexpected state");

@@ -28,12 +28,12 @@ struct PRECAST_API PickleValue {
     dict,
     storage,
     tensor,
-    /// A class or function of the white list.
+    /// A class or function of the allow list.
     global,
     /// Known to be harmless and not needed: numpy scalars, argparse.Namespace ...
     opaque,
   };
-  /// What a white-listed global does when it is called.
+  /// What a global of the allow list does when it is called.
   enum class Role { none, make_dict, make_tensor, pass_first, storage_type, opaque };
 
   /// Bytes under `data/<key>`.
@@ -55,12 +55,12 @@ struct PRECAST_API PickleValue {
   DType dtype = DType::f32;  // of a storage_type
   std::int64_t integer = 0;
   std::string_view text;  // a view of the pickle's bytes
-  /// Items of a tuple or list; a dict's keys and values in turn.
+  /// Items of a tuple or list; keys and values of a dict, alternating.
   std::vector<PickleValue*> items;
   std::unique_ptr<Storage> storage;
   std::unique_ptr<Tensor> tensor;
 
-  /// The last value under a text key of a dict, or null.
+  /// The last value of a dict under the text key `key`, or null.
   [[nodiscard]] const PickleValue* find(std::string_view key) const;
 };
 
@@ -70,9 +70,10 @@ struct Pickle {
   const PickleValue* top = nullptr;
 };
 
-/// Reads the pickle (protocols 2 to 4) inside a file of torch.save. It runs nothing: opcodes and
-/// globals are on a white list. Calls of these build dicts and tensor descriptions; the rest is
-/// kept as `opaque`. Stack, memo and values are limited, numbers are checked.
+/// Reads the pickle (protocols 2 to 4) inside a file of torch.save. It runs nothing: only opcodes
+/// and globals of an allow list are accepted. Calls of these globals build dicts and tensor
+/// descriptions; other results are kept as `opaque`. The sizes of stack and memo and the number of
+/// values are limited, and numbers are checked.
 /// @param source names the file in messages. @throws CheckpointError
 [[nodiscard]] PRECAST_API Pickle parse_pickle(std::span<const std::byte> bytes,
                                               const std::string& source);

@@ -28,7 +28,7 @@ class PickleStack {
   PickleValue* pop();
   /// @param expected the kind in words
   PickleValue* pop(PickleValue::Kind kind, const char* expected);
-  /// The last `count`, the deepest first.
+  /// Pops the last `count` values, the deepest first.
   std::vector<PickleValue*> pop_many(std::size_t count);
   std::vector<PickleValue*> pop_to_mark();
   /// The single value left at the end.

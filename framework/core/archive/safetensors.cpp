@@ -25,7 +25,8 @@ constexpr std::size_t kAlignment = 8;
 constexpr const char* kMetadataKey = "__metadata__";
 constexpr const char* kDigestKey = "precast_xxh3_64";
 
-/// Hashes everything that a reader gets: a change of any byte is an error or changes nothing.
+/// Hashes everything that a reader returns, so a changed byte either is an error or changes no
+/// result.
 std::string digest(std::span<const TensorRecord> records,
                    const std::map<std::string, std::string>& metadata) {
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
@@ -61,8 +62,8 @@ struct Entry {
   bool has_shape = false;
 };
 
-/// Takes the header as a stream of events: no tree is built, so a hostile header costs no more
-/// memory than the tensors it names, and anything but the one legal structure stops the parse.
+/// Takes the header as a stream of events: no tree is built, so a malicious header takes no more
+/// memory than the tensors it names, and anything but the one valid structure stops the parse.
 class HeaderReader {
  public:
   std::vector<Entry> entries;

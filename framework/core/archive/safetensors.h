@@ -28,7 +28,8 @@ PRECAST_API void write_safetensors(const std::filesystem::path& path,
                                    FileOps& ops = posix_file_ops());
 
 /// Reads the records in the header's order, as views of `file`. Checks every size: the header is at
-/// most 100 MB, tensors at most a million, and their bytes fill the rest without hole or overlap.
+/// most 100 MB, tensors at most a million, and their bytes fill the rest of the file without gaps
+/// or overlaps.
 /// @param source names the file in messages. @throws CheckpointError
 [[nodiscard]] PRECAST_API TensorArchive parse_safetensors(std::span<const std::byte> file,
                                                           const std::string& source);

@@ -35,11 +35,11 @@ struct DTypeInfo {
 [[nodiscard]] PRECAST_API std::optional<DType> find_dtype(std::string_view DTypeInfo::*column,
                                                           std::string_view name);
 
-/// Elements of `shape` (1 for a scalar, `[]`); none if a size is negative or the product does not
-/// fit into 63 bits.
+/// Number of elements of `shape` (1 for a scalar, `[]`); none if a size is negative or the product
+/// does not fit into 63 bits.
 [[nodiscard]] PRECAST_API std::optional<std::uint64_t> element_count(
     std::span<const std::int64_t> shape);
-/// The bytes of these elements, checked in the same way.
+/// The size of these elements in bytes, checked in the same way.
 [[nodiscard]] PRECAST_API std::optional<std::uint64_t> byte_count(
     DType dtype, std::span<const std::int64_t> shape);
 /// `[64, 3, 7, 7]`
@@ -53,8 +53,8 @@ struct TensorRecord {
   std::span<const std::byte> bytes;
 };
 
-/// What a weights file holds. Records view the file's bytes, or `owned` where a tensor had to be
-/// made contiguous. Move only: a copy's records would view the original.
+/// The tensors of a weights file. Records view the file's bytes, or `owned` where a tensor had to
+/// be made contiguous. Move-only: the records of a copy would view the original.
 struct TensorArchive {
   std::vector<TensorRecord> records;
   std::map<std::string, std::string> metadata;

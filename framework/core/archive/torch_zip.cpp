@@ -25,9 +25,10 @@ using Kind = PickleValue::Kind;
 
 constexpr std::string_view kFolder = "archive/";
 constexpr std::string_view kPickleName = "data.pkl";
-/// Where torch.jit puts files that a program adds.
+/// The folder in which torch.jit stores files that a program adds.
 constexpr std::string_view kExtraFolder = "extra/";
-/// Where training scripts keep the weights inside a checkpoint, the commonest first.
+/// The keys under which training scripts store the weights inside a checkpoint, the most common
+/// first.
 constexpr std::array<std::string_view, 7> kWeightKeys = {
     "state_dict", "model", "model_state_dict", "model_state", "net", "network", "weights"};
 constexpr std::size_t kMaxShownKeys = 12;
@@ -126,7 +127,7 @@ class TensorLoader {
     return true;
   }
 
-  /// @param from the storage from the tensor's first element on.
+  /// @param from the bytes of the storage from the tensor's first element on.
   std::span<const std::byte> copy(const PickleValue::Tensor& tensor,
                                   std::span<const std::byte> from, std::uint64_t bytes) {
     WindowKey key{tensor.storage.key, tensor.offset, tensor.shape, tensor.strides,

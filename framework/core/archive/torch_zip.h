@@ -20,7 +20,7 @@ namespace precast {
 inline constexpr std::string_view kTorchMetadataKey = "precast_spec";
 
 /// Writes an OrderedDict of tensors that `torch.load(weights_only=True)` reads. Atomic; the same
-/// records give the same bytes. @param metadata all but kTorchMetadataKey is left out.
+/// records give the same bytes. @param metadata only the entry kTorchMetadataKey is written.
 /// @throws IoError; CheckpointError for a duplicate name.
 PRECAST_API void write_torch_zip(const std::filesystem::path& path,
                                  std::span<const TensorRecord> records,
@@ -35,8 +35,8 @@ PRECAST_API void write_torch_zip(const std::filesystem::path& path,
 /// `network` or `weights`; other values are ignored. Records view `file` where a tensor is
 /// contiguous; others (channels_last, transposed) are copied into `owned`, which never exceeds the
 /// file's size. All storages are checked against their CRC.
-/// @param source names the file in messages. @throws CheckpointError, which says what to do about
-/// torch's formats before 1.6 and TorchScript.
+/// @param source names the file in messages. @throws CheckpointError; for torch's formats before
+/// 1.6 and for TorchScript its message says how to convert them.
 [[nodiscard]] PRECAST_API TensorArchive parse_torch_zip(std::span<const std::byte> file,
                                                         const std::string& source);
 

@@ -29,7 +29,7 @@ constexpr std::array<FilterBits, 4> kFilterBits = {{
     {DType::f16, {0x2C00, 0x3000, 0x3400}},
     {DType::bf16, {0x3D80, 0x3E00, 0x3E80}},
 }};
-/// Which of the three is at each place of a filter.
+/// Which of the three values is at each position of a filter.
 constexpr std::array<std::size_t, 9> kFilterPlaces = {0, 1, 0, 1, 2, 1, 0, 1, 0};
 
 /// A convolution's weight is [out, in / groups, height, width], where groups divides out. The check
@@ -99,7 +99,7 @@ FfcvNames ffcv_names(const std::vector<TensorRecord>& records,
     const auto [layer, last] = split_name(record.name);
     const auto found = blurred.find(layer);
     if (found != blurred.end() && (last == ".weight" || last == ".bias")) {
-      // At its place in Python's state_dict(): a module's buffers come before its submodules.
+      // At its position in Python's state_dict(): a module's buffers come before its submodules.
       if (last == ".weight") {
         const std::int64_t channels = found->second;
         const std::size_t bytes = static_cast<std::size_t>(channels) * sizeof kFilterValues;

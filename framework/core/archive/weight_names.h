@@ -21,14 +21,14 @@ struct TorchvisionNames {
 
 /// Undoes what ffcv-imagenet's antialiasing (BlurPoolConv2d) does to names: where there is a
 /// `P.blur_filter`, it is left out and `P.conv.weight` becomes `P.weight`, likewise `P.conv.bias`.
-/// All other names stay, so that a custom model may have a part called `conv`.
+/// All other names stay unchanged, so that a custom model may have a part called `conv`.
 /// @param source names the file in messages. @throws CheckpointError for a name that then occurs
 /// twice
 [[nodiscard]] PRECAST_API TorchvisionNames
 torchvision_names(const std::vector<TensorRecord>& records, const std::string& source);
 
-/// Records under the names that ffcv-imagenet gives them. Move only: a copy's records would view
-/// the original.
+/// Records under the names that ffcv-imagenet gives them. Move-only: the records of a copy would
+/// view the original.
 struct FfcvNames {
   std::vector<TensorRecord> records;
   std::size_t renamed = 0;
@@ -43,12 +43,12 @@ struct FfcvNames {
   ~FfcvNames() = default;
 };
 
-/// What ffcv-imagenet's antialiasing does to names: `P.weight` of a blurred layer P becomes
-/// `P.conv.weight` and `P.bias` `P.conv.bias`; `P.blur_filter` is [channels, 1, 3, 3] float32,
-/// [1, 2, 1] x [1, 2, 1] / 16. A network without the filter refuses these names.
+/// Applies what ffcv-imagenet's antialiasing does to names: `P.weight` of a blurred layer P becomes
+/// `P.conv.weight` and `P.bias` `P.conv.bias`; `P.blur_filter` is [channels, 1, 3, 3] float32, [1,
+/// 2, 1] x [1, 2, 1] / 16. A network without the filter rejects these names.
 /// @param records under torchvision's names. @param blurred layers and their input channels.
 /// @param source names the file in messages. @throws CheckpointError naming a layer that has no
-/// weight for so many channels
+/// weight with that number of channels
 [[nodiscard]] PRECAST_API FfcvNames ffcv_names(const std::vector<TensorRecord>& records,
                                                const std::map<std::string, std::int64_t>& blurred,
                                                const std::string& source);

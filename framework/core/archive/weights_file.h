@@ -17,8 +17,8 @@ namespace precast {
 
 enum class WeightsFormat : std::uint8_t { safetensors, torch };
 
-/// An open weights file. Its records view the mapped file and live as long as this object. Move
-/// only. Thread-safe to read.
+/// An open weights file. Its records view the mapped file and live as long as this object.
+/// Move-only. Reading is thread-safe.
 class PRECAST_API WeightsFile {
  public:
   /// In the file's order. `module.` and `_orig_mod.`, the prefixes of DistributedDataParallel and
@@ -42,10 +42,10 @@ class PRECAST_API WeightsFile {
   WeightsFormat format_;
 };
 
-/// Opens safetensors and torch files and distinguishes them by their content. Never runs anything
-/// in them.
-/// @throws IoError if it cannot be read; CheckpointError naming the file if it is neither of these,
-/// truncated or damaged.
+/// Opens safetensors and torch files and distinguishes them by their content. Never executes code
+/// from a file.
+/// @throws IoError if the file cannot be read; CheckpointError naming it if it has another format,
+/// is truncated or damaged.
 [[nodiscard]] PRECAST_API WeightsFile load_weights(const std::filesystem::path& path);
 
 /// Writes the format that the extension names: `.safetensors`, or `.pt` and `.pth` (which hold no

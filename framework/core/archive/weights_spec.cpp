@@ -22,7 +22,7 @@ constexpr std::int64_t kLargestImagePx = 1'000'000;
 constexpr std::int64_t kMostChannels = 1'000'000;
 
 /// Takes the text as a stream of events and stores each value in its member. Anything but the one
-/// legal structure stops the parse.
+/// valid structure stops the parse.
 class SpecReader {
  public:
   WeightsSpec spec;
@@ -124,7 +124,7 @@ class SpecReader {
   std::set<std::string, std::less<>> seen_;
 };
 
-/// Keys together with what is expected of them; empty if all is well.
+/// The wrong keys with the expected values; empty if there are none.
 std::string find_problem(const SpecReader& read) {
   const WeightsSpec& spec = read.spec;
   const auto range = [](const char* key, std::int64_t value, std::int64_t low, std::int64_t high) {
@@ -171,7 +171,7 @@ std::string weights_spec_text(const WeightsSpec& spec) {
                                  {"mean", spec.mean},
                                  {"std", spec.std},
                                  {"resolution", spec.resolution_px}};
-  // Versions without the key read only images of 3 channels, and refuse unknown keys.
+  // Versions without this key read only images of 3 channels, and reject unknown keys.
   if (spec.in_channels != 3) text["in_channels"] = spec.in_channels;
   for (const auto& [name, value] : spec.params) text["params"][name] = value;
   for (const auto& [layer, channels] : spec.blurred) text["blurred"][layer] = channels;

@@ -15,9 +15,9 @@
 
 namespace precast {
 
-/// What weights need: the network that they belong to, and the images that it was trained for.
-/// Files of tensors do not contain this: loaded into the same architecture with other options, they
-/// cause no error but worse predictions.
+/// What weights need: the network that they belong to, and the images that it was trained on. The
+/// tensors alone do not contain this: weights that are loaded into the same architecture with other
+/// options cause no error but worse predictions.
 ///
 /// Stored as one JSON text: in safetensors files and checkpoints in the metadata, under
 /// kWeightsSpecKey; in `.pt` files as the record `extra/precast_spec` of the zip archive, which
@@ -25,7 +25,7 @@ namespace precast {
 struct WeightsSpec {
   /// `resnet18`
   std::string arch = {};
-  /// The options of `model.params` that do not have their defaults, each with its value as JSON:
+  /// The options of `model.params` that differ from their defaults, each with its value as JSON:
   /// {"squeeze_excite.latent_channels", "64.0"}.
   std::map<std::string, std::string> params = {};
   bool blurpool = false;
@@ -55,21 +55,21 @@ inline constexpr std::size_t kMaxWeightsSpecBytes = 16U << 20U;
 [[nodiscard]] PRECAST_API std::string weights_spec_text(const WeightsSpec& spec);
 
 /// Strict: one format version, no unknown or repeated key, at most kMaxWeightsSpecBytes. Takes
-/// memory in proportion to the text, however that is nested. @param source names the file in
-/// messages.
+/// memory in proportion to the length of the text, however deeply it is nested. @param source names
+/// the file in messages.
 /// @throws CheckpointError naming the key
 [[nodiscard]] PRECAST_API WeightsSpec parse_weights_spec(std::string_view text,
                                                          const std::string& source);
 
-/// The metadata of a weights file with that spec: it, and `format: pt`, which informs other
-/// programs that the tensors are torch's.
+/// The metadata of a weights file with that spec: the spec, and `format: pt`, which tells other
+/// programs that the tensors are PyTorch's.
 [[nodiscard]] PRECAST_API std::map<std::string, std::string> weights_metadata(
     const WeightsSpec& spec);
 
 /// The spec that the file carries; none in files of other programs and of older versions.
 /// @throws CheckpointError if it is damaged
 [[nodiscard]] PRECAST_API std::optional<WeightsSpec> spec_of(const WeightsFile& file);
-/// The same for a path. @throws as load_weights(), too
+/// The same for a path. @throws also what load_weights() throws
 [[nodiscard]] PRECAST_API std::optional<WeightsSpec> read_weights_spec(
     const std::filesystem::path& path);
 

@@ -25,7 +25,7 @@ constexpr std::size_t kDirectoryEndBytes = 22;
 constexpr std::size_t kLocatorBytes = 20;
 constexpr std::uint64_t kDirectoryEntryBytes = 46;
 constexpr std::uint16_t kZip64Extra = 1;
-/// The extra field in which torch hides its padding.
+/// The extra field that torch uses for padding.
 constexpr std::uint16_t kPaddingExtra = 0x4246;
 constexpr std::uint16_t kEncrypted = 1;
 constexpr std::uint16_t kNamesAreUtf8 = 0x800;
@@ -34,7 +34,7 @@ constexpr std::uint16_t kVersion45 = 45;
 constexpr std::size_t kAlignment = 64;
 constexpr std::uint16_t kNoDate = 0x21;  // 1980-01-01: equal weights give equal files
 
-/// Eight tables, so that eight bytes are done at a time (Intel's "slicing-by-8").
+/// Eight tables, so that eight bytes are processed at a time (Intel's "slicing-by-8").
 constexpr auto kCrcTables = [] {
   std::array<std::array<std::uint32_t, 256>, 8> tables{};
   for (std::uint32_t i = 0; i < 256; ++i) {

@@ -18,8 +18,8 @@ namespace precast {
 [[nodiscard]] PRECAST_API std::uint32_t crc32(std::span<const std::byte> bytes,
                                               std::uint32_t before = 0);
 
-/// Reads zip archives whose entries are stored, not compressed, as torch writes them; zip64 too
-/// (PKWARE APPNOTE 6.3). Entries are views of the file. Thread-safe once made.
+/// Reads zip archives whose entries are stored, not compressed, as torch writes them, including
+/// zip64 (PKWARE APPNOTE 6.3). Entries are views of the file. Thread-safe after construction.
 class PRECAST_API ZipReader {
  public:
   /// Reads the directory. @param source names the file in messages. @throws CheckpointError for
@@ -65,7 +65,8 @@ class PRECAST_API ZipReader {
 /// Not thread-safe.
 class PRECAST_API ZipWriter {
  public:
-  /// @param zip32_limit sizes and offsets from here on use zip64 fields; lowered by tests only.
+  /// @param zip32_limit smallest size or offset, in bytes, that uses zip64 fields; only tests lower
+  /// it.
   explicit ZipWriter(const std::filesystem::path& path, FileOps& ops = posix_file_ops(),
                      std::uint64_t zip32_limit = UINT32_MAX);
 

@@ -89,7 +89,7 @@ class Importer {
   Importer(std::string source, Diagnostics& diagnostics)
       : source_(std::move(source)), diagnostics_(diagnostics) {}
 
-  /// @param path the keys that lead here, as `data.order`.
+  /// @param path the keys that lead to this node, such as `data.order`.
   ConfigNode import(const YAML::Node& yaml, const std::string& path = {}, int depth = 0) {
     ConfigNode node;
     node.origin = origin(yaml.Mark());
@@ -162,8 +162,8 @@ class Importer {
   bool too_large_ = false;
 };
 
-/// Reads the text once, which finds most mistakes. @return whether a second document follows the
-/// first; `survey` then has its place. @throws YAML::Exception
+/// Reads the text once, which finds most errors. @return whether a second document follows the
+/// first; `survey` then has its position. @throws YAML::Exception
 bool has_second_document(const std::string& text, Survey& survey) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);

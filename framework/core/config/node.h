@@ -22,8 +22,8 @@ struct PRECAST_API Origin {
   [[nodiscard]] std::string text() const;
 };
 
-/// One value of a recipe: a scalar as it was written, a list, or a map. Hides the YAML library from
-/// everyone else.
+/// One value of a recipe: a scalar as it was written, a list, or a map. No other code uses the YAML
+/// library.
 struct PRECAST_API ConfigNode {
   enum class Kind { null, scalar, list, map };
   struct Entry;
@@ -65,9 +65,9 @@ class PRECAST_API Diagnostics {
   std::vector<std::string> warnings_;
 };
 
-/// Parses one YAML document whose top is a map (an empty document is an empty map).
-/// Duplicate keys, several documents, non-text keys, excessive nesting or aliasing, and bytes that
-/// are not UTF-8 are errors.
+/// Parses one YAML document whose top level is a map (an empty document is an empty map). Duplicate
+/// keys, several documents, non-text keys, excessive nesting or aliasing, and bytes that are not
+/// UTF-8 are errors.
 /// @param source the name shown in messages.
 [[nodiscard]] PRECAST_API ConfigNode parse_yaml(const std::string& text, const std::string& source,
                                                 Diagnostics& diagnostics);

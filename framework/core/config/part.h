@@ -20,7 +20,7 @@ namespace precast {
 struct PRECAST_API PartSpec {
   /// A registered name.
   std::string name;
-  /// A map; null: every option has its default.
+  /// A map of options; null: every option has its default.
   ConfigNode options = {};
   /// Where the options are in the recipe, for messages: "optimizer", "model.params".
   std::string key = {};
@@ -41,9 +41,9 @@ class Part {
   [[nodiscard]] virtual std::unique_ptr<Product> make(Inputs... inputs) const = 0;
 };
 
-/// The parts of one kind by name. A part is one line: its name, its help and a function that makes
-/// the product, from the inputs of the kind alone or from them and an options struct, a type with
-/// `void options(Schema&)`:
+/// The parts of one kind, by name. A part is added by one line: its name, its help and a function
+/// that makes the product from the inputs of the kind, and optionally from an options struct, a
+/// type with `void options(Schema&)`:
 ///
 ///     std::unique_ptr<Optimizer> make_lion(const OptimizerInputs&, const LionOptions&);
 ///     optimizers.add("lion", "sign of the momentum (Chen et al. 2023)", make_lion);

@@ -338,8 +338,8 @@ const Schema::Key* Schema::find(std::string_view name) const {
 }
 
 std::string Schema::unknown(std::string_view name) const {
-  // A hint across all keys of a large schema would list them all: name only those of the same
-  // section.
+  // A hint made from all keys of a large schema would list them all, so only those of the same
+  // section are named.
   const std::string_view section = name.substr(0, name.rfind('.') + 1);
   std::vector<std::string> near;
   std::set<std::string> sections;

@@ -33,7 +33,7 @@ struct Override {
 /// the variables and must not outlive them. Not thread-safe.
 class PRECAST_API Schema {
  public:
-  /// A variable of an enumeration: its value as an index into Key::choices.
+  /// A variable of an enumeration type, accessed as an index into Key::choices.
   struct Choice {
     std::function<std::size_t()> get;
     std::function<void(std::size_t)> set;
@@ -52,12 +52,12 @@ class PRECAST_API Schema {
     bool required = false;
   };
 
-  /// What is allowed for one key. Setters return the key, so that a table reads as one line per
-  /// key.
+  /// The name, target and allowed values of one key. Setters return the key, so that a table has
+  /// one line per key.
   class PRECAST_API Key {
    public:
     Key& min(double low);
-    /// Excludes the bound itself: `lr > 0`.
+    /// A lower bound that is itself excluded: `lr > 0`.
     Key& above(double low);
     Key& max(double high);
     Key& below(double high);
@@ -83,7 +83,7 @@ class PRECAST_API Schema {
     std::optional<std::string> alias_of_;
     bool required_ = false;
     bool given_ = false;
-    /// Its name or an alias, and the value as it was written.
+    /// The name under which it was given (its own or an alias), and the value as it was written.
     std::string given_as_;
     ConfigNode written_;
     Origin origin_{"default", 0, 0};
@@ -92,7 +92,7 @@ class PRECAST_API Schema {
   /// @param name dotted: `lr.lr_peak_epoch`; without a dot for the options of one part.
   /// The reference stays valid until the next call.
   Key& add(std::string name, Target target, std::string help);
-  /// A variable of an enumeration, by the names of its values.
+  /// Adds a variable of an enumeration type, with the names of its values.
   template <typename Enum>
   Key& add(std::string name, Enum* target, const std::vector<std::pair<std::string, Enum>>& values,
            std::string help) {
@@ -109,18 +109,18 @@ class PRECAST_API Schema {
         [target, meanings](std::size_t place) { *target = meanings.at(place); }};
     return add(std::move(name), choice, std::move(help)).choices(std::move(names));
   }
-  /// A key of old files that does nothing.
+  /// Adds a key of old files that has no effect.
   Key& add_dead(std::string name, std::string reason);
-  /// A key that nothing reads here: giving it is an error with `reason`, or a warning after
-  /// warn_of_unread().
+  /// Adds a key that nothing reads in this configuration: giving it is an error with `reason`, or a
+  /// warning after warn_of_unread().
   Key& add_unread(std::string name, std::string reason);
   void warn_of_unread() { unread_is_error_ = false; }
   /// Reports the given key `name`, which nothing reads.
   void report_unread(std::string_view name, std::string_view reason,
                      Diagnostics& diagnostics) const;
-  /// Another name of `key`. Giving both is an error.
+  /// Adds another name for `key`. Giving both is an error.
   void add_alias(std::string name, std::string key);
-  /// The same key under another name, bound to the same variable.
+  /// Adds the key `key` of `other` under another name, bound to the same variable.
   Key& add_renamed(std::string name, const Schema& other, std::string_view key);
 
   /// Reads a map of sections (or, for names without dots, a flat map). Wrong keys, types and ranges
@@ -128,13 +128,13 @@ class PRECAST_API Schema {
   /// @param prefix put before key names in messages: "methods[1].ema".
   void apply(const ConfigNode& map, Diagnostics& diagnostics, std::string_view prefix = "");
   void apply(const Override& override, Diagnostics& diagnostics);
-  /// Reports required keys that neither call gave. Call last. @param where shown in the message.
+  /// Reports required keys that no apply() has set. Call last. @param where shown in the message.
   /// @param prefix as above.
   void check_required(const Origin& where, Diagnostics& diagnostics,
                       std::string_view prefix = "") const;
 
   [[nodiscard]] bool contains(std::string_view name) const { return find(name) != nullptr; }
-  /// Whether the key sets something here: it is neither dead nor unread.
+  /// Whether the key has an effect: it is neither dead nor unread.
   [[nodiscard]] bool reads(std::string_view name) const;
   [[nodiscard]] std::vector<std::string> names() const;
   /// Where the value of `name` came from. @throws std::logic_error for an unknown name.
@@ -144,7 +144,7 @@ class PRECAST_API Schema {
   [[nodiscard]] const ConfigNode& given_value(std::string_view name) const;
   /// The values as they are now, flat: {"data.num_workers": 12, ...}.
   [[nodiscard]] nlohmann::ordered_json values() const;
-  /// The keys that set something, in their order.
+  /// The keys that have an effect, in order.
   [[nodiscard]] std::vector<KeyHelp> keys() const;
   /// One line per key: name, type, default, allowed values, help.
   /// @param prefix put before each name: "--" for keys on a command line.
@@ -155,7 +155,8 @@ class PRECAST_API Schema {
   void walk(const ConfigNode& map, const std::string& path, Diagnostics& diagnostics,
             std::string_view prefix);
   void assign(Key& key, const ConfigNode& value, Diagnostics& diagnostics, std::string_view prefix);
-  /// @return whether the value fits the key and was stored; otherwise it was reported as `shown`.
+  /// @return whether the value fits the key and was stored; otherwise an error was reported, with
+  /// the key named `shown`.
   bool take(Key& key, const ConfigNode& value, std::string_view shown, Diagnostics& diagnostics);
   [[nodiscard]] std::string unknown(std::string_view name) const;
 

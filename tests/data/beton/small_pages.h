@@ -8,12 +8,12 @@
 
 namespace precast::test {
 
-/// Read what with_small_pages() makes with these.
+/// The limits with which files of with_small_pages() are read.
 inline constexpr data::BetonLimits kSmallPages{.min_page_bytes = 64};
 
-/// The samples of a file laid out again in the smallest pages that hold one, of 64 bytes at least:
-/// some KB in place of 4 MiB, for tests that try every byte and for fuzzing.
-/// @param checksums with them, as precast writes them, or as FFCV writes: without.
+/// A copy of a file with the smallest pages into which a sample fits, at least 64 bytes: a few KB
+/// instead of 4 MiB, for tests that change every byte and for fuzzing.
+/// @param checksums whether to write checksums, as precast does, or none, as FFCV does.
 std::vector<std::byte> with_small_pages(std::span<const std::byte> file, bool checksums);
 
 }  // namespace precast::test

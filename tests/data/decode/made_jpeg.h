@@ -20,12 +20,13 @@ struct MadeJpeg {
   int height = 64;
   int width = 64;
   int quality = 90;
-  /// Of luma; 0: grey.
+  /// Sampling factors of luma; 0: a grey image.
   int columns = 2;
   int rows = 2;
   bool optimized = false;
   int restart_interval = 0;
-  /// Added to each sample: 0 leaves areas of one colour, whose blocks have few coefficients.
+  /// Amplitude of the noise that is added to each sample; 0 leaves areas of one colour, whose
+  /// blocks have few coefficients.
   int noise = 56;
   bool progressive = false;
 };

@@ -10,7 +10,7 @@
 
 namespace precast::test {
 
-/// Of all fields and ids.
+/// The hash of all fields and sample ids of a batch.
 inline unsigned long hash(const data::HostBatch& batch) {
   unsigned long crc = 0;
   const auto add = [&](const void* data, std::size_t bytes) {
@@ -21,7 +21,7 @@ inline unsigned long hash(const data::HostBatch& batch) {
   return crc;
 }
 
-/// Of every batch of a pass.
+/// The hash of every batch of a pass.
 inline std::vector<unsigned long> hashes_of_pass(data::Loader& loader,
                                                  const EpochRequest& request) {
   loader.begin_epoch(request);

@@ -10,7 +10,7 @@
 
 namespace precast::test {
 
-/// The label of a sample of an image and a label, and its image. @{
+/// The label and the image of a sample that consists of an image and a label. @{
 inline std::int64_t label_of(const data::Sample& sample) {
   return std::get<std::int64_t>(sample.values[1]);
 }
@@ -19,7 +19,8 @@ inline const data::ImageInput& image_of(const data::Sample& sample) {
 }
 /// @}
 
-/// Names from the last `root` on, with labels: `cat/a.JPEG 0`.
+/// The names of all samples, without the part up to the last `root`, with their labels: `cat/a.JPEG
+/// 0`.
 inline std::vector<std::string> listing(const data::Source& source, const std::string& root) {
   std::vector<std::string> lines;
   for (std::uint64_t i = 0; i < source.size(); ++i) {
@@ -30,7 +31,7 @@ inline std::vector<std::string> listing(const data::Source& source, const std::s
   return lines;
 }
 
-/// What open_source says against `path`.
+/// A callable that opens `path`, for matchers of the exception that open_source throws.
 inline auto refusing(const std::filesystem::path& path, const std::string& kind = "auto") {
   return [path, kind] { (void)data::open_source(path, kind); };
 }

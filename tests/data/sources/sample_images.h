@@ -14,22 +14,23 @@ struct jpeg_compress_struct;
 
 namespace precast::test {
 
-/// A smooth picture that `seed` varies.
+/// A smooth picture, which depends on `seed`.
 data::Image gradient(int height, int width, int seed = 0);
 
-/// A JPEG file of [height, width, channels] samples, of quality 75 where `configure`, called last,
-/// says nothing else.
+/// A JPEG file of [height, width, channels] samples, of quality 75 unless `configure`, which is
+/// called last, sets another one.
 std::vector<std::byte> encode_jpeg(std::vector<unsigned char> samples, int height, int width,
                                    int channels,
                                    const std::function<void(jpeg_compress_struct&)>& configure);
 
-/// What libjpeg calls the colours of a file.
+/// The colour space or the form of a JPEG file.
 enum class JpegKind { rgb, grey, cmyk, progressive, three_scans };
-/// JPEG of quality 95. three_scans: baseline, one scan per colour component. cmyk holds the
-/// picture's channels and 255 as they are (Adobe's inverted inks).
+/// JPEG of quality 95. three_scans: baseline, one scan per colour component. cmyk stores the
+/// picture's channels and 255 unchanged (as Adobe's inverted inks).
 std::vector<std::byte> jpeg_file(const data::Image& image, JpegKind kind = JpegKind::rgb);
 
-/// PNG with 8 bits: 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha (half transparent).
+/// A PNG file with 8 bits per channel. @param channels 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and
+/// alpha (half transparent).
 std::vector<std::byte> png_file(const data::Image& image, int channels = 3);
 
 /// Writes a file and creates its parent folders.

@@ -6,21 +6,21 @@
 
 namespace precast::test {
 
-/// Two linear layers on made-up samples: small enough for a test, with operators that give the same
-/// bits each time, on a GPU too. All of it is the same wherever it is made.
+/// Two linear layers and made-up samples: small enough for a test, with operators that give bitwise
+/// identical results in every run, also on a GPU. Every instance is the same.
 class SmallNetwork {
  public:
   static constexpr std::int64_t kSamples = 16;
 
   explicit SmallNetwork(at::Device device);
   [[nodiscard]] const std::vector<NamedTensor>& parameters() const { return parameters_; }
-  /// The loss of samples first to first + count - 1, a mean: [].
+  /// The mean loss of the samples from `first` to `first` + `count` - 1: a scalar.
   [[nodiscard]] at::Tensor loss(std::int64_t first = 0, std::int64_t count = kSamples) const;
-  /// Takes the last step's gradients away, as the trainer does.
+  /// Removes the last step's gradients, as the trainer does.
   void forget_gradients() const;
   /// Gradients of all parameters, one after the other, on the CPU: [elements] float32.
   [[nodiscard]] at::Tensor gradients() const;
-  /// The same of the parameters themselves.
+  /// The parameters in the same form.
   [[nodiscard]] at::Tensor weights() const;
   void descend(double lr) const;
 

@@ -9,15 +9,15 @@
 
 namespace precast::test {
 
-/// What carries tensors between the ranks of a test. The tests are in transport_test.cpp; a test
-/// program names those that it has.
+/// A transport for the tensors between the ranks of a test. The tests are in transport_test.cpp;
+/// each test program lists the transports that it has.
 struct Carrier {
   std::string name;
   at::Device device = at::kCPU;
   distributed::Transport transport = distributed::Transport::by_device;
-  /// NCCL takes one rank per GPU.
+  /// False for NCCL, which allows one rank per GPU.
   bool ranks_may_share_a_device = true;
-  /// In the lists of tests.
+  /// Prints its name in lists of tests.
   friend void PrintTo(const Carrier& carrier, std::ostream* out) { *out << carrier.name; }
 };
 

@@ -61,7 +61,7 @@ TEST(RunFolderTest, OneProcessAtATimeTrainsInAFolder) {
   for (const bool go_on : {false, true}) {
     try {
       const RunFolder second(folder.path(), "mine", "x", go_on);
-      ADD_FAILURE() << "two trainings in one folder";
+      ADD_FAILURE() << "two training runs in one folder";
     } catch (const IoError& error) {
       EXPECT_THAT(error.what(), Names(folder / "mine", ::getpid()));
     }

@@ -118,9 +118,9 @@ class StepGraphGpu : public ::testing::Test {
 
   /// Losses within 1 %, and weights whose difference is small compared with what training changed.
   ///
-  /// Both trainings launch the same kernels; only atomic additions (pooling, some weight gradients)
-  /// may differ, by rounding. A replay that were left out, used an old batch or an old rate would
-  /// be a sixth of the update or more.
+  /// Both runs launch the same kernels; only atomic additions (pooling, some weight gradients) may
+  /// differ, by rounding. A replay that were left out, used an old batch or an old rate would be a
+  /// sixth of the update or more.
   void expect_alike(const Training& found, const Training& expected) const {
     const double loss_tolerance = plan_.precision == Precision::fp32 ? 1e-3 : 1e-2;
     ASSERT_EQ(found.losses.size(), expected.losses.size());

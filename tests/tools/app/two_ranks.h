@@ -17,13 +17,13 @@
 
 namespace precast::test {
 
-/// A short training on the CPU, to be started in several ways: 2 epochs of 3 steps over 24 images
-/// that FFCV wrote, 4 per rank if there are two.
+/// A short training run on the CPU, to be started in several ways: 2 epochs of 3 steps over 24
+/// images that FFCV wrote, 4 per rank if there are two.
 class TwoRanks {
  public:
   TwoRanks() { write_bytes(folder_ / "d.beton", golden_beton("img_prop_nette_w1")); }
 
-  /// `precast train` with its arguments; a key that `more` has again counts there.
+  /// `precast train` with its arguments; keys in `more` override the others.
   [[nodiscard]] std::vector<std::string> command(const std::string& run,
                                                  const std::vector<std::string>& more = {}) const {
     const std::string data = folder_ / "d.beton";
@@ -45,7 +45,7 @@ class TwoRanks {
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
-  /// `starter` (mpirun and its options, or nothing) before command().
+  /// command(), preceded by `starter` (mpirun and its options, or nothing).
   [[nodiscard]] std::vector<std::string> started_by(
       std::vector<std::string> starter, const std::string& run,
       const std::vector<std::string>& more = {}) const {
@@ -79,7 +79,7 @@ class TwoRanks {
     return bytes(run, "final_weights.safetensors");
   }
 
-  /// What all starts have in common: sums depend on the number of threads.
+  /// The environment of all starts: sums depend on the number of threads.
   static inline const std::vector<std::string> kEnvironment = {"OMP_NUM_THREADS=1"};
 
   /// The variables that torchrun sets, for a rank that is started by hand.
@@ -92,7 +92,7 @@ class TwoRanks {
             "MASTER_PORT=" + std::to_string(port)};
   }
 
-  /// A port that nobody listens on now.
+  /// A port on which no process listens at the moment.
   static int free_port() {
     const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address{};

@@ -15,7 +15,7 @@
 
 namespace precast::tools {
 
-/// What `precast select` and `precast merge` are tried on.
+/// The datasets for the tests of `precast select` and `precast merge`.
 class SubsetTest : public testing::Test {
  protected:
   /// 90 samples, label = i % 3, weight = i.
@@ -26,7 +26,7 @@ class SubsetTest : public testing::Test {
   std::string golden(const std::string& name) {
     return test::put_golden_beton(folder_.path(), name);
   }
-  /// Runs a command; it has to end well.
+  /// Runs a command, which must succeed, and returns its JSON.
   static nlohmann::json json_of(const std::string& command, std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), command);
     arguments.emplace_back("--json");
@@ -37,7 +37,7 @@ class SubsetTest : public testing::Test {
   static nlohmann::json select(std::vector<std::string> arguments) {
     return json_of("select", std::move(arguments));
   }
-  /// Which samples of `in_` are in a file, by their weights.
+  /// The samples of `in_` that are in a file, recognised by their weights.
   static std::vector<int> samples_of(const std::string& file) {
     const data::BetonReader reader(file);
     std::vector<int> ids;

@@ -30,12 +30,13 @@ inline std::string sample_log(int epochs) {
   return log;
 }
 
-/// A run folder with that log, and the other files of a run that has not come to its end. Of a
-/// folder that already exists only the log is written.
+/// Writes a run folder with that log and the other files of an unfinished run. If the folder
+/// already exists, only the log is written.
 inline std::filesystem::path write_run(const std::filesystem::path& folder, const std::string& log,
                                        const std::string& lr = "0.5") {
   create_folders(folder);
-  // A plain write: the tests of truncated logs write hundreds, and none must survive a power cut.
+  // A plain write without a sync: the tests of truncated logs write hundreds of files, and none has
+  // to survive a power failure.
   std::ofstream(folder / "log", std::ios::binary) << log;
   if (std::filesystem::exists(folder / "params.json")) return folder;
   write_file(

@@ -10,8 +10,8 @@
 
 namespace precast::test {
 
-/// The page is XML after its first line, and nothing in it loads anything or leads out of its
-/// folder. Addresses in text are allowed.
+/// Expects a page that is well-formed XML after its first line, loads no resources and links to
+/// nothing outside its folder. URLs in text are allowed.
 inline void expect_sound(const std::string& page) {
   const std::string doctype = "<!DOCTYPE html>\n";
   ASSERT_EQ(page.substr(0, doctype.size()), doctype);

@@ -8,12 +8,12 @@
 
 namespace precast::tools {
 
-/// `precast-train versions [--json]`: prints the libtorch, CUDA, cuDNN and NCCL versions of this
-/// build and of this run and the GPUs, as one JSON object on standard output; `precast doctor`
-/// reads it.
+/// `precast-train versions [--json]`: prints the versions of libtorch, CUDA, cuDNN and NCCL, at
+/// build time and at run time, and the GPUs, as one JSON object on standard output; `precast
+/// doctor` reads it.
 int run_versions(const std::vector<std::string>& args);
 
-/// The libtorch version of this run, as "2.11.0".
+/// The version of the loaded libtorch, such as "2.11.0".
 [[nodiscard]] std::string torch_version();
 
 /// {cuda: {build, run, driver}, cudnn: {build, run}, nccl: {build, run}, devices: [{name,

@@ -11,8 +11,7 @@
 namespace precast::tools {
 namespace {
 
-/// Each check takes a second, so of an axis with a thousand drawn values only this many are
-/// checked.
+/// Each check takes a second, so only this many are made for an axis with a thousand drawn values.
 constexpr std::size_t kMostChecks = 64;
 
 /// Replaces `command line: KEY: message` with the place of that key in the sweep.

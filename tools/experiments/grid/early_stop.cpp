@@ -109,7 +109,7 @@ bool EarlyStop::in_best_part(const std::string& trial, int rung) const {
     // Of equal trials, the first by name is better.
     if (*value > own || (*value == own && other < trial)) ++better;
   }
-  // The first trials to arrive pass: nothing shows yet that they are bad.
+  // At least the best trial passes, so the first one that reaches the rung always does.
   return better < std::max<std::int64_t>(1, there / options_.reduction);
 }
 

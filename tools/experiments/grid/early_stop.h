@@ -8,7 +8,7 @@
 
 namespace precast::tools {
 
-/// When a trial that does badly is stopped before its end.
+/// When a trial with bad results is stopped before its end.
 struct EarlyStopOptions {
   enum class Rule { none, median, asha };
   Rule rule = Rule::none;
@@ -21,33 +21,33 @@ struct EarlyStopOptions {
   std::int64_t reduction = 3;
 };
 
-/// Decides which trials to stop from what all have reached so far. Two rules:
+/// Decides which trials to stop, by comparing the results of all trials so far. Two rules:
 ///
-/// - `median` (Golovin et al., "Google Vizier", KDD 2017): a trial stops after epoch e if the best
-///   it has reached is worse than the median over the other trials of their means up to e. Needs
-///   three others at e.
+/// - `median` (Golovin et al., "Google Vizier", KDD 2017): a trial is stopped after epoch e if its
+///   best result is worse than the median, over the other trials, of their mean results up to e.
+///   Needs three other trials that have reached e.
 /// - `asha` (Li et al., "A System for Massively Parallel Hyperparameter Tuning", MLSys 2020): at
 ///   rungs of min_epochs * reduction^k epochs a trial continues only if it is in the best
-///   1/reduction of those that have reached the rung; a stopped one continues when worse trials
-///   that arrive later move it into that part.
+///   1/reduction of those that have reached the rung; a stopped one continues if worse trials that
+///   arrive later move it into that part.
 ///
-/// Which trials are stopped depends on the order in which they run; the value of each at an epoch
+/// Which trials are stopped depends on the order in which they run; a trial's value at an epoch
 /// does not. Not thread-safe.
 class EarlyStop {
  public:
   explicit EarlyStop(EarlyStopOptions options);
 
-  /// Records the value of `trial` at the end of its epoch `epoch` (from 0). Repeats are allowed,
-  /// and epochs come in order.
+  /// Records the value of `trial` at the end of epoch `epoch` (from 0). Call in the order of
+  /// epochs; repeated calls are allowed.
   void report(const std::string& trial, std::int64_t epoch, double value);
-  /// Whether `trial` is to stop, given the reports so far. asha: a rung that was passed stays
+  /// Whether `trial` is to be stopped, given the reports so far. asha: a rung that was passed stays
   /// passed.
   [[nodiscard]] bool stops(const std::string& trial);
   /// The best trial of `stopped` that may continue; it then passes its rung.
   [[nodiscard]] std::optional<std::string> resumes(const std::vector<std::string>& stopped);
   /// The furthest rung that `trial` has passed; -1: none.
   [[nodiscard]] int passed(const std::string& trial) const;
-  /// Restores a rung that an earlier start of the grid let `trial` pass.
+  /// Restores a rung that `trial` passed in an earlier start of the grid.
   void set_passed(const std::string& trial, int rung) { passed_[trial] = rung; }
 
  private:

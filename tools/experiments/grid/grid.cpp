@@ -54,7 +54,7 @@ Arguments make_arguments() {
   return arguments;
 }
 
-/// sweep.json: identifies what the results in the folder belong to.
+/// sweep.json: identifies the recipe that the results in the folder belong to.
 class SweepFile {
  public:
   explicit SweepFile(const Sweep& sweep) : path_(sweep.folder / "sweep.json") {

@@ -78,7 +78,7 @@ std::optional<Places> choose_axes(const ordered_json& grid, const std::vector<Gr
       const std::size_t cells = axes[i].values.size() * axes[k].values.size();
       if (std::max(axes[i].values.size(), axes[k].values.size()) > kMostCells || cells <= most)
         continue;
-      // If half of it is empty, it shows a zip or a draw.
+      // A map that is half empty comes from axes that are zipped or drawn together.
       if (2 * combinations(grid, axes[i], axes[k]) <= cells) continue;
       most = cells;
       // The axis with more values is horizontal.

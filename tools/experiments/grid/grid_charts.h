@@ -32,8 +32,8 @@ struct GridChart {
   std::string remark{};
 };
 
-/// The metric over the two axes with most combinations of values, averaged over all others. Nothing
-/// if axes are zipped or drawn together, so that few of their combinations exist.
+/// The metric over the two axes with the most combinations of values, averaged over all others.
+/// Empty if axes are zipped or drawn together, so that few of their combinations exist.
 [[nodiscard]] GridChart grid_heat_map(const nlohmann::ordered_json& grid);
 
 /// A line for each combination that has a result, over all axes.

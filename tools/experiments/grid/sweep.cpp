@@ -44,7 +44,7 @@ void check_metric(const Origin& origin, std::string_view key, const std::string&
                                 metric));
 }
 
-/// The figure that decides in the recipe's runs, as far as its file says.
+/// The recipe's validation.best_metric if its file sets it, else top_1.
 std::string metric_of(const std::filesystem::path& recipe) {
   Diagnostics of_recipe;  // the recipe's own, which trains tell
   std::error_code missing;

@@ -20,11 +20,11 @@ struct Sweep {
   std::filesystem::path recipe;
   /// Contains sweep.json, results.jsonl and a run folder for each trial.
   std::filesystem::path folder;
-  /// Where `set` and the axes were written: for messages.
+  /// The places of `set` and of the axes in the file, for messages.
   std::vector<SweepAxis> axes;
   /// The keys of the axes, without training.seed.
   std::vector<std::string> varied;
-  /// The order depends on the file alone: the last axis changes fastest, and seeds fastest of all.
+  /// The order depends only on the file: seeds change fastest, then the last axis.
   std::vector<Trial> trials;
   /// A figure of summary.json, and whether larger is better.
   std::string metric = "top_1";

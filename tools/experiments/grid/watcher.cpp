@@ -10,7 +10,8 @@
 namespace precast::tools {
 namespace {
 
-/// Time between two pages: trials may end many times a second, and a page of thousands takes long.
+/// Time between two updates of the page: trials may end many times a second, and writing a page
+/// with thousands of trials takes long.
 constexpr auto kPagePause = std::chrono::seconds(1);
 constexpr int kPageShare = 20;
 
@@ -83,7 +84,7 @@ void GridWatcher::write_page() {
   try {
     page_.write(states_);
   } catch (const IoError& error) {
-    // Reported once; trainings continue.
+    // Reported once; trials continue.
     if (!std::exchange(page_fails_, true)) say(error.what());
   }
   const auto end = std::chrono::steady_clock::now();
@@ -116,7 +117,7 @@ std::optional<std::string> GridWatcher::resumes() {
       stopped.push_back(trial.id);
   }
   std::optional<std::string> resumed = early_stop_.resumes(stopped);
-  // Recorded before it starts, as a rung that it had not passed before.
+  // Recorded before the trial starts, as a rung that it had not passed before.
   if (resumed) note_passed(*resumed, early_stop_.passed(*resumed) - 1);
   return resumed;
 }

@@ -17,12 +17,12 @@ namespace precast::tools {
 class GridWatcher final : public PoolDisplay {
  public:
   /// Borrows all. @param journal receives the decisions of asha, `{"event": "rung", "trial",
-  /// "rung", "time"}`: a trial that has passed a rung is not judged there again after a kill.
+  /// "rung", "time"}`: a trial that has passed a rung is not compared there again after a kill.
   GridWatcher(const Sweep& sweep, const std::map<std::string, TrialState>& states, Journal& journal,
               std::size_t slots);
 
-  /// asha: the trials that wait at a rung that they do not pass. A grid that was killed at that
-  /// moment has not recorded that they stopped.
+  /// asha: the waiting trials that do not pass the rung they have reached. A grid that was killed
+  /// at that moment has not recorded that they were stopped.
   [[nodiscard]] std::vector<const Trial*> at_closed_rungs();
 
   void ended(const Trial& trial, const nlohmann::ordered_json& record) override;
@@ -41,8 +41,8 @@ class GridWatcher final : public PoolDisplay {
   const std::map<std::string, TrialState>& states_;
   Journal& journal_;
   EarlyStop early_stop_;
-  /// The last judged epoch of each trial, or the last one that existed when the grid started: a
-  /// trial that has just been restarted is not stopped before it makes progress.
+  /// The last epoch of each trial that was compared, or that existed when the grid started, so that
+  /// a trial that has just been restarted is not stopped before it makes progress.
   std::map<std::string, std::int64_t> judged_;
   GridPage page_;
   /// Whether a trial has ended since the page was written.

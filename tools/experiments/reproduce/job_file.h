@@ -22,7 +22,7 @@ class JobFile {
   void check(const Trial& trial) const;
   /// Records a trial that begins. @throws IoError
   void note(const Trial& trial);
-  /// The keys of a trial that was begun.
+  /// The keys with which a trial was begun; nothing if it was not.
   [[nodiscard]] std::optional<std::vector<Setting>> settings_of(const std::string& trial) const;
 
  private:

@@ -46,7 +46,7 @@ Arguments make_arguments() {
       "folder", po::value<std::string>()->value_name("FOLDER"),
       "folder of the runs and the table; default: runs/ and the name of the table's folder")(
       "at-once", po::value<std::int64_t>()->default_value(1),
-      "training runs at the same time; each gets its share of the GPUs and cores")(
+      "number of training runs at the same time; each gets its share of the GPUs and cores")(
       "dry-run", kDryRunHelp)("status", kStatusHelp)("json", kJsonHelp)(
       "retry-failed", kRetryFailedHelp)("program", po::value<std::string>()->value_name("FILE"),
                                         kProgramHelp);
@@ -92,7 +92,8 @@ class Reproduction {
                     : "runs" / std::filesystem::absolute(options.text("TABLE.yaml"))
                                    .parent_path()
                                    .filename()) {
-    // The first seeds of all rows come first: an interrupted table is complete with fewer seeds.
+    // The first seed of every row comes first, so that an interrupted table has all rows, with
+    // fewer seeds.
     for (std::int64_t seed = 0; seed < seeds_; ++seed) {
       for (const TableRow* row : chosen_)
         trials_.push_back(make_row_trial(*row, seed, settings_, folder_));
@@ -147,7 +148,7 @@ class Reproduction {
   std::vector<Trial> trials_;
 };
 
-/// One seed of each row: errors do not depend on the seed.
+/// Checks one seed of each row, because errors do not depend on the seed.
 void check_rows(const Reproduction& job, const std::filesystem::path& program,
                 std::size_t at_once) {
   std::vector<const Trial*> first;
@@ -224,7 +225,7 @@ int run_reproduce(const std::vector<std::string>& args) {
       static_cast<int>(options.get<std::int64_t>("at-once")), allowed_cores(), visible_gpus());
   const std::filesystem::path program =
       options.has("program") ? std::filesystem::absolute(options.text("program")) : own_program();
-  // Checked before anything is trained: a mistake in the last row must not show up days later.
+  // Checked before anything is trained, so that an error in the last row is not found days later.
   check_rows(job, program, slots.size());
   if (options.has("dry-run")) {
     for (const Trial& trial : job.trials())

@@ -5,8 +5,8 @@
 
 namespace precast::tools {
 
-/// `precast reproduce TABLE.yaml`: trains the rows of a published table and shows both side by
-/// side.
+/// `precast reproduce TABLE.yaml`: trains the rows of a published table and shows its results next
+/// to the published ones.
 int run_reproduce(const std::vector<std::string>& args);
 
 }  // namespace precast::tools

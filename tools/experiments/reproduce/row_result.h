@@ -15,7 +15,7 @@
 
 namespace precast::tools {
 
-/// One training of a row: a trial with its own seed.
+/// One training run of a row, with one seed.
 struct SeedRun {
   std::int64_t seed = 0;
   Trial trial;
@@ -33,9 +33,9 @@ struct RowResult {
   const TableRow* row = nullptr;
   std::vector<SeedRun> runs;
 
-  /// Interval of a summary.json key over the finished runs; nothing if there is none.
+  /// Mean and interval of a summary.json key over the finished runs; nothing if there are none.
   [[nodiscard]] std::optional<MeanInterval> figure(const char* key) const;
-  /// Training and evaluation, the way published minutes are counted.
+  /// Minutes of training and evaluation, as published times are counted.
   [[nodiscard]] std::optional<MeanInterval> minutes() const;
   /// `3 of 3`, `running`, `diverged` ...
   [[nodiscard]] std::string progress() const;

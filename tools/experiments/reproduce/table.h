@@ -20,7 +20,8 @@ struct FigureSource {
   std::string url{};
 };
 
-/// Published figures of one training. Fractions, not per cent; wall-clock minutes.
+/// Published figures of one training run. Accuracies are fractions, not percentages; times are
+/// wall-clock minutes.
 struct PublishedFigures {
   /// FigureSource::id.
   std::string source{};
@@ -47,7 +48,7 @@ struct TableRow {
   }
 };
 
-/// A training with another system: shown, not run.
+/// A training run with another system: shown, not run.
 struct OtherSystem {
   std::string system{};
   std::string model{};
@@ -62,8 +63,8 @@ struct CurvePoint {
   double top_1 = 0;
 };
 
-/// A published table of accuracies and times as data: what `precast reproduce` runs and compares
-/// with (configs/imagenet/table.yaml).
+/// A published table of accuracies and times, whose rows `precast reproduce` runs and compares
+/// (configs/imagenet/table.yaml).
 struct ResultTable {
   std::string title{};
   std::vector<FigureSource> sources;

@@ -21,7 +21,7 @@ inline constexpr const char* kNoFigure = "-";
 [[nodiscard]] std::vector<std::string> differences(const ResultTable& table,
                                                    const RowResult& result);
 
-/// Such a line, and the rows that it applies to: their names, or `all rows`.
+/// A line of differences(), and the rows that it applies to: their names, or `all rows`.
 struct Difference {
   std::string rows;
   std::string line;

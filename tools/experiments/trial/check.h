@@ -10,7 +10,7 @@
 
 namespace precast::tools {
 
-/// A fault of a trial, in words.
+/// An error of a trial, as a message.
 struct TrialProblem {
   const Trial* trial = nullptr;
   std::string text;

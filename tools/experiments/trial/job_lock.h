@@ -6,8 +6,8 @@
 
 namespace precast::tools {
 
-/// Locks a folder that jobs (grids, tables) work in. Warns if locks are not supported. @throws
-/// Error if another job holds it.
+/// Locks the folder of a job (a grid, a table). Warns if locks are not supported. @throws Error if
+/// another job holds the lock.
 [[nodiscard]] FileLock lock_job_folder(const std::filesystem::path& folder, FileLock::Kind kind);
 
 }  // namespace precast::tools

@@ -82,7 +82,7 @@ std::vector<ordered_json> read_journals(const std::filesystem::path& folder, boo
   std::ranges::sort(paths);
   std::vector<ordered_json> records;
   for (const auto& path : paths) read_journal(path, warns, records);
-  // Array tasks and a grid write separate files, in turns.
+  // Array tasks and a grid write separate files, so their records must be merged by time.
   std::ranges::stable_sort(records, {},
                            [](const ordered_json& record) { return record.value("time", 0.0); });
   return records;

@@ -53,9 +53,9 @@ enum class TrialStatus {
 /// The state of one trial according to the records.
 struct TrialState {
   TrialStatus status = TrialStatus::waiting;
-  /// Processes started so far.
+  /// Number of processes started so far.
   int starts = 0;
-  /// Processes that ended with a failure that is retried.
+  /// Number of processes that ended with a failure that is retried.
   int failures = 0;
   /// The exit code at the last end.
   int exit_code = 0;

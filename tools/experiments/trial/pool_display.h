@@ -14,8 +14,9 @@
 
 namespace precast::tools {
 
-/// As many of `lines` as a terminal shows without scrolling, with the cursor below them: each is
-/// cut to the terminal's width, and lines that do not fit are replaced by their count.
+/// As many of `lines` as the terminal can show without scrolling, with the cursor below them. Each
+/// is truncated to the terminal's width; lines that do not fit are replaced by one with their
+/// number.
 [[nodiscard]] std::vector<std::string> fit_terminal(std::vector<std::string> lines,
                                                     std::size_t rows, std::size_t columns);
 

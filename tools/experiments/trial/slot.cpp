@@ -37,7 +37,7 @@ bool names_a_gpu(const std::string& device) {
 
 std::size_t gpu_count(const std::filesystem::path& root) {
   std::size_t count = entries_of(root / "proc/driver/nvidia/gpus").size();
-  // Containers may have only the devices.
+  // Containers may have only the device files.
   if (count == 0)
     count = static_cast<std::size_t>(std::ranges::count_if(entries_of(root / "dev"), names_a_gpu));
   std::error_code none;

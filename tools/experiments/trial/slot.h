@@ -6,7 +6,7 @@
 
 namespace precast::tools {
 
-/// A place that runs one training at a time.
+/// A device and a set of cores that run one trial at a time.
 struct Slot {
   /// `gpu0`, `cpu`; if several slots share the device, followed by the slot's number: `gpu0.1`.
   std::string name;
@@ -33,8 +33,8 @@ struct SlotOptions {
 [[nodiscard]] std::vector<std::string> visible_gpus(const std::filesystem::path& root = "/");
 
 /// Distributes the slots of `options` over `cores`; each slot gets neighbouring cores (which share
-/// caches and a memory node). With too few cores, slots share them in turn.
-/// @param gpus the meaning of `auto`.
+/// caches and a memory node). If there are fewer cores than slots, slots share cores.
+/// @param gpus the GPUs that `auto` stands for.
 [[nodiscard]] std::vector<Slot> make_slots(const SlotOptions& options,
                                            const std::vector<int>& cores,
                                            const std::vector<std::string>& gpus);

@@ -34,8 +34,8 @@ std::vector<std::string> Trial::train_arguments() const {
   arguments.push_back("--logging.folder=" + folder.string());
   arguments.push_back("--logging.run_id=" + id);
   arguments.emplace_back("--checkpoint.resume=auto");
-  // With an axis over optimisers, some of them do not read the keys of an axis over another one's
-  // options.
+  // If one axis varies the optimiser and another an option of one optimiser, the other optimisers
+  // do not read that option.
   arguments.emplace_back("--warn-unread");
   return arguments;
 }

@@ -20,8 +20,8 @@ struct Setting {
 /// style.
 [[nodiscard]] std::string setting_text(const ConfigNode& value);
 
-/// One training that is part of a larger job: a recipe with some keys set, under a name that stays
-/// the same however often the job is restarted.
+/// One training run that is part of a larger job: a recipe with some keys set, under a name that
+/// stays the same however often the job is restarted.
 struct Trial {
   std::string id;
   /// The recipe. Empty: only defaults and the settings.
@@ -49,18 +49,18 @@ struct Trial {
 /// `lr0.1_weight_decay5e-4-1c9f03ab5d20e7b4`. Depends on keys and values alone, not on their order.
 [[nodiscard]] std::string trial_id(const std::vector<Setting>& settings);
 
-/// What the end of a training process means for its job.
+/// What the end of a trial's process means for its job.
 enum class Verdict {
   done,
   /// Preempted with a checkpoint (85): to be run again.
   go_on,
   /// NaN or infinity (12): a valid result.
   diverged,
-  /// May not happen again: signals (also as 128 + N), codes 5, 6, 10, 11, 13 and 14.
+  /// A failure that may be temporary: signals (also as 128 + N), codes 5, 6, 10, 11, 13 and 14.
   retry,
-  /// Would happen again: 1, 3, 4 and unknown codes.
+  /// A failure that a retry would repeat: 1, 3, 4 and unknown codes.
   failed,
-  /// Would happen to all trials: 2, 126 and 127.
+  /// A failure that all trials would have: 2, 126 and 127.
   fatal,
 };
 /// @param signal the signal that killed the process; 0: none.

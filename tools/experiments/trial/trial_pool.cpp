@@ -17,13 +17,14 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Limit on exits with 85 that this job did not ask for: something preempts the trial endlessly.
+/// Limit on the starts of a trial that ends with 85 although this job did not ask it to: something
+/// preempts it endlessly.
 constexpr int kMostStarts = 1000;
 constexpr int kLookEveryMs = 200;
 constexpr std::chrono::milliseconds kNoPause{0};
 constexpr auto kLockPause = std::chrono::milliseconds(500);
 constexpr auto kLockPatience = std::chrono::seconds(5);
-/// How long trainings may take to save when this program must end.
+/// How long trials may take to save when this program must end.
 constexpr auto kSavePatience = std::chrono::minutes(2);
 
 /// The modification time of `path`, Unix seconds.

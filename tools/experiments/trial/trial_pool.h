@@ -31,7 +31,7 @@ struct PoolOptions {
   std::chrono::milliseconds retry_pause{5000};
 };
 
-/// A trial that is being trained.
+/// A trial that is running.
 struct RunningTrial {
   const Trial* trial = nullptr;
   const Slot* slot = nullptr;
@@ -51,19 +51,19 @@ class PoolWatcher {
   virtual void ended(const Trial& /*trial*/, const nlohmann::ordered_json& /*record*/) {}
   /// Called several times a second.
   virtual void look(const std::list<RunningTrial>& /*running*/, std::size_t /*waiting*/) {}
-  /// True: the trial is asked to save and end.
+  /// Whether the trial is to save and end.
   virtual bool stops(const Trial& /*trial*/) { return false; }
   /// Messages for people.
   virtual void say(const std::string& text);
-  /// A slot is free: returns the id of a stopped trial that should continue after all.
+  /// Called when a slot is free. Returns the id of a stopped trial that should continue after all.
   virtual std::optional<std::string> resumes() { return std::nullopt; }
 };
 
 /// Runs trials in slots until each has a result, in the order given, and records every start and
 /// end in a journal: restarted after a kill, it continues where it stopped, runs nothing twice and
 /// loses nothing. Each trial leaves `lock` and `output` (what it printed) in its run folder. The
-/// lock keeps two pools from running the same trial; the result of a run that finished unseen is
-/// taken from its summary.json.
+/// lock prevents two pools from running the same trial. If a run finished while no pool was
+/// running, its result is taken from its summary.json.
 ///
 /// SIGTERM, SIGINT, SIGHUP and SIGUSR1 make the trials save and end; a second SIGINT kills them.
 /// One pool at a time per process, and one thread.
@@ -75,7 +75,7 @@ class TrialPool {
 
   /// Runs those of `trials` that wait. @return done; failed if one has failed; usage if a trial
   /// failed in a way that all would (the others are stopped); preempted after a signal. @throws
-  /// IoError if the journal cannot be written; trainings save and end first. Exceptions of a
+  /// IoError if the journal cannot be written; running trials first save and end. Exceptions of a
   /// watcher become warnings.
   ExitCode run(std::span<const Trial> trials);
 
@@ -88,8 +88,8 @@ class TrialPool {
   };
 
   void run_all(SignalPipe& signals);
-  /// Asks all trainings to save and end, so that none loses its progress since its last checkpoint,
-  /// and waits for them.
+  /// Asks all running trials to save and end, so that none loses its progress since its last
+  /// checkpoint, and waits for them.
   void save_running(SignalPipe& signals);
   static void tell(const std::function<void()>& watcher);
   void fill_slots();

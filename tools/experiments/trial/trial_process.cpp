@@ -23,7 +23,8 @@ std::vector<std::string> environment_of(const Slot& slot) {
   std::erase_if(entries, [](const std::string& entry) {
     return entry.starts_with("CUDA_VISIBLE_DEVICES=") || entry.starts_with("OMP_NUM_THREADS=");
   });
-  // The thread count follows from the cores that it is bound to; its ranks, if any, share them.
+  // The program derives its thread count from the cores that it is bound to; its ranks, if any,
+  // share them.
   entries.push_back("CUDA_VISIBLE_DEVICES=" + slot.gpu);
   return entries;
 }
@@ -73,7 +74,7 @@ TrialProcess::TrialProcess(const std::vector<std::string>& command, const Slot& 
   const int file = ::open(output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (file < 0) throw IoError("cannot open", output.string(), errno);
   const pid_t parent = ::getpid();
-  // A signal that comes before exec must not run our handlers in the new process.
+  // A signal that arrives before exec must not run this program's handlers in the new process.
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
@@ -87,7 +88,7 @@ TrialProcess::TrialProcess(const std::vector<std::string>& command, const Slot& 
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   ::close(file);
   if (pid_ < 0) throw IoError("cannot start", command.at(0), failure);
-  ::setpgid(pid_, pid_);  // whoever of the two is first
+  ::setpgid(pid_, pid_);  // in both processes, because either may run first
 }
 
 TrialProcess::~TrialProcess() {

@@ -22,10 +22,10 @@ struct ProcessEnd {
   double cpu_seconds = 0;
 };
 
-/// A program in a slot: bound to its cores and its GPU, output appended to a file, leader of its
-/// own process group (a terminal's Ctrl-C reaches only this process, which passes it on). It gets
-/// SIGKILL when the thread that started it ends, so that no training continues unnoticed after kill
-/// -9 of this process. Not thread-safe.
+/// A program in a slot: bound to its cores and its GPU, with its output appended to a file, and
+/// leader of a process group (a terminal's Ctrl-C reaches only this process, which passes it on).
+/// It gets SIGKILL when the thread that started it ends, so that no trial continues unnoticed after
+/// kill -9 of this process. Not thread-safe.
 class TrialProcess {
  public:
   /// Starts `command[0]` (a path; PATH is not searched). Exit code 127 means that it could not be
@@ -38,9 +38,9 @@ class TrialProcess {
   /// Kills it if it is still running.
   ~TrialProcess();
 
-  /// SIGTERM: a training then saves and ends with 85.
+  /// Sends SIGTERM: a training run then saves and ends with 85.
   void ask_to_stop() const;
-  /// SIGKILL to its whole group.
+  /// Sends SIGKILL to its whole process group.
   void kill() const;
   /// Checks without waiting whether it has ended. @return nothing while it is running.
   [[nodiscard]] std::optional<ProcessEnd> poll();

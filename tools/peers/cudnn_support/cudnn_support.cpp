@@ -1,4 +1,4 @@
-// Asks cuDNN which fused graphs of ResNet training it supports on a GPU that need not be there:
+// Asks cuDNN which fused graphs of ResNet training it supports on a GPU, which need not be present:
 //     cudnn_support DEVICE.json [--batch N] [--reasons]     a Markdown table
 //     cudnn_support --describe_gpu                          DEVICE.json of the first GPU of this
 //     host
@@ -235,7 +235,7 @@ void max_pool(Net& net) {
 
 // ---- the table
 
-/// One row: a pattern in one shape or several.
+/// One row: a pattern, tested with one or more shapes.
 struct Pattern {
   std::string name;
   std::vector<std::function<void(Net&)>> shapes;

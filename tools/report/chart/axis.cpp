@@ -11,7 +11,8 @@
 namespace precast::tools {
 namespace {
 
-/// The value with as many digits as the step needs, so that all labels of an axis look alike.
+/// The value with as many digits as the step needs, so that all labels of an axis have the same
+/// format.
 std::string tick_text(double value, double step) {
   const double magnitude = std::max(std::abs(value), step);
   if (std::abs(value) < step / 1000) return "0";

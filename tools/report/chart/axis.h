@@ -8,7 +8,7 @@ namespace precast::tools {
 
 enum class Scale { linear, logarithmic };
 
-/// What a caller specifies about an axis. The rest comes from the data.
+/// What a caller specifies about an axis; the rest is derived from the data.
 struct Axis {
   std::string label{};
   Scale scale = Scale::linear;

@@ -70,7 +70,7 @@ double total(const ShareChart::Row& row) {
   return sum;
 }
 
-/// The parts of one row. A share too small for its text shows it only in the tooltip.
+/// The parts of one row. If a part is too small for its text, the text is only in the tooltip.
 std::string share_row(const ShareChart& chart, const ShareChart::Row& row, double left,
                       double right, double y) {
   const double whole = total(row);

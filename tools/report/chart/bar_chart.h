@@ -20,7 +20,7 @@ struct Bar {
 /// Horizontal bars, one below the other.
 struct BarChart {
   std::string title{};
-  /// The unit of the values, as "img/s".
+  /// The unit of the values, such as "img/s".
   std::string unit{};
   std::vector<Bar> bars{};
   /// linear: from 0. logarithmic: from a power of ten below the minimum.

@@ -22,7 +22,7 @@ class Frame {
  public:
   struct Text {
     std::string title;
-    /// None: one series needs no legend.
+    /// Entries of the legend; empty for a chart of one series.
     std::vector<LegendEntry> legend{};
   };
   Frame(const Text& text, const Axis& x, const Extent& xs, const Axis& y, const Extent& ys,

@@ -13,9 +13,9 @@ struct HeatMap {
   /// The settings, in drawing order: columns from the left, rows from the top.
   std::vector<std::string> columns{};
   std::vector<std::string> rows{};
-  /// values[row][column]; NaN or a missing one: no result.
+  /// values[row][column]; NaN or missing if there is no result.
   std::vector<std::vector<double>> values{};
-  /// The name of the numbers, shown next to the scale, as "top-1".
+  /// The name of the numbers, shown next to the scale, such as "top-1".
   std::string value_label{};
   /// Digits after the decimal point; -1: about four in all.
   int digits = -1;

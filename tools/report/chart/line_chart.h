@@ -15,12 +15,13 @@ struct LinePoint {
 
 struct LineSeries {
   std::string label{};
-  /// In drawing order. Long series are thinned to what the width can show; extremes are kept.
+  /// In drawing order. Long series are downsampled to what the width can show; extremes are kept.
   std::vector<LinePoint> points{};
   /// The colour's index; see series_class(). Two lines of one run share one.
   int colour = 0;
   bool dashed = false;
-  /// Holds each value until the next point, as for a resolution; drawn without dots.
+  /// Whether the line keeps each value until the next point, as for a resolution; drawn without
+  /// dots.
   bool steps = false;
   /// One of many background lines: thin and pale, without dots and not in the legend.
   bool faint = false;

@@ -24,8 +24,8 @@ struct ParallelLine {
   bool emphasised = false;
 };
 
-/// Many trials of many settings: one line per trial, over one axis per setting; the last axis is
-/// the result and colours the lines, bright for large.
+/// Many trials of many settings: one line per trial, over one axis per setting. The last axis is
+/// the result and determines the colour of the lines: bright for large values.
 struct ParallelCoordinates {
   std::string title{};
   std::vector<ParallelAxis> axes{};

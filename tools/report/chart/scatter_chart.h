@@ -25,7 +25,7 @@ struct ScatterSeries {
   int colour = 0;
   /// dot for measured values, diamond for published ones.
   Mark mark = Mark::dot;
-  /// Connects the points in their order: a frontier of accuracy over time.
+  /// Whether to connect the points in their order.
   bool joined = false;
 };
 

@@ -12,16 +12,16 @@
 
 namespace precast::test {
 
-/// One tensor of every dtype, a scalar, an empty one and a 4-dimensional one, with bytes that are a
-/// function of their place. Lives as long as the program.
+/// One tensor of every dtype, a scalar, an empty one and a 4-dimensional one, with bytes that
+/// depend only on their position. They live as long as the program.
 [[nodiscard]] std::vector<TensorRecord> sample_tensors();
 
-/// Records as text that is equal exactly when names, types, shapes and bytes are.
+/// Records as text, which is equal if and only if names, types, shapes and bytes are.
 [[nodiscard]] std::string dump(std::span<const TensorRecord> records);
 
-/// The same of a JSON description that Python wrote.
+/// The same text for a JSON description that Python wrote.
 [[nodiscard]] std::string described(const std::filesystem::path& json);
-/// The same of a golden: NAME.json next to the NAME.pt that torch wrote.
+/// The same text for a golden: NAME.json, next to the NAME.pt that torch wrote.
 [[nodiscard]] std::string golden_dump(const std::string& name);
 [[nodiscard]] std::vector<std::byte> golden_file(const std::string& name);
 [[nodiscard]] std::vector<std::string> golden_names();
@@ -32,7 +32,7 @@ void expect_refused_at_every_cut(
     const std::function<std::string(std::span<const std::byte>)>& parse);
 
 /// Calls `parse` on copies of `file` with one byte changed, for every byte and several changes.
-/// Each must give a CheckpointError or, where `intact` is not empty, a result equal to `intact`.
+/// Each must give a CheckpointError or, if `intact` is not empty, a result equal to `intact`.
 void expect_refused_or_intact(std::span<const std::byte> file, const std::string& intact,
                               const std::function<std::string(std::span<const std::byte>)>& parse);
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A grid of 12 real trainings, killed twice by SIGKILL, beside one that nothing disturbed: no trial is lost or run
+"""A grid of 12 real training runs, killed twice by SIGKILL, and one that runs undisturbed: no trial is lost or run
 twice, and figures, logs and weights are equal to the last bit.
 
     grid_kill_test.py BUILD_DIR

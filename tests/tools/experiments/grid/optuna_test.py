@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""examples/optuna/optimize.py with the real Optuna and real trainings, killed twice: each trial has one result, and
+"""examples/optuna/optimize.py with the real Optuna and real training runs, killed twice: each trial has one result, and
 it is that of the same training alone. Optuna comes from PyPI, into a virtual environment in the build folder.
 
     optuna_test.py BUILD_DIR

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A table of three real trainings, killed twice by SIGKILL, beside one that nothing disturbed: the table's figures,
+"""A table of three real training runs, killed twice by SIGKILL, and one that runs undisturbed: the table's figures,
 logs and weights are equal to the last bit, and no row is trained twice.
 
     reproduce_kill_test.py BUILD_DIR
