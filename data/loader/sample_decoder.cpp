@@ -1,6 +1,7 @@
 #include "data/loader/sample_decoder.h"
 
 #include <cstring>
+#include <variant>
 
 #include "data/beton/reader.h"
 #include "data/image/luma.h"
@@ -30,7 +31,13 @@ void SampleDecoder::decode(const ImageRecord& image, const SamplePlace& place, i
 
 void SampleDecoder::decode(const ImageRecord& image, const SamplePlace& place, int image_size_px,
                            const PixelFormat& format, std::byte* out) {
-  finish(crop_of(image, place.sample, steps_.region(image.height, image.width, place), jpeg_),
+  const Rect region = steps_.region(image.height, image.width, place);
+  const bool as_planes = image.mode == ImageMode::jpg &&
+                         Resizer::prefers_planes(region.height, region.width, image_size_px,
+                                                 image_size_px, pipeline_.filter);
+  finish(as_planes
+             ? jpeg_.decode_planes(image.bytes, place.sample, image.height, image.width, region)
+             : crop_of(image, place.sample, region, jpeg_),
          place, image_size_px, format, out);
 }
 
@@ -40,18 +47,21 @@ void SampleDecoder::decode(const StoredPixels& image, const SamplePlace& place, 
          image_size_px, format, out);
 }
 
-void SampleDecoder::finish(const ImageView& source, const SamplePlace& place, int image_size_px,
+void SampleDecoder::finish(const DecodedPixels& source, const SamplePlace& place, int image_size_px,
                            const PixelFormat& format, std::byte* out) {
-  const bool flip = steps_.flipped(place);
   const bool grey = pipeline_.channels == 1;
-  if (pipeline_.steps.empty() && !grey) {
-    resizer_.resize(source, image_size_px, image_size_px, flip, pipeline_.filter, format, out);
-    return;
-  }
+  const auto resize = [&](const PixelFormat& as, std::byte* to) {
+    std::visit(
+        [&](const auto& pixels) {
+          resizer_.resize(pixels, image_size_px, image_size_px, steps_.flipped(place),
+                          pipeline_.filter, as, to);
+        },
+        source);
+  };
+  if (pipeline_.steps.empty() && !grey) return resize(format, out);
   const PixelShape resized{image_size_px, image_size_px, 3};
   pixels_.resize(steps_.room(resized, /*mask=*/false));
-  resizer_.resize(source, image_size_px, image_size_px, flip, pipeline_.filter, {},
-                  reinterpret_cast<std::byte*>(pixels_.data()));
+  resize({}, reinterpret_cast<std::byte*>(pixels_.data()));
   if (grey && !pipeline_.steps.empty()) spread_luma(pixels_.data(), resized.pixels());
   Pixels done = steps_.run({pixels_.data(), resized}, place, std::nullopt);
   PixelFormat made = format;
