@@ -1,7 +1,6 @@
 #include "data/loader/sample_decoder.h"
 
 #include <cstring>
-#include <variant>
 
 #include "data/beton/reader.h"
 #include "data/image/luma.h"
@@ -49,19 +48,16 @@ void SampleDecoder::decode(const StoredPixels& image, const SamplePlace& place, 
 
 void SampleDecoder::finish(const DecodedPixels& source, const SamplePlace& place, int image_size_px,
                            const PixelFormat& format, std::byte* out) {
+  const bool flip = steps_.flipped(place);
   const bool grey = pipeline_.channels == 1;
-  const auto resize = [&](const PixelFormat& as, std::byte* to) {
-    std::visit(
-        [&](const auto& pixels) {
-          resizer_.resize(pixels, image_size_px, image_size_px, steps_.flipped(place),
-                          pipeline_.filter, as, to);
-        },
-        source);
-  };
-  if (pipeline_.steps.empty() && !grey) return resize(format, out);
+  if (pipeline_.steps.empty() && !grey) {
+    resizer_.resize(source, image_size_px, image_size_px, flip, pipeline_.filter, format, out);
+    return;
+  }
   const PixelShape resized{image_size_px, image_size_px, 3};
   pixels_.resize(steps_.room(resized, /*mask=*/false));
-  resize({}, reinterpret_cast<std::byte*>(pixels_.data()));
+  resizer_.resize(source, image_size_px, image_size_px, flip, pipeline_.filter, {},
+                  reinterpret_cast<std::byte*>(pixels_.data()));
   if (grey && !pipeline_.steps.empty()) spread_luma(pixels_.data(), resized.pixels());
   Pixels done = steps_.run({pixels_.data(), resized}, place, std::nullopt);
   PixelFormat made = format;

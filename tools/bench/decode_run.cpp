@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <future>
-#include <variant>
 #include <vector>
 
 #include "data/decode/jpeg_decoder.h"
@@ -72,11 +71,7 @@ class DecodeThread {
       return decoder_.decode(jpeg.bytes, jpeg.height, jpeg.width, region, checkpoints);
     });
     const double decoded = thread_cpu_seconds();
-    std::visit(
-        [&](const auto& source) {
-          resizer_.resize(source, side, side, /*flip=*/false, kFilter, {}, out_.data());
-        },
-        pixels);
+    resizer_.resize(pixels, side, side, /*flip=*/false, kFilter, {}, out_.data());
     const double resized = thread_cpu_seconds();
     return {1, static_cast<double>(jpeg.bytes.size()),
             static_cast<double>(region.height) * region.width, decoded - begin, resized - decoded};
