@@ -154,10 +154,10 @@ TEST(SampleDecoderTest, JpegsGiveTheBytesOfInterleavedPixels) {
       const PixelFormat formats[] = {
           {}, {ElementType::f16, false, with}, {ElementType::f32, true, with}};
       LoadedJpeg jpeg(kind, channels);
-      for (int trial = 0; trial < 36; ++trial) {
+      for (int trial = 0; trial < 60; ++trial) {
         SCOPED_TRACE(testing::Message() << testing::PrintToString(kind) << ", " << channels
                                         << " channels, trial " << trial);
-        jpeg.load(kFilters[trial % 3], test::region_of(kind, trial), trial % 2 == 0 ? 32 : 100,
+        jpeg.load(kFilters[trial % 3], test::region_of(kind, trial), trial % 2 == 0 ? 24 : 60,
                   trial % 4 < 2, formats[trial / 3 % 3]);
         if (testing::Test::HasFatalFailure()) return;
       }
