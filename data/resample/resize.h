@@ -54,8 +54,8 @@ class PRECAST_API Resizer {
         [&](const auto& view) { resize(view, out_height, out_width, flip, filter, format, out); },
         in);
   }
-  /// Whether a decoder should hand over planes for such a resize: else resize() interleaves them
-  /// first, which costs more than pixels that the decoder has interleaved. Thread-safe.
+  /// Whether decoding to planes and resizing them takes less time than decoding to interleaved
+  /// pixels and resizing those. Thread-safe.
   [[nodiscard]] static bool prefers_planes(int height, int width, int out_height, int out_width,
                                            ResizeFilter filter);
 
