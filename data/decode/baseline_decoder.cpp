@@ -51,8 +51,7 @@ std::optional<PlanarView> BaselineDecoder::decode_planes(std::span<const std::by
   as_planes_ = true;
   stride_ = (static_cast<std::size_t>(region.width) + 63) / 64 * 64;
   if (!decode_region(jpeg, header, region, dct, checkpoints, request)) return std::nullopt;
-  const std::size_t plane =
-      header.components == 1 ? 0 : static_cast<std::size_t>(region.height) * stride_;
+  const std::size_t plane = is_grey(header) ? 0 : static_cast<std::size_t>(region.height) * stride_;
   return PlanarView{{pixels_, pixels_ + plane, pixels_ + 2 * plane},
                     region.height,
                     region.width,
@@ -68,7 +67,8 @@ bool BaselineDecoder::decode_region(std::span<const std::byte> jpeg, const Basel
   if (request_.points != nullptr) request_.points->clear();
   window_ = mcu_window(header, region);
   prepare_strips(header);
-  const auto rows = static_cast<std::size_t>(region.height) * (as_planes_ ? 3 : 1);
+  const auto rows =
+      static_cast<std::size_t>(region.height) * (as_planes_ && !is_grey(header) ? 3 : 1);
   pixels_ = memory_.at_least(rows * stride_ + kKernelSlack);
   if (checkpoints.empty() || checkpoints.interval == 0 ||
       checkpoints.points.size() !=
@@ -334,7 +334,7 @@ void BaselineDecoder::emit_row(const BaselineHeader& header, const Rect& region,
   Strip& luma = strips_[0];
   const std::uint8_t* const samples =
       luma.row(static_cast<std::size_t>(y - top + static_cast<int>(luma.kept))) + left;
-  if (header.components == 1 || luma_only_) {
+  if (is_grey(header)) {
     if (as_planes_) {
       std::memcpy(out, samples, width);
     } else {

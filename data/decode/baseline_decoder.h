@@ -85,6 +85,9 @@ class PRECAST_API BaselineDecoder {
   void note_checkpoint(std::size_t row, std::size_t column);
   void finish_checkpoints();
 
+  [[nodiscard]] bool is_grey(const BaselineHeader& header) const {
+    return luma_only_ || header.components == 1;
+  }
   void aim_targets();
   void keep_last_rows();
   void emit_rows(const BaselineHeader& header, const Rect& region, std::size_t mcu_row);
@@ -108,7 +111,7 @@ class PRECAST_API BaselineDecoder {
   std::vector<std::uint16_t> blended_;
   std::array<std::vector<std::uint8_t>, 2> wide_;
   Scratch memory_;
-  /// In `memory_`: the region, [height][stride], three planes of that or one with RGB.
+  /// In `memory_`: the region, [height][stride]: RGB, or one plane if it is grey, else three.
   std::uint8_t* pixels_ = nullptr;
   std::size_t stride_ = 0;
   bool as_planes_ = false;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "data/decode/jpeg_decoder.h"
@@ -25,16 +26,29 @@ class IndexedDecoder {
   /// See JpegDecoder::decode(). @param sample the sample's number in the index.
   ImageView decode(std::span<const std::byte> jpeg, std::uint64_t sample, int height, int width,
                    const Rect& region) {
-    if (index_ == nullptr) return decoder_.decode(jpeg, height, width, region);
-    if (!index_->wants(sample))
-      return decoder_.decode(jpeg, height, width, region, index_->find(sample));
-    const ImageView pixels =
-        decoder_.decode(jpeg, height, width, region, index_->interval(), found_);
+    return with_index(sample, [&](auto&&... index) {
+      return decoder_.decode(jpeg, height, width, region, index...);
+    });
+  }
+  /// See JpegDecoder::decode_planes().
+  DecodedPixels decode_planes(std::span<const std::byte> jpeg, std::uint64_t sample, int height,
+                              int width, const Rect& region) {
+    return with_index(sample, [&](auto&&... index) {
+      return decoder_.decode_planes(jpeg, height, width, region, index...);
+    });
+  }
+
+ private:
+  /// Calls `decode` with what the index has, or to find what it wants.
+  template <typename Decode>
+  std::invoke_result_t<const Decode&> with_index(std::uint64_t sample, const Decode& decode) {
+    if (index_ == nullptr) return decode();
+    if (!index_->wants(sample)) return decode(index_->find(sample));
+    const auto pixels = decode(index_->interval(), found_);
     index_->add(sample, found_);
     return pixels;
   }
 
- private:
   JpegDecoder decoder_;
   JpegIndex* index_;
   std::vector<std::uint64_t> found_;

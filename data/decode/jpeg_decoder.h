@@ -55,13 +55,14 @@ class PRECAST_API JpegDecoder {
   ImageView decode(std::span<const std::byte> jpeg, int height, int width, const Rect& region,
                    std::size_t interval, std::vector<std::uint64_t>& found);
 
-  /// The pixels of decode() as planes, for a resize that reads planes.
-  PlanarView decode_planes(std::span<const std::byte> jpeg, int height, int width,
-                           const Rect& region, const JpegCheckpoints& checkpoints = {});
+  /// The pixels of decode() as planes, for a resize that reads planes. What libjpeg-turbo decodes
+  /// is interleaved: separating it takes longer than such a resize saves.
+  DecodedPixels decode_planes(std::span<const std::byte> jpeg, int height, int width,
+                              const Rect& region, const JpegCheckpoints& checkpoints = {});
   /// The same, and also finds the checkpoints (decode()).
-  PlanarView decode_planes(std::span<const std::byte> jpeg, int height, int width,
-                           const Rect& region, std::size_t interval,
-                           std::vector<std::uint64_t>& found);
+  DecodedPixels decode_planes(std::span<const std::byte> jpeg, int height, int width,
+                              const Rect& region, std::size_t interval,
+                              std::vector<std::uint64_t>& found);
 
   /// Whether a JPEG of the common kind has that size and decodes to its end without a warning.
   /// Produces no pixels, and so takes a fraction of the time of decode(). Also false for every

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <variant>
 #include <vector>
 
 namespace precast::data {
@@ -45,6 +46,9 @@ struct PlanarView {
     return planes[plane] + y * stride;
   }
 };
+
+/// Borrowed pixels in the form that costs their decoder least.
+using DecodedPixels = std::variant<ImageView, PlanarView>;
 
 /// Owned pixels: [height, width, 3] uint8 RGB, rows without gaps.
 struct Image {

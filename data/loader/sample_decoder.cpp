@@ -30,7 +30,13 @@ void SampleDecoder::decode(const ImageRecord& image, const SamplePlace& place, i
 
 void SampleDecoder::decode(const ImageRecord& image, const SamplePlace& place, int image_size_px,
                            const PixelFormat& format, std::byte* out) {
-  finish(crop_of(image, place.sample, steps_.region(image.height, image.width, place), jpeg_),
+  const Rect region = steps_.region(image.height, image.width, place);
+  const bool as_planes = image.mode == ImageMode::jpg &&
+                         Resizer::prefers_planes(region.height, region.width, image_size_px,
+                                                 image_size_px, pipeline_.filter);
+  finish(as_planes
+             ? jpeg_.decode_planes(image.bytes, place.sample, image.height, image.width, region)
+             : crop_of(image, place.sample, region, jpeg_),
          place, image_size_px, format, out);
 }
 
@@ -40,7 +46,7 @@ void SampleDecoder::decode(const StoredPixels& image, const SamplePlace& place, 
          image_size_px, format, out);
 }
 
-void SampleDecoder::finish(const ImageView& source, const SamplePlace& place, int image_size_px,
+void SampleDecoder::finish(const DecodedPixels& source, const SamplePlace& place, int image_size_px,
                            const PixelFormat& format, std::byte* out) {
   const bool flip = steps_.flipped(place);
   const bool grey = pipeline_.channels == 1;

@@ -41,7 +41,7 @@ class PRECAST_API SampleDecoder {
  private:
   static IndexedDecoder make_decoder(const ImagePipeline& pipeline, JpegDecoding jpeg);
   /// @param source the pixels of the crop.
-  void finish(const ImageView& source, const SamplePlace& place, int image_size_px,
+  void finish(const DecodedPixels& source, const SamplePlace& place, int image_size_px,
               const PixelFormat& format, std::byte* out);
 
   const ImagePipeline& pipeline_;

@@ -8,16 +8,17 @@
 namespace precast::data {
 namespace {
 
+constexpr int kChannels = 3;
+
 /// Whether outputs that are up to `distance` apart always fit one window.
-bool fits_window(const std::vector<Blend>& outputs, int source, int channels,
-                 std::size_t distance) {
+bool fits_window(const std::vector<Blend>& outputs, int source, std::size_t distance) {
   // Source pixels between two taps' starts that a window still holds.
-  const int reach = (ColumnBlend::kWindow - 2 * channels) / channels;
+  constexpr int kReach = (ColumnBlend::kWindow - 2 * kChannels) / kChannels;
   // Taps outside refer to the edge pixel.
   const auto start = [&](std::size_t i) { return std::clamp(outputs[i].start, 0, source - 1); };
   distance = std::min(distance, outputs.size() - 1);
   for (std::size_t i = distance; i < outputs.size(); ++i) {
-    if (std::abs(start(i) - start(i - distance)) > reach) return false;
+    if (std::abs(start(i) - start(i - distance)) > kReach) return false;
   }
   return true;
 }
@@ -30,48 +31,48 @@ struct Pair {
 };
 
 /// Moves the pair inside the source, where the edge pixel gets the weight of both.
-Pair inside(const Blend& blend, int source, int channels) {
+Pair inside(const Blend& blend, int source) {
   if (blend.start < 0) return {0, kBlendOne};
   if (blend.start < source - 1) {
-    return {blend.start * channels, static_cast<std::uint32_t>(blend.first) |
-                                        static_cast<std::uint32_t>(blend.second) << 16};
+    return {blend.start * kChannels, static_cast<std::uint32_t>(blend.first) |
+                                         static_cast<std::uint32_t>(blend.second) << 16};
   }
-  return {std::max(source - 2, 0) * channels, std::uint32_t{kBlendOne} << 16};
+  return {std::max(source - 2, 0) * kChannels, std::uint32_t{kBlendOne} << 16};
 }
 
 /// @return false if the weights do not add up to one.
-bool plan_lerps(const std::vector<Blend>& outputs, int source, int channels,
+bool plan_lerps(const std::vector<Blend>& outputs, int source,
                 std::vector<ColumnBlend::Lerp>& lerps) {
   lerps.clear();
   for (const Blend& blend : outputs) {
-    const Pair pair = inside(blend, source, channels);
+    const Pair pair = inside(blend, source);
     const auto first = static_cast<int>(pair.weights & 0xFFFFU);
     const auto second = static_cast<int>(pair.weights >> 16);
     if (first + second != kBlendOne) return false;
     const auto fraction = static_cast<std::int16_t>(-32 * std::min(first, second));
     if (first >= second) {
-      lerps.push_back({pair.byte, pair.byte + channels, fraction});
+      lerps.push_back({pair.byte, pair.byte + kChannels, fraction});
     } else {
-      lerps.push_back({pair.byte + channels, pair.byte, fraction});
+      lerps.push_back({pair.byte + kChannels, pair.byte, fraction});
     }
   }
   return true;
 }
 
 /// @return false if there can be none.
-bool plan_lines(const std::vector<Blend>& outputs, int source, int channels, ColumnBlend& columns) {
+bool plan_lines(const std::vector<Blend>& outputs, int source, ColumnBlend& columns) {
   using Line = ColumnBlend::Line;
   columns.lines.clear();
-  const int last_window = source * channels - Line::kWindow;
-  if (!blends_lines() || last_window < 0 || !plan_lerps(outputs, source, channels, columns.lerps))
+  const int last_window = source * kChannels - Line::kWindow;
+  if (!blends_lines() || last_window < 0 || !plan_lerps(outputs, source, columns.lerps))
     return false;
   const std::vector<ColumnBlend::Lerp>& lerps = columns.lerps;
-  const std::size_t values = lerps.size() * static_cast<std::size_t>(channels);
+  const std::size_t values = lerps.size() * kChannels;
   std::size_t pixel = 0;
   int channel = 0;
   for (std::size_t first = 0; first < values; first += Line::kValues) {
     const std::size_t last = std::min(first + Line::kValues, values) - 1;
-    const ColumnBlend::Lerp& other = lerps[last / static_cast<std::size_t>(channels)];
+    const ColumnBlend::Lerp& other = lerps[last / kChannels];
     const int window = std::min(
         {lerps[pixel].nearer, lerps[pixel].farther, other.nearer, other.farther, last_window});
     Line& line = columns.lines.emplace_back();
@@ -85,7 +86,7 @@ bool plan_lines(const std::vector<Blend>& outputs, int source, int channels, Col
       line.places[2 * v] = static_cast<std::uint8_t>(farther);
       line.places[2 * v + 1] = static_cast<std::uint8_t>(nearer);
       line.fraction[v] = lerp.fraction;
-      if (++channel == channels) {
+      if (++channel == kChannels) {
         channel = 0;
         ++pixel;
       }
@@ -100,24 +101,21 @@ bool plan_lines(const std::vector<Blend>& outputs, int source, int channels, Col
 
 }  // namespace
 
-bool plan_column_blend(const std::vector<Blend>& outputs, int source, int channels,
-                       ColumnBlend& columns) {
-  if (plan_lines(outputs, source, channels, columns)) return false;
-  // Eight values belong to at most four pixels, four values to two; in a plane, to as many.
-  const bool paired = source * channels < ColumnBlend::kWindow ||
-                      !fits_window(outputs, source, channels, channels == 3 ? 1 : 3);
-  columns.wide_windows = !paired && fits_window(outputs, source, channels, channels == 3 ? 3 : 7);
-  const auto stride = static_cast<std::size_t>(channels);
-  const std::size_t values = outputs.size() * stride;
+bool plan_column_blend(const std::vector<Blend>& outputs, int source, ColumnBlend& columns) {
+  if (plan_lines(outputs, source, columns)) return false;
+  // Eight values belong to at most four pixels, four values to two.
+  const bool paired = source * kChannels < ColumnBlend::kWindow || !fits_window(outputs, source, 1);
+  columns.wide_windows = !paired && fits_window(outputs, source, 3);
+  const std::size_t values = outputs.size() * kChannels;
   columns.groups.resize((values + ColumnBlend::Group::kValues - 1) / ColumnBlend::Group::kValues);
 
   const auto pair_of = [&](std::size_t value) {
-    const std::size_t pixel = std::min(value / stride, outputs.size() - 1);
-    Pair pair = inside(outputs[pixel], source, channels);
+    const std::size_t pixel = std::min(value / kChannels, outputs.size() - 1);
+    Pair pair = inside(outputs[pixel], source);
     if (paired) pair.byte = static_cast<int>(pixel) * 6;
     return pair;
   };
-  const int last_window = paired ? INT_MAX : source * channels - ColumnBlend::kWindow;
+  const int last_window = paired ? INT_MAX : source * kChannels - ColumnBlend::kWindow;
   std::size_t first_of_group = 0;
   for (ColumnBlend::Group& group : columns.groups) {
     for (std::size_t quarter = 0; quarter < 4; ++quarter) {
@@ -129,9 +127,9 @@ bool plan_column_blend(const std::vector<Blend>& outputs, int source, int channe
       for (std::size_t v = 0; v < 4; ++v) {
         const Pair pair = pair_of(first + v);
         const auto byte = static_cast<std::uint32_t>(pair.byte - window) +
-                          static_cast<std::uint32_t>((first + v) % stride);
+                          static_cast<std::uint32_t>((first + v) % kChannels);
         group.shuffle[quarter * 4 + v] =
-            0x80008000U | byte | (byte + static_cast<std::uint32_t>(channels)) << 16;
+            0x80008000U | byte | (byte + std::uint32_t{kChannels}) << 16;
         group.weight[quarter * 4 + v] = pair.weights;
       }
     }
@@ -143,7 +141,7 @@ bool plan_column_blend(const std::vector<Blend>& outputs, int source, int channe
 void pair_pixels(const std::uint8_t* row, int source, const std::vector<Blend>& outputs,
                  std::uint8_t* out) {
   for (const Blend& blend : outputs) {
-    const int byte = inside(blend, source, 3).byte;
+    const int byte = inside(blend, source).byte;
     std::memcpy(out, row + byte, 3);
     std::memcpy(out + 3, row + (source > 1 ? byte + 3 : byte), 3);
     out += 6;

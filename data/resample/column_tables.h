@@ -10,11 +10,9 @@ namespace precast::data {
 
 /// The tables that kernels.h's loops over columns read, from the plan of an axis.
 
-/// @param channels 3, or 1 for a row of one plane. @return whether the loop must read the output of
-/// pair_pixels instead of a row, because the source pixels of neighbouring outputs are too far
-/// apart or a row is shorter than a window.
-bool plan_column_blend(const std::vector<Blend>& outputs, int source, int channels,
-                       ColumnBlend& columns);
+/// @return whether the loop must read the output of pair_pixels instead of a row, because the
+/// source pixels of neighbouring outputs are too far apart or a row is shorter than a window.
+bool plan_column_blend(const std::vector<Blend>& outputs, int source, ColumnBlend& columns);
 
 /// Writes the two pixels of each output side by side.
 /// @param row [source, 3]. @param out 6 bytes for each output.

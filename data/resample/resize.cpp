@@ -79,7 +79,7 @@ struct Resizer::Scratch {
 
   RowSink::Memory finished;
 
-  /// Of pixels in planes: three rows of sums or of blended values, and of outputs.
+  /// Of pixels in planes: three rows of sums, and of outputs.
   PlaneWeights plane_weights;
   std::vector<std::uint8_t> plane_rows;
   std::vector<std::uint8_t> interleaved;
@@ -87,8 +87,6 @@ struct Resizer::Scratch {
   /// Plans both axes.
   Method plan(int height, int width, int out_height, int out_width, bool flip, ResizeFilter filter);
   void blend(const ImageView& in, int out_height, RowSink& sink);
-  /// @return false if the columns need pair_pixels.
-  bool blend(const PlanarView& in, int out_height, int out_width, RowSink& sink);
   void weigh(const ImageView& in, int out_height, RowSink& sink);
   void weigh(const PlanarView& in, int out_height, int out_width, RowSink& sink);
   ImageView interleave(const PlanarView& in);
@@ -96,7 +94,7 @@ struct Resizer::Scratch {
 };
 
 void Resizer::Scratch::blend(const ImageView& in, int out_height, RowSink& sink) {
-  const bool paired = plan_column_blend(x_blends, in.width, 3, column_blend);
+  const bool paired = plan_column_blend(x_blends, in.width, column_blend);
   const std::size_t values = rounded_up(column_blend.values(), kRowMultiple);
   if (paired) pairs.resize(x_blends.size() * 6 + ColumnBlend::kWindow);
   for (auto& row : blended) row.resize(pieces_of(values));
@@ -199,40 +197,6 @@ Method Resizer::Scratch::plan(int height, int width, int out_height, int out_wid
                                                              : Method::weigh;
 }
 
-bool Resizer::Scratch::blend(const PlanarView& in, int out_height, int out_width, RowSink& sink) {
-  if (plan_column_blend(x_blends, in.width, 1, column_blend)) return false;
-  const std::size_t values = rounded_up(column_blend.values(), kRowMultiple);
-  const std::size_t pieces = pieces_of(values);
-  for (auto& row : blended) row.resize(3 * pieces);
-  plane_rows.resize(3 * values);
-
-  std::array<int, 2> held = {-1, -1};
-  const auto columns_of = [&](int y) -> const Words32* {
-    y = std::clamp(y, 0, in.height - 1);
-    const auto place = static_cast<std::size_t>(y % 2);
-    for (std::size_t c = 0; c < 3 && held[place] != y; ++c) {
-      blend_columns(in.row(c, y), column_blend, blended[place][c * pieces].value);
-    }
-    held[place] = y;
-    return blended[place].data();
-  };
-  const std::array<std::uint8_t*, 3> made = {plane_rows.data(), plane_rows.data() + values,
-                                             plane_rows.data() + 2 * values};
-  for (int y = 0; y < out_height; ++y) {
-    const Blend& rows_of = y_blends[static_cast<std::size_t>(y)];
-    const Words32* upper = columns_of(rows_of.start);
-    const Words32* lower = columns_of(rows_of.start + 1);
-    for (std::size_t c = 0; c < 3; ++c) {
-      blend_rows(upper[c * pieces].value, lower[c * pieces].value, rows_of.first, rows_of.second,
-                 values, made[c]);
-    }
-    const auto width = static_cast<std::size_t>(out_width);
-    interleave_planes(made.data(), width, sink.row(y, 3 * width));
-    sink.finish(y);
-  }
-  return true;
-}
-
 void Resizer::Scratch::weigh(const PlanarView& in, int out_height, int out_width, RowSink& sink) {
   plane_weights.plan(x_axis);
   const auto taps = static_cast<std::size_t>(y_axis.taps);
@@ -302,13 +266,12 @@ void Resizer::resize(const ImageView& in, int out_height, int out_width, bool fl
 
 bool Resizer::prefers_planes(int height, int width, int out_height, int out_width,
                              ResizeFilter filter) {
-  // So that eight outputs are in a window of plan_column_blend, and taps within kMostFixedTaps.
+  // So that taps are within kMostFixedTaps.
   constexpr int kMostShrinking = 4;
   if (height > kMostShrinking * out_height || width > kMostShrinking * out_width) return false;
   if (height == out_height && width == out_width) return false;
-  if (has_two_taps(height, width, out_height, out_width, filter)) {
-    return width >= ColumnBlend::kWindow;
-  }
+  // Interleaving the outputs of two taps takes longer than not interleaving the source saves.
+  if (has_two_taps(height, width, out_height, out_width, filter)) return false;
   return plane_layout().outputs > 4 || width <= out_width * 3 / 2;
 }
 
@@ -318,12 +281,11 @@ void Resizer::resize(const PlanarView& in, int out_height, int out_width, bool f
           "images to resize have pixels");
   Scratch& scratch = *scratch_;
   const bool copied = in.height == out_height && in.width == out_width && !flip;
-  const Method method =
-      copied ? Method::blend
-             : scratch.plan(in.height, in.width, out_height, out_width, flip, filter);
-  RowSink sink(out_height, out_width, format, scratch.finished, out);
-  if (method == Method::weigh) return scratch.weigh(in, out_height, out_width, sink);
-  if (method == Method::blend && !copied && scratch.blend(in, out_height, out_width, sink)) return;
+  if (!copied &&
+      scratch.plan(in.height, in.width, out_height, out_width, flip, filter) == Method::weigh) {
+    RowSink sink(out_height, out_width, format, scratch.finished, out);
+    return scratch.weigh(in, out_height, out_width, sink);
+  }
   resize(scratch.interleave(in), out_height, out_width, flip, filter, format, out);
 }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <variant>
 
 #include "data/image/image.h"
 #include "data/image/pixel_format.h"
@@ -47,8 +48,14 @@ class PRECAST_API Resizer {
   /// rows is read.
   void resize(const PlanarView& in, int out_height, int out_width, bool flip, ResizeFilter filter,
               const PixelFormat& format, std::byte* out);
-  /// Whether a decoder should hand over planes for such a resize: else resize() interleaves them
-  /// first, which costs more than pixels that the decoder has interleaved. Thread-safe.
+  void resize(const DecodedPixels& in, int out_height, int out_width, bool flip,
+              ResizeFilter filter, const PixelFormat& format, std::byte* out) {
+    std::visit(
+        [&](const auto& view) { resize(view, out_height, out_width, flip, filter, format, out); },
+        in);
+  }
+  /// Whether decoding to planes and resizing them takes less time than decoding to interleaved
+  /// pixels and resizing those. Thread-safe.
   [[nodiscard]] static bool prefers_planes(int height, int width, int out_height, int out_width,
                                            ResizeFilter filter);
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <variant>
 #include <vector>
 
 #include "data/decode/jpeg_decoder.h"
@@ -54,6 +55,16 @@ Pixels copy_of(const ImageView& view) {
   Pixels pixels;
   for (int y = 0; y < view.height; ++y) {
     pixels.insert(pixels.end(), view.row(y), view.row(y) + std::ptrdiff_t{3} * view.width);
+  }
+  return pixels;
+}
+
+Pixels copy_of(const data::PlanarView& view) {
+  Pixels pixels;
+  for (int y = 0; y < view.height; ++y) {
+    for (int x = 0; x < view.width; ++x) {
+      for (std::size_t c = 0; c < 3; ++c) pixels.push_back(view.row(c, y)[x]);
+    }
   }
   return pixels;
 }
@@ -138,6 +149,10 @@ void check_beside_libjpeg(JpegDecoder& decoder, Input jpeg, Size size, const Rec
   require(
       copy_of(decoder.decode(jpeg, size.height, size.width, region, {interval, points})) == *pixels,
       "checkpoints change nothing");
+  const auto as_planes =
+      decoder.decode_planes(jpeg, size.height, size.width, region, {interval, points});
+  require(std::visit([](const auto& view) { return copy_of(view); }, as_planes) == *pixels,
+          "planes have the same pixels");
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ data::Rect choose_region(bool crop, const StoredJpeg& jpeg, std::uint32_t round,
 
 /// Does `decode`. @throws DataError that says which image is damaged.
 template <typename Decode>
-data::ImageView decode_named(const StoredJpeg& jpeg, Decode decode) {
+auto decode_named(const StoredJpeg& jpeg, Decode decode) {
   try {
     return decode();
   } catch (const DataError& error) {
@@ -59,13 +59,19 @@ class DecodeThread {
     const data::Rect region = choose_region(mode_.crop, jpeg, round, number);
     data::JpegCheckpoints checkpoints;
     if (mode_.decoder->indexed) checkpoints = {task_.interval, task_.checkpoints[number]};
+    const int side = task_.image_size_px;
+    constexpr auto kFilter = data::ResizeFilter::area;
+    // As in the loader.
+    const bool as_planes =
+        data::Resizer::prefers_planes(region.height, region.width, side, side, kFilter);
     const double begin = thread_cpu_seconds();
-    const data::ImageView pixels = decode_named(jpeg, [&] {
+    const data::DecodedPixels pixels = decode_named(jpeg, [&]() -> data::DecodedPixels {
+      if (as_planes)
+        return decoder_.decode_planes(jpeg.bytes, jpeg.height, jpeg.width, region, checkpoints);
       return decoder_.decode(jpeg.bytes, jpeg.height, jpeg.width, region, checkpoints);
     });
     const double decoded = thread_cpu_seconds();
-    resizer_.resize(pixels, task_.image_size_px, task_.image_size_px, /*flip=*/false,
-                    data::ResizeFilter::area, {}, out_.data());
+    resizer_.resize(pixels, side, side, /*flip=*/false, kFilter, {}, out_.data());
     const double resized = thread_cpu_seconds();
     return {1, static_cast<double>(jpeg.bytes.size()),
             static_cast<double>(region.height) * region.width, decoded - begin, resized - decoded};

@@ -48,9 +48,14 @@ void expect_libjpegs(const std::vector<std::byte>& file, const MadeJpeg& kind, b
       const auto decoded = [&](JpegDecoder& by, const JpegCheckpoints& from) {
         return test::copy_of(by.decode(file, kind.height, kind.width, region, from));
       };
+      const auto as_planes = [&](const JpegCheckpoints& from) {
+        return test::copy_of(decoder.decode_planes(file, kind.height, kind.width, region, from));
+      };
       ASSERT_EQ(decoded(decoder, {}), expected) << trial;
       ASSERT_EQ(decoded(other, {}), expected) << trial;
+      ASSERT_EQ(as_planes({}), expected) << trial;
       if (own) {
+        ASSERT_EQ(as_planes({.interval = 4, .points = points}), expected) << trial;
         ASSERT_EQ(decoded(decoder, {.interval = 4, .points = points}), expected) << trial;
       }
     }

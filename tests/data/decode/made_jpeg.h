@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <ostream>
+#include <variant>
 #include <vector>
 
 #include "data/image/image.h"
@@ -79,11 +80,26 @@ inline std::vector<std::uint8_t> copy_of(const data::ImageView& view) {
   return pixels;
 }
 
+inline std::vector<std::uint8_t> copy_of(const data::PlanarView& view) {
+  std::vector<std::uint8_t> pixels;
+  for (int y = 0; y < view.height; ++y) {
+    for (int x = 0; x < view.width; ++x) {
+      for (std::size_t c = 0; c < 3; ++c) pixels.push_back(view.row(c, y)[x]);
+    }
+  }
+  return pixels;
+}
+
+inline std::vector<std::uint8_t> copy_of(const data::DecodedPixels& pixels) {
+  return std::visit([](const auto& view) { return copy_of(view); }, pixels);
+}
+
 inline std::vector<std::uint8_t> cut(const std::vector<std::uint8_t>& pixels, int width,
                                      const data::Rect& region) {
   const std::ptrdiff_t stride = std::ptrdiff_t{width} * 3;
-  return copy_of({pixels.data() + region.row * stride + std::ptrdiff_t{region.column} * 3,
-                  region.height, region.width, stride});
+  return copy_of(
+      data::ImageView{pixels.data() + region.row * stride + std::ptrdiff_t{region.column} * 3,
+                      region.height, region.width, stride});
 }
 
 /// The first trial is the whole image.

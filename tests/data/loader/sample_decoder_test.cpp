@@ -8,10 +8,12 @@
 #include <optional>
 
 #include "data/beton/reader.h"
+#include "data/image/luma.h"
 #include "data/transforms/center_crop.h"
 #include "data/transforms/fixed_crop.h"
 #include "framework/core/archive/npy.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/data/decode/made_jpeg.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
@@ -81,6 +83,89 @@ TEST_P(FfcvPixelsTest, FixedWindowsAreWithinOneLevel) {
 INSTANTIATE_TEST_SUITE_P(Files, FfcvPixelsTest,
                          ::testing::Values("img_jpg_w3", "img_raw_w1", "img_smart_w3",
                                            "img_prop_nette_w1"));
+
+/// Loads regions of one JPEG: without an index, then to fill one, then with it.
+class LoadedJpeg {
+ public:
+  LoadedJpeg(const test::MadeJpeg& kind, int channels) : kind_(kind), file_(test::encode(kind)) {
+    pipeline_.channels = channels;
+  }
+
+  void load(ResizeFilter filter, const Rect& region, int side, bool flip, PixelFormat format) {
+    pipeline_.crop = std::make_shared<FixedCrop>(region);
+    pipeline_.flip_probability = flip ? 1 : 0;
+    pipeline_.filter = filter;
+    (Resizer::prefers_planes(region.height, region.width, side, side, filter) ? from_planes
+                                                                              : from_pixels) += 1;
+    const std::vector<std::byte> expected = decoded_and_resized(region, side, flip, format);
+    const ImageRecord image{
+        .mode = ImageMode::jpg, .width = kind_.width, .height = kind_.height, .bytes = file_};
+    JpegIndex index(1, 4, 1 << 20);
+    for (JpegIndex* used : {static_cast<JpegIndex*>(nullptr), &index, &index}) {
+      SampleDecoder decoder(pipeline_, 0, {}, {.options = {}, .index = used});
+      std::vector<std::byte> out(expected.size());
+      decoder.decode(image, {}, side, format, out.data());
+      ASSERT_EQ(out, expected);
+    }
+    ASSERT_EQ(index.find(0).empty(), kind_.progressive);
+  }
+
+  int from_planes = 0, from_pixels = 0;
+
+ private:
+  /// By libjpeg, and from interleaved pixels.
+  std::vector<std::byte> decoded_and_resized(const Rect& region, int side, bool flip,
+                                             PixelFormat format) {
+    JpegDecoder decoder({.libjpeg_only = true, .luma_only = pipeline_.channels == 1});
+    const ImageView pixels = decoder.decode(file_, kind_.height, kind_.width, region);
+    Resizer resizer;
+    if (pipeline_.channels == 3) {
+      std::vector<std::byte> out(format.image_bytes(side, side));
+      resizer.resize(pixels, side, side, flip, pipeline_.filter, format, out.data());
+      return out;
+    }
+    Image grey(side, side);
+    resizer.resize(pixels, side, side, flip, pipeline_.filter, {},
+                   reinterpret_cast<std::byte*>(grey.pixels.data()));
+    luma_of(grey.pixels.data(), grey.pixels.size() / 3, grey.pixels.data());
+    format.channels = 1;
+    std::vector<std::byte> out(format.image_bytes(side, side));
+    write_pixels({grey.pixels.data(), side, side, side}, format, out.data());
+    return out;
+  }
+
+  test::MadeJpeg kind_;
+  std::vector<std::byte> file_;
+  ImagePipeline pipeline_;
+};
+
+TEST(SampleDecoderTest, JpegsGiveTheBytesOfInterleavedPixels) {
+  const Normalize normalize({}), normalize_grey({.mean = {100}, .std = {50}});
+  constexpr ResizeFilter kFilters[] = {ResizeFilter::area, ResizeFilter::bilinear,
+                                       ResizeFilter::antialias};
+  for (const test::MadeJpeg& kind :
+       {test::MadeJpeg{.height = 129, .width = 195},
+        test::MadeJpeg{.height = 97, .width = 130, .rows = 1},
+        test::MadeJpeg{.height = 97, .width = 131, .columns = 1, .rows = 1},
+        test::MadeJpeg{.height = 161, .width = 167, .columns = 0},
+        test::MadeJpeg{.height = 161, .width = 167, .progressive = true}}) {
+    for (const int channels : {3, 1}) {
+      const Normalize* const with = channels == 3 ? &normalize : &normalize_grey;
+      const PixelFormat formats[] = {
+          {}, {ElementType::f16, false, with}, {ElementType::f32, true, with}};
+      LoadedJpeg jpeg(kind, channels);
+      for (int trial = 0; trial < 60; ++trial) {
+        SCOPED_TRACE(testing::Message() << testing::PrintToString(kind) << ", " << channels
+                                        << " channels, trial " << trial);
+        jpeg.load(kFilters[trial % 3], test::region_of(kind, trial), trial % 2 == 0 ? 24 : 60,
+                  trial % 4 < 2, formats[trial / 3 % 3]);
+        if (testing::Test::HasFatalFailure()) return;
+      }
+      EXPECT_GE(jpeg.from_planes, 5);
+      EXPECT_GE(jpeg.from_pixels, 1);
+    }
+  }
+}
 
 }  // namespace
 }  // namespace precast::data

@@ -399,11 +399,12 @@ TEST(ResizerTest, PlanesGiveTheBytesOfPixelsForRandomCropsOnEveryInstructionSet)
   EXPECT_GT(preferred, kCrops / 10);
 }
 
-TEST(ResizerTest, PrefersPlanesWhereNothingIsInterleaved) {
+TEST(ResizerTest, PrefersPlanesForWeighedAverages) {
   EXPECT_TRUE(Resizer::prefers_planes(200, 220, 176, 176, ResizeFilter::area));
-  EXPECT_TRUE(Resizer::prefers_planes(100, 120, 176, 176, ResizeFilter::area));
+  EXPECT_TRUE(Resizer::prefers_planes(200, 220, 176, 176, ResizeFilter::antialias));
+  EXPECT_FALSE(Resizer::prefers_planes(200, 220, 176, 176, ResizeFilter::bilinear));
+  EXPECT_FALSE(Resizer::prefers_planes(100, 120, 176, 176, ResizeFilter::area));
   EXPECT_FALSE(Resizer::prefers_planes(176, 176, 176, 176, ResizeFilter::area));
-  EXPECT_FALSE(Resizer::prefers_planes(100, 12, 176, 176, ResizeFilter::area));
   EXPECT_FALSE(Resizer::prefers_planes(9000, 9000, 176, 176, ResizeFilter::area));
 }
 
