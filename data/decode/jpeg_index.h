@@ -28,6 +28,8 @@ class PRECAST_API JpegIndex {
 
   /// An empty index. @param max_bytes once it has reached this size, nothing is added.
   JpegIndex(std::uint64_t samples, std::size_t interval, std::uint64_t max_bytes);
+  /// The index of a dataset of several files. @param files those of its files, in order; not null.
+  explicit JpegIndex(std::vector<std::shared_ptr<JpegIndex>> files);
   /// Maps a sidecar file. @param fingerprint of the dataset (BetonReader::fingerprint()).
   /// @throws IoError; DataError if it is damaged or belongs to another dataset.
   [[nodiscard]] static std::unique_ptr<JpegIndex> open(const std::filesystem::path& path,
@@ -44,12 +46,15 @@ class PRECAST_API JpegIndex {
   void add(std::uint64_t sample, std::span<const std::uint64_t> points);
 
   /// Writes the sidecar, completely or not at all. @param cancel may be set by any thread to stop
-  /// early. @return false if it was cancelled. @throws IoError
+  /// early. Of one file only. @return false if it was cancelled. @throws IoError
   bool write(const std::filesystem::path& path, const std::string& fingerprint,
              const std::atomic<bool>* cancel = nullptr) const;
 
+  /// MCUs between checkpoints; of several files, those of the first.
   [[nodiscard]] std::size_t interval() const { return interval_; }
-  [[nodiscard]] std::uint64_t samples() const { return entries_.size(); }
+  /// The same for the file of a sample.
+  [[nodiscard]] std::size_t interval(std::uint64_t sample) const;
+  [[nodiscard]] std::uint64_t samples() const;
   /// Memory in use, allocated by this process or mapped.
   [[nodiscard]] std::uint64_t bytes() const;
   /// Upper limit of the memory that this process allocates for it.
@@ -58,6 +63,13 @@ class PRECAST_API JpegIndex {
  private:
   /// Points to the number of checkpoints, which is followed by the checkpoints.
   using Entry = const std::uint64_t*;
+  /// The index of one of several files.
+  struct Part {
+    std::shared_ptr<JpegIndex> index;
+    std::uint64_t first_sample = 0;
+  };
+  /// The part that the sample is in.
+  [[nodiscard]] const Part& part_of(std::uint64_t sample) const;
 
   std::size_t interval_;
   std::uint64_t max_bytes_;
@@ -71,6 +83,8 @@ class PRECAST_API JpegIndex {
   std::vector<std::unique_ptr<std::uint64_t[]>> blocks_;
   std::size_t used_in_block_ = 0;
   std::unique_ptr<MappedFile> file_;
+  /// Of several files: all else is empty then.
+  std::vector<Part> parts_;
 };
 
 }  // namespace precast::data
