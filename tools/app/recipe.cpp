@@ -231,11 +231,24 @@ ordered_json load_plugins(const ConfigNode& file, const std::vector<Override>& o
 std::vector<NamedDataset> named_datasets(const TrainConfig& config, const Schema& schema,
                                          const std::string& path) {
   const Origin nowhere{path.empty() ? "command line" : path, 0, 0};
-  const auto named = [&](const char* key, const std::string& file) {
-    return NamedDataset{key, file, schema.given(key) ? schema.origin(key) : nowhere};
+  std::vector<NamedDataset> datasets;
+  const auto add = [&](const char* key, std::vector<std::string> files) {
+    if (files.empty()) files.emplace_back();
+    for (const std::string& file : files)
+      datasets.push_back({key, file, schema.given(key) ? schema.origin(key) : nowhere});
   };
-  return {named("data.train_dataset", config.data.train_dataset),
-          named("data.val_dataset", config.data.val_dataset)};
+  add("data.train_dataset", config.data.train_dataset);
+  add("data.val_dataset", config.data.val_dataset);
+  return datasets;
+}
+
+/// Records one file as a text, as every run did before there were lists.
+void shorten_lists_of_one(ordered_json& values) {
+  for (const char* key : {"data.train_dataset", "data.val_dataset"}) {
+    ordered_json& files = values.at(key);
+    if (files.empty()) files = "";
+    if (files.is_array() && files.size() == 1) files = ordered_json(files[0]);
+  }
 }
 
 /// Given keys that only runs of several ranks read. Those of ffcv-imagenet (dist.world_size,
@@ -299,6 +312,7 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
                            data::standard_val_pipeline(), diagnostics);
   recipe.datasets = named_datasets(recipe.config, schema, path);
   recipe.resolved = schema.values();
+  shorten_lists_of_one(recipe.resolved);
   recipe.resolved["plugins"] = plugins.at("files");
   if (!plugins.at("xxh3").empty()) recipe.resolved["plugins.xxh3"] = plugins.at("xxh3");
   make_methods(recipe, all_methods(recipe.config, schema, diagnostics), registries, diagnostics);
