@@ -69,7 +69,9 @@ void check_same_fields(const BetonReader& first, const BetonReader& other) {
       fail("the arguments of field " + describe(a), "others");
   }
   const std::size_t count = other.fields().size();
-  if (fields.size() > count) fail("field " + describe(fields[count]), "no such field");
+  if (fields.size() > count)
+    fail(fmt::format("{} fields with {}", fields.size(), describe(fields[count])),
+         fmt::format("{}", count));
   if (fields.size() < count)
     fail(fmt::format("{} fields", fields.size()),
          fmt::format("{} with {}", count, describe(other.fields()[fields.size()])));
