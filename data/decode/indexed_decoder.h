@@ -29,7 +29,7 @@ class IndexedDecoder {
     if (!index_->wants(sample))
       return decoder_.decode(jpeg, height, width, region, index_->find(sample));
     const ImageView pixels =
-        decoder_.decode(jpeg, height, width, region, index_->interval(), found_);
+        decoder_.decode(jpeg, height, width, region, index_->interval(sample), found_);
     index_->add(sample, found_);
     return pixels;
   }

@@ -1,6 +1,7 @@
 #include "tools/app/eval.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <boost/program_options.hpp>
 #include <cmath>
@@ -25,7 +26,7 @@ ordered_json describe_subject(const Recipe& recipe, const RunArgument& used) {
   ordered_json subject = ordered_json::object();
   if (!used.run.empty()) subject["run"] = used.run.string();
   subject["weights"] = recipe.config.model.weights;
-  subject["dataset"] = recipe.config.data.val_dataset;
+  subject["dataset"] = fmt::format("{}", fmt::join(recipe.config.data.val_dataset, ", "));
   return subject;
 }
 
@@ -69,7 +70,7 @@ struct Evaluated {
 Evaluated evaluate(const Recipe& recipe, const Registries& registries, const RunArgument& used) {
   const TrainConfig& config = recipe.config;
   check_weights_given(config);
-  const auto reader = open_dataset("data.val_dataset", config.data.val_dataset, config);
+  const auto reader = open_dataset("data.val_dataset", recipe);
   const std::int64_t outputs = count_eval_outputs(recipe, reader.get(), /*labels_matter=*/true);
   EvalModel model = make_eval_model(recipe, registries, outputs, reader.get(), used.checkpoint);
   const EvalSource opened = open_eval_source(model, *reader);

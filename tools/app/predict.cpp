@@ -122,10 +122,10 @@ std::vector<std::string> class_names(const TrainConfig& config, const data::Beto
 }
 
 /// The recipe's dataset, which knows the classes' names; null if it is not there.
-std::unique_ptr<data::BetonReader> find_dataset(const TrainConfig& config) {
-  if (config.data.val_dataset.empty()) return nullptr;
+std::unique_ptr<data::BetonReader> find_dataset(const Recipe& recipe) {
+  if (recipe.config.data.val_dataset.empty()) return nullptr;
   try {
-    return open_dataset("data.val_dataset", config.data.val_dataset, config);
+    return open_dataset("data.val_dataset", recipe);
   } catch (const Error& error) {
     log_info("the classes of the dataset are not known: {}", error.what());
     return nullptr;
@@ -258,12 +258,12 @@ int run_predict(const std::vector<std::string>& args) {
   check_weights_given(config);
   log_info("=> weights {}", config.model.weights);
   if (inputs.photos.empty()) {
-    const auto reader = open_dataset("data.val_dataset", config.data.val_dataset, config);
+    const auto reader = open_dataset("data.val_dataset", recipe);
     return Predictor(recipe, registries, reader.get(), used, format).predict_dataset(*reader);
   }
   const PhotoList photos = list_photos(inputs.photos);
   report_ignored(photos);
-  const auto dataset = find_dataset(config);
+  const auto dataset = find_dataset(recipe);
   return Predictor(recipe, registries, dataset.get(), used, format).predict_photos(photos);
 }
 

@@ -20,9 +20,10 @@ void add_order_keys(Schema& schema, TrainConfig& config, const Registries& regis
              "with order quasi_random, MiB of pages that are open at once; auto: 2 x global batch "
              "size pages or a "
              "quarter of the memory limit; ffcv: 2 x global batch size pages");
-  schema.add("data.subset", &data.subset,
-             "training samples to use: N, the first N samples; A:B, a range; or random:N, the same "
-             "draw in every run; empty: all");
+  schema.add(
+      "data.subset", &data.subset,
+      "training samples to use: N, the first N samples; A:B, a range; random:N, the same draw "
+      "in every run; or \"@FILE\", those that a file lists, a number or A:B a line; empty: all");
   schema.add("data.filter", &data.filter,
              "training samples to use, by their number fields and sizes: label < 10, label in [1, "
              "2] and not width <= 300, label == \"dogs\"");
@@ -35,8 +36,11 @@ void add_order_keys(Schema& schema, TrainConfig& config, const Registries& regis
 
 void add_data_keys(Schema& schema, TrainConfig& config, const Registries& registries) {
   auto& data = config.data;
-  schema.add("data.train_dataset", &data.train_dataset, ".beton file to train on");
-  schema.add("data.val_dataset", &data.val_dataset, ".beton file to evaluate on");
+  schema.add("data.train_dataset", &data.train_dataset,
+             ".beton file to train on; several, such as [a.beton, b.beton], are read as one, as "
+             "`precast merge` would write them");
+  schema.add("data.val_dataset", &data.val_dataset,
+             ".beton file to evaluate on; several are read as one");
   schema
       .add("data.num_workers", &data.num_workers,
            "loader threads of each rank; 0: its share of the host's usable cores, minus two on a "

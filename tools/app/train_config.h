@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "data/transforms/image_pipeline.h"
 #include "framework/core/config/node.h"
@@ -35,8 +36,8 @@ struct TrainConfig {
     std::int64_t start_ramp = 0;
   } resolution;
   struct {
-    std::string train_dataset;
-    std::string val_dataset;
+    std::vector<std::string> train_dataset;
+    std::vector<std::string> val_dataset;
     std::int64_t num_workers = 0;
     std::int64_t in_memory = 1;
     std::string jpeg_dct = "ifast";
