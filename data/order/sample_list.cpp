@@ -23,6 +23,14 @@ struct Range {
   std::size_t line = 0;
 };
 
+std::vector<std::byte> read(const std::filesystem::path& file) {
+  try {
+    return read_file(file);
+  } catch (const IoError& error) {
+    throw ConfigError(fmt::format("subset: {}", error.what()));
+  }
+}
+
 std::optional<std::uint64_t> parse_number(std::string_view text) {
   std::uint64_t number = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -53,9 +61,10 @@ std::vector<Range> parse_list(std::string_view text, const std::string& file, st
   std::vector<Range> ranges;
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = trimmed(text.substr(0, end));
+    const std::string_view whole = text.substr(0, end);
+    const std::string_view line = trimmed(whole.substr(0, whole.find('#')));
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (line.empty() || line.starts_with('#')) continue;
+    if (line.empty()) continue;
     const std::optional<Range> range = parse_line(line, number);
     if (!range) {
       throw ConfigError(
@@ -75,7 +84,7 @@ std::vector<Range> parse_list(std::string_view text, const std::string& file, st
 
 Members read_sample_list(const std::filesystem::path& file, std::uint64_t size,
                          std::string_view place) {
-  const std::vector<std::byte> bytes = read_file(file);
+  const std::vector<std::byte> bytes = read(file);
   const std::string name = file.string();
   std::vector<Range> ranges =
       parse_list({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, name, size, place);

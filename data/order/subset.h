@@ -44,7 +44,6 @@ inline constexpr const char* kSubsetForms =
 /// same samples, and a smaller N gives some of the samples of a larger one. "@FILE" takes the
 /// samples that a file lists (read_sample_list() in sample_list.h).
 /// @param place the dataset, for messages. @throws ConfigError; its message begins with `subset`.
-/// IoError if a list cannot be read.
 [[nodiscard]] PRECAST_API Members choose_subset(std::string_view text, std::uint64_t size,
                                                 std::string_view place);
 

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "data/beton/file_info.h"
 #include "data/order/class_names.h"
@@ -54,13 +55,17 @@ void check_datasets(const std::vector<NamedDataset>& datasets) {
 }
 
 void check_common_classes(const data::BetonReader& dataset, std::size_t field) {
-  const std::vector<data::BetonReader> files = dataset.files();
   std::vector<std::vector<std::string>> names;
+  std::vector<std::string> named;
   std::string paths;
-  for (const data::BetonReader& file : files) {
-    names.push_back(data::class_names_of(file, field));
+  for (const data::BetonReader& file : dataset.files()) {
     paths += file.path().string() + " ";
+    std::vector<std::string> own = data::class_names_of(file, field);
+    if (own.empty()) continue;
+    names.push_back(std::move(own));
+    named.push_back(file.path().string());
   }
+  if (names.empty()) return;
   const auto conflict = data::common_names(names).conflict;
   if (!conflict) return;
   const auto [file, other, label] = *conflict;
@@ -68,8 +73,8 @@ void check_common_classes(const data::BetonReader& dataset, std::size_t field) {
       "{}: expected label {} of '{}' to be '{}', as in {}, got '{}'. Write one file in which "
       "classes of the same name have the same label: precast merge {}OUT.beton --label-rule "
       "by-name",
-      files[other].path().string(), label, dataset.fields()[field].name, names[file][label],
-      files[file].path().string(), names[other][label], paths));
+      named[other], label, dataset.fields()[field].name, names[file][label], named[file],
+      names[other][label], paths));
 }
 
 void check_same_classes(const data::BetonReader& train, std::size_t train_field,

@@ -23,8 +23,8 @@ struct NamedDataset {
 /// each with its key and place.
 void check_datasets(const std::vector<NamedDataset>& datasets);
 
-/// Checks that labels mean the same classes in all files of a dataset, by the default rule of
-/// `precast merge`: the names of labels that files have are the same. @param field the labels.
+/// Checks that labels mean the same classes in all files of a dataset: those with class names give
+/// a label the same name. @param field the labels.
 /// @throws ConfigError naming two files, the label and its names.
 void check_common_classes(const data::BetonReader& dataset, std::size_t field);
 

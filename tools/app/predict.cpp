@@ -52,8 +52,10 @@ Inputs read_inputs(RecipeArguments& command) {
   const auto is_dataset = [](const std::string& name) { return name.ends_with(".beton"); };
   if (std::ranges::none_of(given, is_dataset)) return {given, ""};
   if (given.size() > 1) {
-    throw ConfigError(fmt::format("expected images, or one .beton file as the only input, got {}",
-                                  fmt::join(given, " ")));
+    throw ConfigError(
+        fmt::format("expected images, or one .beton file as the only input, got {}. Several files "
+                    "are read as one with --data.val_dataset=[A.beton,B.beton]",
+                    fmt::join(given, " ")));
   }
   const auto names_dataset = [](const Override& override) {
     return override.key == "data.val_dataset";

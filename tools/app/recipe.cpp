@@ -13,6 +13,7 @@
 #include "tools/app/plan.h"
 #include "tools/app/recipe_parts.h"
 #include "tools/app/session.h"
+#include "tools/app/train_config_check.h"
 #include "tools/cli/recipe_file.h"
 #include "tools/plugins/plugins.h"
 

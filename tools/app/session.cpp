@@ -85,12 +85,13 @@ std::unique_ptr<data::BetonReader> open_files(const std::vector<std::filesystem:
   }
   auto reader = std::make_unique<data::BetonReader>(
       paths, access, read_layouts(config.data.fields, "data.fields"));
-  const std::string name = label_field(config);
+  const std::vector<std::string>& targets = config.data.targets;
+  const std::size_t label = reader->first_field(data::FieldType::integer);
   for (std::size_t i = 0; i < reader->fields().size(); ++i) {
     const data::FieldInfo& field = reader->fields()[i];
-    if (field.type != data::FieldType::integer || !(name.empty() || name == field.name)) continue;
-    check_common_classes(*reader, i);
-    break;
+    const bool targeted = std::ranges::find(targets, field.name) != targets.end();
+    if (field.type == data::FieldType::integer && (targets.empty() ? i == label : targeted))
+      check_common_classes(*reader, i);
   }
   return reader;
 }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -139,14 +138,5 @@ struct ChosenParts {
 /// both must outlive it.
 [[nodiscard]] Schema make_train_schema(TrainConfig& config, PartSections& parts,
                                        const ChosenParts& chosen, const Registries& registries);
-
-/// Reports a key whose value does not fit.
-using ReportKey = std::function<void(const char* key, const std::string& message)>;
-
-/// Checks that depend on the number of ranks.
-void check_for_ranks(const TrainConfig& config, std::int64_t ranks, const ReportKey& wrong);
-
-/// Checks that involve more than one key.
-void check_train_config(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics);
 
 }  // namespace precast::tools

@@ -22,6 +22,7 @@
 #include "tests/data/beton/made_beton.h"
 #include "tests/data/loader/batch_hash.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/part_spec.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
@@ -50,6 +51,22 @@ void merge(const Paths& paths, const std::filesystem::path& out) {
   WriteOptions options;
   options.layout.page_bytes = copy_page_bytes(copy.files);
   (void)copy_dataset(out, copy, options);
+}
+
+/// The passes of every rank of 1, 2 and 3, whole and from a later batch on.
+std::vector<EpochRequest> passes(std::int64_t image_size_px, std::int64_t skipped) {
+  std::vector<EpochRequest> all;
+  for (const int world : {1, 2, 3}) {
+    for (int rank = 0; rank < world; ++rank) {
+      for (const std::int64_t first : {std::int64_t{0}, skipped})
+        all.push_back({.epoch = 1,
+                       .first_batch = first,
+                       .image_size_px = image_size_px,
+                       .rank = rank,
+                       .world = world});
+    }
+  }
+  return all;
 }
 
 /// Raw images of three sizes, in files with pages of 2, 4 and 2 MiB, one without checksums.
@@ -112,14 +129,22 @@ TEST_F(SeveralFilesTest, BatchesAreThoseOfTheMerge) {
   }
 }
 
-TEST_F(SeveralFilesTest, RanksAndPassesThatStartLaterToo) {
+TEST_F(SeveralFilesTest, EveryOrderOfEveryRankIsThatOfTheMergeAlsoWhenAPassStartsLater) {
   const BetonReader merged(*folder_ / "all.beton");
+  const BetonReader mapped(paths());
   const BetonReader on_disk(paths(), BlobAccess::on_disk);
-  for (const std::string order : {"random", "quasi_random"}) {
-    const EpochRequest request{
-        .epoch = 1, .first_batch = 2, .image_size_px = 16, .rank = 1, .world = 3};
-    EXPECT_EQ(hashes(on_disk, {.name = order, .window_pages = 3}, 2, request),
-              hashes(merged, {.name = order, .window_pages = 3}, 2, request));
+  OrderRegistry registry{"order"};
+  register_orders(registry);
+  for (const auto& entry : registry.entries()) {
+    OrderOptions order{.name = entry.name, .window_pages = 3};
+    if (entry.name == "weighted")
+      order.part = test::part_spec("", "{weight_field: weight}").options;
+    for (const EpochRequest& request : passes(/*image_size_px=*/16, /*skipped=*/2)) {
+      const auto expected = hashes(merged, order, 2, request);
+      ASSERT_GT(expected.size(), 3U);
+      EXPECT_EQ(hashes(mapped, order, 2, request), expected) << entry.name << request.rank;
+      EXPECT_EQ(hashes(on_disk, order, 2, request), expected) << entry.name << request.rank;
+    }
   }
 }
 
@@ -229,7 +254,7 @@ TEST_F(SeveralFilesTest, ValuesAreCheckedAgainstTheirFilesChecksums) {
   EXPECT_EQ(replaced[0].by, 156U);
 }
 
-TEST_F(SeveralFilesTest, FilesWithOtherFieldsAreRefusedWithBothNames) {
+TEST_F(SeveralFilesTest, TheErrorForFilesWithOtherFieldsNamesBoth) {
   const std::string other = test::put_golden_beton(folder_->path(), "img_raw_w1");
   for (const BlobAccess access : {BlobAccess::mapped, BlobAccess::on_disk}) {
     EXPECT_THAT(
@@ -259,15 +284,17 @@ class SeveralJpegFilesTest : public ::testing::Test {
     std::vector<unsigned long> hashes;
     std::vector<ReplacedSample> replaced;
   };
-  static Pass pass(const BetonReader& reader, int workers, std::shared_ptr<JpegIndex> index) {
+  static Pass pass(const BetonReader& reader, int workers, std::shared_ptr<JpegIndex> index,
+                   const EpochRequest& request = {.epoch = 4, .image_size_px = 24},
+                   const std::string& order = "random") {
     LoaderOptions options;
     options.batch_size = 5;
     options.workers = workers;
     options.on_corrupt = OnCorrupt::replace;
-    options.order = make_order(reader, {.name = "random"});
+    options.order = make_order(reader, {.name = order, .window_pages = 2});
     options.jpeg_index = std::move(index);
     Loader loader(reader, standard_train_pipeline(), options);
-    Pass pass{hashes_of_pass(loader, {.epoch = 4, .image_size_px = 24}), {}};
+    Pass pass{hashes_of_pass(loader, request), {}};
     pass.replaced = loader.statistics().replaced;
     return pass;
   }
@@ -326,6 +353,52 @@ TEST_F(SeveralJpegFilesTest, EachFileHasItsOwnIndex) {
   for (const int workers : {1, 3}) EXPECT_EQ(pass(files, workers, both).hashes, expected);
   EXPECT_EQ(both->interval(0), kDefaultCheckpointInterval);
   EXPECT_GE(both->bytes(), made->bytes());
+}
+
+TEST_F(SeveralJpegFilesTest, WithAnyIndexEveryPassIsThatOfTheMergeWithItsOwn) {
+  const auto write_index = [](const std::filesystem::path& path, std::size_t interval) {
+    const BetonReader reader(path);
+    IndexSummary summary;
+    index_dataset(reader, 0, interval, {.workers = 1}, summary)
+        ->write(jpeg_sidecar(path), reader.fingerprint());
+  };
+  const BetonReader merged(folder_ / "all.beton");
+  const BetonReader files(paths_);
+  std::vector<std::shared_ptr<JpegIndex>> indexes = {nullptr, open_jpeg_index(files, UINT64_MAX)};
+  write_index(paths_[0], 8);
+  indexes.push_back(open_jpeg_index(files, UINT64_MAX));
+  write_index(paths_[1], 3);
+  write_index(folder_ / "all.beton", 5);
+  indexes.push_back(open_jpeg_index(files, 0));
+  EXPECT_EQ(indexes.back()->interval(merged.size() - 1), 3U);
+  const auto index_of_merge = open_jpeg_index(merged, 0);
+  for (const std::string order : {"sequential", "random", "quasi_random"}) {
+    for (const EpochRequest& request : passes(/*image_size_px=*/24, /*skipped=*/1)) {
+      const auto expected = pass(merged, 2, index_of_merge, request, order).hashes;
+      ASSERT_GT(expected.size(), 1U);
+      for (const auto& index : indexes)
+        EXPECT_EQ(pass(files, 2, index, request, order).hashes, expected) << order << request.rank;
+    }
+  }
+}
+
+TEST_F(SeveralJpegFilesTest, ADamagedSidecarLosesOnlyTheIndexOfItsFile) {
+  const BetonReader merged(folder_ / "all.beton");
+  const BetonReader files(paths_);
+  for (const std::filesystem::path& path : paths_) {
+    const BetonReader reader(path);
+    IndexSummary summary;
+    index_dataset(reader, 0, 4, {.workers = 1}, summary)
+        ->write(jpeg_sidecar(path), reader.fingerprint());
+  }
+  std::vector<std::byte> bytes = test::read_bytes(jpeg_sidecar(paths_[0]));
+  bytes.back() ^= std::byte{1};
+  test::write_bytes(jpeg_sidecar(paths_[0]), bytes);
+  const auto index = open_jpeg_index(files, 0);
+  ASSERT_NE(index, nullptr);
+  EXPECT_TRUE(index->find(0).empty());
+  EXPECT_FALSE(index->find(merged.size() / 2).empty());
+  EXPECT_EQ(pass(files, 2, index).hashes, pass(merged, 2, nullptr).hashes);
 }
 
 }  // namespace

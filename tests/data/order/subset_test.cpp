@@ -58,7 +58,8 @@ class SampleListTest : public ::testing::Test {
 };
 
 TEST_F(SampleListTest, NamesSamplesAndRangesInAnyOrder) {
-  EXPECT_THAT(ids(list("7\n# comment\n\n 2:4 \r\n0"), 9), ElementsAre(0, 2, 3, 7));
+  EXPECT_THAT(ids(list("7\n# comment\n\n 2:4 \r\n0 # the first\n5#\n \t#"), 9),
+              ElementsAre(0, 2, 3, 5, 7));
   EXPECT_THAT(ids(list("8\n"), 9), ElementsAre(8));
   EXPECT_EQ(ids(list("0:9\n"), 9), ids("", 9));
   EXPECT_TRUE(is_subset("@ids.txt"));
@@ -66,23 +67,24 @@ TEST_F(SampleListTest, NamesSamplesAndRangesInAnyOrder) {
 }
 
 TEST_F(SampleListTest, MistakesAreNamedWithFileAndLine) {
-  const auto refused = [&](const std::string& text, const auto&... named) {
+  const auto fails = [&](const std::string& text, const auto&... named) {
     EXPECT_THAT([&] { (void)ids(list(text), 9); },
                 ThrowsMessage<ConfigError>(Names("subset", "ids.txt", named...)))
         << text;
   };
-  refused("1\nx\n", "ids.txt:2", "'x'");
+  fails("1\nx\n", "ids.txt:2", "'x'");
   for (const char* line : {"-1", "3:3", "4:3", "1:", ":2", "1:2:3", "1 2", "1.5", "+1",
                            "18446744073709551615", "99999999999999999999"})
-    refused(std::string("0\n") + line, "ids.txt:2", line);
-  refused("0\n9\n", "ids.txt:2", "x.beton", "got 9");
-  refused("\n5:10\n", "ids.txt:2", "x.beton", "5:10");
-  refused("4\n1\n4\n", "ids.txt:3", "4", "line 1");
-  refused("3:6\n0\n5\n", "ids.txt:3", "5", "line 1");
-  refused("5\n0:9\n", "ids.txt:2", "5", "line 1");
-  refused("");
-  refused("# nothing\n\n");
-  EXPECT_THROW((void)ids("@" + (folder_ / "none.txt").string(), 9), IoError);
+    fails(std::string("0\n") + line, "ids.txt:2", line);
+  fails("0\n9\n", "ids.txt:2", "x.beton", "got 9");
+  fails("\n5:10\n", "ids.txt:2", "x.beton", "5:10");
+  fails("4\n1\n4\n", "ids.txt:3", "4", "line 1");
+  fails("3:6\n0\n5\n", "ids.txt:3", "5", "line 1");
+  fails("5\n0:9\n", "ids.txt:2", "5", "line 1");
+  fails("");
+  fails("# nothing\n\n");
+  EXPECT_THAT([&] { (void)ids("@" + (folder_ / "none.txt").string(), 9); },
+              ThrowsMessage<ConfigError>(Names("subset", "none.txt")));
   EXPECT_THROW((void)ids("@", 9), ConfigError);
 }
 

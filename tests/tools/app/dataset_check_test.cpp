@@ -131,7 +131,7 @@ TEST_F(SeveralDatasetsTest, EachMissingFileIsNamed) {
                                            "r.yaml:2:16", "data.val_dataset")));
 }
 
-TEST_F(SeveralDatasetsTest, OtherFieldsAndClassesAreRefusedWithTheKeysPlace) {
+TEST_F(SeveralDatasetsTest, TheErrorForOtherFieldsAndClassesNamesTheKeysPlace) {
   (void)file("a.beton", {0, 1}, {"ant", "bee"});
   (void)file("b.beton", {0, 1}, {"ant", "cat"});
   (void)file("nameless.beton", {0, 1}, {});
@@ -151,9 +151,42 @@ TEST_F(SeveralDatasetsTest, OtherFieldsAndClassesAreRefusedWithTheKeysPlace) {
               ThrowsMessage<ConfigError>(Names("r.yaml:3:18", "data.train_dataset", "a.beton",
                                                "b.beton", "label 1", "'bee'", "'cat'",
                                                "precast merge", "--label-rule")));
+  EXPECT_THAT([&] { open("nameless.beton, " + (folder_ / "b.beton").string()); },
+              ThrowsMessage<ConfigError>(Names("a.beton", "b.beton", "label 1")));
   EXPECT_NO_THROW(open("nameless.beton"));
   const auto mixed = open_dataset("data.train_dataset", recipe(list("a.beton", "nameless.beton")));
   EXPECT_THAT(data::class_names_of(*mixed, 0), testing::IsEmpty());
+}
+
+TEST_F(SeveralDatasetsTest, EveryTargetHasTheSameClassesInAllFiles) {
+  const auto write = [&](const std::string& name, const std::vector<std::string>& colors) {
+    data::BetonLayout layout;
+    layout.info = data::file_info_text(
+        {.classes = {{"animal", {"ant", "bee"}}, {"color", colors}}, .written = {}});
+    data::BetonWriter writer(
+        folder_ / name, {{"animal", data::FieldType::integer}, {"color", data::FieldType::integer}},
+        1, layout);
+    std::vector<data::EncodedValue> values(2);
+    for (data::EncodedValue& value : values) value.metadata.resize(8);
+    writer.add(values);
+    writer.finish();
+  };
+  write("a.beton", {"red", "blue"});
+  write("b.beton", {"red", "green"});
+  const auto open = [&](const std::string& targets) {
+    (void)open_dataset("data.train_dataset", recipe(list("a.beton", "b.beton"), targets));
+  };
+  EXPECT_NO_THROW(open(""));
+  EXPECT_NO_THROW(open("  targets: [animal]\n"));
+  EXPECT_THAT([&] { open("  targets: [animal, color]\n"); },
+              ThrowsMessage<ConfigError>(
+                  Names("data.train_dataset", "label 1", "'color'", "'blue'", "'green'")));
+}
+
+TEST_F(SeveralDatasetsTest, AListHasNoEmptyPath) {
+  EXPECT_THAT([&] { (void)recipe("[a.beton, '']"); },
+              ThrowsMessage<ConfigError>(Names("r.yaml:3:18", "data.train_dataset")));
+  EXPECT_NO_THROW((void)recipe("[]"));
 }
 
 TEST_F(DatasetCheckTest, ASubsetOfASortedFileIsWarnedOf) {

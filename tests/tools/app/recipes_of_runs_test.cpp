@@ -128,6 +128,8 @@ TEST_F(RecipesOfRunsTest, SeveralFilesTrainAsTheirMerge) {
     return nlohmann::json::parse(eval.output);
   };
   EXPECT_EQ(figures("random0").at("val_loss"), figures("all_random").at("val_loss"));
+  EXPECT_EQ(figures("random0").at("dataset"), nlohmann::json({d, d, d}));
+  EXPECT_EQ(figures("all_random").at("dataset"), all);
   EXPECT_EQ(figures("random0").at("images"), 72);
   // Its parameters are a recipe, with the list.
   const ChildResult again =
