@@ -23,14 +23,6 @@ struct Range {
   std::size_t line = 0;
 };
 
-std::vector<std::byte> read(const std::filesystem::path& file) {
-  try {
-    return read_file(file);
-  } catch (const IoError& error) {
-    throw ConfigError(fmt::format("subset: {}", error.what()));
-  }
-}
-
 std::optional<std::uint64_t> parse_number(std::string_view text) {
   std::uint64_t number = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -56,8 +48,8 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
 }
 
-std::vector<Range> parse_list(std::string_view text, const std::string& file, std::uint64_t size,
-                              std::string_view place) {
+std::vector<Range> parse_ranges(std::string_view text, const std::string& file, std::uint64_t size,
+                                std::string_view place) {
   std::vector<Range> ranges;
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -82,14 +74,11 @@ std::vector<Range> parse_list(std::string_view text, const std::string& file, st
 
 }  // namespace
 
-Members read_sample_list(const std::filesystem::path& file, std::uint64_t size,
-                         std::string_view place) {
-  const std::vector<std::byte> bytes = read(file);
-  const std::string name = file.string();
-  std::vector<Range> ranges =
-      parse_list({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, name, size, place);
+Members parse_sample_list(std::string_view text, const std::string& file, std::uint64_t size,
+                          std::string_view place) {
+  std::vector<Range> ranges = parse_ranges(text, file, size, place);
   if (ranges.empty())
-    throw ConfigError(fmt::format("subset: {}: expected at least one sample, got none", name));
+    throw ConfigError(fmt::format("subset: {}: expected at least one sample, got none", file));
   std::ranges::stable_sort(ranges, {}, &Range::first);
   std::vector<std::uint64_t> ids;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
@@ -98,11 +87,23 @@ Members read_sample_list(const std::filesystem::path& file, std::uint64_t size,
       const auto [earlier, later] = std::minmax(ranges[i - 1].line, range.line);
       throw ConfigError(
           fmt::format("subset: {}:{}: expected each sample once, got {} again, which line {} has",
-                      name, later, range.first, earlier));
+                      file, later, range.first, earlier));
     }
     for (std::uint64_t id = range.first; id < range.end; ++id) ids.push_back(id);
   }
   return Members(std::move(ids));
+}
+
+Members read_sample_list(const std::filesystem::path& file, std::uint64_t size,
+                         std::string_view place) {
+  std::vector<std::byte> bytes;
+  try {
+    bytes = read_file(file);
+  } catch (const IoError& error) {
+    throw ConfigError(fmt::format("subset: {}", error.what()));
+  }
+  return parse_sample_list({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+                           file.string(), size, place);
 }
 
 }  // namespace precast::data
