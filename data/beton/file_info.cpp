@@ -1,5 +1,6 @@
 #include "data/beton/file_info.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "data/beton/json_text.h"
@@ -52,8 +53,38 @@ FileInfo parse_file_info(std::string_view text) {
   return info;
 }
 
+CommonNames common_names(std::span<const std::vector<std::string>> files) {
+  using Names = std::vector<std::string>;
+  const auto longest = std::ranges::max_element(files, {}, &Names::size);
+  const auto nameless = std::ranges::find_if(files, &Names::empty);
+  CommonNames common;
+  if (nameless != files.end()) {
+    if (!longest->empty()) common.nameless = nameless - files.begin();
+    return common;
+  }
+  for (std::size_t file = 0; file < files.size(); ++file) {
+    const auto [own, theirs] = std::ranges::mismatch(files[file], *longest);
+    if (own == files[file].end()) continue;
+    common.conflict = {static_cast<std::size_t>(longest - files.begin()), file,
+                       static_cast<std::size_t>(own - files[file].begin())};
+    return common;
+  }
+  common.names = *longest;
+  return common;
+}
+
 FileInfo file_info_of(const BetonReader& reader) {
-  return parse_file_info(reader.sums().info());
+  if (reader.num_files() == 1) return parse_file_info(reader.sums().info());
+  std::vector<FileInfo> infos;
+  for (const BetonReader& file : reader.files()) infos.push_back(file_info_of(file));
+  FileInfo common;
+  for (const auto& [field, first] : infos.front().classes) {
+    std::vector<std::vector<std::string>> names;
+    for (FileInfo& info : infos) names.push_back(info.classes[field]);
+    if (auto same = common_names(names).names; !same.empty())
+      common.classes[field] = std::move(same);
+  }
+  return common;
 }
 
 std::vector<std::string> class_names_of(const BetonReader& reader, std::size_t field) {

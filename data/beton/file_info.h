@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,8 +29,27 @@ struct FileInfo {
 /// for a text above 4 MiB.
 [[nodiscard]] PRECAST_API FileInfo parse_file_info(std::string_view text);
 
-/// The FileInfo stored in a file; empty if the file has no checksums. Parses the text on every
-/// call.
+/// The names of classes that several files have in common.
+struct CommonNames {
+  /// Those of the file with most, if each file has names and the first ones are the same; else
+  /// empty.
+  std::vector<std::string> names;
+  /// A file without names, where another has some.
+  std::optional<std::size_t> nameless;
+  /// Two files that name a label differently.
+  struct Conflict {
+    std::size_t file = 0;
+    std::size_t other = 0;
+    std::size_t label = 0;
+  };
+  std::optional<Conflict> conflict;
+};
+
+/// @param files the names in each, by label; at least one file.
+[[nodiscard]] PRECAST_API CommonNames common_names(std::span<const std::vector<std::string>> files);
+
+/// The FileInfo stored in a file; empty if the file has no checksums. For several files: the class
+/// names that they have in common. Parses the text on every call.
 [[nodiscard]] PRECAST_API FileInfo file_info_of(const BetonReader& reader);
 /// The name of each value of an int field; empty if none are stored.
 [[nodiscard]] PRECAST_API std::vector<std::string> class_names_of(const BetonReader& reader,

@@ -3,45 +3,125 @@
 #include <fmt/core.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "data/beton/several_files.h"
 #include "framework/core/error.h"
 #include "framework/core/suggest.h"
 
 namespace precast::data {
 
+BetonReader::File::File(BetonBytes file, const BetonLimits& limits, const BetonOptions& options)
+    : bytes(std::move(file)), metadata(bytes, limits, options) {
+  const std::uint64_t begin = metadata.header().table_offset;
+  std::vector<std::byte> memory;
+  const std::span<const std::byte> rest = bytes.read(begin, bytes.size() - begin, memory);
+  sums = StoredSums(bytes, metadata, rest);
+  const AllocationTable table(rest, metadata.header(), metadata.end(), bytes.place());
+  blobs = BlobIndex(metadata, table, bytes.place());
+}
+
+std::shared_ptr<const BetonReader::File> BetonReader::File::open(const std::filesystem::path& path,
+                                                                 BlobAccess access,
+                                                                 const BetonOptions& options) {
+  auto file = std::make_shared<File>(BetonBytes(path, access), BetonLimits{}, options);
+  if (access == BlobAccess::on_disk_direct) file->bytes.read_directly();
+  return file;
+}
+
+BetonReader::BetonReader(std::shared_ptr<const File> file)
+    : path_(file->bytes.path()), header_(file->metadata.header()) {
+  add(std::move(file), 0);
+}
+
 BetonReader::BetonReader(const std::filesystem::path& path, BlobAccess access,
                          const BetonOptions& options)
-    : BetonReader(BetonBytes(path, access), {}, options) {
-  if (access == BlobAccess::on_disk_direct) file_.read_directly();
-}
+    : BetonReader(File::open(path, access, options)) {}
 
 BetonReader::BetonReader(std::span<const std::byte> bytes, std::filesystem::path path,
                          const BetonLimits& limits, const BetonOptions& options)
-    : BetonReader(BetonBytes(bytes, std::move(path)), limits, options) {}
+    : BetonReader(
+          std::make_shared<const File>(BetonBytes(bytes, std::move(path)), limits, options)) {}
 
-BetonReader::BetonReader(BetonBytes file, const BetonLimits& limits, const BetonOptions& options)
-    : file_(std::move(file)), metadata_(file_, limits, options) {
-  const std::uint64_t begin = header().table_offset;
-  std::vector<std::byte> memory;
-  const std::span<const std::byte> bytes = file_.read(begin, file_.size() - begin, memory);
-  sums_ = StoredSums(file_, metadata_, bytes);
-  const AllocationTable table(bytes, header(), metadata_.end(), place());
-  blobs_ = BlobIndex(metadata_, table, place());
+BetonReader::BetonReader(const std::vector<std::filesystem::path>& paths, BlobAccess access,
+                         const BetonOptions& options)
+    : BetonReader(File::open(paths.at(0), access, options)) {
+  if (paths.size() == 1) return;
+  std::vector<BetonReader> readers = {*this};
+  std::string names = path_.string();
+  for (const std::filesystem::path& path : std::span(paths).subspan(1)) {
+    readers.emplace_back(path, access, options);
+    check_same_fields(*this, readers.back());
+    names += ", " + path.string();
+  }
+  std::vector<const BetonReader*> all;
+  for (const BetonReader& reader : readers) all.push_back(&reader);
+  header_.page_bytes = static_cast<std::uint32_t>(copy_page_bytes(all));
+  // Reads past the page cache begin at multiples of this.
+  const std::uint64_t unit =
+      std::max<std::uint64_t>(header_.page_bytes, DiskFile::kDirectAlignment);
+  for (std::size_t i = 1; i < readers.size(); ++i) {
+    const std::uint64_t end = parts_.back().begin + parts_.back().file->bytes.size();
+    add(readers[i].parts_.front().file, round_up(end, unit));
+  }
+  path_ = names;
+}
+
+void BetonReader::add(std::shared_ptr<const File> file, std::uint64_t begin) {
+  const std::uint64_t first = parts_.empty() ? 0 : header_.num_samples;
+  if (const DiskFile* const disk = file->bytes.disk()) disk_.add(begin, *disk);
+  if (const MappedFile* const mapping = file->bytes.mapping()) mappings_.add(begin, *mapping);
+  header_.num_samples = first + file->metadata.size();
+  header_.table_offset = begin + file->metadata.header().table_offset;
+  parts_.push_back({std::move(file), first, begin});
+}
+
+std::vector<BetonReader> BetonReader::files() const {
+  std::vector<BetonReader> files;
+  for (const Part& part : parts_) files.push_back(BetonReader(part.file));
+  return files;
+}
+
+BetonReader::FileSample BetonReader::locate(std::uint64_t sample) const {
+  const Place at = place_of(sample);
+  return {static_cast<std::size_t>(&at.part - parts_.data()), at.sample};
+}
+
+std::string BetonReader::sample_text(std::uint64_t sample) const {
+  const Place at = place_of(sample);
+  return fmt::format("{}: sample {}", at.part.file->bytes.place(), at.sample);
 }
 
 std::span<const std::byte> BetonReader::bytes() const {
   require(disk() == nullptr, "the whole file is asked for where it is mapped");
-  return file_.known();
+  return only().bytes.known();
+}
+
+std::uint64_t BetonReader::file_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const Part& part : parts_) bytes += part.file->bytes.size();
+  return bytes;
 }
 
 std::uint64_t BetonReader::memory_bytes() const {
-  return file_.memory_bytes() + sums_.memory_bytes() + blobs_.memory_bytes();
+  std::uint64_t bytes = 0;
+  for (const Part& part : parts_) {
+    const File& file = *part.file;
+    bytes += file.bytes.memory_bytes() + file.sums.memory_bytes() + file.blobs.memory_bytes();
+  }
+  return bytes;
+}
+
+std::span<const std::byte> BetonReader::arguments(std::size_t field) const {
+  require(field < fields().size(), "the field exists");
+  return first().bytes.known().subspan(kHeaderBytes + field * kFieldBytes + 1 + kFieldNameBytes,
+                                       kFieldArgumentsBytes);
 }
 
 std::span<const Allocation> BetonReader::unclaimed(std::uint64_t sample) const {
   require(sample < size(), "the sample exists");
-  return blobs_.unclaimed(sample);
+  return only().blobs.unclaimed(sample);
 }
 
 std::size_t BetonReader::field(std::string_view name) const {
@@ -50,7 +130,7 @@ std::size_t BetonReader::field(std::string_view name) const {
     if (fields()[i].name == name) return i;
     names.push_back(fields()[i].name);
   }
-  throw DataError(fmt::format("{}: expected a field named '{}', got none. {}", place(), name,
+  throw DataError(fmt::format("{}: expected a field named '{}', got none. {}", path_.string(), name,
                               suggest(name, names)));
 }
 
@@ -61,7 +141,7 @@ std::size_t BetonReader::first_field(FieldType type) const {
 }
 
 std::span<const std::byte> BetonReader::metadata(std::uint64_t sample, std::size_t field) const {
-  return {metadata_.record(sample, field), fields()[field].layout.bytes};
+  return {record(sample, field), fields()[field].layout.bytes};
 }
 
 void BetonReader::check_movable(std::uint64_t sample, std::size_t field) const {
@@ -69,16 +149,16 @@ void BetonReader::check_movable(std::uint64_t sample, std::size_t field) const {
   const FieldInfo& info = fields()[field];
   if (info.type != FieldType::custom || info.has_pointer() || blobs.empty()) return;
   throw DataError(fmt::format(
-      "{}: sample {} field '{}': expected custom fields whose large values can be found, got {} "
+      "{} field '{}': expected custom fields whose large values can be found, got {} "
       "bytes at {} that belong to one of them. Give --field-layout {}=BYTES:ALIGNMENT:POINTER, "
       "where POINTER is the offset of the pointer in its metadata",
-      place(), sample, fields()[field].name, blobs[0].size, blobs[0].pointer,
+      sample_text(sample), fields()[field].name, blobs[0].size, blobs[0].pointer,
       fields()[field].name));
 }
 
 ImageRecord BetonReader::image(std::uint64_t sample, std::size_t field,
                                const FileWindow& window) const {
-  const std::byte* at = metadata_.record(sample, field);
+  const std::byte* at = record(sample, field);
   require(fields()[field].type == FieldType::image, "image() is asked for an image field");
   const ImageRecord record{static_cast<ImageMode>(*at), load<std::uint16_t>(at + kImageWidthAt),
                            load<std::uint16_t>(at + kImageHeightAt), blob(sample, field, window)};
@@ -86,13 +166,13 @@ ImageRecord BetonReader::image(std::uint64_t sample, std::size_t field,
   if (record.mode != ImageMode::jpg &&
       record.bytes.size() !=
           static_cast<std::size_t>(record.width) * static_cast<std::size_t>(record.height) * 3) {
-    throw DataError(fmt::format("{}: sample {}: changed while it was read", place(), sample));
+    throw DataError(fmt::format("{}: changed while it was read", sample_text(sample)));
   }
   return record;
 }
 
 BetonReader::ImageSize BetonReader::image_size(std::uint64_t sample, std::size_t field) const {
-  const std::byte* at = metadata_.record(sample, field);
+  const std::byte* at = record(sample, field);
   require(fields()[field].type == FieldType::image, "image_size() is asked for an image field");
   return {load<std::uint16_t>(at + kImageWidthAt), load<std::uint16_t>(at + kImageHeightAt)};
 }
@@ -104,17 +184,17 @@ std::uint64_t BetonReader::image_pixels(std::uint64_t sample, std::size_t field)
 
 ImageMode BetonReader::image_mode(std::uint64_t sample, std::size_t field) const {
   require(fields()[field].type == FieldType::image, "image_mode() is asked for an image field");
-  return static_cast<ImageMode>(*metadata_.record(sample, field));
+  return static_cast<ImageMode>(*record(sample, field));
 }
 
 std::int64_t BetonReader::integer(std::uint64_t sample, std::size_t field) const {
-  const std::byte* at = metadata_.record(sample, field);
+  const std::byte* at = record(sample, field);
   require(fields()[field].type == FieldType::integer, "integer() is asked for an int field");
   return load<std::int64_t>(at);
 }
 
 double BetonReader::floating(std::uint64_t sample, std::size_t field) const {
-  const std::byte* at = metadata_.record(sample, field);
+  const std::byte* at = record(sample, field);
   require(fields()[field].type == FieldType::floating, "floating() is asked for a float field");
   return load<double>(at);
 }
@@ -122,7 +202,7 @@ double BetonReader::floating(std::uint64_t sample, std::size_t field) const {
 std::span<const std::byte> BetonReader::blob(std::uint64_t sample, std::size_t field,
                                              const FileWindow& window) const {
   require(field < fields().size() && sample < size(), "sample and field exist");
-  require(blobs_.has_blobs(field) || fields()[field].type == FieldType::custom,
+  require(first().blobs.has_blobs(field) || fields()[field].type == FieldType::custom,
           "blob() is asked for a field with bytes");
   const std::uint64_t size = blob_bytes(sample, field);
   if (size == 0) return {};
@@ -138,30 +218,39 @@ std::span<const std::byte> BetonReader::bytes_of(const Allocation& allocation,
             "the window holds the sample's bytes");
     return window.bytes.subspan(offset - window.offset, size);
   }
-  if (offset > header().table_offset || size > header().table_offset - offset) {
-    throw DataError(fmt::format("{}: sample {}: changed while it was read", place(), sample));
-  }
-  return file_.known().subspan(offset, size);
+  const Part& part = place_of(sample).part;
+  const std::uint64_t end = part.begin + part.file->metadata.header().table_offset;
+  if (offset < part.begin || offset > end || size > end - offset)
+    throw DataError(fmt::format("{}: changed while it was read", sample_text(sample)));
+  return part.file->bytes.known().subspan(offset - part.begin, size);
 }
 
 void BetonReader::check_value(std::uint64_t sample, std::size_t field,
                               std::span<const std::byte> value) const {
-  if (sums().empty()) return;
-  const std::uint64_t expected = sums().value(sample, value_field(metadata_, field));
+  const Place at = place_of(sample);
+  const FileSums& sums = at.part.file->sums.sums();
+  if (sums.empty()) return;
+  const std::uint64_t expected = sums.value(at.sample, value_field(at.part.file->metadata, field));
   const std::uint64_t found = hash_of(value);
   if (expected == found) return;
   throw DataError(
-      fmt::format("{}: sample {} field '{}': expected checksum {:016x}, got {:016x}. Its bytes "
+      fmt::format("{} field '{}': expected checksum {:016x}, got {:016x}. Its bytes "
                   "have changed since they were written",
-                  place(), sample, fields()[field].name, expected, found));
+                  sample_text(sample), fields()[field].name, expected, found));
 }
 
 SumsTrailer BetonReader::hash_extents(std::span<const std::byte> table) const {
-  return data::hash_extents(file_, metadata_, table);
+  return data::hash_extents(only().bytes, only().metadata, table);
 }
 
 std::string BetonReader::fingerprint() const {
-  return fmt::format("{:016x}", XXH3_64bits(file_.known().data(), metadata_.end()));
+  const auto hex = [](const void* data, std::size_t bytes) {
+    return fmt::format("{:016x}", XXH3_64bits(data, bytes));
+  };
+  std::string all;
+  for (const Part& part : parts_)
+    all += hex(part.file->bytes.known().data(), part.file->metadata.end());
+  return parts_.size() == 1 ? all : hex(all.data(), all.size());
 }
 
 void write_sums_sidecar(const BetonReader& reader, FileOps& ops) {

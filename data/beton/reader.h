@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "data/beton/disk_file.h"
 #include "data/beton/field_info.h"
 #include "data/beton/format.h"
+#include "data/beton/joined_files.h"
 #include "data/beton/metadata.h"
 #include "data/beton/stored_sums.h"
 #include "data/beton/sums.h"
@@ -37,8 +39,12 @@ struct ImageRecord {
 /// cannot access anything outside the file (10 million samples: < 2 s; holds 4 bytes per sample and
 /// blob field). If the file has checksums (inside, or in FILE.sum next to it), opening checks
 /// header, fields, metadata and table against them; check_value() checks values.
-/// Immutable and thread-safe. Spans stay valid as long as the reader exists. An index out of range
-/// or a field of another type throws std::logic_error.
+/// Immutable and thread-safe. Spans stay valid as long as the reader or a copy of it exists. An
+/// index out of range or a field of another type throws std::logic_error.
+///
+/// Several files with the same fields can be read as one dataset: the samples of the second file
+/// follow those of the first, and so on, as in the file that `precast merge` writes. Offsets then
+/// count the bytes of the files one after the other, each from a multiple of header().page_bytes.
 class PRECAST_API BetonReader {
  public:
   /// @throws IoError if the file cannot be opened; DataError naming file, place, what was expected
@@ -49,26 +55,51 @@ class PRECAST_API BetonReader {
   /// messages; no sidecar is looked for. @throws DataError as above.
   BetonReader(std::span<const std::byte> bytes, std::filesystem::path path,
               const BetonLimits& limits = {}, const BetonOptions& options = {});
+  /// Reads several files as one. @param paths at least one. @throws DataError as above, and naming
+  /// two files whose fields differ (check_same_fields() in several_files.h).
+  explicit BetonReader(const std::vector<std::filesystem::path>& paths,
+                       BlobAccess access = BlobAccess::mapped, const BetonOptions& options = {});
 
-  [[nodiscard]] const std::filesystem::path& path() const { return file_.path(); }
-  /// The whole file; not with on_disk access.
+  [[nodiscard]] std::size_t num_files() const { return parts_.size(); }
+  /// The files, each as a dataset; they share this reader's memory.
+  [[nodiscard]] std::vector<BetonReader> files() const;
+  /// A sample of one of several files.
+  struct FileSample {
+    std::size_t file = 0;
+    /// Its number in that file.
+    std::uint64_t sample = 0;
+  };
+  [[nodiscard]] FileSample locate(std::uint64_t sample) const;
+  /// `FILE: sample N`, with its number in its file; for messages.
+  [[nodiscard]] std::string sample_text(std::uint64_t sample) const;
+
+  /// The file. Of several: their paths, separated by commas, for messages.
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  /// The whole file; not with on_disk access, and of one file only.
   [[nodiscard]] std::span<const std::byte> bytes() const;
-  [[nodiscard]] std::uint64_t file_bytes() const { return file_.size(); }
-  /// The file to read blobs from, or null where they are mapped or in memory.
-  [[nodiscard]] const DiskFile* disk() const { return file_.disk(); }
-  /// The mapping of the file, or null.
-  [[nodiscard]] const MappedFile* mapping() const { return file_.mapping(); }
+  /// Size of the file, or the sum of the sizes of several.
+  [[nodiscard]] std::uint64_t file_bytes() const;
+  /// What to read blobs from, or null where they are mapped or in memory.
+  [[nodiscard]] const DiskFiles* disk() const { return disk_.empty() ? nullptr : &disk_; }
+  /// The mappings, or null.
+  [[nodiscard]] const MappedFiles* mapping() const {
+    return mappings_.empty() ? nullptr : &mappings_;
+  }
   /// Bytes of memory that the reader itself holds.
   [[nodiscard]] std::uint64_t memory_bytes() const;
-  [[nodiscard]] const BetonHeader& header() const { return metadata_.header(); }
+  /// Of several files: page_bytes is the page size of their merge (copy_page_bytes() in
+  /// several_files.h), num_samples the sum, and table_offset that of the last file.
+  [[nodiscard]] const BetonHeader& header() const { return header_; }
   /// In file order.
-  [[nodiscard]] const std::vector<FieldInfo>& fields() const { return metadata_.fields(); }
+  [[nodiscard]] const std::vector<FieldInfo>& fields() const { return first().metadata.fields(); }
+  /// The arguments in the descriptor of a field, of the first file [kFieldArgumentsBytes].
+  [[nodiscard]] std::span<const std::byte> arguments(std::size_t field) const;
   /// Index of the field of that name. @throws DataError listing the existing names.
   [[nodiscard]] std::size_t field(std::string_view name) const;
   /// Index of the first field of that type, or fields().size().
   [[nodiscard]] std::size_t first_field(FieldType type) const;
   /// Number of samples, at least 1.
-  [[nodiscard]] std::uint64_t size() const { return metadata_.size(); }
+  [[nodiscard]] std::uint64_t size() const { return header_.num_samples; }
 
   /// @param window with on_disk access: bytes of the file that include the image's; else ignored.
   [[nodiscard]] ImageRecord image(std::uint64_t sample, std::size_t field,
@@ -82,7 +113,8 @@ class PRECAST_API BetonReader {
   /// Width x height of the image.
   [[nodiscard]] std::uint64_t image_pixels(std::uint64_t sample, std::size_t field) const;
   /// A hash (XXH3-64, 16 hex digits) of header, fields and metadata: labels, sizes and offsets of
-  /// all samples. Reads 1.3 million samples in some milliseconds.
+  /// all samples. Reads 1.3 million samples in some milliseconds. Of several files: a hash of
+  /// theirs, in order.
   [[nodiscard]] std::string fingerprint() const;
 
   /// Whether an image is stored as a JPEG, from the metadata alone.
@@ -93,7 +125,7 @@ class PRECAST_API BetonReader {
   [[nodiscard]] std::span<const std::byte> metadata(std::uint64_t sample, std::size_t field) const;
   /// In a file with custom fields: the entries of the table for this sample that no known pointer
   /// refers to, sorted by pointer. They are blobs of its custom fields; the file does not say of
-  /// which one.
+  /// which one. Of one file only.
   [[nodiscard]] std::span<const Allocation> unclaimed(std::uint64_t sample) const;
   /// Call before copying a custom field's metadata into another file. @throws DataError if it may
   /// point to unclaimed bytes, since the offset of such a pointer is unknown.
@@ -108,21 +140,24 @@ class PRECAST_API BetonReader {
                                                 const FileWindow& window = {}) const;
   /// Size of blob(); 0 for a number. A field with a size above 0 has a blob_offset().
   [[nodiscard]] std::uint64_t blob_bytes(std::uint64_t sample, std::size_t field) const {
-    return blobs_.bytes(sample, field);
+    const Place at = place_of(sample);
+    return at.part.file->blobs.bytes(at.sample, field);
   }
   /// Offset of blob() in the file. Divided by header().page_bytes it gives the page.
   [[nodiscard]] std::uint64_t blob_offset(std::uint64_t sample, std::size_t field) const {
-    return metadata_.pointer(sample, field);
+    const Place at = place_of(sample);
+    return at.part.begin + at.part.file->metadata.pointer(at.sample, field);
   }
 
-  /// Where the file's pages end (or its records, if it has no pages).
+  /// Where the file's pages end (or its records, if it has no pages). Of one file only, as all that
+  /// follows but check_value().
   [[nodiscard]] std::uint64_t pages_end() const {
-    return header().table_offset - sums_.bytes_inside();
+    return header().table_offset - only().sums.bytes_inside();
   }
   /// The file's checksums; empty() if it has none.
-  [[nodiscard]] const FileSums& sums() const { return sums_.sums(); }
+  [[nodiscard]] const FileSums& sums() const { return only().sums.sums(); }
   /// Whether the checksums are inside the file, and not next to it.
-  [[nodiscard]] bool sums_are_inside() const { return sums_.bytes_inside() > 0; }
+  [[nodiscard]] bool sums_are_inside() const { return only().sums.bytes_inside() > 0; }
   /// Hashes the parts that the checksums' trailer covers. @param table the allocation table's
   /// bytes.
   [[nodiscard]] SumsTrailer hash_extents(std::span<const std::byte> table) const;
@@ -131,14 +166,54 @@ class PRECAST_API BetonReader {
   void check_value(std::uint64_t sample, std::size_t field, std::span<const std::byte> value) const;
 
  private:
-  BetonReader(BetonBytes file, const BetonLimits& limits, const BetonOptions& options);
-  /// The path, for messages.
-  [[nodiscard]] std::string place() const { return file_.place(); }
+  /// One file.
+  struct File {
+    File(BetonBytes file, const BetonLimits& limits, const BetonOptions& options);
+    static std::shared_ptr<const File> open(const std::filesystem::path& path, BlobAccess access,
+                                            const BetonOptions& options);
 
-  BetonBytes file_;
-  BetonMetadata metadata_;
-  StoredSums sums_;
-  BlobIndex blobs_;
+    BetonBytes bytes;
+    BetonMetadata metadata;
+    StoredSums sums;
+    BlobIndex blobs;
+  };
+  struct Part {
+    std::shared_ptr<const File> file;
+    std::uint64_t first_sample = 0;
+    /// The number of its first byte.
+    std::uint64_t begin = 0;
+  };
+  /// A sample's file and its number there.
+  struct Place {
+    const Part& part;
+    std::uint64_t sample;
+  };
+
+  explicit BetonReader(std::shared_ptr<const File> file);
+  [[nodiscard]] const File& first() const { return *parts_.front().file; }
+  [[nodiscard]] const File& only() const {
+    require(parts_.size() == 1, "this is asked for one file");
+    return first();
+  }
+  /// A sample's metadata of one field.
+  [[nodiscard]] const std::byte* record(std::uint64_t sample, std::size_t field) const {
+    const Place at = place_of(sample);
+    return at.part.file->metadata.record(at.sample, field);
+  }
+  [[nodiscard]] Place place_of(std::uint64_t sample) const {
+    std::size_t i = parts_.size() - 1;
+    while (i > 0 && parts_[i].first_sample > sample) --i;
+    return {parts_[i], sample - parts_[i].first_sample};
+  }
+  /// Adds a file whose bytes are numbered from `begin`.
+  void add(std::shared_ptr<const File> file, std::uint64_t begin);
+
+  std::filesystem::path path_;
+  BetonHeader header_;
+  /// At least one.
+  std::vector<Part> parts_;
+  DiskFiles disk_;
+  MappedFiles mappings_;
 };
 
 /// Hashes all of a mapped file and writes FILE.sum next to it, atomically. @throws IoError

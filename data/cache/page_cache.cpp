@@ -65,7 +65,7 @@ struct Slot {
 
 class PageCache::State {
  public:
-  State(const DiskFile& file, PageCacheOptions options) : file_(file), options_(options) {}
+  State(DiskFiles files, PageCacheOptions options) : files_(std::move(files)), options_(options) {}
   ~State() { end(); }
 
   const PageCacheOptions& options() const { return options_; }
@@ -77,7 +77,7 @@ class PageCache::State {
       throw ConfigError(
           fmt::format("data.cache_mb: expected at least {} MiB for {}, because of the size of its "
                       "pages (or samples), got {} MiB",
-                      (buffer_bytes(extent.range) >> 20) + 1, file_.path().string(),
+                      (buffer_bytes(extent.range) >> 20) + 1, files_.path().string(),
                       options_.budget_bytes >> 20));
     }
     plan_ = std::move(plan);
@@ -157,7 +157,7 @@ class PageCache::State {
  private:
   /// The range that is read for an extent: its own, aligned.
   [[nodiscard]] FileRange read_range(const Extent& extent) const {
-    const std::uint64_t unit = file_.alignment();
+    const std::uint64_t unit = files_.alignment();
     return {extent.range.begin / unit * unit, round_up(extent.range.end, unit)};
   }
   /// One reader thread.
@@ -189,7 +189,7 @@ class PageCache::State {
     try {
       if (slots_[e].failure) std::rethrow_exception(slots_[e].failure);
       if (!there) {
-        file_.read(range.begin, {slots_[e].buffer.data(), range.end - range.begin});
+        files_.read(range.begin, {slots_[e].buffer.data(), range.end - range.begin});
         bytes_read_ += range.end - range.begin;
       }
     } catch (...) {
@@ -269,7 +269,7 @@ class PageCache::State {
     idle_bytes_ += capacity;
   }
 
-  const DiskFile& file_;
+  const DiskFiles files_;
   const PageCacheOptions options_;
   ExtentPlan plan_;
   std::vector<Slot> slots_;
@@ -292,8 +292,8 @@ class PageCache::State {
   std::vector<std::jthread> readers_;
 };
 
-PageCache::PageCache(const DiskFile& file, PageCacheOptions options)
-    : state_(std::make_unique<State>(file, options)) {}
+PageCache::PageCache(DiskFiles files, PageCacheOptions options)
+    : state_(std::make_unique<State>(std::move(files), options)) {}
 
 PageCache::~PageCache() = default;
 

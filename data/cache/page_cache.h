@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "data/beton/disk_file.h"
+#include "data/beton/joined_files.h"
 #include "data/cache/extent_plan.h"
 #include "framework/core/export.h"
 
@@ -27,8 +28,8 @@ struct PageCacheOptions {
 /// thread may hold a Use.
 class PRECAST_API PageCache {
  public:
-  /// Borrows `file`.
-  PageCache(const DiskFile& file, PageCacheOptions options);
+  /// Borrows the files.
+  PageCache(DiskFiles files, PageCacheOptions options);
   PageCache(const PageCache&) = delete;
   PageCache& operator=(const PageCache&) = delete;
   ~PageCache();

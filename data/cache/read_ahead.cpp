@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "framework/core/file.h"
-
 namespace precast::data {
 
-ReadAhead::ReadAhead(const MappedFile& file, RangesOf ranges_of, std::int64_t first,
-                     std::int64_t end)
-    : file_(file), ranges_of_(std::move(ranges_of)), end_(end), next_(first) {}
+ReadAhead::ReadAhead(MappedFiles files, RangesOf ranges_of, std::int64_t first, std::int64_t end)
+    : files_(std::move(files)), ranges_of_(std::move(ranges_of)), end_(end), next_(first) {}
 
 void ReadAhead::ask() {
   const std::int64_t begin = next_.fetch_add(kSamplesALook, std::memory_order_relaxed);
@@ -18,13 +15,13 @@ void ReadAhead::ask() {
   if (!missing_) {
     std::vector<FileRange> looked_at;
     for (std::int64_t i = begin; i < end && looked_at.empty(); ++i) looked_at = ranges_of_(i);
-    if (looked_at.empty() || file_.cached(looked_at.front().begin)) return;
+    if (looked_at.empty() || files_.cached(looked_at.front().begin)) return;
     missing_ = true;
-    file_.read_single_pages();
+    files_.read_single_pages();
   }
   for (std::int64_t i = begin; i < end; ++i) {
     for (const FileRange& range : ranges_of_(i))
-      file_.will_need(range.begin, range.end - range.begin);
+      files_.will_need(range.begin, range.end - range.begin);
   }
   asked_ += end - begin;
 }

@@ -6,16 +6,13 @@
 #include <functional>
 #include <vector>
 
+#include "data/beton/joined_files.h"
 #include "data/cache/extent_plan.h"
 #include "framework/core/export.h"
 
-namespace precast {
-class MappedFile;
-}
-
 namespace precast::data {
 
-/// Asks the kernel to read what the next samples of a pass need from a mapped file before a worker
+/// Asks the kernel to read what the next samples of a pass need from mapped files before a worker
 /// touches it. A page fault would wait for the disk alone, and the kernel would read around it (128
 /// KiB to 8 MiB): in random order the first batches would wait for most of the file, and the disk
 /// would be idle while the last ones train. Checks whether one sample in kSamplesALook is cached,
@@ -27,11 +24,11 @@ class PRECAST_API ReadAhead {
   static constexpr std::int64_t kSamplesAhead = 128;
   static constexpr std::int64_t kSamplesALook = 16;
 
-  /// Returns the ranges of the file that sample number i of the pass needs. Thread-safe.
+  /// Returns the ranges of the files that sample number i of the pass needs. Thread-safe.
   using RangesOf = std::function<std::vector<FileRange>(std::int64_t i)>;
 
-  /// @param file outlives this object. @param first, end the samples of the pass.
-  ReadAhead(const MappedFile& file, RangesOf ranges_of, std::int64_t first, std::int64_t end);
+  /// Borrows the files. @param first, end the samples of the pass.
+  ReadAhead(MappedFiles files, RangesOf ranges_of, std::int64_t first, std::int64_t end);
 
   /// Call before sample `index` is read: requests the samples up to index + kSamplesAhead, each
   /// once.
@@ -44,7 +41,7 @@ class PRECAST_API ReadAhead {
  private:
   void ask();
 
-  const MappedFile& file_;
+  const MappedFiles files_;
   const RangesOf ranges_of_;
   const std::int64_t end_;
   std::atomic<std::int64_t> next_;

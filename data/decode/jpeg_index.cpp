@@ -19,7 +19,36 @@ JpegIndex::JpegIndex(std::uint64_t samples, std::size_t interval, std::uint64_t 
   require(interval > 0, "checkpoints have a distance");
 }
 
+JpegIndex::JpegIndex(std::vector<std::shared_ptr<JpegIndex>> files)
+    : JpegIndex(/*samples=*/0, files.at(0)->interval(), /*max_bytes=*/0) {
+  std::uint64_t first = 0;
+  for (std::shared_ptr<JpegIndex>& file : files) {
+    const std::uint64_t samples = file->samples();
+    parts_.push_back({std::move(file), first});
+    first += samples;
+  }
+}
+
+const JpegIndex::Part& JpegIndex::part_of(std::uint64_t sample) const {
+  std::size_t i = parts_.size() - 1;
+  while (i > 0 && parts_[i].first_sample > sample) --i;
+  return parts_[i];
+}
+
+std::uint64_t JpegIndex::samples() const {
+  if (!parts_.empty()) return parts_.back().first_sample + parts_.back().index->samples();
+  return sidecar_ ? sidecar_->samples() : entries_.size();
+}
+
+std::size_t JpegIndex::interval(std::uint64_t sample) const {
+  return parts_.empty() ? interval_ : part_of(sample).index->interval();
+}
+
 JpegCheckpoints JpegIndex::find(std::uint64_t sample) const {
+  if (!parts_.empty()) {
+    const Part& part = part_of(sample);
+    return part.index->find(sample - part.first_sample);
+  }
   if (sidecar_) return sidecar_->find(sample);
   const Entry entry = entries_[sample].load(std::memory_order_acquire);
   if (entry == nullptr) return {};
@@ -27,11 +56,19 @@ JpegCheckpoints JpegIndex::find(std::uint64_t sample) const {
 }
 
 bool JpegIndex::wants(std::uint64_t sample) const {
+  if (!parts_.empty()) {
+    const Part& part = part_of(sample);
+    return part.index->wants(sample - part.first_sample);
+  }
   return !sidecar_ && entries_[sample].load(std::memory_order_relaxed) == nullptr &&
          !full_.load(std::memory_order_relaxed);
 }
 
 void JpegIndex::add(std::uint64_t sample, std::span<const std::uint64_t> points) {
+  if (!parts_.empty()) {
+    const Part& part = part_of(sample);
+    return part.index->add(sample - part.first_sample, points);
+  }
   const std::size_t numbers = points.size() + 1;
   const std::scoped_lock lock(mutex_);
   if (!wants(sample)) return;
@@ -55,10 +92,17 @@ void JpegIndex::add(std::uint64_t sample, std::span<const std::uint64_t> points)
 
 std::uint64_t JpegIndex::bytes() const {
   if (sidecar_) return sidecar_->bytes();
-  return bytes_ + entries_.size() * sizeof(Entry);
+  std::uint64_t bytes = bytes_ + entries_.size() * sizeof(Entry);
+  for (const Part& part : parts_) bytes += part.index->bytes();
+  return bytes;
 }
 
 std::uint64_t JpegIndex::bytes_at_most() const {
+  if (!parts_.empty()) {
+    std::uint64_t bytes = 0;
+    for (const Part& part : parts_) bytes += part.index->bytes_at_most();
+    return bytes;
+  }
   if (sidecar_ || max_bytes_ == UINT64_MAX) return bytes();
   // The last block may be empty except for its start.
   return max_bytes_ + kBlockNumbers * sizeof(std::uint64_t) + entries_.size() * sizeof(Entry);
@@ -66,7 +110,8 @@ std::uint64_t JpegIndex::bytes_at_most() const {
 
 bool JpegIndex::write(const std::filesystem::path& path, const std::string& fingerprint,
                       const std::atomic<bool>* cancel) const {
-  require(!sidecar_, "an index that was opened is already in a file");
+  require(!sidecar_ && parts_.empty(),
+          "only an index of one file that is not in a file is written");
   JpegSidecarWriter file(path, interval_);
   const auto cancelled = [cancel] { return cancel != nullptr && cancel->load(); };
   for (std::uint64_t sample = 0; sample < entries_.size(); ++sample) {

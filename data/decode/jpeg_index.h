@@ -25,6 +25,8 @@ class PRECAST_API JpegIndex {
  public:
   /// An empty index. @param max_bytes once it has reached this size, nothing is added.
   JpegIndex(std::uint64_t samples, std::size_t interval, std::uint64_t max_bytes);
+  /// The index of a dataset of several files. @param files their indexes in order, not null.
+  explicit JpegIndex(std::vector<std::shared_ptr<JpegIndex>> files);
   /// Maps a sidecar file, which does not grow. @throws as JpegSidecar.
   [[nodiscard]] static std::unique_ptr<JpegIndex> open(const std::filesystem::path& path,
                                                        const std::string& fingerprint,
@@ -37,16 +39,17 @@ class PRECAST_API JpegIndex {
   /// @param points may be empty, for a JPEG that has none; it is not requested again.
   void add(std::uint64_t sample, std::span<const std::uint64_t> points);
 
-  /// Writes a sidecar, completely or not at all. Not for an index that was opened.
-  /// @param fingerprint of the dataset (BetonReader::fingerprint()). @param cancel may be set by
-  /// any thread to stop early. @return false if it was cancelled. @throws IoError
+  /// Writes a sidecar, completely or not at all. Not for an index that was opened, or of several
+  /// files. @param fingerprint of the dataset (BetonReader::fingerprint()). @param cancel may be
+  /// set by any thread to stop early. @return false if it was cancelled. @throws IoError
   bool write(const std::filesystem::path& path, const std::string& fingerprint,
              const std::atomic<bool>* cancel = nullptr) const;
 
+  /// MCUs between checkpoints; of several files, those of the first.
   [[nodiscard]] std::size_t interval() const { return interval_; }
-  [[nodiscard]] std::uint64_t samples() const {
-    return sidecar_ ? sidecar_->samples() : entries_.size();
-  }
+  /// The same for the file of a sample.
+  [[nodiscard]] std::size_t interval(std::uint64_t sample) const;
+  [[nodiscard]] std::uint64_t samples() const;
   /// Memory in use, allocated by this process or mapped.
   [[nodiscard]] std::uint64_t bytes() const;
   /// Upper limit of the memory that this process allocates for it.
@@ -55,6 +58,13 @@ class PRECAST_API JpegIndex {
  private:
   /// Points to the number of checkpoints, which is followed by the checkpoints.
   using Entry = const std::uint64_t*;
+  /// The index of one of several files.
+  struct Part {
+    std::shared_ptr<JpegIndex> index;
+    std::uint64_t first_sample = 0;
+  };
+  /// The part that the sample is in.
+  [[nodiscard]] const Part& part_of(std::uint64_t sample) const;
 
   std::size_t interval_;
   std::uint64_t max_bytes_;
@@ -69,6 +79,8 @@ class PRECAST_API JpegIndex {
   std::size_t used_in_block_ = 0;
   /// Takes the place of all entries.
   std::unique_ptr<JpegSidecar> sidecar_;
+  /// Of several files: takes the place of all else.
+  std::vector<Part> parts_;
 };
 
 }  // namespace precast::data

@@ -1,10 +1,8 @@
 #include "data/jobs/copy_dataset.h"
 
 #include <fmt/core.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <bit>
 #include <string>
 #include <utility>
 
@@ -18,20 +16,13 @@ namespace {
 /// The arguments of a field's descriptor for the copy: without the mark of a file that has
 /// checksums, which the new file may not have, and with the layout of a custom field.
 std::vector<std::byte> arguments_of(const BetonReader& file, std::size_t field) {
-  const auto bytes = file.bytes().subspan(kHeaderBytes + field * kFieldBytes + 1 + kFieldNameBytes,
-                                          kFieldArgumentsBytes);
+  const auto bytes = file.arguments(field);
   std::vector<std::byte> arguments(bytes.begin(), bytes.end());
   std::byte* const flag = arguments.data() + kSumsFlagAt;
   if (field == 0 && load<std::uint64_t>(flag) == kSumsFlag) store(flag, std::uint64_t{0});
   const FieldInfo& info = file.fields()[field];
   if (info.type != FieldType::custom) return arguments;
   return CustomField(info.layout, std::move(arguments)).arguments();
-}
-
-std::string describe(const FieldInfo& field) {
-  const std::string array =
-      field.dtype.empty() ? "" : fmt::format(" {} ({})", field.dtype, fmt::join(field.shape, ", "));
-  return fmt::format("'{}' {}{}", field.name, field_type_name(field.type), array);
 }
 
 /// Takes a place in the new file as its value, and returns the content of the field of the sample
@@ -68,41 +59,6 @@ class CopiedField final : public Field {
 };
 
 }  // namespace
-
-void check_same_fields(const BetonReader& first, const BetonReader& other) {
-  const auto fail = [&](const std::string& expected, const std::string& got) {
-    throw DataError(fmt::format("{}: expected {} as in {}, got {}", other.path().string(), expected,
-                                first.path().string(), got));
-  };
-  const auto& fields = first.fields();
-  for (std::size_t i = 0; i < std::min(fields.size(), other.fields().size()); ++i) {
-    const FieldInfo& a = fields[i];
-    const FieldInfo& b = other.fields()[i];
-    const auto same = [](const FieldInfo& l, const FieldInfo& r) {
-      return l.name == r.name && l.type == r.type && l.dtype == r.dtype && l.shape == r.shape;
-    };
-    if (!same(a, b)) fail("field " + describe(a), describe(b));
-    if (arguments_of(first, i) != arguments_of(other, i))
-      fail("the arguments of field " + describe(a), "others");
-  }
-  if (fields.size() != other.fields().size())
-    fail(fmt::format("{} fields", fields.size()), fmt::format("{}", other.fields().size()));
-}
-
-std::uint64_t copy_page_bytes(const std::vector<const BetonReader*>& files) {
-  std::uint64_t page = kMinPageBytes;
-  for (const BetonReader* file : files) {
-    page = std::max<std::uint64_t>(page, file->header().page_bytes);
-    for (std::uint64_t sample = 0; sample < file->size(); ++sample) {
-      std::uint64_t bytes = 0;
-      // The writer gives an empty value a byte.
-      for (std::size_t field = 0; field < file->fields().size(); ++field)
-        bytes += std::max<std::uint64_t>(1, file->blob_bytes(sample, field));
-      page = std::max(page, std::bit_ceil(bytes));
-    }
-  }
-  return std::min(page, kMaxPageBytes);
-}
 
 WriteSummary copy_dataset(const std::filesystem::path& path, const DatasetCopy& copy,
                           const WriteOptions& options) {

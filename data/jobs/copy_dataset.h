@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/beton/reader.h"
+#include "data/beton/several_files.h"
 #include "data/jobs/write_dataset.h"
 #include "framework/core/export.h"
 
@@ -31,15 +32,6 @@ struct DatasetCopy {
   std::function<std::int64_t(std::size_t file, std::int64_t label)> relabel;
   std::size_t label_field = 0;
 };
-
-/// @throws DataError naming the first difference in names, types, dtypes or shapes, and the file
-/// that differs.
-PRECAST_API void check_same_fields(const BetonReader& first, const BetonReader& other);
-
-/// A page size into which every sample of these files fits: their own, or a larger one if samples
-/// with empty values, each of which takes a byte in the copy, do not fit.
-[[nodiscard]] PRECAST_API std::uint64_t copy_page_bytes(
-    const std::vector<const BetonReader*>& files);
 
 /// Writes the file. Bytes of images and other fields, and the field descriptors, are copied
 /// unchanged: nothing is decoded, but values are checked against their checksums if the file has

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "data/beton/reader.h"
 #include "data/decode/baseline_header.h"
@@ -84,11 +86,25 @@ std::uint64_t estimated_bytes(const BetonReader& reader, std::size_t field) {
                                     static_cast<double>(reader.size()));
 }
 
+/// The index of several files.
+std::shared_ptr<JpegIndex> open_indices(const BetonReader& reader, std::uint64_t max_bytes) {
+  std::vector<std::shared_ptr<JpegIndex>> indices;
+  bool any = false;
+  for (const BetonReader& file : reader.files()) {
+    indices.push_back(open_jpeg_index(file, max_bytes / reader.size() * file.size()));
+    any = any || indices.back() != nullptr;
+    if (indices.back() == nullptr)
+      indices.back() = std::make_shared<JpegIndex>(file.size(), kDefaultCheckpointInterval, 0);
+  }
+  return any ? std::make_shared<JpegIndex>(std::move(indices)) : nullptr;
+}
+
 }  // namespace
 
 std::shared_ptr<JpegIndex> open_jpeg_index(const BetonReader& reader, std::uint64_t max_bytes) {
   const std::size_t field = reader.first_field(FieldType::image);
   if (field >= reader.fields().size()) return nullptr;
+  if (reader.num_files() > 1) return open_indices(reader, max_bytes);
   const std::uint64_t bytes = estimated_bytes(reader, field);
   if (bytes == 0) return nullptr;
   const auto sidecar = jpeg_sidecar(reader.path());

@@ -75,7 +75,7 @@ Loader::Pass::Pass(Shared& shared, const EpochRequest& request, std::int64_t sam
       runs_per_batch_((shared.options.batch_size + run_ - 1) / run_),
       next_ticket_(request.first_batch * runs_per_batch_) {
   layout_.set_streamed(exceeds_cache(layout_, shared.options));
-  if (const MappedFile* mapped = shared.reader.mapping())
+  if (const MappedFiles* mapped = shared.reader.mapping())
     read_ahead_.emplace(
         *mapped,
         [this](std::int64_t i) { return ranges_of(shared_.reader, shared_.blob_fields, id(i)); },

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <filesystem>
+#include <span>
 
 #include "data/beton/reader.h"
 #include "framework/core/error.h"
@@ -28,27 +30,31 @@ void touch(const std::byte* from, std::size_t bytes) {
   }
 }
 
-}  // namespace
-
-void preload(const BetonReader& reader) {
-  const std::span<const std::byte> bytes = reader.bytes();
-  const std::uint64_t limit = memory_limit_bytes();
-  if (limit > 0 && bytes.size() > limit / 10 * 9) {
-    throw ConfigError(fmt::format(
-        "data.in_memory: expected a file that fits in memory for 2 (load all before the start), "
-        "got {} with {} MiB and a memory limit of {} MiB. Use 1, or 0 with data.order: "
-        "quasi_random",
-        reader.path().string(), bytes.size() >> 20, limit >> 20));
-  }
+/// A whole mapped file.
+void load_all(std::span<const std::byte> bytes, const std::filesystem::path& path) {
   for (std::size_t at = 0; at < bytes.size(); at += kChunkBytes) {
     const std::size_t count = std::min(kChunkBytes, bytes.size() - at);
     // The mapping begins at the start of a page, and so does every chunk.
     auto* chunk = const_cast<std::byte*>(bytes.data() + at);
     if (::madvise(chunk, count, kPopulateRead) == 0) continue;
     if (errno != EINVAL && errno != EINTR && errno != EAGAIN)
-      throw IoError("cannot load", reader.path().string(), errno);
+      throw IoError("cannot load", path.string(), errno);
     touch(chunk, count);
   }
+}
+
+}  // namespace
+
+void preload(const BetonReader& reader) {
+  const std::uint64_t limit = memory_limit_bytes();
+  if (limit > 0 && reader.file_bytes() > limit / 10 * 9) {
+    throw ConfigError(fmt::format(
+        "data.in_memory: expected a file that fits in memory for 2 (load all before the start), "
+        "got {} with {} MiB and a memory limit of {} MiB. Use 1, or 0 with data.order: "
+        "quasi_random",
+        reader.path().string(), reader.file_bytes() >> 20, limit >> 20));
+  }
+  for (const BetonReader& file : reader.files()) load_all(file.bytes(), file.path());
 }
 
 }  // namespace precast::data

@@ -49,7 +49,7 @@ std::uint64_t stored_bytes(const BetonReader& reader, const std::vector<std::siz
 }
 
 FileWindow DirectWindow::read(const BetonReader& reader, const FileRange& range) {
-  const DiskFile* disk = reader.disk();
+  const DiskFiles* disk = reader.disk();
   if (disk == nullptr || range.begin == range.end) return {};
   // Without the page cache, offset, length and memory must be multiples of the alignment.
   const std::uint64_t alignment = disk->alignment();

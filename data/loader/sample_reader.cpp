@@ -96,7 +96,7 @@ void SampleReader::read(const SamplePlace& place, const BatchLayout& layout, std
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     const OutputField& field = layout.fields()[i];
     const auto with_place = [&](const Error& error) {
-      return fmt::format("{}: sample {}, field '{}': {}", reader_.path().string(), place.sample,
+      return fmt::format("{}, field '{}': {}", reader_.sample_text(place.sample),
                          reader_.fields()[outputs_[i].field].name, error.what());
     };
     const Item item{.output = outputs_[i],

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/beton/reader.h"
+#include "data/beton/several_files.h"
 #include "framework/core/error.h"
 
 namespace precast::data {
@@ -32,6 +33,18 @@ std::uint64_t page_of(const BetonReader& reader, std::uint64_t sample) {
       return reader.blob_offset(sample, field) / reader.header().page_bytes;
   }
   return kNoPage;
+}
+
+std::vector<std::uint64_t> pages_of(const BetonReader& reader, const Members& members) {
+  const bool merged = reader.num_files() > 1;
+  const std::vector<std::uint64_t> of_merge =
+      merged ? merged_pages(reader) : std::vector<std::uint64_t>{};
+  std::vector<std::uint64_t> pages(members.size());
+  for (std::uint64_t i = 0; i < pages.size(); ++i) {
+    pages[i] = page_of(reader, members[i]);
+    if (merged && pages[i] != kNoPage) pages[i] = of_merge[members[i]];
+  }
+  return pages;
 }
 
 std::uint64_t count_pages(const BetonReader& reader) {

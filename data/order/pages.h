@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
+#include "data/order/subset.h"
 #include "framework/core/export.h"
 
 namespace precast::data {
@@ -16,7 +18,12 @@ inline constexpr std::uint64_t kNoPage = UINT64_MAX;
 /// start of the file, or kNoPage.
 [[nodiscard]] PRECAST_API std::uint64_t page_of(const BetonReader& reader, std::uint64_t sample);
 
-/// The number of pages that have values.
+/// The page of each of these samples: of one file page_of(), of several files that of their merge
+/// (merged_pages()), so that an order by pages does not depend on how a dataset is stored.
+[[nodiscard]] PRECAST_API std::vector<std::uint64_t> pages_of(const BetonReader& reader,
+                                                              const Members& members);
+
+/// The number of pages of one file that have values.
 [[nodiscard]] PRECAST_API std::uint64_t count_pages(const BetonReader& reader);
 
 /// The number of pages, of `page_bytes` bytes each, that quasi_random keeps open at once.

@@ -14,8 +14,7 @@ class QuasiRandomOrder final : public SampleOrder {
  public:
   QuasiRandomOrder(const BetonReader& reader, const Members& members, std::uint64_t window_pages)
       : window_pages_(std::max<std::uint64_t>(window_pages, 1)), ids_(members.size()) {
-    std::vector<std::uint64_t> pages(members.size());
-    for (std::uint64_t i = 0; i < pages.size(); ++i) pages[i] = page_of(reader, members[i]);
+    const std::vector<std::uint64_t> pages = pages_of(reader, members);
     std::vector<std::uint64_t> sorted(members.size());
     std::iota(sorted.begin(), sorted.end(), 0);
     std::ranges::stable_sort(sorted, {}, [&](std::uint64_t i) { return pages[i]; });

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <optional>
 
+#include "data/order/sample_list.h"
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
 
@@ -13,6 +14,7 @@ namespace precast::data {
 namespace {
 
 constexpr std::string_view kRandom = "random:";
+constexpr char kList = '@';
 
 struct Subset {
   std::uint64_t first = 0;
@@ -73,10 +75,13 @@ Members draw(std::uint64_t size, std::uint64_t count, std::uint64_t seed) {
 }  // namespace
 
 bool is_subset(std::string_view text) {
+  if (text.starts_with(kList)) return text.size() > 1;
   return parse_subset(text).has_value();
 }
 
 Members choose_subset(std::string_view text, std::uint64_t size, std::string_view place) {
+  if (text.starts_with(kList) && text.size() > 1)
+    return read_sample_list(text.substr(1), size, place);
   const std::optional<Subset> subset = parse_subset(text);
   if (!subset) throw ConfigError(fmt::format("subset: expected {}, got '{}'", kSubsetForms, text));
   const std::uint64_t end = subset->end == UINT64_MAX ? size : subset->end;

@@ -31,7 +31,8 @@ class PRECAST_API Members {
 
 /// The syntax of a subset, for help and messages.
 inline constexpr const char* kSubsetForms =
-    "N, the first ones; A:B; random:N, drawn at random; random:N:SEED, another draw";
+    "N, the first ones; A:B; random:N, drawn at random; random:N:SEED, another draw; @FILE, those "
+    "that a file lists";
 
 /// Whether choose_subset() accepts the text for a large enough dataset.
 [[nodiscard]] PRECAST_API bool is_subset(std::string_view text);
@@ -40,7 +41,8 @@ inline constexpr const char* kSubsetForms =
 /// B is left out, the dataset's start or end); "random:N" N samples drawn at random without
 /// replacement, "random:N:SEED" another draw (SEED is 0 if left out). A draw depends on `size`, N
 /// and SEED alone, not on training.seed: so it is the same on all ranks, in resumed runs and in
-/// runs with different seeds; a smaller N gives a subset of the samples of a larger N.
+/// runs with different seeds; a smaller N gives a subset of the samples of a larger N. "@FILE"
+/// takes the samples that a file lists (read_sample_list() in sample_list.h).
 /// @param place the dataset, for messages. @throws ConfigError; its message begins with `subset`.
 [[nodiscard]] PRECAST_API Members choose_subset(std::string_view text, std::uint64_t size,
                                                 std::string_view place);

@@ -244,6 +244,7 @@ void make_texts(const fs::path& to) {
           2, "{\"a\": 1, \"b\": [null, 2.5], \"c\": \"x\"}\n{\"a\": 2, \"b\": {}, \"c\": \"\"}\n"));
   put_text(to / "filter" / "all", "label in [1, 2, 3] and not (weight <= 0.5) or label != 4");
   put_text(to / "filter" / "lists", "label not in (1, 5) and weight > 3e0");
+  put_text(to / "sample_list" / "ranges", "7\n0:4 # the first\n\n4095\n 100:200\r\n");
   put_text(to / "sums" / "info",
            R"({"classes": {"label": ["cat", "dog"]}, "written": {"workers": "2"}})");
 }

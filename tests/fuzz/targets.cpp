@@ -34,6 +34,7 @@ const std::map<std::string, std::function<void(Input)>, std::less<>>& targets() 
       {"tar", tar},
       {"image_file", image_file},
       {"filter", filter},
+      {"sample_list", sample_list},
       {"weights_spec", weights_spec},
   };
   return all;

@@ -32,6 +32,7 @@ void source(Input input);
 void tar(Input input);
 void image_file(Input input);
 void filter(Input input);
+void sample_list(Input input);
 void weights_spec(Input input);
 /// @}
 

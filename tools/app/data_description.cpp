@@ -54,8 +54,15 @@ std::string number_list(const ordered_json& numbers) {
 
 }  // namespace
 
+std::string file_text(const ordered_json& file) {
+  if (file.is_string()) return file;
+  return fmt::format("{}", fmt::join(file.get<std::vector<std::string>>(), ", "));
+}
+
 ordered_json dataset_summary(const data::BetonReader& reader) {
-  ordered_json report = {{"file", reader.path().string()},
+  std::vector<std::string> files;
+  for (const data::BetonReader& file : reader.files()) files.push_back(file.path().string());
+  ordered_json report = {{"file", files.size() == 1 ? ordered_json(files[0]) : ordered_json(files)},
                          {"samples", reader.size()},
                          {"bytes", reader.file_bytes()},
                          {"class_names", describe_classes(reader)}};
@@ -91,8 +98,8 @@ ordered_json pipeline_summary(const data::Pipeline& pipeline, const ordered_json
 
 void print_dataset(const std::string& name, const ordered_json& dataset) {
   std::string text =
-      fmt::format("{}, {} samples, {}", dataset.at("file").get<std::string>(),
-                  dataset.at("samples").dump(), format_bytes(dataset.at("bytes").get<double>()));
+      fmt::format("{}, {} samples, {}", file_text(dataset.at("file")), dataset.at("samples").dump(),
+                  format_bytes(dataset.at("bytes").get<double>()));
   if (dataset.contains("image_px")) {
     const ordered_json& sides = dataset.at("image_px");
     text += fmt::format(", images {} wide, {} high (px)", side_text(sides.at("width")),

@@ -8,8 +8,11 @@
 
 namespace precast::tools {
 
-/// A dataset as --dry-run shows it: file, samples, bytes, classes, and the smallest, mean and
-/// largest width and height of its first image field, in pixels.
+/// One path, or those of a list; for people.
+[[nodiscard]] std::string file_text(const nlohmann::ordered_json& file);
+
+/// A dataset as --dry-run shows it: file (a list if there are several), samples, bytes, classes,
+/// and the smallest, mean and largest width and height of its first image field, in pixels.
 [[nodiscard]] nlohmann::ordered_json dataset_summary(const data::BetonReader& reader);
 
 /// A pipeline as --dry-run shows it: the steps as the recipe wrote them (or the standard ones), and

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "data/beton/file_info.h"
 #include "data/order/class_names.h"
@@ -53,6 +54,29 @@ void check_datasets(const std::vector<NamedDataset>& datasets) {
   if (!missing.empty()) throw IoError(missing);
 }
 
+void check_common_classes(const data::BetonReader& dataset, std::size_t field) {
+  std::vector<std::vector<std::string>> names;
+  std::vector<std::string> named;
+  std::string paths;
+  for (const data::BetonReader& file : dataset.files()) {
+    paths += file.path().string() + " ";
+    std::vector<std::string> own = data::class_names_of(file, field);
+    if (own.empty()) continue;
+    names.push_back(std::move(own));
+    named.push_back(file.path().string());
+  }
+  if (names.empty()) return;
+  const auto conflict = data::common_names(names).conflict;
+  if (!conflict) return;
+  const auto [file, other, label] = *conflict;
+  throw ConfigError(fmt::format(
+      "{}: expected label {} of '{}' to be '{}', as in {}, got '{}'. Write one file in which "
+      "classes of the same name have the same label: precast merge {}OUT.beton --label-rule "
+      "by-name",
+      named[other], label, dataset.fields()[field].name, names[file][label], named[file],
+      names[other][label], paths));
+}
+
 void check_same_classes(const data::BetonReader& train, std::size_t train_field,
                         const data::BetonReader& val, std::size_t val_field) {
   const std::string conflict = data::class_conflict(data::class_names_of(train, train_field),
@@ -83,10 +107,10 @@ std::vector<std::string> class_warnings(const data::BetonReader& train, std::siz
     const auto wanted = data::labels_of(train, train_field,
                                         data::choose_members(train, {.filter = options.filter}));
     const auto chosen = data::labels_of(train, train_field, data::choose_members(train, options));
-    const bool drawn = options.subset.starts_with("random:");
-    add("data.subset", data::absent_labels(wanted, chosen), wanted.size(),
-        drawn ? ". Draw more samples"
-              : ". data.subset: random:N draws N samples of the whole file");
+    std::string_view hint = ". data.subset: random:N draws N samples of the whole file";
+    if (options.subset.starts_with("random:")) hint = ". Draw more samples";
+    if (options.subset.starts_with('@')) hint = "";
+    add("data.subset", data::absent_labels(wanted, chosen), wanted.size(), hint);
   }
   add("data.val_dataset", data::absent_labels(labels, data::labels_of(val, val_field, all_of(val))),
       labels.size(), "");

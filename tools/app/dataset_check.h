@@ -9,7 +9,7 @@
 
 namespace precast::tools {
 
-/// A dataset that a recipe names.
+/// A file of a dataset that a recipe names; several files of one key are one dataset.
 struct NamedDataset {
   std::string key;
   /// Empty: the recipe does not name one.
@@ -22,6 +22,11 @@ struct NamedDataset {
 /// exist. @throws ConfigError if one is not named, else IoError; the message lists all of them,
 /// each with its key and place.
 void check_datasets(const std::vector<NamedDataset>& datasets);
+
+/// Checks that labels mean the same classes in all files of a dataset: those with class names give
+/// a label the same name. @param field the labels.
+/// @throws ConfigError naming two files, the label and its names.
+void check_common_classes(const data::BetonReader& dataset, std::size_t field);
 
 /// Checks that labels mean the same classes in both files, for the labels that have class names in
 /// both.

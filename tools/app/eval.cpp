@@ -1,6 +1,6 @@
 #include "tools/app/eval.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <boost/program_options.hpp>
 #include <cmath>
@@ -9,6 +9,7 @@
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
 #include "tools/app/class_figures.h"
+#include "tools/app/data_description.h"
 #include "tools/app/eval_session.h"
 #include "tools/app/session.h"
 #include "tools/cli/json_output.h"
@@ -25,14 +26,14 @@ ordered_json describe_subject(const Recipe& recipe, const RunArgument& used) {
   ordered_json subject = ordered_json::object();
   if (!used.run.empty()) subject["run"] = used.run.string();
   subject["weights"] = recipe.config.model.weights;
-  subject["dataset"] = recipe.config.data.val_dataset;
+  subject["dataset"] = recipe.resolved.at("data.val_dataset");
   return subject;
 }
 
 void print_subject(const ordered_json& subject, const RunArgument& used) {
   for (const auto& [name, value] : subject.items()) {
     const bool unfinished = name == "run" && !used.checkpoint.empty();
-    fmt::print("{:<8} {}{}\n", name, value.get<std::string>(),
+    fmt::print("{:<8} {}{}\n", name, file_text(value),
                unfinished ? fmt::format(" ({})", used.checkpoint.filename().string()) : "");
   }
 }
@@ -69,7 +70,7 @@ struct Evaluated {
 Evaluated evaluate(const Recipe& recipe, const Registries& registries, const RunArgument& used) {
   const TrainConfig& config = recipe.config;
   check_weights_given(config);
-  const auto reader = open_dataset("data.val_dataset", config.data.val_dataset, config);
+  const auto reader = open_dataset("data.val_dataset", recipe);
   const std::int64_t outputs = count_eval_outputs(recipe, reader.get(), /*labels_matter=*/true);
   EvalModel model = make_eval_model(recipe, registries, outputs, reader.get(), used.checkpoint);
   const EvalSource opened = open_eval_source(model, *reader);

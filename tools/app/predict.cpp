@@ -52,8 +52,10 @@ Inputs read_inputs(RecipeArguments& command) {
   const auto is_dataset = [](const std::string& name) { return name.ends_with(".beton"); };
   if (std::ranges::none_of(given, is_dataset)) return {given, ""};
   if (given.size() > 1) {
-    throw ConfigError(fmt::format("expected images, or one .beton file as the only input, got {}",
-                                  fmt::join(given, " ")));
+    throw ConfigError(
+        fmt::format("expected images, or one .beton file as the only input, got {}. Several files "
+                    "are read as one with --data.val_dataset=[A.beton,B.beton]",
+                    fmt::join(given, " ")));
   }
   const auto names_dataset = [](const Override& override) {
     return override.key == "data.val_dataset";
@@ -121,11 +123,12 @@ std::vector<std::string> class_names(const TrainConfig& config, const data::Beto
   return data::class_names_of(*reader, field);
 }
 
-/// The recipe's dataset, which has the names of the classes; null if the file does not exist.
-std::unique_ptr<data::BetonReader> find_dataset(const TrainConfig& config) {
-  if (config.data.val_dataset.empty()) return nullptr;
+/// The recipe's validation dataset, for its class names; null if none is set or it cannot be
+/// opened.
+std::unique_ptr<data::BetonReader> find_dataset(const Recipe& recipe) {
+  if (recipe.config.data.val_dataset.empty()) return nullptr;
   try {
-    return open_dataset("data.val_dataset", config.data.val_dataset, config);
+    return open_dataset("data.val_dataset", recipe);
   } catch (const Error& error) {
     log_info("the classes of the dataset are not known: {}", error.what());
     return nullptr;
@@ -258,12 +261,12 @@ int run_predict(const std::vector<std::string>& args) {
   check_weights_given(config);
   log_info("=> weights {}", config.model.weights);
   if (inputs.photos.empty()) {
-    const auto reader = open_dataset("data.val_dataset", config.data.val_dataset, config);
+    const auto reader = open_dataset("data.val_dataset", recipe);
     return Predictor(recipe, registries, reader.get(), used, format).predict_dataset(*reader);
   }
   const PhotoList photos = list_photos(inputs.photos);
   report_ignored(photos);
-  const auto dataset = find_dataset(config);
+  const auto dataset = find_dataset(recipe);
   return Predictor(recipe, registries, dataset.get(), used, format).predict_photos(photos);
 }
 

@@ -21,6 +21,7 @@
 #include "framework/distributed/grad_sync.h"
 #include "framework/launch/launcher.h"
 #include "tools/app/torch_errors.h"
+#include "tools/app/train_config_check.h"
 #include "tools/cli/command.h"
 
 namespace precast::tools {

@@ -13,6 +13,7 @@
 #include "tools/app/plan.h"
 #include "tools/app/recipe_parts.h"
 #include "tools/app/session.h"
+#include "tools/app/train_config_check.h"
 #include "tools/cli/recipe_file.h"
 #include "tools/plugins/plugins.h"
 
@@ -141,10 +142,10 @@ void check_image_sizes(const Recipe& recipe, const TrainPlan& plan, Diagnostics&
 
 /// Whether the model reads images, as far as that is known before the datasets are opened: a model
 /// that reads other fields is tried on those (Assembly).
-bool may_read_images(const TrainConfig& config) {
-  if (!config.data.inputs.empty()) return false;
+bool may_read_images(const Recipe& recipe) {
+  if (!recipe.config.data.inputs.empty()) return false;
   try {
-    const auto reader = open_dataset("data.train_dataset", config.data.train_dataset, config);
+    const auto reader = open_dataset("data.train_dataset", recipe);
     return reader->first_field(data::FieldType::image) < reader->fields().size();
   } catch (const Error&) {
     return true;
@@ -158,7 +159,7 @@ void try_model(const Recipe& recipe, const TrainPlan& plan, const Registries& re
   std::set<std::int64_t> sizes = {recipe.config.validation.resolution};
   if (use == RecipeUse::train && !recipe.config.training.eval_only)
     sizes.insert(plan.image_size_px.begin(), plan.image_size_px.end());
-  if (!may_read_images(recipe.config)) return;
+  if (!may_read_images(recipe)) return;
   const std::string unfit = find_unfit_size(registries.models, plan, sizes);
   if (!unfit.empty()) throw ConfigError(unfit);
   const bool sync_bn = recipe.config.dist.sync_bn && requested_ranks(recipe.config) > 1;
@@ -212,11 +213,24 @@ ordered_json load_plugins(const ConfigNode& file, const std::vector<Override>& o
 std::vector<NamedDataset> named_datasets(const TrainConfig& config, const Schema& schema,
                                          const std::string& path) {
   const Origin nowhere{path.empty() ? "command line" : path, 0, 0};
-  const auto named = [&](const char* key, const std::string& file) {
-    return NamedDataset{key, file, schema.given(key) ? schema.origin(key) : nowhere};
+  std::vector<NamedDataset> datasets;
+  const auto add = [&](const char* key, std::vector<std::string> files) {
+    if (files.empty()) files.emplace_back();
+    for (const std::string& file : files)
+      datasets.push_back({key, file, schema.given(key) ? schema.origin(key) : nowhere});
   };
-  return {named("data.train_dataset", config.data.train_dataset),
-          named("data.val_dataset", config.data.val_dataset)};
+  add("data.train_dataset", config.data.train_dataset);
+  add("data.val_dataset", config.data.val_dataset);
+  return datasets;
+}
+
+/// Records one file as a text, as every run did before there were lists.
+void shorten_lists_of_one(ordered_json& values) {
+  for (const char* key : {"data.train_dataset", "data.val_dataset"}) {
+    ordered_json& files = values.at(key);
+    if (files.empty()) files = "";
+    if (files.is_array() && files.size() == 1) files = ordered_json(files[0]);
+  }
 }
 
 /// Gives images the model's number of channels. @param origin of model.in_channels
@@ -303,6 +317,7 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
   fit_channels(recipe, schema.origin("model.in_channels"), diagnostics);
   recipe.datasets = named_datasets(recipe.config, schema, path);
   recipe.resolved = schema.values();
+  shorten_lists_of_one(recipe.resolved);
   recipe.resolved["plugins"] = plugins.at("files");
   if (!plugins.at("xxh3").empty()) recipe.resolved["plugins.xxh3"] = plugins.at("xxh3");
   recipe.places = places_of(schema, path);

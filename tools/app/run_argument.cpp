@@ -59,12 +59,26 @@ std::string text_at(const ordered_json& object, const std::string& key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-Override set_key(const std::string& key, const std::string& value, const fs::path& source) {
+/// A text, or the texts of a list.
+std::vector<std::string> texts_at(const ordered_json& object, const std::string& key) {
+  const auto found = object.find(key);
+  if (found == object.end()) return {};
+  std::vector<std::string> texts;
+  for (const ordered_json& item : found->is_array() ? *found : ordered_json::array({*found}))
+    if (item.is_string() && item != "") texts.push_back(item);
+  return texts;
+}
+
+ConfigNode text_node(const std::string& value, const fs::path& source) {
   ConfigNode node;
   node.kind = ConfigNode::Kind::scalar;
   node.scalar = value;
   node.origin = {source.string(), 0, 0};
-  return {key, node};
+  return node;
+}
+
+Override set_key(const std::string& key, const std::string& value, const fs::path& source) {
+  return {key, text_node(value, source)};
 }
 
 bool contains_key(const std::vector<Override>& given, std::string_view key) {
@@ -121,18 +135,31 @@ std::vector<fs::path> start_folders(const fs::path& run, const ordered_json& par
   return folders;
 }
 
+/// The file in the run's start folder that a relative path was recorded for; else the path as it
+/// is, and where that is the same file.
+std::string find_recorded(const std::vector<fs::path>& folders, const fs::path& recorded) {
+  if (recorded.is_absolute()) return recorded.string();
+  std::error_code none;
+  const auto folder = std::ranges::find_if(
+      folders, [&](const fs::path& start) { return fs::exists(start / recorded, none); });
+  if (folder == folders.end() || fs::equivalent(*folder / recorded, recorded, none))
+    return recorded.string();
+  return (*folder / recorded).string();
+}
+
 /// Adds the datasets whose recorded path is relative and that are in the run's start folder.
 void find_datasets(const ordered_json& params, RunArgument& found) {
   const std::vector<fs::path> folders = start_folders(found.run, params);
   for (const char* key : {"data.train_dataset", "data.val_dataset"}) {
-    const fs::path recorded = text_at(params, key);
-    if (recorded.empty() || recorded.is_absolute()) continue;
-    std::error_code none;
-    const auto folder = std::ranges::find_if(
-        folders, [&](const fs::path& start) { return fs::exists(start / recorded, none); });
-    // Shown as it was recorded if that is the same file.
-    if (folder == folders.end() || fs::equivalent(*folder / recorded, recorded, none)) continue;
-    found.overrides.push_back(set_key(key, (*folder / recorded).string(), found.config));
+    const std::vector<std::string> recorded = texts_at(params, key);
+    ConfigNode files = text_node("", found.config);
+    files.kind = ConfigNode::Kind::list;
+    bool moved = false;
+    for (const std::string& file : recorded) {
+      files.items.push_back(text_node(find_recorded(folders, file), found.config));
+      moved = moved || files.items.back().scalar != file;
+    }
+    if (moved) found.overrides.push_back({key, std::move(files)});
   }
 }
 

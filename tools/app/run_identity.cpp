@@ -6,8 +6,13 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "data/beton/sums.h"
+#include "data/order/subset.h"
 #include "framework/core/archive/tensor_record.h"
 #include "tools/cli/version.h"
 
@@ -70,11 +75,6 @@ bool is_option_of_a_part(std::string_view key) {
          key == "training.momentum" || key == "data.weights" || key == "data.weight_field";
 }
 
-ordered_json describe_dataset(const data::BetonReader& reader) {
-  return fmt::format("{} samples, {} bytes, metadata {}", reader.size(), reader.file_bytes(),
-                     reader.fingerprint());
-}
-
 /// Earlier versions recorded switches as 0 and 1.
 bool is_same(const ordered_json& there, const ordered_json& here) {
   if (there.is_number_integer() && here.is_boolean())
@@ -84,10 +84,31 @@ bool is_same(const ordered_json& there, const ordered_json& here) {
 
 }  // namespace
 
+ordered_json describe_dataset(const data::BetonReader& reader) {
+  std::string text;
+  for (const data::BetonReader& file : reader.files()) {
+    text += fmt::format("{}{} samples, {} bytes, metadata {}", text.empty() ? "" : "; ",
+                        file.size(), file.file_bytes(), file.fingerprint());
+  }
+  return text;
+}
+
+ordered_json describe_subset(const ordered_json& subset, const data::BetonReader& train) {
+  if (!subset.is_string() || !subset.get<std::string>().starts_with('@')) return subset;
+  const data::Members listed =
+      data::choose_subset(subset.get<std::string>(), train.size(), train.path().string());
+  std::vector<std::uint64_t> ids(listed.size());
+  for (std::uint64_t i = 0; i < ids.size(); ++i) ids[i] = listed[i];
+  return fmt::format("{} listed samples, xxh3 {:016x}", ids.size(),
+                     data::hash_of(std::as_bytes(std::span(ids))));
+}
+
 ordered_json describe_identity(const ordered_json& values, const TrainPlan& plan,
                                const data::BetonReader& train, const data::BetonReader& val,
                                const Model& model) {
   ordered_json identity = values;
+  if (values.contains("data.subset"))
+    identity["data.subset"] = describe_subset(values.at("data.subset"), train);
   identity["plan.global_batch_size"] = plan.global_batch_size;
   identity["plan.classes"] = plan.model.num_classes;
   identity["dataset.train"] = describe_dataset(train);

@@ -19,6 +19,14 @@ namespace precast::tools {
                                                        const data::BetonReader& val,
                                                        const Model& model);
 
+/// The part of it that identifies a dataset: of each file, in order, samples, bytes and a hash of
+/// the metadata.
+[[nodiscard]] nlohmann::ordered_json describe_dataset(const data::BetonReader& reader);
+/// The part of it that identifies data.subset. A list in a file counts by the samples it names: the
+/// file may move, and must not change. @throws as data::choose_subset
+[[nodiscard]] nlohmann::ordered_json describe_subset(const nlohmann::ordered_json& subset,
+                                                     const data::BetonReader& train);
+
 /// The values that differ, one line each: `training.epochs: 16 there, 18 here`.
 [[nodiscard]] std::vector<std::string> compare_identities(const nlohmann::ordered_json& there,
                                                           const nlohmann::ordered_json& here);

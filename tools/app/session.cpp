@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -35,8 +36,10 @@ std::uint64_t cache_bytes(const data::BetonReader& reader, const TrainData& data
   const std::int64_t given_mb = run.config().data.cache_mb;
   if (given_mb > 0) return static_cast<std::uint64_t>(given_mb) << 20;
   const std::uint64_t page_bytes = reader.header().page_bytes;
-  const std::uint64_t open_pages =
-      std::min(data.window_pages, reader.file_bytes() / page_bytes + 1);
+  // A page of the merge of several files may be in two pages of a file.
+  const std::uint64_t pages_of_one = reader.num_files() > 1 ? 2 : 1;
+  const std::uint64_t open_pages = std::min(pages_of_one * data.window_pages,
+                                            reader.file_bytes() / page_bytes + reader.num_files());
   return std::max((kPagesAhead + open_pages) * page_bytes,
                   memory_limit_bytes() / 4 / ranks_of_host(run));
 }
@@ -74,6 +77,25 @@ std::string label_field(const TrainConfig& config) {
   return config.data.targets.empty() ? "" : config.data.targets.front();
 }
 
+std::unique_ptr<data::BetonReader> open_files(const std::vector<std::filesystem::path>& paths,
+                                              const TrainConfig& config) {
+  data::BlobAccess access = data::BlobAccess::mapped;
+  if (config.data.in_memory == 0) {
+    access = config.data.direct_io ? data::BlobAccess::on_disk_direct : data::BlobAccess::on_disk;
+  }
+  auto reader = std::make_unique<data::BetonReader>(
+      paths, access, read_layouts(config.data.fields, "data.fields"));
+  const std::vector<std::string>& targets = config.data.targets;
+  const std::size_t label = reader->first_field(data::FieldType::integer);
+  for (std::size_t i = 0; i < reader->fields().size(); ++i) {
+    const data::FieldInfo& field = reader->fields()[i];
+    const bool targeted = std::ranges::find(targets, field.name) != targets.end();
+    if (field.type == data::FieldType::integer && (targets.empty() ? i == label : targeted))
+      check_common_classes(*reader, i);
+  }
+  return reader;
+}
+
 /// @throws ConfigError if a prefix names no parameter, or none is left to train.
 void freeze_parameters(const Model& model, const std::vector<std::string>& prefixes) {
   const std::vector<NamedTensor> parameters = model.parameters();
@@ -105,18 +127,26 @@ engine::GraphMode graph_mode(const TrainConfig& config) {
   return config.training.cuda_graphs == "on" ? engine::GraphMode::on : engine::GraphMode::automatic;
 }
 
-std::unique_ptr<data::BetonReader> open_dataset(std::string_view key, const std::string& path,
-                                                const TrainConfig& config) {
-  if (path.empty()) {
+std::unique_ptr<data::BetonReader> open_dataset(std::string_view key, const Recipe& recipe) {
+  std::vector<std::filesystem::path> paths;
+  std::string place;
+  for (const NamedDataset& dataset : recipe.datasets) {
+    if (dataset.key != key || dataset.path.empty()) continue;
+    paths.emplace_back(dataset.path);
+    place = fmt::format("{}: {}: ", dataset.origin.text(), key);
+  }
+  if (paths.empty()) {
     throw ConfigError(fmt::format(
         "{}: missing. Expected the path of a .beton file, such as --{}=FILE.beton", key, key));
   }
-  data::BlobAccess access = data::BlobAccess::mapped;
-  if (config.data.in_memory == 0) {
-    access = config.data.direct_io ? data::BlobAccess::on_disk_direct : data::BlobAccess::on_disk;
+  if (paths.size() == 1) place.clear();
+  try {
+    return open_files(paths, recipe.config);
+  } catch (const DataError& error) {
+    throw DataError(place + error.what());
+  } catch (const ConfigError& error) {
+    throw ConfigError(place + error.what());
   }
-  return std::make_unique<data::BetonReader>(path, access,
-                                             read_layouts(config.data.fields, "data.fields"));
 }
 
 data::OrderOptions train_order_options(const Recipe& recipe) {
@@ -192,8 +222,8 @@ std::int64_t count_classes(const data::BetonReader& reader, const TrainConfig& c
   for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
     const std::int64_t label = reader.integer(sample, field);
     if (label < 0 || label >= bound) {
-      throw DataError(fmt::format("{}: sample {}: expected a label in [0, {}), got {}",
-                                  reader.path().string(), sample, bound, label));
+      throw DataError(fmt::format("{}: expected a label in [0, {}), got {}",
+                                  reader.sample_text(sample), bound, label));
     }
     classes = std::max(classes, label + 1);
   }

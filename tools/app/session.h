@@ -25,11 +25,11 @@ namespace precast::tools {
 /// The value of training.cuda_graphs.
 [[nodiscard]] engine::GraphMode graph_mode(const TrainConfig& config);
 
-/// Opens the dataset of a key, in the mode of data.in_memory. @throws ConfigError if the key has no
-/// value; DataError; IoError.
+/// Opens the dataset of a key, in the mode of data.in_memory; several files are read as one.
+/// @throws ConfigError if the key has no value, or if files give a label different names;
+/// DataError; IoError. With several files, messages begin with the key and its place.
 [[nodiscard]] std::unique_ptr<data::BetonReader> open_dataset(std::string_view key,
-                                                              const std::string& path,
-                                                              const TrainConfig& config);
+                                                              const Recipe& recipe);
 
 /// The parts that read a training set.
 struct TrainData {

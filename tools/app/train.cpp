@@ -38,8 +38,7 @@ ResolvedRun planned_run(const Recipe& recipe, const RankInfo& info) {
 /// Opens and checks the validation set, too.
 ordered_json describe_val_dataset(const data::BetonReader& train, const Recipe& recipe,
                                   std::int64_t classes) {
-  const TrainConfig& config = recipe.config;
-  const auto reader = open_dataset("data.val_dataset", config.data.val_dataset, config);
+  const auto reader = open_dataset("data.val_dataset", recipe);
   for (const std::string& warning : check_classes(train, *reader, recipe))
     log_warning("{}", warning);
   static_cast<void>(count_outputs(*reader, recipe, recipe.val_pipeline, classes));
@@ -127,7 +126,7 @@ int dry_run(const ResolvedRun& run, const Registries& registries, std::int64_t t
     std::vector<NamedDataset> named = run.recipe.datasets;
     std::erase_if(named, [](const NamedDataset& dataset) { return dataset.path.empty(); });
     check_datasets(named);
-    const auto reader = open_dataset("data.train_dataset", config.data.train_dataset, config);
+    const auto reader = open_dataset("data.train_dataset", run.recipe);
     const TrainData data = make_train_order(*reader, run, registries);
     train_samples = static_cast<std::int64_t>(data.order->size());
     values = resolved_values(run.recipe, *reader, data);

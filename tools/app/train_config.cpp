@@ -1,9 +1,5 @@
 #include "tools/app/train_config.h"
 
-#include <fmt/format.h>
-
-#include "data/order/order.h"
-#include "data/order/pages.h"
 #include "tools/cli/custom_fields.h"
 
 namespace precast::tools {
@@ -21,8 +17,9 @@ void add_order_keys(Schema& schema, TrainConfig& config, const Registries& regis
              "auto: 2 pages per sample of the global batch, but at most a quarter of the memory "
              "limit; ffcv: 2 pages per sample of the global batch");
   schema.add("data.subset", &data.subset,
-             "training samples to use: N, the first N samples; A:B, a range; or random:N, the same "
-             "draw in every run; empty: all");
+             "training samples to use: N, the first N samples; A:B, a range; random:N, the same "
+             "draw in every run; or \"@FILE\", the samples that a file lists, one number or range "
+             "A:B per line; empty: all");
   schema.add("data.filter", &data.filter,
              "training samples to use, by their number fields and sizes: label < 10, label in [1, "
              "2] and not width <= 300, label == \"dogs\"");
@@ -35,8 +32,11 @@ void add_order_keys(Schema& schema, TrainConfig& config, const Registries& regis
 
 void add_data_keys(Schema& schema, TrainConfig& config, const Registries& registries) {
   auto& data = config.data;
-  schema.add("data.train_dataset", &data.train_dataset, ".beton file to train on");
-  schema.add("data.val_dataset", &data.val_dataset, ".beton file to evaluate on");
+  schema.add("data.train_dataset", &data.train_dataset,
+             ".beton file to train on; several, such as [a.beton, b.beton], are read as one, as "
+             "`precast merge` would write them");
+  schema.add("data.val_dataset", &data.val_dataset,
+             ".beton file to evaluate on; several are read as one");
   schema
       .add("data.num_workers", &data.num_workers,
            "loader threads of each rank; 0: its share of the host's usable cores, minus two on a "
@@ -284,25 +284,6 @@ void add_checkpoint_keys(Schema& schema, TrainConfig& config) {
       .max(1e6);
 }
 
-void check_order_keys(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics) {
-  const auto& data = config.data;
-  const auto wrong = [&](const std::string& key, const std::string& message) {
-    diagnostics.error(schema.origin(key), key, message);
-  };
-  const data::OrderOptions order{
-      .subset = data.subset, .filter = data.filter, .repeats = data.repeats};
-  for (const data::OrderProblem& problem : data::find_problems(order))
-    wrong("data." + problem.option, problem.message);
-  if (!data::is_window(data.shuffle_window_mb)) {
-    wrong("data.shuffle_window_mb",
-          fmt::format("expected auto, ffcv or a number of MiB above 0, got '{}'",
-                      data.shuffle_window_mb));
-  }
-  if (data.order == "weighted" && schema.given("data.weights") == schema.given("data.weight_field"))
-    wrong("data.weights",
-          "expected either this key or data.weight_field with data.order: weighted");
-}
-
 }  // namespace
 
 const PartSection kOptimizerSection{
@@ -339,25 +320,6 @@ Schema make_train_schema(TrainConfig& config, PartSections& parts, const ChosenP
   return schema;
 }
 
-void check_unread_keys(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics) {
-  const auto unread = [&](std::string_view key, std::string_view chooser, const auto& chosen,
-                          std::string_view reader) {
-    if (schema.given(key)) {
-      schema.report_unread(key,
-                           fmt::format("it has no effect with {0}: {1}, only with {0}: {2}",
-                                       chooser, chosen, reader),
-                           diagnostics);
-    }
-  };
-  const auto& data = config.data;
-  if (data.order != "quasi_random")
-    unread("data.shuffle_window_mb", "data.order", data.order, "quasi_random");
-  if (data.in_memory != 0) {
-    unread("data.cache_mb", "data.in_memory", data.in_memory, "0");
-    unread("data.direct_io", "data.in_memory", data.in_memory, "0");
-  }
-}
-
 std::int64_t requested_ranks(const TrainConfig& config) {
   return config.training.distributed ? config.dist.world_size : 1;
 }
@@ -365,54 +327,6 @@ std::int64_t requested_ranks(const TrainConfig& config) {
 std::int64_t rank_batch_size(const TrainConfig& config, std::int64_t ranks) {
   return config.training.global_batch_size > 0 ? config.training.global_batch_size / ranks
                                                : config.training.batch_size;
-}
-
-void check_for_ranks(const TrainConfig& config, std::int64_t ranks, const ReportKey& wrong) {
-  const auto& training = config.training;
-  if (training.global_batch_size % ranks != 0) {
-    wrong("training.global_batch_size", fmt::format("expected a multiple of the {} ranks, got {}",
-                                                    ranks, training.global_batch_size));
-    return;
-  }
-  const std::int64_t batch = rank_batch_size(config, ranks);
-  if (batch % training.micro_batches != 0) {
-    wrong("training.micro_batches",
-          fmt::format("expected a divisor of the batch of one rank ({}), got {}", batch,
-                      training.micro_batches));
-  }
-  if (training.cuda_graphs == "on" && ranks > 1)
-    wrong("training.cuda_graphs", "expected auto or off with several ranks, got on");
-}
-
-void check_train_config(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics) {
-  const auto wrong = [&](std::string_view key, const std::string& message) {
-    diagnostics.error(schema.origin(key), key, message);
-  };
-  check_order_keys(config, schema, diagnostics);
-  check_unread_keys(config, schema, diagnostics);
-  if (config.model.pretrained) {
-    wrong("model.pretrained",
-          "expected false, got true. precast contains no weights; set model.weights to a file");
-  }
-  if (config.resolution.min_res > config.resolution.max_res) {
-    wrong("resolution.min_res", fmt::format("expected at most resolution.max_res ({}), got {}",
-                                            config.resolution.max_res, config.resolution.min_res));
-  }
-  if (config.resolution.start_ramp > config.resolution.end_ramp) {
-    wrong("resolution.start_ramp",
-          fmt::format("expected at most resolution.end_ramp ({}), got {}",
-                      config.resolution.end_ramp, config.resolution.start_ramp));
-  }
-  check_for_ranks(config, requested_ranks(config), wrong);
-  if (config.dist.zero && config.dist.variable_update == "parameter_server") {
-    wrong("dist.zero", "expected false with dist.variable_update: parameter_server, got true");
-  }
-  if (config.dist.grad_compression != "none" && config.dist.variable_update == "parameter_server") {
-    wrong("dist.grad_compression", "expected none with dist.variable_update: parameter_server");
-  }
-  if (config.training.device == "cpu" && config.training.precision == "fp16") {
-    wrong("training.precision", "expected fp32 or bf16 on a CPU, got fp16");
-  }
 }
 
 }  // namespace precast::tools

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
+#include <vector>
 
 #include "data/transforms/image_pipeline.h"
 #include "framework/core/config/node.h"
@@ -35,8 +35,8 @@ struct TrainConfig {
     std::int64_t start_ramp = 0;
   } resolution;
   struct {
-    std::string train_dataset;
-    std::string val_dataset;
+    std::vector<std::string> train_dataset;
+    std::vector<std::string> val_dataset;
     std::int64_t num_workers = 0;
     std::int64_t in_memory = 1;
     std::string jpeg_dct = "ifast";
@@ -139,14 +139,5 @@ struct ChosenParts {
 /// both must outlive it.
 [[nodiscard]] Schema make_train_schema(TrainConfig& config, PartSections& parts,
                                        const ChosenParts& chosen, const Registries& registries);
-
-/// Reports a key whose value does not fit.
-using ReportKey = std::function<void(const char* key, const std::string& message)>;
-
-/// Checks that depend on the number of ranks.
-void check_for_ranks(const TrainConfig& config, std::int64_t ranks, const ReportKey& wrong);
-
-/// Checks that involve more than one key.
-void check_train_config(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics);
 
 }  // namespace precast::tools

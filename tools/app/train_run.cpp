@@ -64,9 +64,8 @@ std::int64_t major_faults() {
 TrainRun::TrainRun(const ResolvedRun& run, const Registries& registries, RankSession& ranks)
     : run_(run),
       ranks_(ranks),
-      train_reader_(
-          open_dataset("data.train_dataset", run.config().data.train_dataset, run.config())),
-      val_reader_(open_dataset("data.val_dataset", run.config().data.val_dataset, run.config())),
+      train_reader_(open_dataset("data.train_dataset", run.recipe)),
+      val_reader_(open_dataset("data.val_dataset", run.recipe)),
       train_data_(make_train_data(*train_reader_, run, registries)),
       values_(resolved_values(run.recipe, *train_reader_, train_data_)),
       parts_(run, checked_plan(registries), registries, ranks, train_reader_.get()),

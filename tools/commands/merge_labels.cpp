@@ -37,28 +37,19 @@ std::string dropped_for(const BetonReader& nameless) {
 }
 
 MergedLabels keep(const Files& files, const std::vector<Names>& names, bool insist) {
-  const auto longest = std::ranges::max_element(names, {}, &Names::size);
-  const auto nameless = std::ranges::find_if(names, &Names::empty);
-  if (nameless != names.end() && !longest->empty())
-    return {{}, {}, dropped_for(*files[static_cast<std::size_t>(nameless - names.begin())])};
-  const BetonReader& knows = *files[static_cast<std::size_t>(longest - names.begin())];
-  for (std::size_t file = 0; file < files.size(); ++file) {
-    const auto [own, theirs] = std::ranges::mismatch(names[file], *longest);
-    if (own == names[file].end()) continue;
-    if (insist) {
-      return {{},
-              {},
-              fmt::format("{} and {} have different names for label {}", knows.path().string(),
-                          files[file]->path().string(), theirs - longest->begin())};
-    }
-    throw ConfigError(
-        fmt::format("{}: expected label {} to be '{}', as in {}, got '{}'. Use --label-rule "
-                    "by-name, offset, or "
-                    "keep to drop the names",
-                    files[file]->path().string(), theirs - longest->begin(), *theirs,
-                    knows.path().string(), *own));
-  }
-  return {{}, *longest, {}};
+  data::CommonNames common = data::common_names(names);
+  if (common.nameless) return {{}, {}, dropped_for(*files[*common.nameless])};
+  if (!common.conflict) return {{}, std::move(common.names), {}};
+  const auto [file, other, label] = *common.conflict;
+  const std::string knows = files[file]->path().string();
+  const std::string differs = files[other]->path().string();
+  if (insist)
+    return {
+        {}, {}, fmt::format("{} and {} have different names for label {}", knows, differs, label)};
+  throw ConfigError(
+      fmt::format("{}: expected label {} to be '{}', as in {}, got '{}'. Use --label-rule "
+                  "by-name, offset, or keep to drop the names",
+                  differs, label, names[file][label], knows, names[other][label]));
 }
 
 MergedLabels offset(const Files& files, std::size_t field, const std::vector<Names>& names) {

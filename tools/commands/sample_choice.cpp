@@ -104,7 +104,8 @@ void add_choice_options(Arguments& arguments) {
       "another; put names that are not plain words in double quotes, as in '\"class id\" == 1'; "
       "give classes by name, as in 'label == \"dogs\"'")(
       "samples", po::value<std::string>()->value_name("RANGES"),
-      "only samples with these ids; 0:100,205 are ids 0 to 99, and 205; random:N draws N")(
+      "only samples with these ids; 0:100,205 are ids 0 to 99, and 205; random:N draws N; @FILE "
+      "takes those that a text file lists")(
       "classes", po::value<std::string>()->value_name("RANGES"),
       "only samples with these labels; 0,5,100:200, or class names such as cats,dogs")(
       "label-field", po::value<std::string>()->default_value(""), kLabelFieldHelp);
@@ -127,15 +128,16 @@ std::vector<std::uint64_t> parse_ranges(std::string_view option, std::string_vie
 
 std::vector<std::uint64_t> parse_samples(std::string_view option, const std::string& text,
                                          std::uint64_t size) {
-  if (!text.starts_with("random:")) return parse_ranges(option, text, size);
+  if (!text.starts_with("random:") && !text.starts_with('@'))
+    return parse_ranges(option, text, size);
   if (!data::is_subset(text)) {
     throw ConfigError(
-        fmt::format("--{}: expected random:N or random:N:SEED, got '{}'", option, text));
+        fmt::format("--{}: expected random:N, random:N:SEED or @FILE, got '{}'", option, text));
   }
   try {
-    const data::Members drawn = data::choose_subset(text, size, "the file");
+    const data::Members chosen = data::choose_subset(text, size, "the file");
     Ids ids;
-    for (std::uint64_t i = 0; i < drawn.size(); ++i) ids.push_back(drawn[i]);
+    for (std::uint64_t i = 0; i < chosen.size(); ++i) ids.push_back(chosen[i]);
     return ids;
   } catch (const ConfigError& error) {
     throw ConfigError(fmt::format("--{}: {}", option, error.what()));

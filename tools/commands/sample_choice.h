@@ -27,8 +27,8 @@ void add_choice_options(Arguments& arguments);
 [[nodiscard]] std::size_t chosen_label_field(const Arguments& arguments,
                                              const data::BetonReader& reader);
 
-/// The samples of `0:100,5,200:`, as parse_ranges(), or of `random:N` and `random:N:SEED`, as
-/// data::choose_subset(). @return ascending. @throws ConfigError naming the option
+/// The samples of `0:100,5,200:`, as parse_ranges(), or of `random:N`, `random:N:SEED` and
+/// `@FILE`, as data::choose_subset(). @return ascending. @throws ConfigError naming the option
 [[nodiscard]] std::vector<std::uint64_t> parse_samples(std::string_view option,
                                                        const std::string& text, std::uint64_t size);
 

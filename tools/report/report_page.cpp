@@ -69,10 +69,21 @@ std::string epochs_text(const RunRecord& run) {
   return text + (text == "1" ? " epoch" : " epochs");
 }
 
+/// The names of the files to train on.
+std::string dataset_names(const RunRecord& run) {
+  const auto found = run.params.find("data.train_dataset");
+  if (found == run.params.end()) return {};
+  std::string names;
+  for (const ordered_json& file : found->is_array() ? *found : ordered_json::array({*found})) {
+    const std::filesystem::path path = value_text(file);
+    names += (names.empty() ? "" : ", ") + path.filename().string();
+  }
+  return names;
+}
+
 std::string subtitle_of(const RunRecord& run) {
   std::string text = param(run, "model.arch");
-  const std::string data =
-      std::filesystem::path(param(run, "data.train_dataset")).filename().string();
+  const std::string data = dataset_names(run);
   if (!data.empty()) text += fmt::format("{}{}", text.empty() ? "" : " on ", data);
   text += fmt::format("{}{}", text.empty() ? "" : ", ", epochs_text(run));
   if (const std::string device = fact(run, "device"); !device.empty()) {

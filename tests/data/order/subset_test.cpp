@@ -8,6 +8,7 @@
 #include "data/beton/reader.h"
 #include "data/order/order.h"
 #include "framework/core/error.h"
+#include "framework/core/file.h"
 #include "tests/data/beton/made_beton.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
@@ -45,6 +46,59 @@ TEST(Subset, ARandomOneIsAFixedDrawThatASmallerOneIsPartOf) {
   EXPECT_EQ(ids("random:5", 5), ids("", 5));
   // Written down, because runs and their resumption must agree on it.
   EXPECT_THAT(ids("random:4", 100), ElementsAre(34, 46, 77, 80));
+}
+
+class SampleListTest : public ::testing::Test {
+ protected:
+  std::string list(const std::string& text) {
+    write_file(folder_ / "ids.txt", text);
+    return "@" + (folder_ / "ids.txt").string();
+  }
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(SampleListTest, NamesSamplesAndRangesInAnyOrder) {
+  EXPECT_THAT(ids(list("7\n# comment\n\n 2:4 \r\n0 # the first\n5#\n \t#"), 9),
+              ElementsAre(0, 2, 3, 5, 7));
+  EXPECT_THAT(ids(list("8\n"), 9), ElementsAre(8));
+  EXPECT_EQ(ids(list("0:9\n"), 9), ids("", 9));
+  EXPECT_TRUE(is_subset("@ids.txt"));
+  EXPECT_FALSE(is_subset("@"));
+}
+
+TEST_F(SampleListTest, MistakesAreNamedWithFileAndLine) {
+  const auto fails = [&](const std::string& text, const auto&... named) {
+    EXPECT_THAT([&] { (void)ids(list(text), 9); },
+                ThrowsMessage<ConfigError>(Names("subset", "ids.txt", named...)))
+        << text;
+  };
+  fails("1\nx\n", "ids.txt:2", "'x'");
+  for (const char* line : {"-1", "3:3", "4:3", "1:", ":2", "1:2:3", "1 2", "1.5", "+1",
+                           "18446744073709551615", "99999999999999999999"})
+    fails(std::string("0\n") + line, "ids.txt:2", line);
+  fails("0\n9\n", "ids.txt:2", "x.beton", "got 9");
+  fails("\n5:10\n", "ids.txt:2", "x.beton", "5:10");
+  fails("4\n1\n4\n", "ids.txt:3", "4", "line 1");
+  fails("3:6\n0\n5\n", "ids.txt:3", "5", "line 1");
+  fails("5\n0:9\n", "ids.txt:2", "5", "line 1");
+  fails("");
+  fails("# nothing\n\n");
+  EXPECT_THAT([&] { (void)ids("@" + (folder_ / "none.txt").string(), 9); },
+              ThrowsMessage<ConfigError>(Names("subset", "none.txt")));
+  EXPECT_THROW((void)ids("@", 9), ConfigError);
+}
+
+TEST_F(SampleListTest, AnOrderHasItsSamplesAndFiltersThem) {
+  test::write_made_beton(folder_ / "x.beton",
+                         {.samples = 100, .width = 1, .height = 1, .classes = 5});
+  const BetonReader reader(folder_ / "x.beton");
+  const std::string listed = list("90\n11\n20:24\n");
+  auto all = make_order(reader, {.name = "random", .subset = listed})->ids(3, 1);
+  std::ranges::sort(all);
+  EXPECT_THAT(all, ElementsAre(11, 20, 21, 22, 23, 90));
+  const auto some =
+      make_order(reader, {.name = "sequential", .subset = listed, .filter = "label == 1"});
+  EXPECT_THAT(some->ids(0, 0), ElementsAre(11, 21));
 }
 
 TEST(Subset, WhatIsNoneIsRefused) {

@@ -81,6 +81,114 @@ TEST_F(DatasetCheckTest, LabelsMustMeanTheSameClasses) {
   EXPECT_THAT(class_warnings(train, 0, {}, unnamed, 0), testing::IsEmpty());
 }
 
+/// Recipes with several files under one key.
+class SeveralDatasetsTest : public DatasetCheckTest {
+ protected:
+  Recipe recipe(const std::string& files, const std::string& more = "") {
+    std::ofstream(folder_ / "r.yaml")
+        << "data:\n  val_dataset: v.beton\n  train_dataset: " << files << "\n"
+        << more;
+    Registries registries = make_registries();
+    return load_recipe(folder_ / "r.yaml", {}, registries);
+  }
+  std::string list(const std::string& a, const std::string& b) {
+    return "[" + (folder_ / a).string() + ", " + (folder_ / b).string() + "]";
+  }
+};
+
+TEST_F(SeveralDatasetsTest, AreReadAsOne) {
+  (void)file("a.beton", {0, 1, 2}, {"ant", "bee", "cat"});
+  (void)file("b.beton", {3, 0}, {"ant", "bee", "cat", "dog"});
+  for (const std::string in_memory : {"", "  in_memory: 0\n"}) {
+    const Recipe both = recipe(list("a.beton", "b.beton"), in_memory);
+    const auto reader = open_dataset("data.train_dataset", both);
+    EXPECT_EQ(reader->size(), 5U);
+    EXPECT_EQ(reader->integer(3, 0), 3);
+    EXPECT_EQ(data::class_names_of(*reader, 0).size(), 4U);
+    EXPECT_EQ(count_classes(*reader, both.config, 0), 4);
+    EXPECT_EQ(both.resolved.at("data.train_dataset").size(), 2U);
+    EXPECT_EQ(both.resolved.at("data.val_dataset"), "v.beton");
+  }
+  const Recipe one = recipe("[" + (folder_ / "a.beton").string() + "]");
+  EXPECT_EQ(one.resolved.at("data.train_dataset"), (folder_ / "a.beton").string());
+}
+
+TEST_F(SeveralDatasetsTest, MayComeFromTheCommandLine) {
+  (void)file("a.beton", {0}, {});
+  (void)file("b.beton", {1, 2}, {});
+  std::vector<std::string> args = {"--data.train_dataset=" + list("a.beton", "b.beton")};
+  Registries registries = make_registries();
+  const Recipe recipe = load_recipe("", take_overrides(args), registries);
+  EXPECT_EQ(open_dataset("data.train_dataset", recipe)->size(), 3U);
+  EXPECT_THROW((void)open_dataset("data.val_dataset", recipe), ConfigError);
+}
+
+TEST_F(SeveralDatasetsTest, EachMissingFileIsNamed) {
+  (void)file("a.beton", {0}, {});
+  const Recipe both = recipe(list("a.beton", "gone.beton"));
+  EXPECT_THAT([&] { check_datasets(both.datasets); },
+              ThrowsMessage<IoError>(Names("r.yaml:3:18", "data.train_dataset", "gone.beton",
+                                           "r.yaml:2:16", "data.val_dataset")));
+}
+
+TEST_F(SeveralDatasetsTest, TheErrorForOtherFieldsAndClassesNamesTheKeysPlace) {
+  (void)file("a.beton", {0, 1}, {"ant", "bee"});
+  (void)file("b.beton", {0, 1}, {"ant", "cat"});
+  (void)file("nameless.beton", {0, 1}, {});
+  data::BetonWriter writer(folder_ / "floats.beton", {{"weight", data::FieldType::floating}}, 1,
+                           {});
+  data::EncodedValue value;
+  value.metadata.resize(8);
+  writer.add({&value, 1});
+  writer.finish();
+  const auto open = [&](const std::string& other) {
+    (void)open_dataset("data.train_dataset", recipe(list("a.beton", other)));
+  };
+  EXPECT_THAT([&] { open("floats.beton"); },
+              ThrowsMessage<DataError>(Names("r.yaml:3:18", "data.train_dataset", "a.beton",
+                                             "floats.beton", "'label' int", "'weight' float")));
+  EXPECT_THAT([&] { open("b.beton"); },
+              ThrowsMessage<ConfigError>(Names("r.yaml:3:18", "data.train_dataset", "a.beton",
+                                               "b.beton", "label 1", "'bee'", "'cat'",
+                                               "precast merge", "--label-rule")));
+  EXPECT_THAT([&] { open("nameless.beton, " + (folder_ / "b.beton").string()); },
+              ThrowsMessage<ConfigError>(Names("a.beton", "b.beton", "label 1")));
+  EXPECT_NO_THROW(open("nameless.beton"));
+  const auto mixed = open_dataset("data.train_dataset", recipe(list("a.beton", "nameless.beton")));
+  EXPECT_THAT(data::class_names_of(*mixed, 0), testing::IsEmpty());
+}
+
+TEST_F(SeveralDatasetsTest, EveryTargetHasTheSameClassesInAllFiles) {
+  const auto write = [&](const std::string& name, const std::vector<std::string>& colors) {
+    data::BetonLayout layout;
+    layout.info = data::file_info_text(
+        {.classes = {{"animal", {"ant", "bee"}}, {"color", colors}}, .written = {}});
+    data::BetonWriter writer(
+        folder_ / name, {{"animal", data::FieldType::integer}, {"color", data::FieldType::integer}},
+        1, layout);
+    std::vector<data::EncodedValue> values(2);
+    for (data::EncodedValue& value : values) value.metadata.resize(8);
+    writer.add(values);
+    writer.finish();
+  };
+  write("a.beton", {"red", "blue"});
+  write("b.beton", {"red", "green"});
+  const auto open = [&](const std::string& targets) {
+    (void)open_dataset("data.train_dataset", recipe(list("a.beton", "b.beton"), targets));
+  };
+  EXPECT_NO_THROW(open(""));
+  EXPECT_NO_THROW(open("  targets: [animal]\n"));
+  EXPECT_THAT([&] { open("  targets: [animal, color]\n"); },
+              ThrowsMessage<ConfigError>(
+                  Names("data.train_dataset", "label 1", "'color'", "'blue'", "'green'")));
+}
+
+TEST_F(SeveralDatasetsTest, AListHasNoEmptyPath) {
+  EXPECT_THAT([&] { (void)recipe("[a.beton, '']"); },
+              ThrowsMessage<ConfigError>(Names("r.yaml:3:18", "data.train_dataset")));
+  EXPECT_NO_THROW((void)recipe("[]"));
+}
+
 TEST_F(DatasetCheckTest, ASubsetOfASortedFileIsWarnedOf) {
   const auto train = file("train.beton", {0, 0, 1, 1, 2, 2}, {"ant", "bee", "cat"});
   EXPECT_THAT(class_warnings(train, 0, {.subset = "2"}, train, 0),

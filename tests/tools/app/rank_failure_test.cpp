@@ -157,6 +157,39 @@ TEST_F(RankStopTest, ASignalToTheLauncherStopsAll) {
   go_on_and_compare(kTwoRanks);
 }
 
+TEST_F(RankStopTest, ARunOnSeveralFilesIsThatOnTheirMergeAlsoWhenItContinuesMidEpoch) {
+  const std::filesystem::path data = ranks_.folder("").parent_path().parent_path();
+  const auto at = [&](const std::string& name) { return (data / name).string(); };
+  const std::vector<std::vector<std::string>> commands = {
+      {"select", at("d.beton"), at("a.beton"), "--samples", "14:24"},
+      {"select", at("d.beton"), at("b.beton"), "--samples", "0:14"},
+      {"merge", at("a.beton"), at("b.beton"), at("all.beton")},
+      {"index", at("b.beton")}};
+  for (std::vector<std::string> command : commands) {
+    command.insert(command.begin(), PRECAST_BIN_DIR "/precast");
+    Program program(command);
+    ASSERT_EQ(program.wait(), 0) << program.err;
+  }
+  const auto with = [](const std::string& files) {
+    return std::vector<std::string>{"--dist.nproc=2", "--data.train_dataset=" + files,
+                                    "--data.val_dataset=" + files};
+  };
+  const std::vector<std::string> list = with("[" + at("a.beton") + "," + at("b.beton") + "]");
+  Program uncut(ranks_.command("uncut", with(at("all.beton"))));
+  ASSERT_EQ(uncut.wait(), 0) << uncut.err;
+  Program cut(ranks_.command("cut", list), {"PRECAST_FAILPOINTS=trainer.before_step=term@2%1"});
+  ASSERT_EQ(cut.wait(), kPreempted) << cut.err;
+  for (const std::string& other :
+       {"[" + at("b.beton") + "," + at("a.beton") + "]", at("a.beton"), at("all.beton")}) {
+    std::vector<std::string> changed = with(other);
+    changed.emplace_back("--checkpoint.resume=auto");
+    Program run(ranks_.command("cut", changed));
+    EXPECT_EQ(run.wait(), 4) << run.err;
+    EXPECT_THAT(run.err, Names("dataset.train", "10 samples", "14 samples"));
+  }
+  go_on_and_compare(list);
+}
+
 TEST_F(RankStopTest, AShardedOptimiserGoesOnToo) {
   stop_and_go_on("trainer.before_step=term@2%1",
                  {"--dist.nproc=2", "--dist.zero=1", "--training.optimizer=adamw"});

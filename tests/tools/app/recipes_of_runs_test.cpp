@@ -98,6 +98,79 @@ TEST_F(RecipesOfRunsTest, ADryRunShowsDataOrderPipelinesAndNormalisation) {
               Names("sequential", "random_resized_crop", "center_crop", "123.7", path("d.beton")));
 }
 
+TEST_F(RecipesOfRunsTest, SeveralFilesTrainAsTheirMerge) {
+  const std::string d = path("d.beton"), all = path("all.beton");
+  ASSERT_EQ(precast({"merge", d, d, d, all}).exit_code, 0);
+  const std::string several = "[" + d + "," + d + "," + d + "]";
+  const auto train = [&](const std::string& files, const std::string& order,
+                         const std::string& in_memory, const std::string& run) {
+    return precast({"train", "--data.train_dataset=" + files, "--data.val_dataset=" + files,
+                    "--training.batch_size=8", "--resolution.min_res=32", "--resolution.max_res=32",
+                    "--validation.resolution=32", "--training.epochs=1", "--lr.lr=0.01",
+                    "--logging.every=1", "--data.subset=10:60", "--data.order=" + order,
+                    "--data.in_memory=" + in_memory, "--logging.folder=" + path("runs"),
+                    "--logging.run_id=" + run, "--training.device=cpu"});
+  };
+  for (const std::string order : {"random", "quasi_random"}) {
+    const ChildResult merged = train(all, order, "1", "all_" + order);
+    ASSERT_EQ(merged.exit_code, 0) << merged.errors;
+    EXPECT_EQ(losses("all_" + order).size(), 6U);
+    for (const std::string in_memory : {"0", "1", "2"}) {
+      const std::string run = order + in_memory;
+      const ChildResult files = train(several, order, in_memory, run);
+      ASSERT_EQ(files.exit_code, 0) << files.errors;
+      EXPECT_EQ(losses(run), losses("all_" + order)) << run;
+    }
+  }
+  const auto figures = [&](const std::string& run) {
+    const ChildResult eval = precast({"eval", path("runs/" + run), "--json"});
+    EXPECT_EQ(eval.exit_code, 0) << eval.errors;
+    return nlohmann::json::parse(eval.output);
+  };
+  EXPECT_EQ(figures("random0").at("val_loss"), figures("all_random").at("val_loss"));
+  EXPECT_EQ(figures("random0").at("dataset"), nlohmann::json({d, d, d}));
+  EXPECT_EQ(figures("all_random").at("dataset"), all);
+  EXPECT_EQ(figures("random0").at("images"), 72);
+  // Its parameters are a recipe, with the list.
+  const ChildResult again =
+      precast({"train", path("runs/random0/params.json"), "--logging.run_id=again"});
+  ASSERT_EQ(again.exit_code, 0) << again.errors;
+  EXPECT_EQ(losses("again"), losses("random0"));
+}
+
+TEST_F(RecipesOfRunsTest, AListOfSamplesMayMoveButMustNotChangeOnResume) {
+  const auto write_list = [&](const std::string& name, const std::string& text) {
+    std::ofstream(path(name)) << text;
+  };
+  const auto train = [&](const std::string& list) {
+    return precast({"train", "--data.train_dataset=" + path("d.beton"),
+                    "--data.val_dataset=" + path("d.beton"), "--training.batch_size=4",
+                    "--resolution.min_res=32", "--resolution.max_res=32",
+                    "--validation.resolution=32", "--training.epochs=1", "--lr.lr=0.01",
+                    "--logging.every=1", "--data.subset=@" + path(list),
+                    "--logging.folder=" + path("runs"), "--logging.run_id=r",
+                    "--checkpoint.resume=auto", "--training.device=cpu"});
+  };
+  write_list("ids.txt", "0:6\n# and\n20\n17\n");
+  const ChildResult first = train("ids.txt");
+  ASSERT_EQ(first.exit_code, 0) << first.errors;
+  EXPECT_EQ(losses("r").size(), 2U);
+  std::filesystem::rename(path("ids.txt"), path("moved.txt"));
+  const ChildResult moved = train("moved.txt");
+  EXPECT_EQ(moved.exit_code, 0) << moved.errors;
+  write_list("moved.txt", "0:6\n20\n18\n");
+  const ChildResult changed = train("moved.txt");
+  EXPECT_EQ(changed.exit_code, 4);
+  EXPECT_THAT(changed.errors, Names("data.subset"));
+  write_list("moved.txt", "0:6\n24\n");
+  const ChildResult outside = train("moved.txt");
+  EXPECT_EQ(outside.exit_code, 2);
+  EXPECT_THAT(outside.errors, Names("data.subset", "moved.txt:2", "24"));
+  const ChildResult gone = train("gone.txt");
+  EXPECT_EQ(gone.exit_code, 2);
+  EXPECT_THAT(gone.errors, Names("data.subset", "gone.txt"));
+}
+
 TEST_F(RecipesOfRunsTest, MissingDatasetsAreReportedTogether) {
   std::ofstream(path("r.yaml")) << "data:\n  train_dataset: a.beton\n  val_dataset: b.beton\n";
   for (const std::string mode : {"--dry-run", "--training.device=cpu"}) {

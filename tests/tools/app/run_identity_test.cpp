@@ -3,7 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "data/write/writer.h"
+#include "framework/core/file.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/temporary_folder.h"
 
 namespace precast::tools {
 namespace {
@@ -25,6 +32,45 @@ TEST(RunIdentityTest, ADifferenceIsNamedWithBothValues) {
   EXPECT_THAT(compare_identities({{"training.epochs", 16}}, {{"training.epochs", 18}}),
               ElementsAre(Names("training.epochs", 16, 18)));
   EXPECT_THAT(compare_identities({{"a", 1}}, {{"b", 1}}), ElementsAre(Names("b"), Names("a")));
+}
+
+/// A file of integers, counted from 0.
+std::filesystem::path numbers(const std::filesystem::path& path, std::uint64_t samples) {
+  data::BetonWriter writer(path, {{"label", data::FieldType::integer}}, samples, {});
+  for (std::uint64_t i = 0; i < samples; ++i) {
+    data::EncodedValue value;
+    value.metadata.resize(8);
+    data::store(value.metadata.data(), i);
+    writer.add({&value, 1});
+  }
+  writer.finish();
+  return path;
+}
+
+TEST(RunIdentityTest, HasAllFilesOfADatasetInOrder) {
+  const test::TemporaryFolder folder;
+  const auto a = numbers(folder / "a.beton", 4);
+  const auto b = numbers(folder / "b.beton", 6);
+  using Paths = std::vector<std::filesystem::path>;
+  const auto of = [](const Paths& paths) {
+    return describe_dataset(data::BetonReader(paths)).get<std::string>();
+  };
+  EXPECT_EQ(of({a, b}), of({a}) + "; " + of({b}));
+  EXPECT_NE(of({a, b}), of({b, a}));
+  EXPECT_THAT(of({a}), Names("4 samples", data::BetonReader(a).fingerprint()));
+}
+
+TEST(RunIdentityTest, HasTheSamplesOfAListAndNotItsPath) {
+  const test::TemporaryFolder folder;
+  const data::BetonReader train(numbers(folder / "a.beton", 9));
+  const auto listed = [&](const std::string& name, const std::string& text) {
+    write_file(folder / name, text);
+    return describe_subset("@" + (folder / name).string(), train);
+  };
+  EXPECT_EQ(listed("one.txt", "1\n3:5\n"), listed("two.txt", "# the same\n4\n3\n1\n"));
+  EXPECT_NE(listed("one.txt", "1\n3:5\n"), listed("one.txt", "1\n3:6\n"));
+  EXPECT_EQ(describe_subset("random:4", train), "random:4");
+  EXPECT_EQ(describe_subset("", train), "");
 }
 
 TEST(RunIdentityTest, OnlyWhatAffectsLearningMustStayOnResume) {

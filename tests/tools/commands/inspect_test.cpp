@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -217,6 +218,17 @@ TEST_F(InspectTest, SamplesCanBeDrawnAtRandom) {
     EXPECT_EQ(inspect({file, "--samples", wrong}), 2) << wrong;
     EXPECT_THAT(error, Names("--samples", wrong));
   }
+}
+
+TEST_F(InspectTest, SamplesCanBeListedInAFile) {
+  const std::string file = golden("img_smart_w3");
+  const std::string list = (folder_ / "ids.txt").string();
+  std::ofstream(list) << "5\n0:2  # two\n";
+  ASSERT_EQ(inspect({file, "--samples", "@" + list, "--json"}), 0) << error;
+  EXPECT_EQ(nlohmann::json::parse(output)["ids"], nlohmann::json({0, 1, 5}));
+  std::ofstream(list) << "5\n1000000\n";
+  EXPECT_EQ(inspect({file, "--samples", "@" + list}), 2);
+  EXPECT_THAT(error, Names("--samples", "ids.txt:2", 1000000));
 }
 
 TEST_F(InspectTest, TakesAWholeSampleOutIntoAFolder) {

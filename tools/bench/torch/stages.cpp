@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <climits>
+#include <filesystem>
 #include <functional>
 
 #include "framework/core/error.h"
@@ -53,7 +54,8 @@ class Stages {
 
   Pass read() {
     drop_if_cold();
-    const data::BetonReader reader(run_.config().data.train_dataset);
+    const auto& files = run_.config().data.train_dataset;
+    const data::BetonReader reader(std::vector<std::filesystem::path>(files.begin(), files.end()));
     const int threads = run_.loader_threads();
     const Stopwatch watch;
     const ReadPass pass = read_all_images(reader, threads);
@@ -101,7 +103,7 @@ class Stages {
 
  private:
   [[nodiscard]] std::unique_ptr<data::BetonReader> open() const {
-    return open_dataset("data.train_dataset", run_.config().data.train_dataset, run_.config());
+    return open_dataset("data.train_dataset", run_.recipe);
   }
   std::unique_ptr<BatchSource> make_source(const data::BetonReader& reader) {
     return make_train_source(reader, make_train_data(reader, run_, registries_), run_,
@@ -111,7 +113,8 @@ class Stages {
     return {.image_size_px = rig_->plan().image_size_px.front()};
   }
   void drop_if_cold() const {
-    if (cold_) drop_from_page_cache(run_.config().data.train_dataset);
+    if (!cold_) return;
+    for (const std::string& file : run_.config().data.train_dataset) drop_from_page_cache(file);
   }
   Pass train(BatchStream& batches) {
     const StepWindow window = time_steps(*rig_, batches, steps_, run_.device);
@@ -203,7 +206,7 @@ ordered_json describe(const ordered_json& rows, const ResolvedRun& run,
   const TrainPlan plan = make_plan(run, registries, run.global_batch_size(), /*num_classes=*/1);
   return {{"stages", rows},
           {"settings",
-           {{"dataset", run.config().data.train_dataset},
+           {{"dataset", run.recipe.resolved.at("data.train_dataset")},
             {"model", plan.model.arch},
             {"image_size", plan.image_size_px.front()},
             {"batch_size", run.rank_batch_size()},

@@ -116,7 +116,7 @@ class StepBench {
     std::int64_t classes = config.model.num_classes;
     const bool from_file = options.text("data").ends_with(".beton");
     if (from_file) {
-      reader_ = open_dataset("data.train_dataset", config.data.train_dataset, config);
+      reader_ = open_dataset("data.train_dataset", run.recipe);
       classes = count_classes(*reader_, config, classes);
     }
     if (classes == 0) classes = kDefaultClasses;

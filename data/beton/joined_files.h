@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "data/beton/disk_file.h"
+#include "framework/core/export.h"
+#include "framework/core/file.h"
+
+namespace precast::data {
+
+/// Files whose bytes are numbered one file after the other, with gaps between them: byte `begin` +
+/// i is byte i of that file. Borrows the files. @tparam File DiskFile or MappedFile
+template <typename File>
+class JoinedFiles {
+ public:
+  struct Part {
+    std::uint64_t begin = 0;
+    const File* file = nullptr;
+  };
+
+  JoinedFiles() = default;
+  /// One file, numbered from 0.
+  JoinedFiles(const File& file)  // NOLINT(google-explicit-constructor): a file is a list of one
+      : parts_{{0, &file}} {}
+
+  /// @param begin not below the end of the file before.
+  void add(std::uint64_t begin, const File& file) { parts_.push_back({begin, &file}); }
+  [[nodiscard]] bool empty() const { return parts_.empty(); }
+
+ protected:
+  /// At least one file.
+  [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
+  /// The file that byte `offset` is in, or, for a byte of a gap, the file before it.
+  [[nodiscard]] const Part& at(std::uint64_t offset) const {
+    std::size_t i = parts_.size() - 1;
+    while (i > 0 && parts_[i].begin > offset) --i;
+    return parts_[i];
+  }
+
+ private:
+  std::vector<Part> parts_;
+};
+
+/// Files that are read with pread. Thread-safe but for add().
+class PRECAST_API DiskFiles : public JoinedFiles<DiskFile> {
+ public:
+  using JoinedFiles::JoinedFiles;
+
+  /// Of the first file, for messages.
+  [[nodiscard]] const std::filesystem::path& path() const { return parts()[0].file->path(); }
+  /// As DiskFile::alignment(); the files must have the same, and begin at multiples of it.
+  [[nodiscard]] std::uint64_t alignment() const { return parts()[0].file->alignment(); }
+  /// Reads bytes of one file. Bytes past its end are left unchanged. @throws as DiskFile::read()
+  void read(std::uint64_t offset, std::span<std::byte> to) const;
+};
+
+/// Files that are mapped. Thread-safe but for add().
+class PRECAST_API MappedFiles : public JoinedFiles<MappedFile> {
+ public:
+  using JoinedFiles::JoinedFiles;
+
+  /// As the functions of MappedFile; a range is in one file. @{
+  [[nodiscard]] bool cached(std::uint64_t offset) const;
+  void will_need(std::uint64_t offset, std::uint64_t bytes) const;
+  void read_single_pages() const;
+  /// @}
+};
+
+}  // namespace precast::data

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "data/beton/reader.h"
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+/// @throws DataError naming the first difference in names, types, dtypes, shapes or arguments, and
+/// both files.
+PRECAST_API void check_same_fields(const BetonReader& first, const BetonReader& other);
+
+/// A page size that fits every sample of these files: their own, or a larger one if empty values,
+/// which take a byte in files of precast, do not fit into it.
+[[nodiscard]] PRECAST_API std::uint64_t copy_page_bytes(
+    const std::vector<const BetonReader*>& files);
+
+/// The page of each sample in the file that `precast merge` writes of the reader's files without
+/// further options: where quasi_random has the same groups of samples for several files as for
+/// their merge. [size()], ascending; a sample without values in pages has that of the sample
+/// before.
+[[nodiscard]] PRECAST_API std::vector<std::uint64_t> merged_pages(const BetonReader& reader);
+
+}  // namespace precast::data

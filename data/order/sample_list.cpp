@@ -1,0 +1,109 @@
+#include "data/order/sample_list.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+
+namespace precast::data {
+namespace {
+
+/// From `first` to `end` - 1.
+struct Range {
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
+  std::size_t line = 0;
+};
+
+std::optional<std::uint64_t> parse_number(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+/// `N` or `A:B`; nothing if the line is neither.
+std::optional<Range> parse_line(std::string_view text, std::size_t line) {
+  const std::size_t colon = text.find(':');
+  const auto first = parse_number(text.substr(0, colon));
+  if (!first || *first == UINT64_MAX) return std::nullopt;
+  if (colon == std::string_view::npos) return Range{*first, *first + 1, line};
+  const auto end = parse_number(text.substr(colon + 1));
+  if (!end || *end <= *first) return std::nullopt;
+  return Range{*first, *end, line};
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr const char* kBlanks = " \t\r";
+  const std::size_t begin = text.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
+}
+
+std::vector<Range> parse_ranges(std::string_view text, const std::string& file, std::uint64_t size,
+                                std::string_view place) {
+  std::vector<Range> ranges;
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view whole = text.substr(0, end);
+    const std::string_view line = trimmed(whole.substr(0, whole.find('#')));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.empty()) continue;
+    const std::optional<Range> range = parse_line(line, number);
+    if (!range) {
+      throw ConfigError(
+          fmt::format("subset: {}:{}: expected the number of a sample, or a range A:B, got '{}'",
+                      file, number, line.substr(0, 40)));
+    }
+    if (range->end > size) {
+      throw ConfigError(fmt::format("subset: {}:{}: expected samples below the {} of {}, got {}",
+                                    file, number, size, place, line));
+    }
+    ranges.push_back(*range);
+  }
+  return ranges;
+}
+
+}  // namespace
+
+Members parse_sample_list(std::string_view text, const std::string& file, std::uint64_t size,
+                          std::string_view place) {
+  std::vector<Range> ranges = parse_ranges(text, file, size, place);
+  if (ranges.empty())
+    throw ConfigError(fmt::format("subset: {}: expected at least one sample, got none", file));
+  std::ranges::stable_sort(ranges, {}, &Range::first);
+  std::vector<std::uint64_t> ids;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const Range& range = ranges[i];
+    if (i > 0 && range.first < ranges[i - 1].end) {
+      const auto [earlier, later] = std::minmax(ranges[i - 1].line, range.line);
+      throw ConfigError(
+          fmt::format("subset: {}:{}: expected each sample once, got {} again, which line {} has",
+                      file, later, range.first, earlier));
+    }
+    for (std::uint64_t id = range.first; id < range.end; ++id) ids.push_back(id);
+  }
+  return Members(std::move(ids));
+}
+
+Members read_sample_list(const std::filesystem::path& file, std::uint64_t size,
+                         std::string_view place) {
+  std::vector<std::byte> bytes;
+  try {
+    bytes = read_file(file);
+  } catch (const IoError& error) {
+    throw ConfigError(fmt::format("subset: {}", error.what()));
+  }
+  return parse_sample_list({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+                           file.string(), size, place);
+}
+
+}  // namespace precast::data

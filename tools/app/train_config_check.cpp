@@ -1,0 +1,114 @@
+#include "tools/app/train_config_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "data/order/order.h"
+#include "data/order/pages.h"
+
+namespace precast::tools {
+namespace {
+
+void check_dataset_keys(const TrainConfig& config, const ReportKey& wrong) {
+  const auto& data = config.data;
+  for (const auto& [key, files] : {std::pair("data.train_dataset", &data.train_dataset),
+                                   std::pair("data.val_dataset", &data.val_dataset)}) {
+    if (std::ranges::find(*files, "") != files->end())
+      wrong(key, "expected the paths of .beton files, got an empty one");
+  }
+}
+
+void check_order_keys(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics) {
+  const auto& data = config.data;
+  const auto wrong = [&](const std::string& key, const std::string& message) {
+    diagnostics.error(schema.origin(key), key, message);
+  };
+  const data::OrderOptions order{
+      .subset = data.subset, .filter = data.filter, .repeats = data.repeats};
+  for (const data::OrderProblem& problem : data::find_problems(order))
+    wrong("data." + problem.option, problem.message);
+  if (!data::is_window(data.shuffle_window_mb)) {
+    wrong("data.shuffle_window_mb",
+          fmt::format("expected auto, ffcv or a number of MiB above 0, got '{}'",
+                      data.shuffle_window_mb));
+  }
+  if (data.order == "weighted" && schema.given("data.weights") == schema.given("data.weight_field"))
+    wrong("data.weights",
+          "expected either this key or data.weight_field with data.order: weighted");
+}
+
+void check_unread_keys(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics) {
+  const auto unread = [&](std::string_view key, std::string_view chooser, const auto& chosen,
+                          std::string_view reader) {
+    if (schema.given(key)) {
+      schema.report_unread(key,
+                           fmt::format("it has no effect with {0}: {1}, only with {0}: {2}",
+                                       chooser, chosen, reader),
+                           diagnostics);
+    }
+  };
+  const auto& data = config.data;
+  if (data.order != "quasi_random")
+    unread("data.shuffle_window_mb", "data.order", data.order, "quasi_random");
+  if (data.in_memory != 0) {
+    unread("data.cache_mb", "data.in_memory", data.in_memory, "0");
+    unread("data.direct_io", "data.in_memory", data.in_memory, "0");
+  }
+}
+
+}  // namespace
+
+void check_for_ranks(const TrainConfig& config, std::int64_t ranks, const ReportKey& wrong) {
+  const auto& training = config.training;
+  if (training.global_batch_size % ranks != 0) {
+    wrong("training.global_batch_size", fmt::format("expected a multiple of the {} ranks, got {}",
+                                                    ranks, training.global_batch_size));
+    return;
+  }
+  const std::int64_t batch = rank_batch_size(config, ranks);
+  if (batch % training.micro_batches != 0) {
+    wrong("training.micro_batches",
+          fmt::format("expected a divisor of the batch of one rank ({}), got {}", batch,
+                      training.micro_batches));
+  }
+  if (training.cuda_graphs == "on" && ranks > 1)
+    wrong("training.cuda_graphs", "expected auto or off with several ranks, got on");
+}
+
+void check_train_config(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics) {
+  const auto wrong = [&](std::string_view key, const std::string& message) {
+    diagnostics.error(schema.origin(key), key, message);
+  };
+  check_dataset_keys(config, wrong);
+  check_order_keys(config, schema, diagnostics);
+  check_unread_keys(config, schema, diagnostics);
+  if (config.model.pretrained) {
+    wrong("model.pretrained",
+          "expected false, got true. precast contains no weights; set model.weights to a file");
+  }
+  if (config.resolution.min_res > config.resolution.max_res) {
+    wrong("resolution.min_res", fmt::format("expected at most resolution.max_res ({}), got {}",
+                                            config.resolution.max_res, config.resolution.min_res));
+  }
+  if (config.resolution.start_ramp > config.resolution.end_ramp) {
+    wrong("resolution.start_ramp",
+          fmt::format("expected at most resolution.end_ramp ({}), got {}",
+                      config.resolution.end_ramp, config.resolution.start_ramp));
+  }
+  check_for_ranks(config, requested_ranks(config), wrong);
+  if (config.dist.zero && config.dist.variable_update == "parameter_server") {
+    wrong("dist.zero", "expected false with dist.variable_update: parameter_server, got true");
+  }
+  if (config.dist.grad_compression != "none" && config.dist.variable_update == "parameter_server") {
+    wrong("dist.grad_compression", "expected none with dist.variable_update: parameter_server");
+  }
+  if (config.training.device == "cpu" && config.training.precision == "fp16") {
+    wrong("training.precision", "expected fp32 or bf16 on a CPU, got fp16");
+  }
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "framework/core/config/schema.h"
+#include "tools/app/train_config.h"
+
+namespace precast::tools {
+
+/// Reports a key whose value does not fit.
+using ReportKey = std::function<void(const char* key, const std::string& message)>;
+
+/// Checks that depend on the number of ranks.
+void check_for_ranks(const TrainConfig& config, std::int64_t ranks, const ReportKey& wrong);
+
+/// Checks that involve more than one key.
+void check_train_config(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics);
+
+}  // namespace precast::tools
