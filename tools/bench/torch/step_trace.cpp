@@ -5,7 +5,10 @@
 #include <ATen/record_function.h>
 #include <fmt/format.h>
 
-#include <string_view>
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
 
 #include "framework/core/error.h"
 
