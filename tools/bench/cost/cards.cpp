@@ -1,5 +1,7 @@
 #include "tools/bench/cost/cards.h"
 
+#include <algorithm>
+
 #include "tools/cli/arguments.h"
 
 namespace precast::tools {
@@ -61,6 +63,12 @@ const std::array<PublishedSpeed, 4>& published_speeds() {
       {"ffcv-imagenet, 8 x A100 40 GB", "a100_40gb", "resnet50", true, 192, 512, 8, 2601, false},
   }};
   return kSpeeds;
+}
+
+bool is_checked(const Card& card) {
+  return std::ranges::any_of(published_speeds(), [&](const PublishedSpeed& speed) {
+    return speed.card == card.name && !speed.calibrates;
+  });
 }
 
 }  // namespace precast::tools

@@ -55,5 +55,7 @@ struct PublishedSpeed {
   bool calibrates = false;
 };
 [[nodiscard]] const std::array<PublishedSpeed, 4>& published_speeds();
+/// Whether a published figure of this card checks the model.
+[[nodiscard]] bool is_checked(const Card& card);
 
 }  // namespace precast::tools

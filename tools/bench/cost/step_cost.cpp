@@ -155,6 +155,7 @@ ordered_json describe_cost(const StepCost& cost, CostPrecision precision,
     for (const auto& [key, own] : seconds) shares.push_back(own / all);
     const double step = step_seconds(*card, cost, precision, ranks);
     json["cards"].push_back({{"card", card->name},
+                             {"checked", is_checked(*card)},
                              {"ms", step * 1e3},
                              {"images_per_second", images / step},
                              {"shares", shares}});

@@ -32,7 +32,7 @@ struct CostTotal {
                                   int ranks);
 
 /// `{flops, bytes, launches, kinds: [{kind, phase, calls, flops, bytes, launches}], cards: [{card,
-/// ms, images_per_second, shares: [of the time, one for each of kinds]}]}`.
+/// checked, ms, images_per_second, shares: [of the time, one for each of kinds]}]}`.
 /// @param images per step and GPU
 [[nodiscard]] nlohmann::ordered_json describe_cost(const StepCost& cost, CostPrecision precision,
                                                    const std::vector<const Card*>& cards, int ranks,

@@ -164,6 +164,9 @@ void print_kinds(const ordered_json& cost, const std::vector<const Card*>& cards
 
 void print(const ordered_json& report, const std::vector<const Card*>& cards) {
   fmt::print("Projection by a model of time, not a measurement.\n");
+  for (const Card* card : cards) {
+    if (!is_checked(*card)) fmt::print("No published figure checks it on {}.\n", card->title);
+  }
   for (const auto& [name, value] : report.at("settings").items())
     fmt::print("{:<12} {}\n", name, value.is_string() ? value.get<std::string>() : value.dump());
   for (const ordered_json& size : report.at("image_sizes")) {

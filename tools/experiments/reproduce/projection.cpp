@@ -39,8 +39,8 @@ ordered_json cost_of(const TableRow& row, const std::vector<Setting>& settings,
   return ordered_json::parse(std::ifstream(path));
 }
 
-std::string_view title_of(const std::string& card) {
-  return parse_cards("project", card).front()->title;
+const Card& find_card(const std::string& name) {
+  return *parse_cards("project", name).front();
 }
 
 }  // namespace
@@ -96,10 +96,13 @@ std::string projection_markdown(const ResultTable& table, const std::string& car
       "# Projection: {}\n\n"
       "**Not measured.** Minutes of training steps on {}, by the model of time of `precast bench "
       "step --model-cost`: without evaluation, and as if data were always ready. `fused`: with "
-      "planned kernels that are not written yet.\n\n"
+      "planned kernels that are not written yet. {}\n\n"
       "| row | model | GPUs | projected minutes | fused | published minutes | published on |\n"
       "| --- | --- | --- | --- | --- | --- | --- |\n",
-      table.title, title_of(card));
+      table.title, find_card(card).title,
+      is_checked(find_card(card))
+          ? "Published figures of this card are compared in tools/bench/cost/README.md."
+          : "No published figure checks the model on this card.");
   for (const ProjectedRow& row : rows) {
     const PublishedFigures published = row.row->compared_with();
     fmt::format_to(std::back_inserter(out), "| {} | {} | {} | {:.1f} | {:.1f} | {} | {} |\n",
@@ -115,6 +118,7 @@ ordered_json projection_json(const ResultTable& table, const std::string& card,
   ordered_json json = {{"title", table.title},
                        {"projection", true},
                        {"card", card},
+                       {"checked", is_checked(find_card(card))},
                        {"rows", ordered_json::array()}};
   for (const ProjectedRow& row : rows) {
     const PublishedFigures published = row.row->compared_with();

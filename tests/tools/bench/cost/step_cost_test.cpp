@@ -246,6 +246,10 @@ TEST(CardsTest, OneOtherCardCalibratesAndThreeFiguresCheck) {
     EXPECT_EQ(speed.calibrates, speed.card == "v100") << speed.source;
   }
   EXPECT_EQ(calibrating, 1);
+  EXPECT_TRUE(is_checked(card("a100_40gb")));
+  EXPECT_TRUE(is_checked(card("a100_80gb")));
+  EXPECT_FALSE(is_checked(card("h200"))) << "nothing published was found";
+  EXPECT_FALSE(is_checked(card("v100"))) << "it calibrates";
   EXPECT_EQ(published_speeds().size(), 4U);
 }
 

@@ -62,7 +62,7 @@ TEST(StepTraceTest, UnknownOpsAreNamed) {
   EXPECT_EQ(results_of(trace).back(), std::make_pair(std::string("mul"), 24.));
 }
 
-TEST(StepTraceTest, StepsThatDifferAreRefused) {
+TEST(StepTraceTest, StepsThatDifferAreAnError) {
   int calls = 0;
   const auto step = [&](std::int64_t samples) {
     at::Tensor x = at::ones({samples});
@@ -219,6 +219,7 @@ rows:
   const json projection = json::parse(ended.output);
   EXPECT_EQ(projection, json::parse(std::ifstream(out + "/projection.json")));
   EXPECT_EQ(projection.at("projection"), true);
+  EXPECT_EQ(projection.at("checked"), true);
   const json& row = projection.at("rows").at(0);
   EXPECT_EQ(row.at("published_minutes"), 10);
   const json details = json::parse(std::ifstream(out + "/projection/a.json"));
