@@ -9,6 +9,7 @@
 #include "framework/core/file.h"
 #include "tools/app/session.h"
 #include "tools/bench/torch/commands.h"
+#include "tools/bench/torch/model_cost.h"
 #include "tools/bench/torch/rank_table.h"
 #include "tools/bench/torch/step_rig.h"
 #include "tools/cli/json_output.h"
@@ -56,6 +57,11 @@ void add_options(po::options_description& options) {
       "ranks to start on this host; 1,2,4 makes a table; --data and --variable-update may then be "
       "lists too")("profile", po::value<std::string>()->value_name("FILE"),
                    "write a trace of a few steps; for chrome://tracing or Perfetto")(
+      "model-cost",
+      "print what a step costs by a model of time instead of measuring it; FLOPs, bytes and kernel "
+      "launches of each op, and the time on --card; needs no GPU")(
+      "card", po::value<std::string>()->default_value("all")->value_name("LIST"),
+      "cards to compute times for; a100_40gb,a100_80gb,h100,h200,v100 or all")(
       "output,o", po::value<std::string>()->value_name("FILE"),
       "file to write; the results go there as JSON instead of being printed")("json", kJsonHelp);
 }
@@ -104,6 +110,14 @@ void check_options(const Arguments& options) {
   check_range("warmup", options.get<std::int64_t>("warmup"), 0, INT_MAX);
   check_range("runs", options.get<std::int64_t>("runs"), 1, INT_MAX);
   check_range("threads", options.get<std::int64_t>("threads"), 0, 4096);
+  if (!options.has("model-cost")) return;
+  for (const char* measures : {"ranks", "profile"}) {
+    if (options.has(measures)) {
+      throw ConfigError(
+          fmt::format("--{}: expected none with --model-cost, which measures nothing, got '{}'",
+                      measures, options.text(measures)));
+    }
+  }
 }
 
 /// One rank's measurement.
@@ -263,6 +277,7 @@ int run_bench_step(const std::vector<std::string>& args) {
                           "Measures training steps on made-up or real data, on one rank or many.");
   command.arguments().example("precast bench step --model resnet18 --image-size 160");
   command.arguments().example("precast bench step recipe.yaml --ranks 1,2,4 --device cuda");
+  command.arguments().example("precast bench step --model resnet50 --model-cost --card h200");
   add_options(command.arguments().options());
   if (!command.parse(args, recipe_help(registries))) return 0;
   const Arguments& options = command.arguments();
@@ -270,7 +285,11 @@ int run_bench_step(const std::vector<std::string>& args) {
   if (options.has("ranks")) return run_rank_table(args, options);
   std::vector<Override> overrides = option_overrides(options, !command.config_path().empty());
   overrides.insert(overrides.end(), command.overrides().begin(), command.overrides().end());
-  const Recipe recipe = load_recipe(command.config_path(), overrides, registries);
+  Recipe recipe = load_recipe(command.config_path(), overrides, registries);
+  if (options.has("model-cost")) {
+    const std::int64_t classes = recipe.config.model.num_classes;
+    return run_model_cost(recipe, registries, classes == 0 ? kDefaultClasses : classes, options);
+  }
   const RankInfo info = find_ranks(recipe.config);
   if (const int ranks = ranks_to_launch(recipe.config, info); ranks > 0) {
     std::vector<std::string> own = {"bench", "step"};

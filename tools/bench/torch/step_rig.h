@@ -24,6 +24,7 @@ class StepRig {
           std::int64_t classes);
 
   [[nodiscard]] const TrainPlan& plan() const { return parts_.plan(); }
+  [[nodiscard]] const Model& model() const { return parts_.model(); }
   /// The shape of its made-up batches.
   [[nodiscard]] FakeShape fake_shape() const;
   /// One step. @return this rank's loss, a scalar on the device.

@@ -15,6 +15,7 @@
 #include "tools/cli/recipe_arguments.h"
 #include "tools/cli/shared_options.h"
 #include "tools/experiments/reproduce/job_file.h"
+#include "tools/experiments/reproduce/projection.h"
 #include "tools/experiments/reproduce/row_result.h"
 #include "tools/experiments/reproduce/table.h"
 #include "tools/experiments/reproduce/table_page.h"
@@ -47,12 +48,16 @@ Arguments make_arguments() {
       "folder of the runs and the table; default: runs/ and the name of the table's folder")(
       "at-once", po::value<std::int64_t>()->default_value(1),
       "number of training runs at the same time; each gets its share of the GPUs and cores")(
+      "project", po::value<std::string>()->value_name("CARD"),
+      "write the minutes that a model of time gives for a card instead of training; a100_40gb, "
+      "a100_80gb, h100, h200 or v100; in projection.md and projection.json")(
       "dry-run", kDryRunHelp)("status", kStatusHelp)("json", kJsonHelp)(
       "retry-failed", kRetryFailedHelp)("program", po::value<std::string>()->value_name("FILE"),
                                         kProgramHelp);
   arguments.take_keys({});
   arguments.example("precast reproduce configs/imagenet/table.yaml --rows rn18_16 --dry-run");
   arguments.example("precast reproduce configs/imagenet/table.yaml --seeds 3 --at-once 8");
+  arguments.example("precast reproduce configs/imagenet/table.yaml --project h200");
   arguments.exit_codes({3, 6, 85});
   return arguments;
 }
@@ -111,6 +116,16 @@ class Reproduction {
     write_file(folder_ / "table.md", table_markdown(table_, results));
     write_file(folder_ / "table.json", table_json(table_, results).dump(2) + "\n");
     write_file(folder_ / "report.html", table_page(table_, results));
+  }
+
+  /// Writes projection.md and projection.json, and prints one of them.
+  void project(const std::string& card, const std::filesystem::path& program, bool json) const {
+    const auto rows = project_rows(table_, chosen_, settings_, card, program, folder_);
+    const std::string markdown = projection_markdown(table_, card, rows);
+    const std::string figures = projection_json(table_, card, rows).dump(2) + "\n";
+    write_file(folder_ / "projection.md", markdown);
+    write_file(folder_ / "projection.json", figures);
+    fmt::print("{}", json ? figures : markdown);
   }
 
   void print_results(const JobFile& begun, const States& states, bool json) const {
@@ -221,10 +236,14 @@ int run_reproduce(const std::vector<std::string>& args) {
                       options.has("json"));
     return 0;
   }
-  const std::vector<Slot> slots = share_slots(
-      static_cast<int>(options.get<std::int64_t>("at-once")), allowed_cores(), visible_gpus());
   const std::filesystem::path program =
       options.has("program") ? std::filesystem::absolute(options.text("program")) : own_program();
+  if (options.has("project")) {
+    job.project(options.text("project"), program, options.has("json"));
+    return 0;
+  }
+  const std::vector<Slot> slots = share_slots(
+      static_cast<int>(options.get<std::int64_t>("at-once")), allowed_cores(), visible_gpus());
   // Checked before anything is trained, so that an error in the last row is not found days later.
   check_rows(job, program, slots.size());
   if (options.has("dry-run")) {

@@ -1,0 +1,257 @@
+#include "tools/bench/cost/step_cost.h"
+
+#include <gtest/gtest.h>
+
+#include "framework/core/error.h"
+
+namespace precast::tools {
+namespace {
+
+constexpr std::int64_t kBatch = 4, kIn = 64, kOut = 128, kSide = 10;
+/// Bytes of one pass over an activation [4, 128, 10, 10] in half precision.
+constexpr double kPass = 4 * 128 * 10 * 10 * 2;
+
+TracedTensor activation(std::int64_t channels, std::int64_t side = kSide) {
+  return {.sizes = {kBatch, channels, side, side}, .per_sample = true};
+}
+TracedTensor parameter(std::vector<std::int64_t> sizes) {
+  return {.sizes = std::move(sizes)};
+}
+
+TracedOp convolution() {
+  return {.name = "convolution",
+          .inputs = {activation(kIn), parameter({kOut, kIn, 3, 3})},
+          .outputs = {activation(kOut)}};
+}
+TracedOp convolution_backward(bool input_gradient) {
+  TracedOp op{.name = "convolution_backward",
+              .phase = StepPhase::backward,
+              .inputs = {activation(kOut), activation(kIn), parameter({kOut, kIn, 3, 3})},
+              .outputs = {activation(kIn), parameter({kOut, kIn, 3, 3}), {}}};
+  op.outputs[0].defined = input_gradient;
+  op.outputs[2].defined = false;
+  return op;
+}
+TracedOp elementwise(const char* name, std::size_t inputs, StepPhase phase = StepPhase::forward) {
+  return {.name = name,
+          .phase = phase,
+          .inputs = std::vector<TracedTensor>(inputs, activation(kOut)),
+          .outputs = {activation(kOut)}};
+}
+
+/// The bytes of the only cost.
+double bytes_of(const TracedOp& op, CostPrecision precision = CostPrecision::fp16) {
+  const auto costs = costs_of(op, precision);
+  EXPECT_EQ(costs.size(), 1U) << op.name;
+  return costs.at(0).bytes;
+}
+
+constexpr double kWeights = 128. * 64 * 9;
+constexpr double kConvolutionBytes = (4. * 64 * 100 + 4. * 128 * 100 + kWeights) * 2;
+
+TEST(OpCostTest, AConvolutionCountsItsProductItsTensorsAndTheCastOfItsWeights) {
+  const auto half = costs_of(convolution(), CostPrecision::fp16);
+  ASSERT_EQ(half.size(), 2U);
+  EXPECT_EQ(half[0].kind, OpKind::cast);
+  EXPECT_DOUBLE_EQ(half[0].bytes, kWeights * 6);
+  EXPECT_EQ(half[1].kind, OpKind::convolution);
+  EXPECT_DOUBLE_EQ(half[1].flops, 2. * 4 * 100 * 128 * 64 * 9);
+  EXPECT_DOUBLE_EQ(half[1].bytes, kConvolutionBytes);
+  const auto full = costs_of(convolution(), CostPrecision::fp32);
+  ASSERT_EQ(full.size(), 1U);
+  EXPECT_DOUBLE_EQ(full[0].bytes, 2 * kConvolutionBytes);
+}
+
+TEST(OpCostTest, TheFirstConvolutionHasNoInputGradient) {
+  const auto both = costs_of(convolution_backward(true), CostPrecision::fp32);
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_DOUBLE_EQ(both[0].flops, both[1].flops);
+  EXPECT_FALSE(both[0].gemm.splits_inner);
+  const auto first = costs_of(convolution_backward(false), CostPrecision::fp32);
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_TRUE(first[0].gemm.splits_inner);
+}
+
+TEST(OpCostTest, AStrideComputesAsManyProductsBackwardsAsForwards) {
+  TracedOp op = convolution_backward(true);
+  op.inputs[0] = activation(kOut, kSide / 2);
+  const auto costs = costs_of(op, CostPrecision::fp32);
+  EXPECT_DOUBLE_EQ(costs.at(0).flops, 2. * 4 * 25 * 128 * 64 * 9);
+  const Gemm& gemm = costs[0].gemm;
+  EXPECT_DOUBLE_EQ(2 * gemm.rows * gemm.columns * gemm.inner, costs[0].flops);
+}
+
+TEST(OpCostTest, DepthwiseConvolutionsUseNoTensorCores) {
+  const TracedOp op{.name = "convolution",
+                    .inputs = {activation(kOut), parameter({kOut, 1, 3, 3})},
+                    .outputs = {activation(kOut)}};
+  const auto costs = costs_of(op, CostPrecision::fp16);
+  ASSERT_EQ(costs.size(), 1U);
+  EXPECT_EQ(costs[0].kind, OpKind::depthwise);
+  EXPECT_DOUBLE_EQ(costs[0].flops, 2. * 4 * 100 * 128 * 9);
+  EXPECT_EQ(costs[0].gemm.rows, 0);
+}
+
+TEST(OpCostTest, PassesOverActivations) {
+  EXPECT_DOUBLE_EQ(bytes_of(elementwise("relu_", 1)), 2 * kPass);
+  EXPECT_DOUBLE_EQ(bytes_of(elementwise("add_", 2)), 3 * kPass);
+  EXPECT_DOUBLE_EQ(bytes_of(elementwise("threshold_backward", 2, StepPhase::backward)), 3 * kPass);
+  EXPECT_DOUBLE_EQ(bytes_of(elementwise("native_batch_norm", 1)), 3 * kPass);
+  EXPECT_DOUBLE_EQ(bytes_of(elementwise("native_batch_norm_backward", 2, StepPhase::backward)),
+                   5 * kPass);
+  EXPECT_DOUBLE_EQ(bytes_of(elementwise("relu_", 1), CostPrecision::fp32), 4 * kPass);
+  EXPECT_DOUBLE_EQ(bytes_of(elementwise("_log_softmax", 1)), 4 * kPass) << "losses are fp32";
+}
+
+TEST(OpCostTest, IndicesOfAPoolAreInt64AndItsInputIsNotReadBackwards) {
+  TracedOp op{.name = "max_pool2d_with_indices",
+              .inputs = {activation(kOut)},
+              .outputs = {activation(kOut, kSide / 2), activation(kOut, kSide / 2)}};
+  op.outputs[1].is_float = false;
+  op.outputs[1].element_bytes = 8;
+  EXPECT_DOUBLE_EQ(bytes_of(op), kPass + kPass / 4 + kPass);
+  const TracedOp back{.name = "max_pool2d_with_indices_backward",
+                      .phase = StepPhase::backward,
+                      .inputs = {op.outputs[0], op.inputs[0], op.outputs[1]},
+                      .outputs = {activation(kOut)}};
+  EXPECT_DOUBLE_EQ(bytes_of(back), kPass / 4 + kPass + kPass);
+}
+
+TEST(OpCostTest, ParametersAreFp32AndBf16NormsTakeThreeKernels) {
+  const TracedOp norm{.name = "native_batch_norm",
+                      .inputs = {activation(kOut), parameter({kOut}), parameter({kOut})},
+                      .outputs = {activation(kOut), parameter({kOut})}};
+  EXPECT_DOUBLE_EQ(bytes_of(norm), 3 * kPass + 3 * kOut * 4);
+  EXPECT_EQ(costs_of(norm, CostPrecision::fp16).at(0).launches, 1);
+  EXPECT_EQ(costs_of(norm, CostPrecision::bf16).at(0).launches, 3);
+}
+
+/// A block: convolution, norm, ReLU, convolution, norm, shortcut, ReLU; and its backward pass.
+std::vector<TracedOp> block() {
+  const auto back = [](const char* name, std::size_t inputs) {
+    return elementwise(name, inputs, StepPhase::backward);
+  };
+  return {convolution(),
+          elementwise("native_batch_norm", 1),
+          elementwise("relu_", 1),
+          convolution(),
+          elementwise("native_batch_norm", 1),
+          elementwise("add_", 2),
+          elementwise("relu_", 1),
+          back("threshold_backward", 2),
+          back("native_batch_norm_backward", 2),
+          convolution_backward(true),
+          back("threshold_backward", 2),
+          back("native_batch_norm_backward", 2)};
+}
+
+TEST(StepCostTest, FusedBlocksSaveTheReluTheAdditionAndTheirGradients) {
+  const StepCost reference = reference_cost(block(), CostPrecision::fp16);
+  const CostTotal before = total_of(reference);
+  const CostTotal after = total_of(fused_cost(reference));
+  EXPECT_DOUBLE_EQ(after.flops, before.flops);
+  // Forward: two ReLUs of 2 passes, an addition of 3. Backward: two ReLUs of 3. What stays: the
+  // shortcut is read, the masked gradient is written, and the mask of 1 bit is written and read.
+  const double saved = (2 * 2 + 3 + 2 * 3) - (1 + 1);
+  EXPECT_DOUBLE_EQ(before.bytes - after.bytes, saved * kPass - 2 * kPass / 16);
+  // Four norms take one kernel more each; five others are gone.
+  EXPECT_EQ(after.launches, before.launches + 4 - 5);
+}
+
+TEST(StepCostTest, AReluThatFollowsNoNormIsNotFused) {
+  const std::vector<TracedOp> ops = {convolution(), elementwise("relu_", 1),
+                                     elementwise("threshold_backward", 2, StepPhase::backward)};
+  const StepCost reference = reference_cost(ops, CostPrecision::fp16);
+  EXPECT_DOUBLE_EQ(total_of(fused_cost(reference)).bytes, total_of(reference).bytes);
+}
+
+TEST(StepCostTest, TheSumOfTwoBranchesGradientsIsFusedAfterAConvolution) {
+  TracedOp add = elementwise("add", 2, StepPhase::backward);
+  for (auto* tensors : {&add.inputs, &add.outputs})
+    for (TracedTensor& tensor : *tensors) tensor = activation(kIn);
+  const StepCost reference = reference_cost({convolution_backward(true), add}, CostPrecision::fp16);
+  const double pass = kPass * kIn / kOut;
+  EXPECT_DOUBLE_EQ(total_of(reference).bytes - total_of(fused_cost(reference)).bytes, 2 * pass);
+}
+
+const Card& card(const std::string& name) {
+  return *parse_cards("card", name).at(0);
+}
+
+TEST(StepCostTest, TimeIsTheLongerOfComputingAndMoving) {
+  const Card& a100 = card("a100_80gb");
+  OpCost moving{.bytes = 1732e9};
+  EXPECT_NEAR(seconds_on(a100, moving, CostPrecision::fp16), 1 / kReachedShare, 1e-9);
+  // Whole tiles in whole waves: 216 tiles of 128 x 64.
+  OpCost computing{.gemm = {128 * 108, 128, 1e6, 1, false}};
+  const double flops = 2 * 128. * 108 * 128 * 1e6;
+  EXPECT_NEAR(seconds_on(a100, computing, CostPrecision::fp16), flops / 271.2e12 / kReachedShare,
+              1e-9);
+  EXPECT_GT(seconds_on(a100, computing, CostPrecision::fp32),
+            seconds_on(a100, computing, CostPrecision::fp16));
+  computing.gemm.rows += 1;
+  EXPECT_NEAR(seconds_on(a100, computing, CostPrecision::fp16),
+              2 * flops / 271.2e12 / kReachedShare, 1e-9)
+      << "one tile more is one wave more";
+  EXPECT_DOUBLE_EQ(seconds_on(a100, {.bytes = 8, .launches = 3}, CostPrecision::fp16),
+                   3 * kKernelSeconds);
+}
+
+TEST(StepCostTest, FasterCardsTakeLessTimeAndSeveralGpusMore) {
+  const StepCost cost = reference_cost(block(), CostPrecision::fp16);
+  double last = 1;
+  for (const char* name : {"v100", "a100_40gb", "a100_80gb", "h100", "h200"}) {
+    StepCost large = cost;
+    for (OpCost& op : large) op.bytes *= 1e4;
+    const double seconds = step_seconds(card(name), large, CostPrecision::fp16, 1);
+    EXPECT_LT(seconds, last) << name;
+    last = seconds;
+  }
+  const Card& h200 = card("h200");
+  EXPECT_NEAR(step_seconds(h200, cost, CostPrecision::fp16, 8) * kNodeShare,
+              step_seconds(h200, cost, CostPrecision::fp16, 1), 1e-12);
+}
+
+TEST(StepCostTest, TheJsonHasTotalsKindsAndCards) {
+  const StepCost cost = reference_cost(block(), CostPrecision::fp16);
+  const auto json = describe_cost(cost, CostPrecision::fp16, parse_cards("card", "h100,h200"), 1,
+                                  static_cast<double>(kBatch));
+  EXPECT_EQ(json.at("launches"), total_of(cost).launches);
+  double bytes = 0;
+  for (const auto& kind : json.at("kinds")) {
+    bytes += kind.at("bytes").get<double>();
+    for (const char* key : {"kind", "phase", "calls", "flops", "launches"})
+      EXPECT_TRUE(kind.contains(key)) << key;
+  }
+  EXPECT_DOUBLE_EQ(bytes, json.at("bytes").get<double>());
+  ASSERT_EQ(json.at("cards").size(), 2U);
+  const auto& h200 = json.at("cards")[1];
+  EXPECT_EQ(h200.at("card"), "h200");
+  EXPECT_EQ(h200.at("shares").size(), json.at("kinds").size());
+  EXPECT_NEAR(h200.at("images_per_second").get<double>() * h200.at("ms").get<double>(),
+              kBatch * 1e3, 1e-6);
+  EXPECT_EQ(describe_ops(cost).size(), cost.size());
+}
+
+TEST(CardsTest, NamesAreFoundAndMistakesNamed) {
+  EXPECT_EQ(parse_cards("card", "all").size(), cards().size());
+  EXPECT_THROW(static_cast<void>(parse_cards("card", "h300")), ConfigError);
+  EXPECT_THROW(static_cast<void>(parse_cards("card", "h100,")), ConfigError);
+}
+
+TEST(CardsTest, OneOtherCardCalibratesAndThreeFiguresCheck) {
+  int calibrating = 0;
+  for (const PublishedSpeed& speed : published_speeds()) {
+    calibrating += speed.calibrates ? 1 : 0;
+    EXPECT_EQ(speed.calibrates, speed.card == "v100") << speed.source;
+  }
+  EXPECT_EQ(calibrating, 1);
+  EXPECT_TRUE(is_checked(card("a100_40gb")));
+  EXPECT_TRUE(is_checked(card("a100_80gb")));
+  EXPECT_FALSE(is_checked(card("h200"))) << "nothing published was found";
+  EXPECT_FALSE(is_checked(card("v100"))) << "it calibrates";
+  EXPECT_EQ(published_speeds().size(), 4U);
+}
+
+}  // namespace
+}  // namespace precast::tools

@@ -1,0 +1,237 @@
+// `precast bench step --model-cost`, and the tracing of a step's ops under it.
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/erfinv.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "framework/core/error.h"
+#include "framework/process/child_process.h"
+#include "tests/support/message_matchers.h"
+#include "tests/support/temporary_folder.h"
+#include "tools/bench/torch/step_trace.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::json;
+using test::Names;
+
+/// Names of ops and the elements of their first result.
+std::vector<std::pair<std::string, double>> results_of(const StepTrace& trace) {
+  std::vector<std::pair<std::string, double>> results;
+  for (const TracedOp& op : trace.ops)
+    results.emplace_back(op.name, op.outputs.empty() ? 0 : op.outputs[0].elements());
+  return results;
+}
+
+TEST(StepTraceTest, RecordsForwardAndBackwardAtTheSizeOfTheWantedBatch) {
+  const at::Tensor weight = at::ones({8, 5}).requires_grad_(true);
+  const auto step = [&](std::int64_t samples) {
+    const at::Tensor bias = at::zeros({5});
+    at::relu(at::addmm(bias, at::ones({samples, 8}), weight)).sum().backward();
+  };
+  const StepTrace trace = trace_step(step, 1, 100);
+  std::map<std::string, const TracedOp*> ops;
+  for (const TracedOp& op : trace.ops) ops[op.name] = &op;
+  ASSERT_TRUE(ops.contains("addmm") && ops.contains("relu") && ops.contains("mm"));
+  EXPECT_EQ(ops["addmm"]->inputs.at(1).sizes, (std::vector<std::int64_t>{100, 8}));
+  EXPECT_TRUE(ops["addmm"]->inputs[1].per_sample);
+  EXPECT_FALSE(ops["addmm"]->inputs.at(2).per_sample);
+  EXPECT_EQ(ops["addmm"]->phase, StepPhase::forward);
+  EXPECT_EQ(ops["relu"]->outputs.at(0).elements(), 500);
+  EXPECT_EQ(ops["mm"]->phase, StepPhase::backward);
+  EXPECT_EQ(ops["mm"]->outputs.at(0).sizes, (std::vector<std::int64_t>{8, 5}));
+  EXPECT_TRUE(trace.uncounted.empty());
+}
+
+TEST(StepTraceTest, UnknownOpsAreNamed) {
+  const auto step = [](std::int64_t samples) {
+    const at::Tensor x = at::zeros({samples, 3});
+    static_cast<void>(at::mul(at::erfinv(x), at::erfinv(x)));
+  };
+  const StepTrace trace = trace_step(step, 1, 8);
+  EXPECT_EQ(trace.uncounted, (std::map<std::string, int>{{"aten::erfinv", 2}}));
+  EXPECT_EQ(results_of(trace).back(), std::make_pair(std::string("mul"), 24.));
+}
+
+TEST(StepTraceTest, StepsThatDifferAreAnError) {
+  int calls = 0;
+  const auto step = [&](std::int64_t samples) {
+    at::Tensor x = at::ones({samples});
+    for (int i = 0; i < ++calls; i += 2) x = at::relu(x);
+  };
+  EXPECT_THROW(static_cast<void>(trace_step(step, 1, 8)), ConfigError);
+}
+
+/// Forward multiply-accumulates per image, in units of 10^9.
+double forward_gmacs(const json& report) {
+  double flops = 0;
+  for (const json& op : report.at("image_sizes").at(0).at("ops")) {
+    if (op.at("phase") == "forward") flops += op.at("flops").get<double>();
+  }
+  return flops / 2e9 / report.at("settings").at("batch_size").get<double>();
+}
+
+class ModelCostTest : public ::testing::Test {
+ protected:
+  static ChildResult run(std::vector<std::string> args) {
+    args.insert(args.begin(), {std::string(PRECAST_BIN_DIR) + "/precast"});
+    return run_child(args, std::chrono::minutes(5));
+  }
+  ChildResult cost_run(std::vector<std::string> args) const {
+    args.insert(args.begin(), {"bench", "step", "--model-cost", "--output", file()});
+    return run(std::move(args));
+  }
+  /// Larger than what a child may print.
+  json cost(const std::vector<std::string>& args) const {
+    const ChildResult ended = cost_run(args);
+    EXPECT_EQ(ended.exit_code, 0) << ended.errors;
+    return json::parse(std::ifstream(file()));
+  }
+  std::string file() const { return folder_ / "cost.json"; }
+
+  test::TemporaryFolder folder_;
+};
+
+/// @param gmacs GFLOPS in torchvision's table of weights, which counts a multiply-accumulate once.
+void expect_multiply_accumulates(const json& report, double gmacs) {
+  EXPECT_NEAR(forward_gmacs(report), gmacs, 0.01);
+  const json& size = report.at("image_sizes").at(0);
+  EXPECT_TRUE(size.at("uncounted").empty()) << size.at("uncounted").dump();
+  // The backward pass computes twice as much, except for the gradient of the images, which the
+  // first convolution does not need.
+  const double all = size.at("reference").at("flops").get<double>() / 2e9 /
+                     report.at("settings").at("batch_size").get<double>();
+  EXPECT_NEAR(all, 3 * gmacs - 0.118, 0.02);
+}
+
+/// The comparison with a published figure, and that it is of the figure's own card.
+void expect_published(const json& size, const char* card, double images_per_second,
+                      double most_deviation) {
+  for (const json& entry : size.at("published")) {
+    if (entry.at("card") != card) continue;
+    EXPECT_EQ(entry.at("images_per_second"), images_per_second);
+    EXPECT_LT(std::abs(entry.at("deviation").get<double>()), most_deviation) << entry.dump();
+    for (const json& own : size.at("reference").at("cards")) {
+      if (own.at("card") == card) {
+        EXPECT_EQ(own.at("images_per_second"), entry.at("projected"));
+      }
+    }
+    return;
+  }
+  ADD_FAILURE() << "no comparison for " << card << " in " << size.at("published").dump();
+}
+
+TEST_F(ModelCostTest, ResNet18MultipliesAsInTorchvision) {
+  expect_multiply_accumulates(
+      cost({"--model", "resnet18", "--image-size", "224", "--batch-size", "32"}), 1.81);
+}
+
+TEST_F(ModelCostTest, ResNet50MultipliesAsInTorchvisionAndIsAsFastAsDeepLearningExamples) {
+  const json report = cost({"--model", "resnet50", "--image-size", "224", "--batch-size", "256"});
+  expect_multiply_accumulates(report, 4.09);
+  const json& size = report.at("image_sizes").at(0);
+  ASSERT_EQ(size.at("published").size(), 2U);
+  expect_published(size, "v100", 1200, 0.002);
+  expect_published(size, "a100_80gb", 2470, 0.15);
+}
+
+TEST_F(ModelCostTest, FfcvsResNet50IsWithin15Percent) {
+  const json report = cost({PRECAST_SOURCE_DIR "/configs/imagenet/rn50_16_epochs.yaml"});
+  const json& sizes = report.at("image_sizes");
+  ASSERT_EQ(sizes.size(), 2U);
+  EXPECT_EQ(sizes[0].at("image_size"), 160);
+  expect_published(sizes[0], "a100_40gb", 3517, 0.15);
+  EXPECT_EQ(sizes[1].at("image_size"), 192);
+  expect_published(sizes[1], "a100_40gb", 2601, 0.15);
+}
+
+TEST_F(ModelCostTest, FusedKernelsSaveBytesAndLargerBatchesTakeLonger) {
+  double last = 0;
+  for (const char* batch : {"64", "128", "256"}) {
+    const json report = cost({"--model", "resnet18", "--image-size", "64", "--batch-size", batch,
+                              "--card", "h200", "--blurpool"});
+    const json& size = report.at("image_sizes").at(0);
+    const auto of = [&](const char* kernels, const char* key) {
+      return size.at(kernels).at(key).get<double>();
+    };
+    EXPECT_LT(of("fused", "bytes"), 0.9 * of("reference", "bytes"));
+    EXPECT_DOUBLE_EQ(of("fused", "flops"), of("reference", "flops"));
+    const double ms = size.at("reference").at("cards").at(0).at("ms").get<double>();
+    EXPECT_GT(ms, last);
+    last = ms;
+  }
+}
+
+TEST_F(ModelCostTest, AModelOfKnownLayersAndEverySizeOfThePlan) {
+  std::ofstream(folder_ / "r.yaml") << R"(
+model:
+  arch: layers
+  num_classes: 10
+  params: {layers: [conv: {out: 8}, relu, global_avg_pool, flatten, linear]}
+resolution: {min_res: 32, max_res: 64, start_ramp: 1, end_ramp: 2}
+training: {epochs: 4, batch_size: 16}
+)";
+  const json report = cost({folder_ / "r.yaml", "--precision", "bf16", "--card", "a100_40gb,h100"});
+  EXPECT_EQ(report.at("settings").at("precision"), "bf16");
+  const json& sizes = report.at("image_sizes");
+  ASSERT_EQ(sizes.size(), 2U);
+  EXPECT_EQ(sizes[0].at("image_size"), 32);
+  EXPECT_EQ(sizes[0].at("epochs").get<int>() + sizes[1].at("epochs").get<int>(), 4);
+  EXPECT_DOUBLE_EQ(forward_gmacs(report) * 1e9, 32 * 32 * 8 * 3 * 9 + 8 * 10);
+}
+
+TEST_F(ModelCostTest, WrongArgumentsEndWithCodeTwo) {
+  const auto fails = [&](const std::vector<std::string>& args, const test::NamesMatcher& facts) {
+    const ChildResult ended = cost_run(args);
+    EXPECT_EQ(ended.exit_code, 2) << ended.errors;
+    EXPECT_THAT(ended.errors, facts);
+  };
+  fails({"--card", "h300", "--image-size", "32"}, Names("--card", "h300", "h200"));
+  fails({"--card", "v100", "--precision", "bf16", "--image-size", "32"}, Names("--card", "v100"));
+  fails({"--ranks", "1,2"}, Names("--ranks", "--model-cost", "1,2"));
+}
+
+TEST_F(ModelCostTest, ATableIsProjected) {
+  std::ofstream(folder_ / "r.yaml") << "model: {arch: resnet18, num_classes: 10}\n"
+                                       "resolution: {min_res: 32, max_res: 32}\n"
+                                       "training: {epochs: 2, batch_size: 100}\n";
+  std::ofstream(folder_ / "table.yaml") << R"(
+title: One row
+train_images: 6050
+sources: [{id: paper, title: A paper, url: "https://example.org"}]
+rows:
+  - {id: a, model: Net, recipe: r.yaml, settings: {training.epochs: 3},
+     published: [{source: paper, top_1: 0.3, minutes: 10, hardware: 1 x A100}]}
+)";
+  const std::string out = folder_ / "out";
+  const ChildResult ended = run(
+      {"reproduce", folder_ / "table.yaml", "--folder", out, "--project", "a100_40gb", "--json"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.errors;
+  const json projection = json::parse(ended.output);
+  EXPECT_EQ(projection, json::parse(std::ifstream(out + "/projection.json")));
+  EXPECT_EQ(projection.at("projection"), true);
+  EXPECT_EQ(projection.at("checked"), true);
+  const json& row = projection.at("rows").at(0);
+  EXPECT_EQ(row.at("published_minutes"), 10);
+  const json details = json::parse(std::ifstream(out + "/projection/a.json"));
+  const double ms =
+      details.at("image_sizes")[0].at("reference").at("cards")[0].at("ms").get<double>();
+  EXPECT_NEAR(row.at("projected_minutes").get<double>(), 3 * 60 * ms / 60e3, 1e-12);
+  EXPECT_LT(row.at("projected_fused_minutes"), row.at("projected_minutes"));
+  const ChildResult unknown =
+      run({"reproduce", folder_ / "table.yaml", "--folder", out, "--project", "all"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.errors, Names("--project", "all"));
+}
+
+}  // namespace
+}  // namespace precast::tools

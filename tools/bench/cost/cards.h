@@ -1,0 +1,61 @@
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace precast::tools {
+
+/// What kernels reach on a card. Peaks are measured ones, not those of data sheets; each has its
+/// source in cards.cpp.
+struct Card {
+  std::string_view name;
+  std::string_view title;
+  /// Matrix products with fp16 inputs and fp32 sums, FLOP/s.
+  double half_flops = 0;
+  /// Convolutions with fp32 tensors, FLOP/s: TF32 where the card has it.
+  double fp32_flops = 0;
+  /// A kernel that reads one array and writes another, bytes/s of both together.
+  double copy_bytes = 0;
+  int multiprocessors = 0;
+  bool has_bf16 = true;
+  std::string_view source;
+};
+
+/// By name: a100_40gb, a100_80gb, h100, h200, v100.
+[[nodiscard]] const std::array<Card, 5>& cards();
+
+/// The cards of a list such as `a100_80gb,h200`, or of `all`. @throws ConfigError naming `option`
+[[nodiscard]] std::vector<const Card*> parse_cards(std::string_view option,
+                                                   const std::string& list);
+
+/// The share of a card's measured peaks that the kernels of eager PyTorch reach, over a whole step.
+/// Calibrated on one figure, of a card of another generation than those that are projected: see
+/// cards.cpp.
+extern const double kReachedShare;
+/// The speed of a GPU among eight that train together on one host, compared with one GPU alone:
+/// all-reduce, reading of data and waiting for each other.
+extern const double kNodeShare;
+/// The shortest time that a kernel takes, s.
+extern const double kKernelSeconds;
+
+/// A published figure that the model is compared with.
+struct PublishedSpeed {
+  std::string_view source;
+  std::string_view card;
+  std::string_view model;
+  bool blurpool = false;
+  int image_size_px = 0;
+  int batch_size = 0;
+  int ranks = 1;
+  /// Per GPU.
+  double images_per_second = 0;
+  /// Whether the model's constants were chosen by it; the others are checks.
+  bool calibrates = false;
+};
+[[nodiscard]] const std::array<PublishedSpeed, 4>& published_speeds();
+/// Whether a published figure of this card checks the model.
+[[nodiscard]] bool is_checked(const Card& card);
+
+}  // namespace precast::tools

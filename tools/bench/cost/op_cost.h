@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/bench/cost/cards.h"
+#include "tools/bench/cost/op_kinds.h"
+
+namespace precast::tools {
+
+/// A tensor that an op reads or writes.
+struct TracedTensor {
+  /// Dimensions that are only repeated (stride 0) count as 1. Empty: a scalar.
+  std::vector<std::int64_t> sizes{};
+  /// Of an element as traced: 4 for float, 8 for int64.
+  int element_bytes = 4;
+  bool is_float = true;
+  /// Whether it grows with the batch: activations, their gradients, images.
+  bool per_sample = false;
+  /// False: an optional tensor that was not given or not asked for.
+  bool defined = true;
+
+  [[nodiscard]] double elements() const;
+};
+
+enum class StepPhase { forward, backward, update };
+[[nodiscard]] std::string_view phase_name(StepPhase phase);
+
+/// One call of an op that OpRule counts.
+struct TracedOp {
+  /// As find_rule() takes it.
+  std::string name{};
+  StepPhase phase = StepPhase::forward;
+  /// In the order of the arguments; the tensors of lists one after the other.
+  std::vector<TracedTensor> inputs{};
+  /// Results; for ops without results, the arguments that they change.
+  std::vector<TracedTensor> outputs{};
+};
+
+/// What the floating-point numbers of activations are stored in. Parameters, statistics and losses
+/// are fp32.
+enum class CostPrecision { fp32, fp16, bf16 };
+
+/// A matrix product that a kernel computes: [rows, inner] x [inner, columns], `groups` times.
+struct Gemm {
+  double rows = 0;
+  double columns = 0;
+  double inner = 0;
+  double groups = 1;
+  /// The sum over `inner` is divided among multiprocessors (weight gradients), so that few rows
+  /// and columns still fill the card.
+  bool splits_inner = false;
+};
+
+/// The work of one kernel, or of a few equal in kind.
+struct OpCost {
+  std::string name{};
+  OpKind kind = OpKind::pointwise;
+  StepPhase phase = StepPhase::forward;
+  /// Multiplications and additions of matrix products and convolutions: 2 for each
+  /// multiply-accumulate. Elementwise arithmetic is not counted: its kernels wait for memory.
+  double flops = 0;
+  /// Bytes to and from the card's memory, without regard to caches.
+  double bytes = 0;
+  int launches = 1;
+  /// Size of the largest result, in elements; what FusedBlocks matches.
+  double elements = 0;
+  Gemm gemm{};
+};
+
+/// What an op costs in eager PyTorch with channels_last tensors and autocast. A convolution's
+/// backward pass is two kernels and therefore two costs. In half precision, convolutions and matrix
+/// products of parameters also cost the casts of the weights and of their gradients.
+[[nodiscard]] std::vector<OpCost> costs_of(const TracedOp& op, CostPrecision precision);
+
+/// Seconds on a card: the longer of computing at the measured rate of products, padded to tiles and
+/// to whole waves of tiles, and of moving bytes at the measured rate of copies; both divided by
+/// kReachedShare. At least kKernelSeconds per launch.
+[[nodiscard]] double seconds_on(const Card& card, const OpCost& cost, CostPrecision precision);
+
+}  // namespace precast::tools

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace precast::tools {
+
+/// What an op of libtorch computes. `view` moves no bytes; `composite` is made of other ops.
+enum class OpKind {
+  convolution,
+  depthwise,
+  matmul,
+  norm,
+  activation,
+  add,
+  pool,
+  pointwise,
+  reduction,
+  loss,
+  cast,
+  optimizer,
+  view,
+  composite,
+};
+
+[[nodiscard]] std::string_view kind_name(OpKind kind);
+
+/// How an op is counted.
+struct OpRule {
+  OpKind kind = OpKind::composite;
+  /// Passes over the activations that it reads beyond the first: batch norm reads its input once
+  /// for the statistics and once more to apply them.
+  int rereads = 0;
+  /// Kernels.
+  int launches = 1;
+};
+
+/// @param name without namespace and overload: `native_batch_norm`. `composite` for unknown names.
+[[nodiscard]] OpRule find_rule(const std::string& name);
+
+}  // namespace precast::tools

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/bench/cost/op_cost.h"
+
+namespace precast::tools {
+
+/// The costs of all ops of a step.
+using StepCost = std::vector<OpCost>;
+
+/// The step as eager PyTorch takes it.
+[[nodiscard]] StepCost reference_cost(const std::vector<TracedOp>& ops, CostPrecision precision);
+
+/// The same step with planned kernels that are not written yet: batch norm, the addition of a
+/// shortcut and ReLU are one forward and one backward pass over the data. The ReLU's mask is
+/// computed again from the norm's input, or is one bit per element at the end of a block; the
+/// gradients of a block's two branches are added where the first convolution's gradient is written.
+[[nodiscard]] StepCost fused_cost(const StepCost& reference);
+
+/// Sums over ops.
+struct CostTotal {
+  double flops = 0;
+  double bytes = 0;
+  int launches = 0;
+};
+[[nodiscard]] CostTotal total_of(const StepCost& cost);
+/// Seconds of a step on one GPU of `ranks` GPUs of a host.
+[[nodiscard]] double step_seconds(const Card& card, const StepCost& cost, CostPrecision precision,
+                                  int ranks);
+
+/// `{flops, bytes, launches, kinds: [{kind, phase, calls, flops, bytes, launches}], cards: [{card,
+/// checked, ms, images_per_second, shares: [of the time, one for each of kinds]}]}`.
+/// @param images per step and GPU
+[[nodiscard]] nlohmann::ordered_json describe_cost(const StepCost& cost, CostPrecision precision,
+                                                   const std::vector<const Card*>& cards, int ranks,
+                                                   double images);
+/// Every op: `{name, kind, phase, flops, bytes, launches}`, in the order of the step.
+[[nodiscard]] nlohmann::ordered_json describe_ops(const StepCost& cost);
+
+}  // namespace precast::tools

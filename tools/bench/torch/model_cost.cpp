@@ -1,0 +1,233 @@
+#include "tools/bench/torch/model_cost.h"
+
+#include <ATen/record_function.h>
+#include <fmt/format.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "tools/app/plan.h"
+#include "tools/app/rank_session.h"
+#include "tools/bench/cost/step_cost.h"
+#include "tools/bench/torch/step_rig.h"
+#include "tools/bench/torch/step_trace.h"
+#include "tools/cli/json_output.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// What the recipe asks of a GPU.
+struct GpuStep {
+  CostPrecision precision = CostPrecision::fp16;
+  std::int64_t batch_size = 0;
+  int ranks = 1;
+};
+
+CostPrecision parse_cost_precision(const std::string& name) {
+  if (name == "fp32") return CostPrecision::fp32;
+  return name == "bf16" ? CostPrecision::bf16 : CostPrecision::fp16;
+}
+
+/// The recipe for the trace; its numbers for the GPU are returned.
+GpuStep take_gpu_step(TrainConfig& config) {
+  GpuStep step{.precision = parse_cost_precision(config.training.precision),
+               .ranks = static_cast<int>(requested_ranks(config))};
+  step.batch_size = rank_batch_size(config, step.ranks);
+  // Autocast is applied by the model of time: on CPUs it casts other ops than on GPUs.
+  config.training.precision = "fp32";
+  config.training.device = "cpu";
+  config.training.cuda_graphs = "off";
+  config.training.distributed = false;
+  config.training.global_batch_size = 0;
+  config.training.batch_size = 2 * config.training.micro_batches;
+  config.dist.nproc.clear();
+  config.dist.sync_bn = false;
+  return step;
+}
+
+/// The division of the gradients by the loss's scale, which fp32 does not have.
+TracedOp unscaling(const Model& model) {
+  TracedOp op{.name = "_amp_foreach_non_finite_check_and_unscale_", .phase = StepPhase::update};
+  for (const NamedTensor& parameter : model.parameters()) {
+    if (parameter.tensor.requires_grad())
+      op.inputs.push_back({.sizes = parameter.tensor.sizes().vec()});
+  }
+  op.outputs = op.inputs;
+  return op;
+}
+
+/// Image sizes and the number of epochs with each, in the order of the plan.
+std::vector<std::pair<std::int64_t, int>> sizes_of(const TrainPlan& plan) {
+  std::vector<std::pair<std::int64_t, int>> sizes;
+  for (const std::int64_t size : plan.image_size_px) {
+    const auto known = std::ranges::find(sizes, size, &std::pair<std::int64_t, int>::first);
+    if (known == sizes.end()) {
+      sizes.emplace_back(size, 1);
+    } else {
+      ++known->second;
+    }
+  }
+  return sizes;
+}
+
+void check_cards(const std::vector<const Card*>& cards, CostPrecision precision) {
+  for (const Card* card : cards) {
+    if (precision == CostPrecision::bf16 && !card->has_bf16) {
+      throw ConfigError(
+          fmt::format("--card: expected a card that computes in bf16, got {}", card->name));
+    }
+  }
+}
+
+/// Published speeds of such steps, and what the model says of them.
+ordered_json compare_with_published(const TrainPlan& plan, const GpuStep& gpu,
+                                    std::int64_t image_size_px, const StepCost& cost) {
+  auto compared = ordered_json::array();
+  for (const PublishedSpeed& speed : published_speeds()) {
+    if (gpu.precision != CostPrecision::fp16 || speed.model != plan.model.arch ||
+        speed.blurpool != plan.model.blurpool || speed.image_size_px != image_size_px ||
+        speed.batch_size != gpu.batch_size || speed.ranks != gpu.ranks)
+      continue;
+    const Card& card = *parse_cards("card", std::string(speed.card)).front();
+    const double projected =
+        static_cast<double>(gpu.batch_size) / step_seconds(card, cost, gpu.precision, gpu.ranks);
+    compared.push_back({{"source", speed.source},
+                        {"card", speed.card},
+                        {"images_per_second", speed.images_per_second},
+                        {"projected", projected},
+                        {"deviation", projected / speed.images_per_second - 1},
+                        {"calibrates", speed.calibrates}});
+  }
+  return compared;
+}
+
+ordered_json describe_size(StepRig& rig, const GpuStep& gpu, std::int64_t image_size_px,
+                           const std::vector<const Card*>& cards) {
+  FakeShape shape = rig.fake_shape();
+  shape.image_size_px = image_size_px;
+  const auto step = [&](std::int64_t samples) {
+    shape.batch_size = samples;
+    Batch batch = [&] {
+      const at::DisableRecordFunctionGuard not_part_of_the_step;
+      return make_fake_batch(shape);
+    }();
+    static_cast<void>(rig.step(std::move(batch)));
+  };
+  StepTrace trace = trace_step(step, rig.plan().micro_batches, gpu.batch_size);
+  if (gpu.precision == CostPrecision::fp16) trace.ops.push_back(unscaling(rig.model()));
+  const StepCost reference = reference_cost(trace.ops, gpu.precision);
+  const StepCost fused = fused_cost(reference);
+  const double images = static_cast<double>(gpu.batch_size);
+  ordered_json json = {{"image_size", image_size_px}};
+  const auto describe = [&](const StepCost& cost) {
+    return describe_cost(cost, gpu.precision, cards, gpu.ranks, images);
+  };
+  json["reference"] = describe(reference);
+  json["fused"] = describe(fused);
+  json["published"] = compare_with_published(rig.plan(), gpu, image_size_px, reference);
+  json["ops"] = describe_ops(reference);
+  json["uncounted"] = ordered_json::array();
+  for (const auto& [name, calls] : trace.uncounted)
+    json["uncounted"].push_back({{"op", name}, {"calls", calls}});
+  return json;
+}
+
+void print_kinds(const ordered_json& cost, const std::vector<const Card*>& cards) {
+  fmt::print("{:<22} {:<9} {:>5} {:>10} {:>10} {:>9}", "kind", "phase", "calls", "GFLOP", "MB",
+             "launches");
+  for (const Card* card : cards) fmt::print(" {:>9}", card->name);
+  fmt::print("\n");
+  const ordered_json& kinds = cost.at("kinds");
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const ordered_json& kind = kinds[i];
+    fmt::print("{:<22} {:<9} {:>5} {:>10.1f} {:>10.1f} {:>9}", kind.at("kind").get<std::string>(),
+               kind.at("phase").get<std::string>(), kind.at("calls").get<int>(),
+               kind.at("flops").get<double>() / 1e9, kind.at("bytes").get<double>() / 1e6,
+               kind.at("launches").get<int>());
+    for (const ordered_json& card : cost.at("cards"))
+      fmt::print(" {:>7.1f} %", card.at("shares")[i].get<double>() * 100);
+    fmt::print("\n");
+  }
+  fmt::print("{:<38} {:>10.1f} {:>10.1f} {:>9}", "all", cost.at("flops").get<double>() / 1e9,
+             cost.at("bytes").get<double>() / 1e6, cost.at("launches").get<int>());
+  for (const ordered_json& card : cost.at("cards"))
+    fmt::print(" {:>6.1f} ms", card.at("ms").get<double>());
+  fmt::print("\n{:<69}", "images per second and GPU");
+  for (const ordered_json& card : cost.at("cards"))
+    fmt::print(" {:>9.0f}", card.at("images_per_second").get<double>());
+  fmt::print("\n");
+}
+
+void print(const ordered_json& report, const std::vector<const Card*>& cards) {
+  fmt::print("Projection by a model of time, not a measurement.\n");
+  for (const Card* card : cards) {
+    if (!is_checked(*card)) fmt::print("No published figure checks it on {}.\n", card->title);
+  }
+  for (const auto& [name, value] : report.at("settings").items())
+    fmt::print("{:<12} {}\n", name, value.is_string() ? value.get<std::string>() : value.dump());
+  for (const ordered_json& size : report.at("image_sizes")) {
+    for (const char* kernels : {"reference", "fused"}) {
+      fmt::print("\n{} px, {} kernels, one step\n", size.at("image_size").get<int>(), kernels);
+      print_kinds(size.at(kernels), cards);
+    }
+    for (const ordered_json& speed : size.at("published")) {
+      fmt::print(
+          "published: {:.0f} images per second and GPU ({}, {}); projected {:.0f}, {:+.1f} %{}\n",
+          speed.at("images_per_second").get<double>(), speed.at("source").get<std::string>(),
+          speed.at("card").get<std::string>(), speed.at("projected").get<double>(),
+          speed.at("deviation").get<double>() * 100,
+          speed.at("calibrates").get<bool>() ? "; the model is calibrated on it" : "");
+    }
+    for (const ordered_json& op : size.at("uncounted")) {
+      fmt::print("not counted: {} ({} calls)\n", op.at("op").get<std::string>(),
+                 op.at("calls").get<int>());
+    }
+  }
+}
+
+}  // namespace
+
+int run_model_cost(Recipe& recipe, const Registries& registries, std::int64_t classes,
+                   const Arguments& options) {
+  const std::vector<const Card*> cards = parse_cards("card", options.text("card"));
+  const GpuStep gpu = take_gpu_step(recipe.config);
+  check_cards(cards, gpu.precision);
+  const ResolvedRun run = resolve_run(recipe, {});
+  RankSession ranks(recipe.config, {}, run.device);
+  StepRig rig(run, registries, ranks, classes);
+  const TrainPlan& plan = rig.plan();
+  constexpr const char* kPrecisions[] = {"fp32", "fp16", "bf16"};
+  auto methods = ordered_json::array();
+  for (const NamedMethod& method : recipe.methods) methods.push_back(method.name);
+  ordered_json report = {{"projection", true},
+                         {"settings",
+                          {{"model", plan.model.arch},
+                           {"classes", classes},
+                           {"blurpool", plan.model.blurpool},
+                           {"batch_size", gpu.batch_size},
+                           {"ranks", gpu.ranks},
+                           {"precision", kPrecisions[static_cast<int>(gpu.precision)]},
+                           {"layout", "channels_last"},
+                           {"optimizer", plan.optimizer.name},
+                           {"methods", methods}}},
+                         {"image_sizes", ordered_json::array()}};
+  for (const auto& [size, epochs] : sizes_of(plan)) {
+    ordered_json described = describe_size(rig, gpu, size, cards);
+    described["epochs"] = epochs;
+    report["image_sizes"].push_back(std::move(described));
+  }
+  if (options.has("output")) {
+    write_file(options.text("output"), report.dump(2) + "\n");
+  } else if (options.has("json")) {
+    print_json(report);
+  } else {
+    print(report, cards);
+  }
+  return 0;
+}
+
+}  // namespace precast::tools
