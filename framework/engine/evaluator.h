@@ -99,6 +99,7 @@ class PRECAST_API Evaluator {
     MetricCounts metrics;
   };
   [[nodiscard]] Counts no_counts() const;
+  void count_best(const at::Tensor& output, const at::Tensor& labels, Counts& counts) const;
   void count_classes(const at::Tensor& labels, const at::Tensor& correct, Counts& counts) const;
   void count(Model& model, const Loss& loss, Batch& batch, Counts& counts) const;
   /// @param counts over all ranks. Without the metrics, and the time it took.
