@@ -120,6 +120,12 @@ TEST_F(TaskTest, ALossWithoutTargetsNeedsNoLabels) {
   const auto figures = nlohmann::json::parse(evaluated.output);
   EXPECT_NEAR(figures.at("val_loss").get<double>(), loss, 1e-6 * loss);
   EXPECT_FALSE(figures.contains("top_1"));
+  // Images are no table.
+  const std::string weights = "--model.weights=" + (folder_ / "runs/r/final_weights.pt").string();
+  const std::string array = folder_ / "o.npy";
+  EXPECT_EQ(run("predict", recipe, {weights, "--output=" + array}).exit_code, 0);
+  EXPECT_EQ(std::filesystem::file_size(array), 128U + 24 * 3 * 32 * 32 * sizeof(float));
+  EXPECT_EQ(run("predict", recipe, {weights}).exit_code, 2);
   // Labels that the recipe names are there for metrics.
   const std::string labelled =
       "data: {targets: label}\nvalidation: {metrics: [share: {of: 3}]}\n"
