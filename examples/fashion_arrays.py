@@ -6,6 +6,7 @@ For the examples' make_data.py: `apt install dataset-fashion-mnist`.
 import functools
 import gzip
 import pathlib
+import random
 import struct
 import zipfile
 
@@ -48,3 +49,20 @@ def save(path, **arrays):
             header += " " * (-(len(header) + 11) % 64) + "\n"
             head = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode()
             archive.writestr(f"{name}.npy", head + values)
+
+
+def write_pictures(arguments, counts, side, picture, **second):
+    """Writes train.npz and val.npz for the command line FOLDER [TRAIN_SAMPLES VAL_SAMPLES].
+
+    picture(images, labels, rng) returns grey pixels of side x side, and the bytes of the array whose name and shape
+    `second` gives.
+    """
+    ((name, shape),) = second.items()
+    counts = [int(count) for count in arguments[2:]] or counts
+    for split, count in zip(("train", "val"), counts, strict=False):
+        rng = random.Random(split)
+        made = [picture(*read_once(split), rng) for _ in range(count)]
+        grey, others = (b"".join(parts) for parts in zip(*made, strict=True))
+        save(pathlib.Path(arguments[1]) / f"{split}.npz",
+             image=("|u1", (count, side, side, 3), rgb(grey)),
+             **{name: ("|u1", (count, *shape), others)})

@@ -347,8 +347,9 @@ std::unique_ptr<Model> make_described(const ModelSpec& spec, const DescribedOpti
                     fmt::format("expected {} channels at the end, one per class, got {}. End with "
                                 "`conv: {{out: 0}}`",
                                 spec.num_classes, flow.text()));
-  } else if (spec.targets == TargetKind::values && !flow.flat) {
-    // Images out of images: the loss compares the shapes.
+  } else if (spec.targets == TargetKind::none ||
+             (spec.targets == TargetKind::values && !flow.flat)) {
+    // Images out of images, say: the loss compares the shapes.
   } else if (!flow.flat || other_number) {
     Builder::fail(options.layers.items.back().origin, "model.params.layers",
                   fmt::format("expected {} features at the end, one per class, got {}. End with "

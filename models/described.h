@@ -38,7 +38,8 @@ struct DescribedOptions {
 /// ("0.weight"; within a residual "3.layers.0.weight", "3.shortcut.0.weight"). BlurPool and
 /// synchronised batch statistics work as in the other models.
 /// Shapes are computed layer by layer, from the input to the [N, classes] at the end; for masks
-/// (TargetKind::class_mask) to [N, classes, H, W], and for values to any shape.
+/// (TargetKind::class_mask) to [N, classes, H, W], and for values, or
+/// without targets, to any shape.
 /// @throws ConfigError naming the layer if it is unknown, its options are wrong, or shapes do not
 /// match.
 [[nodiscard]] std::unique_ptr<Model> make_described(const ModelSpec& spec,

@@ -120,8 +120,10 @@ BatchFields find_fields(const BetonReader& reader, const Pipeline& pipeline, boo
       .outputs = resolve_outputs(reader, pipeline, normalize), .inputs = {}, .targets = {}};
   fields.inputs = find_outputs(reader, fields.outputs, choice.inputs, kInputs,
                                "an image, array, text or other input");
-  fields.targets =
-      find_outputs(reader, fields.outputs, choice.targets, kTargets, "an integer or float");
+  if (choice.needs_target || !choice.targets.empty()) {
+    fields.targets =
+        find_outputs(reader, fields.outputs, choice.targets, kTargets, "an integer or float");
+  }
   return fields;
 }
 

@@ -17,10 +17,12 @@ namespace precast::data {
 
 /// The outputs that models and losses read, by name. Without inputs: the first image; in a file
 /// without images the first pixels or ragged output, then the first array, then the first text.
-/// Without targets: the first integer field (else the first float field).
+/// Without targets: the first integer field (else the first float field), or none if no target is
+/// needed.
 struct FieldChoice {
   std::vector<std::string> inputs;
   std::vector<std::string> targets;
+  bool needs_target = true;
 };
 
 /// Batches that are copied to a GPU ahead of the one in use.

@@ -8,7 +8,6 @@ a 1 for each of the 10 classes that is in the picture.
 """
 
 import pathlib
-import random
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
@@ -29,18 +28,5 @@ def picture(images, labels, rng):
     return pixels, present
 
 
-def main():
-    folder = pathlib.Path(sys.argv[1])
-    counts = [int(count) for count in sys.argv[2:]] or [8000, 1000]
-    for split, count in zip(("train", "val"), counts, strict=False):
-        rng = random.Random(split)
-        made = [picture(*fashion_arrays.read_once(split), rng) for _ in range(count)]
-        grey = b"".join(pixels for pixels, _ in made)
-        fashion_arrays.save(
-            folder / f"{split}.npz",
-            image=("|u1", (count, SIDE, SIDE, 3), fashion_arrays.rgb(grey)),
-            labels=("|u1", (count, 10), b"".join(present for _, present in made)))
-
-
 if __name__ == "__main__":
-    main()
+    fashion_arrays.write_pictures(sys.argv, [8000, 1000], SIDE, picture, labels=(10,))

@@ -8,7 +8,6 @@ and 1 + the class of the garment where its pixels are brighter than 40.
 """
 
 import pathlib
-import random
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
@@ -30,18 +29,5 @@ def picture(images, labels, rng):
     return pixels, mask
 
 
-def main():
-    folder = pathlib.Path(sys.argv[1])
-    counts = [int(count) for count in sys.argv[2:]] or [6000, 1000]
-    for split, count in zip(("train", "val"), counts, strict=False):
-        rng = random.Random(split)
-        made = [picture(*fashion_arrays.read_once(split), rng) for _ in range(count)]
-        grey = b"".join(pixels for pixels, _ in made)
-        fashion_arrays.save(
-            folder / f"{split}.npz",
-            image=("|u1", (count, SIDE, SIDE, 3), fashion_arrays.rgb(grey)),
-            mask=("|u1", (count, SIDE, SIDE), b"".join(mask for _, mask in made)))
-
-
 if __name__ == "__main__":
-    main()
+    fashion_arrays.write_pictures(sys.argv, [6000, 1000], SIDE, picture, mask=(SIDE, SIDE))

@@ -9,6 +9,16 @@
 
 namespace precast {
 
+const at::Tensor& Batch::target(std::size_t i) const {
+  if (i < targets.size()) return fields.at(targets[i]).tensor;
+  throw ConfigError(fmt::format(
+      "batch: expected a target {}, got {} targets. data.targets names them", i, targets.size()));
+}
+
+at::Tensor& Batch::target(std::size_t i) {
+  return const_cast<at::Tensor&>(std::as_const(*this).target(i));
+}
+
 const at::Tensor& Batch::field(std::string_view name) const {
   std::vector<std::string> names;
   for (const NamedTensor& field : fields) {

@@ -23,6 +23,7 @@ struct PRECAST_API Batch {
   /// The samples' indices in the dataset file, [N].
   std::vector<std::uint64_t> sample_ids;
   /// Indices into `fields` of the recipe's data.inputs and data.targets, in the recipe's order.
+  /// There may be no targets (TargetKind::none).
   std::vector<std::size_t> inputs = {0};
   std::vector<std::size_t> targets = {1};
 
@@ -30,10 +31,9 @@ struct PRECAST_API Batch {
   [[nodiscard]] const at::Tensor& input(std::size_t i = 0) const {
     return fields.at(inputs.at(i)).tensor;
   }
-  [[nodiscard]] at::Tensor& target(std::size_t i = 0) { return fields.at(targets.at(i)).tensor; }
-  [[nodiscard]] const at::Tensor& target(std::size_t i = 0) const {
-    return fields.at(targets.at(i)).tensor;
-  }
+  /// @throws ConfigError if the batch has fewer targets.
+  [[nodiscard]] at::Tensor& target(std::size_t i = 0);
+  [[nodiscard]] const at::Tensor& target(std::size_t i = 0) const;
   /// The first input and the first target, under the names used in image classification.
   [[nodiscard]] at::Tensor& images() { return input(); }
   [[nodiscard]] const at::Tensor& images() const { return input(); }

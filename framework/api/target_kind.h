@@ -16,11 +16,15 @@ enum class TargetKind {
   multi_hot,
   /// The class of each pixel: target [N, H, W] of an integer type, outputs [N, classes, H, W].
   class_mask,
+  /// Nothing: the loss reads the outputs and the batch's inputs alone (two views of an image, an
+  /// autoencoder). Outputs are [N, ...]; data.targets may name fields for metrics.
+  none,
 };
 
 /// "class_index"
 [[nodiscard]] constexpr std::string_view name_of(TargetKind kind) {
-  constexpr std::string_view kNames[] = {"class_index", "values", "multi_hot", "class_mask"};
+  constexpr std::string_view kNames[] = {"class_index", "values", "multi_hot", "class_mask",
+                                         "none"};
   return kNames[static_cast<int>(kind)];
 }
 

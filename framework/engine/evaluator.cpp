@@ -69,19 +69,21 @@ at::Tensor Evaluator::outputs(Model& model, Batch& batch) const {
 
 void Evaluator::count(Model& model, const Loss& loss, Batch& batch, Counts& counts) const {
   const at::Tensor output = outputs(model, batch);
-  const at::Tensor& labels = batch.labels();
-  if (options_.targets == TargetKind::class_index && output.dim() == 2 && labels.dim() == 1 &&
-      labels.scalar_type() == at::kLong) {
-    const std::int64_t k = std::min(kTopK, output.size(1));
-    const at::Tensor best = std::get<1>(at::topk(output, k, 1));
-    const at::Tensor hits = at::eq(best, labels.unsqueeze(1));
-    counts.integers[0].add_(hits.select(1, 0).sum());
-    counts.integers[1].add_(hits.sum());
-    if (output.size(1) == options_.num_classes) count_classes(labels, hits.select(1, 0), counts);
-  }
+  if (options_.targets == TargetKind::class_index) count_best(output, batch.labels(), counts);
   counts.integers[2].add_(batch.size());
   counts.loss.add_(loss(output, batch).to(at::kDouble) * static_cast<double>(batch.size()));
   counts.metrics.add(output, batch);
+}
+
+void Evaluator::count_best(const at::Tensor& output, const at::Tensor& labels,
+                           Counts& counts) const {
+  if (output.dim() != 2 || labels.dim() != 1 || labels.scalar_type() != at::kLong) return;
+  const std::int64_t k = std::min(kTopK, output.size(1));
+  const at::Tensor best = std::get<1>(at::topk(output, k, 1));
+  const at::Tensor hits = at::eq(best, labels.unsqueeze(1));
+  counts.integers[0].add_(hits.select(1, 0).sum());
+  counts.integers[1].add_(hits.sum());
+  if (output.size(1) == options_.num_classes) count_classes(labels, hits.select(1, 0), counts);
 }
 
 void Evaluator::count_classes(const at::Tensor& labels, const at::Tensor& correct,

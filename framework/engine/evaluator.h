@@ -101,6 +101,7 @@ class PRECAST_API Evaluator {
     MetricCounts metrics;
   };
   [[nodiscard]] Counts no_counts() const;
+  void count_best(const at::Tensor& output, const at::Tensor& labels, Counts& counts) const;
   void count_classes(const at::Tensor& labels, const at::Tensor& correct, Counts& counts) const;
   void count(Model& model, const Loss& loss, Batch& batch, Counts& counts) const;
   /// The result without the metrics and without the time taken. @param counts the sums over all

@@ -47,7 +47,14 @@ class BatchResize final : public Method {
   void on_run(const RunFacts& run) override { run_ = run; }
 
   void on_batch(Batch& batch, std::int64_t global_step) override {
-    at::Tensor& images = batch.images();
+    // Each view of an image.
+    for (std::size_t i = 0; i < batch.inputs.size(); ++i) {
+      if (batch.input(i).dim() == 4) make_smaller(batch.input(i), global_step);
+    }
+  }
+
+ private:
+  void make_smaller(at::Tensor& images, std::int64_t global_step) const {
     const std::int64_t width = images.size(3);
     const std::int64_t to = side(width, scale(run_.share_done(global_step)));
     if (to == width) return;
@@ -57,7 +64,6 @@ class BatchResize final : public Method {
                                : cropped(images, height, to, global_step);
   }
 
- private:
   /// The share of the whole side after the share `done` of the run.
   [[nodiscard]] double scale(double done) const {
     if (done < delay_) return initial_scale_;

@@ -62,7 +62,7 @@ validation: {resolution: 32, batch_size: 4}
 lr: {lr: 0.001}
 training: {epochs: 1, batch_size: 4}
 END
-for name in C.yaml rn18.yaml recipe.yaml RECIPE.yaml RECIPE; do cp R.yaml $name; done
+for name in C.yaml rn18.yaml recipe.yaml probe.yaml RECIPE.yaml RECIPE; do cp R.yaml $name; done
 printf 'recipe: R.yaml\naxes: {lr.lr: [0.001, 0.002]}\n' >SWEEP.yaml
 sed -n 's/^rn50_16/rn18_16/p; /^row,/p' "$source_folder/configs/imagenet/published_curves.csv" >curves.csv
 printf 'title: T\ntrain_images: 8\nsources: []\nrows: [{id: a, model: ResNet-18, recipe: R.yaml}]\n' >TABLE.yaml

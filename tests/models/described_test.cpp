@@ -131,6 +131,15 @@ TEST(DescribedModelTest, ForMasksEachPixelHasAnOutput) {
               ThrowsMessage<ConfigError>(Names("model.params.layers", "10 channels")));
 }
 
+TEST(DescribedModelTest, WithoutTargetsOutputsHaveAnyShape) {
+  ModelSpec spec{.arch = "layers", .num_classes = 10, .targets = TargetKind::none};
+  spec.params = params("{layers: [conv: {out: 3}]}");
+  const at::Tensor images = noise_tensor(1, {2, 3, 8, 8});
+  EXPECT_EQ(make_model(spec)->forward(make_batch(images)).sizes(), images.sizes());
+  spec.params = params("{layers: [global_avg_pool, flatten, linear: {out: 7}]}");
+  EXPECT_EQ(make_model(spec)->forward(make_batch(images)).sizes(), at::IntArrayRef({2, 7}));
+}
+
 TEST(DescribedModelTest, WindowsLargerThanTheImageAreRefused) {
   EXPECT_THAT(
       [] { (void)described("{image_size: 4, layers: [max_pool, max_pool, max_pool]}"); },

@@ -35,6 +35,20 @@ TEST(BatchResizeTest, SidesAreComposersInEveryStep) {
   }
 }
 
+TEST(BatchResizeTest, EachViewIsMadeSmallerAndOtherInputsAreKept) {
+  const auto method = make_method("batch_resize", "{mode: crop}");
+  method->on_run(kRun);
+  const at::Tensor images = noise_tensor(4, {2, 3, 16, 16});
+  Batch batch{.fields = {{"image", images}, {"view2", images}, {"size", at::zeros({2, 2})}},
+              .sample_ids = {},
+              .inputs = {0, 1, 2},
+              .targets = {}};
+  method->on_batch(batch, /*global_step=*/0);
+  EXPECT_EQ(batch.input(0).sizes(), at::IntArrayRef({2, 3, 8, 8}));
+  EXPECT_TRUE(batch.input(0).equal(batch.input(1)));
+  EXPECT_EQ(batch.input(2).sizes(), at::IntArrayRef({2, 2}));
+}
+
 TEST(BatchResizeTest, TheHeightFollowsTheWidthAsComposers) {
   for (const auto& golden : method_golden()["batch_resize"]["oblong"]) {
     const auto size = golden.get<std::vector<std::int64_t>>();

@@ -126,9 +126,8 @@ void check_output(Model& model, const ModelSpec& spec, const Batch& batch) {
         fmt::format("to work on inputs {}", shape(input)),
         fmt::format("a failure: {}. See data.inputs", first_line(error.what_without_backtrace())));
   }
-  const at::Tensor& target = batch.target();
-  const bool classifies = spec.targets == TargetKind::class_index && target.dim() == 1 &&
-                          target.scalar_type() == at::kLong;
+  const bool classifies = spec.targets == TargetKind::class_index && batch.target().dim() == 1 &&
+                          batch.target().scalar_type() == at::kLong;
   const std::string expected =
       fmt::format("{} for inputs {}",
                   classifies ? fmt::format("logits [2, {}]", spec.num_classes) : "outputs [2, ...]",

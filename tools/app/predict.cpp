@@ -103,7 +103,8 @@ PredictFormat format_for(PredictFormat format, const Recipe& recipe, const Argum
         recipe.loss.name, name_of(recipe.targets)));
   }
   format.logits = true;
-  if (recipe.targets == TargetKind::values) format.output_name = "output";
+  if (recipe.targets == TargetKind::values || recipe.targets == TargetKind::none)
+    format.output_name = "output";
   return format;
 }
 

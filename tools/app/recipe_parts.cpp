@@ -19,6 +19,7 @@ std::vector<PartRequest> usual_metrics(TargetKind targets) {
   };
   switch (targets) {
     case TargetKind::class_index:
+    case TargetKind::none:
       return {};
     case TargetKind::values:
       return named({"r2", "mse"});

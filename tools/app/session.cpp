@@ -11,7 +11,6 @@
 
 #include "data/jobs/index_dataset.h"
 #include "data/order/pages.h"
-#include "data/torch/batch_source.h"
 #include "framework/core/error.h"
 #include "framework/core/system.h"
 #include "framework/engine/rehearsal.h"
@@ -66,10 +65,6 @@ data::LoaderOptions train_loader_options(const data::BetonReader& reader, const 
   options.jpeg_index = data.index;
   options.cache_bytes = cache_bytes(reader, data, run);
   return options;
-}
-
-data::FieldChoice field_choice(const TrainConfig& config) {
-  return {.inputs = config.data.inputs, .targets = config.data.targets};
 }
 
 /// The label field; empty: the file's first integer field.
@@ -147,6 +142,12 @@ std::unique_ptr<data::BetonReader> open_dataset(std::string_view key, const Reci
   } catch (const ConfigError& error) {
     throw ConfigError(place + error.what());
   }
+}
+
+data::FieldChoice field_choice(const Recipe& recipe) {
+  return {.inputs = recipe.config.data.inputs,
+          .targets = recipe.config.data.targets,
+          .needs_target = recipe.targets != TargetKind::none};
 }
 
 data::OrderOptions train_order_options(const Recipe& recipe) {
@@ -253,7 +254,7 @@ BatchMaker make_batch_maker(const data::BetonReader* reader, const data::Pipelin
                             const ResolvedRun& run, const TrainPlan& plan) {
   const at::ScalarType type = image_dtype(run.device, plan.precision);
   if (reader != nullptr)
-    return data::make_batch_maker(*reader, pipeline, field_choice(run.config()), run.device, type);
+    return data::make_batch_maker(*reader, pipeline, field_choice(run.recipe), run.device, type);
   return [device = run.device, type, channels = plan.model.in_channels](std::int64_t samples,
                                                                         std::int64_t size_px) {
     return make_batch(
@@ -278,9 +279,9 @@ at::ScalarType image_dtype(at::Device device, Precision precision) {
 std::unique_ptr<BatchSource> make_train_source(const data::BetonReader& reader,
                                                const TrainData& data, const ResolvedRun& run,
                                                const TrainPlan& plan) {
-  return data::make_batch_source(
-      reader, run.recipe.train_pipeline, train_loader_options(reader, data, run),
-      field_choice(run.config()), run.device, image_dtype(run.device, plan.precision));
+  return data::make_batch_source(reader, run.recipe.train_pipeline,
+                                 train_loader_options(reader, data, run), field_choice(run.recipe),
+                                 run.device, image_dtype(run.device, plan.precision));
 }
 
 data::MemoryPlan plan_train_memory(const data::BetonReader& reader, const TrainData& data,
@@ -307,13 +308,13 @@ std::unique_ptr<BatchSource> make_val_source(const data::BetonReader& reader,
   options.batch_size = run.config().validation.batch_size;
   options.cache_bytes = kPagesAhead * reader.header().page_bytes;
   options.jpeg_index = data::open_jpeg_index(reader, /*max_bytes=*/0);
-  return data::make_batch_source(reader, run.recipe.val_pipeline, options,
-                                 field_choice(run.config()), run.device,
-                                 image_dtype(run.device, plan.precision));
+  return data::make_batch_source(reader, run.recipe.val_pipeline, options, field_choice(run.recipe),
+                                 run.device, image_dtype(run.device, plan.precision));
 }
 
 bool mirrors_images(const Recipe& recipe) {
-  return recipe.config.validation.lr_tta && recipe.targets != TargetKind::values;
+  return recipe.config.validation.lr_tta && recipe.targets != TargetKind::values &&
+         recipe.targets != TargetKind::none;
 }
 
 engine::Evaluator make_evaluator(const ResolvedRun& run, const TrainPlan& plan) {

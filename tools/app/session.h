@@ -12,6 +12,7 @@
 #include "data/decode/jpeg_index.h"
 #include "data/loader/memory_plan.h"
 #include "data/order/order.h"
+#include "data/torch/batch_source.h"
 #include "framework/api/batch_source.h"
 #include "framework/api/model.h"
 #include "framework/engine/evaluator.h"
@@ -55,6 +56,9 @@ struct TrainData {
 
 /// The options of the order of the training samples, except the window of quasi_random.
 [[nodiscard]] data::OrderOptions train_order_options(const Recipe& recipe);
+
+/// The outputs that the model and the loss of a recipe read.
+[[nodiscard]] data::FieldChoice field_choice(const Recipe& recipe);
 
 /// The field with the labels: the first of data.targets, else the first int field.
 /// @throws DataError if it is not an int field.
@@ -110,8 +114,8 @@ struct TrainData {
 void run_preflight(const ResolvedRun& run, const TrainPlan& plan, const engine::StepParts& parts,
                    const engine::Evaluator& evaluator, const data::BetonReader& train,
                    const data::BetonReader& val, std::int64_t val_samples);
-/// Whether outputs of the mirrored image are added: validation.lr_tta, but not for numbers, which
-/// may differ between an image and its mirror image.
+/// Whether outputs of the mirrored image are added: validation.lr_tta, but only for scores of
+/// classes; other outputs may differ between an image and its mirror image.
 [[nodiscard]] bool mirrors_images(const Recipe& recipe);
 [[nodiscard]] engine::Evaluator make_evaluator(const ResolvedRun& run, const TrainPlan& plan);
 

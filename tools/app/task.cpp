@@ -6,11 +6,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <stdexcept>
 
+#include "data/loader/outputs.h"
 #include "data/torch/batch_source.h"
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
+#include "framework/core/suggest.h"
 #include "tools/app/model_probe.h"
 #include "tools/app/session.h"
 
@@ -41,16 +44,34 @@ void check_target(const at::Tensor& target, const Recipe& recipe) {
       return expect(target.dim() == 2, "an array [classes] of 0 and 1");
     case TargetKind::class_mask:
       return expect(target.dim() == 3 && integer, "a mask [H, W] of an integer type");
+    case TargetKind::none:
+      return;
   }
+}
+
+/// @throws ConfigError with the place of the key if the pipeline lacks an output that it names.
+void check_names(const data::BetonReader& reader, const Recipe& recipe,
+                 const data::Pipeline& pipeline) {
+  std::vector<std::string> known;
+  for (const data::Output& output : data::resolve_outputs(reader, pipeline, /*normalize=*/true))
+    known.push_back(output.name);
+  const auto check = [&](std::string_view key, const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+      if (std::ranges::find(known, name) != known.end()) continue;
+      recipe.refuse(key,
+                    fmt::format("{}: expected a field that the pipeline delivers, got '{}'. {}",
+                                reader.path().string(), name, suggest(name, known)));
+    }
+  };
+  check("data.inputs", recipe.config.data.inputs);
+  check("data.targets", recipe.config.data.targets);
 }
 
 /// The first target of a sample as the pipeline delivers it.
 at::Tensor made_up_target(const data::BetonReader& reader, const Recipe& recipe,
                           const data::Pipeline& pipeline) {
-  const auto batches = data::make_batch_maker(
-      reader, pipeline,
-      {.inputs = recipe.config.data.inputs, .targets = recipe.config.data.targets}, at::kCPU,
-      at::kFloat);
+  const auto batches =
+      data::make_batch_maker(reader, pipeline, field_choice(recipe), at::kCPU, at::kFloat);
   return batches(1, recipe.config.validation.resolution).target();
 }
 
@@ -78,9 +99,17 @@ auto at_place(const Recipe& recipe, std::string_view key, const std::string& wha
 std::int64_t count_outputs(const data::BetonReader& reader, const Recipe& recipe,
                            const data::Pipeline& pipeline, std::int64_t given) {
   const TargetKind kind = recipe.targets;
-  if (kind != TargetKind::class_index && recipe.config.data.targets.empty()) {
+  const bool finds_target = kind == TargetKind::class_index || kind == TargetKind::none;
+  if (!finds_target && recipe.config.data.targets.empty()) {
     recipe.refuse("training.loss",
                   fmt::format("{}: expected data.targets to name the field that it reads, got none",
+                              recipe.loss.name));
+  }
+  check_names(reader, recipe, pipeline);
+  if (kind == TargetKind::none) {
+    if (given > 0) return given;
+    recipe.refuse("model.num_classes",
+                  fmt::format("missing. {} has no targets that say how many outputs there are",
                               recipe.loss.name));
   }
   const at::Tensor target = made_up_target(reader, recipe, pipeline);
@@ -118,7 +147,7 @@ void check_parts(Model& model, const ModelSpec& spec, const Loss& loss, const Re
 }
 
 std::string outputs_text(TargetKind targets, std::int64_t count) {
-  const bool classes = targets != TargetKind::values;
+  const bool classes = targets != TargetKind::values && targets != TargetKind::none;
   if (classes) return format_count(static_cast<std::uint64_t>(count), "class");
   return format_count(static_cast<std::uint64_t>(count), "output");
 }

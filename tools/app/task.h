@@ -15,11 +15,13 @@ namespace precast::tools {
 /// many outputs the model has, and which fields fit it.
 
 /// The number of outputs of a sample, or of a pixel: model.num_classes, else for class indices the
-/// largest label + 1, for values and multi-hot labels the width of the target.
+/// largest label + 1, for values and multi-hot labels the width of the target; masks, and losses
+/// without targets, need the key.
 /// @param pipeline the recipe's for `reader`: what becomes of the fields. @param given
 /// model.num_classes, or the number of another dataset; 0: none.
-/// @throws ConfigError with the place of the key if the first target does not fit the loss, or the
-/// number is missing or another one; DataError for labels that are not classes.
+/// @throws ConfigError with the place of the key if the pipeline lacks a field that data.inputs or
+/// data.targets names, the first target does not fit the loss, or the number is missing or another
+/// one; DataError for labels that are not classes.
 [[nodiscard]] std::int64_t count_outputs(const data::BetonReader& reader, const Recipe& recipe,
                                          const data::Pipeline& pipeline, std::int64_t given);
 

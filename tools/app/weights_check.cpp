@@ -190,7 +190,8 @@ WeightsSpec describe_weights(const Recipe& recipe, const TrainPlan& plan,
   if (spec.blurpool) spec.blurred = models::blurred_layers(model);
   spec.num_classes = plan.model.num_classes;
   spec.in_channels = plan.model.in_channels;
-  if (data != nullptr) spec.class_names = class_names(*data, recipe.config);
+  if (data != nullptr && recipe.targets != TargetKind::none)
+    spec.class_names = class_names(*data, recipe.config);
   const data::ImagePipeline& images = evaluated_images(recipe);
   if (!images.type || images.normalized) {
     spec.mean = images.normalize.mean;

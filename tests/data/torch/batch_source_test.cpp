@@ -77,6 +77,21 @@ TEST_F(BatchSourceTest, InputsAndTargetsAreTakenByName) {
               testing::ThrowsMessage<DataError>(Names("lable", "x.beton", label)));
 }
 
+TEST_F(BatchSourceTest, ThereAreNoTargetsIfNoneIsNeeded) {
+  open("img_jpg_w3");
+  const FieldChoice choice{.inputs = {}, .targets = {}, .needs_target = false};
+  const auto train = source(at::kCPU, choice);
+  const Batch batch = all(*train).at(0);
+  EXPECT_TRUE(batch.targets.empty());
+  EXPECT_EQ(batch.size(), 5);
+  expect_alike(make_batch_maker(*reader_, standard_train_pipeline(), choice, at::kCPU, at::kFloat)(
+                   5, kSizePx),
+               batch);
+  FieldChoice named = choice;
+  named.targets = {reader_->fields()[1].name};
+  EXPECT_EQ(all(*source(at::kCPU, named)).at(0).target().scalar_type(), at::kLong);
+}
+
 TEST_F(BatchSourceTest, ImagesAreChannelsLastViewsAndLabelsAreIntegers) {
   open("img_jpg_w3");
   const auto train = source(at::kCPU);

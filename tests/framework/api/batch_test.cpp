@@ -35,6 +35,14 @@ TEST(BatchTest, InputsAndTargetsAreFieldsInTheRecipesOrder) {
   EXPECT_THROW((void)batch.input(2), std::out_of_range);
 }
 
+TEST(BatchTest, ATargetThatIsNotThereIsNamedWithItsKey) {
+  Batch batch = two_views();
+  batch.targets.clear();
+  EXPECT_THAT([&] { (void)batch.target(); },
+              ThrowsMessage<ConfigError>(test::Names("data.targets")));
+  EXPECT_TRUE(batch.narrow(1, 2).targets.empty());
+}
+
 TEST(BatchTest, FieldsAreFoundByName) {
   const Batch batch = two_views();
   EXPECT_EQ(batch.field("right")[1].item<float>(), -1);

@@ -98,6 +98,45 @@ TEST_F(TaskTest, PredictionsOfNumbersAreNumbers) {
   EXPECT_EQ(run("predict", kRegression, {weights, "--top=3"}).exit_code, 2);
 }
 
+/// An autoencoder whose batches have no labels.
+std::string autoencoder(const std::string& data, const std::string& more) {
+  const std::string images = "{image: [center_crop: {ratio: 1}]}";
+  return "plugins: [" PRECAST_TEST_PLUGIN_DIR "/train_parts.so]\ndata: {" + data +
+         "}\npipeline: {train: " + images + ", val: " + images + "}\n" +
+         "training: {loss: copy}\nmodel: {arch: layers, params: {layers: [conv: {out: 3}]}" + more;
+}
+
+TEST_F(TaskTest, ALossWithoutTargetsNeedsNoLabels) {
+  const std::string recipe = autoencoder("", ", num_classes: 1}\nlr: {lr: 0.01}\n");
+  const ChildResult trained = run("train", recipe);
+  ASSERT_EQ(trained.exit_code, 0) << trained.errors;
+  EXPECT_EQ(summary().at("best_metric").at("name"), "val_loss");
+  EXPECT_FALSE(summary().contains("top_1"));
+  const double loss = summary().at("val_loss");
+  const ChildResult evaluated =
+      run("eval", recipe,
+          {"--json", "--model.weights=" + (folder_ / "runs/r/final_weights.pt").string()});
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.errors;
+  const auto figures = nlohmann::json::parse(evaluated.output);
+  EXPECT_NEAR(figures.at("val_loss").get<double>(), loss, 1e-6 * loss);
+  EXPECT_FALSE(figures.contains("top_1"));
+  // Images are no table.
+  const std::string weights = "--model.weights=" + (folder_ / "runs/r/final_weights.pt").string();
+  const std::string array = folder_ / "o.npy";
+  EXPECT_EQ(run("predict", recipe, {weights, "--output=" + array}).exit_code, 0);
+  EXPECT_EQ(std::filesystem::file_size(array), 128U + 24 * 3 * 32 * 32 * sizeof(float));
+  EXPECT_EQ(run("predict", recipe, {weights}).exit_code, 2);
+  // Labels that the recipe names are there for metrics.
+  const std::string labelled =
+      "data: {targets: label}\nvalidation: {metrics: [share: {of: 3}]}\n"
+      "plugins: [" PRECAST_TEST_PLUGIN_DIR
+      "/train_parts.so]\ntraining: {loss: copy}\n"
+      "model: {arch: layers, num_classes: 1, params: {layers: [conv: {out: 3}]}}\n";
+  ASSERT_EQ(run("train", labelled, {"--logging.run_id=s"}).exit_code, 0);
+  const auto with_labels = nlohmann::json::parse(std::ifstream(folder_ / "runs/s/summary.json"));
+  EXPECT_DOUBLE_EQ(with_labels.at("share_of_3").get<double>(), 3.0 / 24);
+}
+
 struct Refusal {
   const char* recipe;
   /// Line and column in it, and the key.
@@ -120,6 +159,27 @@ TEST_F(TaskTest, FieldsThatDoNotFitAreRefusedBeforeTheStart) {
       EXPECT_EQ(result.exit_code, 2) << refusal.recipe << result.errors;
       EXPECT_THAT(result.errors, Names((folder_ / "r.yaml").string() + refusal.place, refusal.key));
     }
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs/r"));
+}
+
+TEST_F(TaskTest, WhatNeedsATargetIsRefusedWithoutOne) {
+  const std::string fits = ", num_classes: 1}\n";
+  const struct {
+    std::string recipe, place, key;
+  } refusals[] = {
+      {autoencoder("", "}\n"), "", "model.num_classes"},
+      {autoencoder("inputs: [image, view2]", fits), ":2:16", "data.inputs"},
+      {autoencoder("targets: label", fits), ":2:17", "data.targets"},
+      {autoencoder("", fits) + "methods: [mixup]\n", ":6:11", "methods[0]"},
+      {autoencoder("", fits) + "validation: {metrics: [top_k]}\n", ":6:24",
+       "validation.metrics[0]"},
+      {autoencoder("", fits) + "validation: {metrics: [share]}\n", ":6:23", "validation.metrics"},
+  };
+  for (const auto& refusal : refusals) {
+    const ChildResult result = run("train", refusal.recipe);
+    EXPECT_EQ(result.exit_code, 2) << refusal.recipe << result.errors;
+    EXPECT_THAT(result.errors, Names((folder_ / "r.yaml").string() + refusal.place, refusal.key));
   }
   EXPECT_FALSE(std::filesystem::exists(folder_ / "runs/r"));
 }

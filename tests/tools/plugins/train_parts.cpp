@@ -138,6 +138,18 @@ std::unique_ptr<precast::Loss> make_margin(const MarginOptions& options) {
   return std::make_unique<Margin>(options.margin);
 }
 
+/// How far the outputs are from the input: an autoencoder, without targets.
+class Copy final : public precast::Loss {
+ public:
+  [[nodiscard]] precast::TargetKind target_kind() const override {
+    return precast::TargetKind::none;
+  }
+  [[nodiscard]] at::Tensor operator()(const at::Tensor& outputs,
+                                      const precast::Batch& batch) const override {
+    return (outputs - batch.input()).square().mean();
+  }
+};
+
 struct ShareOptions {
   std::int64_t of = 0;
 
@@ -210,6 +222,8 @@ void add_parts(precast::TrainParts& parts) {
   }
   parts.optimizers.add("sign", "steps of one length", make_sign);
   parts.losses.add("margin", "the mean output and a margin", make_margin);
+  parts.losses.add("copy", "distance of the outputs from the input",
+                   [] { return std::make_unique<Copy>(); });
   parts.metrics.add("share", "share of the samples of a class", make_share);
   parts.schedules.add("halving", "half the rate every few epochs", make_halving);
   parts.schedules.add("odd_warmup", "its rate is its number of epochs",

@@ -9,6 +9,7 @@
 
 #include "framework/core/suggest.h"
 #include "tools/cli/recipe_file.h"
+#include "tools/experiments/grid/recipe_metric.h"
 #include "tools/experiments/grid/sweep_overrides.h"
 
 namespace precast::tools {
@@ -42,17 +43,6 @@ void check_metric(const Origin& origin, std::string_view key, const std::string&
                     fmt::format("expected top_1, val_loss or another figure of the runs, got '{}'. "
                                 "For a metric of a plug-in, set direction to max or min",
                                 metric));
-}
-
-/// The recipe's validation.best_metric if its file sets it, else top_1.
-std::string metric_of(const std::filesystem::path& recipe) {
-  Diagnostics of_recipe;  // the recipe's own, which trains tell
-  std::error_code missing;
-  if (!std::filesystem::is_regular_file(recipe, missing)) return "top_1";
-  const ConfigNode sections = read_recipe_file(recipe, of_recipe).sections;
-  const ConfigNode* const validation = sections.find("validation");
-  const ConfigNode* const best = validation != nullptr ? validation->find("best_metric") : nullptr;
-  return best != nullptr && !best->scalar.empty() ? best->scalar : "top_1";
 }
 
 /// The file's keys before trials are made from them.
@@ -104,7 +94,7 @@ Schema make_schema(Keys& keys) {
   schema.add("seed", &keys.seed, "seed for axes whose values are drawn").min(0);
   schema.add("metric", &keys.metric,
              "figure to rank trials by: one of summary.json; empty: the recipe's "
-             "validation.best_metric, else top_1");
+             "validation.best_metric, else what decides for its loss (top_1 for class labels)");
   schema
       .add("direction", &keys.direction,
            "whether a larger metric is better; auto: as known for precast's own")

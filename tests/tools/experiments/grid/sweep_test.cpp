@@ -182,6 +182,26 @@ TEST_F(SweepTest, RanksByTheRecipesMetricInItsDirection) {
   EXPECT_TRUE(read("metric: r2").maximise);
 }
 
+TEST_F(SweepTest, RanksByWhatDecidesForTheRecipesLoss) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"training: {loss: huber}", "r2"},
+      {"training: {loss: mse}\nvalidation: {metrics: [mse, r2]}", "mse"},
+      {"training: {loss: multi_label_bce}", "map"},
+      {"training: {loss: multi_label_bce}\nvalidation: {metrics: [f1: {average: micro}]}",
+       "f1_micro"},
+      {"training: {loss: multi_label_bce}\nvalidation: {metrics: [f1]}", "f1_macro"},
+      {"training: {loss: pixel_cross_entropy}", "mean_iou"},
+      {"training: {loss: l1}\nvalidation: {metrics: []}", "val_loss"},
+      {"validation: {metrics: [f1]}", "top_1"},
+      {"training: {loss: bce}\nvalidation: {metrics: [f1]}", "top_1"}};
+  for (const auto& [recipe, metric] : cases) {
+    std::ofstream(folder_ / "r.yaml") << recipe << "\n";
+    const Sweep sweep = read("axes: {a.a: [1, 2]}");
+    EXPECT_EQ(sweep.metric, metric) << recipe;
+    EXPECT_EQ(sweep.maximise, sweep.metric != "mse" && sweep.metric != "val_loss") << recipe;
+  }
+}
+
 TEST_F(SweepTest, AMetricOfAPluginNeedsADirection) {
   EXPECT_THAT(refused("metric: share_of_1"), Names(path() + ":2:9", "metric", "share_of_1"));
   const Sweep sweep = read("metric: share_of_1\ndirection: min\nearly_stop: median");

@@ -1,0 +1,37 @@
+"""Pieces of this repository's own files, with the language they are written in, with Python's library alone.
+
+For the examples' make_data.py.
+"""
+
+import pathlib
+import random
+import zlib
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FOLDERS = ["configs", "data", "docs", "examples", "framework", "models", "recipes", "tests", "tools"]
+LANGUAGES = {".cpp": "C++", ".h": "C++", ".cmake": "CMake", "CMakeLists.txt": "CMake",
+             ".md": "Markdown", ".py": "Python", ".yaml": "YAML"}
+LINES, MOST_BYTES = 3, 400
+
+
+def language_of(path):
+    return LANGUAGES.get(path.name) or LANGUAGES.get(path.suffix)
+
+
+def pieces(split, most_of_a_language):
+    """(text, language) of three lines each. One file in five, with all of its pieces, is for "val"."""
+    found = {}
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*")):
+            is_val = zlib.crc32(path.relative_to(ROOT).as_posix().encode()) % 5 == 0
+            if not language_of(path) or not path.is_file() or is_val != (split == "val"):
+                continue
+            lines = [line for line in path.read_text("utf-8", "ignore").split("\n") if line.strip()]
+            for i in range(0, len(lines) - LINES + 1, LINES):
+                text = "\n".join(lines[i : i + LINES]).encode()[:MOST_BYTES].decode("utf-8", "ignore")
+                found.setdefault(language_of(path), []).append(text.replace("\0", ""))
+    rng = random.Random(split)
+    chosen = [(text, language) for language in sorted(found)
+              for text in rng.sample(found[language], min(most_of_a_language, len(found[language])))]
+    rng.shuffle(chosen)
+    return chosen
