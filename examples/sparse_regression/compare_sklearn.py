@@ -39,7 +39,7 @@ def main():
         lambdas = [point["lambda"] for point in json.load(file)["path"]]
     ours = np.load(options.coefficients)[:, :-1] * deviation
     # Gram: the products of features, 2,000 x 2,000, make it fast; they are float64.
-    _, theirs, _ = enet_path(z, y, l1_ratio=options.l1_ratio, alphas=lambdas, tol=1e-9, max_iter=100000,
+    _, theirs, _ = enet_path(z, y, l1_ratio=options.l1_ratio, alphas=lambdas, tol=1e-12, max_iter=100000,
                              precompute=z.T @ z, Xy=z.T @ y)
     wrong = 0
     print(f"{'lambda':>10}  {'ours':>14}  {'scikit-learn':>14}  {'difference':>10}  {'support':>13}")

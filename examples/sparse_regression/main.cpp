@@ -244,8 +244,10 @@ void run_solve(const std::vector<std::string>& args) {
       .l1_ratio = command.in_range("l1-ratio", 1e-3, 1.0),
       .tolerance = command.in_range("tolerance", 1e-7, 1.0),
       .max_epochs = static_cast<int>(command.in_range<std::int64_t>("max-epochs", 1, 1'000'000)),
-      .step_scale = command.in_range("step-scale", 1e-6, 1e6)};
-  at::set_num_threads(worker_count(command, "threads"));
+      .step_scale = command.in_range("step-scale", 1e-6, 1e6),
+      .threads = worker_count(command, "threads")};
+  // Batches are divided among threads; the operations are not.
+  at::set_num_threads(1);
   SampleStream stream(command.file(), stream_options(command));
   precast::log_info("memory: {}", stream.plan().text());
   const PathResult result = [&] {

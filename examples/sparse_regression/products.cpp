@@ -1,6 +1,5 @@
 #include "products.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/addmv.h>
 #include <ATen/ops/empty.h>
@@ -8,6 +7,8 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <atomic>
+#include <future>
 
 namespace sparse_regression {
 namespace {
@@ -24,8 +25,11 @@ constexpr std::int64_t kSerialSum = 4096;
 
 }  // namespace
 
-BatchProducts::BatchProducts(std::int64_t features, at::Device device)
-    : features_(features), device_(device), scratch_(device.is_cpu() ? kParts : 1) {}
+BatchProducts::BatchProducts(std::int64_t features, at::Device device, int threads)
+    : features_(features),
+      device_(device),
+      threads_(threads),
+      scratch_(device.is_cpu() ? kParts : 1) {}
 
 std::int64_t BatchProducts::block_rows() const {
   return std::max<std::int64_t>(1, (device_.is_cpu() ? kCpuBlock : kGpuBlock) / features_);
@@ -43,9 +47,10 @@ at::Tensor BatchProducts::sum_blocks(const at::Tensor& rows, std::int64_t count,
   const std::int64_t part_rows = (rows.size(0) + parts - 1) / parts;
   const at::Tensor sums =
       at::zeros({parts, count, features_}, at::device(device_).dtype(at::kFloat));
-  at::parallel_for(0, parts, /*grain_size=*/1, [&](std::int64_t begin, std::int64_t end) {
+  std::atomic<std::int64_t> next = 0;
+  const auto work = [&] {
     const at::AutoDispatchBelowADInplaceOrView without_autograd;
-    for (std::int64_t part = begin; part < end; ++part) {
+    for (std::int64_t part = next++; part < parts; part = next++) {
       at::Tensor& scratch = scratch_[static_cast<std::size_t>(part)];
       if (!scratch.defined() && rows.scalar_type() != at::kFloat)
         scratch = at::empty({block_rows(), features_}, at::device(device_).dtype(at::kFloat));
@@ -58,7 +63,16 @@ at::Tensor BatchProducts::sum_blocks(const at::Tensor& rows, std::int64_t count,
         add(block, first, part_sums);
       }
     }
-  });
+  };
+  {
+    // A batch is milliseconds of work; a thread starts in some dozen microseconds. Those of OpenMP
+    // spin at the end of each product, which costs much more where cores are shared.
+    std::vector<std::future<void>> others;
+    for (int i = 1; i < std::min<std::int64_t>(threads_, parts); ++i)
+      others.push_back(std::async(std::launch::async, work));
+    work();
+    for (std::future<void>& other : others) other.get();
+  }
   at::Tensor total = sums.select(0, 0).to(at::kDouble);
   for (std::int64_t part = 1; part < parts; ++part) total.add_(sums.select(0, part));
   return total;

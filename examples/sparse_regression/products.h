@@ -21,7 +21,8 @@ struct Products {
 /// once, as it is stored. Sums have the same order for any number of threads. Not thread-safe.
 class BatchProducts {
  public:
-  BatchProducts(std::int64_t features, at::Device device);
+  /// @param threads that compute on a CPU; ATen itself is expected to use one.
+  BatchProducts(std::int64_t features, at::Device device, int threads);
 
   /// @param rows   float16 or float32 [batch, features]; @param v float32 [features];
   /// @param offset float32 [batch]
@@ -43,6 +44,7 @@ class BatchProducts {
 
   std::int64_t features_;
   at::Device device_;
+  int threads_;
   /// One per part of a batch: rows as float32.
   std::vector<at::Tensor> scratch_;
 };

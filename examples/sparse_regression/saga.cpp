@@ -52,7 +52,7 @@ class Saga {
   Saga(SampleStream& stream, const PathOptions& options)
       : options_(options),
         stream_(stream),
-        products_(stream.features(), stream.device()),
+        products_(stream.features(), stream.device(), options.threads),
         n_(static_cast<double>(stream.samples())) {}
 
   /// Everything that the first lambda needs. @return the largest lambda and smoothness.

@@ -26,6 +26,8 @@ struct PathOptions {
   int max_epochs = 100;
   /// The step size is this divided by the smoothness of a batch's loss.
   double step_scale = 0.5;
+  /// That compute.
+  int threads = 1;
 };
 
 struct PathPoint {

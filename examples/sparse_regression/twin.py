@@ -9,6 +9,7 @@ loader: `.venv-peers` of tools/peers/setup has them.
 """
 
 import argparse
+import dataclasses
 import json
 import math
 import resource
@@ -52,25 +53,37 @@ def ffcv_batches(options):
     from ffcv.fields.basics import FloatDecoder
     from ffcv.fields.ndarray import NDArrayDecoder
     from ffcv.loader import Loader, OrderOption
+    from ffcv.pipeline.allocation_query import AllocationQuery
     from ffcv.transforms import ToTensor
+
+    class Decoder(NDArrayDecoder):
+        """float16 as the int16 of the same bits: FFCV's own decoder fails, because Numba has no float16."""
+
+        def declare_state_and_memory(self, previous_state):
+            state, _ = super().declare_state_and_memory(previous_state)
+            dtype = np.dtype("<i2") if state.dtype == np.float16 else state.dtype
+            return dataclasses.replace(state, dtype=dtype), AllocationQuery(self.field.shape, dtype)
 
     order = {"sequential": OrderOption.SEQUENTIAL, "random": OrderOption.RANDOM,
              "quasi_random": OrderOption.QUASI_RANDOM}[options.order]
     loader = Loader(options.features, batch_size=options.batch_size, num_workers=max(options.workers, 1), order=order,
-                    os_cache=options.os_cache, seed=options.seed, drop_last=False,
-                    pipelines={"x": [NDArrayDecoder(), ToTensor()], "y": [FloatDecoder(), ToTensor()]})
+                    os_cache=bool(options.os_cache), seed=options.seed, drop_last=False,
+                    pipelines={"x": [Decoder(), ToTensor()], "y": [FloatDecoder(), ToTensor()]})
+    drawn, draw = [], loader.next_traversal_order
+
+    def record():
+        drawn[:] = [draw()]
+        return drawn[0]
+
+    # FFCV gives no indices of samples: they are the order that it draws for the epoch.
+    loader.next_traversal_order = record
 
     class WithIndices:
-        """FFCV gives no indices: they are the order that it draws for the epoch."""
-
-        epoch = 0
-
         def __iter__(self):
-            loader.next_epoch = self.epoch
-            indices = torch.as_tensor(np.asarray(loader.next_traversal_order()).astype(np.int64))
-            self.epoch += 1
-            first = 0
-            for x, _ in loader:
+            iterator = iter(loader)
+            indices, first = torch.as_tensor(np.asarray(drawn[0]).astype(np.int64)), 0
+            for x, _ in iterator:
+                x = x.view(torch.float16) if x.dtype == torch.int16 else x
                 yield x, indices[first:first + len(x)]
                 first += len(x)
 
@@ -195,7 +208,7 @@ class Saga:
         while True:
             if not math.isfinite(objective) or objective > 10 * self.null_objective:
                 sys.exit(f"twin: expected an objective that decreases, got {objective}. Decrease --step-scale")
-            gap = objective - self.dual(strength)
+            gap = max(0.0, objective - self.dual(strength))  # below 0: rounding
             small = gap <= self.options.tolerance * objective
             if exact and (small or epochs >= self.options.max_epochs):
                 break
