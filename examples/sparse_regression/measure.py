@@ -4,9 +4,9 @@
     python3 measure.py FILE.beton --program BUILD/sparse_regression [options]
 
 FILE.beton comes from `sparse_regression make --npy`. All programs run on the same cores and, with --limit-mb, in a
-control group (v1 or v2) with that much memory, which includes the page cache of what they read. Without the privilege to
-make a group this fails. --cold empties the page cache of the files before each run. Prints one JSON line per run, then
-the medians. Run it with a Python that has torch and ffcv (.venv-peers of tools/peers/setup).
+control group (v1 or v2) with that much memory, which includes the page cache of what they read. Making a group needs
+root. --cold empties the page cache of the files before each run. Prints one JSON line per run, then the medians. Run it
+with a Python that has torch and ffcv (.venv-peers of tools/peers/setup).
 """
 
 import argparse
@@ -88,7 +88,8 @@ def main():
     parser.add_argument("--cores", type=int, default=0, help="how many; 0: all")
     parser.add_argument("--limit-mb", type=int, default=0, help="memory of each program with its page cache; 0: any")
     parser.add_argument("--memory-mb", type=int, default=1024, help="the C++ solver's own budget")
-    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=1, help="threads or processes that read")
+    parser.add_argument("--threads", type=int, default=0, help="threads that compute; 0: one per core")
     parser.add_argument("--cold", action="store_true")
     parser.add_argument("--lambdas", type=int, default=3)
     parser.add_argument("--max-epochs", type=int, default=4)
@@ -100,7 +101,8 @@ def main():
     cores = set(cores[:options.cores] if options.cores else cores)
     x, y = (pathlib.Path(f"{options.file}.{name}.npy") for name in "xy")
     solver = ["--lambdas", options.lambdas, "--max-epochs", options.max_epochs, "--batch-size", options.batch_size,
-              "--tolerance", options.tolerance, "--workers", options.workers, "--threads", len(cores)]
+              "--tolerance", options.tolerance, "--workers", options.workers,
+              "--threads", options.threads or len(cores)]
     twin = [sys.executable, HERE / "twin.py"]
     programs = {
         "precast": ([options.program, "solve", options.file, "--json", "--memory-mb", options.memory_mb, *solver],

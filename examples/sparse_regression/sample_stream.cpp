@@ -98,7 +98,9 @@ SampleStream::SampleStream(const std::filesystem::path& path, const StreamOption
     return data::make_order(reader_, {.name = options.order, .window_pages = pages});
   };
   loader.order = order(1);
-  const std::uint64_t used = resident_bytes() +
+  // Code and buffers of libraries that come into memory with the first batches.
+  constexpr std::uint64_t kLibraries = std::uint64_t{64} << 20;
+  const std::uint64_t used = kLibraries + resident_bytes() +
                              (options.reserved ? options.reserved(samples(), features_) : 0) +
                              data::plan_memory(reader_, pipeline, loader, kNoImages).own();
   constexpr std::uint64_t kFewestPages = 8;
