@@ -85,6 +85,14 @@ known_options() { # known_options SCRIPT ARGUMENT...
       || { echo "$script: no option $argument" >&2; return 1; }
   done
 }
+# sparse_regression_test builds and runs it; here it must know the options.
+sparse/sparse_regression() {
+  local argument
+  for argument in "$@"; do
+    [[ $argument != --* ]] || grep -qF "\"${argument#--}\"" "$SOURCE_FOLDER/examples/sparse_regression/main.cpp" \
+      || { echo "sparse_regression: no option $argument" >&2; return 1; }
+  done
+}
 stand_in() { # stand_in PATH ARGUMENT...: a program called by its path in the tree
   case $1 in
     build/bin/kernel_bench) "$BUILD_FOLDER/bin/kernel_bench" --help >/dev/null ;;
@@ -100,5 +108,5 @@ while read -r name; do
 done < <(
   cd "$SOURCE_FOLDER" && find tools -type f -perm -u+x
   find "$BUILD_FOLDER/bin" -type f -perm -u+x ! -name 'precast*' -printf 'build/bin/%f\n'
-  printf '.venv-%s\n' optuna/bin/pip optuna/bin/python peers/bin/python
+  printf '.venv-%s\n' optuna/bin/pip optuna/bin/python peers/bin/pip peers/bin/python
 )

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+namespace sparse_regression {
+
+struct GenerateOptions {
+  std::int64_t samples = 10000;
+  std::int64_t features = 2000;
+  /// Features with a coefficient.
+  std::int64_t nonzeros = 50;
+  /// Standard deviation of what the features do not explain.
+  double noise = 1;
+  std::uint64_t seed = 0;
+  bool float32 = false;
+  int workers = 1;
+  /// Also writes OUT.x.npy and OUT.y.npy, with the same values.
+  bool npy = false;
+};
+
+/// The coefficients with which a dataset was made, of features in units of their deviation.
+struct Truth {
+  /// Ascending.
+  std::vector<std::int64_t> support;
+  std::vector<double> coefficients;
+};
+
+/// Writes a .beton file with the fields `x`, an array of `features` float16 or float32, and `y`, a
+/// float, and OUT.truth.json. Each feature is normal with its own mean and deviation;
+/// y = 3 + sum of the coefficients x (feature in units of its deviation) + noise. A sample depends
+/// only on the seed and its index, so memory does not grow with the number of samples.
+/// @throws precast::ConfigError, precast::IoError
+void generate(const std::filesystem::path& path, const GenerateOptions& options);
+
+}  // namespace sparse_regression
