@@ -29,8 +29,8 @@ struct ProjectedRow {
 
 /// Runs `program bench step RECIPE --model-cost` for each row. Details of each row are written to
 /// `<folder>/projection/<row>.json`. @param settings given to all rows, applied after the row's
-/// own. @throws ConfigError if the command fails for a row, or the table does not state the number of
-/// training images.
+/// own. @throws ConfigError if the command fails for a row, or the table does not state the number
+/// of training images.
 [[nodiscard]] std::vector<ProjectedRow> project_rows(const ResultTable& table,
                                                      const std::vector<const TableRow*>& rows,
                                                      const std::vector<Setting>& settings,
