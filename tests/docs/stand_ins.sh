@@ -29,12 +29,16 @@ precast() {
       case $2 in
         loader) more=(--runs 1 --passes 1) ;;
         decode | stages) more=(--runs 1) ;;
-        step) more=(--image-size 32 --batch-size 2 --steps 1 --warmup 0 --runs 1) ;;
+        step) [[ $all == *--model-cost* ]] || more=(--image-size 32 --batch-size 2 --steps 1 --warmup 0 --runs 1) ;;
         allreduce) more=(--runs 1) ;;
       esac
       ;;
     # grid_test and reproduce_test train; here every trial and every row is checked.
-    grid | reproduce) [[ $all == *--status* || $all == *--slurm-script* ]] || more=(--dry-run) ;;
+    grid | reproduce)
+      [[ $all == *--status* || $all == *--slurm-script* ]] || more=(--dry-run)
+      # A projection takes ten seconds a row.
+      if [[ $all == *--project* ]]; then more=(--rows rn18_16); fi
+      ;;
   esac
   case " $all " in *' --dry-run '*) more=() ;; esac
   command precast "$@" "${more[@]}"
