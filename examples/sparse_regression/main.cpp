@@ -205,7 +205,7 @@ void add_solve_options(po::options_description& options) {
                                                         "memory of the process in MiB")(
       "direct-io", "bypass the page cache")("workers", integer(1),
                                             "number of threads that read; 0: one per core")(
-      "threads", integer(0), "number of threads that compute; 0: one per core")(
+      "threads", integer(0), "number of threads that compute, up to 8 are used; 0: one per core")(
       "device", value<std::string>("cpu"), "cpu or cuda")(
       "coefficients", po::value<std::string>(),
       "write them as .npy, float64 [lambdas, features + 1]; the last one is the intercept")(
