@@ -16,8 +16,8 @@ class PRECAST_API ShapedField : public Field {
  protected:
   /// @throws ConfigError for an impossible tag.
   explicit ShapedField(FieldTag tag);
-  /// Fills `out` with the metadata, pointer (set by the writer) and size, and with the blob of the
-  /// array.
+  /// Fills `out` with the array's blob and its metadata: a pointer, left 0 because the writer sets
+  /// it later, and the size of the blob.
   void store_array(const ArrayInput& array, EncodedValue& out) const;
   [[nodiscard]] const FieldTag& tag() const { return tag_; }
 

@@ -23,7 +23,7 @@ class PRECAST_API AppendedFile {
 
   /// Passes the piece to the operating system at once. Warns the first time that this fails.
   void append(std::string_view piece);
-  /// The length in bytes, including pieces that the disk has not accepted yet.
+  /// The length in bytes, including pieces still in memory because writing them failed (full disk).
   [[nodiscard]] std::int64_t position() const;
   /// Truncates the file to `position` bytes. A file that is already shorter lost pieces in a crash
   /// and is left unchanged. Its last piece may be incomplete; the caller, who knows the format of

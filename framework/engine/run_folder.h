@@ -48,7 +48,7 @@ class PRECAST_API JsonLinesLog final : public MetricSink {
   /// Appends to an existing log. @throws IoError if the file cannot be created.
   explicit JsonLinesLog(std::filesystem::path path, FileOps& ops = posix_file_ops());
   void write(const nlohmann::ordered_json& record) override;
-  /// The length in bytes, including lines that the disk has not accepted yet.
+  /// The length in bytes, including lines still in memory because writing them failed (full disk).
   [[nodiscard]] std::int64_t position() const override { return file_.position(); }
   /// Truncates the file and removes a last line that a crash left incomplete; `relative_time`
   /// continues from the value in the last line.

@@ -215,10 +215,9 @@ void add_run_keys(Schema& schema, TrainConfig& config) {
   schema.add("validation.metrics", &validation.metrics,
              "metrics to report in addition to the loss and, for class labels, top-1 and top-5: "
              "[{top_k: {k: 3}}]; not given: the usual ones for the loss");
-  schema.add(
-      "validation.best_metric", &validation.best_metric,
-      "figure that decides which checkpoint is the best: top_1, top_5, val_loss or a metric; "
-      "empty: top_1 for class labels, else the first metric");
+  schema.add("validation.best_metric", &validation.best_metric,
+             "metric that determines the best checkpoint: top_1, top_5, val_loss or a metric; "
+             "empty: top_1 for class labels, else the first metric");
   auto& logging = config.logging;
   schema.add("logging.folder", &logging.folder, "where run folders are made");
   schema.add("logging.run_id", &logging.run_id,

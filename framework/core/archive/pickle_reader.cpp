@@ -15,7 +15,8 @@ using Kind = PickleValue::Kind;
 using Role = PickleValue::Role;
 
 constexpr std::uint64_t kMaxPickleBytes = 64'000'000;
-/// A tensor's description takes as much memory as this many values, in addition to its sizes.
+/// How many pickle values a tensor counts as towards kMostPickleValues, in addition to one for each
+/// of its sizes and strides.
 constexpr std::size_t kTensorCharge = 2;
 constexpr std::size_t kMaxDimensions = 64;
 constexpr std::size_t kShownLength = 100;

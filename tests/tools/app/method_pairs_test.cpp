@@ -138,7 +138,7 @@ const std::map<std::string, std::string>& acting() {
   return all;
 }
 
-/// Pairs in the order of the recipe that are refused.
+/// Pairs of methods that are rejected when a recipe lists them in this order.
 const std::set<std::pair<std::string, std::string>>& refused() {
   static const std::set<std::pair<std::string, std::string>> all = {
       // Each replaces the step.

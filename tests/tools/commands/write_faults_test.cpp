@@ -119,7 +119,7 @@ TEST_F(WriteFaultsTest, KilledAt200MomentsTheFinalNameHoldsTheOldFileOrTheNewOrN
       ASSERT_TRUE(complete_or_refused(left, whole_)) << moment << " " << left;
   }
   EXPECT_GT(killed, 10);
-  // What the killed ones left does not disturb the next one.
+  // Files left behind by the killed processes do not affect the next write.
   write_whole();
 }
 

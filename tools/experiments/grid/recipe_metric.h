@@ -5,10 +5,11 @@
 
 namespace precast::tools {
 
-/// The figure that decides in the recipe's runs, as far as its file says: validation.best_metric,
-/// else for one of precast's losses without class labels the first of validation.metrics, or of the
-/// metrics that the loss has without that key; else top_1. Mistakes in the file count as nothing:
-/// training reports them.
+/// The metric that determines the best checkpoint of the recipe's runs, as far as it can be read
+/// from the recipe file: validation.best_metric if it is set. Otherwise, for those of precast's
+/// losses whose targets are not class indices: the first entry of validation.metrics (val_loss if
+/// the list is empty), or the loss's first default metric if the key is missing. In all other cases
+/// top_1. Errors in the file are ignored here; training reports them.
 [[nodiscard]] std::string metric_of(const std::filesystem::path& recipe);
 
 }  // namespace precast::tools
