@@ -65,7 +65,7 @@ docker() {
 python3() {
   case "$1 $2" in
     '-m venv') ;;
-    'make_data.py .') for name in {train,val}.{npz,jsonl}; do cp -r "IMAGENET/${name%.*}" $name; done ;;
+    'make_data.py .') for name in {train,val}.{npz,jsonl}; do cp -r "IMAGENET/${name%.*}" "$name"; done ;;
     *) return 1 ;;
   esac
 }
