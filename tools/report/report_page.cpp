@@ -10,6 +10,7 @@
 #include "framework/core/file.h"
 #include "framework/core/progress.h"
 #include "tools/report/chart/svg.h"
+#include "tools/report/class_accuracies.h"
 #include "tools/report/event_sink.h"
 #include "tools/report/html_page.h"
 #include "tools/report/run_charts.h"
@@ -185,6 +186,8 @@ HtmlTable facts_table(const std::vector<RunRecord>& runs, const std::string& hea
 }
 
 std::string fact_text(const RunRecord& run, const std::string& key) {
+  if (key == "best_metric" && !run.metric.empty())
+    return fmt::format("{}, {} is better", run.metric, run.higher_is_better ? "higher" : "lower");
   const auto value = run.facts.find(key);
   if (value == run.facts.end() || !value->is_number()) return fact(run, key);
   return key.ends_with("_bytes") ? format_bytes(value->get<double>())
@@ -234,41 +237,9 @@ std::vector<std::string> all_keys(const std::vector<RunRecord>& runs) {
   return keys;
 }
 
-/// A class and its validation images.
-struct ClassRow {
-  std::string name;
-  std::int64_t images = 0;
-  std::int64_t correct = 0;
-  [[nodiscard]] double accuracy() const {
-    return static_cast<double>(correct) / static_cast<double>(images);
-  }
-};
-
-/// The classes of summary.json that have images, worst first; empty if the file does not say.
-std::vector<ClassRow> classes_of(const RunRecord& run) {
-  const ordered_json classes = run.summary.value("classes", ordered_json::object());
-  const auto list = [&](const char* key) {
-    const auto found = classes.find(key);
-    return found != classes.end() && found->is_array() ? *found : ordered_json::array();
-  };
-  const ordered_json names = list("names"), images = list("images"),
-                     correct = list("top_1_correct");
-  std::vector<ClassRow> rows;
-  if (images.size() != correct.size()) return rows;
-  for (std::size_t i = 0; i < images.size(); ++i) {
-    if (!images[i].is_number_integer() || !correct[i].is_number_integer()) continue;
-    const bool named = i < names.size() && names[i].is_string();
-    ClassRow row{named ? fmt::format("{} {}", i, names[i].get<std::string>()) : std::to_string(i),
-                 images[i].get<std::int64_t>(), correct[i].get<std::int64_t>()};
-    if (row.images > 0) rows.push_back(std::move(row));
-  }
-  std::ranges::stable_sort(rows, {}, &ClassRow::accuracy);
-  return rows;
-}
-
 void add_classes(HtmlPage& page, const RunRecord& run) {
   constexpr std::size_t kMostShown = 10;
-  std::vector<ClassRow> rows = classes_of(run);
+  std::vector<ClassAccuracy> rows = class_accuracies(run);
   if (rows.empty()) return;
   const std::size_t all = rows.size();
   rows.resize(std::min(all, kMostShown));
@@ -278,7 +249,7 @@ void add_classes(HtmlPage& page, const RunRecord& run) {
                                                 kMostShown, all)
                                   : "Lowest top-1 first.");
   HtmlTable table{.columns = {{"class"}, {"top-1", true}, {"correct", true}, {"images", true}}};
-  for (const ClassRow& row : rows)
+  for (const ClassAccuracy& row : rows)
     table.rows.push_back({{row.name},
                           {percent(row.accuracy())},
                           {std::to_string(row.correct)},

@@ -108,10 +108,10 @@ LineChart metric_chart(const std::vector<RunRecord>& runs, const std::string& me
                   });
 }
 
-/// Logarithmic if the values span more than two powers of ten: on a linear axis, one diverging loss
-/// would flatten all other curves.
+/// Logarithmic if the largest value is over 20 times the smallest: on a linear axis, one diverging
+/// loss would flatten all other curves.
 Axis loss_axis(const LineChart& chart) {
-  constexpr double kWideSpan = 100;
+  constexpr double kWideSpan = 20;
   double least = INFINITY, most = 0;
   for (const LineSeries& series : chart.series) {
     for (const LinePoint& point : series.points) {

@@ -8,6 +8,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/tools/report/run_folder_files.h"
 #include "tests/tools/report/sound_page.h"
+#include "tools/report/class_accuracies.h"
 #include "tools/report/html_page.h"
 
 namespace precast::tools {
@@ -67,14 +68,34 @@ TEST_F(ReportPageTest, TheWorstClassesAreNamed) {
   EXPECT_THAT(page, Not(HasSubstr("&lt;class0&gt;"))) << "the best of eleven";
 }
 
+TEST_F(ReportPageTest, AClassNamedByItsIndexIsShownOnce) {
+  write_run(folder_ / "r", sample_log(1));
+  write_file(folder_ / "r/summary.json",
+             R"({"top_1":0.5,"classes":{"names":["0","cat","3",""],"images":[8,8,8,8],)"
+             R"("top_1_correct":[1,2,3,4]}})");
+  std::vector<std::string> names;
+  for (const ClassAccuracy& row : class_accuracies(load_run(folder_ / "r")))
+    names.push_back(row.name);
+  EXPECT_THAT(names, ElementsAre("0", "1 cat", "2 3", "3"));
+}
+
+TEST_F(ReportPageTest, TheMetricThatDecidesIsNamed) {
+  write_run(folder_ / "r", sample_log(1));
+  write_file(folder_ / "r/run.json",
+             R"({"best_metric":{"name":"mse","higher_is_better":false},"epochs":1})");
+  const std::string page = report_page({load_run(folder_ / "r")}, folder_ / "r");
+  EXPECT_THAT(page, HasSubstr("mse, lower is better"));
+  EXPECT_THAT(page, Not(HasSubstr("higher_is_better")));
+}
+
 TEST_F(ReportPageTest, ALossThatRanAwayHasALogarithmicAxis) {
   const auto axis = [&](const std::string& name, double last) {
     const std::string log = fmt::format(
         "{{\"epoch\":0,\"train_loss\":2.5}}\n{{\"epoch\":1,\"train_loss\":{}}}\n", last);
     return test::occurrences(report_page({run(name, log)}, {}), "logarithmic");
   };
-  EXPECT_EQ(axis("near", 249), 0);
-  EXPECT_EQ(axis("far", 1e6), 1);
+  EXPECT_EQ(axis("near", 49), 0);
+  EXPECT_EQ(axis("far", 51), 1);
   EXPECT_EQ(axis("down", 0.02), 1);
   EXPECT_EQ(axis("below", -300), 0) << "has no logarithm";
 }
