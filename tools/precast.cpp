@@ -62,7 +62,7 @@ constexpr std::array kCommands = {
     Command{"bench loader", "measure how fast batches are loaded", run_bench_loader},
     Command{"bench decode", "measure how fast stored JPEGs are decoded and resized",
             run_bench_decode},
-    Command{"bench step", "measure training steps on made-up or real data, on one rank or many",
+    Command{"bench step", "measure training steps on synthetic or real data, on one rank or many",
             [](Args args) -> int { exec_precast_train("bench step", args); }, kElsewhere},
     Command{"bench stages", "find what slows training down: reading, processing or the steps",
             [](Args args) -> int { exec_precast_train("bench stages", args); }, kElsewhere},

@@ -29,7 +29,7 @@ inline constexpr std::size_t kDefaultCheckpointInterval = 8;
 inline constexpr std::size_t kMaxCheckpointInterval = 65536;
 
 /// The checkpoints of one JPEG: one every `interval` MCUs, starting over in each row of MCUs.
-/// Borrows them. Empty if they are not known.
+/// A view: the points live elsewhere. Empty if they are not known.
 struct JpegCheckpoints {
   std::size_t interval = 0;
   std::span<const std::uint64_t> points;

@@ -46,8 +46,8 @@ class BatchSlot {
 /// slots with other memory. So a consumer that keeps batches costs memory but causes no stall.
 class BatchRing {
  public:
-  /// Borrows both. @param batch_bytes memory per batch. @param ids the samples of the pass in
-  /// order.
+  /// Keeps references to `pool` and the memory of `ids`. @param batch_bytes memory per batch.
+  /// @param ids the samples of the pass in order.
   BatchRing(BufferPool& pool, std::size_t batch_bytes, std::span<const std::uint64_t> ids,
             std::int64_t batch_size, std::int64_t first_batch, int slots);
 

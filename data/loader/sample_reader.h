@@ -17,7 +17,7 @@ namespace precast::data {
 /// per thread.
 class SampleReader {
  public:
-  /// Borrows both; they outlive this object.
+  /// Keeps references to `reader` and `outputs`; they outlive this object.
   /// @param jpeg its index belongs to the file's first image field. Borrowed.
   /// @param verify checks each value against its checksum, if the file has checksums.
   SampleReader(const BetonReader& reader, const std::vector<Output>& outputs, std::uint64_t seed,

@@ -15,7 +15,7 @@ struct PRECAST_API NumpyOptions {
   void options(Schema& schema);
 };
 
-/// Opens NumPy arrays whose first axis counts the samples: an .npz archive, in which each array is
+/// Opens NumPy arrays with one row per sample (first axis): an .npz archive, in which each array is
 /// a field, or one .npy file with an array of labels next to it. How arrays map to fields:
 ///
 /// | array | field |

@@ -123,7 +123,7 @@ class DevicePrefetcher {
 
   Source source_;
   Device device_;
-  /// In the order of their copies. The copy of the last one may have failed.
+  /// Batches whose copies may still be running, oldest first. The newest copy may have failed.
   std::deque<InCopy> in_copy_;
   LookAhead<Copied> ahead_;
 };

@@ -58,7 +58,7 @@ class RandomErasing final : public Transform {
  public:
   void options(Schema& schema) override {
     schema.add("probability", &probability_, "share of images changed").min(0).max(1);
-    schema.add("scale", &scale_, "share of the image's area: [smallest, largest]");
+    schema.add("scale", &scale_, "erased share of the image's area: [smallest, largest]");
     schema.add("ratio", &ratio_, "height / width: [smallest, largest]");
     schema.add("fill", &fill_, "colour, three numbers 0 to 255");
     schema.add("noise_std", &noise_std_, "standard deviation of noise that is added to the colour")
@@ -84,7 +84,7 @@ class RandomErasing final : public Transform {
   }
 
  private:
-  /// Ten tries, as torchvision; a rectangle that fills a side does not count.
+  /// Tries ten times, as torchvision does; a rectangle that fills a side is not accepted.
   [[nodiscard]] std::optional<Rect> choose(const PixelShape& shape, RandomStream& random) const {
     constexpr int kTries = 10;
     const auto pixels = static_cast<double>(shape.pixels());

@@ -52,8 +52,8 @@ struct PRECAST_API Batch {
   [[nodiscard]] Batch index_select(const at::Tensor& places) const;
 };
 
-/// Makes a batch of made-up values with the fields, shapes and dtypes that a source delivers; used
-/// to try out models.
+/// Makes a synthetic batch with the fields, shapes and dtypes that a source delivers; used to try
+/// out models.
 using BatchMaker = std::function<Batch(std::int64_t samples, std::int64_t image_size_px)>;
 
 /// Converts inputs in channels_last layout to PyTorch's default (contiguous) layout.

@@ -21,8 +21,8 @@ class Model {
 
   /// @param batch on the model's device. Models read its inputs; targets and fields that only the
   /// loss reads may be missing.
-  /// @return outputs, floating point; the first dimension counts the samples. Classifiers return
-  /// logits [N, num_classes].
+  /// @return outputs, floating point, [N, ...]: one row per sample. Classifiers return logits
+  /// [N, num_classes].
   [[nodiscard]] virtual at::Tensor forward(const Batch& batch) = 0;
   /// Leaves of the autograd graph, in the order of Python's named_parameters().
   [[nodiscard]] virtual std::vector<NamedTensor> parameters() const = 0;

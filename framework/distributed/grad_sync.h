@@ -34,8 +34,8 @@ struct GradSyncOptions {
   /// Bytes of one bucket; the first is smaller, so that sending starts early.
   std::size_t bucket_bytes = 25 << 20;
   std::size_t first_bucket_bytes = 1 << 20;
-  /// For each parameter, the rank that updates it (see shard_parameters); empty: as the mode
-  /// determines.
+  /// For each parameter, the rank that updates it (see shard_parameters()). Empty: as `update`
+  /// says. Ignored for parameter_server.
   std::vector<int> owners;
 };
 

@@ -20,8 +20,8 @@ namespace precast::engine {
 /// 1.
 class PRECAST_API TrainProgress {
  public:
-  /// Borrows both. @param shown false: never due (all ranks but one). @param best the figure that
-  /// is compared with that of the best epoch.
+  /// Keeps references to `plan` and `train_source`. @param shown false: never due (all ranks but
+  /// one). @param best the figure that is compared with that of the best epoch.
   TrainProgress(const TrainPlan& plan, const BatchSource& train_source, bool shown,
                 BestMetric best = {});
 

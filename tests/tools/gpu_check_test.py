@@ -237,7 +237,7 @@ class Time(Bundle):
         self.assertEqual(self.run_check("correctness"), 1)
         steps = self.steps("correctness")
         self.assertEqual(steps["kernels_gpu_test"]["state"], "passed")
-        self.assertIn("out of time", steps["engine_gpu_test"]["problem"])  # text is the interface: a line of the report
+        self.assertIn("timed out", steps["engine_gpu_test"]["problem"])  # text is the interface: a line of the report
         self.assertEqual(steps["racecheck"]["state"], "not started")
 
     def test_a_stage_that_is_stopped_from_outside_keeps_what_it_has(self):

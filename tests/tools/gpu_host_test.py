@@ -116,7 +116,7 @@ class Steps(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             late = step.Step("late", ["sh", "-c", "echo begun; sleep 60 & wait"], 0.5, ours=False)
             record = step.run(late, pathlib.Path(folder) / "late.log", 100)
-            self.assertIn("out of time", record["problem"])  # text is the interface: a line of the report
+            self.assertIn("timed out", record["problem"])  # text is the interface: a line of the report
             self.assertLess(record["seconds"], 10)
             self.assertEqual((pathlib.Path(folder) / "late.out").read_text(), "begun\n")
 

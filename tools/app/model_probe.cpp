@@ -41,7 +41,7 @@ class AskedRank final : public Communicator {
   bool asked = false;
 };
 
-/// The logits of a new model for made-up images; always the same weights and images.
+/// The logits of a new model for synthetic images; always the same weights and images.
 at::Tensor logits(const ModelRegistry& models, const ModelSpec& spec, std::int64_t size_px,
                   bool training) {
   const at::NoGradGuard no_grad;

@@ -10,8 +10,8 @@
 
 namespace precast::tools {
 
-/// find_unheeded() and find_unfit_size() build the model, run it on a made-up image on the CPU, and
-/// draw from libtorch's default generator.
+/// find_unheeded() and find_unfit_size() build the model, run it on a synthetic image on the CPU,
+/// and draw from libtorch's default generator.
 
 /// Finds settings of the plan that the model ignores; returns one sentence for each. A model that
 /// reads neither ModelSpec::blurpool nor batch_norm_ranks would otherwise silently train without
@@ -26,7 +26,7 @@ namespace precast::tools {
 [[nodiscard]] bool is_own_classifier(const ModelSpec& spec, const Batch& batch);
 
 /// Runs a model in evaluation mode on a batch. Does nothing for is_own_classifier().
-/// @param batch two made-up samples of the fields that the recipe reads.
+/// @param batch two synthetic samples of the fields that the recipe reads.
 /// @throws ConfigError if the model has no parameters, fails on the batch, or its output is not
 /// floating point, [2, num_classes] where the targets are class indices, and else [2, ...].
 void check_output(Model& model, const ModelSpec& spec, const Batch& batch);

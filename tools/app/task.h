@@ -26,8 +26,8 @@ namespace precast::tools {
                                          const data::Pipeline& pipeline, std::int64_t given);
 
 /// Runs model, loss and metrics on a batch, in evaluation mode. Does nothing for one of precast's
-/// own architectures that classifies images. @param batch two made-up samples of the fields that
-/// the recipe reads. @throws ConfigError with the place of the part that does not fit.
+/// own architectures that classifies images. @param batch two synthetic samples of the fields
+/// that the recipe reads. @throws ConfigError with the place of the part that does not fit.
 void check_parts(Model& model, const ModelSpec& spec, const Loss& loss, const Recipe& recipe,
                  const Batch& batch);
 

@@ -97,7 +97,7 @@ TrainPlan TrainRun::checked_plan(const Registries& registries) const {
       make_plan(run_, registries, static_cast<std::int64_t>(train_data_.order->size()), classes);
   if (plan.steps_per_epoch == 0) {
     throw ConfigError(fmt::format(
-        "training.batch_size: expected at most the {} samples of {}, got "
+        "training.batch_size: expected a global batch of at most {} samples, an epoch of {}, got "
         "{}",
         train_data_.order->size(), train_reader_->path().string(), plan.global_batch_size));
   }

@@ -26,8 +26,8 @@ enum class WeightsUse {
   evaluate,
 };
 
-/// Compares the weights of `file` with the network that `wanted` describes. Without a spec, the
-/// file must not be for a network with BlurPool, unless it has ffcv-imagenet's names.
+/// Compares the weights of `file` with the network that `wanted` describes. If that network has
+/// BlurPool, a file without a spec must have ffcv-imagenet's `blur_filter` tensors.
 /// @param strict `model.weights_check: on`; false: differences are only warnings.
 /// @throws CheckpointError naming the file and all differences, with both values
 void check_weights(const WeightsFile& file, const WeightsSpec& wanted, WeightsUse use, bool strict);

@@ -3,7 +3,7 @@
 
     method_costs.py [--pairs 5] [--methods sam,ema] [--json OUT.json] [-- options of `precast bench step`]
 
-Each figure is a process of its own, `precast bench step` on one made-up batch that stays on the device, after
+Each figure is a process of its own, `precast bench step` on one synthetic batch that stays on the device, after
 warm-up steps. Plain and method take turns, and every second pair begins with the other one, so that a machine's
 bad minutes hit both; the ratio is the median over the pairs. Methods are switched on so that they act in every
 step that is timed; what acts once per epoch (`swa`) or before the start does not show. Prints a Markdown table.

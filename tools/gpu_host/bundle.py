@@ -77,7 +77,8 @@ def linked_libraries(file):
                           check=True).stdout
     missing = [name for name in re.findall(r"(\S+) => not found", text) if not name.startswith("libcuda.")]
     if missing:
-        raise Problem(EXIT_ENVIRONMENT, f"{file} needs {', '.join(missing)}, which is not found")
+        raise Problem(EXIT_ENVIRONMENT, f"{file}: expected all its libraries, the loader does not find "
+                      f"{', '.join(missing)}")
     return dict(re.findall(r"(\S+) => (\S+) \(", text))
 
 

@@ -40,7 +40,7 @@ class Case:
                     environment=environment or {})
 
     def compiled(self, cache):
-        """With the cache, a stage that ran out of time continues quickly."""
+        """The cache makes compiling fast when a stage that ran out of time is continued."""
         return self.twin("compiled", ["--compile"], COMPILE_LIMIT_S,
                          {"TORCHINDUCTOR_CACHE_DIR": str(cache)})
 
@@ -67,7 +67,7 @@ COMPILED = [RN50, RN18_BLUR, bf16(RN50), RN50_LARGE, SMALL, bf16(RN18_BLUR), RN5
 
 
 def baseline_steps(state):
-    """Eager and compiled of the first cases before any of the rest."""
+    """Steps that time Python torch: the first four cases, eager and compiled, before the others."""
     cache = state / "inductor"
     steps = []
     for case in CASES[:4]:

@@ -180,7 +180,7 @@ def find_gpus():
     found = host.probe()
     if not found["gpus"]:
         raise Problem(EXIT_ENVIRONMENT, "expected a GPU that torch can use, got none (torch "
-                      f"{found['torch']}; nvidia-smi tells whether a driver is there)")
+                      f"{found['torch']}; nvidia-smi shows whether a driver is installed)")
     return found["names"]
 
 
@@ -191,7 +191,7 @@ def rehearsal(names):
                       + "\n".join(problems))
     gpus = host.probe()["names"]
     if gpus:
-        say(f"all {started} steps start; {len(gpus)} x {gpus[0]} is there: run")
+        say(f"all {started} steps start; found {len(gpus)} x {gpus[0]}: run without --rehearse")
         return 0
     say(f"all {started} steps start; there is no GPU here")
     return EXIT_ENVIRONMENT

@@ -62,9 +62,9 @@ class Step:
 
 
 def gtest(name, program, folder, limit_s, wrapper=(), **more):
-    """A GoogleTest program; a skipped test fails the step, since it says nothing of this GPU.
+    """A GoogleTest program; a skipped test fails the step, since it did not test this GPU.
 
-    @param wrapper a program and its options that start the tests under their eyes.
+    @param wrapper a tool, with its options, under which the tests run.
     """
     report = folder / f"{name.replace(' ', '_')}.json"
 
@@ -141,7 +141,7 @@ def run(step, log, limit_s):
             raise Failure(f"ended with {output.code}:\n{output.end()}")
         record |= {"state": "passed", "figures": step.read(output)}
     except subprocess.TimeoutExpired as late:
-        record |= {"state": "failed", "problem": f"out of time after {late.timeout:.0f} s"}
+        record |= {"state": "failed", "problem": f"timed out after {late.timeout:.0f} s"}
     except (Failure, OSError, ValueError, KeyError, IndexError, TypeError) as failure:
         record |= {"state": "failed", "problem": str(failure) or repr(failure)}
     return record | {"seconds": round(time.monotonic() - begin, 1)}
@@ -156,7 +156,7 @@ def rehearse(step, log):
     except FileNotFoundError as failure:
         return "" if step.rehearsal == "optional" else str(failure)
     except subprocess.TimeoutExpired as late:
-        return f"out of time after {late.timeout:.0f} s"
+        return f"timed out after {late.timeout:.0f} s"
     except (Failure, OSError, ValueError, KeyError, IndexError, TypeError) as failure:
         return str(failure) or repr(failure)
 

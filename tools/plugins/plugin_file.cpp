@@ -132,11 +132,11 @@ void PluginFile::add_parts(void* parts) const {
   try {
     descriptor->add_parts(parts);
   } catch (const std::exception& error) {
-    throw ConfigError(fmt::format("plug-in {}: its registering function threw: {}", path_.string(),
-                                  error.what()));
+    throw ConfigError(fmt::format("plug-in {}: its registration function threw an exception: {}",
+                                  path_.string(), error.what()));
   } catch (...) {
     throw ConfigError(fmt::format(
-        "plug-in {}: its registering function threw something that is not a std::exception",
+        "plug-in {}: its registration function threw something that is not a std::exception",
         path_.string()));
   }
 }

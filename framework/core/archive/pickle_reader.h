@@ -42,7 +42,8 @@ struct PRECAST_API PickleValue {
     std::string_view key;
     std::uint64_t elements;
   };
-  /// A window of a storage; sizes, strides and offset count elements and are not checked yet.
+  /// A view of a storage. Shape, strides and offset are in elements, as read from the file: the
+  /// caller checks that they fit the storage.
   struct Tensor {
     Storage storage;
     std::int64_t offset;

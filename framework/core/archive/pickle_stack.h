@@ -14,7 +14,7 @@ namespace precast {
 /// is not trusted. Errors are those of ByteReader::fail(). Not thread-safe.
 class PickleStack {
  public:
-  /// Borrows both. @param pickle gets the values
+  /// Keeps references to both arguments. @param pickle gets the values
   PickleStack(const ByteReader& reader, Pickle& pickle) : reader_(reader), pickle_(pickle) {}
 
   /// Counts `values` more values towards the limit on the memory that a few bytes of pickle can

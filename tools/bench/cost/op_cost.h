@@ -11,7 +11,7 @@ namespace precast::tools {
 
 /// A tensor that an op reads or writes.
 struct TracedTensor {
-  /// Dimensions that are only repeated (stride 0) count as 1. Empty: a scalar.
+  /// An expanded dimension (stride 0) counts as 1. Empty: a scalar.
   std::vector<std::int64_t> sizes{};
   /// Of an element as traced: 4 for float, 8 for int64.
   int element_bytes = 4;

@@ -16,7 +16,7 @@ struct KindNames {
 constexpr std::array<KindNames, 16> kRules{{
     {{OpKind::convolution}, "convolution convolution_backward convolution_overrideable"},
     {{OpKind::matmul}, "addmm mm bmm baddbmm addbmm mv dot"},
-    // cuDNN's kernels for fp16: one each way.
+    // cuDNN's fp16 kernels: one in the forward pass, one in the backward pass.
     {{OpKind::norm, 1}, "native_batch_norm cudnn_batch_norm"},
     {{OpKind::norm, 1, 2}, "native_layer_norm native_group_norm native_layer_norm_backward"},
     {{OpKind::norm, 1}, "native_batch_norm_backward cudnn_batch_norm_backward"},

@@ -14,10 +14,11 @@ using StepCost = std::vector<OpCost>;
 /// The step as eager PyTorch takes it.
 [[nodiscard]] StepCost reference_cost(const std::vector<TracedOp>& ops, CostPrecision precision);
 
-/// The same step with planned kernels that are not written yet: batch norm, the addition of a
-/// shortcut and ReLU are one forward and one backward pass over the data. The ReLU's mask is
-/// computed again from the norm's input, or is one bit per element at the end of a block; the
-/// gradients of a block's two branches are added where the first convolution's gradient is written.
+/// The same step with planned kernels that are not written yet. A norm, the addition of a
+/// shortcut and ReLU take two kernels in the forward pass and two in the backward pass. The
+/// ReLU's mask is computed again from the norm's input, or is one bit per element at the end of a
+/// block; the gradients of a block's two branches are added where the first convolution's gradient
+/// is written.
 [[nodiscard]] StepCost fused_cost(const StepCost& reference);
 
 /// Sums over ops.

@@ -16,8 +16,8 @@ class BatchStream {
   [[nodiscard]] virtual Batch next() = 0;
 };
 
-/// The shape of a made-up batch: images [batch_size, channels, image_size_px, image_size_px] with
-/// independent normal values, and labels below `classes`.
+/// The shape of a synthetic batch: images [batch_size, channels, image_size_px, image_size_px]
+/// with independent normal values, and labels below `classes`.
 struct FakeShape {
   std::int64_t batch_size = 0;
   std::int64_t image_size_px = 0;
@@ -32,7 +32,7 @@ struct FakeShape {
 /// torch.randint().
 [[nodiscard]] Batch make_fake_batch(const FakeShape& shape);
 
-/// Where made-up data comes from (after tensorpack's --fake-location):
+/// Where synthetic data comes from (after tensorpack's --fake-location):
 ///   device  one batch that stays on the device (also called gpu, as tensorpack does)
 ///   cpu     drawn again before each step, by the training thread, then copied to the device
 ///   queue   drawn by a second thread that is up to four batches ahead

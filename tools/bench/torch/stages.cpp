@@ -78,8 +78,8 @@ class Stages {
     pass.seconds = watch.seconds();
     if (pass.images == 0) {
       throw ConfigError(
-          fmt::format("training.batch_size: expected at most the {} samples of {}, "
-                      "got {}",
+          fmt::format("training.batch_size: expected a global batch of at most {} samples, the "
+                      "size of {}, got {}",
                       reader->size(), reader->path().string(), rig_->plan().global_batch_size));
     }
     return pass;

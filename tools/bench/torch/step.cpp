@@ -46,8 +46,8 @@ void add_options(po::options_description& options) {
   add_key_options(options);
   options.add_options()(
       "data", po::value<std::string>()->default_value("device"),
-      "where batches come from; device: one made-up batch that stays there; cpu: drawn before each "
-      "step; queue: drawn by a second thread; or FILE.beton")(
+      "where batches come from; device: one synthetic batch that stays there; cpu: drawn before "
+      "each step; queue: drawn by a second thread; or FILE.beton")(
       "steps", po::value<std::int64_t>()->default_value(10), "training steps per measurement")(
       "warmup", po::value<std::int64_t>()->default_value(5), "steps before the measurements")(
       "runs", po::value<std::int64_t>()->default_value(5), kRunsHelp)(
@@ -165,8 +165,8 @@ class StepBench {
     const Communicator& all = ranks_.communicator();
     if (source_->size(all.world()) == 0) {
       throw ConfigError(
-          fmt::format("training.batch_size: expected at most the {} samples of {}, "
-                      "got {}",
+          fmt::format("training.batch_size: expected a global batch of at most {} samples, the "
+                      "size of {}, got {}",
                       reader_->size(), reader_->path().string(), rig_->plan().global_batch_size));
     }
     batches_ = make_epochs_stream(*source_, {.epoch = 0,
@@ -274,7 +274,8 @@ class StepBench {
 int run_bench_step(const std::vector<std::string>& args) {
   Registries registries = make_registries();
   RecipeArguments command("bench step",
-                          "Measures training steps on made-up or real data, on one rank or many.");
+                          "Measures training steps on synthetic or real data, on one rank or "
+                          "many.");
   command.arguments().example("precast bench step --model resnet18 --image-size 160");
   command.arguments().example("precast bench step recipe.yaml --ranks 1,2,4 --device cuda");
   command.arguments().example("precast bench step --model resnet50 --model-cost --card h200");

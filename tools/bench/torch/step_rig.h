@@ -16,8 +16,8 @@
 namespace precast::tools {
 
 /// The training step of a recipe, built from the same parts as in `precast train`, without epochs,
-/// evaluation and run folder. The learning rate is constant and small, so that losses on made-up
-/// data stay finite. Borrows all its arguments.
+/// evaluation and run folder. The learning rate is constant and small, so that losses on synthetic
+/// data stay finite. Its arguments must outlive it.
 class StepRig {
  public:
   StepRig(const ResolvedRun& run, const Registries& registries, RankSession& ranks,
@@ -25,7 +25,7 @@ class StepRig {
 
   [[nodiscard]] const TrainPlan& plan() const { return parts_.plan(); }
   [[nodiscard]] const Model& model() const { return parts_.model(); }
-  /// The shape of its made-up batches.
+  /// The shape of its synthetic batches.
   [[nodiscard]] FakeShape fake_shape() const;
   /// One step. @return this rank's loss, a scalar on the device.
   at::Tensor step(Batch batch);

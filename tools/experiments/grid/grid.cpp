@@ -200,7 +200,7 @@ int run_all(const Sweep& sweep, const std::filesystem::path& program, const Argu
   write_page(sweep, states);
   if (code == ExitCode::usage)
     throw ConfigError(
-        "a trial's recipe or keys were refused, as those of all trials would be; see above");
+        "a trial's recipe or keys are invalid, so all trials of this sweep would fail; see above");
   if (code == ExitCode::preempted)
     log_info("stopped; the same command continues");
   else

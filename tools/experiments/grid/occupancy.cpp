@@ -6,7 +6,7 @@
 namespace precast::tools {
 namespace {
 
-/// One `precast grid`, from its begin to its finish or, after a kill, its last record.
+/// One start of `precast grid`, from its begin to its finish or, if it was killed, its last record.
 struct Session {
   double begin = 0;
   double last = 0;

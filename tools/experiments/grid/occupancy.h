@@ -14,7 +14,7 @@ struct Occupancy {
   double wall = 0;
   /// Slot time available in that period.
   double slot_time = 0;
-  /// Slot time used by trials; after a kill, it is counted up to the last record.
+  /// Slot time used by trials; of a start that was killed, up to its last record.
   double busy = 0;
 };
 

@@ -16,8 +16,9 @@ namespace precast::tools {
 /// Shows the progress of a grid, updates its page and stops trials early. Not thread-safe.
 class GridWatcher final : public PoolDisplay {
  public:
-  /// Borrows all. @param journal receives the decisions of asha, `{"event": "rung", "trial",
-  /// "rung", "time"}`: a trial that has passed a rung is not compared there again after a kill.
+  /// Keeps references to `sweep`, `states` and `journal`.
+  /// @param journal receives `{"event": "rung", "trial", "rung", "time"}` for each rung that asha
+  /// lets a trial pass, so that a restarted grid does not compare the trial there again.
   GridWatcher(const Sweep& sweep, const std::map<std::string, TrialState>& states, Journal& journal,
               std::size_t slots);
 

@@ -217,7 +217,7 @@ int train_rows(const Reproduction& job, const std::filesystem::path& program,
   job.print_results(begun, states, options.has("json"));
   log_info("=> table.md, table.json and report.html are in {}", job.folder().string());
   if (code == ExitCode::usage)
-    throw ConfigError("a row's recipe or keys were refused; `output` in its run folder says why");
+    throw ConfigError("a row's recipe or keys are invalid; see `output` in its run folder");
   return static_cast<int>(code);
 }
 

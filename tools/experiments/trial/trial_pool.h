@@ -60,16 +60,17 @@ class PoolWatcher {
 };
 
 /// Runs trials in slots until each has a result, in the order given, and records every start and
-/// end in a journal: restarted after a kill, it continues where it stopped, runs nothing twice and
-/// loses nothing. Each trial leaves `lock` and `output` (what it printed) in its run folder. The
-/// lock prevents two pools from running the same trial. If a run finished while no pool was
-/// running, its result is taken from its summary.json.
+/// end in a journal: if it is killed and restarted, it continues where it stopped, runs nothing
+/// twice and loses nothing. Each trial leaves `lock` and `output` (what it printed) in its run
+/// folder. The lock prevents two pools from running the same trial. If a run finished while no pool
+/// was running, its result is taken from its summary.json.
 ///
 /// SIGTERM, SIGINT, SIGHUP and SIGUSR1 make the trials save and end; a second SIGINT kills them.
 /// One pool at a time per process, and one thread.
 class TrialPool {
  public:
-  /// Borrows all. @param states the states from the journal; updated during the run.
+  /// Keeps references to `journal`, `states` and `watcher`.
+  /// @param states the states from the journal; updated during the run.
   TrialPool(PoolOptions options, Journal& journal, std::map<std::string, TrialState>& states,
             PoolWatcher& watcher);
 
