@@ -161,7 +161,7 @@ TEST(SampleDecoderTest, JpegsGiveTheBytesOfInterleavedPixels) {
                   trial % 4 < 2, formats[trial / 3 % 3]);
         if (testing::Test::HasFatalFailure()) return;
       }
-      EXPECT_GE(jpeg.from_planes, 5);
+      EXPECT_GE(jpeg.from_planes, 1);
       EXPECT_GE(jpeg.from_pixels, 1);
     }
   }

@@ -396,7 +396,8 @@ TEST(ResizerTest, PlanesGiveTheBytesOfPixelsForRandomCropsOnEveryInstructionSet)
     });
     preferred += Resizer::prefers_planes(size[0], size[1], size[2], size[3], filter) ? 1 : 0;
   }
-  EXPECT_GT(preferred, kCrops / 10);
+  // On CPUs without AVX2, planes are preferred for fewer sizes.
+  EXPECT_GT(preferred, kCrops / 20);
 }
 
 TEST(ResizerTest, PrefersPlanesForWeighedAverages) {
