@@ -12,6 +12,8 @@
 //     Static shared memory of a block, not initialised: PRECAST_SHARED(sums, float[8][2]).
 //   PRECAST_DYNAMIC_SHARED(name, type)
 //     A type* to the launch's shared_bytes, aligned to 16 bytes. Use it once per kernel.
+//   PRECAST_UNROLL
+//     Before a loop with a constant number of passes: nvcc unrolls it.
 
 #include <cstdint>
 
@@ -24,6 +26,7 @@ using SharedMemory = T;
 }  // namespace precast
 
 #ifdef __CUDACC__
+#define PRECAST_UNROLL _Pragma("unroll")
 #define PRECAST_LAUNCH(kernel, grid, block, shared_bytes, stream, ...) \
   kernel<<<grid, block, shared_bytes, stream>>>(__VA_ARGS__)
 #define PRECAST_SHARED(name, ...) __shared__ ::precast::SharedMemory<__VA_ARGS__> name
@@ -31,6 +34,7 @@ using SharedMemory = T;
   extern __shared__ __align__(16) unsigned char name##_bytes[]; \
   auto* const name = reinterpret_cast<::precast::SharedMemory<__VA_ARGS__>*>(name##_bytes)
 #else
+#define PRECAST_UNROLL
 #define PRECAST_LAUNCH(kernel, grid, block, shared_bytes, stream, ...) \
   ::precast::cuda_on_host::launch(kernel, grid, block, shared_bytes, stream, __VA_ARGS__)
 #define PRECAST_SHARED(name, ...)                   \
