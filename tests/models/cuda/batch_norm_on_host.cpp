@@ -1,4 +1,5 @@
-// The kernels of batch_norm.cu for kernels_test.
+// The kernels of batch_norm_*.cu for kernels_test.
 #include "tests/support/cuda_on_host.h"
 // After it.
-#include "models/cuda/batch_norm.cu"
+#include "models/cuda/batch_norm_backward.cu"
+#include "models/cuda/batch_norm_forward.cu"

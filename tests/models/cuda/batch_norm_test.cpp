@@ -5,6 +5,7 @@
 #include <cuda_fp16.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <random>
@@ -289,6 +290,21 @@ TYPED_TEST(BatchNormKernelTest, AddsResidualsAndForks) {
         }
       }
     }
+  }
+}
+
+/// As torch's ReLU. Rounding makes such outputs common in 16 bits.
+TYPED_TEST(BatchNormKernelTest, PassesNoGradientWhereTheOutputIsZero) {
+  for (const bool residual : {true, false}) {
+    Reference given = TestFixture::reference({50, 16}, {.residual = residual});
+    for (auto* values : {&given.weight, &given.bias, &given.residual})
+      std::fill(values->begin(), values->end(), 0);
+    this->run(given, [&](const auto& results) {
+      for (const auto* values : {&results.y, &results.dx, &results.d_residual})
+        for (const double value : *values) ASSERT_EQ(value, 0);
+      for (const auto* values : {&results.d_weight, &results.d_bias})
+        for (const float value : *values) ASSERT_EQ(value, 0);
+    });
   }
 }
 

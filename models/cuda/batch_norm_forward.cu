@@ -1,0 +1,174 @@
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "models/cuda/batch_norm_tiling.cuh"
+
+namespace precast::models {
+namespace {
+
+/// Count, mean and sum of squared deviations of some values.
+struct Moments {
+  float count;
+  float mean;
+  float m2;
+};
+
+/// Chan, Golub, LeVeque 1979: moments of the union.
+__device__ __forceinline__ Moments merged(const Moments& a, const Moments& b) {
+  if (b.count == 0) return a;
+  if (a.count == 0) return b;
+  const float count = a.count + b.count;
+  const float delta = b.mean - a.mean;
+  const float share = b.count / count;
+  return {count, a.mean + delta * share, a.m2 + b.m2 + delta * delta * a.count * share};
+}
+
+/// Moments of the chunk's rows, per channel: partial[chunk, channel].
+template <typename T, int V>
+__global__ void moments_kernel(const T* __restrict__ x, Tiling tiling,
+                               float2* __restrict__ partial) {
+  PRECAST_SHARED(moments, float2[kThreads][V]);
+  PRECAST_SHARED(counts, float[kThreads]);
+  const Place place(tiling);
+  // Sums of differences from the first value: exact enough even if the mean is far from zero.
+  float shift[V] = {}, sum[V] = {}, squares[V] = {};
+  float count = 0;
+  if (place.group < tiling.groups) {
+    for (std::int64_t row = place.first_row + place.line; row < place.end_row;
+         row += tiling.lines) {
+      const auto pack = reinterpret_cast<const Pack<T, V>*>(x)[row * tiling.groups + place.group];
+      PRECAST_UNROLL
+      for (int v = 0; v < V; ++v) {
+        const float value = to_float(pack.values[v]);
+        if (count == 0) shift[v] = value;
+        const float difference = value - shift[v];
+        sum[v] += difference;
+        squares[v] += difference * difference;
+      }
+      count += 1;
+    }
+  }
+  const float share = count > 0 ? 1 / count : 0;
+  PRECAST_UNROLL
+  for (int v = 0; v < V; ++v) {
+    const float mean = sum[v] * share;
+    const float m2 = squares[v] - sum[v] * mean;
+    moments[threadIdx.x][v] = {shift[v] + mean, m2 > 0 ? m2 : 0};
+  }
+  counts[threadIdx.x] = count;
+  for (int half = tiling.lines / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (place.line < half) {
+      const int mine = static_cast<int>(threadIdx.x);
+      const int other = mine + half * tiling.lanes;
+      const float mine_count = counts[mine], other_count = counts[other];
+      PRECAST_UNROLL
+      for (int v = 0; v < V; ++v) {
+        const Moments both = merged({mine_count, moments[mine][v].x, moments[mine][v].y},
+                                    {other_count, moments[other][v].x, moments[other][v].y});
+        moments[mine][v] = {both.mean, both.m2};
+      }
+      counts[mine] = mine_count + other_count;
+    }
+  }
+  // Thread 0 of a column merged it and reads only its own results: no barrier.
+  if (place.line != 0 || place.group >= tiling.groups) return;
+  PRECAST_UNROLL
+  for (int v = 0; v < V; ++v) {
+    partial[static_cast<std::int64_t>(blockIdx.y) * tiling.channels + place.group * V + v] =
+        moments[threadIdx.x][v];
+  }
+}
+
+/// Merges the chunks' moments, a warp per channel.
+__global__ void finish_moments_kernel(const float2* __restrict__ partial, Tiling tiling,
+                                      BatchNormForward call) {
+  const int channel =
+      static_cast<int>(blockIdx.x) * kFinishedChannels + static_cast<int>(threadIdx.x) / warpSize;
+  const int lane = static_cast<int>(threadIdx.x) % warpSize;
+  Moments all{0, 0, 0};
+  if (channel < tiling.channels) {
+    for (int chunk = lane; chunk < tiling.chunks; chunk += warpSize) {
+      const std::int64_t left = tiling.rows - static_cast<std::int64_t>(chunk) * tiling.chunk_rows;
+      const float2 moments = partial[static_cast<std::int64_t>(chunk) * tiling.channels + channel];
+      all = merged(all, {static_cast<float>(left < tiling.chunk_rows ? left : tiling.chunk_rows),
+                         moments.x, moments.y});
+    }
+  }
+  for (int offset = warpSize / 2; offset > 0; offset /= 2) {
+    const Moments other{__shfl_down_sync(~0U, all.count, offset),
+                        __shfl_down_sync(~0U, all.mean, offset),
+                        __shfl_down_sync(~0U, all.m2, offset)};
+    all = merged(all, other);
+  }
+  if (lane != 0 || channel >= tiling.channels) return;
+  const float rows = static_cast<float>(tiling.rows);
+  call.mean[channel] = all.mean;
+  call.inv_std[channel] = 1 / sqrtf(all.m2 / rows + call.eps);
+  if (call.running_mean == nullptr) return;
+  call.running_mean[channel] += call.momentum * (all.mean - call.running_mean[channel]);
+  call.running_var[channel] += call.momentum * (all.m2 / (rows - 1) - call.running_var[channel]);
+}
+
+template <typename T, int V, bool kResidual>
+__global__ void apply_kernel(Tiling tiling, BatchNormForward call) {
+  const Place place(tiling);
+  if (place.group >= tiling.groups) return;
+  const Affine<V> norm(call.mean, call.inv_std, call.weight, call.bias, place.group * V);
+  const auto* const x = static_cast<const Pack<T, V>*>(call.x);
+  const auto* const residual = static_cast<const Pack<T, V>*>(call.residual);
+  auto* const y = static_cast<Pack<T, V>*>(call.y);
+  for (std::int64_t row = place.first_row + place.line; row < place.end_row; row += tiling.lines) {
+    const std::int64_t at = row * tiling.groups + place.group;
+    const Pack<T, V> in = x[at];
+    Pack<T, V> added{};
+    if constexpr (kResidual) added = residual[at];
+    Pack<T, V> out;
+    unsigned mask = 0;
+    PRECAST_UNROLL
+    for (int v = 0; v < V; ++v) {
+      float value = norm(v, to_float(in.values[v]));
+      if constexpr (kResidual) value += to_float(added.values[v]);
+      // Not fmaxf, which would turn NaN into 0.
+      if (call.relu && value <= 0) value = 0;
+      round_to(value, out.values[v]);
+      // The rounded value decides, as for separate ops.
+      if (to_float(out.values[v]) > 0) mask |= 1U << v;
+    }
+    y[at] = out;
+    if constexpr (kResidual)
+      if (call.relu) call.mask[at] = static_cast<std::uint8_t>(mask);
+  }
+}
+
+}  // namespace
+
+std::size_t batch_norm_mask_bytes(const BatchNormShape& shape) {
+  return static_cast<std::size_t>(shape.rows) *
+         static_cast<std::size_t>(shape.channels / pack_of(shape));
+}
+
+std::size_t batch_norm_workspace_bytes(const BatchNormShape& shape) {
+  return sizeof(float2) * static_cast<std::size_t>(tiling_of(shape, pack_of(shape)).chunks) *
+         static_cast<std::size_t>(shape.channels);
+}
+
+void batch_norm_forward(const BatchNormShape& shape, const BatchNormForward& call,
+                        cudaStream_t stream) {
+  for_pack(shape, [&]<typename T, int V>(T) {
+    const Tiling tiling = tiling_of(shape, V);
+    auto* const partial = static_cast<float2*>(call.workspace);
+    PRECAST_LAUNCH((moments_kernel<T, V>), grid_of(tiling), kThreads, 0, stream,
+                   static_cast<const T*>(call.x), tiling, partial);
+    PRECAST_LAUNCH(finish_moments_kernel, finish_blocks(tiling), kThreads, 0, stream, partial,
+                   tiling, call);
+    if (call.residual != nullptr)
+      PRECAST_LAUNCH((apply_kernel<T, V, true>), grid_of(tiling), kThreads, 0, stream, tiling,
+                     call);
+    else
+      PRECAST_LAUNCH((apply_kernel<T, V, false>), grid_of(tiling), kThreads, 0, stream, tiling,
+                     call);
+  });
+}
+
+}  // namespace precast::models

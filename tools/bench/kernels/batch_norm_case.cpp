@@ -1,0 +1,94 @@
+#include "tools/bench/kernels/batch_norm_case.h"
+
+#include <fmt/core.h>
+
+namespace precast::tools {
+namespace {
+
+using models::ActivationType;
+using models::BatchNormShape;
+
+constexpr int kImages = 256;
+constexpr int kSizePx = 56;
+constexpr int kChannels = 256;
+
+/// The memory of a forward and a backward pass.
+struct Buffers {
+  BatchNormShape shape;
+  std::size_t bytes;
+  std::size_t mask_bytes;
+  std::shared_ptr<void> x, residual, y, dy, dx, d_residual, mask, workspace;
+  /// [8, channels] float32: weight, bias, mean, inv_std, d_weight, d_bias, running statistics
+  std::shared_ptr<void> channels;
+
+  explicit Buffers(ActivationType type)
+      : shape{std::int64_t{kImages} * kSizePx * kSizePx, kChannels, type},
+        bytes(static_cast<std::size_t>(shape.rows) * kChannels *
+              (type == ActivationType::f32 ? 4 : 2)),
+        mask_bytes(batch_norm_mask_bytes(shape)),
+        x(gpu_memory(bytes)),
+        residual(gpu_memory(bytes)),
+        y(gpu_memory(bytes)),
+        dy(gpu_memory(bytes)),
+        dx(gpu_memory(bytes)),
+        d_residual(gpu_memory(bytes)),
+        mask(gpu_memory(mask_bytes)),
+        workspace(gpu_memory(batch_norm_workspace_bytes(shape))),
+        channels(gpu_memory(8 * kChannels * sizeof(float))) {}
+
+  [[nodiscard]] float* row(int index) const {
+    return static_cast<float*>(channels.get()) + std::size_t{kChannels} * index;
+  }
+};
+
+std::string describe(ActivationType type, bool residual) {
+  return fmt::format("{} x {} x {} x {}, {}-bit floats{}", kImages, kSizePx, kSizePx, kChannels,
+                     type == ActivationType::f32 ? 32 : 16, residual ? ", with a residual" : "");
+}
+
+}  // namespace
+
+KernelCase batch_norm_forward_case(ActivationType type, bool residual) {
+  const Buffers buffers(type);
+  const std::size_t moved = residual ? 4 * buffers.bytes + buffers.mask_bytes : 3 * buffers.bytes;
+  return {describe(type, residual), moved, [=](cudaStream_t stream) {
+            models::batch_norm_forward(buffers.shape,
+                                       {.x = buffers.x.get(),
+                                        .residual = residual ? buffers.residual.get() : nullptr,
+                                        .weight = buffers.row(0),
+                                        .bias = buffers.row(1),
+                                        .running_mean = buffers.row(6),
+                                        .running_var = buffers.row(7),
+                                        .y = buffers.y.get(),
+                                        .mean = buffers.row(2),
+                                        .inv_std = buffers.row(3),
+                                        .mask = static_cast<std::uint8_t*>(buffers.mask.get()),
+                                        .workspace = buffers.workspace.get()},
+                                       stream);
+          }};
+}
+
+KernelCase batch_norm_backward_case(ActivationType type, bool residual) {
+  const Buffers buffers(type);
+  const std::size_t moved =
+      residual ? 6 * buffers.bytes + 2 * buffers.mask_bytes : 5 * buffers.bytes;
+  return {describe(type, residual), moved, [=](cudaStream_t stream) {
+            models::batch_norm_backward(
+                buffers.shape,
+                {.x = buffers.x.get(),
+                 .dy = buffers.dy.get(),
+                 .weight = buffers.row(0),
+                 .bias = buffers.row(1),
+                 .mean = buffers.row(2),
+                 .inv_std = buffers.row(3),
+                 .mask = residual ? static_cast<const std::uint8_t*>(buffers.mask.get()) : nullptr,
+                 .dx = buffers.dx.get(),
+                 .d_residual = residual ? buffers.d_residual.get() : nullptr,
+                 .d_weight = buffers.row(4),
+                 .d_bias = buffers.row(5),
+                 .workspace = buffers.workspace.get()},
+                stream);
+          }};
+}
+
+}  // namespace precast::tools

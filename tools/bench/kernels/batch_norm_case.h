@@ -1,0 +1,14 @@
+#pragma once
+
+#include "models/cuda/batch_norm.h"
+#include "tools/bench/kernels/kernel_case.h"
+
+namespace precast::tools {
+
+/// The batch norm and ReLU at the end of a block in the first stage of ResNet-50: 256 images,
+/// 56 x 56 px, 256 channels. @param residual with the addition of the shortcut
+/// @throws DeviceError
+[[nodiscard]] KernelCase batch_norm_forward_case(models::ActivationType type, bool residual);
+[[nodiscard]] KernelCase batch_norm_backward_case(models::ActivationType type, bool residual);
+
+}  // namespace precast::tools
