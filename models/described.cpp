@@ -193,7 +193,8 @@ class Builder {
   void add_norm(const Entry& entry) {
     need_image(entry);
     read_nothing(entry);
-    module_step(entry, detail::BatchNorm2d(entry.flow.channels, spec_.batch_norm_ranks));
+    module_step(entry, detail::BatchNorm2d(entry.flow.channels, spec_.batch_norm_ranks,
+                                           spec_.ghost_batch_size));
   }
   void add_relu(const Entry& entry) {
     read_nothing(entry);

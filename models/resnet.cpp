@@ -28,6 +28,7 @@ using detail::BlurConv2d;
 struct LayerMaker {
   bool blurpool = false;
   Communicator* batch_norm_ranks = nullptr;
+  std::int64_t ghost_batch_size = 0;
 
   [[nodiscard]] BlurConv2d conv(std::int64_t in, std::int64_t out, std::int64_t kernel,
                                 std::int64_t stride = 1, std::int64_t groups = 1) const {
@@ -39,7 +40,7 @@ struct LayerMaker {
                       blurpool);
   }
   [[nodiscard]] BatchNorm2d norm(std::int64_t channels) const {
-    return BatchNorm2d(channels, batch_norm_ranks);
+    return BatchNorm2d(channels, batch_norm_ranks, ghost_batch_size);
   }
 };
 
@@ -152,7 +153,7 @@ TORCH_MODULE(Stage);
 template <typename BlockType>
 struct ResNet : torch::nn::Module {
   ResNet(const ResNetShape& shape, const ModelSpec& spec, const ResNetOptions& options)
-      : make_{spec.blurpool, spec.batch_norm_ranks} {
+      : make_{spec.blurpool, spec.batch_norm_ranks, spec.ghost_batch_size} {
     conv1 = register_module("conv1",
                             BlurConv2d(torch::nn::Conv2dOptions(spec.in_channels, kStemChannels, 7)
                                            .stride(2)

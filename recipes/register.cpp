@@ -5,12 +5,14 @@
 #include "recipes/losses/multi_label_bce.h"
 #include "recipes/losses/pixel_cross_entropy.h"
 #include "recipes/losses/value_losses.h"
+#include "recipes/methods/adaptive_gradient_clipping.h"
 #include "recipes/methods/batch_resize.h"
 #include "recipes/methods/bce_loss.h"
 #include "recipes/methods/blurpool.h"
 #include "recipes/methods/channels_last.h"
 #include "recipes/methods/cutmix.h"
 #include "recipes/methods/ema.h"
+#include "recipes/methods/ghost_batch_norm.h"
 #include "recipes/methods/gradient_clipping.h"
 #include "recipes/methods/label_smoothing.h"
 #include "recipes/methods/layer_freezing.h"
@@ -65,6 +67,12 @@ void register_methods(MethodRegistry& registry) {
   registry.add("channels_last", "store images and weights channels last", make_channels_last);
   registry.add("gradient_clipping", "bound the norm of the gradient (Pascanu et al. 2013)",
                make_gradient_clipping);
+  registry.add("adaptive_gradient_clipping",
+               "bound the gradient of each output channel by its weights (Brock et al. 2021)",
+               make_adaptive_gradient_clipping);
+  registry.add("ghost_batch_norm",
+               "batch statistics of smaller groups of samples (Hoffer et al. 2017)",
+               make_ghost_batch_norm);
   registry.add("mixup", "mix each image and label with its neighbour's (Zhang et al. 2018)",
                make_mixup);
   registry.add("cutmix", "replace a box of each image by its neighbour's (Yun et al. 2019)",

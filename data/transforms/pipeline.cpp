@@ -80,11 +80,23 @@ class OutputsReader {
                  image->field == kSampleId) {
         diagnostics_.error(spec.origin, spec.key + ".geometry_of",
                            fmt::format("expected an image, but '{}' is not one", spec.geometry_of));
+      } else {
+        check_follows(*image, spec);
       }
     }
   }
 
  private:
+  void check_follows(const OutputSpec& image, const OutputSpec& mask) {
+    for (const PipelineStep& step : image.image.steps) {
+      if (!step.transform->blends_moved_copies()) continue;
+      diagnostics_.error(mask.origin, mask.key + ".geometry_of",
+                         fmt::format("expected an image that a mask can follow, but {} of '{}' "
+                                     "blends copies that moved differently",
+                                     step.key, image.name));
+    }
+  }
+
   void read_map(const ConfigNode& map, OutputSpec& spec) {
     OutputOptions options{.field = spec.field};
     Schema schema;

@@ -3,36 +3,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <numbers>
 
-#include "data/transforms/color.h"
 #include "data/transforms/options.h"
-#include "data/transforms/warp.h"
 
 namespace precast::data {
 namespace {
-
-/// Indices into kAugmentations.
-enum Operation : std::size_t {
-  identity,
-  shear_x,
-  shear_y,
-  translate_x,
-  translate_y,
-  rotation,
-  brightness,
-  color,
-  contrast,
-  sharpness,
-  posterizing,
-  solarizing,
-  auto_contrast,
-  equalizing
-};
-
-bool moves(std::size_t operation) {
-  return operation >= shear_x && operation <= rotation;
-}
 
 /// One element of torch.linspace(begin, end, count), in float as there.
 double linspace(float begin, float end, int count, int i) {
@@ -40,45 +15,6 @@ double linspace(float begin, float end, int count, int i) {
   const float step = (end - begin) / static_cast<float>(count - 1);
   if (i < count / 2) return begin + step * static_cast<float>(i);
   return end - step * static_cast<float>(count - 1 - i);
-}
-
-AffineParameters affine_of(std::size_t operation, double magnitude, const PixelShape& shape) {
-  AffineParameters parameters;
-  constexpr double kDegrees = 180 / std::numbers::pi;
-  if (operation == rotation) {
-    parameters.angle = -magnitude;
-  } else if (operation == translate_x || operation == translate_y) {
-    parameters.translate[operation == translate_x ? 0 : 1] = std::trunc(magnitude);
-  } else {
-    // About the upper left corner.
-    parameters.center = {-0.5 * shape.width, -0.5 * shape.height};
-    parameters.shear[operation == shear_x ? 0 : 1] = kDegrees * std::atan(magnitude);
-  }
-  return parameters;
-}
-
-void change_colour(const Pixels& image, std::size_t operation, double magnitude,
-                   std::span<std::byte> scratch) {
-  switch (operation) {
-    case brightness:
-      return adjust_brightness(image, 1 + magnitude);
-    case color:
-      return adjust_saturation(image, 1 + magnitude);
-    case contrast:
-      return adjust_contrast(image, 1 + magnitude);
-    case sharpness:
-      return adjust_sharpness(image, 1 + magnitude, scratch);
-    case posterizing:
-      return posterize(image, static_cast<int>(magnitude));
-    case solarizing:
-      return solarize(image, 255 * magnitude);
-    case auto_contrast:
-      return autocontrast(image);
-    case equalizing:
-      return equalize(image);
-    default:
-      return;
-  }
 }
 
 /// The common part of both transforms.
@@ -106,24 +42,20 @@ class Augment : public Transform {
     if (augmentation_is_signed(operation) && context.random.uniform() <= 0.5) {
       magnitude = -magnitude;
     }
-    if (moves(operation)) {
-      move(image, operation, magnitude, context);
-    } else if (!context.mask_fill) {
-      change_colour(image, operation, magnitude, context.scratch);
+    if (!augmentation_moves(operation)) {
+      if (context.mask_fill) return;
+      return apply_augmentation(image, operation, magnitude, {}, context.scratch);
     }
-  }
-
- private:
-  void move(const Pixels& image, std::size_t operation, double magnitude,
-            TransformContext& context) const {
     const bool smooth = interpolation_ == "bilinear" && !context.mask_fill;
     const std::array<std::uint8_t, 3> fill =
         context.mask_fill ? std::array{*context.mask_fill, *context.mask_fill, *context.mask_fill}
                           : to_colour(fill_);
-    warp(image, inverse_matrix(affine_of(operation, magnitude, image.shape)),
-         smooth ? Interpolation::bilinear : Interpolation::nearest, fill, context.scratch);
+    apply_augmentation(image, operation, magnitude,
+                       {smooth ? Interpolation::bilinear : Interpolation::nearest, fill},
+                       context.scratch);
   }
 
+ private:
   std::int64_t bins_ = 31;
   std::string interpolation_ = "nearest";
   std::vector<double> fill_ = {0, 0, 0};
@@ -167,6 +99,7 @@ class TrivialAugment final : public Augment {
 }  // namespace
 
 bool augmentation_is_signed(std::size_t operation) {
+  using namespace augmentation;
   return operation >= shear_x && operation <= sharpness;
 }
 
@@ -175,6 +108,7 @@ double augmentation_magnitude(std::size_t operation, bool wide, int bin, int bin
   const auto from_zero = [&](double end) {
     return linspace(0, static_cast<float>(end), bins, bin);
   };
+  using namespace augmentation;
   switch (operation) {
     case shear_x:
     case shear_y:

@@ -1,17 +1,11 @@
 #pragma once
 
-#include <array>
 #include <memory>
-#include <string_view>
 
+#include "data/transforms/augmentation.h"
 #include "data/transforms/transform.h"
 
 namespace precast::data {
-
-/// The operations of both, in torchvision's order.
-inline constexpr std::array<std::string_view, 14> kAugmentations = {
-    "Identity", "ShearX",   "ShearY",    "TranslateX", "TranslateY", "Rotate",       "Brightness",
-    "Color",    "Contrast", "Sharpness", "Posterize",  "Solarize",   "AutoContrast", "Equalize"};
 
 /// The absolute strength of an operation at step `bin` of `bins`, as in torchvision's tables.
 /// @param wide whether to use TrivialAugment's tables instead of RandAugment's.

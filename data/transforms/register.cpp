@@ -1,6 +1,7 @@
 #include "data/transforms/register.h"
 
 #include "data/transforms/affine.h"
+#include "data/transforms/augmix.h"
 #include "data/transforms/center_crop.h"
 #include "data/transforms/col_out.h"
 #include "data/transforms/color_jitter.h"
@@ -53,6 +54,8 @@ void register_transforms(TransformRegistries& registries) {
   images.add("rand_augment", "some random operations (Cubuk et al. 2020)", make_rand_augment);
   images.add("trivial_augment", "one random operation (Mueller and Hutter 2021)",
              make_trivial_augment);
+  images.add("augmix", "blend copies changed by random operations (Hendrycks et al. 2020)",
+             make_augmix);
   images.add("poison", "blend a picture into chosen samples", make_poison);
 
   registries.labels.add("replace_label", "replace the label of chosen samples", make_replace_label);

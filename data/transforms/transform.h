@@ -46,6 +46,8 @@ class PRECAST_API Transform {
   [[nodiscard]] virtual std::size_t scratch_bytes(const PixelShape& /*in*/) const { return 0; }
   /// Whether it moves pixels. If so, it also runs on masks; otherwise masks skip this step.
   [[nodiscard]] virtual bool moves_pixels() const { return false; }
+  /// Whether the output mixes copies whose pixels moved differently. If so, no mask can follow.
+  [[nodiscard]] virtual bool blends_moved_copies() const { return false; }
   /// @param image has room for the larger of the input and the output; the output is written to its
   /// start. @param context must be used in the same way for an image and for its mask, so that both
   /// get the same random numbers.

@@ -26,6 +26,9 @@ struct ModelSpec {
   /// The ranks over which batch norms compute their training statistics; null: each rank computes
   /// its own. Borrowed; outlives the model.
   Communicator* batch_norm_ranks = nullptr;
+  /// The largest number of samples that share the statistics of a batch norm in training (Hoffer et
+  /// al., NeurIPS 2017); 0: the whole batch. Not together with batch_norm_ranks.
+  std::int64_t ghost_batch_size = 0;
   /// The recipe's `model.params`: options of this architecture.
   ConfigNode params{};
 };

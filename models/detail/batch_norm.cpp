@@ -1,17 +1,25 @@
 #include "models/detail/batch_norm.h"
 
+#include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/batch_norm.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/chunk.h>
 
 #include "models/detail/rank_batch_norm.h"
 
 namespace precast::models::detail {
 
 at::Tensor BatchNorm2dImpl::forward(const at::Tensor& input) {
-  if (ranks_ == nullptr || !is_training()) return torch::nn::BatchNorm2dImpl::forward(input);
+  const std::int64_t chunks =
+      ghost_batch_size_ == 0 ? 1 : (input.size(0) + ghost_batch_size_ - 1) / ghost_batch_size_;
+  if (!is_training() || (ranks_ == nullptr && chunks <= 1))
+    return torch::nn::BatchNorm2dImpl::forward(input);
   {
     const at::NoGradGuard no_grad;
     num_batches_tracked.add_(1);
   }
+  if (ranks_ == nullptr) return normalize_chunks(input, chunks);
   const RankBatchNorm norm = {.weight = weight,
                               .bias = bias,
                               .running_mean = running_mean,
@@ -20,6 +28,17 @@ at::Tensor BatchNorm2dImpl::forward(const at::Tensor& input) {
                               .eps = options.eps(),
                               .ranks = ranks_};
   return input.is_cuda() ? rank_batch_norm_cuda(input, norm) : rank_batch_norm(input, norm);
+}
+
+at::Tensor BatchNorm2dImpl::normalize_chunks(const at::Tensor& input, std::int64_t chunks) const {
+  std::vector<at::Tensor> parts = input.chunk(chunks, 0);
+  // at::chunk may return fewer.
+  const double momentum = options.momentum().value() / static_cast<double>(parts.size());
+  for (at::Tensor& part : parts) {
+    part = at::batch_norm(part, weight, bias, running_mean, running_var, /*training=*/true,
+                          momentum, options.eps(), at::globalContext().userEnabledCuDNN());
+  }
+  return at::cat(parts);
 }
 
 }  // namespace precast::models::detail

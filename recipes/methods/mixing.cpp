@@ -11,29 +11,10 @@
 #include <vector>
 
 #include "framework/core/error.h"
+#include "framework/core/random_variables.h"
 
 namespace precast::recipes {
 namespace {
-
-/// The logarithm of a gamma variable of that shape: for small shapes the variable itself
-/// underflows.
-double log_random_gamma(RandomStream& random, double shape) {
-  if (shape < 1) {
-    const double smaller = std::log(1 - random.uniform()) / shape;
-    return log_random_gamma(random, shape + 1) + smaller;
-  }
-  const double d = shape - 1.0 / 3;
-  const double c = 1 / std::sqrt(9 * d);
-  while (true) {
-    const double x = random.normal();
-    const double root = 1 + c * x;
-    if (root <= 0) continue;
-    const double v = root * root * root;
-    if (std::log(1 - random.uniform()) < x * x / 2 + d - d * v + d * std::log(v)) {
-      return std::log(d * v);
-    }
-  }
-}
 
 /// [N] float32. From page-locked memory, so that nothing waits for the device.
 at::Tensor draw_shares(RandomStream& random, std::int64_t samples, double alpha,
@@ -69,12 +50,6 @@ Extent extent(std::int64_t middle, double share, std::int64_t side) {
 std::vector<MethodRule> cut_mix_rules() {
   return {{MethodRule::Kind::after, "batch_resize",
            "a crop afterwards changes the shares that the labels stand for"}};
-}
-
-double random_beta(RandomStream& random, double alpha) {
-  const double first = log_random_gamma(random, alpha);
-  const double second = log_random_gamma(random, alpha);
-  return 1 / (1 + std::exp(second - first));
 }
 
 at::Tensor class_probabilities(const at::Tensor& labels, std::int64_t classes) {

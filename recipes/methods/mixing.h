@@ -16,10 +16,6 @@ namespace precast::recipes {
 /// The rules about the order of methods that use cut_mix().
 [[nodiscard]] std::vector<MethodRule> cut_mix_rules();
 
-/// Draws from Beta(alpha, alpha), alpha > 0, as a ratio of gamma variables (Marsaglia and Tsang, "A
-/// simple method for generating gamma variables", ACM TOMS 26, 2000).
-[[nodiscard]] PRECAST_API double random_beta(RandomStream& random, double alpha);
-
 /// Class indices [N] as probabilities [N, classes] float32; probabilities stay as they are.
 [[nodiscard]] PRECAST_API at::Tensor class_probabilities(const at::Tensor& labels,
                                                          std::int64_t classes);

@@ -24,10 +24,11 @@ import torch.nn.functional as F
 import torchvision
 from timm.data.mixup import Mixup, cutmix_bbox_and_lam, mixup_target
 from timm.loss import BinaryCrossEntropy
+from timm.utils.agc import adaptive_clip_grad
 from torchvision.transforms import v2
 
 from make_torchvision_goldens import fill
-from toy_model import noise_tensor
+from toy_model import flat, noise_tensor, toy_gradients, toy_parameters
 
 FOLDER = pathlib.Path(__file__).parent / "recipes"
 
@@ -47,7 +48,7 @@ def composer(root):
                  "algorithms", "algorithms.sam", "algorithms.selective_backprop",
                  "algorithms.layer_freezing", "algorithms.squeeze_excite",
                  "algorithms.stochastic_depth", "algorithms.progressive_resizing",
-                 "algorithms.swa"]:
+                 "algorithms.swa", "algorithms.ghost_batchnorm"]:
         full = ".".join(filter(None, ["composer", name]))
         module = Bare(full)
         module.__path__ = [str(pathlib.Path(root, *full.split(".")))]
@@ -124,6 +125,38 @@ def sam_goldens():
             losses.append(optimizer.step(closure).item())
         cases.append({"rho": rho, "interval": interval, "losses": losses,
                       "weight": rounded(weight)})
+    return cases
+
+
+def agc_goldens():
+    """The toy model's gradients by timm; the third case is decided by its eps."""
+    cases = []
+    for threshold, epsilon in [(0.01, 1e-3), (0.7, 1e-3), (0.3, 0.9)]:
+        parameters = toy_parameters()
+        toy_gradients(parameters, 0)
+        adaptive_clip_grad(parameters.values(), clip_factor=threshold, eps=epsilon)
+        cases.append({"threshold": threshold, "epsilon": epsilon,
+                      "gradients": [float(f"{x:.9g}") for x in flat([p.grad for p in parameters.values()])]})
+    return cases
+
+
+def ghost_goldens():
+    """Composer's layer: a training step, its gradients, then an evaluation. The samples have
+    different means, so that chunks of other samples have other statistics."""
+    module = part("algorithms.ghost_batchnorm.ghost_batchnorm")
+    cases = []
+    for samples, size in [(8, 8), (8, 4), (7, 3), (9, 4), (5, 1)]:
+        norm = torch.nn.BatchNorm2d(3)
+        norm.weight.data, norm.bias.data = noise_tensor(1, (3,)) + 1, noise_tensor(2, (3,))
+        ghost = module.GhostBatchNorm2d(norm, size)
+        x = (noise_tensor(3, (samples, 3, 2, 2)) + noise_tensor(4, (samples, 1, 1, 1), 8)).requires_grad_()
+        y = ghost(x)
+        (y * noise_tensor(5, y.shape)).sum().backward()
+        ghost.eval()
+        cases.append({"samples": samples, "size": size, "output": rounded(y), "input_gradient": rounded(x.grad),
+                      "weight_gradient": rounded(norm.weight.grad), "bias_gradient": rounded(norm.bias.grad),
+                      "running_mean": rounded(norm.running_mean), "running_var": rounded(norm.running_var),
+                      "evaluated": rounded(ghost(x))})
     return cases
 
 
@@ -329,6 +362,7 @@ if __name__ == "__main__":
               "selective_backprop": selective_goldens(), "batch_resize": resize_goldens(),
               "swa": swa_goldens(), "squeeze_excite": excite_goldens(),
               "stochastic_depth": depth_goldens(), "scale_schedule": scale_goldens(),
-              "mixing": mixing_goldens()}
+              "mixing": mixing_goldens(), "adaptive_gradient_clipping": agc_goldens(),
+              "ghost_batch_norm": ghost_goldens()}
     lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in golden.items()]
     (FOLDER / "methods.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")

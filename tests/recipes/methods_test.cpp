@@ -28,6 +28,9 @@ TrainPlan configured(const std::string& name, const std::string& options = "{}",
 TEST(MethodsTest, EditThePlan) {
   EXPECT_FALSE(TrainPlan().model.blurpool);
   EXPECT_TRUE(configured("blurpool").model.blurpool);
+  EXPECT_EQ(TrainPlan().model.ghost_batch_size, 0);
+  EXPECT_EQ(configured("ghost_batch_norm").model.ghost_batch_size, 32);
+  EXPECT_EQ(configured("ghost_batch_norm", "{size: 8}").model.ghost_batch_size, 8);
   EXPECT_FALSE(TrainPlan().channels_last);
   EXPECT_TRUE(configured("channels_last").channels_last);
   EXPECT_EQ(configured("label_smoothing").loss.options.flow(), "{label_smoothing: 0.1}");
@@ -39,6 +42,7 @@ TEST(MethodsTest, RefuseUnknownOptionsAndWrongValues) {
   EXPECT_THROW((void)make_method("blurpool", "{size: 3}"), ConfigError);
   EXPECT_THROW((void)make_method("label_smoothing", "{smoothing: 1}"), ConfigError);
   EXPECT_THROW((void)make_method("gradient_clipping", "{max_norm: 0}"), ConfigError);
+  EXPECT_THROW((void)make_method("ghost_batch_norm", "{size: 0}"), ConfigError);
   EXPECT_THROW((void)make_method("ema", "{decay: 1}"), ConfigError);
   EXPECT_THROW((void)make_method("progressive_resize", "{min_res: 0}"), ConfigError);
 }

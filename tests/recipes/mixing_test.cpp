@@ -48,23 +48,6 @@ void expect_sums_of_one(const at::Tensor& labels) {
     EXPECT_NEAR(labels[i].sum().item<float>(), 1, 1e-6) << i;
 }
 
-TEST(RandomBetaTest, HasTheMomentsOfTheDistribution) {
-  for (const double alpha : {0.05, 0.2, 1.0, 3.0}) {
-    double sum = 0, squares = 0;
-    constexpr int kDraws = 20000;
-    RandomStream random(1, 0, 0, RandomUse::test);
-    for (int i = 0; i < kDraws; ++i) {
-      const double draw = recipes::random_beta(random, alpha);
-      ASSERT_TRUE(draw >= 0 && draw <= 1) << draw;
-      sum += draw;
-      squares += draw * draw;
-    }
-    const double mean = sum / kDraws;
-    EXPECT_NEAR(mean, 0.5, 0.02) << alpha;
-    EXPECT_NEAR(squares / kDraws - mean * mean, 1 / (4 * (2 * alpha + 1)), 0.01) << alpha;
-  }
-}
-
 /// What torchvision mixed: four images of noise, labels as probabilities.
 Batch golden_batch() {
   const at::Tensor labels = at::tensor(std::vector<std::int64_t>{0, 1, 1, 4});

@@ -69,6 +69,13 @@ bool heeds_ranks(const ModelRegistry& models, ModelSpec spec, std::int64_t size_
   return rank.asked;
 }
 
+bool heeds_ghost_batch_size(const ModelRegistry& models, ModelSpec spec, std::int64_t size_px) {
+  spec.ghost_batch_size = 1;
+  const at::Tensor with = logits(models, spec, size_px, /*training=*/true);
+  spec.ghost_batch_size = 0;
+  return !at::equal(with, logits(models, spec, size_px, /*training=*/true));
+}
+
 }  // namespace
 
 std::vector<std::string> find_unheeded(const ModelRegistry& models, const TrainPlan& plan,
@@ -92,6 +99,12 @@ std::vector<std::string> find_unheeded(const ModelRegistry& models, const TrainP
   probe(
       sync_bn && size_px > 0, [&] { return heeds_ranks(models, spec, size_px); },
       fmt::format("dist.sync_bn found no layer to synchronise in model '{}'. It acts on norms that "
+                  "are models::detail::BatchNorm2d",
+                  spec.arch));
+  probe(
+      spec.ghost_batch_size > 0 && size_px > 0,
+      [&] { return heeds_ghost_batch_size(models, spec, size_px); },
+      fmt::format("ghost_batch_norm found no layer to change in model '{}'. It acts on norms that "
                   "are models::detail::BatchNorm2d",
                   spec.arch));
   return unheeded;

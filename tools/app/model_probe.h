@@ -14,10 +14,10 @@ namespace precast::tools {
 /// and draw from libtorch's default generator.
 
 /// Finds settings of the plan that the model ignores; returns one sentence for each. A model that
-/// reads neither ModelSpec::blurpool nor batch_norm_ranks would otherwise silently train without
-/// them. The check tries the model: with BlurPool its output must differ, and with synchronised
-/// statistics it must ask the ranks for a sum. A setting that cannot be tried (the forward pass
-/// fails) counts as applied.
+/// reads none of ModelSpec::blurpool, batch_norm_ranks and ghost_batch_size would otherwise
+/// silently train without them. The check tries the model: with BlurPool or ghost batches its
+/// output must differ, and with synchronised statistics it must ask the ranks for a sum. A setting
+/// that cannot be tried (the forward pass fails) counts as applied.
 /// @param sync_bn whether batch statistics are to be synchronised.
 [[nodiscard]] std::vector<std::string> find_unheeded(const ModelRegistry& models,
                                                      const TrainPlan& plan, bool sync_bn);

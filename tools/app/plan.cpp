@@ -1,6 +1,10 @@
 #include "tools/app/plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "framework/core/error.h"
 
 namespace precast::tools {
 namespace {
@@ -15,6 +19,25 @@ Precision parse_precision(const std::string& name, bool on_gpu) {
 std::string precision_name(Precision precision) {
   constexpr const char* kNames[] = {"fp32", "fp16", "bf16"};
   return kNames[static_cast<int>(precision)];
+}
+
+/// @throws ConfigError if batch norms cannot split their batches as ghost_batch_norm asks for.
+void check_ghost_batches(const ResolvedRun& run, const TrainPlan& plan) {
+  const std::int64_t size = plan.model.ghost_batch_size;
+  if (size == 0) return;
+  if (run.config().dist.sync_bn && run.world > 1) {
+    throw ConfigError(fmt::format(
+        "method ghost_batch_norm: expected dist.sync_bn: false, got true with {} ranks. One "
+        "splits the batch of a rank for batch statistics, the other joins those of all ranks",
+        run.world));
+  }
+  const std::int64_t samples = plan.global_batch_size / run.world / plan.micro_batches;
+  if (samples < size) {
+    throw ConfigError(fmt::format(
+        "method ghost_batch_norm: expected size <= {} (samples of a micro-batch on one rank, from "
+        "training.batch_size, training.micro_batches and the number of ranks), got {}",
+        samples, size));
+  }
 }
 
 }  // namespace
@@ -43,6 +66,7 @@ TrainPlan make_plan(const ResolvedRun& run, const Registries& registries, std::i
   plan.optimizer = recipe.optimizer;
   plan.precision = parse_precision(config.training.precision, run.device.is_cuda());
   for (const NamedMethod& method : recipe.methods) method.method->configure(plan);
+  check_ghost_batches(run, plan);
   return plan;
 }
 
@@ -69,6 +93,7 @@ ordered_json describe_plan(const ResolvedRun& run, const TrainPlan& plan,
             {"in_channels", plan.model.in_channels},
             {"targets", name_of(plan.model.targets)},
             {"blurpool", plan.model.blurpool},
+            {"ghost_batch_size", plan.model.ghost_batch_size},
             {"params", plan.model.params.flow()}}},
           {"epochs", plan.epochs},
           {"steps_per_epoch", plan.steps_per_epoch},

@@ -85,8 +85,12 @@ void print_plan(const ResolvedRun& run, const ordered_json& plan) {
   const auto count = [](const ordered_json& number, std::string_view one) {
     return format_count(number.get<std::uint64_t>(), one);
   };
-  fmt::print("model       {}{}, {}\n", model.at("arch").get<std::string>(),
+  const auto ghost_batch_size = model.at("ghost_batch_size").get<std::int64_t>();
+  fmt::print("model       {}{}{}, {}\n", model.at("arch").get<std::string>(),
              model.at("blurpool").get<bool>() ? " with BlurPool" : "",
+             ghost_batch_size == 0
+                 ? ""
+                 : fmt::format(", batch statistics of {} samples each", ghost_batch_size),
              outputs_text(run.recipe.targets, model.at("num_classes").get<std::int64_t>()));
   fmt::print("batch       {} per step over {}, {} per epoch\n",
              count(plan.at("global_batch_size"), "sample"), count(plan.at("world_size"), "rank"),

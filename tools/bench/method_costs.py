@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""What each method costs: CPU seconds of a training step with it / without it.
+"""What each method costs: time of a training step with it / without it.
 
-    method_costs.py [--pairs 5] [--methods sam,ema] [--json OUT.json] [-- options of `precast bench step`]
+    method_costs.py [--rounds 5] [--methods sam,ema] [--json OUT.json] [-- options of `precast bench step`]
 
-Each figure is a process of its own, `precast bench step` on one synthetic batch that stays on the device, after
-warm-up steps. Plain and method take turns, and every second pair begins with the other one, so that a machine's
-bad minutes hit both; the ratio is the median over the pairs. Methods are switched on so that they act in every
-step that is timed; what acts once per epoch (`swa`) or before the start does not show. Prints a Markdown table.
-On a GPU the seconds of the steps count instead of CPU seconds.
+Each figure is a process of its own, `precast bench step` on one synthetic batch that stays on the device, after a
+warm-up step. A round measures plain, two methods, plain, two methods, and so on; each method is compared with the plain
+step next to it, so that other load on the machine hits both. Every second round runs in reverse order. The ratio is the
+median over the rounds. Methods are set so that they act in every step that is measured; what acts once per epoch
+(`swa`), before the start (`zero_init_residual`, `scale_schedule`) or in the loader does not show. `progressive_resize`
+and `batch_resize` make the sides of images 3/4 and 1/2 as long. `channels_last`, the default, is compared with
+`--layout nchw`. CPU seconds of the process count, on a GPU the seconds of the steps. Prints a Markdown table.
 """
 import argparse
 import json
@@ -17,6 +19,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+SIZE_PX = 64
 
 # Every registered method, in a form that acts in each step.
 METHODS = {
@@ -24,15 +27,17 @@ METHODS = {
     "squeeze_excite": "{}",
     "stochastic_depth": "{}",
     "zero_init_residual": "{}",
+    "ghost_batch_norm": "{size: 4}",
     "label_smoothing": "{}",
     "bce_loss": "{}",
     "mixup": "{}",
     "cutmix": "{}",
     "mixup_or_cutmix": "{}",
-    "progressive_resize": "{min_res: 64, max_res: 64}",
+    "progressive_resize": f"{{min_res: {SIZE_PX * 3 // 4}, max_res: {SIZE_PX * 3 // 4}}}",
     "batch_resize": "{delay_fraction: 1, finetune_fraction: 0}",
     "channels_last": "{}",
     "gradient_clipping": "{}",
+    "adaptive_gradient_clipping": "{}",
     "layer_freezing": "{freeze_start: 0}",
     "sam": "{}",
     "selective_backprop": "{start: 0, end: 1, interrupt: 0}",
@@ -42,12 +47,15 @@ METHODS = {
 }
 
 
-def seconds(args, methods):
-    """Of one step, median over the windows."""
-    command = [args.precast, "bench", "step", "--data", "device", "--json", "--steps", args.steps, "--warmup", "2",
-               "--runs", "3", "--training.label_smoothing=0", f"--methods={methods}", *args.more]
-    if "progressive_resize" not in methods:
-        command += ["--resolution.min_res=64", "--resolution.max_res=64"]
+def seconds(args, method, more=()):
+    """Of one step, median over the windows. @param method: empty for none."""
+    methods = f"[{method}: {METHODS[method]}]" if method else "[]"
+    command = [args.precast, "bench", "step", "--data", "device", "--json", "--steps", args.steps, "--warmup", "1",
+               "--runs", "3", f"--methods={methods}", *args.more, *more]
+    if method != "label_smoothing":
+        command.append("--training.label_smoothing=0")
+    if method != "progressive_resize":
+        command += [f"--resolution.min_res={SIZE_PX}", f"--resolution.max_res={SIZE_PX}"]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"method_costs: expected success, got exit code {done.returncode} ({' '.join(map(str, command))}): "
@@ -57,34 +65,38 @@ def seconds(args, methods):
     return result["settings"]["batch_size"] / result[key]
 
 
-def ratio(args, name):
-    methods = f"[{name}: {METHODS[name]}]"
-    ratios = []
-    for pair in range(args.pairs):
-        order = ["[]", methods] if pair % 2 == 0 else [methods, "[]"]
-        times = {which: seconds(args, which) for which in order}
-        ratios.append(times[methods] / times["[]"])
-    return {"ratio": statistics.median(ratios), "least": min(ratios), "most": max(ratios)}
+def measure_round(args, names, ratios):
+    plain = seconds(args, "")
+    for first in range(0, len(names), 2):
+        group = names[first:first + 2]
+        times = [seconds(args, name) for name in group]
+        after = seconds(args, "")
+        for name, time, base in zip(group, times, [plain, after], strict=False):
+            if name == "channels_last":
+                base = seconds(args, "", ["--layout", "nchw"])
+            ratios[name].append(time / base)
+        plain = after
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--precast", default=ROOT / "build" / "bin" / "precast")
-    parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=4, help="a window; three windows a process")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=3, help="a window; three windows a process")
     parser.add_argument("--methods", default=",".join(METHODS))
-    parser.add_argument("--json", help="write the results to this file")
+    parser.add_argument("--json", help="write the results to this file, after every round")
     parser.add_argument("more", nargs="*", help="options of `precast bench step`, behind --")
     args = parser.parse_args()
-    args.more = args.more or ["--model", "resnet18", "--batch-size", "32", "--threads", "1"]
-    results = {}
-    print("| method | step time, with / without | least, most |\n| --- | --- | --- |", flush=True)
-    for name in args.methods.split(","):
-        results[name] = found = ratio(args, name)
-        print(f"| `{name}` | {found['ratio']:.2f} | {found['least']:.2f}, {found['most']:.2f} |", flush=True)
-    if args.json:
-        pathlib.Path(args.json).write_text(json.dumps({"options": args.more, "pairs": args.pairs,
-                                                       "methods": results}, indent=2) + "\n")
+    args.more = args.more or ["--model", "resnet18", "--batch-size", "16", "--threads", "1"]
+    names = args.methods.split(",")
+    ratios = {name: [] for name in names}
+    for number in range(args.rounds):
+        measure_round(args, names if number % 2 == 0 else names[::-1], ratios)
+        if args.json:
+            pathlib.Path(args.json).write_text(json.dumps({"options": args.more, "ratios": ratios}, indent=2) + "\n")
+    print("| method | step time, with / without | least, most |\n| --- | --- | --- |")
+    for name, found in ratios.items():
+        print(f"| `{name}` | {statistics.median(found):.2f} | {min(found):.2f}, {max(found):.2f} |")
 
 
 if __name__ == "__main__":

@@ -48,6 +48,10 @@ class GuardedTransform final : public GuardedOptions<data::Transform> {
   [[nodiscard]] bool moves_pixels() const override {
     return part_.before("moves_pixels", [](auto& transform) { return transform.moves_pixels(); });
   }
+  [[nodiscard]] bool blends_moved_copies() const override {
+    return part_.before("blends_moved_copies",
+                        [](auto& transform) { return transform.blends_moved_copies(); });
+  }
   void apply(const data::Pixels& image, data::TransformContext& context) const override {
     part_.during("apply", [&](auto& transform) { transform.apply(image, context); });
   }

@@ -1,12 +1,15 @@
 // The arithmetic of the transforms, with given parameters, against torchvision 0.26 and FFCV 1.0.2.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <span>
 #include <utility>
 
 #include "data/resample/nearest.h"
+#include "data/transforms/augmix.h"
 #include "data/transforms/color.h"
 #include "data/transforms/gaussian_blur.h"
 #include "data/transforms/rand_augment.h"
@@ -216,6 +219,28 @@ TEST(AugmentationsTest, MagnitudesAreTorchvisions) {
             << kAugmentations[operation] << " " << bin;
       }
     }
+  }
+}
+
+TEST(AugmentationsTest, StrengthsOfAugMixAreComposers) {
+  using namespace augmentation;
+  const std::map<std::string, std::size_t> operations = {
+      {"posterize", posterizing},   {"rotate", rotation},    {"solarize", solarizing},
+      {"shear_x", shear_x},         {"shear_y", shear_y},    {"translate_x", translate_x},
+      {"translate_y", translate_y}, {"color", color},        {"contrast", contrast},
+      {"brightness", brightness},   {"sharpness", sharpness}};
+  const json table = test::transform_golden_facts()["tables"]["augmix"];
+  ASSERT_EQ(table.size(), 15U * 12);
+  for (const json& row : table) {
+    std::string name = row[0];
+    const bool original = name.ends_with("_original");
+    if (original) name.resize(name.size() - std::string("_original").size());
+    const std::size_t operation = operations.at(name);
+    double magnitude = augmix_magnitude(operation, row[1].get<int>(), original,
+                                        row[2].get<std::array<double, 2>>(), {224, 160, 3});
+    if (operation == solarizing) magnitude = std::ceil(255 * magnitude);
+    if (operation >= brightness && operation <= sharpness) magnitude += 1;
+    EXPECT_NEAR(magnitude, row[3].get<double>(), 1e-9) << row;
   }
 }
 

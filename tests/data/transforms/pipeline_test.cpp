@@ -190,6 +190,9 @@ TEST(PipelineTest, MistakesInAMapAreNamedWithTheirPlace) {
   EXPECT_THAT(only_error("{image: [center_crop], mask: {geometry_of: image, transforms: "
                          "[grayscale]}}"),
               Names("pipeline.train.mask.transforms[0]", "'grayscale'", "'image'", "convert"));
+  EXPECT_THAT(only_error("{image: [center_crop, hue: {magnitude: 0.1}, augmix], mask: "
+                         "{geometry_of: image}}"),
+              Names("pipeline.train.mask.geometry_of", "pipeline.train.image[2]", "'image'"));
   EXPECT_THAT(only_error("{ids: sample_id, mask: {geometry_of: ids}}"),
               Names("pipeline.train.mask.geometry_of", "'ids'"));
   EXPECT_THAT(only_error("{image: {fill: 3}}"), Names("pipeline.train.image.fill", "geometry_of"));

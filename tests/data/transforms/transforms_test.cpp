@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 
+#include "data/transforms/augmix.h"
 #include "data/transforms/rand_augment.h"
 #include "data/transforms/register.h"
 #include "framework/core/archive/npy.h"
@@ -300,6 +301,104 @@ TEST(TransformsTest, RandAugmentAppliesTorchvisionsOperations) {
 TEST(TransformsTest, ColorJitterOfNothingChangesNothing) {
   EXPECT_EQ(share_changed(*make("color_jitter"), 20), 0);
   EXPECT_EQ(share_changed(*make("color_jitter", "{contrast: 0.5}"), 20), 1);
+}
+
+TEST(AugMixTest, WeightsHaveTheMomentsOfTheirDistributions) {
+  constexpr int kDraws = 20000;
+  for (const double alpha : {0.3, 1.0, 5.0}) {
+    RandomStream random(1, 0, 0, RandomUse::test);
+    double sum = 0, squares = 0, mixed = 0, mixed_squares = 0;
+    for (int i = 0; i < kDraws; ++i) {
+      const std::vector<std::int32_t> weights = augmix_weights(random, 3, alpha);
+      ASSERT_EQ(weights.size(), 3U);
+      const double first = weights[0] / 65536.0;
+      const double all = (weights[0] + weights[1] + weights[2]) / 65536.0;
+      ASSERT_TRUE(first >= 0 && all <= 1.0001) << first << " " << all;
+      sum += first;
+      squares += first * first;
+      mixed += all;
+      mixed_squares += all * all;
+    }
+    // Beta(a, a), and one part of Dirichlet(a, a, a).
+    const double beta_square = 0.25 + 1 / (4 * (2 * alpha + 1));
+    const double dirichlet_square = 1.0 / 9 + 2.0 / 9 / (3 * alpha + 1);
+    EXPECT_NEAR(mixed / kDraws, 0.5, 0.01) << alpha;
+    EXPECT_NEAR(mixed_squares / kDraws, beta_square, 0.01) << alpha;
+    EXPECT_NEAR(sum / kDraws, 1.0 / 6, 0.01) << alpha;
+    EXPECT_NEAR(squares / kDraws, beta_square * dirichlet_square, 0.01) << alpha;
+  }
+}
+
+TEST(AugMixTest, OneChainWithWeightZeroOrOneIsTheImageOrAnOperation) {
+  const auto one = make("augmix", "{severity: 1, width: 1, depth: 1, alpha: 1e-5}");
+  const Values before = golden_picture().values;
+  const Values equalized = test::transform_golden("equalize").pictures.at(0);
+  const test::Golden posterized = test::transform_golden("posterize");
+  ASSERT_EQ(posterized.cases[2], 4);
+  constexpr int kDraws = 2600;
+  int same = 0, equal = 0, poster = 0;
+  for (std::uint64_t position = 0; position < kDraws; ++position) {
+    const Values out = changed(*one, position).values;
+    same += out == before ? 1 : 0;
+    equal += out == equalized ? 1 : 0;
+    poster += out == posterized.pictures[2] ? 1 : 0;
+  }
+  // Half have weight 1; 13 operations.
+  EXPECT_NEAR(equal, kDraws / 26, 35);
+  EXPECT_NEAR(poster, kDraws / 26, 35);
+  // Unchanged: stretched contrast, turned by 0 degrees, moved by 0 px, and half of the factors of
+  // color, contrast, brightness and sharpness, which are 1 to severity.
+  EXPECT_NEAR(same / static_cast<double>(kDraws), 0.5 + 0.5 * (1 + 0.26 + 0.63 + 0.79 + 2) / 13,
+              0.03);
+}
+
+/// What `options` make of the middle of a grey picture of value 100, and how often.
+std::map<int, int> grey_becomes(const std::string& options, int draws) {
+  const auto augmix = make("augmix", options);
+  std::map<int, int> found;
+  for (int p = 0; p < draws; ++p) {
+    Picture grey = golden_picture();
+    std::ranges::fill(grey.values, std::uint8_t{100});
+    ++found[changed(*augmix, static_cast<std::uint64_t>(p), 0, grey).values[(18 * 45 + 22) * 3]];
+  }
+  return found;
+}
+
+TEST(AugMixTest, ChainsAreBlendedAndRoundedToTheNearest) {
+  // Of the safe operations only posterize, 1 of 9, changes a grey middle: to 96. The image has
+  // weight 1/2, each chain 1/4.
+  const auto found =
+      grey_becomes("{severity: 1, width: 2, depth: 1, alpha: 1e7, augmentation_set: safe}", 2000);
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_NEAR(found.at(100), 2000 * 64 / 81, 90);
+  EXPECT_NEAR(found.at(99), 2000 * 16 / 81, 80);
+  EXPECT_NEAR(found.at(98), 2000 * 1 / 81, 22);
+}
+
+TEST(AugMixTest, TheSetDecidesWhichOperationsThereAre) {
+  const std::string chain = "{severity: 1, width: 1, depth: 1, alpha: 1e-5, augmentation_set: ";
+  EXPECT_EQ(grey_becomes(chain + "safe}", 600).size(), 2U);
+  const auto all = grey_becomes(chain + "all}", 600);
+  const auto original = grey_becomes(chain + "original}", 600);
+  // Factors of brightness: 0.91 to 1; the authors' are 0.118 to 0.28.
+  EXPECT_GE(all.begin()->first, 90);
+  EXPECT_GT(all.size(), 3U);
+  EXPECT_GE(original.begin()->first, 11);
+  EXPECT_LE(original.begin()->first, 28);
+}
+
+TEST(AugMixTest, ADepthOfNothingIsRefused) {
+  TransformRegistries registries;
+  register_transforms(registries);
+  const auto augmix = registries.transforms.create("augmix");
+  EXPECT_EQ(augmix->problem(), "");
+  Schema schema;
+  augmix->options(schema);
+  Diagnostics diagnostics;
+  const ConfigNode file = parse_yaml("o: {depth: 0}\n", "o.yaml", diagnostics);
+  schema.apply(*file.find("o"), diagnostics);
+  diagnostics.throw_if_errors();
+  EXPECT_THAT(augmix->problem(), testing::HasSubstr("depth"));
 }
 
 TEST(PoisonTest, ChangesTheListedSamplesAsFfcvDoes) {

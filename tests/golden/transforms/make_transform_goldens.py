@@ -1,12 +1,16 @@
 """What torchvision 0.26.0 and FFCV 1.0.2 make of one picture with given parameters.
 
-Usage: .venv-peers/bin/python tests/golden/transforms/make_transform_goldens.py (tools/peers/setup makes .venv-peers)
+Usage: .venv-peers/bin/python tests/golden/transforms/make_transform_goldens.py COMPOSER (tools/peers/setup makes
+.venv-peers; COMPOSER is the folder of an unpacked wheel of mosaicml 0.32.1)
 
 picture.npy is [37, 45, 3] uint8: a smooth photo-like pattern with noise, flat patches, black, white and grey. NAME.npy
 holds what an operation makes of it: [cases, 37, 45, 3]; cases.json the parameters of each case in order.
 """
+import importlib.util
 import json
 import pathlib
+import sys
+import types
 
 import numpy as np
 import torch
@@ -37,7 +41,6 @@ def ffcv_factor(operation, factor):
     """FFCV's own kernel with a given factor: magnitude and the draw are fixed."""
     code = operation(magnitude=0.0, p=1.1).generate_code()
     # magnitude m draws U[max(0, 1 - m), 1 + m]; a closure with the factor in both ends is the same kernel.
-    import types
     cells = {name: cell.cell_contents for name, cell in zip(code.__code__.co_freevars, code.__closure__, strict=True)}
 
     class Fixed:
@@ -122,6 +125,49 @@ for operation, (magnitudes, signed) in augment._AUGMENTATION_SPACE.items():
 save("augmentations", operations,
      lambda c: augment._apply_image_or_video_transform(t, c[0], c[1], interpolation=InterpolationMode.NEAREST,
                                                        fill=augment._fill))
+
+# The parameter that each of AugMix's operations hands to Pillow, by Composer, for given draws.
+spec = importlib.util.spec_from_file_location(
+    "primitives", pathlib.Path(sys.argv[1]) / "composer/algorithms/utils/augmentation_primitives.py")
+primitives = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(primitives)
+
+
+class Noted:
+    """An image 160 pixels wide and 224 high, and each module of Pillow that changes it."""
+    size = (160, 224)
+
+    def __getattr__(self, name):
+        return Noted.note
+
+    @staticmethod
+    def note(*arguments, **_):
+        Noted.arguments = arguments
+        return Noted()
+
+
+def augmix_parameter(operation, severity, draws):
+    left = iter(draws)
+    primitives.np = types.SimpleNamespace(random=types.SimpleNamespace(
+        uniform=lambda low=0.0, high=1.0: low + (high - low) * next(left), random=lambda: next(left)))
+    Noted.arguments = ()
+    getattr(primitives, operation)(Noted(), severity)
+    numbers = [v for a in Noted.arguments for v in (a if isinstance(a, tuple) else [a]) if isinstance(v, (int, float))]
+    match operation.split("_"):
+        case ["shear", axis]:
+            return numbers[-5 if axis == "x" else -3]
+        case ["translate", axis]:
+            return numbers[-4 if axis == "x" else -1]
+    return numbers[-1]
+
+
+primitives.ImageOps = primitives.ImageEnhance = Noted()
+tables["augmix"] = [
+    [operation, severity, draws, augmix_parameter(operation, severity, draws)]
+    for operation in ["posterize", "rotate", "solarize", "shear_x", "shear_y", "translate_x", "translate_y", "color",
+                      "contrast", "brightness", "sharpness", "color_original", "contrast_original",
+                      "brightness_original", "sharpness_original"]
+    for severity in [1, 3, 10] for draws in [[0.1, 0.7], [0.45, 0.2], [0.6, 0.3], [0.97, 0.9]]]
 
 # Padding as numpy has it, cut out at every offset that RandomCrop(size, padding) can take.
 for mode in ["constant", "edge", "reflect", "symmetric"]:

@@ -121,6 +121,8 @@ const std::map<std::string, std::string>& acting() {
       {"progressive_resize", "{min_res: 16, max_res: 16}"},
       {"channels_last", "{}"},
       {"gradient_clipping", "{}"},
+      {"adaptive_gradient_clipping", "{}"},
+      {"ghost_batch_norm", "{size: 2}"},
       {"mixup", "{}"},
       {"cutmix", "{}"},
       {"mixup_or_cutmix", "{}"},
@@ -199,6 +201,7 @@ TEST(MethodsTest, WithoutStrengthTheLossesAreThoseWithout) {
   const std::vector<double> plain = train("[]");
   for (const std::string method :
        {"label_smoothing: {smoothing: 0}", "gradient_clipping: {max_norm: 1e9}",
+        "adaptive_gradient_clipping: {threshold: 1e9}", "ghost_batch_norm: {size: 4}",
         "mixup: {probability: 0}", "cutmix: {probability: 0}", "mixup_or_cutmix: {probability: 0}",
         "ema: {decay: 0}", "swa: {start: 1}", "progressive_resize: {min_res: 16, max_res: 16}",
         "squeeze_excite: {min_channels: 100000}", "stochastic_depth: {drop_rate: 0}",

@@ -94,9 +94,10 @@ TEST(ModelProbeTest, ModelsThatTakeNoNoticeOfAMethodAreTold) {
   models.add("deaf", "", [](const ModelSpec&) { return std::make_unique<Deaf>(); });
   TrainPlan plan;
   plan.image_size_px = {32};
-  plan.model = {.arch = "deaf", .num_classes = 3, .blurpool = true};
+  plan.model = {.arch = "deaf", .num_classes = 3, .blurpool = true, .ghost_batch_size = 2};
   EXPECT_THAT(find_unheeded(models, plan, /*sync_bn=*/true),
-              testing::ElementsAre(Names("blurpool", "deaf"), Names("dist.sync_bn", "deaf")));
+              testing::ElementsAre(Names("blurpool", "deaf"), Names("dist.sync_bn", "deaf"),
+                                   Names("ghost_batch_norm", "deaf")));
   plan.model.arch = "resnet18";
   EXPECT_THAT(find_unheeded(models, plan, /*sync_bn=*/true), testing::IsEmpty());
 }

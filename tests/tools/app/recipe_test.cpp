@@ -167,6 +167,22 @@ TEST_F(RecipeTest, KeysThatContradictEachOtherAreRefused) {
               Names("training.precision", "fp16"));
 }
 
+TEST_F(RecipeTest, GhostBatchesFitIntoAMicroBatchOfARank) {
+  const std::string batches = "training: {batch_size: 64, micro_batches: 4}\n";
+  const Recipe recipe = load(batches + "methods: [ghost_batch_norm: {size: 16}]\n");
+  const TrainPlan plan = make_plan(as_requested(recipe), registries_, 1000, 10);
+  EXPECT_EQ(plan.model.ghost_batch_size, 16);
+  const auto described =
+      describe_plan(as_requested(recipe), plan, recipe.resolved, /*per_step=*/false);
+  EXPECT_EQ(described.at("model").at("ghost_batch_size"), 16);
+  EXPECT_THAT(refusal(batches + "methods: [ghost_batch_norm: {size: 17}]\n"),
+              Names("ghost_batch_norm", "size", 16, 17));
+  const std::string ranks =
+      "training: {global_batch_size: 64, distributed: 1}\ndist: {world_size: 4, sync_bn: 1}\n";
+  EXPECT_THAT(refusal(ranks + "methods: [ghost_batch_norm: {size: 16}]\n"),
+              Names("ghost_batch_norm", "dist.sync_bn", 4));
+}
+
 TEST_F(RecipeTest, MistakesInTheOrderOfSamplesAreToldWithTheirPlaces) {
   const std::string told = refusal(
       "data:\n"
