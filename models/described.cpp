@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/adaptive_avg_pool2d.h>
+#include <ATen/ops/adaptive_max_pool2d.h>
 #include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/max_pool2d.h>
@@ -14,6 +15,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "framework/core/config/schema.h"
@@ -227,7 +229,11 @@ class Builder {
   void add_global_pool(const Entry& entry) {
     need_image(entry);
     read_nothing(entry);
-    step(entry, [](const Tensor& x) { return at::adaptive_avg_pool2d(x, {1, 1}); });
+    const bool largest = entry.name == "global_max_pool";
+    step(entry, [largest](const Tensor& x) {
+      return largest ? std::get<0>(at::adaptive_max_pool2d(x, {1, 1}))
+                     : at::adaptive_avg_pool2d(x, {1, 1});
+    });
     entry.flow.side = 1;
   }
 
@@ -267,6 +273,13 @@ class Builder {
       return at::upsample_nearest2d(x, {x.size(2) * scale, x.size(3) * scale});
     });
     entry.flow.side *= scale;
+  }
+  void add_scale(const Entry& entry) {
+    double factor = 1;
+    Schema schema;
+    schema.add("factor", &factor, "what each value is multiplied by").required();
+    read(entry, schema);
+    step(entry, [factor](const Tensor& x) { return x * factor; });
   }
   void add_dropout(const Entry& entry) {
     double p = 0.5;
@@ -311,9 +324,11 @@ std::span<const Builder::Known> Builder::known_layers() {
       {"max_pool", &Builder::add_pool},
       {"avg_pool", &Builder::add_pool},
       {"global_avg_pool", &Builder::add_global_pool},
+      {"global_max_pool", &Builder::add_global_pool},
       {"flatten", &Builder::add_flatten},
       {"linear", &Builder::add_linear},
       {"upsample", &Builder::add_upsample},
+      {"scale", &Builder::add_scale},
       {"dropout", &Builder::add_dropout},
       {"residual", &Builder::add_residual},
   };

@@ -27,10 +27,12 @@ struct DescribedOptions {
 ///   layers      a list, each entry `name` or `name: {options}`:
 ///     conv      out (0: the number of classes), kernel (3), stride (1), padding (-1: kernel / 2),
 ///     groups (1), bias (true) bn        batch norm relu, gelu max_pool, avg_pool   kernel (2),
-///     stride (0: the kernel), padding (0) global_avg_pool      [N, C, H, W] -> [N, C, 1, 1]
+///     stride (0: the kernel), padding (0)
+///     global_avg_pool, global_max_pool   [N, C, H, W] -> [N, C, 1, 1]
 ///     flatten              [N, C, H, W] -> [N, C * H * W]
 ///     linear    out (0: the number of classes), bias (true)
 ///     upsample  scale (2): repeats each pixel
+///     scale     factor: multiplies each value
 ///     dropout   p (0.5)
 ///     residual  layers, shortcut (none: the identity): the sum of both
 ///

@@ -107,6 +107,7 @@ TEST(FromFfcvTest, NamesEveryKeyOfThePublishedScript) {
                           "training.distributed",
                           "training.use_blurpool",
                           "training.bn_wd",
+                          "uid",
                           "dist.world_size",
                           "dist.address",
                           "dist.port"})

@@ -45,6 +45,14 @@ class TasksTest : public testing::Test {
   TemporaryFolder folder_;
 };
 
+TEST_F(TasksTest, LinearRegressionTakesTheStepsOfFfcvsDocumentation) {
+  make_data("linear_regression", "npz");
+  // The variance of the noise is 1.
+  EXPECT_LT(train("linear_regression/recipe.yaml").at("mse").get<double>(), 1.05);
+  shell(fmt::format("python3 -B {}/examples/linear_regression/twin.py train.npz truth.json runs/r",
+                    PRECAST_SOURCE_DIR));
+}
+
 class FashionTasksTest : public TasksTest {
  protected:
   void SetUp() override {

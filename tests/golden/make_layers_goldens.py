@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes golden/layers.json, what Python's torch.nn.Sequential of some layers is and computes.
+"""Makes golden/layers.json, what Python's torch.nn.Sequential of two networks is and computes.
 
     pip install torch==2.11.0 torchvision==0.26.0 numpy
     python tests/golden/make_layers_goldens.py
 
-tests/models/described_test.cpp describes the same network. The checksum of seed 7 holds on CPUs
-with AVX2. Logits and gradients are computed in float64.
+tests/models/described_test.cpp has the same networks; one is that of configs/cifar10/rn9.yaml. The
+checksum of seed 7 holds on CPUs with AVX2. Logits and gradients are computed in float64.
 """
 
 import json
@@ -52,7 +52,32 @@ def build():
         nn.ReLU(), nn.Linear(20, 10))
 
 
-def main():
+def unit(channels_in, channels_out, kernel=3, stride=1, padding=1):
+    return [nn.Conv2d(channels_in, channels_out, kernel, stride, padding, bias=False),
+            nn.BatchNorm2d(channels_out), nn.ReLU()]
+
+
+class Times(nn.Module):
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x):
+        return self.factor * x
+
+
+def resnet9():
+    """The network of FFCV's CIFAR-10 example."""
+    return nn.Sequential(
+        *unit(3, 64), *unit(64, 128, kernel=5, stride=2, padding=2),
+        Branch(nn.Sequential(*unit(128, 128), *unit(128, 128))),
+        *unit(128, 256), nn.MaxPool2d(2),
+        Branch(nn.Sequential(*unit(256, 256), *unit(256, 256))),
+        *unit(256, 128, padding=0), nn.AdaptiveMaxPool2d(1), nn.Flatten(),
+        nn.Linear(128, 10, bias=False), Times(0.2))
+
+
+def golden(build):
     torch.manual_seed(7)
     model = build()
     golden = {"seed7": checksum(model.parameters()),
@@ -67,8 +92,13 @@ def main():
     F.cross_entropy(logits, torch.tensor([3, 1, 4, 1])).backward()
     golden["train_logits"] = logits.flatten().tolist()
     golden["gradient_norms"] = [p.grad.double().norm().item() for p in model.parameters()]
+    return golden
+
+
+def main():
     path = pathlib.Path(__file__).parent / "layers.json"
-    path.write_text(json.dumps(golden, indent=1) + "\n")
+    goldens = {"all_layers": golden(build), "resnet9": golden(resnet9)}
+    path.write_text(json.dumps(goldens, indent=1) + "\n")
 
 
 if __name__ == "__main__":

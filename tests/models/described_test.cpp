@@ -24,7 +24,7 @@ namespace {
 
 using testing::ThrowsMessage;
 
-/// The network of make_layers_goldens.py.
+/// The first network of make_layers_goldens.py.
 constexpr const char* kLayers = R"({image_size: 32, layers: [
   conv: {out: 16, stride: 2, bias: false}, bn, relu,
   max_pool: {kernel: 3, stride: 2, padding: 1},
@@ -38,10 +38,18 @@ std::unique_ptr<Model> described(const std::string& yaml) {
   return make_model({.arch = "layers", .num_classes = 10, .params = params(yaml)});
 }
 
-const nlohmann::json& golden() {
+/// The layers of a recipe.
+std::string layers_of(const std::string& path) {
+  Diagnostics diagnostics;
+  const ConfigNode recipe = parse_yaml_file(path, diagnostics);
+  diagnostics.throw_if_errors();
+  return recipe.find("model")->find("params")->flow();
+}
+
+const nlohmann::json& golden(const std::string& network) {
   static const nlohmann::json values =
       nlohmann::json::parse(std::ifstream(PRECAST_GOLDEN_DIR "/layers.json"));
-  return values;
+  return values.at(network);
 }
 
 /// Largest difference, in units of the largest golden magnitude.
@@ -52,31 +60,38 @@ double relative_error(const at::Tensor& values, const nlohmann::json& expected) 
          there.abs().max().item<double>();
 }
 
-TEST(DescribedModelTest, NamesAndStartingWeightsAreThoseOfPythonsSequential) {
+class DescribedGoldenTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  const nlohmann::json& golden_ = golden(GetParam());
+  std::string layers_ =
+      GetParam() == "resnet9" ? layers_of(PRECAST_SOURCE_DIR "/configs/cifar10/rn9.yaml") : kLayers;
+};
+
+TEST_P(DescribedGoldenTest, NamesAndStartingWeightsAreThoseOfPythonsSequential) {
   at::manual_seed(7);
-  const auto model = described(kLayers);
+  const auto model = described(layers_);
   std::vector<std::string> state;
   for (const NamedTensor& entry : model->state()) {
     state.push_back(entry.name);
     for (const std::int64_t side : entry.tensor.sizes()) state.back() += fmt::format(" {}", side);
   }
-  EXPECT_EQ(state, golden()["state"].get<std::vector<std::string>>());
+  EXPECT_EQ(state, golden_["state"].get<std::vector<std::string>>());
   if (std::string(at::get_cpu_capability()) == "DEFAULT") GTEST_SKIP() << "needs AVX2";
-  EXPECT_EQ(weights_checksum(*model), golden()["seed7"].get<std::uint64_t>());
+  EXPECT_EQ(weights_checksum(*model), golden_["seed7"].get<std::uint64_t>());
 }
 
-TEST(DescribedModelTest, LogitsAndGradientsAreThoseOfPythonsSequential) {
-  const auto model = described(kLayers);
+TEST_P(DescribedGoldenTest, LogitsAndGradientsAreThoseOfPythonsSequential) {
+  const auto model = described(layers_);
   fill_by_formula(*model);
   const at::Tensor images = noise_tensor(1000, {4, 3, 32, 32}, 4);
   model->train(false);
-  EXPECT_LE(relative_error(model->forward(make_batch(images)), golden()["eval_logits"]), 2e-5);
+  EXPECT_LE(relative_error(model->forward(make_batch(images)), golden_["eval_logits"]), 2e-5);
   to_double(*model);
   model->train(true);
   const at::Tensor logits = model->forward(make_batch(images.to(at::kDouble)));
-  EXPECT_LE(relative_error(logits, golden()["train_logits"]), kFloat64Error);
+  EXPECT_LE(relative_error(logits, golden_["train_logits"]), kFloat64Error);
   at::cross_entropy_loss(logits, at::tensor({3, 1, 4, 1}, at::kLong)).backward();
-  const auto norms = golden()["gradient_norms"].get<std::vector<double>>();
+  const auto norms = golden_["gradient_norms"].get<std::vector<double>>();
   const std::vector<NamedTensor> parameters = model->parameters();
   ASSERT_EQ(parameters.size(), norms.size());
   for (std::size_t i = 0; i < norms.size(); ++i) {
@@ -85,6 +100,9 @@ TEST(DescribedModelTest, LogitsAndGradientsAreThoseOfPythonsSequential) {
         << parameters[i].name;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Networks, DescribedGoldenTest, ::testing::Values("all_layers", "resnet9"),
+                         [](const auto& test) { return test.param; });
 
 TEST(DescribedModelTest, AnyImageSizeFitsWhereTheEndIsPooled) {
   const auto model =
@@ -104,6 +122,8 @@ TEST(DescribedModelTest, WrongLayersAreNamedByTheirPlaces) {
   expect_refusal("conv: {outs: 8}", "model.params.layers[0].conv.outs");
   expect_refusal("conv", "model.params.layers[0].conv.out");
   expect_refusal("conv: {out: 8, groups: 2}", "model.params.layers[0].conv.groups", 3, 8, 2);
+  expect_refusal("scale", "model.params.layers[0].scale.factor");
+  expect_refusal("flatten, global_max_pool", "model.params.layers[0].flatten");
   expect_refusal("relu, linear", "model.params.layers[1].linear", "flatten");
   expect_refusal("flatten", "model.params.layers[0].flatten", "model.params.image_size");
   expect_refusal("residual: {layers: [conv: {out: 8}]}", "model.params.layers[0].residual", 3, 8);

@@ -85,6 +85,7 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
              "outputs that the loss reads, by name; empty: the first integer field");
   schema.add_alias("data.label_field", "data.targets");
   schema.add_dead("data.gpu", "has no effect: the device is training.device");
+  schema.add_dead("uid", "has no effect: the run folder is named by logging.run_id");
   schema.add("pipeline.train", &config.train_pipeline, "transforms of training images");
   schema.add("pipeline.val", &config.val_pipeline, "transforms of evaluation images");
 }

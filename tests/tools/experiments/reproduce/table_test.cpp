@@ -11,6 +11,7 @@
 namespace precast::tools {
 namespace {
 
+using std::filesystem::path;
 using test::Names;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -99,7 +100,8 @@ TEST_F(TableTest, ReadsPublishedCurves) {
 }
 
 TEST(TablesOfThisProject, AreRead) {
-  for (const char* name : {"imagenet", "imagenette", "fashion_mnist", "cifar10"}) {
+  for (const char* name :
+       {"imagenet", "imagenet/first_release", "imagenette", "fashion_mnist", "cifar10"}) {
     const ResultTable table =
         read_table(std::filesystem::path(PRECAST_SOURCE_DIR) / "configs" / name / "table.yaml");
     EXPECT_GE(table.rows.size(), 3U) << name;
@@ -110,16 +112,35 @@ TEST(TablesOfThisProject, AreRead) {
   }
 }
 
-TEST(TablesOfThisProject, HoldTheTwelvePublishedTrainings) {
-  const ResultTable table =
-      read_table(std::filesystem::path(PRECAST_SOURCE_DIR) / "configs/imagenet/table.yaml");
+/// The rows of configs/FOLDER/table.yaml, which have one source each and recipes beside the table.
+std::vector<TableRow> imagenet_rows(const std::string& folder) {
+  const path table = path(PRECAST_SOURCE_DIR) / "configs" / folder / "table.yaml";
+  std::vector<TableRow> rows = read_table(table).rows;
   std::vector<std::string> ids;
-  for (const TableRow& row : table.rows) {
+  for (const TableRow& row : rows) {
     ids.push_back(row.id);
-    EXPECT_EQ(row.published.size(), 2U);
+    EXPECT_EQ(row.published.size(), 1U);
+    EXPECT_EQ(path(row.recipe).parent_path(), table.parent_path());
   }
   EXPECT_THAT(ids, ElementsAre("rn50_16", "rn50_24", "rn50_32", "rn50_40", "rn50_56", "rn50_88",
                                "rn18_16", "rn18_24", "rn18_32", "rn18_40", "rn18_56", "rn18_88"));
+  return rows;
+}
+
+TEST(TablesOfThisProject, HoldTheTwelveRunsOfTheFirstRelease) {
+  const std::vector<TableRow> rows = imagenet_rows("imagenet/first_release");
+  const double top_1[] = {0.724, 0.746, 0.754, 0.763, 0.773, 0.78,
+                          0.655, 0.679, 0.69,  0.698, 0.707, 0.715};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(rows[i].published[0].source, "ffcv-first-release");
+    EXPECT_EQ(rows[i].published[0].top_1, top_1[i]) << rows[i].id;
+  }
+}
+
+TEST(TablesOfThisProject, HoldTheTwelvePublishedTrainings) {
+  imagenet_rows("imagenet");
+  const ResultTable table =
+      read_table(std::filesystem::path(PRECAST_SOURCE_DIR) / "configs/imagenet/table.yaml");
   // The curve of a run ends with the row's figures.
   for (const int epochs : {16, 24, 32, 40, 56, 88}) {
     const std::string id = "rn50_" + std::to_string(epochs);
