@@ -24,6 +24,7 @@ namespace {
 constexpr std::uint64_t kIndexShareOfMemory = 16;
 /// Pages that the process cache holds in addition to a window of open ones, and for evaluation.
 constexpr std::uint64_t kPagesAhead = 16;
+constexpr std::int64_t kImageDims = 4;
 
 std::uint64_t ranks_of_host(const ResolvedRun& run) {
   return static_cast<std::uint64_t>(run.local_world);
@@ -263,6 +264,13 @@ BatchMaker make_batch_maker(const data::BetonReader* reader, const data::Pipelin
   };
 }
 
+bool reads_images(const data::BetonReader& reader, const ResolvedRun& run, const TrainPlan& plan) {
+  return make_batch_maker(&reader, run.recipe.val_pipeline, run, plan)(
+             1, run.config().validation.resolution)
+             .input()
+             .dim() == kImageDims;
+}
+
 std::vector<NamedTensor> trainable_parameters(const Model& model) {
   std::vector<NamedTensor> trainable;
   for (NamedTensor& parameter : model.parameters()) {
@@ -303,8 +311,10 @@ data::MemoryPlan plan_train_memory(const data::BetonReader& reader, const TrainD
 }
 
 std::unique_ptr<BatchSource> make_val_source(const data::BetonReader& reader,
-                                             const ResolvedRun& run, const TrainPlan& plan) {
+                                             const ResolvedRun& run, const TrainPlan& plan,
+                                             std::shared_ptr<const data::SampleOrder> order) {
   data::LoaderOptions options = loader_options(run);
+  options.order = std::move(order);
   options.batch_size = run.config().validation.batch_size;
   options.cache_bytes = kPagesAhead * reader.header().page_bytes;
   options.jpeg_index = data::open_jpeg_index(reader, /*max_bytes=*/0);
