@@ -57,17 +57,6 @@ data::LoaderOptions loader_options(const ResolvedRun& run) {
   return options;
 }
 
-data::LoaderOptions train_loader_options(const data::BetonReader& reader, const TrainData& data,
-                                         const ResolvedRun& run) {
-  data::LoaderOptions options = loader_options(run);
-  options.batch_size = run.rank_batch_size();
-  options.drop_last = true;
-  options.order = data.order;
-  options.jpeg_index = data.index;
-  options.cache_bytes = cache_bytes(reader, data, run);
-  return options;
-}
-
 /// The label field; empty: the file's first integer field.
 std::string label_field(const TrainConfig& config) {
   return config.data.targets.empty() ? "" : config.data.targets.front();
@@ -284,6 +273,25 @@ at::ScalarType image_dtype(at::Device device, Precision precision) {
   return precision == Precision::fp16 ? at::kHalf : at::kBFloat16;
 }
 
+data::LoaderOptions train_loader_options(const data::BetonReader& reader, const TrainData& data,
+                                         const ResolvedRun& run) {
+  data::LoaderOptions options = loader_options(run);
+  options.batch_size = run.rank_batch_size();
+  options.drop_last = true;
+  options.order = data.order;
+  options.jpeg_index = data.index;
+  options.cache_bytes = cache_bytes(reader, data, run);
+  return options;
+}
+
+data::LoaderOptions val_loader_options(const data::BetonReader& reader, const ResolvedRun& run) {
+  data::LoaderOptions options = loader_options(run);
+  options.batch_size = run.config().validation.batch_size;
+  options.cache_bytes = kPagesAhead * reader.header().page_bytes;
+  options.jpeg_index = data::open_jpeg_index(reader, /*max_bytes=*/0);
+  return options;
+}
+
 std::unique_ptr<BatchSource> make_train_source(const data::BetonReader& reader,
                                                const TrainData& data, const ResolvedRun& run,
                                                const TrainPlan& plan) {
@@ -313,11 +321,8 @@ data::MemoryPlan plan_train_memory(const data::BetonReader& reader, const TrainD
 std::unique_ptr<BatchSource> make_val_source(const data::BetonReader& reader,
                                              const ResolvedRun& run, const TrainPlan& plan,
                                              std::shared_ptr<const data::SampleOrder> order) {
-  data::LoaderOptions options = loader_options(run);
+  data::LoaderOptions options = val_loader_options(reader, run);
   options.order = std::move(order);
-  options.batch_size = run.config().validation.batch_size;
-  options.cache_bytes = kPagesAhead * reader.header().page_bytes;
-  options.jpeg_index = data::open_jpeg_index(reader, /*max_bytes=*/0);
   return data::make_batch_source(reader, run.recipe.val_pipeline, options, field_choice(run.recipe),
                                  run.device, image_dtype(run.device, plan.precision));
 }

@@ -10,6 +10,7 @@
 
 #include "data/beton/reader.h"
 #include "data/decode/jpeg_index.h"
+#include "data/loader/loader.h"
 #include "data/loader/memory_plan.h"
 #include "data/order/order.h"
 #include "data/torch/batch_source.h"
@@ -100,6 +101,15 @@ struct TrainData {
 
 /// The type in which images are passed to the model: float16 on a GPU in fp16, else float32.
 [[nodiscard]] at::ScalarType image_dtype(at::Device device, Precision precision);
+
+/// What training and evaluation give their loaders, except how images are normalised, which depends
+/// on the device. @{
+[[nodiscard]] data::LoaderOptions train_loader_options(const data::BetonReader& reader,
+                                                       const TrainData& data,
+                                                       const ResolvedRun& run);
+[[nodiscard]] data::LoaderOptions val_loader_options(const data::BetonReader& reader,
+                                                     const ResolvedRun& run);
+/// @}
 
 /// Batches for training (last batch dropped) and for evaluation (all samples).
 [[nodiscard]] std::unique_ptr<BatchSource> make_train_source(const data::BetonReader& reader,
