@@ -49,6 +49,8 @@ int main(int argc, char** argv) {
       Command{"predict", "predict the classes of images", plain_errors<run_predict>},
       Command{"bench step", "measure training steps", plain_errors<run_bench_step>},
       Command{"bench stages", "measure the stages of training", plain_errors<run_bench_stages>},
+      Command{"bench recipe_loader", "measure the loader of a recipe",
+              plain_errors<run_bench_recipe_loader>},
       Command{"bench allreduce", "measure sums over ranks", plain_errors<run_bench_allreduce>},
       Command{"list", "list the parts that a recipe can name", plain_errors<run_list>},
       Command{"versions", "versions of libtorch and of what it uses, as JSON",

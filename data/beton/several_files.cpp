@@ -14,17 +14,12 @@
 namespace precast::data {
 namespace {
 
-/// What two files compare: without the mark of a file that has checksums, and with the layout of a
-/// custom field, which one of the files may not have.
+/// What two files compare: with the layout of a custom field, which one of the files may not have.
 std::vector<std::byte> compared_arguments(const BetonReader& file, std::size_t field) {
-  const auto stored = file.arguments(field);
-  std::vector<std::byte> arguments(stored.begin(), stored.end());
-  std::byte* const flag = arguments.data() + kSumsFlagAt;
-  if (field == 0 && load<std::uint64_t>(flag) == kSumsFlag) store(flag, std::uint64_t{0});
+  std::vector<std::byte> arguments = arguments_without_sums(file, field);
   const FieldInfo& info = file.fields()[field];
-  if (info.type != FieldType::custom) return arguments;
-  std::fill(arguments.begin() + kTagAt, arguments.end(), std::byte{});
-  put_tag({.kind = FieldTag::Kind::custom, .layout = info.layout}, arguments);
+  if (info.type == FieldType::custom)
+    put_tag({.kind = FieldTag::Kind::custom, .layout = info.layout}, arguments);
   return arguments;
 }
 
@@ -51,6 +46,14 @@ std::uint64_t room_of(const BetonReader& reader, std::uint64_t sample) {
 }
 
 }  // namespace
+
+std::vector<std::byte> arguments_without_sums(const BetonReader& file, std::size_t field) {
+  const auto stored = file.arguments(field);
+  std::vector<std::byte> arguments(stored.begin(), stored.end());
+  std::byte* const flag = arguments.data() + kSumsFlagAt;
+  if (field == 0 && load<std::uint64_t>(flag) == kSumsFlag) store(flag, std::uint64_t{0});
+  return arguments;
+}
 
 void check_same_fields(const BetonReader& first, const BetonReader& other) {
   const auto fail = [&](const std::string& expected, const std::string& got) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -11,6 +12,10 @@ namespace precast::data {
 /// @throws DataError naming the first difference in names, types, dtypes, shapes or arguments, and
 /// both files.
 PRECAST_API void check_same_fields(const BetonReader& first, const BetonReader& other);
+
+/// The arguments of a field's descriptor without the mark of a file that has checksums.
+[[nodiscard]] PRECAST_API std::vector<std::byte> arguments_without_sums(const BetonReader& file,
+                                                                        std::size_t field);
 
 /// A page size that fits every sample of these files: their own, or a larger one if empty values,
 /// which take a byte in files of precast, do not fit into it.

@@ -7,19 +7,17 @@
 #include <utility>
 
 #include "data/beton/layout.h"
+#include "data/beton/several_files.h"
 #include "data/write/custom_field.h"
 #include "framework/core/error.h"
 
 namespace precast::data {
 namespace {
 
-/// The arguments of a field's descriptor for the copy: without the mark of a file that has
-/// checksums, which the new file may not have, and with the layout of a custom field.
+/// The arguments of a field's descriptor for the copy, which may have no checksums: with the layout
+/// of a custom field.
 std::vector<std::byte> arguments_of(const BetonReader& file, std::size_t field) {
-  const auto bytes = file.arguments(field);
-  std::vector<std::byte> arguments(bytes.begin(), bytes.end());
-  std::byte* const flag = arguments.data() + kSumsFlagAt;
-  if (field == 0 && load<std::uint64_t>(flag) == kSumsFlag) store(flag, std::uint64_t{0});
+  std::vector<std::byte> arguments = arguments_without_sums(file, field);
   const FieldInfo& info = file.fields()[field];
   if (info.type != FieldType::custom) return arguments;
   return CustomField(info.layout, std::move(arguments)).arguments();

@@ -23,20 +23,13 @@ struct Range {
   std::size_t line = 0;
 };
 
-std::optional<std::uint64_t> parse_number(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 /// `N` or `A:B`; nothing if the line is neither.
 std::optional<Range> parse_line(std::string_view text, std::size_t line) {
   const std::size_t colon = text.find(':');
-  const auto first = parse_number(text.substr(0, colon));
+  const auto first = parse_count(text.substr(0, colon));
   if (!first || *first == UINT64_MAX) return std::nullopt;
   if (colon == std::string_view::npos) return Range{*first, *first + 1, line};
-  const auto end = parse_number(text.substr(colon + 1));
+  const auto end = parse_count(text.substr(colon + 1));
   if (!end || *end <= *first) return std::nullopt;
   return Range{*first, *end, line};
 }
@@ -73,6 +66,13 @@ std::vector<Range> parse_ranges(std::string_view text, const std::string& file, 
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> parse_count(std::string_view text) {
+  std::uint64_t count = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return count;
+}
 
 Members parse_sample_list(std::string_view text, const std::string& file, std::uint64_t size,
                           std::string_view place) {

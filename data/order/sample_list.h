@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,9 @@
 #include "framework/core/export.h"
 
 namespace precast::data {
+
+/// A decimal number; nothing if the text is empty or contains anything else.
+[[nodiscard]] std::optional<std::uint64_t> parse_count(std::string_view text);
 
 /// A list of samples of a dataset of `size`: on each line a number, counted from 0, or a range A:B,
 /// which ends before B, in any order. Empty lines, and what follows a #, are skipped.

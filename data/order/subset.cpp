@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "data/order/sample_list.h"
@@ -24,13 +23,6 @@ struct Subset {
   std::uint64_t drawn = 0;
   std::uint64_t seed = 0;
 };
-
-std::optional<std::uint64_t> parse_count(std::string_view text) {
-  std::uint64_t count = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return count;
-}
 
 /// `N` or `N:SEED`.
 std::optional<Subset> parse_random(std::string_view text) {

@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/eq.h>
 #include <ATen/ops/flip.h>
 #include <ATen/ops/full_like.h>
@@ -15,6 +16,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
 #include <tuple>
 
 #include "framework/core/error.h"
@@ -27,6 +30,26 @@ namespace {
 constexpr std::int64_t kTopK = 5;
 constexpr std::int64_t kWidthAxis = 3;
 constexpr std::int64_t kImageDims = 4;
+
+/// Every rank's tensor, in the order of the ranks; those without one are left out. Copies, not
+/// sums: a sum would turn -0 into 0. @param mine undefined: this rank has none.
+std::vector<at::Tensor> gather_by_rank(const at::Tensor& mine, at::Device device,
+                                       Communicator& ranks) {
+  if (ranks.world() == 1) return mine.defined() ? std::vector{mine} : std::vector<at::Tensor>();
+  // Ranks without a batch do not know the outputs' shape.
+  const auto shape = mine.defined() ? mine.sizes().vec() : std::vector<std::int64_t>();
+  const std::vector<std::string> shapes = ranks.all_gather(nlohmann::json(shape).dump());
+  std::vector<at::Tensor> all;
+  for (int rank = 0; rank < ranks.world(); ++rank) {
+    const auto sizes = nlohmann::json::parse(shapes[static_cast<std::size_t>(rank)])
+                           .get<std::vector<std::int64_t>>();
+    if (sizes.empty()) continue;
+    all.push_back(rank == ranks.rank() ? mine.contiguous()
+                                       : at::empty(sizes, at::device(device).dtype(at::kFloat)));
+    ranks.broadcast({all.back()}, rank);
+  }
+  return all;
+}
 
 }  // namespace
 
@@ -153,18 +176,27 @@ EvalResult Evaluator::result_of(const Counts& counts) const {
   return result;
 }
 
-at::Tensor Evaluator::predict(Model& model, BatchSource& source, const OnBatch& on_batch) const {
+at::Tensor Evaluator::predict(Model& model, BatchSource* source, Communicator& ranks,
+                              const OnBatch& on_batch) const {
   const at::NoGradGuard no_grad;
   model.train(false);
   std::vector<at::Tensor> all;
   std::int64_t samples = 0;
-  source.begin_epoch({.image_size_px = options_.image_size_px});
-  while (auto batch = source.next()) {
-    all.push_back(outputs(model, *batch).to(at::kCPU, at::kFloat));
-    samples += batch->size();
+  if (source != nullptr) source->begin_epoch({.image_size_px = options_.image_size_px});
+  while (true) {
+    failpoint("evaluator.before_batch");
+    at::Tensor mine;
+    auto batch = source == nullptr ? std::nullopt : source->next();
+    if (batch) mine = outputs(model, *batch).to(at::kFloat);
+    const std::vector<at::Tensor> round = gather_by_rank(mine, options_.device, ranks);
+    if (round.empty()) break;
+    for (const at::Tensor& rows : round) {
+      samples += rows.size(0);
+      if (ranks.rank() == 0) all.push_back(rows.cpu());
+    }
     if (!on_batch(samples)) break;
   }
-  return at::cat(all);
+  return ranks.rank() == 0 ? at::cat(all) : at::Tensor();
 }
 
 }  // namespace precast::engine

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/program_options.hpp>
 #include <cmath>
 
-#include "framework/api/single_rank.h"
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
 #include "tools/app/class_figures.h"
@@ -38,12 +38,11 @@ void print_subject(const ordered_json& subject, const RunArgument& used) {
   }
 }
 
-void print_result(const engine::EvalResult& result) {
+void print_result(const engine::EvalResult& result, bool images) {
   if (result.classifies)
     fmt::print("top-1 {:.4f}   top-5 {:.4f}   ", result.top_1(), result.top_5());
   fmt::print("loss {:.4f}   ({} in {})\n", result.loss,
-             format_count(static_cast<std::uint64_t>(result.samples),
-                          result.classifies ? "image" : "sample"),
+             format_count(static_cast<std::uint64_t>(result.samples), images ? "image" : "sample"),
              format_duration(result.seconds));
   for (const auto& [name, value] : result.metrics) fmt::print("{} {:.4f}\n", name, value);
 }
@@ -65,32 +64,37 @@ struct Evaluated {
   engine::EvalResult result;
   /// The result of class_figures().
   ordered_json classes;
+  /// Whether the first input is an image.
+  bool images = true;
 };
 
-Evaluated evaluate(const Recipe& recipe, const Registries& registries, const RunArgument& used) {
-  const TrainConfig& config = recipe.config;
-  check_weights_given(config);
-  const auto reader = open_dataset("data.val_dataset", recipe);
-  const std::int64_t outputs = count_eval_outputs(recipe, reader.get(), /*labels_matter=*/true);
-  EvalModel model = make_eval_model(recipe, registries, outputs, reader.get(), used.checkpoint);
+/// Collective.
+Evaluated evaluate(const ResolvedRun& run, RankSession& ranks, const Registries& registries,
+                   const RunArgument& used) {
+  const auto reader = open_dataset("data.val_dataset", run.recipe);
+  const std::int64_t outputs = count_eval_outputs(run.recipe, reader.get(), /*labels_matter=*/true);
+  EvalModel model = make_eval_model(run, registries, ranks, outputs, reader.get(), used.checkpoint);
   const EvalSource opened = open_eval_source(model, *reader);
   const auto loss = registries.losses.make(model.plan.loss);
-  const auto single = make_single_rank();
+  const std::int64_t samples = opened.source->samples();
   Progress progress;
   const engine::EvalResult result = *model.evaluator.evaluate(
-      *model.model, *loss, *opened.source, *single, [&](std::int64_t done) {
-        if (progress.due())
-          progress.show(fmt::format("evaluating {}/{}", done, opened.source->samples()));
+      *model.model, *loss, *opened.source, ranks.communicator(), [&](std::int64_t done) {
+        // The shares of the ranks differ by one sample at most.
+        if (ranks.leads() && progress.due()) {
+          progress.show(
+              fmt::format("evaluating {}/{}", std::min(done * run.world, samples), samples));
+        }
         return true;
       });
-  return {result, class_figures(result, *reader, config.data.targets)};
+  progress.clear();
+  warn_of_replaced(opened.source.get(), ranks);
+  return {result, class_figures(result, *reader, run.config().data.targets), opened.images};
 }
 
-}  // namespace
-
-int evaluate_recipe(const Recipe& recipe, const Registries& registries, bool json,
-                    const RunArgument& used) {
-  const auto [result, classes] = evaluate(recipe, registries, used);
+int evaluate_and_print(const ResolvedRun& run, RankSession& ranks, const Registries& registries,
+                       bool json, const RunArgument& used) {
+  const auto [result, classes, images] = evaluate(run, ranks, registries, used);
   if (!std::isfinite(result.loss)) {
     throw Error(
         fmt::format(
@@ -98,16 +102,27 @@ int evaluate_recipe(const Recipe& recipe, const Registries& registries, bool jso
             result.loss),
         ExitCode::diverged);
   }
-  ordered_json report = describe_subject(recipe, used);
+  if (!ranks.leads()) return 0;
+  ordered_json report = describe_subject(run.recipe, used);
   if (json) {
     report.update(figures_of(result));
     report["classes"] = classes;
     print_json(report);
   } else {
     print_subject(report, used);
-    print_result(result);
+    print_result(result, images);
   }
   return 0;
+}
+
+}  // namespace
+
+int evaluate_recipe(const Recipe& recipe, const Registries& registries,
+                    const std::vector<std::string>& command, bool json, const RunArgument& used) {
+  check_weights_given(recipe.config);
+  return run_evaluation(recipe, command, [&](const ResolvedRun& run, RankSession& ranks) {
+    return evaluate_and_print(run, ranks, registries, json, used);
+  });
 }
 
 int run_eval(const std::vector<std::string>& args) {
@@ -120,13 +135,15 @@ int run_eval(const std::vector<std::string>& args) {
   command.arguments().options().add_options()("json", kJsonHelp);
   command.arguments().example("precast eval runs/a");
   command.arguments().example("precast eval recipe.yaml --model.weights=weights.safetensors");
-  command.arguments().exit_codes({12});
+  command.arguments().exit_codes({12, 13});
   if (!command.parse(args, recipe_help(registries))) return 0;
   const RunArgument used = read_run_argument(command.config_path(), command.overrides());
   const Recipe recipe =
       load_recipe(used.config, used.with(command.overrides()), registries, RecipeUse::evaluate,
                   used.run.empty() ? UnreadKeys::error : UnreadKeys::warning);
-  return evaluate_recipe(recipe, registries, command.arguments().has("json"), used);
+  std::vector<std::string> own = {"eval"};
+  own.insert(own.end(), args.begin(), args.end());
+  return evaluate_recipe(recipe, registries, own, command.arguments().has("json"), used);
 }
 
 }  // namespace precast::tools

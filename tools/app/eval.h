@@ -12,8 +12,10 @@ namespace precast::tools {
 /// validation set.
 int run_eval(const std::vector<std::string>& args);
 /// The same for a recipe that has already been read (`training.eval_only`).
+/// @param command the arguments after the program's name, to start ranks with.
 /// @param used the argument from which the recipe was read.
-int evaluate_recipe(const Recipe& recipe, const Registries& registries, bool json,
+int evaluate_recipe(const Recipe& recipe, const Registries& registries,
+                    const std::vector<std::string>& command, bool json,
                     const RunArgument& used = {});
 
 }  // namespace precast::tools

@@ -1,16 +1,41 @@
 #include "tools/app/eval_session.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
 #include "framework/core/error.h"
+#include "framework/core/log.h"
 #include "framework/engine/checkpoint_scope.h"
 #include "tools/app/model_probe.h"
 #include "tools/app/plan.h"
+#include "tools/app/run_identity.h"
 #include "tools/app/session.h"
 #include "tools/app/task.h"
+#include "tools/report/data_verdict.h"
 
 namespace precast::tools {
 namespace {
 
+using nlohmann::ordered_json;
+
 constexpr std::int64_t kImageDims = 4;
+
+/// The given samples, in the given order.
+class ListedOrder final : public data::SampleOrder {
+ public:
+  explicit ListedOrder(std::vector<std::uint64_t> samples) : samples_(std::move(samples)) {}
+  [[nodiscard]] std::uint64_t size() const override { return samples_.size(); }
+  [[nodiscard]] std::vector<std::uint64_t> ids(std::uint64_t /*seed*/,
+                                               std::int64_t /*epoch*/) const override {
+    return samples_;
+  }
+
+ private:
+  std::vector<std::uint64_t> samples_;
+};
 
 }  // namespace
 
@@ -34,26 +59,84 @@ std::int64_t count_eval_outputs(const Recipe& recipe, const data::BetonReader* r
       "--model.num_classes=N");
 }
 
-EvalModel make_eval_model(const Recipe& recipe, const Registries& registries, std::int64_t classes,
-                          const data::BetonReader* labels,
+EvalModel make_eval_model(const ResolvedRun& run, const Registries& registries, RankSession& ranks,
+                          std::int64_t classes, const data::BetonReader* labels,
                           const std::filesystem::path& checkpoint) {
-  const ResolvedRun run = resolve_run(recipe, RankInfo{});
   TrainPlan plan = make_plan(run, registries, 0, classes);
   auto model = build_model(run, plan, registries, WeightsUse::evaluate, labels);
   std::vector<std::unique_ptr<Method::EvalGuard>> averages;
   if (!checkpoint.empty())
-    averages = engine::enter_checkpoint_scope(*model, recipe.methods, checkpoint);
+    averages = engine::enter_checkpoint_scope(*model, run.recipe.methods, checkpoint);
+  if (ranks.communicator().world() > 1) {
+    ordered_json identity = describe_identity(run.recipe.resolved, *model);
+    if (labels != nullptr) identity["dataset.val"] = describe_dataset(*labels);
+    agree_on_identity(ranks.communicator(), identity);
+  }
   engine::Evaluator evaluator = make_evaluator(run, plan);
   return {run, std::move(plan), std::move(model), evaluator, std::move(averages)};
 }
 
-EvalSource open_eval_source(EvalModel& model, const data::BetonReader& reader) {
+int run_evaluation(const Recipe& recipe, const std::vector<std::string>& command,
+                   const std::function<int(const ResolvedRun&, RankSession&)>& body) {
+  const RankInfo info = find_ranks(recipe.config, /*trains=*/false);
+  if (const int ranks = ranks_to_launch(recipe.config, info, /*trains=*/false); ranks > 0)
+    return launch_ranks(command, ranks);
+  const ResolvedRun run = resolve_run(recipe, info);
+  RankSession ranks(recipe.config, info, run.device);
+  return ranks.run([&] {
+    const int code = body(run, ranks);
+    // No rank leaves before rank 0 has written the results.
+    static_cast<void>(ranks.communicator().all_gather("done"));
+    ranks.leave();
+    return code;
+  });
+}
+
+std::vector<std::uint64_t> positions_of_rank(std::uint64_t samples, std::int64_t batch_size,
+                                             Communicator& ranks) {
+  const auto batch = static_cast<std::uint64_t>(batch_size);
+  const auto step = batch * static_cast<std::uint64_t>(ranks.world());
+  std::vector<std::uint64_t> positions;
+  for (std::uint64_t first = batch * static_cast<std::uint64_t>(ranks.rank()); first < samples;
+       first += step) {
+    for (std::uint64_t i = first; i < std::min(first + batch, samples); ++i) positions.push_back(i);
+  }
+  return positions;
+}
+
+void warn_of_replaced(const BatchSource* source, RankSession& ranks) {
+  ordered_json mine = ordered_json::array();
+  if (source != nullptr) {
+    for (const ReplacedSample& entry : source->replaced())
+      mine.push_back({entry.sample, entry.by, entry.times, entry.error});
+  }
+  std::map<std::uint64_t, ReplacedSample> all;
+  for (const std::string& text : ranks.communicator().all_gather(
+           mine.dump(-1, ' ', false, ordered_json::error_handler_t::replace))) {
+    for (const auto& entry : ordered_json::parse(text))
+      all[entry[0]] = {.sample = entry[0], .by = entry[1], .times = entry[2], .error = entry[3]};
+  }
+  if (!ranks.leads() || all.empty()) return;
+  std::vector<ReplacedSample> replaced;
+  for (const auto& [sample, entry] : all) replaced.push_back(entry);
+  log_warning("{}", fmt::join(describe_replaced(replaced), "\n"));
+}
+
+EvalSource open_eval_source(EvalModel& model, const data::BetonReader& reader,
+                            std::vector<std::uint64_t> positions) {
+  if (positions.empty()) return {};
+  return open_eval_source(model, reader, std::make_shared<ListedOrder>(std::move(positions)));
+}
+
+EvalSource open_eval_source(EvalModel& model, const data::BetonReader& reader,
+                            std::shared_ptr<const data::SampleOrder> order) {
   const TrainConfig& config = model.run.config();
   const Batch batch = make_batch_maker(&reader, model.run.recipe.val_pipeline, model.run,
                                        model.plan)(2, config.validation.resolution);
   check_output(*model.model, model.plan.model, batch);
-  const bool mirrors = mirrors_images(model.run.recipe) && batch.input().dim() == kImageDims;
-  return {make_val_source(reader, model.run, model.plan), mirrors ? 2 : 1};
+  const bool images = batch.input().dim() == kImageDims;
+  return {make_val_source(reader, model.run, model.plan, std::move(order)),
+          mirrors_images(model.run.recipe) && images ? 2 : 1, images};
 }
 
 }  // namespace precast::tools

@@ -7,6 +7,8 @@
 #include <boost/program_options.hpp>
 #include <cerrno>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "data/beton/file_info.h"
 #include "framework/core/archive/weights_spec.h"
@@ -138,18 +140,22 @@ std::unique_ptr<data::BetonReader> find_dataset(const Recipe& recipe) {
 
 class Predictor {
  public:
-  Predictor(const Recipe& recipe, const Registries& registries, const data::BetonReader* dataset,
-            const RunArgument& used, PredictFormat format)
-      : model_(make_eval_model(recipe, registries,
-                               count_eval_outputs(recipe, dataset, /*labels_matter=*/false),
+  /// Collective, as are its members: every rank makes one.
+  Predictor(const ResolvedRun& run, const Registries& registries, RankSession& ranks,
+            const data::BetonReader* dataset, const RunArgument& used, PredictFormat format)
+      : ranks_(ranks),
+        model_(make_eval_model(run, registries, ranks,
+                               count_eval_outputs(run.recipe, dataset, /*labels_matter=*/false),
                                dataset, used.checkpoint)),
-        writer_(std::move(format), class_names(recipe.config, dataset)) {}
+        writer_(std::move(format), class_names(run.config(), dataset)) {}
 
   int predict_dataset(const data::BetonReader& reader) {
     std::vector<std::string> names;
     for (std::uint64_t sample = 0; sample < reader.size(); ++sample)
       names.push_back(std::to_string(sample));
-    predict(reader, names, {}, 0, reader.size());
+    const EvalSource opened = open_eval_source(model_, reader, positions(reader.size()));
+    predict(opened, names, {}, 0, reader.size());
+    warn_of_replaced(opened.source.get(), ranks_);
     return finish();
   }
 
@@ -158,32 +164,60 @@ class Predictor {
     const std::span<const std::string> all = photos.paths;
     for (std::size_t first = 0; first < all.size();) {
       const auto paths = all.subspan(first, photos_together(photos.paths, first));
-      const PhotoDataset dataset(paths, fields, model_.run.loader_threads(),
-                                 [&](std::uint64_t) { show(first, all.size()); });
-      rotated_ += dataset.rotated();
-      predict(dataset.reader(), paths, dataset.problems(), first, all.size());
+      predict_together(paths, fields, first, all.size());
       first += paths.size();
     }
-    if (rotated_ > 0)
-      log_info("{} of the images have an EXIF orientation, which is ignored", rotated_);
+    const auto rotated = ranks_.communicator().begin_sum(rotated_)->wait();
+    if (rotated > 0 && ranks_.leads())
+      log_info("{} of the images have an EXIF orientation, which is ignored", rotated);
     return finish();
   }
 
  private:
-  void predict(const data::BetonReader& reader, std::span<const std::string> names,
+  [[nodiscard]] std::vector<std::uint64_t> positions(std::uint64_t samples) {
+    return positions_of_rank(samples, model_.run.config().validation.batch_size,
+                             ranks_.communicator());
+  }
+
+  /// Each rank reads only the photos that it predicts.
+  void predict_together(std::span<const std::string> paths, const PhotoFields& fields,
+                        std::uint64_t before, std::uint64_t total) {
+    const std::vector<std::uint64_t> places = positions(paths.size());
+    std::vector<std::string> mine;
+    for (const std::uint64_t place : places) mine.push_back(paths[place]);
+    std::optional<PhotoDataset> dataset;
+    EvalSource opened;
+    std::vector<std::string> problems(paths.size());
+    if (!mine.empty()) {
+      dataset.emplace(mine, fields, model_.run.loader_threads(),
+                      [&](std::uint64_t) { show(before, total); });
+      rotated_ += static_cast<std::int64_t>(dataset->rotated());
+      for (std::size_t i = 0; i < mine.size(); ++i) problems[places[i]] = dataset->problems()[i];
+      opened = open_eval_source(model_, dataset->reader());
+    }
+    const auto theirs = ranks_.communicator().all_gather(
+        nlohmann::json(problems).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    for (const std::string& text : theirs) {
+      const auto found = nlohmann::json::parse(text).get<std::vector<std::string>>();
+      for (std::size_t i = 0; i < problems.size(); ++i)
+        if (problems[i].empty()) problems[i] = found[i];
+    }
+    predict(opened, paths, problems, before, total);
+  }
+
+  void predict(const EvalSource& opened, std::span<const std::string> names,
                std::span<const std::string> problems, std::uint64_t before, std::uint64_t total) {
-    const EvalSource opened = open_eval_source(model_, reader);
-    const at::Tensor logits =
-        model_.evaluator.predict(*model_.model, *opened.source, [&](std::int64_t done) {
+    const at::Tensor logits = model_.evaluator.predict(
+        *model_.model, opened.source.get(), ranks_.communicator(), [&](std::int64_t done) {
           show(before + static_cast<std::uint64_t>(done), total);
           return true;
         });
     if (!problems.empty()) warn_of(names, problems);
-    writer_.add(logits, opened.passes, names, problems);
+    if (ranks_.leads()) writer_.add(logits, opened.passes, names, problems);
   }
 
   void show(std::uint64_t done, std::uint64_t total) {
-    if (!progress_.due()) return;
+    if (!ranks_.leads() || !progress_.due()) return;
     progress_.show(fmt::format("predicting {}/{}{}", done, total,
                                done > 0 ? ", " + progress_.rate(done, total) : ""));
   }
@@ -191,26 +225,30 @@ class Predictor {
   void warn_of(std::span<const std::string> names, std::span<const std::string> problems) {
     for (std::size_t i = 0; i < names.size(); ++i) {
       if (problems[i].empty()) continue;
+      ++skipped_;
+      if (!ranks_.leads()) continue;
       progress_.clear();
       log_warning("{}: skipped: {}", names[i], problems[i]);
-      ++skipped_;
     }
   }
 
   int finish() {
     progress_.clear();
-    writer_.finish();
+    if (ranks_.leads()) writer_.finish();
     if (skipped_ == 0) return static_cast<int>(ExitCode::done);
-    log_warning("{} of {} files could not be read as images", skipped_,
-                skipped_ + writer_.samples());
+    if (ranks_.leads()) {
+      log_warning("{} of {} files could not be read as images", skipped_,
+                  skipped_ + writer_.samples());
+    }
     return static_cast<int>(ExitCode::dataset_invalid);
   }
 
+  RankSession& ranks_;
   EvalModel model_;
   PredictionWriter writer_;
   Progress progress_;
   std::int64_t skipped_ = 0;
-  std::uint64_t rotated_ = 0;
+  std::int64_t rotated_ = 0;
 };
 
 void report_ignored(const PhotoList& photos) {
@@ -224,7 +262,7 @@ void declare(Arguments& arguments) {
   arguments.example("precast predict runs/a photos/ -o predictions.csv");
   arguments.example("precast predict runs/a cat.jpg dog.png --top 5 --json");
   arguments.example("precast predict recipe.yaml --model.weights=final_weights.pt -o logits.npy");
-  arguments.exit_codes({3, 4, 6, 10, 12});
+  arguments.exit_codes({3, 4, 6, 10, 12, 13});
   arguments.optional_list("INPUT", "image files and folders of images, or a .beton file");
   arguments.options().add_options()(
       "output,o", po::value<std::string>(),
@@ -260,15 +298,19 @@ int run_predict(const std::vector<std::string>& args) {
   const TrainConfig& config = recipe.config;
   const PredictFormat format = format_for(given_format, recipe, command.arguments());
   check_weights_given(config);
-  log_info("=> weights {}", config.model.weights);
-  if (inputs.photos.empty()) {
-    const auto reader = open_dataset("data.val_dataset", recipe);
-    return Predictor(recipe, registries, reader.get(), used, format).predict_dataset(*reader);
-  }
-  const PhotoList photos = list_photos(inputs.photos);
-  report_ignored(photos);
-  const auto dataset = find_dataset(recipe);
-  return Predictor(recipe, registries, dataset.get(), used, format).predict_photos(photos);
+  std::vector<std::string> own = {"predict"};
+  own.insert(own.end(), args.begin(), args.end());
+  return run_evaluation(recipe, own, [&](const ResolvedRun& run, RankSession& ranks) {
+    if (ranks.leads()) log_info("=> weights {}", config.model.weights);
+    if (inputs.photos.empty()) {
+      const auto reader = open_dataset("data.val_dataset", recipe);
+      return Predictor(run, registries, ranks, reader.get(), used, format).predict_dataset(*reader);
+    }
+    const PhotoList photos = list_photos(inputs.photos);
+    if (ranks.leads()) report_ignored(photos);
+    const auto dataset = find_dataset(recipe);
+    return Predictor(run, registries, ranks, dataset.get(), used, format).predict_photos(photos);
+  });
 }
 
 }  // namespace precast::tools

@@ -124,17 +124,17 @@ void announce(Communicator& ranks, const RankInfo& info) {
 
 }  // namespace
 
-RankInfo find_ranks(const TrainConfig& config) {
+RankInfo find_ranks(const TrainConfig& config, bool trains) {
   RankInfo info = find_rank_info(process_environment(), {.address = config.dist.address,
                                                          .port = parse_port(config.dist.port)});
   if (info.source == "single") return info;
   if (!info.warning.empty() && info.rank == 0) log_warning("{}", info.warning);
   if (info.source != "precast" && info.world > 1) check_started_ranks(config, info);
-  check_with_ranks(config, info.world);
+  if (trains) check_with_ranks(config, info.world);
   return info;
 }
 
-int ranks_to_launch(const TrainConfig& config, const RankInfo& info) {
+int ranks_to_launch(const TrainConfig& config, const RankInfo& info, bool trains) {
   const std::string& nproc = config.dist.nproc;
   // A single task of another program (a shell in a Slurm step) may start its own ranks.
   if (info.source == "precast" || info.world > 1) return 0;
@@ -147,7 +147,7 @@ int ranks_to_launch(const TrainConfig& config, const RankInfo& info) {
   const auto [end, failure] = std::from_chars(nproc.data(), nproc.data() + nproc.size(), ranks);
   if (failure != std::errc() || end != nproc.data() + nproc.size() || ranks < 1 || ranks > 4096)
     throw ConfigError(fmt::format("dist.nproc: expected auto or 1 to 4096, got '{}'", nproc));
-  check_with_ranks(config, ranks);
+  if (trains) check_with_ranks(config, ranks);
   return ranks;
 }
 

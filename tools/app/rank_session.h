@@ -19,12 +19,14 @@ namespace precast::tools {
 
 /// Determines which rank this process is, and checks that the recipe suits the number of ranks.
 /// @throws ConfigError
-[[nodiscard]] RankInfo find_ranks(const TrainConfig& config);
+/// @param trains whether the ranks are to train.
+[[nodiscard]] RankInfo find_ranks(const TrainConfig& config, bool trains = true);
 
 /// How many ranks this process must start; 0 if it is itself a rank. From `dist.nproc`, or from
 /// `training.distributed` with `dist.world_size` (as in ffcv-imagenet's script). @throws
 /// ConfigError
-[[nodiscard]] int ranks_to_launch(const TrainConfig& config, const RankInfo& info);
+[[nodiscard]] int ranks_to_launch(const TrainConfig& config, const RankInfo& info,
+                                  bool trains = true);
 
 /// Starts `ranks` processes of this program and supervises them.
 /// @param args the arguments after the program's name: the command and its arguments.

@@ -262,9 +262,12 @@ std::vector<std::string> rank_keys(const Schema& schema) {
 /// Training keys on the command line of a command that does not train. In a file they are part of
 /// the recipe.
 void warn_of_training_keys(const std::vector<Override>& overrides, Diagnostics& diagnostics) {
+  const std::set<std::string_view> of_ranks = {"dist.nproc",     "dist.world_size",
+                                               "dist.address",   "dist.port",
+                                               "dist.timeout_s", "dist.join_timeout_s"};
   for (const Override& override : overrides) {
     for (const std::string_view section : {"dist.", "lr.", "optimizer.", "checkpoint."}) {
-      if (override.key.starts_with(section))
+      if (override.key.starts_with(section) && !of_ranks.contains(override.key))
         diagnostics.warning(override.value.origin, override.key,
                             "it has no effect in a command that does not train");
     }
@@ -301,7 +304,7 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
   if (unread == UnreadKeys::warning) schema.warn_of_unread();
   schema.apply(given_keys(read, schema), diagnostics);
   for (const Override& override : overrides) schema.apply(override, diagnostics);
-  check_train_config(recipe.config, schema, diagnostics);
+  check_train_config(recipe.config, schema, use == RecipeUse::train, diagnostics);
   recipe.unread_by_one_rank = rank_keys(schema);
   if (use == RecipeUse::evaluate) warn_of_training_keys(overrides, diagnostics);
   recipe.optimizer = parts.spec(schema, kOptimizerSection, chosen.optimizer);

@@ -235,6 +235,9 @@ RunArgument read_run_argument(const std::string& argument, const std::vector<Ove
     return found;
   }
   found.config = (found.run / kParams).string();
+  // A run's ranks belong to the hosts where it was trained.
+  found.overrides.push_back(set_key("training.distributed", "0", found.config));
+  found.overrides.push_back(set_key("dist.nproc", "", found.config));
   find_datasets(read_object(found.config), found);
   if (!contains_key(given, "model.weights")) find_weights(path, found);
   return found;

@@ -14,8 +14,9 @@ namespace precast::tools {
 struct RunArgument {
   /// The path for load_recipe(): a recipe, or a run's params.json; empty if nothing was given.
   std::string config = {};
-  /// Values from the run, which precede the overrides of the command line: model.weights,
-  /// model.num_classes, and datasets whose recorded paths are relative to another folder.
+  /// Values that precede the overrides of the command line: the run's model.weights and
+  /// model.num_classes, datasets whose recorded paths are relative to another folder, and a single
+  /// rank.
   std::vector<Override> overrides = {};
   /// The run folder; empty for a recipe.
   std::filesystem::path run = {};

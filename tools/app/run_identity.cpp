@@ -1,6 +1,7 @@
 #include "tools/app/run_identity.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/version.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "data/beton/sums.h"
 #include "data/order/subset.h"
 #include "framework/core/archive/tensor_record.h"
+#include "framework/core/error.h"
 #include "tools/cli/version.h"
 
 namespace precast::tools {
@@ -82,6 +84,11 @@ bool is_same(const ordered_json& there, const ordered_json& here) {
   return there == here;
 }
 
+void add_versions(ordered_json& identity) {
+  identity["versions.precast"] = kVersion;
+  identity["versions.torch"] = TORCH_VERSION;
+}
+
 }  // namespace
 
 ordered_json describe_dataset(const data::BetonReader& reader) {
@@ -116,9 +123,33 @@ ordered_json describe_identity(const ordered_json& values, const TrainPlan& plan
   for (const NamedTensor& parameter : model.parameters()) {
     identity["parameter " + parameter.name] = shape_text(parameter.tensor.sizes().vec());
   }
-  identity["versions.precast"] = kVersion;
-  identity["versions.torch"] = TORCH_VERSION;
+  add_versions(identity);
   return identity;
+}
+
+ordered_json describe_identity(const ordered_json& values, const Model& model) {
+  ordered_json identity = values;
+  for (const NamedTensor& entry : model.state()) {
+    const at::Tensor bytes = entry.tensor.detach().cpu().contiguous();
+    const auto* first = static_cast<const std::byte*>(bytes.const_data_ptr());
+    identity["weights " + entry.name] =
+        fmt::format("xxh3 {:016x}", data::hash_of({first, bytes.nbytes()}));
+  }
+  add_versions(identity);
+  return identity;
+}
+
+void agree_on_identity(Communicator& ranks, const ordered_json& identity) {
+  const std::vector<std::string> all = ranks.all_gather(identity.dump());
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    const auto differences =
+        compare_identities(ordered_json::parse(all[rank]), ordered_json::parse(all[0]));
+    if (differences.empty()) continue;
+    throw ConfigError(
+        fmt::format("ranks: expected all to be given the same, but rank {} (there) "
+                    "differs from rank 0 (here):\n  {}",
+                    rank, fmt::join(differences, "\n  ")));
+  }
 }
 
 std::vector<std::string> compare_identities(const ordered_json& there, const ordered_json& here) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "data/beton/reader.h"
+#include "framework/api/communicator.h"
 #include "framework/api/model.h"
 #include "framework/api/train_plan.h"
 
@@ -18,6 +19,9 @@ namespace precast::tools {
                                                        const data::BetonReader& train,
                                                        const data::BetonReader& val,
                                                        const Model& model);
+/// What identifies an evaluation: the configuration, the weights, the libraries.
+[[nodiscard]] nlohmann::ordered_json describe_identity(const nlohmann::ordered_json& values,
+                                                       const Model& model);
 
 /// The part of it that identifies a dataset: of each file, in order, samples, bytes and a hash of
 /// the metadata.
@@ -30,6 +34,10 @@ namespace precast::tools {
 /// The values that differ, one line each: `training.epochs: 16 there, 18 here`.
 [[nodiscard]] std::vector<std::string> compare_identities(const nlohmann::ordered_json& there,
                                                           const nlohmann::ordered_json& here);
+
+/// Compares the identities of all ranks. Collective. @throws ConfigError on every rank, with the
+/// values that differ
+void agree_on_identity(Communicator& ranks, const nlohmann::ordered_json& identity);
 
 /// The part of an identity that must not change when a run resumes: all but the values that only
 /// affect where and how fast it runs (paths, threads, logging, checkpoints, number of ranks,

@@ -24,6 +24,7 @@ namespace {
 constexpr std::uint64_t kIndexShareOfMemory = 16;
 /// Pages that the process cache holds in addition to a window of open ones, and for evaluation.
 constexpr std::uint64_t kPagesAhead = 16;
+constexpr std::int64_t kImageDims = 4;
 
 std::uint64_t ranks_of_host(const ResolvedRun& run) {
   return static_cast<std::uint64_t>(run.local_world);
@@ -53,17 +54,6 @@ data::LoaderOptions loader_options(const ResolvedRun& run) {
   options.verify = config.data.verify;
   options.on_corrupt =
       config.data.on_corrupt == "replace" ? data::OnCorrupt::replace : data::OnCorrupt::fail;
-  return options;
-}
-
-data::LoaderOptions train_loader_options(const data::BetonReader& reader, const TrainData& data,
-                                         const ResolvedRun& run) {
-  data::LoaderOptions options = loader_options(run);
-  options.batch_size = run.rank_batch_size();
-  options.drop_last = true;
-  options.order = data.order;
-  options.jpeg_index = data.index;
-  options.cache_bytes = cache_bytes(reader, data, run);
   return options;
 }
 
@@ -263,6 +253,13 @@ BatchMaker make_batch_maker(const data::BetonReader* reader, const data::Pipelin
   };
 }
 
+bool reads_images(const data::BetonReader& reader, const ResolvedRun& run, const TrainPlan& plan) {
+  return make_batch_maker(&reader, run.recipe.val_pipeline, run, plan)(
+             1, run.config().validation.resolution)
+             .input()
+             .dim() == kImageDims;
+}
+
 std::vector<NamedTensor> trainable_parameters(const Model& model) {
   std::vector<NamedTensor> trainable;
   for (NamedTensor& parameter : model.parameters()) {
@@ -274,6 +271,25 @@ std::vector<NamedTensor> trainable_parameters(const Model& model) {
 at::ScalarType image_dtype(at::Device device, Precision precision) {
   if (!device.is_cuda() || precision == Precision::fp32) return at::kFloat;
   return precision == Precision::fp16 ? at::kHalf : at::kBFloat16;
+}
+
+data::LoaderOptions train_loader_options(const data::BetonReader& reader, const TrainData& data,
+                                         const ResolvedRun& run) {
+  data::LoaderOptions options = loader_options(run);
+  options.batch_size = run.rank_batch_size();
+  options.drop_last = true;
+  options.order = data.order;
+  options.jpeg_index = data.index;
+  options.cache_bytes = cache_bytes(reader, data, run);
+  return options;
+}
+
+data::LoaderOptions val_loader_options(const data::BetonReader& reader, const ResolvedRun& run) {
+  data::LoaderOptions options = loader_options(run);
+  options.batch_size = run.config().validation.batch_size;
+  options.cache_bytes = kPagesAhead * reader.header().page_bytes;
+  options.jpeg_index = data::open_jpeg_index(reader, /*max_bytes=*/0);
+  return options;
 }
 
 std::unique_ptr<BatchSource> make_train_source(const data::BetonReader& reader,
@@ -303,11 +319,10 @@ data::MemoryPlan plan_train_memory(const data::BetonReader& reader, const TrainD
 }
 
 std::unique_ptr<BatchSource> make_val_source(const data::BetonReader& reader,
-                                             const ResolvedRun& run, const TrainPlan& plan) {
-  data::LoaderOptions options = loader_options(run);
-  options.batch_size = run.config().validation.batch_size;
-  options.cache_bytes = kPagesAhead * reader.header().page_bytes;
-  options.jpeg_index = data::open_jpeg_index(reader, /*max_bytes=*/0);
+                                             const ResolvedRun& run, const TrainPlan& plan,
+                                             std::shared_ptr<const data::SampleOrder> order) {
+  data::LoaderOptions options = val_loader_options(reader, run);
+  options.order = std::move(order);
   return data::make_batch_source(reader, run.recipe.val_pipeline, options, field_choice(run.recipe),
                                  run.device, image_dtype(run.device, plan.precision));
 }

@@ -10,6 +10,7 @@
 
 #include "data/beton/reader.h"
 #include "data/decode/jpeg_index.h"
+#include "data/loader/loader.h"
 #include "data/loader/memory_plan.h"
 #include "data/order/order.h"
 #include "data/torch/batch_source.h"
@@ -91,13 +92,26 @@ struct TrainData {
                                           const data::Pipeline& pipeline, const ResolvedRun& run,
                                           const TrainPlan& plan);
 
+/// Whether the first input of the batches for evaluation is an image.
+[[nodiscard]] bool reads_images(const data::BetonReader& reader, const ResolvedRun& run,
+                                const TrainPlan& plan);
+
 /// The parameters that are not frozen, in the model's order.
 [[nodiscard]] std::vector<NamedTensor> trainable_parameters(const Model& model);
 
 /// The type in which images are passed to the model: float16 on a GPU in fp16, else float32.
 [[nodiscard]] at::ScalarType image_dtype(at::Device device, Precision precision);
 
-/// Batches for training (last batch dropped) and for evaluation (in file order, all samples).
+/// What training and evaluation give their loaders, except how images are normalised, which depends
+/// on the device. @{
+[[nodiscard]] data::LoaderOptions train_loader_options(const data::BetonReader& reader,
+                                                       const TrainData& data,
+                                                       const ResolvedRun& run);
+[[nodiscard]] data::LoaderOptions val_loader_options(const data::BetonReader& reader,
+                                                     const ResolvedRun& run);
+/// @}
+
+/// Batches for training (last batch dropped) and for evaluation (all samples).
 [[nodiscard]] std::unique_ptr<BatchSource> make_train_source(const data::BetonReader& reader,
                                                              const TrainData& data,
                                                              const ResolvedRun& run,
@@ -106,9 +120,10 @@ struct TrainData {
 [[nodiscard]] data::MemoryPlan plan_train_memory(const data::BetonReader& reader,
                                                  const TrainData& data, const ResolvedRun& run,
                                                  const TrainPlan& plan);
-[[nodiscard]] std::unique_ptr<BatchSource> make_val_source(const data::BetonReader& reader,
-                                                           const ResolvedRun& run,
-                                                           const TrainPlan& plan);
+/// @param order null: as in the file.
+[[nodiscard]] std::unique_ptr<BatchSource> make_val_source(
+    const data::BetonReader& reader, const ResolvedRun& run, const TrainPlan& plan,
+    std::shared_ptr<const data::SampleOrder> order = nullptr);
 /// Tries every image size of the plan once if `training.preflight` is on, so that a run that does
 /// not fit in memory fails before the first epoch. @throws Error with ExitCode::out_of_memory
 void run_preflight(const ResolvedRun& run, const TrainPlan& plan, const engine::StepParts& parts,

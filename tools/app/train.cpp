@@ -181,13 +181,12 @@ int train(RecipeArguments& command, const std::vector<std::string>& args, Regist
     return dry_run(planned_run(recipe, info), registries, train_samples, options.has("json"),
                    options.has("per-step"));
   }
-  if (recipe.config.training.eval_only) {
-    return evaluate_recipe(recipe, registries, options.has("json"));
-  }
+  std::vector<std::string> arguments = {"train"};
+  arguments.insert(arguments.end(), args.begin(), args.end());
+  if (recipe.config.training.eval_only)
+    return evaluate_recipe(recipe, registries, arguments, options.has("json"));
   check_datasets(recipe.datasets);
   if (const int ranks = ranks_to_launch(recipe.config, info); ranks > 0) {
-    std::vector<std::string> arguments = {"train"};
-    arguments.insert(arguments.end(), args.begin(), args.end());
     const int code = launch_ranks(arguments, ranks);
     // Rank 0 has written it, unless it was killed.
     if (result.is_there()) result.leave_to_others();

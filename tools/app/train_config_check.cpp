@@ -79,7 +79,8 @@ void check_for_ranks(const TrainConfig& config, std::int64_t ranks, const Report
     wrong("training.cuda_graphs", "expected auto or off with several ranks, got on");
 }
 
-void check_train_config(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics) {
+void check_train_config(const TrainConfig& config, const Schema& schema, bool trains,
+                        Diagnostics& diagnostics) {
   const auto wrong = [&](std::string_view key, const std::string& message) {
     diagnostics.error(schema.origin(key), key, message);
   };
@@ -99,7 +100,7 @@ void check_train_config(const TrainConfig& config, const Schema& schema, Diagnos
           fmt::format("expected at most resolution.end_ramp ({}), got {}",
                       config.resolution.end_ramp, config.resolution.start_ramp));
   }
-  check_for_ranks(config, requested_ranks(config), wrong);
+  if (trains) check_for_ranks(config, requested_ranks(config), wrong);
   if (config.dist.zero && config.dist.variable_update == "parameter_server") {
     wrong("dist.zero", "expected false with dist.variable_update: parameter_server, got true");
   }

@@ -12,10 +12,12 @@ namespace precast::tools {
 /// Reports a key whose value does not fit.
 using ReportKey = std::function<void(const char* key, const std::string& message)>;
 
-/// Checks that depend on the number of ranks.
+/// Checks that depend on the number of ranks that train.
 void check_for_ranks(const TrainConfig& config, std::int64_t ranks, const ReportKey& wrong);
 
 /// Checks that involve more than one key.
-void check_train_config(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics);
+/// @param trains whether the run trains: batches of training then depend on the number of ranks.
+void check_train_config(const TrainConfig& config, const Schema& schema, bool trains,
+                        Diagnostics& diagnostics);
 
 }  // namespace precast::tools

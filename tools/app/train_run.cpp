@@ -104,22 +104,9 @@ TrainPlan TrainRun::checked_plan(const Registries& registries) const {
   return plan;
 }
 
-void TrainRun::agree_on_identity() const {
-  const std::vector<std::string> all = ranks_.communicator().all_gather(identity_.dump());
-  for (std::size_t rank = 1; rank < all.size(); ++rank) {
-    const auto differences =
-        compare_identities(ordered_json::parse(all[rank]), ordered_json::parse(all[0]));
-    if (differences.empty()) continue;
-    throw ConfigError(
-        fmt::format("ranks: expected all to be given the same, but rank {} (there) "
-                    "differs from rank 0 (here):\n  {}",
-                    rank, fmt::join(differences, "\n  ")));
-  }
-}
-
 engine::RunFolder TrainRun::agree_on_folder() {
   // Everything that all ranks must agree on, before any rank writes anything.
-  agree_on_identity();
+  agree_on_identity(ranks_.communicator(), identity_);
   std::vector<at::Tensor> state;
   for (const NamedTensor& entry : parts_.model().state()) state.push_back(entry.tensor.detach());
   ranks_.communicator().broadcast(state, /*root=*/0);
@@ -251,13 +238,18 @@ void TrainRun::finish(engine::Trainer& trainer, const engine::TrainSummary& summ
   static_cast<void>(ranks_.communicator().all_gather("done"));
 }
 
+bool TrainRun::reads_images() const {
+  return tools::reads_images(*val_reader_, run_, parts_.plan());
+}
+
 void TrainRun::announce() const {
   const int world = ranks_.communicator().world();
+  const std::string kind = reads_images() ? "image" : "sample";
   log_info("=> {} on {}{}: {} and {}, {}", parts_.plan().model.arch,
            world > 1 ? fmt::format("{} x ", world) : "",
            c10::DeviceTypeName(run_.device.type(), true),
-           format_count(train_data_.order->size(), "training image"),
-           format_count(val_reader_->size(), "validation image"),
+           format_count(train_data_.order->size(), "training " + kind),
+           format_count(val_reader_->size(), "validation " + kind),
            outputs_text(run_.recipe.targets, parts_.plan().model.num_classes));
   log_info("=> {} of {}, batch {}, run folder {}",
            format_count(static_cast<std::uint64_t>(parts_.plan().epochs), "epoch"),
@@ -350,9 +342,10 @@ void TrainRun::report(const engine::TrainSummary& summary, bool json) const {
   const double share =
       summary.train_seconds > 0 ? 100 * summary.wait_seconds / summary.train_seconds : 0;
   if (eval.classifies) {
-    fmt::print("\ntop-1 {:.4f}   top-5 {:.4f}   ({}{})\n", eval.top_1(), eval.top_5(),
-               format_count(static_cast<std::uint64_t>(eval.samples), "image"),
-               run_.config().validation.lr_tta ? ", flip TTA" : "");
+    fmt::print(
+        "\ntop-1 {:.4f}   top-5 {:.4f}   ({}{})\n", eval.top_1(), eval.top_5(),
+        format_count(static_cast<std::uint64_t>(eval.samples), reads_images() ? "image" : "sample"),
+        reads_images() && run_.config().validation.lr_tta ? ", flip TTA" : "");
   } else {
     fmt::print("\nloss {:.4f}   ({})\n", eval.loss,
                format_count(static_cast<std::uint64_t>(eval.samples), "sample"));

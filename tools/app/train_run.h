@@ -28,7 +28,6 @@ class TrainRun {
 
  private:
   TrainPlan checked_plan(const Registries& registries) const;
-  void agree_on_identity() const;
   engine::RunFolder agree_on_folder();
   [[nodiscard]] engine::CheckpointOptions checkpoint_options() const;
   void check_identity(const nlohmann::ordered_json& saved) const;
@@ -36,6 +35,7 @@ class TrainRun {
   /// Writes the results of a run that finished.
   void finish(engine::Trainer& trainer, const engine::TrainSummary& summary, bool json);
   void announce() const;
+  [[nodiscard]] bool reads_images() const;
   [[nodiscard]] DataFacts data_facts(const engine::TrainSummary& summary) const;
   /// The metric that decides which checkpoint is the best, as recorded.
   [[nodiscard]] nlohmann::ordered_json best_json() const;

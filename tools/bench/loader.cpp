@@ -18,6 +18,7 @@
 #include "tools/cli/arguments.h"
 #include "tools/cli/cpu.h"
 #include "tools/cli/custom_fields.h"
+#include "tools/cli/exec_sibling.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/text_table.h"
@@ -113,55 +114,44 @@ std::string chart(const std::string& file, const std::vector<LoaderPoint>& point
 }
 
 LoaderEffort read_effort(const Arguments& arguments) {
+  LoaderEffort effort = read_measuring(arguments);
   const bool replace =
       find_name("on-corrupt", {"fail", "replace"}, arguments.text("on-corrupt")) == 1;
-  const auto on_corrupt = replace ? data::OnCorrupt::replace : data::OnCorrupt::fail;
-  LoaderEffort effort = {.val = arguments.has("val"),
-                         .passes = arguments.get<std::int64_t>("passes"),
-                         .seconds = arguments.get<double>("seconds"),
-                         .samples = arguments.get<std::int64_t>("pass-samples"),
-                         .cold = arguments.has("cold"),
-                         .on_corrupt = on_corrupt,
-                         .verify = arguments.has("verify"),
-                         .layouts = read_layouts(arguments)};
-  check_range("passes", effort.passes, 0, 1'000'000);
-  check_range("pass-samples", effort.samples, 0, INT_MAX);
-  if (!(effort.seconds > 0 && effort.seconds <= 3600))
-    throw ConfigError(fmt::format("--seconds: expected above 0 to 3600, got {}", effort.seconds));
+  effort.on_corrupt = replace ? data::OnCorrupt::replace : data::OnCorrupt::fail;
+  effort.verify = arguments.has("verify");
+  effort.layouts = read_layouts(arguments);
   if (auto pipeline = read_pipeline(arguments, /*train=*/!effort.val))
     effort.pipeline = std::make_shared<const data::Pipeline>(std::move(*pipeline));
   return effort;
 }
 
-void add_effort_options(po::options_description& options) {
-  options.add_options()("val", "images as in evaluation; default: random resized crop and flip")(
-      "runs", po::value<int>()->default_value(5), kRunsHelp)(
-      "seconds", po::value<double>()->default_value(2), kSecondsHelp)(
-      "passes", po::value<std::int64_t>()->default_value(0),
-      "passes per measurement; in place of --seconds")(
-      "pass-samples", po::value<std::int64_t>()->default_value(0),
-      "samples per pass; to shorten passes over large files; 0: all")(
-      "cold",
-      "read from disk; without a warm-up pass, after the file was dropped from the page "
-      "cache")("on-corrupt", po::value<std::string>()->default_value("fail"),
-               "what to do with damaged samples; fail: stop; replace: use the next intact sample")(
-      "verify", "verify the checksums of the values that are read")(
-      "svg", po::value<std::string>()->value_name("FILE"), kSvgHelp)("json", kJsonHelp);
+void add_damage_options(po::options_description& options) {
+  options.add_options()(
+      "on-corrupt", po::value<std::string>()->default_value("fail"),
+      "what to do with damaged samples; fail: stop; replace: use the next intact sample")(
+      "verify", "verify the checksums of the values that are read");
 }
 
 Arguments loader_arguments() {
   Arguments arguments(
-      "bench loader FILE.beton [options]",
+      "bench loader FILE.beton|RECIPE.yaml [options]",
       "Loads the dataset and discards the batches, as fast as possible. Options with several "
       "values "
       "(--workers 1,2,4 --batch-size 16,256) measure all combinations, alternately and in "
       "separate processes. The first pass of each is a warm-up and is not counted. "
       "--table measures "
-      "the rows of a table in place of one file: it writes the files that the rows need.");
+      "the rows of a table in place of one file: it writes the files that the rows need.\n"
+      "Of a recipe, its training set (--val: its validation set) is loaded as `precast train` "
+      "does: "
+      "with its pipeline, order, batch and threads. Its keys can be overridden "
+      "(--data.order=random), "
+      "and of the options only --val, --runs, --seconds, --passes, --pass-samples, --cold, "
+      "--image-size, --processes, --svg and --json apply.");
   arguments.positional("FILE.beton",
                        "the dataset; with --table: images in any form that `precast write` takes");
   add_sweep_options(arguments.options());
-  add_effort_options(arguments.options());
+  add_measuring_options(arguments.options());
+  add_damage_options(arguments.options());
   add_pipeline_options(arguments.options());
   add_plugin_option(arguments.options());
   add_layout_option(arguments.options());
@@ -169,6 +159,7 @@ Arguments loader_arguments() {
   arguments.example("precast bench loader train.beton --workers 1,2,4 --batch-size 16,256");
   arguments.example("precast bench loader train.beton --processes 1,8 --svg loader.svg");
   arguments.example("precast bench loader train.beton --config-file recipe.yaml");
+  arguments.example("precast bench loader recipe.yaml --data.num_workers=2");
   arguments.example("precast bench loader photos.tar --table seeds");
   arguments.exit_codes({3, 10, 130, 143});
   return arguments;
@@ -187,7 +178,7 @@ ordered_json sweep_json(const std::string& file, std::uint64_t samples, int roun
   return all;
 }
 
-int run_sweep(const Arguments& arguments, const LoaderEffort& effort, int rounds) {
+int run_sweep(const Arguments& arguments, const LoaderEffort& effort) {
   const std::string file = arguments.text("FILE.beton");
   std::vector<LoaderPoint> points;
   for (const LoaderSetting& setting : read_sweep(arguments))
@@ -196,6 +187,51 @@ int run_sweep(const Arguments& arguments, const LoaderEffort& effort, int rounds
   // in the page cache.
   const std::uint64_t samples =
       data::BetonReader(file, data::BlobAccess::mapped, effort.layouts).size();
+  return measure_and_report(arguments, file, samples, std::move(points));
+}
+
+/// Whether the command line names a recipe as what is to be loaded.
+bool names_recipe(const std::vector<std::string>& args) {
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    const bool is_yaml = args[i].ends_with(".yaml") || args[i].ends_with(".yml");
+    const bool is_value = args[i].starts_with('-') || (i > 0 && args[i - 1] == "--config-file");
+    if (is_yaml && !is_value) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void add_measuring_options(po::options_description& options) {
+  options.add_options()("val", "images as in evaluation; default: random resized crop and flip")(
+      "runs", po::value<int>()->default_value(5), kRunsHelp)(
+      "seconds", po::value<double>()->default_value(2), kSecondsHelp)(
+      "passes", po::value<std::int64_t>()->default_value(0),
+      "passes per measurement; in place of --seconds")(
+      "pass-samples", po::value<std::int64_t>()->default_value(0),
+      "samples per pass; to shorten passes over large files; 0: all")(
+      "cold",
+      "read from disk; without a warm-up pass, after the file was dropped from the page cache")(
+      "svg", po::value<std::string>()->value_name("FILE"), kSvgHelp)("json", kJsonHelp);
+}
+
+LoaderEffort read_measuring(const Arguments& arguments) {
+  check_range("runs", arguments.get<int>("runs"), 1, 10'000);
+  LoaderEffort effort = {.val = arguments.has("val"),
+                         .passes = arguments.get<std::int64_t>("passes"),
+                         .seconds = arguments.get<double>("seconds"),
+                         .samples = arguments.get<std::int64_t>("pass-samples"),
+                         .cold = arguments.has("cold")};
+  check_range("passes", effort.passes, 0, 1'000'000);
+  check_range("pass-samples", effort.samples, 0, INT_MAX);
+  if (!(effort.seconds > 0 && effort.seconds <= 3600))
+    throw ConfigError(fmt::format("--seconds: expected above 0 to 3600, got {}", effort.seconds));
+  return effort;
+}
+
+int measure_and_report(const Arguments& arguments, const std::string& file, std::uint64_t samples,
+                       std::vector<LoaderPoint> points) {
+  const int rounds = arguments.get<int>("runs");
   measure_points(rounds, points);
   if (arguments.has("svg")) write_file(arguments.text("svg"), chart(file, points));
   if (arguments.has("json")) {
@@ -206,17 +242,14 @@ int run_sweep(const Arguments& arguments, const LoaderEffort& effort, int rounds
   return 0;
 }
 
-}  // namespace
-
 int run_bench_loader(const std::vector<std::string>& args) {
+  if (names_recipe(args)) exec_precast_train("bench recipe_loader", args);
   Arguments arguments = loader_arguments();
   if (!arguments.parse(args)) return 0;
-  const auto rounds = arguments.get<int>("runs");
-  check_range("runs", rounds, 1, 10'000);
   check_table_options(arguments);
   const LoaderEffort effort = read_effort(arguments);
-  return arguments.has("table") ? run_loader_table(arguments, effort, rounds)
-                                : run_sweep(arguments, effort, rounds);
+  return arguments.has("table") ? run_loader_table(arguments, effort, arguments.get<int>("runs"))
+                                : run_sweep(arguments, effort);
 }
 
 }  // namespace precast::tools

@@ -1,13 +1,30 @@
 #pragma once
 
+#include <boost/program_options/options_description.hpp>
+#include <cstdint>
 #include <string>
 #include <vector>
+
+#include "tools/bench/loader_point.h"
+#include "tools/cli/arguments.h"
 
 namespace precast::tools {
 
 /// `precast bench loader FILE.beton`: measures how fast batches arrive, in images per second and
 /// per CPU-second, over a sweep of settings. The settings take turns in each round, so that slow
 /// minutes of the machine affect all of them.
+/// A recipe in place of the file is measured by precast-train (torch/recipe_loader.cpp).
 int run_bench_loader(const std::vector<std::string>& args);
+
+/// The options of the command that a recipe does not replace. @{
+void add_measuring_options(boost::program_options::options_description& options);
+/// @throws ConfigError
+[[nodiscard]] LoaderEffort read_measuring(const Arguments& arguments);
+/// @}
+
+/// Measures the points and prints them, or writes them as the options say (--runs, --svg, --json).
+/// @param file the name of what is loaded.
+int measure_and_report(const Arguments& arguments, const std::string& file, std::uint64_t samples,
+                       std::vector<LoaderPoint> points);
 
 }  // namespace precast::tools

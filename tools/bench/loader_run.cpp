@@ -54,12 +54,14 @@ class MeasuredLoader {
   static data::LoaderOptions loader_options(const data::BetonReader& reader,
                                             const LoaderSetting& setting,
                                             const LoaderEffort& effort) {
+    if (effort.recipe != nullptr) return effort.recipe->options(reader);
     data::LoaderOptions options = setting.loader_options(reader);
     options.on_corrupt = effort.on_corrupt;
     options.verify = effort.verify;
     return options;
   }
   static data::Pipeline pipeline(const LoaderSetting& setting, const LoaderEffort& effort) {
+    if (effort.recipe != nullptr) return effort.recipe->pipeline;
     return effort.pipeline != nullptr ? setting.formatted(*effort.pipeline)
                                       : setting.pipeline(effort.val);
   }
@@ -98,8 +100,10 @@ ordered_json worker_seconds(const SourceTimes& after, const SourceTimes& before)
 ordered_json measure(const std::filesystem::path& file, const LoaderSetting& setting,
                      const LoaderEffort& effort, std::int64_t epoch, std::uint64_t seed,
                      const std::function<void()>& start) {
-  const data::BetonReader reader(file, setting.access(), effort.layouts);
-  MeasuredLoader loader(reader, setting, effort, seed);
+  const auto reader = effort.recipe != nullptr ? effort.recipe->open()
+                                               : std::make_unique<data::BetonReader>(
+                                                     file, setting.access(), effort.layouts);
+  MeasuredLoader loader(*reader, setting, effort, seed);
   if (!effort.cold) loader.pass(0);
   const double waited = loader.seconds_waited();
   const SourceTimes before = loader.times();

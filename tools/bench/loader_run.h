@@ -9,6 +9,14 @@
 
 namespace precast::tools {
 
+/// What a recipe reads and how, in place of a file and a setting.
+struct RecipeLoading {
+  std::function<std::unique_ptr<data::BetonReader>()> open;
+  /// The arguments of Loader, as training makes them. The reader outlives the call.
+  std::function<data::LoaderOptions(const data::BetonReader&)> options;
+  data::Pipeline pipeline;
+};
+
 /// How one measurement is made, for every setting.
 struct LoaderEffort {
   /// Centre crops instead of random resized crops and flips.
@@ -24,6 +32,9 @@ struct LoaderEffort {
   bool cold = false;
   data::OnCorrupt on_corrupt = data::OnCorrupt::fail;
   bool verify = false;
+  /// Null: the file and the setting of a LoaderPoint. If given, on_corrupt, verify, layouts and
+  /// `pipeline` have no effect.
+  std::shared_ptr<const RecipeLoading> recipe = {};
   /// Of custom fields.
   data::BetonOptions layouts = {};
 };

@@ -9,6 +9,7 @@
 
 #include "data/beton/file_info.h"
 #include "data/beton/reader.h"
+#include "data/loader/stored_pixels.h"
 #include "data/order/class_names.h"
 #include "framework/core/config/node.h"
 #include "framework/core/error.h"
@@ -33,7 +34,6 @@ constexpr std::int64_t kWantedSteps = 2000;
 /// The facts on which the recipe depends.
 struct DataFacts {
   std::uint64_t samples = 0;
-  std::string image;
   std::string label;
   bool label_is_first = true;
   std::int64_t classes = 0;
@@ -71,12 +71,36 @@ std::int64_t count_classes(const BetonReader& reader, std::size_t field) {
   return most + 1;
 }
 
+/// The field that training takes as the image: the first image field, else the first of u8 pixels.
+/// @throws DataError
+std::size_t image_field_of(const BetonReader& reader) {
+  const auto& fields = reader.fields();
+  const std::size_t image = reader.first_field(FieldType::image);
+  if (image < fields.size()) return image;
+  const auto pixels = std::ranges::find_if(fields, [](const data::FieldInfo& field) {
+    return field.tag.kind == data::FieldTag::Kind::pixels && field.tag.dtype == "|u1";
+  });
+  if (pixels != fields.end()) return static_cast<std::size_t>(pixels - fields.begin());
+  throw DataError(fmt::format(
+      "{}: expected an image field, got none. See configs/README.md for recipes for other data",
+      reader.path().string()));
+}
+
+BetonReader::ImageSize image_size(const BetonReader& reader, std::uint64_t sample,
+                                  std::size_t field) {
+  const data::FieldInfo& info = reader.fields()[field];
+  if (info.type == FieldType::image) return reader.image_size(sample, field);
+  std::vector<std::uint64_t> extents;
+  const data::StoredPixels stored = data::stored_pixels(info, reader.blob(sample, field), extents);
+  return {.width = stored.width, .height = stored.height};
+}
+
 void measure_images(const BetonReader& reader, std::size_t field, DataFacts& facts) {
   std::vector<int> sides;
   facts.one_size = true;
-  const BetonReader::ImageSize first = reader.image_size(0, field);
+  const BetonReader::ImageSize first = image_size(reader, 0, field);
   for (std::uint64_t i = 0; i < reader.size(); ++i) {
-    const BetonReader::ImageSize size = reader.image_size(i, field);
+    const BetonReader::ImageSize size = image_size(reader, i, field);
     sides.push_back(std::min(size.width, size.height));
     facts.one_size = facts.one_size && size.width == first.width && size.height == first.height;
   }
@@ -89,13 +113,7 @@ void measure_images(const BetonReader& reader, std::size_t field, DataFacts& fac
 DataFacts facts_of(const BetonReader& reader) {
   DataFacts facts;
   facts.samples = reader.size();
-  const std::size_t image = reader.first_field(FieldType::image);
-  if (image == reader.fields().size()) {
-    throw DataError(fmt::format(
-        "{}: expected an image field, got none. See configs/README.md for recipes for other data",
-        reader.path().string()));
-  }
-  facts.image = reader.fields()[image].name;
+  const std::size_t image = image_field_of(reader);
   const std::size_t label = label_field_of(reader);
   facts.label = reader.fields()[label].name;
   facts.label_is_first = label == reader.first_field(FieldType::integer);

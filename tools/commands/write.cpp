@@ -288,8 +288,9 @@ void print_class_column(const data::Source& source) {
 void print_summary(const Written& written) {
   const data::WriteSummary& summary = written.summary;
   const std::vector<std::string>& names = written.source.class_names();
-  fmt::print("{}: {}, {}, {} in {}\n", written.out, format_count(summary.samples, "sample"),
-             format_count(names.size(), "class"),
+  // Labels that are numbers have no names; how many classes they are is not counted here.
+  fmt::print("{}: {}, {}{} in {}\n", written.out, format_count(summary.samples, "sample"),
+             names.empty() ? "" : format_count(names.size(), "class") + ", ",
              format_bytes(static_cast<double>(summary.file_bytes)),
              format_count(summary.pages, "page"));
   if (summary.index_bytes > 0)

@@ -157,8 +157,10 @@ TEST(EvaluatorTest, FlipSumsTheLogitsOfBothImages) {
   LinearModel model(3);
   model.weight.detach()[1][1] = 5;
   ColourSource source({0, 1}, 2);
-  const at::Tensor plain = Evaluator({.flip_tta = false}).predict(model, source, go_on);
-  const at::Tensor summed = Evaluator({.flip_tta = true}).predict(model, source, go_on);
+  const at::Tensor plain =
+      Evaluator({.flip_tta = false}).predict(model, &source, *make_single_rank(), go_on);
+  const at::Tensor summed =
+      Evaluator({.flip_tta = true}).predict(model, &source, *make_single_rank(), go_on);
   EXPECT_TRUE(summed.equal(plain + plain));
   EXPECT_EQ(summed.sizes(), (std::vector<std::int64_t>{2, 3}));
 }

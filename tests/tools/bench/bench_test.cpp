@@ -182,5 +182,43 @@ TEST_F(BenchTest, WrongArgumentsEndWithCodeTwo) {
   fails({"stages", "--training.device=cpu"}, Names("data.train_dataset"));
 }
 
+TEST_F(BenchTest, LoaderLoadsWhatARecipeTrainsOn) {
+  const std::string recipe = folder_ / "r.yaml";
+  std::ofstream(recipe) << "data: {train_dataset: " << dataset() << ", val_dataset: " << dataset()
+                        << ", order: quasi_random, num_workers: 1, inputs: [a, b]}\n"
+                        << "resolution: {min_res: 32, max_res: 48}\n"
+                        << "pipeline:\n  train:\n"
+                        << "    a: {field: image, transforms: [random_resized_crop]}\n"
+                        << "    b: {field: image, transforms: [center_crop]}\n"
+                        << "    label: {field: label}\n"
+                        << "training: {batch_size: 5, device: cpu}\n"
+                        << "validation: {batch_size: 7, resolution: 64}\n";
+  const auto load = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"loader", recipe, "--runs", "2", "--passes", "1", "--json"});
+    const ChildResult run = bench(more);
+    EXPECT_EQ(run.exit_code, 0) << run.errors;
+    return json::parse(run.output, nullptr, /*allow_exceptions=*/false);
+  };
+  const json train = load({});
+  EXPECT_EQ(train.at("samples"), 24);
+  const json& settings = train.at("points").at(0).at("settings");
+  EXPECT_EQ(settings.at("batch_size"), 5);
+  EXPECT_EQ(settings.at("workers"), 1);
+  EXPECT_EQ(settings.at("order"), "quasi_random");
+  EXPECT_EQ(settings.at("image_size"), 48);
+  // Training leaves out the last, smaller batch; evaluation does not.
+  EXPECT_EQ(train.at("points").at(0).at("runs").at(1).at("images"), 20);
+  const json val = load({"--val", "--validation.batch_size=6", "--processes", "2"});
+  EXPECT_EQ(val.at("points").at(0).at("settings").at("image_size"), 64);
+  EXPECT_EQ(val.at("points").at(0).at("runs").at(0).at("images"), 2 * 24);
+  const json subset = load({"--data.subset=10"});
+  EXPECT_EQ(subset.at("points").at(0).at("runs").at(0).at("images"), 10);
+  const ChildResult text = bench({"loader", recipe, "--runs", "1", "--passes", "1"});
+  EXPECT_THAT(text.output, Names("img/CPU-s", "quasi_random"));
+  const ChildResult wrong = bench({"loader", recipe, "--data.train_dataset=none.beton"});
+  EXPECT_EQ(wrong.exit_code, 5);
+  EXPECT_THAT(wrong.errors, Names("none.beton"));
+}
+
 }  // namespace
 }  // namespace precast::tools

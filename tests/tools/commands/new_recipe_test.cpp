@@ -7,6 +7,9 @@
 
 #include "data/beton/file_info.h"
 #include "data/beton/format.h"
+#include "data/jobs/write_dataset.h"
+#include "data/write/number_fields.h"
+#include "data/write/shaped_fields.h"
 #include "data/write/writer.h"
 #include "framework/core/config/node.h"
 #include "framework/core/error.h"
@@ -88,6 +91,28 @@ TEST_F(NewRecipeTest, SuitsPhotographs) {
   EXPECT_EQ(value(node, "resolution", "max_res"), "128");
   EXPECT_EQ(value(node, "validation", "resolution"), "160");
   EXPECT_EQ(value(node, "training", "batch_size"), "8");
+}
+
+TEST_F(NewRecipeTest, TakesPixelsIfThereIsNoImageField) {
+  (void)data::write_dataset(
+      "p.beton",
+      {{"image",
+        [] {
+          return std::make_unique<data::PixelsField>(
+              data::FieldTag{.kind = data::FieldTag::Kind::pixels, .dtype = "|u1", .channels = 1});
+        }},
+       {"label", [] { return std::make_unique<data::IntField>(); }}},
+      24,
+      [](std::uint64_t i) {
+        const data::ArrayInput pixels{.format = {.dtype = "|u1", .shape = {20, 36, 1}},
+                                      .elements = std::vector<std::byte>(20 * 36, std::byte{7})};
+        return data::Sample{"x", {pixels, static_cast<std::int64_t>(i % 3)}};
+      },
+      {});
+  ASSERT_EQ(run_new_recipe({"--train-dataset", "p.beton", "--val-dataset", "p.beton"}), 0);
+  const ConfigNode node = recipe("recipe.yaml");
+  EXPECT_EQ(value(node, "model", "arch"), "layers");
+  EXPECT_EQ(value(node, "resolution", "max_res"), "20") << "the shorter side";
 }
 
 TEST_F(NewRecipeTest, RefusesOtherClassesAndFilesThatExist) {

@@ -255,6 +255,7 @@ TEST_F(WriteTest, ColumnsOfNumbersAreWrittenAsTheirTextWhenAskedTo) {
   const auto text = reader.blob(1, 0);
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(text.data()), text.size()), "1.50");
   EXPECT_EQ(reader.integer(1, 1), 2);
+  EXPECT_THAT(output, testing::Not(testing::HasSubstr("class"))) << "numbers have no class names";
 }
 
 TEST_F(WriteTest, ShardsInBracesAreOneSourceAndNeverOverwritten) {

@@ -10,6 +10,9 @@ int run_bench_step(const std::vector<std::string>& args);
 /// `bench stages CONFIG.yaml`: measures how fast a recipe's data is read, read and processed, and
 /// trained on.
 int run_bench_stages(const std::vector<std::string>& args);
+/// `bench loader RECIPE.yaml`, which `precast` passes on under the name `bench recipe_loader`:
+/// measures the loader of a recipe's training.
+int run_bench_recipe_loader(const std::vector<std::string>& args);
 /// `bench allreduce`: measures how fast the ranks sum tensors, by size.
 int run_bench_allreduce(const std::vector<std::string>& args);
 

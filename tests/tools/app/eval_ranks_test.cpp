@@ -1,0 +1,205 @@
+// eval and predict on several ranks, as a user starts them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "data/beton/reader.h"
+#include "tests/data/beton/golden_beton.h"
+#include "tests/data/sources/sample_images.h"
+#include "tests/support/message_matchers.h"
+#include "tests/support/program.h"
+#include "tests/tools/app/two_ranks.h"
+
+namespace precast::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using test::Names;
+using test::occurrences;
+using test::Program;
+
+struct Ended {
+  int code = 0;
+  std::string out, err;
+};
+
+/// A run that two ranks have trained on 24 images, and datasets to evaluate it on.
+class EvalRanksTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    ranks_ = new test::TwoRanks();
+    Program train(ranks_->command("r", {"--dist.nproc=2", "--training.epochs=1"}));
+    ASSERT_EQ(train.wait(), 0) << train.err;
+  }
+  static void TearDownTestSuite() {
+    delete ranks_;
+    ranks_ = nullptr;
+  }
+
+  static std::string run() { return ranks_->folder("r"); }
+  static fs::path data() { return ranks_->folder("r").parent_path().parent_path() / "d.beton"; }
+  static Ended precast(std::vector<std::string> command, int ranks,
+                       const std::string& failpoint = "") {
+    command.insert(command.begin(), PRECAST_BIN_DIR "/precast");
+    if (ranks > 1) command.push_back("--dist.nproc=" + std::to_string(ranks));
+    std::vector<std::string> environment = test::TwoRanks::kEnvironment;
+    if (!failpoint.empty()) environment.push_back("PRECAST_FAILPOINTS=" + failpoint);
+    Program program(command, environment);
+    const int code = program.wait();
+    return {code, program.out, program.err};
+  }
+  static json eval(int ranks, const std::vector<std::string>& more) {
+    std::vector<std::string> command = {"eval", run(), "--json"};
+    command.insert(command.end(), more.begin(), more.end());
+    const Ended ended = precast(command, ranks);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    return json::parse(ended.out, nullptr, /*allow_exceptions=*/false);
+  }
+  /// The bytes of the file that predict writes.
+  std::string predict(int ranks, const std::string& file, const std::vector<std::string>& more,
+                      int exit_code = 0) const {
+    const fs::path path = folder_ / (std::to_string(ranks) + file);
+    std::vector<std::string> command = {"predict", run(), "-o", path};
+    command.insert(command.end(), more.begin(), more.end());
+    const Ended ended = precast(command, ranks);
+    EXPECT_EQ(ended.code, exit_code) << ended.err;
+    std::ifstream written(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(written), {}};
+  }
+  /// Writes the dataset with its first JPEG overwritten. @return its sample.
+  static std::uint64_t damage(const fs::path& path) {
+    std::vector<std::byte> bytes = test::read_bytes(data());
+    const data::BetonReader reader(data());
+    std::uint64_t sample = 0;
+    while (bytes[reader.blob_offset(sample, 0)] != std::byte{0xFF}) ++sample;
+    std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(reader.blob_offset(sample, 0)),
+                reader.blob_bytes(sample, 0), std::byte{});
+    test::write_bytes(path, bytes);
+    return sample;
+  }
+
+  static test::TwoRanks* ranks_;
+  test::TemporaryFolder folder_;
+};
+test::TwoRanks* EvalRanksTest::ranks_ = nullptr;
+
+TEST_F(EvalRanksTest, CountsAndMetricsAreThoseOfOneRank) {
+  const std::vector<std::string> more = {"--validation.batch_size=5",
+                                         "--validation.metrics=[per_class_accuracy,top_k: {k: 3}]"};
+  const json one = eval(1, more);
+  EXPECT_EQ(one.at("images"), 24);
+  for (const int ranks : {2, 3}) {
+    json several = eval(ranks, more);
+    EXPECT_NEAR(several.at("val_loss"), one.at("val_loss").get<double>(), 1e-5);
+    for (const char* key : {"val_loss", "seconds"}) several[key] = one.at(key);
+    EXPECT_EQ(several, one) << ranks << " ranks";
+  }
+}
+
+TEST_F(EvalRanksTest, PredictionsAreThoseOfOneRankByteByByte) {
+  for (const std::string file : {".csv", ".npy"}) {
+    const std::vector<std::string> more = {"--logits", "--validation.batch_size=5"};
+    const std::string one = predict(1, file, more);
+    EXPECT_GT(one.size(), 1000U);
+    for (const int ranks : {2, 3})
+      EXPECT_TRUE(predict(ranks, file, more) == one) << ranks << " ranks, " << file;
+  }
+}
+
+TEST_F(EvalRanksTest, PhotosArePredictedInOrderAndThoseThatAreNoneAreSkippedOnce) {
+  test::make_class_tree(folder_ / "tree");
+  test::write_bytes(folder_ / "tree/cat/broken.jpg", {});
+  const std::vector<std::string> more = {folder_ / "tree", "--top=2", "--validation.batch_size=2"};
+  const std::string one = predict(1, ".csv", more, 3);
+  EXPECT_GT(occurrences(one, "\n"), 5);
+  EXPECT_TRUE(predict(3, ".csv", more, 3) == one);
+  const Ended ended = precast({"predict", run(), folder_ / "tree", "--validation.batch_size=2"}, 2);
+  EXPECT_EQ(ended.code, 3);
+  EXPECT_EQ(occurrences(ended.err, "broken.jpg"), 1) << ended.err;
+  EXPECT_EQ(occurrences(ended.out, "probability"), 1) << "one header";
+}
+
+TEST_F(EvalRanksTest, RanksWithoutSamplesTakePart) {
+  const std::string two = folder_ / "two.beton";
+  ASSERT_EQ(precast({"select", data(), two, "--samples", "0:2"}, 1).code, 0);
+  const std::vector<std::string> more = {"--data.val_dataset=" + two,
+                                         "--validation.metrics=[per_class_accuracy]"};
+  const json one = eval(1, more);
+  const json three = eval(3, more);
+  EXPECT_EQ(three.at("images"), 2);
+  for (const char* key : {"top_1_correct", "top_5_correct", "per_class_accuracy", "classes"})
+    EXPECT_EQ(three.at(key), one.at(key)) << key;
+  for (const char* batch : {"--validation.batch_size=1", "--validation.batch_size=8"})
+    EXPECT_EQ(predict(3, ".csv", {two, batch}), predict(1, ".csv", {two, batch})) << batch;
+}
+
+TEST_F(EvalRanksTest, ARankThatEndsEndsAllWithItsCause) {
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"eval", run()}, {"predict", run()}}) {
+    const Ended killed = precast(command, 2, "evaluator.before_batch=kill@1%1");
+    EXPECT_EQ(killed.code, 1) << killed.err;
+    EXPECT_EQ(occurrences(killed.err, "SIGKILL"), 1) << killed.err;
+    EXPECT_EQ(killed.out, "");
+    const Ended failed = precast(command, 3, "evaluator.before_batch=error@1%2");
+    EXPECT_EQ(failed.code, 5) << failed.err;
+    EXPECT_EQ(occurrences(failed.err, "error: "), 1) << failed.err;
+    EXPECT_THAT(failed.err, Names("rank 2", "evaluator.before_batch"));
+  }
+}
+
+TEST_F(EvalRanksTest, ADamagedSampleEndsAllOrIsReplacedAsOnOneRank) {
+  const fs::path path = folder_ / "damaged.beton";
+  const std::uint64_t sample = damage(path);
+  const std::string file = "--data.val_dataset=" + path.string();
+  for (const char* command : {"eval", "predict"}) {
+    const Ended failed = precast({command, run(), file, "--validation.batch_size=2"}, 2);
+    EXPECT_EQ(failed.code, precast({command, run(), file}, 1).code) << failed.err;
+    EXPECT_NE(failed.code, 0);
+    EXPECT_EQ(occurrences(failed.err, "error: "), 1) << failed.err;
+    EXPECT_THAT(failed.err, Names("damaged.beton", "sample " + std::to_string(sample)));
+  }
+  const std::vector<std::string> replace = {file, "--data.on_corrupt=replace",
+                                            "--validation.batch_size=2"};
+  EXPECT_EQ(predict(2, ".csv", replace), predict(1, ".csv", replace));
+  EXPECT_EQ(eval(2, replace).at("top_1_correct"), eval(1, replace).at("top_1_correct"));
+  const std::string replaced =
+      std::to_string(sample) + " replaced by " + std::to_string(sample + 1);
+  for (const char* command : {"eval", "predict"}) {
+    const Ended ended = precast({command, run(), replace[0], replace[1], replace[2]}, 2);
+    EXPECT_EQ(occurrences(ended.err, replaced), 1) << ended.err;
+  }
+}
+
+TEST_F(EvalRanksTest, RanksThatWereGivenDifferentWeightsAreRefused) {
+  const std::string copy = folder_ / "copy.safetensors";
+  fs::copy_file(fs::path(run()) / "final_weights.safetensors", copy);
+  const int port = test::TwoRanks::free_port();
+  std::vector<std::string> command = {PRECAST_BIN_DIR "/precast", "eval", run()};
+  Program first(command, test::TwoRanks::rank_environment(0, 2, port));
+  command.push_back("--model.weights=" + copy);
+  Program second(command, test::TwoRanks::rank_environment(1, 2, port));
+  const std::vector<int> codes = {first.wait(), second.wait()};
+  EXPECT_THAT(codes, testing::Each(testing::AnyOf(2, 13)));
+  const std::string err = first.err + second.err;
+  EXPECT_EQ(occurrences(err, "error:"), 1) << err;
+  EXPECT_THAT(err, Names("model.weights", copy));
+}
+
+TEST_F(EvalRanksTest, TheRanksOfARunAreNotThoseOfItsEvaluation) {
+  const Ended alone = precast({"eval", run()}, 1);
+  EXPECT_EQ(alone.code, 0) << alone.err;
+  EXPECT_THAT(alone.err, testing::Not(testing::HasSubstr("ranks")));
+  const Ended asked =
+      precast({"eval", run(), "--training.distributed=1", "--dist.world_size=2"}, /*ranks=*/1);
+  EXPECT_EQ(asked.code, 0) << asked.err;
+  EXPECT_EQ(occurrences(asked.err, "2 ranks"), 1) << asked.err;
+  EXPECT_EQ(occurrences(asked.out, "top-1"), 1) << "by rank 0 alone: " << asked.out;
+}
+
+}  // namespace
+}  // namespace precast::tools

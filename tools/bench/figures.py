@@ -1,0 +1,94 @@
+"""What the scripts for the figures of FFCV's paper share: a dataset of noise, tables and line charts."""
+import json
+import pathlib
+import random
+import struct
+import subprocess
+import sys
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd")
+
+
+def run(command, **more):
+    """The output of a command. Ends the script with the command's message if it fails."""
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, **more)
+    if done.returncode != 0:
+        sys.exit(f"{pathlib.Path(sys.argv[0]).stem}: expected success, got exit code {done.returncode} "
+                 f"({' '.join(map(str, command))}): {done.stderr[-2000:]}")
+    return done.stdout
+
+
+def npy(type_name, shape, values):
+    """The bytes of a .npy file."""
+    head = f"{{'descr': '{type_name}', 'fortran_order': False, 'shape': ({', '.join(map(str, shape))},), }}"
+    head += " " * (-(len(head) + 11) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + values
+
+
+def write_noise(precast, path, samples, px, classes=10):
+    """A dataset of raw images [px, px, 3] of noise: what they show does not matter to the time that they take."""
+    source = path.with_suffix(".npz")
+    noise = random.Random(0)
+    images = b"".join(noise.randbytes(px * px * 3) for _ in range(samples))
+    with zipfile.ZipFile(source, "w") as archive:
+        archive.writestr("image.npy", npy("|u1", (samples, px, px, 3), images))
+        labels = struct.pack(f"<{samples}q", *(i % classes for i in range(samples)))
+        archive.writestr("label.npy", npy("<i8", (samples,), labels))
+    run([precast, "write", source, path, "--image.mode=raw"])
+    source.unlink()
+
+
+def markdown(rows):
+    """A table; the first row is its head."""
+    lines = ["| " + " | ".join(map(str, row)) + " |" for row in rows]
+    return "\n".join([lines[0], "|" + " --- |" * len(rows[0]), *lines[1:]])
+
+
+def line_chart(title, x_label, y_label, series):
+    """SVG of {name: [(x, y)]}, both axes from 0."""
+    width, height, left, top, below = 640, 360, 70, 40, 60
+    right = width - 190
+    x_most = max(x for points in series.values() for x, _ in points)
+    y_most = 1.1 * max(y for points in series.values() for _, y in points)
+
+    def place(x, y):
+        return left + (right - left) * x / x_most, height - below - (height - below - top) * y / y_most
+
+    def text(x, y, words, anchor="middle", more=""):
+        words = words.replace("&", "&amp;").replace("<", "&lt;")
+        return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" {more}>{words}</text>'
+
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
+             'font-size="12">', f'<rect width="{width}" height="{height}" fill="white"/>',
+             text(left, 20, title, "start", 'font-size="14"'), text((left + right) / 2, height - 15, x_label),
+             text(left, top - 8, y_label, "start")]
+    for i in range(5):
+        x_value, y_value = x_most * i / 4, y_most * i / 4
+        x, y = place(x_value, y_value)
+        parts += [f'<path d="M{left} {y:.1f}H{right}" stroke="#ddd"/>', text(left - 6, y + 4, f"{y_value:.4g}", "end"),
+                  text(x, height - below + 18, f"{x_value:.4g}")]
+    for i, (name, points) in enumerate(series.items()):
+        colour = COLOURS[i % len(COLOURS)]
+        places = [place(x, y) for x, y in sorted(points)]
+        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in places]
+        parts.append(text(right + 12, top + 18 * i, name, "start", f'fill="{colour}"'))
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def write_results(args, result, table, chart):
+    """Prints the table; writes the files that --json and --svg name."""
+    print(table)
+    if args.json:
+        pathlib.Path(args.json).write_text(json.dumps(result, indent=2) + "\n")
+    if args.svg:
+        pathlib.Path(args.svg).write_text(chart)
+
+
+def add_arguments(parser):
+    parser.add_argument("--precast", default=ROOT / "build/bin/precast", type=pathlib.Path)
+    parser.add_argument("--json", metavar="FILE", help="write all measurements")
+    parser.add_argument("--svg", metavar="FILE", help="write a chart")

@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""Reads a dataset under memory limits below its size (figure 5c of FFCV's paper): throughput against page cache.
+
+    low_memory.py [--limits 0.25,0.5,0.75,1.5] [--rounds 3] [--dataset F.beton | --recipe R.yaml] [--read-limit MB/s]
+                  [--json F] [--svg F] [-- more arguments of the command]
+
+Each measurement is a process in a memory control group of its own, whose limit is a share of the file's size; it
+starts with the file dropped from the page cache. The page cache counts as memory of the group, so what the process
+does not need for itself is the budget of the page cache. It makes --passes passes, of which those after the first
+find in memory what has fitted. The ways to read take turns in each round; figures are medians:
+
+  random         the page cache, order random
+  quasi_random   the page cache, order quasi_random
+  own cache      the process reads past the page cache and keeps pages in its own memory, a third of the limit at most;
+                 order quasi_random: FFCV's `os_cache=False` and `QUASI_RANDOM`
+
+By default `precast bench loader` reads a file of noise (--samples, --px), or --dataset. With --recipe, `precast train`
+trains on the recipe's data; the limit must leave room for libtorch (about 400 MB), so the file must be larger. With
+--read-limit a second control group limits what is read of the disk, as a slow disk or a network does. Control groups
+need root: without them the script says why and ends with exit code 77 (skipped).
+"""
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from figures import ROOT, add_arguments, line_chart, markdown, write_noise, write_results
+
+sys.path.insert(0, str(ROOT / "tools/peers"))
+from read_limit import ReadLimit, forget  # noqa: E402
+
+SKIPPED = 77
+WAYS = ("random", "quasi_random", "own cache")
+# Below it a process cannot start.
+LEAST_BYTES = 48 << 20
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_arguments(parser)
+    parser.add_argument("--limits", default="0.25,0.5,0.75,1.5", help="memory as shares of the file's size")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--passes", type=int, default=3, help="without --recipe")
+    parser.add_argument("--dataset", type=pathlib.Path)
+    parser.add_argument("--recipe", type=pathlib.Path)
+    parser.add_argument("--read-limit", type=float, metavar="MB/s", help="limit on what is read of the disk")
+    parser.add_argument("--samples", type=int, default=2048, help="of the file of noise")
+    parser.add_argument("--px", type=int, default=224, help="of the file of noise")
+    parser.add_argument("--folder", type=pathlib.Path, help="for the file of noise; default: the temporary folder")
+    parser.add_argument("more", nargs="*", help="more arguments of `precast bench loader` or `precast train`, after --")
+    return parser.parse_args()
+
+
+class MemoryLimit:
+    """A control group (v1: memory, v2) below this process's own, with a limit. `reason`: None, or why there is none.
+    Use as a context: the group goes at the end."""
+
+    def __init__(self, limit):
+        self.group, self.reason = None, "no memory control group is mounted"
+        for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers == "memory":
+                self.make(pathlib.Path("/sys/fs/cgroup/memory" + path), "memory.limit_in_bytes", limit)
+            elif not controllers:
+                self.make(pathlib.Path("/sys/fs/cgroup" + path), "memory.max", limit)
+
+    def make(self, parent, key, limit):
+        if self.group is not None or not (parent / "cgroup.procs").exists():
+            return
+        group = parent / f"precast_low_memory_{os.getpid()}"
+        try:
+            group.mkdir()
+        except OSError as error:
+            self.reason = f"{error}. Run as root"
+            return
+        try:
+            (group / key).write_text(str(limit))
+            self.group, self.reason = group, None
+        except OSError as error:
+            self.reason = f"{error}. Run as root"
+            group.rmdir()
+
+    def enter(self):
+        (self.group / "cgroup.procs").write_text(str(os.getpid()))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for _ in range(50 if self.group else 0):  # processes may still be ending in it
+            try:
+                self.group.rmdir()
+                return
+            except OSError:
+                time.sleep(0.1)
+
+
+def skip(reason):
+    print(f"low_memory: skipped: {reason}", file=sys.stderr)
+    sys.exit(SKIPPED)
+
+
+def own_cache_mb(limit):
+    """A third of the limit: batches, pages that are being read and the program itself need the rest."""
+    return max(1, limit // 3 >> 20)
+
+
+def loader_command(args, data, way, limit):
+    command = [args.precast, "bench", "loader", data, "--json", "--cold", "--runs", "1", "--passes", args.passes,
+               "--batch-size", "32",
+               "--order", "random" if way == "random" else "quasi_random"]
+    if way == "own cache":
+        command += ["--in-memory", "0", "--cache-mb", own_cache_mb(limit)]
+    return command
+
+
+def train_command(args, data, way, limit, folder):
+    command = [args.precast, "train", args.recipe, f"--data.train_dataset={data}", f"--logging.folder={folder}",
+               "--logging.run_id=r", "--logging.log_level=0", "--training.epochs=1",
+               f"--data.order={'random' if way == 'random' else 'quasi_random'}"]
+    if way == "own cache":
+        command += ["--data.in_memory=0", f"--data.cache_mb={own_cache_mb(limit)}"]
+    return command
+
+
+def images_per_second(args, data, way, limit):
+    """One measurement; None if the process did not fit into the memory."""
+    slow = ReadLimit(data, int(1e6 * args.read_limit)) if args.read_limit else contextlib.nullcontext()
+    with tempfile.TemporaryDirectory() as folder, MemoryLimit(limit) as memory, slow as reads:
+        for group in (memory, reads):
+            if group is not None and group.reason is not None:
+                skip(group.reason)
+        command = loader_command(args, data, way, limit) if args.recipe is None else \
+            train_command(args, data, way, limit, folder)
+
+        def enter():
+            memory.enter()
+            if reads is not None:
+                reads.enter()
+
+        forget(data)
+        done = subprocess.run([*map(str, command), *args.more], capture_output=True, text=True, preexec_fn=enter)
+        if done.returncode != 0:
+            print(f"low_memory: {way}, {limit >> 20} MiB: exit code {done.returncode}: {done.stderr[-300:]}",
+                  file=sys.stderr)
+            return None
+        if args.recipe is None:
+            return json.loads(done.stdout)["points"][0]["images_per_second"]
+        return json.loads((pathlib.Path(folder) / "r/summary.json").read_text())["images_per_second"]
+
+
+def measure(args, data, limits):
+    """[{limit_bytes, way, images_per_second, rounds}]"""
+    points = [{"limit_bytes": limit, "way": way, "rounds": []} for limit in limits for way in WAYS]
+    for _ in range(args.rounds):
+        for point in points:
+            point["rounds"].append(images_per_second(args, data, point["way"], point["limit_bytes"]))
+    for point in points:
+        fitted = None not in point["rounds"]
+        point["images_per_second"] = statistics.median(point["rounds"]) if fitted else None
+    return points
+
+
+def report(args, data, points):
+    size = data.stat().st_size
+    rows = [["memory", "of the file", *(f"{way}, img/s" for way in WAYS)]]
+    for limit in dict.fromkeys(p["limit_bytes"] for p in points):
+        rates = [p["images_per_second"] for p in points if p["limit_bytes"] == limit]
+        rows.append([f"{limit / 1e6:.0f} MB", f"{limit / size:.2f}",
+                     *("did not fit" if rate is None else f"{rate:.0f}" for rate in rates)])
+    series = {way: [(p["limit_bytes"] / 1e6, p["images_per_second"]) for p in points
+                    if p["way"] == way and p["images_per_second"] is not None] for way in WAYS}
+    chart = line_chart(f"A file of {size / 1e6:.0f} MB under a memory limit", "memory, MB", "images per second",
+                       {way: line for way, line in series.items() if line})
+    write_results(args, {"file_bytes": size, "read_limit_mb": args.read_limit, "recipe": str(args.recipe or ""),
+                         "points": points}, markdown(rows), chart)
+
+
+def main():
+    args = arguments()
+    with MemoryLimit(LEAST_BYTES) as probe:
+        if probe.reason is not None:
+            skip(probe.reason)
+    with tempfile.TemporaryDirectory(dir=args.folder) as folder:
+        data = args.dataset
+        if data is None:
+            data = pathlib.Path(folder) / "noise.beton"
+            write_noise(args.precast, data, args.samples, args.px)
+        limits = [max(LEAST_BYTES, int(float(share) * data.stat().st_size)) for share in args.limits.split(",")]
+        report(args, data, measure(args, data, limits))
+
+
+if __name__ == "__main__":
+    main()

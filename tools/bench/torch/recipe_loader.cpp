@@ -1,0 +1,116 @@
+#include <ATen/Context.h>
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <memory>
+
+#include "framework/core/error.h"
+#include "tools/app/plan.h"
+#include "tools/app/recipe.h"
+#include "tools/app/session.h"
+#include "tools/bench/loader.h"
+#include "tools/bench/torch/commands.h"
+#include "tools/cli/recipe_arguments.h"
+#include "tools/cli/shared_options.h"
+
+namespace precast::tools {
+namespace {
+
+namespace po = boost::program_options;
+
+/// The run of one rank, with the device that `precast train` would choose. The device is only
+/// named: the measuring processes are forked, and a CUDA context does not survive that.
+ResolvedRun run_to_load(const Recipe& recipe) {
+  ResolvedRun run = as_requested(recipe);
+  run.world = run.local_world = 1;
+  if (recipe.config.training.device != "cpu" && at::globalContext().hasCUDA())
+    run.device = at::kCUDA;
+  return run;
+}
+
+/// The loader of `precast train`. Borrows `run` and `registries`.
+RecipeLoading loading_of(const ResolvedRun& run, const Registries& registries, bool val) {
+  return {.open =
+              [&run, val] {
+                return open_dataset(val ? "data.val_dataset" : "data.train_dataset", run.recipe);
+              },
+          .options =
+              [&run, &registries, val](const data::BetonReader& reader) {
+                data::LoaderOptions options =
+                    val ? val_loader_options(reader, run)
+                        : train_loader_options(reader, make_train_data(reader, run, registries),
+                                               run);
+                options.normalize = run.device.is_cpu();
+                return options;
+              },
+          .pipeline = val ? run.recipe.val_pipeline : run.recipe.train_pipeline};
+}
+
+std::int64_t image_size_of(const ResolvedRun& run, const Registries& registries, bool val) {
+  if (val) return run.config().validation.resolution;
+  const TrainPlan plan =
+      make_plan(run, registries, 0, std::max<std::int64_t>(1, run.config().model.num_classes));
+  return plan.image_size_px.empty() ? run.config().resolution.max_res
+                                    : *std::ranges::max_element(plan.image_size_px);
+}
+
+/// The recipe's values in the columns of a setting.
+LoaderSetting setting_of(const ResolvedRun& run, const Registries& registries, bool val,
+                         const Arguments& options) {
+  const TrainConfig& config = run.config();
+  LoaderSetting setting;
+  setting.processes = static_cast<int>(integer(options, "processes", 1, 1024));
+  setting.workers = run.loader_threads();
+  setting.batch_size = val ? config.validation.batch_size : run.rank_batch_size();
+  const std::int64_t size_px = integer(options, "image-size", 0, 8192);
+  setting.image_size_px = size_px > 0 ? size_px : image_size_of(run, registries, val);
+  setting.order = val ? "sequential" : config.data.order;
+  setting.format = run.device.is_cpu() ? "f32" : "u8";
+  setting.in_memory = config.data.in_memory == 0 ? 0 : 1;
+  setting.cache_mb = config.data.cache_mb;
+  setting.jpeg_index = config.data.jpeg_index_mb == 0 ? "off" : "on";
+  return setting;
+}
+
+void add_recipe_loader_options(po::options_description& options) {
+  add_measuring_options(options);
+  options.add_options()("processes", number(1),
+                        "processes that load at once, each with the recipe's threads")(
+      "image-size", number(0), "image size in pixels; 0: the largest of the recipe's training");
+}
+
+}  // namespace
+
+int run_bench_recipe_loader(const std::vector<std::string>& args) {
+  Registries registries = make_registries();
+  RecipeArguments command(
+      "bench loader",
+      "Loads the training set of a recipe as `precast train` does, and discards "
+      "the batches, as fast as possible.");
+  add_recipe_loader_options(command.arguments().options());
+  if (!command.parse(args, recipe_help(registries))) return 0;
+  const Arguments& options = command.arguments();
+  LoaderEffort effort = read_measuring(options);
+  const Recipe recipe = load_recipe(command.config_path(), command.overrides(), registries,
+                                    RecipeUse::train, UnreadKeys::warning);
+  const ResolvedRun run = run_to_load(recipe);
+  const auto loading =
+      std::make_shared<const RecipeLoading>(loading_of(run, registries, effort.val));
+  effort.recipe = loading;
+  const std::vector<std::string>& files =
+      effort.val ? recipe.config.data.val_dataset : recipe.config.data.train_dataset;
+  if (effort.cold && files.size() > 1)
+    throw ConfigError("--cold: expected a recipe with one dataset file, got several");
+  // Opened once, so that a wrong file is reported at once; and closed again before the processes
+  // are forked.
+  std::uint64_t samples = 0;
+  {
+    const auto reader = loading->open();
+    samples = reader->size();
+  }
+  const LoaderSetting setting = setting_of(run, registries, effort.val, options);
+  return measure_and_report(options, command.config_path(), samples,
+                            {{command.config_path(), files.front(), setting, effort}});
+}
+
+}  // namespace precast::tools
