@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Trains rows of configs/imagenet/table.yaml on a dataset with ImageNet's number of samples, with 8 ranks on the CPU and
-a tiny network, and prints what start-up, epochs, memory and checkpoints cost. With --kill, a second table is killed twice
-(SIGKILL for all its processes, at moments drawn from --seed) and continued; losses and weights must be those of the first.
+"""Trains rows of configs/imagenet/table.yaml on a dataset with ImageNet's number of samples, with 8 ranks on the CPU
+and a tiny network, and prints what start-up, epochs, memory and checkpoints cost. With --kill, a second table is killed
+twice (SIGKILL for all its processes, at moments drawn from --seed) and continued; its losses and weights must be those
+of the first.
 
-    run.py BUILD_DIR FOLDER [--rows LIST] [--order random,quasi_random] [--kill] [--seed N] [-- --section.key=value ...]
+    run.py BUILD_DIR FOLDER [--rows LIST] [--order random,quasi_random] [--kill] [--seed N] [--section.key=value ...]
 """
 import argparse
 import json
@@ -25,8 +26,8 @@ sys.path.append(str(ROOT / "tests/tools/experiments/reproduce"))
 from reproduce_kill_test import table_of  # noqa: E402
 
 RANKS = 8
-NETWORK = ("{layers: [avg_pool: {kernel: 4}, conv: {out: 16, stride: 2}, bn, relu, conv: {out: 32, stride: 2}, bn, relu, "
-           "global_avg_pool, flatten, linear]}")
+NETWORK = ("{layers: [avg_pool: {kernel: 4}, conv: {out: 16, stride: 2}, bn, relu, conv: {out: 32, stride: 2}, bn, "
+           "relu, global_avg_pool, flatten, linear]}")
 KEYS = {"model.arch": "layers", "model.params": NETWORK, "resolution.min_res": 32, "resolution.max_res": 32,
         "validation.resolution": 32, "training.device": "cpu", "training.distributed": 1, "dist.world_size": RANKS,
         "training.batch_size": 512, "training.epochs": 2, "lr.lr_peak_epoch": 1, "data.num_workers": 1,
@@ -63,7 +64,7 @@ class Watch:
 
     def __init__(self, pid):
         self.pid, self.stopped = pid, threading.Event()
-        self.rank_mb = self.launcher_mb = self.host_mb = 0
+        self.rank_mb = self.launcher_mb = self.host_mb = self.sharing = self.indexes = 0
         self.thread = threading.Thread(target=self.sample)
         self.thread.start()
 
@@ -77,6 +78,9 @@ class Watch:
                 self.launcher_mb = max(self.launcher_mb, of[launcher][0])
                 ranks = [of[pid][0] for pid in children(launcher) if pid in of]
                 self.rank_mb = max([self.rank_mb, *ranks])
+                inodes, mapped = indexes(children(launcher))
+                self.sharing = max(self.sharing, mapped)
+                self.indexes = max(self.indexes, len(inodes))
 
     def stop(self):
         self.stopped.set()
@@ -120,9 +124,11 @@ def run_whole(arguments, seconds):
     watch.stop()
     after = os.times()
     assert code == 0, f"ended with {code}"
+    assert (watch.sharing, watch.indexes) == (RANKS, 1), f"{watch.sharing} ranks, {watch.indexes} JPEG indexes"
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
     print(f"  {time.monotonic() - seconds:.0f} s, {cpu:.0f} CPU s; private memory: launcher (libtorch alone) "
-          f"{watch.launcher_mb:.0f} MiB, largest rank {watch.rank_mb:.0f} MiB; all processes {watch.host_mb:.0f} MiB",
+          f"{watch.launcher_mb:.0f} MiB, largest rank {watch.rank_mb:.0f} MiB; all processes {watch.host_mb:.0f} MiB; "
+          f"{watch.sharing} ranks share a JPEG index",
           flush=True)
 
 
@@ -141,6 +147,18 @@ def kill_after_steps(arguments, folder, steps):
         os.kill(pid, signal.SIGKILL)
     process.wait()
     print(f"  killed {len(victims)} processes after {logged} steps", flush=True)
+
+
+def indexes(pids):
+    """The JPEG indexes in memory that these processes map, each by its inode, and how many map one."""
+    found = []
+    for pid in pids:
+        try:
+            maps = Path(f"/proc/{pid}/maps").read_text()
+        except OSError:
+            continue  # it has ended
+        found += {line.split()[4] for line in maps.splitlines() if "memfd:precast-jpeg-index" in line}
+    return set(found), len(found)
 
 
 def check_order(options, data, order, keys):
@@ -171,17 +189,16 @@ def main():
     parser.add_argument("--order", default="random,quasi_random")
     parser.add_argument("--kill", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("keys", nargs="*")
-    options = parser.parse_args()
+    options, keys = parser.parse_known_args()
     options.build = options.build.resolve()
     data = make(options.build, options.folder / "data")
     begin = time.monotonic()
-    planned = subprocess.run([*command(options.build, data, options.folder / "planned", "", "random", options.keys),
+    planned = subprocess.run([*command(options.build, data, options.folder / "planned", "", "random", keys),
                               "--dry-run"], check=True, capture_output=True, text=True).stdout
     print(f"plan: {planned.count('--logging.run_id=')} rows in {time.monotonic() - begin:.1f} s", flush=True)
     assert planned.count("--logging.run_id=") == 12, planned
     for order in options.order.split(","):
-        check_order(options, data, order, options.keys)
+        check_order(options, data, order, keys)
 
 
 if __name__ == "__main__":
