@@ -1,6 +1,7 @@
 #include "data/decode/jpeg_index.h"
 
 #include <algorithm>
+#include <sstream>
 #include <utility>
 
 #include "framework/core/error.h"
@@ -15,7 +16,7 @@ constexpr std::uint64_t kCancelSamples = 1024;
 }  // namespace
 
 JpegIndex::JpegIndex(std::uint64_t samples, std::size_t interval, std::uint64_t max_bytes)
-    : interval_(interval), max_bytes_(max_bytes), entries_(samples) {
+    : samples_(samples), interval_(interval), max_bytes_(max_bytes), entries_(samples) {
   require(interval > 0, "checkpoints have a distance");
 }
 
@@ -37,7 +38,7 @@ const JpegIndex::Part& JpegIndex::part_of(std::uint64_t sample) const {
 
 std::uint64_t JpegIndex::samples() const {
   if (!parts_.empty()) return parts_.back().first_sample + parts_.back().index->samples();
-  return sidecar_ ? sidecar_->samples() : entries_.size();
+  return sidecar_ ? sidecar_->samples() : samples_;
 }
 
 std::size_t JpegIndex::interval(std::uint64_t sample) const {
@@ -50,6 +51,7 @@ JpegCheckpoints JpegIndex::find(std::uint64_t sample) const {
     return part.index->find(sample - part.first_sample);
   }
   if (sidecar_) return sidecar_->find(sample);
+  if (shared_) return shared_->find(sample);
   const Entry entry = entries_[sample].load(std::memory_order_acquire);
   if (entry == nullptr) return {};
   return {interval_, {entry + 1, *entry}};
@@ -60,6 +62,7 @@ bool JpegIndex::wants(std::uint64_t sample) const {
     const Part& part = part_of(sample);
     return part.index->wants(sample - part.first_sample);
   }
+  if (shared_) return shared_->wants(sample);
   return !sidecar_ && entries_[sample].load(std::memory_order_relaxed) == nullptr &&
          !full_.load(std::memory_order_relaxed);
 }
@@ -69,6 +72,7 @@ void JpegIndex::add(std::uint64_t sample, std::span<const std::uint64_t> points)
     const Part& part = part_of(sample);
     return part.index->add(sample - part.first_sample, points);
   }
+  if (shared_) return shared_->add(sample, points);
   const std::size_t numbers = points.size() + 1;
   const std::scoped_lock lock(mutex_);
   if (!wants(sample)) return;
@@ -92,6 +96,7 @@ void JpegIndex::add(std::uint64_t sample, std::span<const std::uint64_t> points)
 
 std::uint64_t JpegIndex::bytes() const {
   if (sidecar_) return sidecar_->bytes();
+  if (shared_) return shared_->bytes();
   std::uint64_t bytes = bytes_ + entries_.size() * sizeof(Entry);
   for (const Part& part : parts_) bytes += part.index->bytes();
   return bytes;
@@ -103,14 +108,46 @@ std::uint64_t JpegIndex::bytes_at_most() const {
     for (const Part& part : parts_) bytes += part.index->bytes_at_most();
     return bytes;
   }
+  if (shared_) return shared_->bytes_at_most();
   if (sidecar_ || max_bytes_ == UINT64_MAX) return bytes();
   // The last block may be empty except for its start.
   return max_bytes_ + kBlockNumbers * sizeof(std::uint64_t) + entries_.size() * sizeof(Entry);
 }
 
+std::string JpegIndex::share() {
+  std::string addresses;
+  for (Part& part : parts_) addresses += part.index->share() + ' ';
+  if (!parts_.empty()) return addresses;
+  if (!grows_alone()) return {};
+  shared_ = SharedCheckpoints::make(samples_, interval_, max_bytes_);
+  if (!shared_) return {};
+  entries_ = std::vector<std::atomic<Entry>>();
+  return shared_->address();
+}
+
+bool JpegIndex::join(const std::string& address) {
+  if (!parts_.empty()) {
+    std::istringstream addresses(address);
+    bool any = false;
+    std::string one;
+    for (Part& part : parts_) any |= std::getline(addresses, one, ' ') && part.index->join(one);
+    return any;
+  }
+  if (!grows_alone()) return false;
+  shared_ = SharedCheckpoints::open(address, samples_, interval_);
+  if (!shared_) return false;
+  entries_ = std::vector<std::atomic<Entry>>();
+  return true;
+}
+
+void JpegIndex::limit(std::uint64_t max_bytes) {
+  for (Part& part : parts_) part.index->limit(max_bytes / samples() * part.index->samples());
+  if (grows_alone()) max_bytes_ = std::min(max_bytes_, max_bytes);
+}
+
 bool JpegIndex::write(const std::filesystem::path& path, const std::string& fingerprint,
                       const std::atomic<bool>* cancel) const {
-  require(!sidecar_ && parts_.empty(),
+  require(!sidecar_ && !shared_ && parts_.empty(),
           "only an index of one file that is not in a file is written");
   JpegSidecarWriter file(path, interval_);
   const auto cancelled = [cancel] { return cancel != nullptr && cancel->load(); };

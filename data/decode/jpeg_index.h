@@ -12,6 +12,7 @@
 
 #include "data/decode/checkpoints.h"
 #include "data/decode/jpeg_sidecar.h"
+#include "data/decode/shared_checkpoints.h"
 #include "framework/core/export.h"
 
 namespace precast::data {
@@ -19,7 +20,7 @@ namespace precast::data {
 /// Checkpoints of a dataset's JPEGs, so that a crop is decoded without reading what comes before it
 /// (BaselineDecoder). Filled sample by sample while an epoch decodes the samples for the first
 /// time, or opened from a sidecar file that `precast index` or `precast write` wrote and that
-/// processes share.
+/// processes share. The ranks of a host can also share one that grows (share(), join()).
 /// Thread-safe, except that add() must not be called during write().
 class PRECAST_API JpegIndex {
  public:
@@ -38,6 +39,17 @@ class PRECAST_API JpegIndex {
   [[nodiscard]] bool wants(std::uint64_t sample) const;
   /// @param points may be empty, for a JPEG that has none; it is not requested again.
   void add(std::uint64_t sample, std::span<const std::uint64_t> points);
+
+  /// Moves an empty index that grows into memory that other processes of the host can use. Call it
+  /// or join() before any other thread uses the index.
+  /// @return the memory's address, for join(); empty if the index does not grow, or if the system
+  /// cannot share memory.
+  [[nodiscard]] std::string share();
+  /// Replaces an empty index that grows by another process's. @param address as share() returned
+  /// there. @return whether it could; never if the index does not grow.
+  [[nodiscard]] bool join(const std::string& address);
+  /// For an index that grows in this process alone: lowers its limit.
+  void limit(std::uint64_t max_bytes);
 
   /// Writes a sidecar, completely or not at all. Not for an index that was opened, or of several
   /// files. @param fingerprint of the dataset (BetonReader::fingerprint()). @param cancel may be
@@ -63,9 +75,14 @@ class PRECAST_API JpegIndex {
     std::shared_ptr<JpegIndex> index;
     std::uint64_t first_sample = 0;
   };
+  /// Whether it grows in this process alone.
+  [[nodiscard]] bool grows_alone() const {
+    return parts_.empty() && !sidecar_ && !shared_ && max_bytes_ > 0;
+  }
   /// The part that the sample is in.
   [[nodiscard]] const Part& part_of(std::uint64_t sample) const;
 
+  std::uint64_t samples_;
   std::size_t interval_;
   std::uint64_t max_bytes_;
   std::vector<std::atomic<Entry>> entries_;
@@ -79,6 +96,8 @@ class PRECAST_API JpegIndex {
   std::size_t used_in_block_ = 0;
   /// Takes the place of all entries.
   std::unique_ptr<JpegSidecar> sidecar_;
+  /// Takes the place of entries and blocks.
+  std::unique_ptr<SharedCheckpoints> shared_;
   /// Of several files: takes the place of all else.
   std::vector<Part> parts_;
 };

@@ -58,7 +58,8 @@ ResolvedRun resolve_run(const Recipe& recipe, const RankInfo& info) {
   return {.recipe = recipe,
           .device = prepare_device(recipe.config, info),
           .world = info.world,
-          .local_world = info.local_world};
+          .local_world = info.local_world,
+          .local_rank = info.local_rank};
 }
 
 at::Device prepare_device(const TrainConfig& config, const RankInfo& info) {

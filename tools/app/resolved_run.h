@@ -17,9 +17,10 @@ struct ResolvedRun {
   const Recipe& recipe;
   at::Device device = at::kCPU;
   /// Number of ranks that train together, and of those on this host, which share its memory and
-  /// cores.
+  /// cores; this one's number among those on this host.
   std::int64_t world = 1;
   std::int64_t local_world = 1;
+  std::int64_t local_rank = 0;
 
   [[nodiscard]] const TrainConfig& config() const { return recipe.config; }
   /// Samples per step on one rank, and over all ranks.

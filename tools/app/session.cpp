@@ -30,6 +30,13 @@ std::uint64_t ranks_of_host(const ResolvedRun& run) {
   return static_cast<std::uint64_t>(run.local_world);
 }
 
+/// data.jpeg_index_mb; if that is -1, its automatic value.
+std::uint64_t index_bytes(const ResolvedRun& run) {
+  const std::int64_t given_mb = run.config().data.jpeg_index_mb;
+  return given_mb < 0 ? memory_limit_bytes() / kIndexShareOfMemory
+                      : static_cast<std::uint64_t>(given_mb) << 20;
+}
+
 /// data.cache_mb; if that is 0, its automatic value.
 std::uint64_t cache_bytes(const data::BetonReader& reader, const TrainData& data,
                           const ResolvedRun& run) {
@@ -168,12 +175,20 @@ TrainData make_train_order(const data::BetonReader& reader, const ResolvedRun& r
 TrainData make_train_data(const data::BetonReader& reader, const ResolvedRun& run,
                           const Registries& registries) {
   TrainData data = make_train_order(reader, run, registries);
-  const std::int64_t given_mb = run.config().data.jpeg_index_mb;
-  const std::uint64_t bytes = given_mb < 0
-                                  ? memory_limit_bytes() / kIndexShareOfMemory / ranks_of_host(run)
-                                  : static_cast<std::uint64_t>(given_mb) << 20;
-  data.index = data::open_jpeg_index(reader, bytes);
+  data.index = data::open_jpeg_index(reader, index_bytes(run));
   return data;
+}
+
+void share_index(const TrainData& data, const ResolvedRun& run, Communicator& ranks) {
+  if (ranks.world() == 1) return;
+  data::JpegIndex* const index = data.index.get();
+  const bool makes = index != nullptr && run.local_rank == 0 && run.local_world > 1;
+  // Of several hosts, each has its own.
+  const std::vector<std::string> addresses = ranks.all_gather(makes ? index->share() : "");
+  if (index == nullptr || makes) return;
+  const bool shares = std::ranges::any_of(
+      addresses, [&](const std::string& address) { return index->join(address); });
+  if (!shares) index->limit(index_bytes(run) / ranks_of_host(run));
 }
 
 nlohmann::ordered_json resolved_values(const Recipe& recipe, const data::BetonReader& reader,

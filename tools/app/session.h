@@ -15,6 +15,7 @@
 #include "data/order/order.h"
 #include "data/torch/batch_source.h"
 #include "framework/api/batch_source.h"
+#include "framework/api/communicator.h"
 #include "framework/api/model.h"
 #include "framework/engine/evaluator.h"
 #include "framework/engine/train_step.h"
@@ -47,6 +48,11 @@ struct TrainData {
                                          const Registries& registries);
 [[nodiscard]] TrainData make_train_data(const data::BetonReader& reader, const ResolvedRun& run,
                                         const Registries& registries);
+
+/// Lets the ranks of a host fill one JPEG index together. Collective; call it before batches are
+/// read, on ranks with the same datasets. A rank that cannot share keeps its own, which may take
+/// its share of the memory.
+void share_index(const TrainData& data, const ResolvedRun& run, Communicator& ranks);
 
 /// Every key of the recipe with its value, as a run records it. An automatic data.shuffle_window_mb
 /// is recorded as a number, because the order of an epoch depends on it: the ranks compare it, and

@@ -72,8 +72,8 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
   schema
       .add("data.jpeg_index_mb", &data.jpeg_index_mb,
            "MiB for the JPEG index, from which crops are decoded without the data before them, "
-           "made in the first epoch; -1: a sixteenth of the memory limit; a sidecar of `precast "
-           "index` is used in any case")
+           "made in the first epoch and shared by the ranks of a host; -1: a sixteenth of the "
+           "memory limit; a sidecar of `precast index` is used in any case")
       .min(-1)
       .max(1e9);
   schema.add("data.batches_ahead", &data.batches_ahead, "batches loaded ahead").min(1).max(1024);

@@ -107,6 +107,7 @@ TrainPlan TrainRun::checked_plan(const Registries& registries) const {
 engine::RunFolder TrainRun::agree_on_folder() {
   // Everything that all ranks must agree on, before any rank writes anything.
   agree_on_identity(ranks_.communicator(), identity_);
+  share_index(train_data_, run_, ranks_.communicator());
   std::vector<at::Tensor> state;
   for (const NamedTensor& entry : parts_.model().state()) state.push_back(entry.tensor.detach());
   ranks_.communicator().broadcast(state, /*root=*/0);

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "data/decode/checkpoints.h"
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+/// Checkpoints of a dataset's JPEGs in memory that several processes of a host share: each finds
+/// what any of them has added. The memory is a file without a name (memfd), which the other
+/// processes open as /proc/PID/fd/N; it is freed when the last of them has ended. Pages that hold
+/// no checkpoints yet take no memory. Thread-safe, without locks.
+class PRECAST_API SharedCheckpoints {
+ public:
+  /// Makes the memory. @param max_bytes once it has reached this size, nothing is added.
+  /// @return null if the system cannot.
+  static std::unique_ptr<SharedCheckpoints> make(std::uint64_t samples, std::size_t interval,
+                                                 std::uint64_t max_bytes);
+  /// Opens another process's memory. @param address as address() returned there.
+  /// @return null if it is not of this host and user, or has another number of samples or interval.
+  static std::unique_ptr<SharedCheckpoints> open(const std::string& address, std::uint64_t samples,
+                                                 std::size_t interval);
+  SharedCheckpoints(const SharedCheckpoints&) = delete;
+  SharedCheckpoints& operator=(const SharedCheckpoints&) = delete;
+  ~SharedCheckpoints();
+
+  /// For open(), one word, valid as long as this object exists.
+  [[nodiscard]] std::string address() const;
+  /// See JpegIndex.
+  [[nodiscard]] JpegCheckpoints find(std::uint64_t sample) const;
+  [[nodiscard]] bool wants(std::uint64_t sample) const;
+  void add(std::uint64_t sample, std::span<const std::uint64_t> points);
+  /// Memory in use, of all processes together, and its upper limit.
+  [[nodiscard]] std::uint64_t bytes() const;
+  [[nodiscard]] std::uint64_t bytes_at_most() const { return mapped_bytes_; }
+
+ private:
+  struct Header;
+  SharedCheckpoints(int fd, void* mapping, std::uint64_t mapped_bytes);
+  /// Maps `fd`, which it owns. @return null if it cannot.
+  static std::unique_ptr<SharedCheckpoints> map(int fd, std::uint64_t bytes);
+  /// For each sample, where its checkpoints begin among the numbers; 0: unknown.
+  [[nodiscard]] std::span<std::atomic<std::uint64_t>> entries() const;
+  /// For each known sample the number of its checkpoints, which is followed by the checkpoints. The
+  /// first number is unused.
+  [[nodiscard]] std::span<std::uint64_t> numbers() const;
+
+  int fd_;
+  Header* header_;
+  std::uint64_t mapped_bytes_;
+};
+
+}  // namespace precast::data
