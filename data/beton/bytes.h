@@ -25,8 +25,8 @@ enum class BlobAccess {
   on_disk_direct,
 };
 
-/// The bytes of a .beton file that is mapped, on disk, in memory, or on a server. Spans stay valid as long as
-/// this object exists, also after it is moved.
+/// The bytes of a .beton file that is mapped, on disk, in memory, or on a server. Spans stay valid
+/// as long as this object exists, also after it is moved.
 class BetonBytes {
  public:
   /// @throws IoError if the file cannot be opened.

@@ -13,16 +13,22 @@ namespace precast::data {
 
 FetchAhead::FetchAhead(const BetonReader& reader, const std::vector<std::size_t>& fields,
                        std::span<const std::uint64_t> samples)
-    : reader_(reader) {
-  plan(fields, samples);
+    : reader_(reader), fields_(fields), samples_(samples) {
+  require(samples.size() < std::numeric_limits<std::uint32_t>::max(), "a pass has < 2^32 samples");
   try {
-    for (int i = 0; i < kConnections; ++i) threads_.emplace_back([this] { work(); });
+    // A million samples take some tenths of a second to plan.
+    threads_.emplace_back([this] {
+      plan();
+      work();
+    });
+    while (threads_.size() < kConnections) threads_.emplace_back([this] { work(); });
   } catch (const std::system_error& error) {
     interrupt();
+    const std::size_t started = threads_.size();
     threads_.clear();
     for (RemoteFile* remote : reader_.remotes()) remote->resume();
     throw DeviceError(fmt::format("loader: cannot start connection {} of {}: {}. Use fewer threads",
-                                  threads_.size() + 1, kConnections, error.code().message()));
+                                  started + 1, kConnections, error.code().message()));
   }
 }
 
@@ -32,14 +38,13 @@ FetchAhead::~FetchAhead() {
   for (RemoteFile* remote : reader_.remotes()) remote->resume();
 }
 
-void FetchAhead::plan(const std::vector<std::size_t>& fields,
-                      std::span<const std::uint64_t> samples) {
-  require(samples.size() < std::numeric_limits<std::uint32_t>::max(), "a pass has < 2^32 samples");
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    for (const std::size_t field : fields) {
-      if (reader_.remote_value(samples[i], field).file == nullptr) continue;
-      const std::uint64_t begin = reader_.blob_offset(samples[i], field);
-      values_.push_back({begin, begin + reader_.blob_bytes(samples[i], field), samples[i],
+void FetchAhead::plan() {
+  for (std::size_t i = 0; i < samples_.size() && !interrupted_; ++i) {
+    for (const std::size_t field : fields_) {
+      const std::uint64_t sample = samples_[i];
+      if (reader_.remote_value(sample, field).file == nullptr) continue;
+      const std::uint64_t begin = reader_.blob_offset(sample, field);
+      values_.push_back({begin, begin + reader_.blob_bytes(sample, field), sample,
                          static_cast<std::uint32_t>(field), static_cast<std::uint32_t>(i)});
     }
   }
@@ -56,6 +61,11 @@ void FetchAhead::plan(const std::vector<std::size_t>& fields,
     requests_.back().first_use = std::min(requests_.back().first_use, value.first_use);
   }
   std::ranges::stable_sort(requests_, {}, &Request::first_use);
+  {
+    const std::scoped_lock lock(mutex_);
+    planned_ = true;
+  }
+  more_.notify_all();
 }
 
 void FetchAhead::allow(std::int64_t index) {
@@ -73,7 +83,8 @@ void FetchAhead::work() {
     {
       std::unique_lock lock(mutex_);
       more_.wait(lock, [&] {
-        return interrupted_ || next_ == requests_.size() || requests_[next_].first_use < allowed_;
+        if (interrupted_ || !planned_) return interrupted_.load();
+        return next_ == requests_.size() || requests_[next_].first_use < allowed_;
       });
       if (interrupted_ || next_ == requests_.size()) return;
       request = requests_[next_++];

@@ -25,7 +25,7 @@ class PRECAST_API FetchAhead {
   static constexpr std::uint64_t kRequestBytes = std::uint64_t{256} << 10;
   static constexpr int kConnections = 8;
 
-  /// Plans the pass and starts to fetch. Borrows the reader. @param samples in order.
+  /// Starts to plan the pass and then to fetch. Borrows all. @param samples in order.
   /// @throws DeviceError if a thread cannot be started.
   FetchAhead(const BetonReader& reader, const std::vector<std::size_t>& fields,
              std::span<const std::uint64_t> samples);
@@ -59,12 +59,14 @@ class PRECAST_API FetchAhead {
     std::uint32_t first_use = 0;
   };
 
-  void plan(const std::vector<std::size_t>& fields, std::span<const std::uint64_t> samples);
+  void plan();
   void allow(std::int64_t index);
   void work();
   void fetch(const Request& request);
 
   const BetonReader& reader_;
+  const std::vector<std::size_t>& fields_;
+  const std::span<const std::uint64_t> samples_;
   /// By place in the file.
   std::vector<Value> values_;
   /// By first use.
@@ -75,6 +77,7 @@ class PRECAST_API FetchAhead {
   std::mutex mutex_;
   std::condition_variable more_;
   /// Guarded by mutex_.
+  bool planned_ = false;
   std::size_t next_ = 0;
   std::vector<std::jthread> threads_;
 };

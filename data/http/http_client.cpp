@@ -267,9 +267,10 @@ std::string HttpClient::check(const Answer& answer, std::uint64_t offset, std::u
   const std::string where = place(offset, size);
   const auto total = total_of(answer.content_range);
   const auto changed = [&](std::string_view what, const auto& expected, const auto& got) {
-    return IoError(fmt::format("{}: expected {} '{}', got '{}': the file was replaced while it was "
-                               "read. Run again, and give each version of a dataset its own name",
-                               where, what, expected, got));
+    return IoError(
+        fmt::format("{}: expected {} '{}', got '{}': the file was replaced while it was "
+                    "read. Run again, and give each version of a dataset its own name",
+                    where, what, expected, got));
   };
   if (answer.status == 416 && opened_)
     throw changed("length", version_.size, total ? std::to_string(*total) : "a shorter file");
@@ -307,8 +308,8 @@ std::string HttpClient::place(std::uint64_t offset, std::uint64_t size) const {
 
 void HttpClient::back_off(int attempt) {
   thread_local std::minstd_rand random(std::random_device{}());
-  const double longest = std::min(kShortestBackoff * static_cast<double>(1U << std::min(attempt, 7)),
-                                  kLongestBackoff);
+  const double longest =
+      std::min(kShortestBackoff * static_cast<double>(1U << std::min(attempt, 7)), kLongestBackoff);
   wait(longest * std::uniform_real_distribution(0.5, 1.0)(random));
 }
 

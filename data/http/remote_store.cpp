@@ -49,8 +49,8 @@ std::string folder_name(const std::string& url, const HttpVersion& version) {
   std::string name = shown.substr(shown.rfind('/') + 1, 80);
   std::ranges::replace_if(
       name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)) && c != '.'; }, '_');
-  const std::string identity = fmt::format("{}\n{}\n{}\n{}", url, version.size, version.etag,
-                                           version.last_modified);
+  const std::string identity =
+      fmt::format("{}\n{}\n{}\n{}", url, version.size, version.etag, version.last_modified);
   const XXH128_hash_t hash = XXH3_128bits(identity.data(), identity.size());
   return fmt::format("{}-{:016x}{:016x}", name, hash.high64, hash.low64);
 }
@@ -108,9 +108,10 @@ RemoteStore::RemoteStore(const std::filesystem::path& cache, const std::string& 
     std::uint64_t& magic = state_->head().magic;
     if (read_hash(magic) == 0) write_hash(magic, kMagic);
     if (read_hash(magic) != kMagic) {
-      throw IoError(fmt::format("{}: expected a cache of remote datasets, got other bytes. Remove "
-                                "this folder",
-                                folder_.string()));
+      throw IoError(
+          fmt::format("{}: expected a cache of remote datasets, got other bytes. Remove "
+                      "this folder",
+                      folder_.string()));
     }
     file_ = std::make_unique<MappedFile>(folder_ / "data");
   } catch (...) {
@@ -127,9 +128,8 @@ RemoteStore::~RemoteStore() {
 
 void RemoteStore::write(std::uint64_t offset, std::span<const std::byte> bytes) const {
   while (!bytes.empty()) {
-    const std::ptrdiff_t wrote = uninterrupted([&] {
-      return ::pwrite(data_fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    });
+    const std::ptrdiff_t wrote = uninterrupted(
+        [&] { return ::pwrite(data_fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
     if (wrote <= 0)
       throw IoError("cannot write to the cache of a remote dataset (data.cache_dir),",
                     folder_.string(), wrote < 0 ? errno : EIO);
@@ -162,8 +162,7 @@ std::uint64_t RemoteStore::range_hash(std::uint64_t begin, std::uint64_t end) co
   return 0;
 }
 
-void RemoteStore::set_range_hash(std::uint64_t begin, std::uint64_t end,
-                                 std::uint64_t hash) const {
+void RemoteStore::set_range_hash(std::uint64_t begin, std::uint64_t end, std::uint64_t hash) const {
   const RangeLock lock(*this, kTableLock, kTableLock + 1, kTableLockLimit);
   for (State::Range& range : state_->head().ranges) {
     const bool unused = read_hash(range.hash) == 0;
