@@ -58,7 +58,7 @@ class RemoteFileTest : public ::testing::Test {
     options.batch_size = 20;
     options.workers = 3;
     options.seed = 5;
-    options.order = make_order(reader, {.name = order, .window_pages = 2, .subset = subset});
+    options.order = make_order(reader, {.name = order, .subset = subset, .window_pages = 2});
     return options;
   }
   static std::vector<unsigned long> pass(const BetonReader& reader,
@@ -189,7 +189,7 @@ TEST_F(RemoteFileTest, WrongMetadataIsFetchedAgainAndThenAnError) {
   server_->set_faults(R"({"times": 1, "corrupt": [20000, 20000]})");
   EXPECT_EQ(open(20, "once.beton").size(), kSamples);
   server_->set_faults(R"({"corrupt": [20000, 20000]})");
-  EXPECT_THAT([&] { open(20, "always.beton"); },
+  EXPECT_THAT([&] { (void)open(20, "always.beton"); },
               ::testing::ThrowsMessage<DataError>(Names("/data/always.beton")));
   server_->set_faults("{}");
   EXPECT_EQ(open(20, "always.beton").size(), kSamples) << "damage is not kept";
@@ -211,7 +211,7 @@ TEST_F(RemoteFileTest, ServerErrorsAreRepeatedForALimitedTime) {
   EXPECT_THAT([&] { pass(down); },
               ::testing::ThrowsMessage<IoError>(Names("/data/down.beton", "bytes ", "500")));
   server_->set_faults(R"({"status": 404})");
-  EXPECT_THAT([&] { open(20, "none.beton"); },
+  EXPECT_THAT([&] { (void)open(20, "none.beton"); },
               ::testing::ThrowsMessage<IoError>(Names("/data/none.beton", "404")));
 }
 
@@ -224,7 +224,7 @@ TEST_F(RemoteFileTest, ShortBodiesAreContinued) {
 TEST_F(RemoteFileTest, AnswersOtherThanTheRangeAreErrors) {
   const auto fails = [&](const std::string& faults, const std::string& got) {
     server_->set_faults(faults);
-    EXPECT_THAT([&] { open(20, "never.beton"); },
+    EXPECT_THAT([&] { (void)open(20, "never.beton"); },
                 ::testing::ThrowsMessage<IoError>(Names("/data/never.beton", "bytes 0-0", got)));
     server_->set_faults("{}");
     const BetonReader remote = open(20, "later.beton");
@@ -326,7 +326,7 @@ TEST_F(RemoteFileTest, WhatCannotBeReadOrKeptIsAnError) {
   EXPECT_THAT([&] { BetonReader(server_->url(), BlobAccess::mapped, unwritable); },
               ::testing::ThrowsMessage<IoError>(Names("/proc/precast")));
   server_->kill();
-  EXPECT_THAT([&] { open(0.5); }, ::testing::ThrowsMessage<IoError>(Names("/data/a.beton")));
+  EXPECT_THAT([&] { (void)open(0.5); }, ::testing::ThrowsMessage<IoError>(Names("/data/a.beton")));
   EXPECT_THROW(BetonReader("http://"), IoError);
 }
 
