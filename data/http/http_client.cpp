@@ -51,7 +51,7 @@ bool is_transient(long status) {
 /// The value of a header line `Name: value`, if it has this name (in lower case).
 std::optional<std::string> value_of(std::string_view line, std::string_view name) {
   if (line.size() <= name.size() || line[name.size()] != ':') return std::nullopt;
-  const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; };
+  const auto same = [](char a, char b) { return a == (b >= 'A' && b <= 'Z' ? b - 'A' + 'a' : b); };
   if (!std::equal(name.begin(), name.end(), line.begin(), same)) return std::nullopt;
   line.remove_prefix(name.size() + 1);
   constexpr std::string_view kSpace = " \t\r\n";
@@ -250,7 +250,9 @@ std::string HttpClient::request(std::uint64_t offset, std::span<std::byte> to, A
   answer.retry_after = static_cast<double>(after);
   bytes_received_ += answer.received + answer.discarded;
   if (interrupted()) throw IoError(place(offset, to.size()) + ": interrupted");
-  if (answer.status > 0) {
+  // on_body() ends a transfer that is not the range: the status says why.
+  const bool answered = code == CURLE_OK || code == CURLE_WRITE_ERROR || is_transient(code);
+  if (answered && answer.status > 0) {
     std::string failure = check(answer, offset, to.size());
     if (!failure.empty() || answer.received == to.size()) return failure;
   }

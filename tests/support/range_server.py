@@ -10,7 +10,7 @@ the body. CONTROL is a JSON file that is read at each request; without it all is
   corrupt        [first, last]: flip these bytes of the file in answers, for `times` requests
   no_range       ignore the range: 200 with the whole file
   shift          send a range that begins this many bytes later
-  no_checks      send neither ETag nor Last-Modified
+  no_checks      send no ETag
   redirects      redirect to itself: endlessly
 """
 
@@ -25,6 +25,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 FILE, CONTROL = sys.argv[1:3]
 LOCK = threading.Lock()
 COUNTS = {}
+CONTENTS = {}
 
 
 def control():
@@ -34,23 +35,43 @@ def control():
     except FileNotFoundError:
         return {}
 
-def take(name, limit)
-    : ""
-      "Whether a fault is still due that happens `limit` times per version of the control file."
-      "" with LOCK : key = (name, os.stat(CONTROL).st_mtime_ns)COUNTS[key] =
-                         COUNTS.get(key, 0) + 1 return COUNTS[key] <= limit
 
-                         class Handler(BaseHTTPRequestHandler)
-    : protocol_version = "HTTP/1.1"
+def contents():
+    """The file, and its ETag."""
+    with LOCK:
+        status = os.stat(FILE)
+        key = (status.st_ino, status.st_mtime_ns)
+        if key not in CONTENTS:
+            with open(FILE, "rb") as file:
+                data = file.read()
+            CONTENTS.clear()
+            CONTENTS[key] = data, f'"{hashlib.md5(data).hexdigest()}"'
+        return CONTENTS[key]
 
-                     def do_GET(self)
-    : faults = control() with open(FILE, "rb") as file
-    : data = file.read() time.sleep(faults.get("delay_s", 0)) asked =
-          self.headers.get("Range", "") limit =
-              faults.get("times", 10 * *9) if faults.get("redirects")
-    : return self.answer(302, b "", asked, {"Location" : self.path + "x"}) if "status" in faults
-              and take("status", limit)
-    : extra = {"Retry-After" : faults["retry_after"]} if "retry_after" in faults else {}
+
+def take(name, limit):
+    """Whether a fault is still due that happens `limit` times per version of the control file."""
+    with LOCK:
+        key = (name, os.stat(CONTROL).st_mtime_ns)
+        COUNTS[key] = COUNTS.get(key, 0) + 1
+        return COUNTS[key] <= limit
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    # Headers and body are two writes.
+    disable_nagle_algorithm = True
+
+    def do_GET(self):
+        faults = control()
+        data, tag = contents()
+        time.sleep(faults.get("delay_s", 0))
+        asked = self.headers.get("Range", "")
+        limit = faults.get("times", 10**9)
+        if faults.get("redirects"):
+            return self.answer(302, b"", asked, {"Location": self.path + "x"})
+        if "status" in faults and take("status", limit):
+            extra = {"Retry-After": faults["retry_after"]} if "retry_after" in faults else {}
             return self.answer(faults["status"], b"no", asked, extra)
         first, last = (int(n) for n in asked.removeprefix("bytes=").split("-"))
         last = min(last, len(data) - 1)
@@ -58,18 +79,18 @@ def take(name, limit)
             return self.answer(416, b"", asked, {"Content-Range": f"bytes */{len(data)}"})
         extra = {}
         if not faults.get("no_checks"):
-            extra["ETag"] = '"' + hashlib.md5(data).hexdigest() + '"'
+            extra["ETag"] = tag
         if faults.get("no_range"):
             return self.answer(200, data, asked, extra)
         first += faults.get("shift", 0)
-        body = bytearray(data[first:last + 1])
+        body = bytearray(data[first : last + 1])
         begin, end = faults.get("corrupt", [1, 0])
         begin, end = max(begin, first), min(end, last)
         if begin <= end and take("corrupt", limit):
             for i in range(begin, end + 1):
                 body[i - first] ^= 0xFF
         extra["Content-Range"] = f"bytes {first}-{last}/{len(data)}"
-        self.answer(206, bytes(body), asked, extra, faults.get("truncate"))
+        return self.answer(206, bytes(body), asked, extra, faults.get("truncate"))
 
     def answer(self, status, body, asked, extra, truncate=None):
         self.send_response(status)
@@ -80,7 +101,8 @@ def take(name, limit)
         if truncate is not None and len(body) > truncate:
             body = body[:truncate]
             self.close_connection = True
-        print(f"{asked} {status} {len(body)} end", flush=True)
+        with LOCK:  # print() writes the end of the line separately
+            print(f"{asked} {status} {len(body)} end", flush=True)
         self.wfile.write(body)
 
     def log_message(self, *args):
@@ -90,6 +112,7 @@ def take(name, limit)
 class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
+    allow_reuse_address = True
 
 
 PORT = int(sys.argv[3]) if len(sys.argv) > 3 else 0

@@ -142,6 +142,7 @@ TEST_F(RemoteFileTest, AServerThatIsKilledAndRestartedDelaysThePass) {
 
 TEST_F(RemoteFileTest, AServerThatDoesNotAnswerIsAnErrorInTime) {
   const BetonReader remote = open(3);
+  const BetonReader patient = open(300);
   const auto start = steady_clock::now();
   server_->set_faults(R"({"delay_s": 60})");
   EXPECT_THAT([&] { (void)remote.blob(7, 0); },
@@ -152,7 +153,6 @@ TEST_F(RemoteFileTest, AServerThatDoesNotAnswerIsAnErrorInTime) {
   EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(20));
   // A loader that waits for it can be destroyed.
   std::optional<Loader> loader;
-  const BetonReader patient = open(300, "a.beton");
   loader.emplace(patient, standard_train_pipeline(), loader_options(patient));
   loader->begin_epoch({.epoch = 1, .image_size_px = 16});
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
