@@ -16,11 +16,21 @@ BetonBytes::BetonBytes(const std::filesystem::path& path, BlobAccess access) : p
   }
 }
 
+BetonBytes::BetonBytes(std::shared_ptr<RemoteFile> remote)
+    : path_(shown_url(remote->url())),
+      remote_(std::move(remote)),
+      known_(remote_->mapping().bytes()),
+      size_(known_.size()) {}
+
 BetonBytes::BetonBytes(std::span<const std::byte> bytes, std::filesystem::path path)
     : path_(std::move(path)), known_(bytes), size_(bytes.size()) {}
 
 void BetonBytes::load(std::uint64_t end) {
   end = std::min(end, size_);
+  if (remote_ && end > loaded_) {
+    remote_->need(loaded_, end);
+    loaded_ = end;
+  }
   if (disk_ == nullptr || end <= head_.size()) return;
   const std::uint64_t there = head_.size();
   head_.resize(end);
@@ -30,6 +40,7 @@ void BetonBytes::load(std::uint64_t end) {
 
 std::span<const std::byte> BetonBytes::read(std::uint64_t offset, std::uint64_t bytes,
                                             std::vector<std::byte>& memory) const {
+  if (remote_) remote_->need(offset, offset + bytes);
   if (disk_ == nullptr) return known_.subspan(offset, bytes);
   memory.resize(bytes);
   disk_->read(offset, memory);

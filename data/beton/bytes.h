@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/beton/disk_file.h"
+#include "data/http/remote_file.h"
 #include "framework/core/file.h"
 
 namespace precast::data {
@@ -24,12 +25,14 @@ enum class BlobAccess {
   on_disk_direct,
 };
 
-/// The bytes of a .beton file that is mapped, on disk, or in memory. Spans stay valid as long as
-/// this object exists, also after it is moved.
+/// The bytes of a .beton file that is mapped, on disk, in memory, or on a server. Spans stay valid
+/// as long as this object exists, also after it is moved.
 class BetonBytes {
  public:
   /// @throws IoError if the file cannot be opened.
   BetonBytes(const std::filesystem::path& path, BlobAccess access);
+  /// A file on a server: its copy is mapped. What is not fetched is 0.
+  explicit BetonBytes(std::shared_ptr<RemoteFile> remote);
   /// A file that is in memory. Borrows `bytes`. @param path names it in messages.
   BetonBytes(std::span<const std::byte> bytes, std::filesystem::path path);
 
@@ -40,11 +43,15 @@ class BetonBytes {
   /// The file to read blobs from, or null where it is mapped or in memory.
   [[nodiscard]] const DiskFile* disk() const { return disk_.get(); }
   /// The mapping, or null.
-  [[nodiscard]] const MappedFile* mapping() const { return mapping_.get(); }
+  [[nodiscard]] const MappedFile* mapping() const {
+    return remote_ ? &remote_->mapping() : mapping_.get();
+  }
+  /// The file on a server, or null.
+  [[nodiscard]] RemoteFile* remote() const { return remote_.get(); }
 
   /// Makes the first `end` bytes of the file (all of a shorter file) part of known().
   void load(std::uint64_t end);
-  /// The whole file; for a file on disk, what load() has read.
+  /// The whole file; for a file on disk or on a server, what load() has read is valid.
   [[nodiscard]] std::span<const std::byte> known() const { return known_; }
   /// Bytes of the file. @param memory receives them if the file is on disk.
   [[nodiscard]] std::span<const std::byte> read(std::uint64_t offset, std::uint64_t bytes,
@@ -56,9 +63,12 @@ class BetonBytes {
 
  private:
   std::filesystem::path path_;
+  std::shared_ptr<RemoteFile> remote_;
   std::unique_ptr<MappedFile> mapping_;
   std::unique_ptr<DiskFile> disk_;
   std::vector<std::byte> head_;
+  /// Of a remote file: the end of what load() has fetched.
+  std::uint64_t loaded_ = 0;
   std::span<const std::byte> known_;
   std::uint64_t size_ = 0;
 };

@@ -10,6 +10,7 @@
 #include "data/beton/field_tag.h"
 #include "data/beton/format.h"
 #include "data/beton/layout.h"
+#include "data/http/remote_file.h"
 #include "framework/core/export.h"
 
 namespace precast::data {
@@ -41,6 +42,8 @@ struct FieldInfo {
 struct BetonOptions {
   /// Layouts of custom fields that another program wrote, by name.
   std::map<std::string, FieldLayout> layouts = {};
+  /// How files on a server are read.
+  RemoteOptions remote = {};
 };
 
 /// Reads `count` descriptors and computes the offsets. @param place names the file in messages.

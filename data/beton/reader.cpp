@@ -11,6 +11,12 @@
 #include "framework/core/suggest.h"
 
 namespace precast::data {
+namespace {
+
+/// How often header, metadata and table of a file on a server are fetched if they are invalid.
+constexpr int kOpenTries = 3;
+
+}  // namespace
 
 BetonReader::File::File(BetonBytes file, const BetonLimits& limits, const BetonOptions& options)
     : bytes(std::move(file)), metadata(bytes, limits, options) {
@@ -20,14 +26,37 @@ BetonReader::File::File(BetonBytes file, const BetonLimits& limits, const BetonO
   sums = StoredSums(bytes, metadata, rest);
   const AllocationTable table(rest, metadata.header(), metadata.end(), bytes.place());
   blobs = BlobIndex(metadata, table, bytes.place());
+  if (RemoteFile* const remote = bytes.remote())
+    remote->set_values(metadata.size() * value_field(metadata, metadata.fields().size()));
 }
 
 std::shared_ptr<const BetonReader::File> BetonReader::File::open(const std::filesystem::path& path,
                                                                  BlobAccess access,
                                                                  const BetonOptions& options) {
+  if (is_url(path.string())) return open_remote(path.string(), access, options);
   auto file = std::make_shared<File>(BetonBytes(path, access), BetonLimits{}, options);
   if (access == BlobAccess::on_disk_direct) file->bytes.read_directly();
   return file;
+}
+
+std::shared_ptr<const BetonReader::File> BetonReader::File::open_remote(
+    const std::string& url, BlobAccess access, const BetonOptions& options) {
+  if (access != BlobAccess::mapped) {
+    throw ConfigError(
+        fmt::format("{}: expected data.in_memory: 1 or 2 for a file on a server, got 0. What is "
+                    "fetched is kept on disk, not in memory",
+                    shown_url(url)));
+  }
+  const auto remote = std::make_shared<RemoteFile>(url, options.remote);
+  for (int tries = 1;; ++tries) {
+    try {
+      return std::make_shared<const File>(BetonBytes(remote), BetonLimits{}, options);
+    } catch (const DataError&) {
+      // The bytes may have been damaged on their way.
+      remote->forget_ranges();
+      if (tries == kOpenTries) throw;
+    }
+  }
 }
 
 BetonReader::BetonReader(std::shared_ptr<const File> file)
@@ -72,6 +101,7 @@ void BetonReader::add(std::shared_ptr<const File> file, std::uint64_t begin) {
   const std::uint64_t first = parts_.empty() ? 0 : header_.num_samples;
   if (const DiskFile* const disk = file->bytes.disk()) disk_.add(begin, *disk);
   if (const MappedFile* const mapping = file->bytes.mapping()) mappings_.add(begin, *mapping);
+  if (RemoteFile* const remote = file->bytes.remote()) remotes_.push_back(remote);
   header_.num_samples = first + file->metadata.size();
   header_.table_offset = begin + file->metadata.header().table_offset;
   parts_.push_back({std::move(file), first, begin});
@@ -206,11 +236,42 @@ std::span<const std::byte> BetonReader::blob(std::uint64_t sample, std::size_t f
           "blob() is asked for a field with bytes");
   const std::uint64_t size = blob_bytes(sample, field);
   if (size == 0) return {};
-  return bytes_of({sample, blob_offset(sample, field), size}, window);
+  if (!remotes_.empty()) {
+    const Remote remote = remote_value(sample, field);
+    if (remote.file != nullptr) remote.file->need(remote.value);
+  }
+  return stored({sample, blob_offset(sample, field), size}, window);
+}
+
+BetonReader::Remote BetonReader::remote_value(std::uint64_t sample, std::size_t field) const {
+  const Place at = place_of(sample);
+  const File& file = *at.part.file;
+  const std::uint64_t size = file.blobs.bytes(at.sample, field);
+  if (file.bytes.remote() == nullptr || size == 0) return {};
+  const std::size_t column = value_field(file.metadata, field);
+  const std::uint64_t columns = value_field(file.metadata, file.metadata.fields().size());
+  const std::uint64_t begin = file.metadata.pointer(at.sample, field);
+  const FileSums& sums = file.sums.sums();
+  return {file.bytes.remote(),
+          {.index = at.sample * columns + column,
+           .begin = begin,
+           .end = begin + size,
+           .has_hash = !sums.empty(),
+           .hash = sums.empty() ? 0 : sums.value(at.sample, column)}};
 }
 
 std::span<const std::byte> BetonReader::bytes_of(const Allocation& allocation,
                                                  const FileWindow& window) const {
+  const Part& part = place_of(allocation.sample).part;
+  if (RemoteFile* const remote = part.file->bytes.remote()) {
+    const std::uint64_t begin = allocation.pointer - part.begin;
+    remote->need(begin, begin + allocation.size);
+  }
+  return stored(allocation, window);
+}
+
+std::span<const std::byte> BetonReader::stored(const Allocation& allocation,
+                                               const FileWindow& window) const {
   const auto [sample, offset, size] = allocation;
   if (disk() != nullptr) {
     require(offset >= window.offset && offset - window.offset <= window.bytes.size() &&

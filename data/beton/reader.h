@@ -42,6 +42,10 @@ struct ImageRecord {
 /// Immutable and thread-safe. Spans stay valid as long as the reader or a copy of it exists. An
 /// index out of range or a field of another type throws std::logic_error.
 ///
+/// A path `http://...` or `https://...` is a file on a server: header, metadata and table are
+/// fetched by the constructor, values when they are first used, into a copy on disk (RemoteFile).
+/// Accessing a value then also throws IoError, and DataError for a wrong checksum.
+///
 /// Several files with the same fields can be read as one dataset: the samples of the second file
 /// follow those of the first, and so on, as in the file that `precast merge` writes. Offsets then
 /// count the bytes of the files one after the other, each from a multiple of header().page_bytes.
@@ -85,6 +89,16 @@ class PRECAST_API BetonReader {
   [[nodiscard]] const MappedFiles* mapping() const {
     return mappings_.empty() ? nullptr : &mappings_;
   }
+  /// The files that are on a server.
+  [[nodiscard]] const std::vector<RemoteFile*>& remotes() const { return remotes_; }
+  /// A value in a file on a server. @{
+  struct Remote {
+    RemoteFile* file = nullptr;
+    RemoteValue value;
+  };
+  /// @return no file if the sample's file is local or the value is empty.
+  [[nodiscard]] Remote remote_value(std::uint64_t sample, std::size_t field) const;
+  /// @}
   /// Bytes of memory that the reader itself holds.
   [[nodiscard]] std::uint64_t memory_bytes() const;
   /// Of several files: page_bytes is the page size of their merge (copy_page_bytes() in
@@ -171,6 +185,8 @@ class PRECAST_API BetonReader {
     File(BetonBytes file, const BetonLimits& limits, const BetonOptions& options);
     static std::shared_ptr<const File> open(const std::filesystem::path& path, BlobAccess access,
                                             const BetonOptions& options);
+    static std::shared_ptr<const File> open_remote(const std::string& url, BlobAccess access,
+                                                   const BetonOptions& options);
 
     BetonBytes bytes;
     BetonMetadata metadata;
@@ -200,6 +216,9 @@ class PRECAST_API BetonReader {
     const Place at = place_of(sample);
     return at.part.file->metadata.record(at.sample, field);
   }
+  /// Bytes of the table's entry, which are in memory, mapped, or in `window`.
+  [[nodiscard]] std::span<const std::byte> stored(const Allocation& allocation,
+                                                  const FileWindow& window) const;
   [[nodiscard]] Place place_of(std::uint64_t sample) const {
     std::size_t i = parts_.size() - 1;
     while (i > 0 && parts_[i].first_sample > sample) --i;
@@ -214,6 +233,7 @@ class PRECAST_API BetonReader {
   std::vector<Part> parts_;
   DiskFiles disk_;
   MappedFiles mappings_;
+  std::vector<RemoteFile*> remotes_;
 };
 
 /// Hashes all of a mapped file and writes FILE.sum next to it, atomically. @throws IoError

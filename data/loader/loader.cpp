@@ -78,6 +78,11 @@ LoaderStatistics Loader::statistics() const {
     all.seconds_for_disk = cache->seconds_waited();
     all.cache_peak_bytes = cache->peak_bytes();
   }
+  for (const RemoteFile* const remote : shared_->reader.remotes()) {
+    all.disk_bytes += remote->bytes_received();
+    all.disk_waits += remote->waits();
+    all.seconds_for_disk += remote->seconds_waited();
+  }
   return all;
 }
 

@@ -4,6 +4,7 @@
 #include <hwy/cache_control.h>
 
 #include <algorithm>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -85,12 +86,17 @@ Loader::Pass::Pass(Shared& shared, const EpochRequest& request, std::int64_t sam
 Loader::Pass::~Pass() {
   ring_.stop();
   if (shared_.cache) shared_.cache->interrupt();
+  if (fetch_ahead_) fetch_ahead_->interrupt();
   workers_.clear();
   if (shared_.cache) shared_.cache->end();
 }
 
 void Loader::Pass::start() {
   if (shared_.cache) start_reading();
+  if (!shared_.reader.remotes().empty()) {
+    fetch_ahead_.emplace(shared_.reader, shared_.blob_fields,
+                         std::span(ids_).subspan(static_cast<std::size_t>(first_sample())));
+  }
   workers_.reserve(shared_.readers.size());
   try {
     for (std::size_t w = 0; w < shared_.readers.size(); ++w)
@@ -180,6 +186,7 @@ void Loader::Pass::read_sample(SampleReader& reader, std::int64_t index, std::si
   const SamplePlace place{
       .sample = id(index), .position = position(index), .epoch = request_.epoch};
   if (read_ahead_) read_ahead_->reach(index);
+  if (fetch_ahead_) fetch_ahead_->reach(index - first_sample());
   if (!shared_.replacements) return read_planned(reader, place, index, row, slot);
   try {
     read_planned(reader, place, index, row, slot);

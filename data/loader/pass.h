@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/beton/reader.h"
+#include "data/cache/fetch_ahead.h"
 #include "data/cache/page_cache.h"
 #include "data/cache/read_ahead.h"
 #include "data/loader/batch_layout.h"
@@ -92,6 +93,8 @@ class Loader::Pass {
   BatchRing ring_;
   /// Only for a mapped file.
   std::optional<ReadAhead> read_ahead_;
+  /// Only for files on a server.
+  std::optional<FetchAhead> fetch_ahead_;
   /// Samples per ticket, and tickets per batch.
   const std::int64_t run_;
   const std::int64_t runs_per_batch_;

@@ -11,6 +11,7 @@
 #include <span>
 
 #include "data/beton/reader.h"
+#include "data/cache/fetch_ahead.h"
 #include "framework/core/error.h"
 #include "framework/core/system.h"
 
@@ -54,6 +55,7 @@ void preload(const BetonReader& reader) {
         "quasi_random",
         reader.path().string(), reader.file_bytes() >> 20, limit >> 20));
   }
+  fetch_all(reader);
   for (const BetonReader& file : reader.files()) load_all(file.bytes(), file.path());
 }
 

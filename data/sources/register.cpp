@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "data/http/http_client.h"
 #include "data/sources/beton.h"
 #include "data/sources/braces.h"
 #include "data/sources/cifar.h"
@@ -72,6 +73,11 @@ std::string kind_of_source(const SourceRegistry& sources, const std::filesystem:
     names.insert(names.begin(), "auto");
     throw ConfigError(fmt::format("source: unknown kind '{}'. {}", kind, suggest(kind, names)));
   }
+  if (is_url(path.string())) {
+    if (kind == "auto" || kind == "beton") return "beton";
+    throw ConfigError(fmt::format("{}: expected a .beton file on a server, got --source-kind {}",
+                                  shown_url(path.string()), kind));
+  }
   const std::vector<std::filesystem::path> paths = source_paths(path);
   if (paths.size() > 1) {
     if (kind == "auto" || kind == kShards) return kShards;
@@ -96,6 +102,7 @@ std::string kind_of_source(const SourceRegistry& sources, const std::filesystem:
 
 std::unique_ptr<Source> open_source(const SourceRegistry& sources,
                                     const std::filesystem::path& path, const PartSpec& spec) {
+  if (is_url(path.string())) return sources.make(spec, path);
   const std::vector<std::filesystem::path> paths = source_paths(path);
   // Shards have no options.
   if (paths.size() > 1) return open_webdataset_shards(paths);

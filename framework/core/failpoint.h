@@ -17,6 +17,7 @@ inline constexpr std::string_view kFailpoints[] = {
     "each_sample.before_sample",
     "loader.before_sample",
     "disk.before_read",
+    "remote.before_state",
     "log.before_line",
     "run_folder.before_weights",
     "checkpoint.before_file",

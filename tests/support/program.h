@@ -28,6 +28,9 @@ class Program {
   /// or 2 minutes pass, before that.
   [[nodiscard]] bool printed(const std::string& text, int times = 1) const;
 
+  /// What it has written to its output so far.
+  [[nodiscard]] std::string written() const { return text("out"); }
+
   /// Set by wait().
   std::string out;
   std::string err;

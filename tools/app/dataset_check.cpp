@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "data/beton/file_info.h"
+#include "data/http/http_client.h"
 #include "data/order/class_names.h"
 #include "framework/core/error.h"
 
@@ -40,7 +41,7 @@ void check_datasets(const std::vector<NamedDataset>& datasets) {
           dataset.origin, dataset.key,
           fmt::format("missing. Expected the path of a .beton file, such as --{}=FILE.beton",
                       dataset.key));
-    } else if (!fs::exists(dataset.path, failure)) {
+    } else if (!data::is_url(dataset.path) && !fs::exists(dataset.path, failure)) {
       const int reason = failure ? failure.value() : ENOENT;
       const std::string line =
           fmt::format("{}: {}: cannot open {}: {}{}", dataset.origin.text(), dataset.key,

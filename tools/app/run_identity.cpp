@@ -48,6 +48,8 @@ constexpr std::string_view kMayChange[] = {
     "data.in_memory",
     "data.cache_mb",
     "data.direct_io",
+    "data.cache_dir",
+    "data.http_retry_s",
     "data.verify",
     "data.fields",
     "validation.batch_size",

@@ -75,8 +75,9 @@ std::unique_ptr<data::BetonReader> open_files(const std::vector<std::filesystem:
   if (config.data.in_memory == 0) {
     access = config.data.direct_io ? data::BlobAccess::on_disk_direct : data::BlobAccess::on_disk;
   }
-  auto reader = std::make_unique<data::BetonReader>(
-      paths, access, read_layouts(config.data.fields, "data.fields"));
+  data::BetonOptions options = read_layouts(config.data.fields, "data.fields");
+  options.remote = {.http = {.retry_s = config.data.http_retry_s}, .cache = config.data.cache_dir};
+  auto reader = std::make_unique<data::BetonReader>(paths, access, options);
   const std::vector<std::string>& targets = config.data.targets;
   const std::size_t label = reader->first_field(data::FieldType::integer);
   for (std::size_t i = 0; i < reader->fields().size(); ++i) {

@@ -33,7 +33,8 @@ void add_order_keys(Schema& schema, TrainConfig& config, const Registries& regis
 void add_data_keys(Schema& schema, TrainConfig& config, const Registries& registries) {
   auto& data = config.data;
   schema.add("data.train_dataset", &data.train_dataset,
-             ".beton file to train on; several, such as [a.beton, b.beton], are read as one, as "
+             ".beton file to train on, or its http:// or https:// address; several, such as "
+             "[a.beton, b.beton], are read as one, as "
              "`precast merge` would write them");
   schema.add("data.val_dataset", &data.val_dataset,
              ".beton file to evaluate on; several are read as one");
@@ -56,6 +57,14 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
       .min(0)
       .max(1e9);
   schema.add("data.direct_io", &data.direct_io, "1: bypass the page cache; with in_memory 0");
+  schema.add("data.cache_dir", &data.cache_dir,
+             "folder, on a local disk, that keeps what is fetched of datasets on servers; empty: "
+             "$XDG_CACHE_HOME/precast or ~/.cache/precast");
+  schema
+      .add("data.http_retry_s", &data.http_retry_s,
+           "seconds for which a request for a dataset on a server is repeated without an answer")
+      .min(0)
+      .max(86400);
   schema
       .add("data.on_corrupt", &data.on_corrupt,
            "samples that cannot be decoded: fail ends the run, replace puts the next intact sample "

@@ -44,6 +44,8 @@ struct TrainConfig {
     std::int64_t batches_ahead = 3;
     std::int64_t cache_mb = 0;
     bool direct_io = false;
+    std::string cache_dir;
+    double http_retry_s = 300;
     std::string on_corrupt = "fail";
     bool verify = false;
     std::vector<std::string> fields;

@@ -55,9 +55,9 @@ std::filesystem::path own_program() {
 }
 
 bool changes_results(const Setting& setting) {
-  for (const std::string_view key :
-       {"data.train_dataset", "data.val_dataset", "data.num_workers", "data.cache_mb",
-        "logging.folder", "logging.run_id", "logging.every"}) {
+  for (const std::string_view key : {"data.train_dataset", "data.val_dataset", "data.num_workers",
+                                     "data.cache_mb", "data.cache_dir", "data.http_retry_s",
+                                     "logging.folder", "logging.run_id", "logging.every"}) {
     if (setting.key == key) return false;
   }
   return true;

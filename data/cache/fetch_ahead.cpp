@@ -1,0 +1,138 @@
+#include "data/cache/fetch_ahead.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <system_error>
+
+#include "framework/core/error.h"
+
+namespace precast::data {
+
+FetchAhead::FetchAhead(const BetonReader& reader, const std::vector<std::size_t>& fields,
+                       std::span<const std::uint64_t> samples)
+    : reader_(reader), fields_(fields), samples_(samples) {
+  require(samples.size() < std::numeric_limits<std::uint32_t>::max(), "a pass has < 2^32 samples");
+  try {
+    // A million samples take some tenths of a second to plan.
+    threads_.emplace_back([this] {
+      plan();
+      work();
+    });
+    while (threads_.size() < kConnections) threads_.emplace_back([this] { work(); });
+  } catch (const std::system_error& error) {
+    interrupt();
+    const std::size_t started = threads_.size();
+    threads_.clear();
+    for (RemoteFile* remote : reader_.remotes()) remote->resume();
+    throw DeviceError(fmt::format("loader: cannot start connection {} of {}: {}. Use fewer threads",
+                                  started + 1, kConnections, error.code().message()));
+  }
+}
+
+FetchAhead::~FetchAhead() {
+  interrupt();
+  threads_.clear();
+  for (RemoteFile* remote : reader_.remotes()) remote->resume();
+}
+
+void FetchAhead::plan() {
+  for (std::size_t i = 0; i < samples_.size() && !interrupted_; ++i) {
+    for (const std::size_t field : fields_) {
+      const std::uint64_t sample = samples_[i];
+      if (reader_.remote_value(sample, field).file == nullptr) continue;
+      const std::uint64_t begin = reader_.blob_offset(sample, field);
+      values_.push_back({begin, begin + reader_.blob_bytes(sample, field), sample,
+                         static_cast<std::uint32_t>(field), static_cast<std::uint32_t>(i)});
+    }
+  }
+  std::ranges::sort(values_, {}, [](const Value& v) { return std::pair(v.begin, v.first_use); });
+  // Of a sample that occurs several times, the first use counts.
+  const auto same = std::ranges::unique(values_, {}, &Value::begin);
+  values_.erase(same.begin(), same.end());
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    const Value& value = values_[i];
+    const bool joins = i > 0 && value.begin == values_[i - 1].end &&
+                       value.end - values_[requests_.back().first].begin <= kRequestBytes;
+    if (!joins) requests_.push_back({i, 0, value.first_use});
+    ++requests_.back().count;
+    requests_.back().first_use = std::min(requests_.back().first_use, value.first_use);
+  }
+  std::ranges::stable_sort(requests_, {}, &Request::first_use);
+  {
+    const std::scoped_lock lock(mutex_);
+    planned_ = true;
+  }
+  more_.notify_all();
+}
+
+void FetchAhead::allow(std::int64_t index) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (index + kSamplesAhead <= allowed_) return;
+    allowed_ = index + kSamplesAhead;
+  }
+  more_.notify_all();
+}
+
+void FetchAhead::work() {
+  for (;;) {
+    Request request;
+    {
+      std::unique_lock lock(mutex_);
+      more_.wait(lock, [&] {
+        if (interrupted_ || !planned_) return interrupted_.load();
+        return next_ == requests_.size() || requests_[next_].first_use < allowed_;
+      });
+      if (interrupted_ || next_ == requests_.size()) return;
+      request = requests_[next_++];
+    }
+    fetch(request);
+  }
+}
+
+void FetchAhead::fetch(const Request& request) {
+  std::vector<RemoteValue> values;
+  RemoteFile* file = nullptr;
+  for (std::size_t i = 0; i < request.count; ++i) {
+    const Value& planned = values_[request.first + i];
+    const BetonReader::Remote remote = reader_.remote_value(planned.sample, planned.field);
+    file = remote.file;
+    values.push_back(remote.value);
+  }
+  file->fetch(values);
+}
+
+void FetchAhead::interrupt() {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (interrupted_.exchange(true)) return;
+  }
+  more_.notify_all();
+  for (RemoteFile* remote : reader_.remotes()) remote->interrupt();
+}
+
+void FetchAhead::finish() {
+  allow(std::numeric_limits<std::uint32_t>::max());
+  for (std::jthread& thread : threads_) thread.join();
+}
+
+void fetch_all(const BetonReader& reader) {
+  if (reader.remotes().empty()) return;
+  std::vector<std::size_t> fields;
+  for (std::size_t field = 0; field < reader.fields().size(); ++field)
+    if (reader.fields()[field].has_pointer()) fields.push_back(field);
+  std::vector<std::uint64_t> samples(reader.size());
+  std::iota(samples.begin(), samples.end(), std::uint64_t{0});
+  {
+    FetchAhead ahead(reader, fields, samples);
+    ahead.finish();
+  }
+  // Finds what could not be fetched.
+  for (const std::uint64_t sample : samples)
+    for (const std::size_t field : fields) static_cast<void>(reader.blob(sample, field));
+}
+
+}  // namespace precast::data

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "data/beton/reader.h"
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+/// Fetches the values of a pass over files on a server before workers need them, in the order of
+/// their first use, with several connections. Values of the pass that are next to each other in the
+/// file are fetched with one request of limited size, and nothing else is fetched: small samples do
+/// not need one request each, and a pass over part of a file transfers that part. Thread-safe.
+class PRECAST_API FetchAhead {
+ public:
+  /// Samples of the pass that the values of requests are first used in, ahead of the last that a
+  /// worker has reached.
+  static constexpr std::int64_t kSamplesAhead = 256;
+  static constexpr std::uint64_t kRequestBytes = std::uint64_t{256} << 10;
+  static constexpr int kConnections = 8;
+
+  /// Starts to plan the pass and then to fetch. Borrows all. @param samples in order.
+  /// @throws DeviceError if a thread cannot be started.
+  FetchAhead(const BetonReader& reader, const std::vector<std::size_t>& fields,
+             std::span<const std::uint64_t> samples);
+  FetchAhead(const FetchAhead&) = delete;
+  FetchAhead& operator=(const FetchAhead&) = delete;
+  /// Interrupts, and joins the threads.
+  ~FetchAhead();
+
+  /// Call before sample number `index` of the pass is read.
+  void reach(std::int64_t index) {
+    if (index + kSamplesAhead / 2 > allowed_.load(std::memory_order_relaxed)) allow(index);
+  }
+  /// Makes all access to the reader's remote values fail soon, until this object is destroyed, so
+  /// that workers which wait for one can be joined.
+  void interrupt();
+  /// Waits until all values have been tried.
+  void finish();
+
+ private:
+  struct Value {
+    std::uint64_t begin;
+    std::uint64_t end;
+    std::uint64_t sample;
+    std::uint32_t field;
+    std::uint32_t first_use;
+  };
+  /// Values [first, first + count) of values_, with one request.
+  struct Request {
+    std::size_t first = 0;
+    std::uint32_t count = 0;
+    std::uint32_t first_use = 0;
+  };
+
+  void plan();
+  void allow(std::int64_t index);
+  void work();
+  void fetch(const Request& request);
+
+  const BetonReader& reader_;
+  const std::vector<std::size_t>& fields_;
+  const std::span<const std::uint64_t> samples_;
+  /// By place in the file.
+  std::vector<Value> values_;
+  /// By first use.
+  std::vector<Request> requests_;
+  std::atomic<bool> interrupted_{false};
+  /// Requests whose first use is below this may be made.
+  std::atomic<std::int64_t> allowed_{kSamplesAhead};
+  std::mutex mutex_;
+  std::condition_variable more_;
+  /// Guarded by mutex_.
+  bool planned_ = false;
+  std::size_t next_ = 0;
+  std::vector<std::jthread> threads_;
+};
+
+/// Fetches all values of the reader's remote files. @throws IoError, DataError
+PRECAST_API void fetch_all(const BetonReader& reader);
+
+}  // namespace precast::data

@@ -1,0 +1,331 @@
+#include "data/http/http_client.h"
+
+#include <curl/curl.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <new>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "framework/core/error.h"
+
+namespace precast::data {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kShortestBackoff = 0.1;
+constexpr double kLongestBackoff = 10;
+constexpr long kMostRedirects = 5;
+/// Bodies of error pages up to this size are read, so that the connection can be kept.
+constexpr std::size_t kErrorPageBytes = std::size_t{64} << 10;
+
+bool is_transient(CURLcode code) {
+  switch (code) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_OPERATION_TIMEDOUT:
+    case CURLE_PARTIAL_FILE:
+    case CURLE_GOT_NOTHING:
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR:
+    case CURLE_HTTP2:
+    case CURLE_HTTP2_STREAM:
+    case CURLE_SSL_CONNECT_ERROR:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_transient(long status) {
+  return status == 408 || status == 429 || status >= 500;
+}
+
+/// The value of a header line `Name: value`, if it has this name (in lower case).
+std::optional<std::string> value_of(std::string_view line, std::string_view name) {
+  if (line.size() <= name.size() || line[name.size()] != ':') return std::nullopt;
+  const auto same = [](char a, char b) { return a == (b >= 'A' && b <= 'Z' ? b - 'A' + 'a' : b); };
+  if (!std::equal(name.begin(), name.end(), line.begin(), same)) return std::nullopt;
+  line.remove_prefix(name.size() + 1);
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t first = line.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return "";
+  return std::string(line.substr(first, line.find_last_not_of(kSpace) - first + 1));
+}
+
+/// The length of the whole file in `bytes FIRST-LAST/LENGTH` or `bytes */LENGTH`.
+std::optional<std::uint64_t> total_of(std::string_view content_range) {
+  const std::size_t slash = content_range.rfind('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  const std::string_view digits = content_range.substr(slash + 1);
+  std::uint64_t total = 0;
+  const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), total);
+  if (failure != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
+  return total;
+}
+
+}  // namespace
+
+bool is_url(std::string_view name) {
+  return name.starts_with("http://") || name.starts_with("https://");
+}
+
+std::string shown_url(std::string_view url) {
+  const std::size_t host = url.find("://") + 3;
+  std::string shown(url.substr(0, host));
+  url.remove_prefix(host);
+  const std::size_t at = url.substr(0, url.find_first_of("/?#")).rfind('@');
+  if (at != std::string_view::npos) url.remove_prefix(at + 1);
+  return shown + std::string(url.substr(0, url.find_first_of("?#")));
+}
+
+/// The answer to one request, while it arrives.
+struct HttpClient::Answer {
+  CURL* curl = nullptr;
+  std::span<std::byte> to;
+  std::size_t received = 0;
+  std::size_t discarded = 0;
+  long status = 0;
+  std::string content_range;
+  HttpVersion version;
+  double retry_after = 0;
+  const HttpClient* client = nullptr;
+
+  static std::size_t on_header(char* data, std::size_t size, std::size_t count, void* self) {
+    auto& answer = *static_cast<Answer*>(self);
+    const std::string_view line(data, size * count);
+    // The last of several answers, after redirects, counts.
+    if (line.starts_with("HTTP/")) {
+      answer.content_range.clear();
+      answer.version = {};
+    }
+    if (auto value = value_of(line, "content-range")) answer.content_range = std::move(*value);
+    if (auto value = value_of(line, "etag")) answer.version.etag = std::move(*value);
+    if (auto value = value_of(line, "last-modified"))
+      answer.version.last_modified = std::move(*value);
+    return size * count;
+  }
+  static std::size_t on_body(char* data, std::size_t size, std::size_t count, void* self) {
+    auto& answer = *static_cast<Answer*>(self);
+    const std::size_t bytes = size * count;
+    curl_easy_getinfo(answer.curl, CURLINFO_RESPONSE_CODE, &answer.status);
+    if (answer.status != 206) {
+      answer.discarded += bytes;
+      // Less than `bytes` ends the transfer: the server may be sending the whole file.
+      return answer.status == 200 || answer.discarded > kErrorPageBytes ? 0 : bytes;
+    }
+    if (bytes > answer.to.size() - answer.received) return 0;
+    std::memcpy(answer.to.data() + answer.received, data, bytes);
+    answer.received += bytes;
+    return bytes;
+  }
+  static int on_progress(void* self, curl_off_t /*all_down*/, curl_off_t /*down*/,
+                         curl_off_t /*all_up*/, curl_off_t /*up*/) {
+    return static_cast<Answer*>(self)->client->interrupted() ? 1 : 0;
+  }
+};
+
+/// Takes an idle connection for as long as it exists.
+class HttpClient::Connection {
+ public:
+  explicit Connection(HttpClient& client) : client_(client) {
+    {
+      const std::scoped_lock lock(client.mutex_);
+      if (!client.idle_.empty()) {
+        curl_ = client.idle_.back();
+        client.idle_.pop_back();
+      }
+    }
+    if (curl_ == nullptr) curl_ = make(client);
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  ~Connection() {
+    const std::scoped_lock lock(client_.mutex_);
+    client_.idle_.push_back(curl_);
+  }
+  [[nodiscard]] CURL* curl() const { return curl_; }
+
+ private:
+  static CURL* make(const HttpClient& client) {
+    static const CURLcode kReady = curl_global_init(CURL_GLOBAL_DEFAULT);
+    CURL* curl = kReady == CURLE_OK ? curl_easy_init() : nullptr;
+    if (curl == nullptr) throw std::bad_alloc();
+    curl_easy_setopt(curl, CURLOPT_URL, client.url_.c_str());
+    // Without signals: other threads run.
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
+    curl_easy_setopt(curl, CURLOPT_MAXREDIRS, kMostRedirects);
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, "precast");
+    curl_easy_setopt(curl, CURLOPT_ACCEPT_ENCODING, nullptr);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS,
+                     static_cast<long>(client.options_.connect_timeout_ms));
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1024L);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME,
+                     static_cast<long>(client.options_.stall_timeout_s));
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT, static_cast<long>(client.options_.request_timeout_s));
+    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, Answer::on_header);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, Answer::on_body);
+    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, Answer::on_progress);
+    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+    return curl;
+  }
+
+  HttpClient& client_;
+  void* curl_ = nullptr;
+};
+
+HttpClient::HttpClient(std::string url, const HttpOptions& options)
+    : url_(std::move(url)), options_(options) {}
+
+HttpClient::~HttpClient() {
+  for (void* curl : idle_) curl_easy_cleanup(curl);
+}
+
+const HttpVersion& HttpClient::open() {
+  std::byte first{};
+  fill(0, {&first, 1}, std::min(options_.open_retry_s, options_.retry_s));
+  return version_;
+}
+
+void HttpClient::read(std::uint64_t offset, std::span<std::byte> to) {
+  require(opened_ && offset <= version_.size && to.size() <= version_.size - offset,
+          "the range is inside the file");
+  fill(offset, to, options_.retry_s);
+}
+
+void HttpClient::fill(std::uint64_t offset, std::span<std::byte> to, double retry_s) {
+  std::size_t done = 0;
+  int attempt = 0;
+  Clock::time_point last_progress = Clock::now();
+  while (done < to.size()) {
+    Answer answer;
+    const std::string failure = request(offset + done, to.subspan(done), answer);
+    done += answer.received;
+    if (answer.received > 0) {
+      attempt = 0;
+      last_progress = Clock::now();
+    }
+    if (failure.empty()) continue;
+    const double idle = std::chrono::duration<double>(Clock::now() - last_progress).count();
+    if (idle + answer.retry_after >= retry_s) {
+      throw IoError(
+          fmt::format("{}: expected an answer within {} s ({} requests), got: {}. Check the server "
+                      "and the network",
+                      place(offset + done, to.size() - done), retry_s, attempt + 1, failure));
+    }
+    if (answer.retry_after > 0)
+      wait(answer.retry_after);
+    else
+      back_off(attempt);
+    ++attempt;
+  }
+}
+
+std::string HttpClient::request(std::uint64_t offset, std::span<std::byte> to, Answer& answer) {
+  if (interrupted()) throw IoError(place(offset, to.size()) + ": interrupted");
+  const Connection connection(*this);
+  CURL* const curl = connection.curl();
+  answer.curl = curl;
+  answer.client = this;
+  answer.to = to;
+  const std::string range = fmt::format("{}-{}", offset, offset + to.size() - 1);
+  curl_easy_setopt(curl, CURLOPT_RANGE, range.c_str());
+  curl_easy_setopt(curl, CURLOPT_HEADERDATA, &answer);
+  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer);
+  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &answer);
+  const CURLcode code = curl_easy_perform(curl);
+  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer.status);
+  curl_off_t after = 0;
+  curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &after);
+  answer.retry_after = static_cast<double>(after);
+  bytes_received_ += answer.received + answer.discarded;
+  if (interrupted()) throw IoError(place(offset, to.size()) + ": interrupted");
+  // on_body() ends a transfer that is not the range: the status says why.
+  const bool answered = code == CURLE_OK || code == CURLE_WRITE_ERROR || is_transient(code);
+  if (answered && answer.status > 0) {
+    std::string failure = check(answer, offset, to.size());
+    if (!failure.empty() || answer.received == to.size()) return failure;
+  }
+  if (code == CURLE_OK || is_transient(code)) {
+    return fmt::format("{} of {} bytes ({})", answer.received, to.size(),
+                       code == CURLE_OK ? "the body ended" : curl_easy_strerror(code));
+  }
+  throw IoError(fmt::format("{}: expected the bytes of a .beton file, got: {}",
+                            place(offset, to.size()), curl_easy_strerror(code)));
+}
+
+std::string HttpClient::check(const Answer& answer, std::uint64_t offset, std::uint64_t size) {
+  if (is_transient(answer.status)) return fmt::format("HTTP status {}", answer.status);
+  const std::string where = place(offset, size);
+  const auto total = total_of(answer.content_range);
+  const auto changed = [&](std::string_view what, const auto& expected, const auto& got) {
+    return IoError(
+        fmt::format("{}: expected {} '{}', got '{}': the file was replaced while it was "
+                    "read. Run again, and give each version of a dataset its own name",
+                    where, what, expected, got));
+  };
+  if (answer.status == 416 && opened_)
+    throw changed("length", version_.size, total ? std::to_string(*total) : "a shorter file");
+  if (answer.status == 200) {
+    throw IoError(fmt::format(
+        "{}: expected HTTP status 206 with this part of the file, got 200 with the whole file. The "
+        "server, or a proxy, must support range requests",
+        where));
+  }
+  if (answer.status != 206)
+    throw IoError(fmt::format("{}: expected HTTP status 206, got {}. Check the address", where,
+                              answer.status));
+  const std::string expected = fmt::format("bytes {}-{}/", offset, offset + size - 1);
+  if (!total || !answer.content_range.starts_with(expected)) {
+    throw IoError(fmt::format("{}: expected Content-Range '{}LENGTH', got '{}'", where, expected,
+                              answer.content_range));
+  }
+  if (!opened_) {
+    version_ = answer.version;
+    version_.size = *total;
+    opened_ = true;
+    return {};
+  }
+  if (*total != version_.size) throw changed("length", version_.size, *total);
+  if (answer.version.etag != version_.etag)
+    throw changed("ETag", version_.etag, answer.version.etag);
+  if (answer.version.last_modified != version_.last_modified)
+    throw changed("Last-Modified", version_.last_modified, answer.version.last_modified);
+  return {};
+}
+
+std::string HttpClient::place(std::uint64_t offset, std::uint64_t size) const {
+  return fmt::format("{}: bytes {}-{}", shown_url(url_), offset, offset + size - 1);
+}
+
+void HttpClient::back_off(int attempt) {
+  thread_local std::minstd_rand random(std::random_device{}());
+  const double longest =
+      std::min(kShortestBackoff * static_cast<double>(1U << std::min(attempt, 7)), kLongestBackoff);
+  wait(longest * std::uniform_real_distribution(0.5, 1.0)(random));
+}
+
+void HttpClient::wait(double seconds) {
+  std::unique_lock lock(mutex_);
+  wake_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return interrupted(); });
+}
+
+void HttpClient::interrupt() {
+  {
+    const std::scoped_lock lock(mutex_);
+    ++interrupted_;
+  }
+  wake_.notify_all();
+}
+
+}  // namespace precast::data

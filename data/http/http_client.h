@@ -1,0 +1,100 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+struct HttpOptions {
+  std::int64_t connect_timeout_ms = 10'000;
+  /// A request fails if it receives less than 1 KiB/s for this long.
+  std::int64_t stall_timeout_s = 30;
+  std::int64_t request_timeout_s = 600;
+  /// How long a read is repeated without receiving a byte before it fails.
+  double retry_s = 300;
+  /// The same for the first request, so that a wrong host or port is reported soon.
+  double open_retry_s = 15;
+};
+
+/// What identifies one version of a file on a server.
+struct HttpVersion {
+  std::uint64_t size = 0;
+  /// Empty if the server sends none.
+  std::string etag;
+  std::string last_modified;
+  bool operator==(const HttpVersion&) const = default;
+};
+
+/// Whether a dataset's name is an `http://` or `https://` address.
+[[nodiscard]] PRECAST_API bool is_url(std::string_view name);
+/// The address for messages: without user name, password and query, which may be secrets.
+[[nodiscard]] PRECAST_API std::string shown_url(std::string_view url);
+
+/// Reads ranges of one file with HTTP range requests (RFC 9110, section 14), over connections that
+/// are kept open. Repeats a request after 408, 429 and 5xx, failed and cut-off connections and
+/// short bodies, with exponential backoff and Retry-After; continues after the bytes that it has.
+/// Thread-safe; each thread that reads at the same time has its own connection.
+class PRECAST_API HttpClient {
+ public:
+  explicit HttpClient(std::string url, const HttpOptions& options = {});
+  HttpClient(const HttpClient&) = delete;
+  HttpClient& operator=(const HttpClient&) = delete;
+  ~HttpClient();
+
+  /// Asks for the version of the file. Call first. @throws IoError naming the address if the
+  /// server cannot be reached or does not support ranges.
+  const HttpVersion& open();
+  [[nodiscard]] const HttpVersion& version() const { return version_; }
+  /// Reads [offset, offset + to.size()), which is inside the file. @throws IoError naming address
+  /// and byte range: no answer in time, an answer that is not the range, a changed file,
+  /// interrupt().
+  void read(std::uint64_t offset, std::span<std::byte> to);
+  /// Waits before a repetition number `attempt` (from 0). @throws IoError after interrupt()
+  void back_off(int attempt);
+
+  /// Makes reads fail, now and until resume() has been called as often. @{
+  void interrupt();
+  void resume() { --interrupted_; }
+  /// @}
+  [[nodiscard]] bool interrupted() const { return interrupted_ > 0; }
+
+  [[nodiscard]] const std::string& url() const { return url_; }
+  [[nodiscard]] const HttpOptions& options() const { return options_; }
+  /// Bytes of bodies received so far, including those of repeated requests.
+  [[nodiscard]] std::uint64_t bytes_received() const { return bytes_received_; }
+
+ private:
+  struct Answer;
+  class Connection;
+
+  /// Repeats requests until `to` is full.
+  void fill(std::uint64_t offset, std::span<std::byte> to, double retry_s);
+  /// One request. @return empty, or why it should be repeated. @throws IoError if it should not be
+  [[nodiscard]] std::string request(std::uint64_t offset, std::span<std::byte> to, Answer& answer);
+  [[nodiscard]] std::string check(const Answer& answer, std::uint64_t offset, std::uint64_t size);
+  /// `URL: bytes A-B`.
+  [[nodiscard]] std::string place(std::uint64_t offset, std::uint64_t size) const;
+  void wait(double seconds);
+
+  const std::string url_;
+  const HttpOptions options_;
+  HttpVersion version_;
+  bool opened_ = false;
+  std::atomic<std::uint64_t> bytes_received_{0};
+  std::atomic<int> interrupted_{0};
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  /// Connections (CURL handles) that no thread uses.
+  std::vector<void*> idle_;
+};
+
+}  // namespace precast::data

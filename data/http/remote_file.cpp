@@ -1,0 +1,188 @@
+#include "data/http/remote_file.h"
+
+#include <fmt/core.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "framework/core/error.h"
+
+namespace precast::data {
+namespace {
+
+/// A request for metadata is for at most this much.
+constexpr std::uint64_t kPieceBytes = std::uint64_t{8} << 20;
+/// Values with at most this many bytes between them are fetched with one request.
+constexpr std::uint64_t kGapBytes = 16;
+/// How often a value is fetched whose bytes do not match its checksum.
+constexpr int kTries = 3;
+
+bool matches(const RemoteValue& value, std::span<const std::byte> bytes) {
+  return !value.has_hash || XXH3_64bits(bytes.data(), bytes.size()) == value.hash;
+}
+
+}  // namespace
+
+std::filesystem::path default_cache_folder() {
+  const char* const cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && *cache == '/') return std::filesystem::path(cache) / "precast";
+  const char* const home = std::getenv("HOME");
+  if (home != nullptr && *home != '\0') return std::filesystem::path(home) / ".cache/precast";
+  throw ConfigError(
+      "data.cache_dir: expected a folder for parts of remote datasets, got none, and neither "
+      "XDG_CACHE_HOME nor HOME is set");
+}
+
+RemoteFile::RemoteFile(const std::string& url, const RemoteOptions& options)
+    : http_(url, options.http) {
+  http_.open();
+  store_ = std::make_unique<RemoteStore>(
+      options.cache.empty() ? default_cache_folder() : options.cache, url, http_.version());
+}
+
+RemoteFile::~RemoteFile() = default;
+
+double RemoteFile::lock_limit_s() const {
+  return http_.options().retry_s + static_cast<double>(http_.options().request_timeout_s);
+}
+
+void RemoteFile::need(std::uint64_t begin, std::uint64_t end) {
+  if (begin == end) return;
+  const RemoteStore::RangeLock lock(*store_, begin, end, lock_limit_s());
+  const auto there = [&] { return mapping().bytes().subspan(begin, end - begin); };
+  const std::uint64_t hash = store_->range_hash(begin, end);
+  if (hash != 0 && stored_hash(there()) == hash) return;
+  std::vector<std::byte> piece;
+  for (std::uint64_t at = begin; at < end; at += piece.size()) {
+    piece.resize(std::min(kPieceBytes, end - at));
+    http_.read(at, piece);
+    store_->write(at, piece);
+  }
+  store_->set_range_hash(begin, end, stored_hash(there()));
+}
+
+void RemoteFile::forget_ranges() {
+  store_->forget_ranges();
+}
+
+void RemoteFile::set_values(std::uint64_t values) {
+  store_->resize_values(values);
+  ready_ = std::vector<std::atomic<bool>>(values);
+}
+
+void RemoteFile::wait_for(const RemoteValue& value) {
+  const auto start = std::chrono::steady_clock::now();
+  while (!ready_[value.index].load(std::memory_order_acquire)) fetch_now({&value, 1});
+  ++waits_;
+  waited_ns_ += (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1);
+}
+
+void RemoteFile::fetch(std::span<const RemoteValue> values) {
+  try {
+    fetch_now(values);
+  } catch (const Error&) {
+    // Those who wait for one of the values get it; others try for themselves.
+  }
+}
+
+void RemoteFile::fetch_now(std::span<const RemoteValue> values) {
+  const auto flight = std::make_shared<Flight>();
+  std::vector<RemoteValue> own;
+  {
+    std::unique_lock lock(mutex_);
+    for (const RemoteValue& value : values) {
+      if (!ready_[value.index] && flights_.try_emplace(value.index, flight).second)
+        own.push_back(value);
+    }
+    if (own.empty() && values.size() == 1) await(values[0], lock);
+  }
+  if (own.empty()) return;
+  std::exception_ptr failure;
+  try {
+    const RemoteStore::RangeLock range(*store_, own.front().begin, own.back().end, lock_limit_s());
+    fetch_missing(own);
+  } catch (const DataError&) {
+    // Of one value: those who wait for another one fetch it themselves.
+    failure = std::current_exception();
+  } catch (...) {
+    failure = flight->failure = std::current_exception();
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    flight->done = true;
+    for (const RemoteValue& value : own) flights_.erase(value.index);
+  }
+  landed_.notify_all();
+  if (failure) std::rethrow_exception(failure);
+}
+
+void RemoteFile::await(const RemoteValue& value, std::unique_lock<std::mutex>& lock) {
+  const auto at = flights_.find(value.index);
+  if (at == flights_.end()) return;
+  const std::shared_ptr<Flight> flight = at->second;
+  // Ends: every request and every repetition has a limit.
+  landed_.wait(lock, [&] { return flight->done; });
+  if (flight->failure) std::rethrow_exception(flight->failure);
+}
+
+void RemoteFile::fetch_missing(std::span<const RemoteValue> values) {
+  std::vector<RemoteValue> wrong;
+  std::size_t i = 0;
+  while (i < values.size()) {
+    if (present(values[i])) {
+      ready_[values[i].index].store(true, std::memory_order_release);
+      ++i;
+      continue;
+    }
+    std::size_t end = i + 1;
+    while (end < values.size() && values[end].begin - values[end - 1].end <= kGapBytes &&
+           !present(values[end]))
+      ++end;
+    for (const RemoteValue& value : fetch_run(values.subspan(i, end - i))) wrong.push_back(value);
+    i = end;
+  }
+  for (int tries = 1; !wrong.empty(); ++tries) {
+    if (tries == kTries) {
+      throw DataError(fmt::format(
+          "{}: bytes {}-{}: expected checksum {:016x}, got other bytes {} times. The file on the "
+          "server, or a proxy's copy of it, is damaged",
+          shown_url(url()), wrong[0].begin, wrong[0].end - 1, wrong[0].hash, kTries));
+    }
+    http_.back_off(tries - 1);
+    std::vector<RemoteValue> again;
+    for (const RemoteValue& value : wrong)
+      for (const RemoteValue& left : fetch_run({&value, 1})) again.push_back(left);
+    wrong = std::move(again);
+  }
+}
+
+std::vector<RemoteValue> RemoteFile::fetch_run(std::span<const RemoteValue> values) {
+  const std::uint64_t begin = values.front().begin;
+  std::vector<std::byte> bytes(values.back().end - begin);
+  http_.read(begin, bytes);
+  std::vector<RemoteValue> wrong;
+  for (const RemoteValue& value : values) {
+    const auto own = std::span(bytes).subspan(value.begin - begin, value.end - value.begin);
+    if (!matches(value, own)) {
+      wrong.push_back(value);
+      continue;
+    }
+    store_->write(value.begin, own);
+    store_->set_value_hash(value.index, stored_hash(own));
+    ready_[value.index].store(true, std::memory_order_release);
+  }
+  return wrong;
+}
+
+std::span<const std::byte> RemoteFile::bytes_of(const RemoteValue& value) const {
+  return mapping().bytes().subspan(value.begin, value.end - value.begin);
+}
+
+bool RemoteFile::present(const RemoteValue& value) const {
+  const std::uint64_t hash = store_->value_hash(value.index);
+  return hash != 0 && stored_hash(bytes_of(value)) == hash && matches(value, bytes_of(value));
+}
+
+}  // namespace precast::data

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "data/http/http_client.h"
+#include "data/http/remote_store.h"
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+struct RemoteOptions {
+  HttpOptions http = {};
+  /// Folder for copies of remote files; empty: default_cache_folder().
+  std::filesystem::path cache = {};
+};
+
+/// $XDG_CACHE_HOME/precast, or ~/.cache/precast. @throws ConfigError if neither is set
+[[nodiscard]] PRECAST_API std::filesystem::path default_cache_folder();
+
+/// A value of a sample in a remote file.
+struct RemoteValue {
+  /// Its number among all values of the file.
+  std::uint64_t index = 0;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  /// What its bytes must hash to (XXH3-64), if the file has checksums.
+  bool has_hash = false;
+  std::uint64_t hash = 0;
+};
+
+/// A file on an HTTP server whose parts are fetched when they are needed, into a sparse file on
+/// disk that is mapped as a local dataset would be. Nothing is fetched twice: threads wait for each
+/// other, and so do the processes of a host. Thread-safe but for set_values().
+class PRECAST_API RemoteFile {
+ public:
+  /// Asks the server for the file's version, and opens or creates its copy. @throws IoError
+  RemoteFile(const std::string& url, const RemoteOptions& options);
+  RemoteFile(const RemoteFile&) = delete;
+  RemoteFile& operator=(const RemoteFile&) = delete;
+  ~RemoteFile();
+
+  [[nodiscard]] const std::string& url() const { return http_.url(); }
+  /// The copy: bytes that were not fetched are 0.
+  [[nodiscard]] const MappedFile& mapping() const { return store_->file(); }
+  [[nodiscard]] const std::filesystem::path& folder() const { return store_->folder(); }
+
+  /// Makes [begin, end) part of the copy: header, metadata, table, checksums. @throws IoError
+  void need(std::uint64_t begin, std::uint64_t end);
+  /// Fetches such ranges again the next time: their content was wrong.
+  void forget_ranges();
+  /// Sets the number of values. Call before the functions below.
+  void set_values(std::uint64_t values);
+  /// Makes a value part of the copy. One load where it is. @throws IoError; DataError naming
+  /// address and byte range if the server repeatedly sends bytes that do not match the checksum.
+  void need(const RemoteValue& value) {
+    if (!ready_[value.index].load(std::memory_order_acquire)) wait_for(value);
+  }
+  /// Fetches values that are next to each other with one request per missing run; leaves out those
+  /// that another thread fetches. A failure is thrown by need() for the value, in threads that wait
+  /// for it now.
+  void fetch(std::span<const RemoteValue> values);
+
+  /// Makes every fetch fail soon, until resume() has been called as often. @{
+  void interrupt() { http_.interrupt(); }
+  void resume() { http_.resume(); }
+  [[nodiscard]] bool interrupted() const { return http_.interrupted(); }
+  /// @}
+
+  /// Bytes that the server sent.
+  [[nodiscard]] std::uint64_t bytes_received() const { return http_.bytes_received(); }
+  /// How often need() waited for a value, and for how long in all.
+  [[nodiscard]] std::uint64_t waits() const { return waits_; }
+  [[nodiscard]] double seconds_waited() const { return 1e-9 * static_cast<double>(waited_ns_); }
+
+ private:
+  /// Values that one thread fetches.
+  struct Flight {
+    bool done = false;
+    std::exception_ptr failure;
+  };
+
+  void wait_for(const RemoteValue& value);
+  void fetch_now(std::span<const RemoteValue> values);
+  /// Waits until another thread has fetched the value, if one does. @throws what it met
+  void await(const RemoteValue& value, std::unique_lock<std::mutex>& lock);
+  /// Fetches what is still missing of `values` after the lock was taken.
+  void fetch_missing(std::span<const RemoteValue> values);
+  /// One request. @return the values whose bytes do not match their checksum.
+  std::vector<RemoteValue> fetch_run(std::span<const RemoteValue> values);
+  [[nodiscard]] std::span<const std::byte> bytes_of(const RemoteValue& value) const;
+  /// Whether the copy holds the value.
+  [[nodiscard]] bool present(const RemoteValue& value) const;
+  [[nodiscard]] double lock_limit_s() const;
+
+  HttpClient http_;
+  std::unique_ptr<RemoteStore> store_;
+  /// [values]: whether this process has found the value in the copy.
+  std::vector<std::atomic<bool>> ready_;
+  std::atomic<std::uint64_t> waits_{0};
+  std::atomic<std::int64_t> waited_ns_{0};
+  std::mutex mutex_;
+  std::condition_variable landed_;
+  /// By value; guarded by mutex_.
+  std::unordered_map<std::uint64_t, std::shared_ptr<Flight>> flights_;
+};
+
+}  // namespace precast::data

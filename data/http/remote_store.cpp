@@ -1,0 +1,211 @@
+#include "data/http/remote_store.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "framework/core/error.h"
+#include "framework/core/failpoint.h"
+
+namespace precast::data {
+namespace {
+
+/// Spells `PCREMOT1` in a file.
+constexpr std::uint64_t kMagic = 0x31544f4d45524350;
+constexpr std::size_t kRanges = 100;
+/// Where the hashes of the values begin in the file of the state.
+constexpr std::uint64_t kValuesAt = 4096;
+/// Bytes of the lock for entries of the table of ranges; beyond those of any file.
+constexpr std::uint64_t kTableLock = std::uint64_t{1} << 62;
+constexpr double kTableLockLimit = 10;
+
+std::uint64_t read_hash(const std::uint64_t& from) {
+  return __atomic_load_n(&from, __ATOMIC_ACQUIRE);
+}
+void write_hash(std::uint64_t& to, std::uint64_t hash) {
+  __atomic_store_n(&to, hash, __ATOMIC_RELEASE);
+}
+
+int open_shared(const std::filesystem::path& path) {
+  const int fd =
+      uninterrupted([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666); });
+  if (fd < 0) throw IoError("cannot open the cache of a remote dataset,", path.string(), errno);
+  return fd;
+}
+
+/// Name of the file in the address, and a hash of everything that identifies the version.
+std::string folder_name(const std::string& url, const HttpVersion& version) {
+  const std::string shown = shown_url(url);
+  std::string name = shown.substr(shown.rfind('/') + 1, 80);
+  std::ranges::replace_if(
+      name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)) && c != '.'; }, '_');
+  const std::string identity =
+      fmt::format("{}\n{}\n{}\n{}", url, version.size, version.etag, version.last_modified);
+  const XXH128_hash_t hash = XXH3_128bits(identity.data(), identity.size());
+  return fmt::format("{}-{:016x}{:016x}", name, hash.high64, hash.low64);
+}
+
+}  // namespace
+
+std::uint64_t stored_hash(std::span<const std::byte> bytes) {
+  return std::max<std::uint64_t>(1, XXH3_64bits(bytes.data(), bytes.size()));
+}
+
+/// The head of the file of the state.
+struct RemoteStore::State {
+  struct Range {
+    std::uint64_t begin;
+    std::uint64_t end;
+    std::uint64_t hash;
+  };
+  std::uint64_t magic;
+  std::array<Range, kRanges> ranges;
+};
+
+struct RemoteStore::Mapping {
+  Mapping(int fd, std::uint64_t size, const std::filesystem::path& folder) : bytes(size) {
+    // Allocated, so that a full disk is an error here and not a SIGBUS later.
+    const int failure = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes));
+    if (failure != 0)
+      throw IoError("cannot allocate the cache of a remote dataset,", folder.string(), failure);
+    at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED)
+      throw IoError("cannot map the cache of a remote dataset,", folder.string(), errno);
+  }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping() { ::munmap(at, bytes); }
+  [[nodiscard]] State& head() const { return *static_cast<State*>(at); }
+  [[nodiscard]] std::uint64_t& value(std::uint64_t i) const {
+    return reinterpret_cast<std::uint64_t*>(static_cast<std::byte*>(at) + kValuesAt)[i];
+  }
+
+  std::uint64_t bytes;
+  void* at = nullptr;
+};
+
+RemoteStore::RemoteStore(const std::filesystem::path& cache, const std::string& url,
+                         const HttpVersion& version)
+    : folder_(cache / folder_name(url, version)) {
+  static_assert(sizeof(State) <= kValuesAt);
+  create_folders(folder_);
+  try {
+    data_fd_ = open_shared(folder_ / "data");
+    if (::ftruncate(data_fd_, static_cast<off_t>(version.size)) != 0)
+      throw IoError("cannot set the size of", (folder_ / "data").string(), errno);
+    state_fd_ = open_shared(folder_ / "state");
+    state_ = std::make_unique<Mapping>(state_fd_, kValuesAt, folder_);
+    std::uint64_t& magic = state_->head().magic;
+    if (read_hash(magic) == 0) write_hash(magic, kMagic);
+    if (read_hash(magic) != kMagic) {
+      throw IoError(
+          fmt::format("{}: expected a cache of remote datasets, got other bytes. Remove "
+                      "this folder",
+                      folder_.string()));
+    }
+    file_ = std::make_unique<MappedFile>(folder_ / "data");
+  } catch (...) {
+    if (data_fd_ >= 0) ::close(data_fd_);
+    if (state_fd_ >= 0) ::close(state_fd_);
+    throw;
+  }
+}
+
+RemoteStore::~RemoteStore() {
+  ::close(data_fd_);
+  ::close(state_fd_);
+}
+
+void RemoteStore::write(std::uint64_t offset, std::span<const std::byte> bytes) const {
+  while (!bytes.empty()) {
+    const std::ptrdiff_t wrote = uninterrupted(
+        [&] { return ::pwrite(data_fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
+    if (wrote <= 0)
+      throw IoError("cannot write to the cache of a remote dataset (data.cache_dir),",
+                    folder_.string(), wrote < 0 ? errno : EIO);
+    offset += static_cast<std::uint64_t>(wrote);
+    bytes = bytes.subspan(static_cast<std::size_t>(wrote));
+  }
+  failpoint("remote.before_state");
+}
+
+void RemoteStore::resize_values(std::uint64_t values) {
+  state_ = std::make_unique<Mapping>(state_fd_, kValuesAt + 8 * values, folder_);
+  values_ = values;
+}
+
+std::uint64_t RemoteStore::value_hash(std::uint64_t value) const {
+  require(value < values_, "the value exists");
+  return read_hash(state_->value(value));
+}
+
+void RemoteStore::set_value_hash(std::uint64_t value, std::uint64_t hash) const {
+  require(value < values_, "the value exists");
+  write_hash(state_->value(value), hash);
+}
+
+std::uint64_t RemoteStore::range_hash(std::uint64_t begin, std::uint64_t end) const {
+  for (const State::Range& range : state_->head().ranges)
+    if (const std::uint64_t hash = read_hash(range.hash);
+        hash != 0 && range.begin == begin && range.end == end)
+      return hash;
+  return 0;
+}
+
+void RemoteStore::set_range_hash(std::uint64_t begin, std::uint64_t end, std::uint64_t hash) const {
+  const RangeLock lock(*this, kTableLock, kTableLock + 1, kTableLockLimit);
+  for (State::Range& range : state_->head().ranges) {
+    const bool unused = read_hash(range.hash) == 0;
+    if (!unused && (range.begin != begin || range.end != end)) continue;
+    range.begin = begin;
+    range.end = end;
+    return write_hash(range.hash, hash);
+  }
+}
+
+void RemoteStore::forget_ranges() const {
+  const RangeLock lock(*this, kTableLock, kTableLock + 1, kTableLockLimit);
+  for (State::Range& range : state_->head().ranges) write_hash(range.hash, 0);
+}
+
+RemoteStore::RangeLock::RangeLock(const RemoteStore& store, std::uint64_t begin, std::uint64_t end,
+                                  double limit_s)
+    : fd_(store.data_fd_), begin_(begin), end_(end) {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = static_cast<off_t>(begin);
+  lock.l_len = static_cast<off_t>(end - begin);
+  const auto start = std::chrono::steady_clock::now();
+  auto pause = std::chrono::milliseconds(1);
+  for (;;) {
+    held_ = ::fcntl(fd_, F_OFD_SETLK, &lock) == 0;
+    // Other failures: a file system without locks.
+    if (held_ || (errno != EAGAIN && errno != EACCES && errno != EINTR)) return;
+    if (std::chrono::steady_clock::now() - start > std::chrono::duration<double>(limit_s)) return;
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, std::chrono::milliseconds(50));
+  }
+}
+
+RemoteStore::RangeLock::~RangeLock() {
+  if (!held_) return;
+  struct flock lock {};
+  lock.l_type = F_UNLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = static_cast<off_t>(begin_);
+  lock.l_len = static_cast<off_t>(end_ - begin_);
+  ::fcntl(fd_, F_OFD_SETLK, &lock);
+}
+
+}  // namespace precast::data

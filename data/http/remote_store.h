@@ -1,0 +1,82 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/http/http_client.h"
+#include "framework/core/file.h"
+
+namespace precast::data {
+
+/// XXH3-64 of bytes; never 0, which stands for "none".
+[[nodiscard]] std::uint64_t stored_hash(std::span<const std::byte> bytes);
+
+/// The copy on disk of one version of a remote file: a sparse file with the parts that were
+/// fetched, and next to it a mapped file with the hash of each part. A part exists if its bytes
+/// match its hash, so that a write that was cut off is noticed; the bytes are written before the
+/// hash. All processes of a host share it. Thread-safe but for resize_values().
+class RemoteStore {
+ public:
+  /// Opens or creates the copy of this version in a folder of its own under `cache`.
+  /// @throws IoError naming the folder.
+  RemoteStore(const std::filesystem::path& cache, const std::string& url,
+              const HttpVersion& version);
+  RemoteStore(const RemoteStore&) = delete;
+  RemoteStore& operator=(const RemoteStore&) = delete;
+  ~RemoteStore();
+
+  [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
+  /// The sparse file. Bytes that were not fetched are 0.
+  [[nodiscard]] const MappedFile& file() const { return *file_; }
+  void write(std::uint64_t offset, std::span<const std::byte> bytes) const;
+
+  /// Hashes of the values of samples, by their number. @{
+  void resize_values(std::uint64_t values);
+  [[nodiscard]] std::uint64_t value_hash(std::uint64_t value) const;
+  void set_value_hash(std::uint64_t value, std::uint64_t hash) const;
+  /// @}
+
+  /// Hashes of a few other ranges: header, metadata, checksums, allocation table. When there is no
+  /// room for another one, it is not kept, and fetched again next time. @{
+  [[nodiscard]] std::uint64_t range_hash(std::uint64_t begin, std::uint64_t end) const;
+  void set_range_hash(std::uint64_t begin, std::uint64_t end, std::uint64_t hash) const;
+  void forget_ranges() const;
+  /// @}
+
+  /// Locks a range against other processes and other stores, as long as it exists. If the lock
+  /// cannot be had within `limit_s`, there is none: bytes are then fetched twice, which is
+  /// harmless.
+  class RangeLock {
+   public:
+    RangeLock(const RemoteStore& store, std::uint64_t begin, std::uint64_t end, double limit_s);
+    RangeLock(const RangeLock&) = delete;
+    RangeLock& operator=(const RangeLock&) = delete;
+    ~RangeLock();
+
+   private:
+    int fd_;
+    std::uint64_t begin_;
+    std::uint64_t end_;
+    bool held_ = false;
+  };
+
+ private:
+  struct State;
+  struct Mapping;
+
+  std::filesystem::path folder_;
+  int data_fd_ = -1;
+  int state_fd_ = -1;
+  std::unique_ptr<MappedFile> file_;
+  std::unique_ptr<Mapping> state_;
+  std::uint64_t values_ = 0;
+};
+
+}  // namespace precast::data

@@ -1,0 +1,342 @@
+// Datasets on a server that works, fails and misbehaves (tests/support/range_server.py).
+#include <fmt/core.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "data/beton/reader.h"
+#include "data/cache/fetch_ahead.h"
+#include "data/loader/loader.h"
+#include "data/loader/preload.h"
+#include "framework/core/error.h"
+#include "tests/data/beton/made_beton.h"
+#include "tests/data/loader/batch_hash.h"
+#include "tests/support/message_matchers.h"
+#include "tests/support/program.h"
+#include "tests/support/range_server.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::data {
+namespace {
+
+using std::chrono::steady_clock;
+using test::hashes_of_pass;
+using test::Names;
+using test::Program;
+using test::RangeServer;
+
+constexpr std::uint64_t kSamples = 1000;
+constexpr std::uint64_t kImageBytes = 40 * 40 * 3;
+
+class RemoteFileTest : public ::testing::Test {
+ protected:
+  RemoteFileTest() : file_(folder_ / "x.beton") {
+    test::write_made_beton(file_, {.samples = kSamples, .width = 40, .height = 40});
+    server_.emplace(file_);
+  }
+  [[nodiscard]] BetonOptions options(double retry_s = 20) const {
+    return {.remote = {.http = {.stall_timeout_s = 2, .retry_s = retry_s, .open_retry_s = 5},
+                       .cache = folder_ / "cache"}};
+  }
+  [[nodiscard]] BetonReader open(double retry_s = 20, const std::string& name = "a.beton") const {
+    return BetonReader(server_->url(name), BlobAccess::mapped, options(retry_s));
+  }
+  static LoaderOptions loader_options(const BetonReader& reader,
+                                      const std::string& order = "random",
+                                      const std::string& subset = "") {
+    LoaderOptions options;
+    options.batch_size = 20;
+    options.workers = 3;
+    options.seed = 5;
+    options.order = make_order(reader, {.name = order, .subset = subset, .window_pages = 2});
+    return options;
+  }
+  static std::vector<unsigned long> pass(const BetonReader& reader,
+                                         const std::string& order = "random",
+                                         const std::string& subset = "", int world = 1) {
+    Loader loader(reader, standard_train_pipeline(), loader_options(reader, order, subset));
+    return hashes_of_pass(
+        loader, {.epoch = 1, .image_size_px = 16, .rank = world > 1 ? 3 : 0, .world = world});
+  }
+  /// Bytes of everything but the images, which a reader needs in any case.
+  [[nodiscard]] std::uint64_t index_bytes() const {
+    const BetonReader local(file_);
+    return local.file_bytes() - local.pages_end() + local.blob_offset(0, 0);
+  }
+  [[nodiscard]] static std::uint64_t at_most(std::uint64_t needed) { return needed * 105 / 100; }
+  [[nodiscard]] std::vector<std::string> environment() const {
+    return {"XDG_CACHE_HOME=" + (folder_ / "cache").string(), "no_proxy=127.0.0.1"};
+  }
+  /// `precast verify --deep`, which reads every value in a process of its own.
+  [[nodiscard]] std::unique_ptr<Program> verify(const std::string& failpoints = "") const {
+    std::vector<std::string> all = environment();
+    all.push_back("PRECAST_FAILPOINTS=" + failpoints);
+    return std::make_unique<Program>(
+        std::vector<std::string>{std::string(PRECAST_BIN_DIR) + "/precast", "verify",
+                                 server_->url(), "--deep"},
+        all);
+  }
+
+  test::TemporaryFolder folder_;
+  std::filesystem::path file_;
+  std::optional<RangeServer> server_;
+};
+
+TEST_F(RemoteFileTest, BatchesAreThoseOfTheLocalFileAndEveryByteIsFetchedOnce) {
+  const BetonReader local(file_);
+  for (const std::string order : {"sequential", "random", "quasi_random"}) {
+    const std::uint64_t before = server_->bytes_sent();
+    const BetonReader remote = open(20, order + ".beton");
+    EXPECT_EQ(remote.fingerprint(), local.fingerprint());
+    EXPECT_EQ(pass(remote, order), pass(local, order)) << order;
+    const std::uint64_t sent = server_->bytes_sent() - before;
+    EXPECT_LE(sent, at_most(index_bytes() + kSamples * kImageBytes)) << order;
+    EXPECT_GE(sent, kSamples * kImageBytes);
+    EXPECT_EQ(pass(remote, order), pass(local, order));
+    EXPECT_EQ(pass(open(20, order + ".beton"), order), pass(local, order));
+    // The copy is used again: opening asks for the version, one byte, alone.
+    EXPECT_EQ(server_->bytes_sent() - before, sent + 1);
+  }
+}
+
+TEST_F(RemoteFileTest, APartOfTheSamplesTransfersThatPart) {
+  const BetonReader local(file_);
+  for (const std::string order : {"sequential", "random", "quasi_random"}) {
+    const std::uint64_t before = server_->bytes_sent();
+    const BetonReader remote = open(20, order + "8.beton");
+    EXPECT_EQ(pass(remote, order, "", 8), pass(local, order, "", 8));
+    EXPECT_LE(server_->bytes_sent() - before, at_most(index_bytes() + kSamples / 8 * kImageBytes));
+  }
+  const std::uint64_t before = server_->bytes_sent();
+  const BetonReader remote = open(20, "subset.beton");
+  EXPECT_EQ(pass(remote, "random", "random:100"), pass(local, "random", "random:100"));
+  EXPECT_LE(server_->bytes_sent() - before, at_most(index_bytes() + 100 * kImageBytes));
+}
+
+TEST_F(RemoteFileTest, AServerThatIsKilledAndRestartedDelaysThePass) {
+  const BetonReader remote = open();
+  server_->set_faults(R"({"delay_s": 0.2})");
+  Loader loader(remote, standard_train_pipeline(), loader_options(remote));
+  loader.begin_epoch({.epoch = 1, .image_size_px = 16});
+  std::vector<unsigned long> all = {test::hash(*loader.next())};
+  const std::uint64_t sent = server_->bytes_sent();
+  EXPECT_LT(sent, kSamples * kImageBytes) << "in the middle";
+  server_->kill();
+  std::jthread restart([&] {
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    server_->restart();
+  });
+  while (const auto batch = loader.next()) all.push_back(test::hash(*batch));
+  EXPECT_EQ(all, pass(BetonReader(file_)));
+}
+
+TEST_F(RemoteFileTest, AServerThatDoesNotAnswerIsAnErrorInTime) {
+  const BetonReader remote = open(3);
+  const BetonReader patient = open(300);
+  const auto start = steady_clock::now();
+  server_->set_faults(R"({"delay_s": 60})");
+  EXPECT_THAT([&] { (void)remote.blob(7, 0); },
+              ::testing::ThrowsMessage<IoError>(
+                  Names("127.0.0.1", "/data/a.beton",
+                        std::to_string(remote.blob_offset(7, 0)) + "-" +
+                            std::to_string(remote.blob_offset(7, 0) + kImageBytes - 1))));
+  EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(20));
+  // A loader that waits for it can be destroyed.
+  std::optional<Loader> loader;
+  loader.emplace(patient, standard_train_pipeline(), loader_options(patient));
+  loader->begin_epoch({.epoch = 1, .image_size_px = 16});
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const auto stop = steady_clock::now();
+  loader.reset();
+  EXPECT_LT(steady_clock::now() - stop, std::chrono::seconds(5));
+  server_->kill();
+  EXPECT_THROW(pass(open(1)), IoError);
+}
+
+TEST_F(RemoteFileTest, WrongBytesAreFetchedAgainAndThenAnError) {
+  const BetonReader local(file_);
+  const std::uint64_t at = local.blob_offset(7, 0) + 100;
+  const std::string range = fmt::format("[{}, {}]", at, at);
+  const BetonReader once = open(20, "once.beton");
+  server_->set_faults(R"({"times": 1, "corrupt": )" + range + "}");
+  EXPECT_EQ(pass(once), pass(local));
+
+  const BetonReader always = open(20, "always.beton");
+  server_->set_faults(R"({"corrupt": )" + range + "}");
+  EXPECT_NO_THROW((void)always.blob(6, 0));
+  EXPECT_THAT([&] { (void)always.blob(7, 0); },
+              ::testing::ThrowsMessage<DataError>(
+                  Names("/data/always.beton", std::to_string(local.blob_offset(7, 0)) + "-")));
+  LoaderOptions replacing = loader_options(always);
+  replacing.on_corrupt = OnCorrupt::replace;
+  Loader loader(always, standard_train_pipeline(), replacing);
+  EXPECT_EQ(hashes_of_pass(loader, {.epoch = 1, .image_size_px = 16}).size(), 50U);
+  ASSERT_EQ(loader.statistics().replaced.size(), 1U);
+  EXPECT_EQ(loader.statistics().replaced[0].sample, 7U);
+}
+
+TEST_F(RemoteFileTest, WrongMetadataIsFetchedAgainAndThenAnError) {
+  server_->set_faults(R"({"times": 1, "corrupt": [20000, 20000]})");
+  EXPECT_EQ(open(20, "once.beton").size(), kSamples);
+  server_->set_faults(R"({"corrupt": [20000, 20000]})");
+  EXPECT_THAT([&] { (void)open(20, "always.beton"); },
+              ::testing::ThrowsMessage<DataError>(Names("/data/always.beton")));
+  server_->set_faults("{}");
+  EXPECT_EQ(open(20, "always.beton").size(), kSamples) << "damage is not kept";
+}
+
+TEST_F(RemoteFileTest, ServerErrorsAreRepeatedForALimitedTime) {
+  const BetonReader local(file_);
+  const BetonReader remote = open(20, "busy.beton");
+  server_->set_faults(R"({"status": 503, "times": 20})");
+  EXPECT_EQ(pass(remote), pass(local));
+  const auto start = steady_clock::now();
+  const BetonReader limited = open(20, "limited.beton");
+  server_->set_faults(R"({"status": 429, "retry_after": 1, "times": 1})");
+  EXPECT_FALSE(limited.blob(0, 0).empty());
+  EXPECT_GE(steady_clock::now() - start, std::chrono::milliseconds(900));
+
+  const BetonReader down = open(0.5, "down.beton");
+  server_->set_faults(R"({"status": 500})");
+  EXPECT_THAT([&] { pass(down); },
+              ::testing::ThrowsMessage<IoError>(Names("/data/down.beton", "bytes ", "500")));
+  server_->set_faults(R"({"status": 404})");
+  EXPECT_THAT([&] { (void)open(20, "none.beton"); },
+              ::testing::ThrowsMessage<IoError>(Names("/data/none.beton", "404")));
+}
+
+TEST_F(RemoteFileTest, ShortBodiesAreContinued) {
+  const BetonReader remote = open();
+  server_->set_faults(R"({"truncate": 50000})");
+  EXPECT_EQ(pass(remote), pass(BetonReader(file_)));
+}
+
+TEST_F(RemoteFileTest, AnswersOtherThanTheRangeAreErrors) {
+  const auto fails = [&](const std::string& faults, const std::string& got) {
+    server_->set_faults(faults);
+    EXPECT_THAT([&] { (void)open(20, "never.beton"); },
+                ::testing::ThrowsMessage<IoError>(Names("/data/never.beton", "bytes 0-0", got)));
+    server_->set_faults("{}");
+    const BetonReader remote = open(20, "later.beton");
+    server_->set_faults(faults);
+    const std::uint64_t begin = remote.blob_offset(3, 0);
+    EXPECT_THAT(
+        [&] { (void)remote.blob(3, 0); },
+        ::testing::ThrowsMessage<IoError>(Names(
+            "/data/later.beton", fmt::format("bytes {}-{}", begin, begin + kImageBytes - 1), got)));
+    server_->set_faults("{}");
+  };
+  fails(R"({"no_range": true})", "200");
+  fails(R"({"shift": 1})", "Content-Range");
+  fails(R"({"redirects": true})", "redirects");
+}
+
+TEST_F(RemoteFileTest, AFileThatIsReplacedDuringThePassIsAnError) {
+  for (const char* faults : {"{}", R"({"no_checks": true})"}) {
+    test::write_made_beton(file_, {.samples = kSamples, .width = 40, .height = 40});
+    server_->set_faults(faults);
+    const BetonReader remote = open();
+    EXPECT_FALSE(remote.blob(0, 0).empty());
+    test::write_made_beton(file_, {.samples = kSamples + 1, .width = 40, .height = 40});
+    LoaderOptions options = loader_options(remote);
+    options.on_corrupt = OnCorrupt::replace;  // which is for damaged samples alone
+    Loader loader(remote, standard_train_pipeline(), options);
+    EXPECT_THAT([&] { hashes_of_pass(loader, {.epoch = 1, .image_size_px = 16}); },
+                ::testing::ThrowsMessage<IoError>(
+                    Names("/data/a.beton", "bytes ", std::to_string(remote.file_bytes()))));
+    // The new version has a copy of its own.
+    EXPECT_EQ(pass(open()), pass(BetonReader(file_)));
+  }
+}
+
+TEST_F(RemoteFileTest, ACopyWithDamagedBytesIsFetchedAgain) {
+  for (const bool checksums : {true, false}) {
+    test::write_made_beton(file_,
+                           {.samples = 100, .width = 40, .height = 40, .checksums = checksums});
+    const BetonReader local(file_);
+    const std::string name = checksums ? "sums.beton" : "none.beton";
+    EXPECT_EQ(pass(open(20, name)), pass(local));
+    for (const auto& entry : std::filesystem::directory_iterator(folder_ / "cache")) {
+      if (!entry.path().filename().string().starts_with(name)) continue;
+      std::fstream copy(entry.path() / "data", std::ios::in | std::ios::out);
+      copy.seekp(static_cast<std::streamoff>(local.blob_offset(42, 0) + 10));
+      copy.write("torn page", 9);
+      copy.seekp(1);
+      copy.write("head", 4);
+    }
+    const std::uint64_t before = server_->bytes_sent();
+    EXPECT_EQ(pass(open(20, name)), pass(local));
+    EXPECT_GT(server_->bytes_sent() - before, kImageBytes);
+    EXPECT_LT(server_->bytes_sent() - before, 2 * kImageBytes);
+  }
+}
+
+TEST_F(RemoteFileTest, TwoProcessesFetchEachByteOnce) {
+  server_->set_faults(R"({"delay_s": 0.002})");
+  const auto first = verify();
+  const auto second = verify();
+  EXPECT_EQ(first->wait(), 0) << first->err;
+  EXPECT_EQ(second->wait(), 0) << second->err;
+  EXPECT_LE(server_->bytes_sent(), at_most(index_bytes() + kSamples * kImageBytes));
+}
+
+TEST_F(RemoteFileTest, AKilledReaderLeavesAUsableCopy) {
+  server_->set_faults(R"({"delay_s": 0.002})");
+  const auto killed = verify();
+  ASSERT_TRUE(test::eventually([&] { return server_->requests().size() > 100; }));
+  ::kill(killed->id(), SIGKILL);
+  EXPECT_EQ(killed->wait(), 128 + SIGKILL);
+  // Also between the bytes and their hash.
+  EXPECT_EQ(verify("remote.before_state=kill@50")->wait(), 128 + SIGKILL);
+  EXPECT_LT(server_->requests().size(), kSamples / 2);
+  const auto last = verify();
+  EXPECT_EQ(last->wait(), 0) << last->err;
+  EXPECT_LE(server_->bytes_sent(), at_most(index_bytes() + kSamples * kImageBytes));
+}
+
+TEST_F(RemoteFileTest, PreloadFetchesTheWholeFile) {
+  const BetonReader remote = open();
+  preload(remote);
+  server_->kill();
+  EXPECT_EQ(pass(remote), pass(BetonReader(file_)));
+}
+
+TEST_F(RemoteFileTest, RequestsAreForAtMostTheLimitAndNotForEachSample) {
+  EXPECT_FALSE(pass(open()).empty());
+  const auto requests = server_->requests();
+  const std::uint64_t images = kSamples * kImageBytes;
+  EXPECT_LT(requests.size(), 10 + 2 * images / FetchAhead::kRequestBytes);
+  for (const auto& request : requests) EXPECT_LE(request.bytes, FetchAhead::kRequestBytes);
+}
+
+TEST_F(RemoteFileTest, WhatCannotBeReadOrKeptIsAnError) {
+  EXPECT_THROW(BetonReader(server_->url(), BlobAccess::on_disk, options()), ConfigError);
+  BetonOptions unwritable = options();
+  unwritable.remote.cache = "/proc/precast";
+  EXPECT_THAT([&] { BetonReader(server_->url(), BlobAccess::mapped, unwritable); },
+              ::testing::ThrowsMessage<IoError>(Names("/proc/precast")));
+  server_->kill();
+  EXPECT_THAT([&] { (void)open(0.5); }, ::testing::ThrowsMessage<IoError>(Names("/data/a.beton")));
+  EXPECT_THROW(BetonReader("http://"), IoError);
+}
+
+TEST(Url, MessagesShowNoSecrets) {
+  EXPECT_TRUE(is_url("https://host/x.beton"));
+  EXPECT_FALSE(is_url("data/https:/x.beton"));
+  EXPECT_EQ(shown_url("https://host:81/a/x.beton"), "https://host:81/a/x.beton");
+  EXPECT_EQ(shown_url("https://me:word@host/a@b/x.beton?key=1#f"), "https://host/a@b/x.beton");
+  EXPECT_EQ(shown_url("http://"), "http://");
+}
+
+}  // namespace
+}  // namespace precast::data

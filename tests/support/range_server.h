@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/program.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::test {
+
+/// range_server.py: a server of one file on this host that misbehaves on demand.
+class RangeServer {
+ public:
+  explicit RangeServer(const std::filesystem::path& file);
+  RangeServer(const RangeServer&) = delete;
+  RangeServer& operator=(const RangeServer&) = delete;
+  /// Kills it.
+  ~RangeServer();
+
+  /// With the name `name` of the file; each name is a different file to a client.
+  [[nodiscard]] std::string url(const std::string& name = "train.beton") const;
+  /// Sets faults for the next requests, as range_server.py describes. `{}`: none.
+  void set_faults(const std::string& json);
+  void kill();
+  /// Starts it again after kill(), on the same port.
+  void restart();
+
+  struct Request {
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+    int status = 0;
+    /// Of the body.
+    std::uint64_t bytes = 0;
+  };
+  /// Since it was last started.
+  [[nodiscard]] std::vector<Request> requests() const;
+  /// Of all bodies since it was last started.
+  [[nodiscard]] std::uint64_t bytes_sent() const;
+
+ private:
+  void start();
+
+  const std::filesystem::path file_;
+  TemporaryFolder folder_;
+  std::string port_;
+  std::unique_ptr<Program> program_;
+};
+
+}  // namespace precast::test

@@ -1,0 +1,121 @@
+"""Serves one file over HTTP with range requests, and misbehaves on demand.
+
+usage: range_server.py FILE CONTROL [PORT]
+
+Prints "port N" once it listens, then a line for each request: its range, the status, the bytes of
+the body. CONTROL is a JSON file that is read at each request; without it all is well:
+  delay_s        wait before the answer
+  status, times  answer the first `times` requests with this status (retry_after: its header)
+  truncate       send at most this many bytes of a body, then close the connection
+  corrupt        [first, last]: flip these bytes of the file in answers, for `times` requests
+  no_range       ignore the range: 200 with the whole file
+  shift          send a range that begins this many bytes later
+  no_checks      send no ETag
+  redirects      redirect to itself: endlessly
+"""
+
+import hashlib
+import json
+import os
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+FILE, CONTROL = sys.argv[1:3]
+LOCK = threading.Lock()
+COUNTS = {}
+CONTENTS = {}
+
+
+def control():
+    try:
+        with open(CONTROL) as file:
+            return json.load(file)
+    except FileNotFoundError:
+        return {}
+
+
+def contents():
+    """The file, and its ETag."""
+    with LOCK:
+        status = os.stat(FILE)
+        key = (status.st_ino, status.st_mtime_ns)
+        if key not in CONTENTS:
+            with open(FILE, "rb") as file:
+                data = file.read()
+            CONTENTS.clear()
+            CONTENTS[key] = data, f'"{hashlib.md5(data).hexdigest()}"'
+        return CONTENTS[key]
+
+
+def take(name, limit):
+    """Whether a fault is still due that happens `limit` times per version of the control file."""
+    with LOCK:
+        key = (name, os.stat(CONTROL).st_mtime_ns)
+        COUNTS[key] = COUNTS.get(key, 0) + 1
+        return COUNTS[key] <= limit
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    # Headers and body are two writes.
+    disable_nagle_algorithm = True
+
+    def do_GET(self):
+        faults = control()
+        data, tag = contents()
+        time.sleep(faults.get("delay_s", 0))
+        asked = self.headers.get("Range", "")
+        limit = faults.get("times", 10**9)
+        if faults.get("redirects"):
+            return self.answer(302, b"", asked, {"Location": self.path + "x"})
+        if "status" in faults and take("status", limit):
+            extra = {"Retry-After": faults["retry_after"]} if "retry_after" in faults else {}
+            return self.answer(faults["status"], b"no", asked, extra)
+        first, last = (int(n) for n in asked.removeprefix("bytes=").split("-"))
+        last = min(last, len(data) - 1)
+        if first > last:
+            return self.answer(416, b"", asked, {"Content-Range": f"bytes */{len(data)}"})
+        extra = {}
+        if not faults.get("no_checks"):
+            extra["ETag"] = tag
+        if faults.get("no_range"):
+            return self.answer(200, data, asked, extra)
+        first += faults.get("shift", 0)
+        body = bytearray(data[first : last + 1])
+        begin, end = faults.get("corrupt", [1, 0])
+        begin, end = max(begin, first), min(end, last)
+        if begin <= end and take("corrupt", limit):
+            for i in range(begin, end + 1):
+                body[i - first] ^= 0xFF
+        extra["Content-Range"] = f"bytes {first}-{last}/{len(data)}"
+        return self.answer(206, bytes(body), asked, extra, faults.get("truncate"))
+
+    def answer(self, status, body, asked, extra, truncate=None):
+        self.send_response(status)
+        for name, value in extra.items():
+            self.send_header(name, str(value))
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if truncate is not None and len(body) > truncate:
+            body = body[:truncate]
+            self.close_connection = True
+        with LOCK:  # print() writes the end of the line separately
+            print(f"{asked} {status} {len(body)} end", flush=True)
+        self.wfile.write(body)
+
+    def log_message(self, *args):
+        pass
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+    allow_reuse_address = True
+
+
+PORT = int(sys.argv[3]) if len(sys.argv) > 3 else 0
+server = Server(("127.0.0.1", PORT), Handler)
+print("port", server.server_address[1], flush=True)
+server.serve_forever()
