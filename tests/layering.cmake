@@ -4,10 +4,10 @@
 #   framework/core <- framework/process <- framework/launch
 #   framework/core <- framework/api <- { data | models | recipes | framework/engine | framework/distributed } <- tools
 #
-# The siblings never include each other; tools include the torch-free kernels of models/cuda. What is torch-free (framework/{core,process,launch}, data but for data/torch,
-# tools but for tools/app and the folders called torch) reaches no header of libtorch, not even through headers it
-# includes. <torch/torch.h> is banned everywhere: it costs 13-16 s a source. No two folders include each other, directly
-# or through others.
+# The siblings never include each other; tools may include the torch-free kernels of models/cuda. What is torch-free
+# (framework/{core,process,launch}, data but for data/torch, tools but for tools/app and the folders called torch) reaches
+# no header of libtorch, not even through headers it includes. <torch/torch.h> is banned everywhere: it costs 13-16 s a
+# source. No two folders include each other, directly or through others.
 cmake_minimum_required(VERSION 3.25)
 if(NOT ROOT)
   message(FATAL_ERROR "layering: pass -DROOT=<folder of the tree>")

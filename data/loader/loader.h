@@ -82,8 +82,8 @@ struct LoaderStatistics {
   std::int64_t samples = 0;
   /// Bytes of the blobs that samples were made from.
   std::uint64_t stored_bytes = 0;
-  /// With on_disk access, or from a server: bytes read, how often and for how many seconds in total workers waited
-  /// for one of these reads, and peak memory of the pages.
+  /// With on_disk access, or from a server: bytes read, how often and for how many seconds in total
+  /// workers waited for one of these reads, and peak memory of the pages.
   std::uint64_t disk_bytes = 0;
   std::uint64_t disk_waits = 0;
   double seconds_for_disk = 0;
