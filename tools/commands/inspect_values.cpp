@@ -38,11 +38,12 @@ Json describe_images(const BetonReader& reader, std::size_t field) {
   Range bytes;
   std::uint64_t jpg = 0;
   for (std::uint64_t i = 0; i < reader.size(); ++i) {
-    const data::ImageRecord image = reader.image(i, field);
-    width.add(image.width);
-    height.add(image.height);
-    bytes.add(static_cast<std::int64_t>(image.bytes.size()));
-    if (image.mode == data::ImageMode::jpg) ++jpg;
+    // From the metadata alone: the images of a file on a server are not fetched.
+    const BetonReader::ImageSize size = reader.image_size(i, field);
+    width.add(size.width);
+    height.add(size.height);
+    bytes.add(static_cast<std::int64_t>(reader.blob_bytes(i, field)));
+    if (reader.image_mode(i, field) == data::ImageMode::jpg) ++jpg;
   }
   return {{"jpg", jpg},
           {"raw", reader.size() - jpg},
