@@ -70,7 +70,7 @@ TEST_P(GhostBatchNormTest, OutputsGradientsAndStatisticsAreComposers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, GhostBatchNormTest, ::testing::Bool(),
-                         [](const auto& info) { return info.param ? "nhwc" : "nchw"; });
+                         [](const auto& layout) { return layout.param ? "nhwc" : "nchw"; });
 
 TEST(GhostBatchNormModelTest, EveryModelAppliesItInTrainingAlone) {
   const at::NoGradGuard no_grad;
