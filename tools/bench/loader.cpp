@@ -190,8 +190,9 @@ int run_sweep(const Arguments& arguments, const LoaderEffort& effort) {
   return measure_and_report(arguments, file, samples, std::move(points));
 }
 
-/// Whether the command line names a recipe as what is to be loaded.
+/// Whether the command line names a recipe as what is to be loaded. Help is that of this program.
 bool names_recipe(const std::vector<std::string>& args) {
+  if (std::ranges::find(args, "--help") != args.end()) return false;
   for (std::size_t i = 0; i < args.size(); ++i) {
     const bool is_yaml = args[i].ends_with(".yaml") || args[i].ends_with(".yml");
     const bool is_value = args[i].starts_with('-') || (i > 0 && args[i - 1] == "--config-file");

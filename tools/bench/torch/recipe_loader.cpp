@@ -84,7 +84,7 @@ void add_recipe_loader_options(po::options_description& options) {
 int run_bench_recipe_loader(const std::vector<std::string>& args) {
   Registries registries = make_registries();
   RecipeArguments command(
-      "bench loader",
+      "bench recipe_loader",
       "Loads the training set of a recipe as `precast train` does, and discards "
       "the batches, as fast as possible.");
   add_recipe_loader_options(command.arguments().options());
