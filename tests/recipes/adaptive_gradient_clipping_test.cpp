@@ -15,7 +15,7 @@
 namespace precast::test {
 namespace {
 
-std::vector<at::Tensor> gradients(const Model& model) {
+std::vector<at::Tensor> gradients_of(const Model& model) {
   std::vector<at::Tensor> all;
   for (const NamedTensor& parameter : model.parameters()) all.push_back(parameter.tensor.grad());
   return all;
@@ -32,7 +32,7 @@ TEST(AdaptiveGradientClippingTest, ConvolutionsLinearLayersAndBiasesAreTimms) {
       make_method("adaptive_gradient_clipping", "{threshold: " + item["threshold"].dump() +
                                                     ", epsilon: " + item["epsilon"].dump() + "}")
           ->on_gradients(model);
-      expect_near(flat(gradients(model)), item["gradients"]);
+      expect_near(flat(gradients_of(model)), item["gradients"]);
     }
   }
 }
@@ -46,7 +46,7 @@ TEST(AdaptiveGradientClippingTest, GradientsOfZeroStayAndThoseOfZeroWeightsAreCl
   }
   const auto method = make_method("adaptive_gradient_clipping", "{threshold: 0.5, epsilon: 0.1}");
   method->on_gradients(model);
-  for (const double value : flat(gradients(model))) EXPECT_EQ(value, 0);
+  for (const double value : flat(gradients_of(model))) EXPECT_EQ(value, 0);
   for (const NamedTensor& parameter : parameters)
     parameter.tensor.mutable_grad() = at::full_like(parameter.tensor, 3);
   method->on_gradients(model);
