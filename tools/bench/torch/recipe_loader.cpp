@@ -75,8 +75,8 @@ LoaderSetting setting_of(const ResolvedRun& run, const Registries& registries, b
 void add_recipe_loader_options(po::options_description& options) {
   add_measuring_options(options);
   options.add_options()("processes", number(1),
-                        "processes that load at once, each with the recipe's threads")(
-      "image-size", number(0), "image size in pixels; 0: the largest of the recipe's training");
+                        "processes that load the file at once; each with the recipe's threads")(
+      "image-size", number(0), "side of the images in px; 0: the largest of the recipe's training");
 }
 
 }  // namespace
@@ -88,6 +88,8 @@ int run_bench_recipe_loader(const std::vector<std::string>& args) {
       "Loads the training set of a recipe as `precast train` does, and discards "
       "the batches, as fast as possible.");
   add_recipe_loader_options(command.arguments().options());
+  command.arguments().example("precast bench loader recipe.yaml --data.num_workers=2");
+  command.arguments().exit_codes({3, 10});
   if (!command.parse(args, recipe_help(registries))) return 0;
   const Arguments& options = command.arguments();
   LoaderEffort effort = read_measuring(options);
