@@ -159,7 +159,7 @@ Arguments loader_arguments() {
   arguments.example("precast bench loader train.beton --workers 1,2,4 --batch-size 16,256");
   arguments.example("precast bench loader train.beton --processes 1,8 --svg loader.svg");
   arguments.example("precast bench loader train.beton --config-file recipe.yaml");
-  arguments.example("precast bench loader recipe.yaml --data.num_workers=2");
+  arguments.example("precast bench loader recipe.yaml --seconds 5");
   arguments.example("precast bench loader photos.tar --table seeds");
   arguments.exit_codes({3, 10, 130, 143});
   return arguments;

@@ -281,11 +281,11 @@ TEST_F(RecipeTest, KeysOfTrainingOnTheCommandLineOfAnEvaluationAreWarnings) {
   std::ofstream(folder_ / "r.yaml") << "lr: {lr: 0.1}\n";
   Diagnostics diagnostics;
   const std::vector<Override> overrides = {
-      {"dist.nproc", parse_override("2", {"command line", 0, 0}, diagnostics)}};
+      {"checkpoint.keep_best", parse_override("2", {"command line", 0, 0}, diagnostics)}};
   testing::internal::CaptureStderr();
   static_cast<void>(load_recipe(folder_ / "r.yaml", overrides, registries_, RecipeUse::evaluate));
   const std::string warnings = testing::internal::GetCapturedStderr();
-  EXPECT_THAT(warnings, Names("dist.nproc"));
+  EXPECT_THAT(warnings, Names("checkpoint.keep_best"));
   EXPECT_THAT(warnings, testing::Not(Names("lr.lr")));
 }
 

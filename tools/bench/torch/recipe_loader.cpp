@@ -88,7 +88,7 @@ int run_bench_recipe_loader(const std::vector<std::string>& args) {
       "Loads the training set of a recipe as `precast train` does, and discards "
       "the batches, as fast as possible.");
   add_recipe_loader_options(command.arguments().options());
-  command.arguments().example("precast bench loader recipe.yaml --data.num_workers=2");
+  command.arguments().example("precast bench loader recipe.yaml --seconds 5");
   command.arguments().exit_codes({3, 10});
   if (!command.parse(args, recipe_help(registries))) return 0;
   const Arguments& options = command.arguments();
