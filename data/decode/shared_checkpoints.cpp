@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <random>
@@ -28,6 +29,9 @@ struct SharedCheckpoints::Header {
 namespace {
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared by processes");
+constexpr const char* kMemoryName = "precast-jpeg-index";
+/// What /proc/PID/fd/N of such memory links to begins with this.
+constexpr const char* kMemoryLink = "/memfd:precast-jpeg-index";
 constexpr std::uint64_t kWord = sizeof(std::uint64_t);
 
 std::uint64_t draw_token() {
@@ -57,7 +61,7 @@ std::unique_ptr<SharedCheckpoints> SharedCheckpoints::make(std::uint64_t samples
                                                            std::size_t interval,
                                                            std::uint64_t max_bytes) {
   const std::uint64_t bytes = sizeof(Header) + (samples + 1) * kWord + max_bytes / kWord * kWord;
-  const int fd = ::memfd_create("precast-jpeg-index", MFD_CLOEXEC);
+  const int fd = ::memfd_create(kMemoryName, MFD_CLOEXEC);
   if (fd < 0) return nullptr;
   if (::ftruncate(fd, static_cast<off_t>(bytes)) != 0) {
     ::close(fd);
@@ -78,7 +82,11 @@ std::unique_ptr<SharedCheckpoints> SharedCheckpoints::open(const std::string& ad
                                                            std::size_t interval) {
   const std::size_t colon = address.find(':');
   if (colon == std::string::npos) return nullptr;
-  const int fd = ::open(address.substr(0, colon).c_str(), O_RDWR | O_CLOEXEC);
+  const std::string path = address.substr(0, colon);
+  // On another host, the descriptor is something else: a terminal or a pipe must not be opened.
+  std::error_code error;
+  if (!std::filesystem::read_symlink(path, error).string().starts_with(kMemoryLink)) return nullptr;
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) return nullptr;
   struct stat status {};
   const std::uint64_t least = sizeof(Header) + (samples + 1) * kWord;

@@ -87,7 +87,8 @@ class PRECAST_API Evaluator {
                                                    const OnBatch& on_batch) const;
   /// Returns the outputs (logits [N, classes]), float32 on the CPU, of every sample, on rank 0; an
   /// undefined tensor on the others. Batch b of the result is batch b / world of rank b % world, so
-  /// the result does not depend on the number of ranks. Collective.
+  /// on CPUs with the same number of threads per rank, the result does not depend on the number of
+  /// ranks. Collective.
   /// @param source only this rank's batches, as a pass of a single rank; null: it has none.
   /// @param on_batch is called after each round of one batch per rank, with the number of samples
   /// of all ranks so far.

@@ -5,7 +5,9 @@
 #include <ATen/ops/batch_norm.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/chunk.h>
+#include <fmt/format.h>
 
+#include "framework/core/error.h"
 #include "models/detail/rank_batch_norm.h"
 
 namespace precast::models::detail {
@@ -35,6 +37,12 @@ at::Tensor BatchNorm2dImpl::normalize_chunks(const at::Tensor& input, std::int64
   // at::chunk may return fewer.
   const double momentum = options.momentum().value() / static_cast<double>(parts.size());
   for (at::Tensor& part : parts) {
+    if (part.numel() <= part.size(1)) {
+      throw ConfigError(fmt::format(
+          "method ghost_batch_norm: expected more than one value per channel in each chunk, got "
+          "activations of {} px and a chunk of 1 of {} samples. Use larger chunks or images",
+          part.size(2), input.size(0)));
+    }
     part = at::batch_norm(part, weight, bias, running_mean, running_var, /*training=*/true,
                           momentum, options.eps(), at::globalContext().userEnabledCuDNN());
   }

@@ -2,12 +2,14 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/isfinite.h>
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "framework/core/error.h"
 #include "models/detail/batch_norm.h"
 #include "tests/models/golden_model.h"
 #include "tests/support/noise_tensor.h"
@@ -41,6 +43,14 @@ BatchNorm2d ghost_norm(std::int64_t size) {
 /// The samples have different means.
 at::Tensor golden_input(std::int64_t samples) {
   return noise_tensor(3, {samples, 3, 2, 2}) + noise_tensor(4, {samples, 1, 1, 1}, 8);
+}
+
+/// Their variance would be NaN in the running statistics.
+TEST(GhostBatchNormSizeTest, ChunksOfOneValuePerChannelAreAnError) {
+  BatchNorm2d norm = ghost_norm(3);
+  EXPECT_NO_THROW(norm->forward(noise_tensor(3, {6, 3, 1, 1})));
+  EXPECT_THROW(norm->forward(noise_tensor(3, {7, 3, 1, 1})), ConfigError);  // 3, 3, 1
+  EXPECT_TRUE(at::isfinite(norm->running_var).all().item<bool>());
 }
 
 class GhostBatchNormTest : public ::testing::TestWithParam<bool> {};

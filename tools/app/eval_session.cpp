@@ -69,6 +69,8 @@ EvalModel make_eval_model(const ResolvedRun& run, const Registries& registries, 
     averages = engine::enter_checkpoint_scope(*model, run.recipe.methods, checkpoint);
   if (ranks.communicator().world() > 1) {
     ordered_json identity = describe_identity(run.recipe.resolved, *model);
+    // Paths may differ between hosts; the weights themselves are compared.
+    identity.erase("model.weights");
     if (labels != nullptr) identity["dataset.val"] = describe_dataset(*labels);
     agree_on_identity(ranks.communicator(), identity);
   }

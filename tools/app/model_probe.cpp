@@ -43,13 +43,13 @@ class AskedRank final : public Communicator {
 
 /// The logits of a new model for synthetic images; always the same weights and images.
 at::Tensor logits(const ModelRegistry& models, const ModelSpec& spec, std::int64_t size_px,
-                  bool training) {
+                  bool training, std::int64_t images = 2) {
   const at::NoGradGuard no_grad;
   at::manual_seed(1);
   const std::unique_ptr<Model> model = make_model(models, spec);
   model->train(training);
   at::manual_seed(2);
-  return model->forward(make_batch(at::randn({2, spec.in_channels, size_px, size_px})));
+  return model->forward(make_batch(at::randn({images, spec.in_channels, size_px, size_px})));
 }
 
 std::string first_line(std::string_view text) {
@@ -70,10 +70,10 @@ bool heeds_ranks(const ModelRegistry& models, ModelSpec spec, std::int64_t size_
 }
 
 bool heeds_ghost_batch_size(const ModelRegistry& models, ModelSpec spec, std::int64_t size_px) {
-  spec.ghost_batch_size = 1;
-  const at::Tensor with = logits(models, spec, size_px, /*training=*/true);
+  spec.ghost_batch_size = 2;
+  const at::Tensor with = logits(models, spec, size_px, /*training=*/true, /*images=*/4);
   spec.ghost_batch_size = 0;
-  return !at::equal(with, logits(models, spec, size_px, /*training=*/true));
+  return !at::equal(with, logits(models, spec, size_px, /*training=*/true, /*images=*/4));
 }
 
 }  // namespace

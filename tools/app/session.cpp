@@ -186,10 +186,13 @@ void share_index(const TrainData& data, const ResolvedRun& run, Communicator& ra
   const bool makes = index != nullptr && run.local_rank == 0 && run.local_world > 1;
   // Of several hosts, each has its own.
   const std::vector<std::string> addresses = ranks.all_gather(makes ? index->share() : "");
-  if (index == nullptr || makes) return;
-  const bool shares = std::ranges::any_of(
-      addresses, [&](const std::string& address) { return index->join(address); });
-  if (!shares) index->limit(index_bytes(run) / ranks_of_host(run));
+  if (index == nullptr) return;
+  if (!makes) {
+    for (const std::string& address : addresses)
+      if (index->join(address)) break;
+  }
+  // Has no effect on what is shared.
+  index->limit(index_bytes(run) / ranks_of_host(run));
 }
 
 nlohmann::ordered_json resolved_values(const Recipe& recipe, const data::BetonReader& reader,

@@ -184,6 +184,8 @@ def report(args, data, points):
 
 def main():
     args = arguments()
+    if args.recipe and args.dataset is None:
+        sys.exit("low_memory: expected --dataset FILE.beton with --recipe, got none")
     with MemoryLimit(LEAST_BYTES) as probe:
         if probe.reason is not None:
             skip(probe.reason)

@@ -236,7 +236,7 @@ TEST_P(ResumeTest, CutAtAnyStepItEndsAsTheUncutRun) {
 TEST_P(ResumeTest, CutRunsOfMethodsEndAsUncutOnes) {
   const std::vector<std::pair<std::string, std::string>> recipes[] = {
       {{"sam", "{interval: 2}"}, {"swa", "{start: 0.3}"}},
-      {{"adaptive_gradient_clipping", "{}"}, {"mixup", "{}"}},
+      {{"adaptive_gradient_clipping", "{}"}, {"sam", "{}"}},
       {{"selective_backprop", "{start: 0, end: 1}"}, {"layer_freezing", "{freeze_start: 0}"}}};
   for (const auto& methods : recipes) {
     more_methods_ = methods;

@@ -175,19 +175,29 @@ TEST_F(EvalRanksTest, ADamagedSampleEndsAllOrIsReplacedAsOnOneRank) {
   }
 }
 
-TEST_F(EvalRanksTest, RanksThatWereGivenDifferentWeightsAreRefused) {
-  const std::string copy = folder_ / "copy.safetensors";
-  fs::copy_file(fs::path(run()) / "final_weights.safetensors", copy);
+/// As on two hosts: the same path, other bytes.
+TEST_F(EvalRanksTest, RanksWithDifferentWeightsAreAnError) {
+  Program other(ranks_->command("other", {"--training.epochs=1", "--training.seed=1"}));
+  ASSERT_EQ(other.wait(), 0) << other.err;
+  for (const auto& [host, trained] : {std::pair{"a", "r"}, {"b", "other"}}) {
+    fs::create_directory(folder_ / host);
+    fs::copy_file(ranks_->folder(trained) / "final_weights.safetensors",
+                  folder_ / host / "w.safetensors");
+  }
   const int port = test::TwoRanks::free_port();
-  std::vector<std::string> command = {PRECAST_BIN_DIR "/precast", "eval", run()};
-  Program first(command, test::TwoRanks::rank_environment(0, 2, port));
-  command.push_back("--model.weights=" + copy);
-  Program second(command, test::TwoRanks::rank_environment(1, 2, port));
+  const auto command = [&](const char* host) -> std::vector<std::string> {
+    return {"/bin/sh", "-c",
+            "cd '" + (folder_ / host).string() + "' && exec " PRECAST_BIN_DIR "/precast eval '" +
+                run() + "' --model.weights=w.safetensors"};
+  };
+  Program first(command("a"), test::TwoRanks::rank_environment(0, 2, port));
+  Program second(command("b"), test::TwoRanks::rank_environment(1, 2, port));
   const std::vector<int> codes = {first.wait(), second.wait()};
   EXPECT_THAT(codes, testing::Each(testing::AnyOf(2, 13)));
   const std::string err = first.err + second.err;
   EXPECT_EQ(occurrences(err, "error:"), 1) << err;
-  EXPECT_THAT(err, Names("model.weights", copy));
+  EXPECT_THAT(err, Names("weights fc.weight", "xxh3"));
+  EXPECT_EQ(occurrences(err, "model.weights"), 0) << err;
 }
 
 TEST_F(EvalRanksTest, TheRanksOfARunAreNotThoseOfItsEvaluation) {

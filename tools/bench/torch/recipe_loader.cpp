@@ -20,9 +20,11 @@ namespace po = boost::program_options;
 
 /// The run of one rank, with the device that `precast train` would choose. The device is only
 /// named: the measuring processes are forked, and a CUDA context does not survive that.
-ResolvedRun run_to_load(const Recipe& recipe) {
+ResolvedRun run_to_load(const Recipe& recipe, int processes) {
   ResolvedRun run = as_requested(recipe);
-  run.world = run.local_world = 1;
+  run.world = 1;
+  // Threads and the JPEG index are divided as among the ranks of a host.
+  run.local_world = processes;
   if (recipe.config.training.device != "cpu" && at::globalContext().hasCUDA())
     run.device = at::kCUDA;
   return run;
@@ -95,7 +97,8 @@ int run_bench_recipe_loader(const std::vector<std::string>& args) {
   LoaderEffort effort = read_measuring(options);
   const Recipe recipe = load_recipe(command.config_path(), command.overrides(), registries,
                                     RecipeUse::train, UnreadKeys::warning);
-  const ResolvedRun run = run_to_load(recipe);
+  const ResolvedRun run =
+      run_to_load(recipe, static_cast<int>(integer(options, "processes", 1, 1024)));
   const auto loading =
       std::make_shared<const RecipeLoading>(loading_of(run, registries, effort.val));
   effort.recipe = loading;
