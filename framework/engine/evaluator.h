@@ -71,7 +71,7 @@ struct PRECAST_API EvalResult {
 /// remainder.
 class PRECAST_API Evaluator {
  public:
-  explicit Evaluator(EvaluatorOptions options) : options_(options) {}
+  explicit Evaluator(EvaluatorOptions options) : options_(std::move(options)) {}
   [[nodiscard]] std::int64_t image_size_px() const { return options_.image_size_px; }
 
   /// Called after each batch with the number of samples that this rank has evaluated so far,
