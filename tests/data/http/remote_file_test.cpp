@@ -325,21 +325,35 @@ TEST_F(RemoteFileTest, AnswersOtherThanTheRangeAreErrors) {
 }
 
 TEST_F(RemoteFileTest, AFileThatIsReplacedDuringThePassIsAnError) {
-  for (const char* faults : {"{}", R"({"no_checks": true})"}) {
-    test::write_made_beton(file_, {.samples = kSamples, .width = 40, .height = 40});
-    server_->set_faults(faults);
-    const BetonReader remote = open();
-    EXPECT_FALSE(remote.blob(0, 0).empty());
-    test::write_made_beton(file_, {.samples = kSamples + 1, .width = 40, .height = 40});
-    LoaderOptions options = loader_options(remote);
-    options.on_corrupt = OnCorrupt::replace;  // which is for damaged samples alone
-    Loader loader(remote, standard_train_pipeline(), options);
-    EXPECT_THAT([&] { hashes_of_pass(loader, {.epoch = 1, .image_size_px = 16}); },
-                ::testing::ThrowsMessage<IoError>(
-                    Names("/data/a.beton", "bytes ", std::to_string(remote.file_bytes()))));
-    // The new version has a copy of its own.
-    EXPECT_EQ(pass(open()), pass(BetonReader(file_)));
+  auto written = std::filesystem::last_write_time(file_);
+  const auto write = [&](const test::MadeBeton& made) {
+    test::write_made_beton(file_, made);
+    std::filesystem::last_write_time(file_, written += std::chrono::hours(1));
+  };
+  for (const std::string check : {"ETag", "Last-Modified"}) {
+    server_->set_faults(check == "ETag" ? "{}" : R"({"no_etag": true})");
+    for (const std::uint64_t more : {1, 0}) {
+      write({.samples = kSamples, .width = 40, .height = 40});
+      const BetonReader remote = open();
+      EXPECT_FALSE(remote.blob(0, 0).empty());
+      write({.samples = kSamples + more, .width = 40, .height = 40, .sorted = true});
+      LoaderOptions options = loader_options(remote);
+      options.on_corrupt = OnCorrupt::replace;  // which is for damaged samples alone
+      Loader loader(remote, standard_train_pipeline(), options);
+      EXPECT_THAT(
+          [&] { hashes_of_pass(loader, {.epoch = 1, .image_size_px = 16}); },
+          ::testing::ThrowsMessage<IoError>(Names(
+              "/data/a.beton", "bytes ", more == 0 ? check : std::to_string(remote.file_bytes()))));
+      // The new version has a copy of its own.
+      EXPECT_EQ(pass(open()), pass(BetonReader(file_)));
+    }
   }
+}
+
+TEST_F(RemoteFileTest, AServerThatDoesNotIdentifyVersionsIsAnError) {
+  server_->set_faults(R"({"no_checks": true})");
+  EXPECT_THAT([&] { (void)open(); },
+              ::testing::ThrowsMessage<IoError>(Names("/data/a.beton", "ETag", "Last-Modified")));
 }
 
 TEST_F(RemoteFileTest, ACopyWithDamagedBytesIsFetchedAgain) {
@@ -410,6 +424,15 @@ TEST_F(RemoteFileTest, WhatCannotBeReadOrKeptIsAnError) {
   server_->kill();
   EXPECT_THAT([&] { (void)open(0.5); }, ::testing::ThrowsMessage<IoError>(Names("/data/a.beton")));
   EXPECT_THROW(BetonReader("http://"), IoError);
+}
+
+TEST_F(RemoteFileTest, TheNameOfSeveralFilesShowsNoSecrets) {
+  const std::string url = server_->url("b.beton");
+  const BetonReader reader(
+      std::vector<std::filesystem::path>{server_->url("a.beton?key=1"),
+                                         "http://me:word@" + url.substr(7) + "?key=2"},
+      BlobAccess::mapped, options());
+  EXPECT_EQ(reader.path(), server_->url("a.beton") + ", " + url);
 }
 
 TEST(Url, MessagesShowNoSecrets) {
