@@ -82,7 +82,7 @@ BetonReader::BetonReader(const std::vector<std::filesystem::path>& paths, BlobAc
   for (const std::filesystem::path& path : std::span(paths).subspan(1)) {
     readers.emplace_back(path, access, options);
     check_same_fields(*this, readers.back());
-    names += ", " + path.string();
+    names += ", " + readers.back().path().string();
   }
   std::vector<const BetonReader*> all;
   for (const BetonReader& reader : readers) all.push_back(&reader);

@@ -39,6 +39,21 @@ FetchAhead::~FetchAhead() {
 }
 
 void FetchAhead::plan() {
+  try {
+    list_requests();
+  } catch (...) {
+    // The workers of a pass fetch their values themselves.
+    requests_.clear();
+    keep(std::current_exception());
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    planned_ = true;
+  }
+  more_.notify_all();
+}
+
+void FetchAhead::list_requests() {
   for (std::size_t i = 0; i < samples_.size() && !interrupted_; ++i) {
     for (const std::size_t field : fields_) {
       const std::uint64_t sample = samples_[i];
@@ -61,11 +76,6 @@ void FetchAhead::plan() {
     requests_.back().first_use = std::min(requests_.back().first_use, value.first_use);
   }
   std::ranges::stable_sort(requests_, {}, &Request::first_use);
-  {
-    const std::scoped_lock lock(mutex_);
-    planned_ = true;
-  }
-  more_.notify_all();
 }
 
 void FetchAhead::allow(std::int64_t index) {
@@ -82,27 +92,37 @@ void FetchAhead::work() {
     Request request;
     {
       std::unique_lock lock(mutex_);
+      const auto ended = [&] { return next_ == requests_.size() || (whole_ && failure_); };
       more_.wait(lock, [&] {
         if (interrupted_ || !planned_) return interrupted_.load();
-        return next_ == requests_.size() || requests_[next_].first_use < allowed_;
+        return ended() || requests_[next_].first_use < allowed_;
       });
-      if (interrupted_ || next_ == requests_.size()) return;
+      if (interrupted_ || ended()) return;
       request = requests_[next_++];
     }
-    fetch(request);
+    if (const std::exception_ptr failure = fetch(request)) keep(failure);
   }
 }
 
-void FetchAhead::fetch(const Request& request) {
-  std::vector<RemoteValue> values;
-  RemoteFile* file = nullptr;
-  for (std::size_t i = 0; i < request.count; ++i) {
-    const Value& planned = values_[request.first + i];
-    const BetonReader::Remote remote = reader_.remote_value(planned.sample, planned.field);
-    file = remote.file;
-    values.push_back(remote.value);
+std::exception_ptr FetchAhead::fetch(const Request& request) const {
+  try {
+    std::vector<RemoteValue> values;
+    RemoteFile* file = nullptr;
+    for (std::size_t i = 0; i < request.count; ++i) {
+      const Value& planned = values_[request.first + i];
+      const BetonReader::Remote remote = reader_.remote_value(planned.sample, planned.field);
+      file = remote.file;
+      values.push_back(remote.value);
+    }
+    return file->fetch(values);
+  } catch (...) {
+    return std::current_exception();
   }
-  file->fetch(values);
+}
+
+void FetchAhead::keep(const std::exception_ptr& failure) {
+  const std::scoped_lock lock(mutex_);
+  if (!failure_) failure_ = failure;
 }
 
 void FetchAhead::interrupt() {
@@ -115,8 +135,13 @@ void FetchAhead::interrupt() {
 }
 
 void FetchAhead::finish() {
+  {
+    const std::scoped_lock lock(mutex_);
+    whole_ = true;
+  }
   allow(std::numeric_limits<std::uint32_t>::max());
   for (std::jthread& thread : threads_) thread.join();
+  if (failure_) std::rethrow_exception(failure_);
 }
 
 void fetch_all(const BetonReader& reader) {
@@ -130,9 +155,16 @@ void fetch_all(const BetonReader& reader) {
     FetchAhead ahead(reader, fields, samples);
     ahead.finish();
   }
-  // Finds what could not be fetched.
-  for (const std::uint64_t sample : samples)
-    for (const std::size_t field : fields) static_cast<void>(reader.blob(sample, field));
+  // A value that shared a request with a damaged one may still be missing.
+  for (const std::uint64_t sample : samples) {
+    for (const std::size_t field : fields) {
+      try {
+        static_cast<void>(reader.blob(sample, field));
+      } catch (const DataError&) {
+        // The pass reports it (data.on_corrupt).
+      }
+    }
+  }
 }
 
 }  // namespace precast::data

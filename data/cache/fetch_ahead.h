@@ -3,6 +3,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <mutex>
 #include <span>
 #include <thread>
@@ -19,8 +20,8 @@ namespace precast::data {
 /// not need one request each, and a pass over part of a file transfers that part. Thread-safe.
 class PRECAST_API FetchAhead {
  public:
-  /// Samples of the pass that the values of requests are first used in, ahead of the last that a
-  /// worker has reached.
+  /// A request is made when the first use of any of its values is less than this many samples of
+  /// the pass ahead of the last that a worker has reached. Its other values may be used later.
   static constexpr std::int64_t kSamplesAhead = 256;
   static constexpr std::uint64_t kRequestBytes = std::uint64_t{256} << 10;
   static constexpr int kConnections = 8;
@@ -41,7 +42,8 @@ class PRECAST_API FetchAhead {
   /// Makes all access to the reader's remote values fail soon, until this object is destroyed, so
   /// that workers which wait for one can be joined.
   void interrupt();
-  /// Waits until all values have been tried.
+  /// Waits until all values have been tried, or until the first failure. @throws that failure,
+  /// unless it is a DataError, which access to the value throws.
   void finish();
 
  private:
@@ -60,9 +62,12 @@ class PRECAST_API FetchAhead {
   };
 
   void plan();
+  void list_requests();
   void allow(std::int64_t index);
   void work();
-  void fetch(const Request& request);
+  /// @return why it failed, or null.
+  [[nodiscard]] std::exception_ptr fetch(const Request& request) const;
+  void keep(const std::exception_ptr& failure);
 
   const BetonReader& reader_;
   const std::vector<std::size_t>& fields_;
@@ -76,13 +81,19 @@ class PRECAST_API FetchAhead {
   std::atomic<std::int64_t> allowed_{kSamplesAhead};
   std::mutex mutex_;
   std::condition_variable more_;
-  /// Guarded by mutex_.
+  /// Guarded by mutex_. @{
   bool planned_ = false;
   std::size_t next_ = 0;
+  /// Whether finish() was called: a failure then ends the work.
+  bool whole_ = false;
+  /// The first.
+  std::exception_ptr failure_;
+  /// @}
   std::vector<std::jthread> threads_;
 };
 
-/// Fetches all values of the reader's remote files. @throws IoError, DataError
+/// Fetches all values of the reader's remote files, but those that the server sends damaged: access
+/// to them throws DataError. @throws IoError
 PRECAST_API void fetch_all(const BetonReader& reader);
 
 }  // namespace precast::data

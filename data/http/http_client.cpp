@@ -162,7 +162,9 @@ class HttpClient::Connection {
     // Without signals: other threads run.
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    // Encryption that the user asked for is not given up.
+    const char* const next = client.url_.starts_with("https://") ? "https" : "http,https";
+    curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, next);
     curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
     curl_easy_setopt(curl, CURLOPT_MAXREDIRS, kMostRedirects);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "precast");
@@ -194,6 +196,13 @@ HttpClient::~HttpClient() {
 const HttpVersion& HttpClient::open() {
   std::byte first{};
   fill(0, {&first, 1}, std::min(options_.open_retry_s, options_.retry_s));
+  if (version_.etag.empty() && version_.last_modified.empty()) {
+    throw IoError(
+        fmt::format("{}: expected an ETag or Last-Modified header, got neither: a file that is "
+                    "replaced by one of the same length would not be noticed. Use a server that "
+                    "sends one of them",
+                    place(0, 1)));
+  }
   return version_;
 }
 

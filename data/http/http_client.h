@@ -28,9 +28,10 @@ struct HttpOptions {
 /// What identifies one version of a file on a server.
 struct HttpVersion {
   std::uint64_t size = 0;
-  /// Empty if the server sends none.
+  /// One of them may be empty: the server does not send it. @{
   std::string etag;
   std::string last_modified;
+  /// @}
   bool operator==(const HttpVersion&) const = default;
 };
 
@@ -51,14 +52,14 @@ class PRECAST_API HttpClient {
   ~HttpClient();
 
   /// Asks for the version of the file. Call first. @throws IoError naming the address if the
-  /// server cannot be reached or does not support ranges.
+  /// server cannot be reached, does not support ranges, or does not identify the version.
   const HttpVersion& open();
   [[nodiscard]] const HttpVersion& version() const { return version_; }
   /// Reads [offset, offset + to.size()), which is inside the file. @throws IoError naming address
   /// and byte range: no answer in time, an answer that is not the range, a changed file,
   /// interrupt().
   void read(std::uint64_t offset, std::span<std::byte> to);
-  /// Waits before a repetition number `attempt` (from 0). @throws IoError after interrupt()
+  /// Waits before a repetition number `attempt` (from 0). Returns early after interrupt().
   void back_off(int attempt);
 
   /// Makes reads fail, now and until resume() has been called as often. @{

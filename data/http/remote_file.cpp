@@ -50,7 +50,8 @@ double RemoteFile::lock_limit_s() const {
 
 void RemoteFile::need(std::uint64_t begin, std::uint64_t end) {
   if (begin == end) return;
-  const RemoteStore::RangeLock lock(*store_, begin, end, lock_limit_s());
+  const RemoteStore::RangeLock lock(*store_, begin, end, lock_limit_s(),
+                                    [this] { return interrupted(); });
   const auto there = [&] { return mapping().bytes().subspan(begin, end - begin); };
   const std::uint64_t hash = store_->range_hash(begin, end);
   if (hash != 0 && stored_hash(there()) == hash) return;
@@ -79,35 +80,47 @@ void RemoteFile::wait_for(const RemoteValue& value) {
   waited_ns_ += (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1);
 }
 
-void RemoteFile::fetch(std::span<const RemoteValue> values) {
+std::exception_ptr RemoteFile::fetch(std::span<const RemoteValue> values) {
   try {
     fetch_now(values);
-  } catch (const Error&) {
-    // Those who wait for one of the values get it; others try for themselves.
+  } catch (const DataError&) {
+    // Of one value: need() tries again, and reports it.
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+void RemoteFile::claim(std::span<const RemoteValue> values, const std::shared_ptr<Flight>& flight,
+                       std::vector<RemoteValue>& own) {
+  const std::scoped_lock lock(mutex_);
+  for (const RemoteValue& value : values) {
+    if (!ready_[value.index] && flights_.try_emplace(value.index, flight).second)
+      own.push_back(value);
   }
 }
 
 void RemoteFile::fetch_now(std::span<const RemoteValue> values) {
   const auto flight = std::make_shared<Flight>();
   std::vector<RemoteValue> own;
-  {
-    std::unique_lock lock(mutex_);
-    for (const RemoteValue& value : values) {
-      if (!ready_[value.index] && flights_.try_emplace(value.index, flight).second)
-        own.push_back(value);
-    }
-    if (own.empty() && values.size() == 1) await(values[0], lock);
-  }
-  if (own.empty()) return;
+  own.reserve(values.size());
   std::exception_ptr failure;
   try {
-    const RemoteStore::RangeLock range(*store_, own.front().begin, own.back().end, lock_limit_s());
-    fetch_missing(own);
+    claim(values, flight, own);
+    if (!own.empty()) {
+      const RemoteStore::RangeLock range(*store_, own.front().begin, own.back().end, lock_limit_s(),
+                                         [this] { return interrupted(); });
+      fetch_missing(own);
+    }
   } catch (const DataError&) {
     // Of one value: those who wait for another one fetch it themselves.
     failure = std::current_exception();
   } catch (...) {
     failure = flight->failure = std::current_exception();
+  }
+  if (own.empty() && !failure) {
+    if (values.size() == 1) await(values[0]);
+    return;
   }
   {
     const std::scoped_lock lock(mutex_);
@@ -118,7 +131,8 @@ void RemoteFile::fetch_now(std::span<const RemoteValue> values) {
   if (failure) std::rethrow_exception(failure);
 }
 
-void RemoteFile::await(const RemoteValue& value, std::unique_lock<std::mutex>& lock) {
+void RemoteFile::await(const RemoteValue& value) {
+  std::unique_lock lock(mutex_);
   const auto at = flights_.find(value.index);
   if (at == flights_.end()) return;
   const std::shared_ptr<Flight> flight = at->second;

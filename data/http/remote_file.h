@@ -67,9 +67,9 @@ class PRECAST_API RemoteFile {
     if (!ready_[value.index].load(std::memory_order_acquire)) wait_for(value);
   }
   /// Fetches values that are next to each other with one request per missing run; leaves out those
-  /// that another thread fetches. A failure is thrown by need() for the value, in threads that wait
-  /// for it now.
-  void fetch(std::span<const RemoteValue> values);
+  /// that another thread fetches. @return why it failed, or null, also for wrong bytes, which
+  /// need() reports. need() throws the same in threads that wait for one of the values now.
+  [[nodiscard]] std::exception_ptr fetch(std::span<const RemoteValue> values);
 
   /// Makes every fetch fail soon, until resume() has been called as often. @{
   void interrupt() { http_.interrupt(); }
@@ -92,8 +92,11 @@ class PRECAST_API RemoteFile {
 
   void wait_for(const RemoteValue& value);
   void fetch_now(std::span<const RemoteValue> values);
+  /// Adds to `own`, which has room, the values that no other thread fetches.
+  void claim(std::span<const RemoteValue> values, const std::shared_ptr<Flight>& flight,
+             std::vector<RemoteValue>& own);
   /// Waits until another thread has fetched the value, if one does. @throws what it met
-  void await(const RemoteValue& value, std::unique_lock<std::mutex>& lock);
+  void await(const RemoteValue& value);
   /// Fetches what is still missing of `values` after the lock was taken.
   void fetch_missing(std::span<const RemoteValue> values);
   /// One request. @return the values whose bytes do not match their checksum.

@@ -155,6 +155,7 @@ void RemoteStore::set_value_hash(std::uint64_t value, std::uint64_t hash) const 
 }
 
 std::uint64_t RemoteStore::range_hash(std::uint64_t begin, std::uint64_t end) const {
+  const std::scoped_lock lock(table_mutex_);
   for (const State::Range& range : state_->head().ranges)
     if (const std::uint64_t hash = read_hash(range.hash);
         hash != 0 && range.begin == begin && range.end == end)
@@ -163,7 +164,9 @@ std::uint64_t RemoteStore::range_hash(std::uint64_t begin, std::uint64_t end) co
 }
 
 void RemoteStore::set_range_hash(std::uint64_t begin, std::uint64_t end, std::uint64_t hash) const {
-  const RangeLock lock(*this, kTableLock, kTableLock + 1, kTableLockLimit);
+  const std::scoped_lock threads(table_mutex_);
+  const RangeLock processes(*this, kTableLock, kTableLock + 1, kTableLockLimit,
+                            [] { return false; });
   for (State::Range& range : state_->head().ranges) {
     const bool unused = read_hash(range.hash) == 0;
     if (!unused && (range.begin != begin || range.end != end)) continue;
@@ -174,12 +177,14 @@ void RemoteStore::set_range_hash(std::uint64_t begin, std::uint64_t end, std::ui
 }
 
 void RemoteStore::forget_ranges() const {
-  const RangeLock lock(*this, kTableLock, kTableLock + 1, kTableLockLimit);
+  const std::scoped_lock threads(table_mutex_);
+  const RangeLock processes(*this, kTableLock, kTableLock + 1, kTableLockLimit,
+                            [] { return false; });
   for (State::Range& range : state_->head().ranges) write_hash(range.hash, 0);
 }
 
 RemoteStore::RangeLock::RangeLock(const RemoteStore& store, std::uint64_t begin, std::uint64_t end,
-                                  double limit_s)
+                                  double limit_s, const std::function<bool()>& stop)
     : fd_(store.data_fd_), begin_(begin), end_(end) {
   struct flock lock {};
   lock.l_type = F_WRLCK;
@@ -193,6 +198,7 @@ RemoteStore::RangeLock::RangeLock(const RemoteStore& store, std::uint64_t begin,
     // Other failures: a file system without locks.
     if (held_ || (errno != EAGAIN && errno != EACCES && errno != EINTR)) return;
     if (std::chrono::steady_clock::now() - start > std::chrono::duration<double>(limit_s)) return;
+    if (stop()) return;
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, std::chrono::milliseconds(50));
   }

@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,7 +23,8 @@ namespace precast::data {
 /// The copy on disk of one version of a remote file: a sparse file with the parts that were
 /// fetched, and next to it a mapped file with the hash of each part. A part exists if its bytes
 /// match its hash, so that a write that was cut off is noticed; the bytes are written before the
-/// hash. All processes of a host share it. Thread-safe but for resize_values().
+/// hash. All processes of a host share it. Thread-safe but for resize_values(); threads must not
+/// write the same range at the same time, which RangeLock does not prevent.
 class RemoteStore {
  public:
   /// Opens or creates the copy of this version in a folder of its own under `cache`.
@@ -50,12 +53,14 @@ class RemoteStore {
   void forget_ranges() const;
   /// @}
 
-  /// Locks a range against other processes and other stores, as long as it exists. If the lock
-  /// cannot be had within `limit_s`, there is none: bytes are then fetched twice, which is
-  /// harmless.
+  /// Locks a range against other processes and other stores, as long as it exists; not against
+  /// threads that use the same store: where their ranges overlap, the first to unlock its range
+  /// unlocks it for all. If the lock cannot be had within `limit_s`, or before `stop` returns true,
+  /// there is none: bytes are then fetched twice, which is harmless.
   class RangeLock {
    public:
-    RangeLock(const RemoteStore& store, std::uint64_t begin, std::uint64_t end, double limit_s);
+    RangeLock(const RemoteStore& store, std::uint64_t begin, std::uint64_t end, double limit_s,
+              const std::function<bool()>& stop);
     RangeLock(const RangeLock&) = delete;
     RangeLock& operator=(const RangeLock&) = delete;
     ~RangeLock();
@@ -77,6 +82,8 @@ class RemoteStore {
   std::unique_ptr<MappedFile> file_;
   std::unique_ptr<Mapping> state_;
   std::uint64_t values_ = 0;
+  /// Of the table of ranges: its RangeLock excludes other processes only.
+  mutable std::mutex table_mutex_;
 };
 
 }  // namespace precast::data

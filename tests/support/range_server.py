@@ -10,7 +10,8 @@ the body. CONTROL is a JSON file that is read at each request; without it all is
   corrupt        [first, last]: flip these bytes of the file in answers, for `times` requests
   no_range       ignore the range: 200 with the whole file
   shift          send a range that begins this many bytes later
-  no_checks      send no ETag
+  no_etag        send Last-Modified in place of an ETag
+  no_checks      send neither
   redirects      redirect to itself: endlessly
 """
 
@@ -20,6 +21,7 @@ import os
 import sys
 import threading
 import time
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 FILE, CONTROL = sys.argv[1:3]
@@ -78,7 +80,9 @@ class Handler(BaseHTTPRequestHandler):
         if first > last:
             return self.answer(416, b"", asked, {"Content-Range": f"bytes */{len(data)}"})
         extra = {}
-        if not faults.get("no_checks"):
+        if faults.get("no_etag"):
+            extra["Last-Modified"] = formatdate(os.stat(FILE).st_mtime, usegmt=True)
+        elif not faults.get("no_checks"):
             extra["ETag"] = tag
         if faults.get("no_range"):
             return self.answer(200, data, asked, extra)

@@ -1,15 +1,20 @@
 // Datasets on a server that works, fails and misbehaves (tests/support/range_server.py).
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <chrono>
 #include <csignal>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -125,19 +130,38 @@ TEST_F(RemoteFileTest, APartOfTheSamplesTransfersThatPart) {
 
 TEST_F(RemoteFileTest, AServerThatIsKilledAndRestartedDelaysThePass) {
   const BetonReader remote = open();
-  server_->set_faults(R"({"delay_s": 0.2})");
+  const std::size_t opened = server_->requests().size();
+  server_->set_faults(R"({"delay_s": 2})");
   Loader loader(remote, standard_train_pipeline(), loader_options(remote));
   loader.begin_epoch({.epoch = 1, .image_size_px = 16});
-  std::vector<unsigned long> all = {test::hash(*loader.next())};
-  const std::uint64_t sent = server_->bytes_sent();
-  EXPECT_LT(sent, kSamples * kImageBytes) << "in the middle";
+  ASSERT_TRUE(test::eventually([&] { return server_->requests().size() > opened; }));
   server_->kill();
+  server_->set_faults("{}");
   std::jthread restart([&] {
     std::this_thread::sleep_for(std::chrono::seconds(1));
     server_->restart();
   });
+  std::vector<unsigned long> all;
   while (const auto batch = loader.next()) all.push_back(test::hash(*batch));
+  restart.join();
+  EXPECT_GT(server_->bytes_sent(), 0U) << "killed before it had sent all";
   EXPECT_EQ(all, pass(BetonReader(file_)));
+}
+
+TEST_F(RemoteFileTest, AServerThatIsKilledDuringPreloadIsAnErrorInTime) {
+  test::write_made_beton(file_, {.samples = 4000, .width = 40, .height = 40});
+  const BetonReader remote = open(3);
+  const std::size_t opened = server_->requests().size();
+  server_->set_faults(R"({"delay_s": 2})");
+  std::jthread kill([&] {
+    EXPECT_TRUE(test::eventually([&] { return server_->requests().size() > opened; }));
+    server_->kill();
+  });
+  const auto start = steady_clock::now();
+  EXPECT_THAT([&] { preload(remote); },
+              ::testing::ThrowsMessage<IoError>(Names("/data/a.beton", "bytes ")));
+  // Once the limit of 3 s, not once for each of the 70 requests that are left.
+  EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(15));
 }
 
 TEST_F(RemoteFileTest, AServerThatDoesNotAnswerIsAnErrorInTime) {
@@ -163,6 +187,25 @@ TEST_F(RemoteFileTest, AServerThatDoesNotAnswerIsAnErrorInTime) {
   EXPECT_THROW(pass(open(1)), IoError);
 }
 
+TEST_F(RemoteFileTest, ALoaderThatWaitsForALockCanBeDestroyed) {
+  const BetonReader remote = open();
+  // As another process that fetches: two open files exclude each other.
+  const int fd = ::open((remote.remotes().at(0)->folder() / "data").c_str(), O_RDWR | O_CLOEXEC);
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  ASSERT_EQ(::fcntl(fd, F_OFD_SETLK, &whole), 0);
+  std::optional<Loader> loader;
+  loader.emplace(remote, standard_train_pipeline(), loader_options(remote));
+  loader->begin_epoch({.epoch = 1, .image_size_px = 16});
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const auto stop = steady_clock::now();
+  loader.reset();
+  EXPECT_LT(steady_clock::now() - stop, std::chrono::seconds(5));
+  ::close(fd);
+  EXPECT_EQ(pass(remote), pass(BetonReader(file_)));
+}
+
 TEST_F(RemoteFileTest, WrongBytesAreFetchedAgainAndThenAnError) {
   const BetonReader local(file_);
   const std::uint64_t at = local.blob_offset(7, 0) + 100;
@@ -183,6 +226,46 @@ TEST_F(RemoteFileTest, WrongBytesAreFetchedAgainAndThenAnError) {
   EXPECT_EQ(hashes_of_pass(loader, {.epoch = 1, .image_size_px = 16}).size(), 50U);
   ASSERT_EQ(loader.statistics().replaced.size(), 1U);
   EXPECT_EQ(loader.statistics().replaced[0].sample, 7U);
+
+  // preload() leaves it to the pass.
+  const BetonReader preloaded = open(20, "preloaded.beton");
+  preload(preloaded);
+  Loader later(preloaded, standard_train_pipeline(), replacing);
+  EXPECT_EQ(hashes_of_pass(later, {.epoch = 1, .image_size_px = 16}).size(), 50U);
+  EXPECT_EQ(later.statistics().replaced.size(), 1U);
+}
+
+TEST_F(RemoteFileTest, AFailureOfAnyKindIsHandedToTheCaller) {
+  RemoteFile file(server_->url(), options().remote);
+  file.set_values(2);
+  const RemoteValue huge = {.index = 0, .begin = 0, .end = ~std::uint64_t{0}};
+  const std::exception_ptr failure = file.fetch({&huge, 1});
+  ASSERT_TRUE(failure);
+  EXPECT_THROW(std::rethrow_exception(failure), std::length_error);
+  EXPECT_THROW(file.need(huge), std::length_error);
+  const RemoteValue value = {.index = 1, .begin = 0, .end = 8};
+  EXPECT_FALSE(file.fetch({&value, 1}));
+  EXPECT_NO_THROW(file.need(value));
+}
+
+TEST_F(RemoteFileTest, ThreadsKeepAllRangesTheyFetch) {
+  constexpr std::uint64_t kThreads = 8;
+  constexpr std::uint64_t kEach = 12;
+  for (int round = 0; round < 5; ++round) {
+    const std::string url = server_->url(fmt::format("{}.beton", round));
+    const auto need = [](RemoteFile& file, std::uint64_t thread) {
+      for (std::uint64_t i = 0; i < kEach; ++i)
+        file.need(100 * (i * kThreads + thread), 100 * (i * kThreads + thread) + 100);
+    };
+    {
+      RemoteFile file(url, options().remote);
+      std::vector<std::jthread> threads;
+      for (std::uint64_t t = 0; t < kThreads; ++t) threads.emplace_back([&, t] { need(file, t); });
+    }
+    RemoteFile again(url, options().remote);
+    for (std::uint64_t t = 0; t < kThreads; ++t) need(again, t);
+    EXPECT_EQ(again.bytes_received(), 1U) << "opening alone";
+  }
 }
 
 TEST_F(RemoteFileTest, WrongMetadataIsFetchedAgainAndThenAnError) {
@@ -242,21 +325,35 @@ TEST_F(RemoteFileTest, AnswersOtherThanTheRangeAreErrors) {
 }
 
 TEST_F(RemoteFileTest, AFileThatIsReplacedDuringThePassIsAnError) {
-  for (const char* faults : {"{}", R"({"no_checks": true})"}) {
-    test::write_made_beton(file_, {.samples = kSamples, .width = 40, .height = 40});
-    server_->set_faults(faults);
-    const BetonReader remote = open();
-    EXPECT_FALSE(remote.blob(0, 0).empty());
-    test::write_made_beton(file_, {.samples = kSamples + 1, .width = 40, .height = 40});
-    LoaderOptions options = loader_options(remote);
-    options.on_corrupt = OnCorrupt::replace;  // which is for damaged samples alone
-    Loader loader(remote, standard_train_pipeline(), options);
-    EXPECT_THAT([&] { hashes_of_pass(loader, {.epoch = 1, .image_size_px = 16}); },
-                ::testing::ThrowsMessage<IoError>(
-                    Names("/data/a.beton", "bytes ", std::to_string(remote.file_bytes()))));
-    // The new version has a copy of its own.
-    EXPECT_EQ(pass(open()), pass(BetonReader(file_)));
+  auto written = std::filesystem::last_write_time(file_);
+  const auto write = [&](const test::MadeBeton& made) {
+    test::write_made_beton(file_, made);
+    std::filesystem::last_write_time(file_, written += std::chrono::hours(1));
+  };
+  for (const std::string check : {"ETag", "Last-Modified"}) {
+    server_->set_faults(check == "ETag" ? "{}" : R"({"no_etag": true})");
+    for (const std::uint64_t more : {1, 0}) {
+      write({.samples = kSamples, .width = 40, .height = 40});
+      const BetonReader remote = open();
+      EXPECT_FALSE(remote.blob(0, 0).empty());
+      write({.samples = kSamples + more, .width = 40, .height = 40, .sorted = true});
+      LoaderOptions options = loader_options(remote);
+      options.on_corrupt = OnCorrupt::replace;  // which is for damaged samples alone
+      Loader loader(remote, standard_train_pipeline(), options);
+      EXPECT_THAT(
+          [&] { hashes_of_pass(loader, {.epoch = 1, .image_size_px = 16}); },
+          ::testing::ThrowsMessage<IoError>(Names(
+              "/data/a.beton", "bytes ", more == 0 ? check : std::to_string(remote.file_bytes()))));
+      // The new version has a copy of its own.
+      EXPECT_EQ(pass(open()), pass(BetonReader(file_)));
+    }
   }
+}
+
+TEST_F(RemoteFileTest, AServerThatDoesNotIdentifyVersionsIsAnError) {
+  server_->set_faults(R"({"no_checks": true})");
+  EXPECT_THAT([&] { (void)open(); },
+              ::testing::ThrowsMessage<IoError>(Names("/data/a.beton", "ETag", "Last-Modified")));
 }
 
 TEST_F(RemoteFileTest, ACopyWithDamagedBytesIsFetchedAgain) {
@@ -291,13 +388,9 @@ TEST_F(RemoteFileTest, TwoProcessesFetchEachByteOnce) {
 }
 
 TEST_F(RemoteFileTest, AKilledReaderLeavesAUsableCopy) {
-  server_->set_faults(R"({"delay_s": 0.002})");
-  const auto killed = verify();
-  ASSERT_TRUE(test::eventually([&] { return server_->requests().size() > 100; }));
-  ::kill(killed->id(), SIGKILL);
-  EXPECT_EQ(killed->wait(), 128 + SIGKILL);
-  // Also between the bytes and their hash.
-  EXPECT_EQ(verify("remote.before_state=kill@50")->wait(), 128 + SIGKILL);
+  // Between the bytes of a value and their hash.
+  for (const char* failpoints : {"remote.before_state=kill@100", "remote.before_state=kill@50"})
+    EXPECT_EQ(verify(failpoints)->wait(), 128 + SIGKILL);
   EXPECT_LT(server_->requests().size(), kSamples / 2);
   const auto last = verify();
   EXPECT_EQ(last->wait(), 0) << last->err;
@@ -312,10 +405,13 @@ TEST_F(RemoteFileTest, PreloadFetchesTheWholeFile) {
 }
 
 TEST_F(RemoteFileTest, RequestsAreForAtMostTheLimitAndNotForEachSample) {
-  EXPECT_FALSE(pass(open()).empty());
-  const auto requests = server_->requests();
+  const BetonReader remote = open();
+  const std::size_t opened = server_->requests().size();
+  fetch_all(remote);
+  const auto all = server_->requests();
+  const auto requests = std::span(all).subspan(opened);
   const std::uint64_t images = kSamples * kImageBytes;
-  EXPECT_LT(requests.size(), 10 + 2 * images / FetchAhead::kRequestBytes);
+  EXPECT_LE(requests.size(), 1 + 2 * images / FetchAhead::kRequestBytes);
   for (const auto& request : requests) EXPECT_LE(request.bytes, FetchAhead::kRequestBytes);
 }
 
@@ -328,6 +424,15 @@ TEST_F(RemoteFileTest, WhatCannotBeReadOrKeptIsAnError) {
   server_->kill();
   EXPECT_THAT([&] { (void)open(0.5); }, ::testing::ThrowsMessage<IoError>(Names("/data/a.beton")));
   EXPECT_THROW(BetonReader("http://"), IoError);
+}
+
+TEST_F(RemoteFileTest, TheNameOfSeveralFilesShowsNoSecrets) {
+  const std::string url = server_->url("b.beton");
+  const BetonReader reader(
+      std::vector<std::filesystem::path>{server_->url("a.beton?key=1"),
+                                         "http://me:word@" + url.substr(7) + "?key=2"},
+      BlobAccess::mapped, options());
+  EXPECT_EQ(reader.path(), server_->url("a.beton") + ", " + url);
 }
 
 TEST(Url, MessagesShowNoSecrets) {
